@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * The records: written by the BPF programs (and by capture/ for losses), ordered by capture/,
+ * packed by store/, read by model/. This is the only definition of their layout. Times are
+ * CLOCK_MONOTONIC nanoseconds; tids and tgids are those of the initial pid namespace. Every record
+ * is a multiple of 8 bytes and starts with a header; record_size() in userspace/store/record.h says
+ * how long one is.
+ */
+#ifndef WAFFLE_RECORD_H
+#define WAFFLE_RECORD_H
+
+#ifndef __VMLINUX_H__
+#include <linux/types.h>
+#endif
+
+#define WAFFLE_COMM_BYTES 16
+#define WAFFLE_SYSCALL_ARGS 3
+
+enum waffle_rec_kind {
+	WAFFLE_REC_HIT = 1,  /* an armed site that begins a span or makes an event, counter, log */
+	WAFFLE_REC_SPAN_END, /* end of an active span */
+	WAFFLE_REC_SWITCH,   /* one CPU goes from a thread to another, one of them traced */
+	WAFFLE_REC_TASK,     /* a thread is seen first, or renamed */
+	WAFFLE_REC_STATE,    /* state of a traced thread at the begin or the end of the capture */
+	WAFFLE_REC_FORK,     /* a traced process has a new child process */
+	WAFFLE_REC_EXEC,     /* a traced process runs a new program */
+	WAFFLE_REC_EXIT,     /* a traced thread is gone */
+	WAFFLE_REC_LOSS,     /* records were dropped in an interval */
+	WAFFLE_REC_KIND_COUNT
+};
+
+/* Where records come from; each source counts what it produced and what it dropped. */
+enum waffle_source { WAFFLE_SOURCE_SPANS = 0, WAFFLE_SOURCE_SCHED = 1, WAFFLE_SOURCE_COUNT };
+
+struct waffle_rec {
+	__u64 ts;
+	__u32 tid;
+	__u16 kind; /* enum waffle_rec_kind */
+	__u16 cpu;
+};
+
+/* Followed by frame_bytes bytes: struct waffle_frame and the values (include/waffle/abi.h), padded
+ * to a multiple of 8. The frame comes from the traced process: not trusted. */
+struct waffle_rec_hit {
+	struct waffle_rec rec;
+	__u32 tgid;
+	__u32 site; /* index into the capture's site table */
+	__u32 frame_bytes;
+	__u32 reserved;
+};
+
+struct waffle_rec_span_end {
+	struct waffle_rec rec;
+	__u64 span_id;
+	__u32 tgid;
+	__u32 site; /* set by capture/ from probe_addr: the begin's site; WAFFLE_SITE_UNKNOWN */
+	__u64 probe_addr; /* address in the process of the begin's probe */
+};
+#define WAFFLE_SITE_UNKNOWN 0xffffffffu
+
+/* rec.tid is the thread that leaves the CPU. One cache line. */
+struct waffle_rec_switch {
+	struct waffle_rec rec;
+	__u32 next_tid;
+	__u32 waker_tid;  /* who woke next; valid if WAFFLE_SWITCH_WOKEN */
+	__u64 wake_ts;    /* when; valid if WAFFLE_SWITCH_WOKEN */
+	__u16 prev_state; /* normalised as the kernel's tracepoint does: enum waffle_task_state */
+	__u8 flags;       /* WAFFLE_SWITCH_* */
+	__u8 reserved;
+	__s32 syscall; /* of the leaving thread if it blocks; -1: none */
+	__u64 args[WAFFLE_SYSCALL_ARGS];
+};
+
+#define WAFFLE_SWITCH_PREV_TRACED 1u
+#define WAFFLE_SWITCH_NEXT_TRACED 2u
+#define WAFFLE_SWITCH_WOKEN 4u /* next was woken since it last left a CPU: waker_tid, wake_ts */
+#define WAFFLE_SWITCH_WAKER_HARDIRQ 8u /* the waker's context: not the thread's own doing */
+#define WAFFLE_SWITCH_WAKER_SOFTIRQ 16u
+#define WAFFLE_SWITCH_PREEMPTED 32u /* prev was still runnable */
+#define WAFFLE_SWITCH_NEW 64u       /* the wake-up is the thread's creation */
+
+/* Bits as reported by the kernel's sched_switch tracepoint (TASK_REPORT). */
+enum waffle_task_state {
+	WAFFLE_TASK_RUNNING = 0x00,
+	WAFFLE_TASK_INTERRUPTIBLE = 0x01,
+	WAFFLE_TASK_UNINTERRUPTIBLE = 0x02,
+	WAFFLE_TASK_STOPPED = 0x04,
+	WAFFLE_TASK_TRACED = 0x08,
+	WAFFLE_TASK_DEAD = 0x10,
+	WAFFLE_TASK_ZOMBIE = 0x20,
+	WAFFLE_TASK_PARKED = 0x40,
+	WAFFLE_TASK_IDLE = 0x80,
+	WAFFLE_TASK_PREEMPTED = 0x100,
+};
+
+struct waffle_rec_task {
+	struct waffle_rec rec;
+	__u32 tgid;
+	__u32 flags; /* WAFFLE_TASK_TRACED_FLAG: one of the target's, else a waker or a neighbour */
+	__u64 start_ts;
+	char comm[WAFFLE_COMM_BYTES];
+};
+#define WAFFLE_TASK_TRACED_FLAG 1u
+
+enum waffle_thread_state {
+	WAFFLE_THREAD_RUNNING = 1,
+	WAFFLE_THREAD_RUNNABLE,
+	WAFFLE_THREAD_BLOCKED,
+};
+
+struct waffle_rec_state {
+	struct waffle_rec rec;
+	__u32 tgid;
+	__u16 state;      /* enum waffle_thread_state */
+	__u16 task_state; /* enum waffle_task_state, if blocked */
+	__s32 syscall;    /* if blocked; -1: none */
+	__u32 at_end;     /* 0: begin of the capture, 1: end */
+	__u64 args[WAFFLE_SYSCALL_ARGS];
+	__u64 exec_ns;      /* schedstat field 1: CPU time of the thread so far */
+	__u64 run_delay_ns; /* schedstat field 2: time spent waiting for a CPU so far */
+};
+
+struct waffle_rec_fork {
+	struct waffle_rec rec; /* tid: the parent thread */
+	__u32 tgid;
+	__u32 child_tgid;
+};
+
+/* rec.tid: the thread; tgid its process; code as wait(2) reports it, only meaningful when the last
+ * thread of the process exits (tid == tgid). EXEC uses the same layout with code 0. */
+struct waffle_rec_exit {
+	struct waffle_rec rec;
+	__u32 tgid;
+	__s32 code;
+};
+
+/* count records of a source were dropped in (from_ts, rec.ts]; rec.cpu: of that CPU. */
+struct waffle_rec_loss {
+	struct waffle_rec rec;
+	__u32 source; /* enum waffle_source */
+	__u32 reserved;
+	__u64 from_ts;
+	__u64 count;
+};
+
+#endif

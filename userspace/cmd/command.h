@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A command of waffle-bpf is a row in the table of main.c; its options are rows here. Help texts,
+ * the man page and docs/commands.md are made from these tables and from nothing else.
+ */
+#ifndef WAFFLE_CMD_COMMAND_H
+#define WAFFLE_CMD_COMMAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "util/error.h"
+
+enum exit_code { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+/*
+ * One option. `set` stores the value into the command's own options struct; it returns 0, or leaves
+ * a message ("--duration: '10x' is not a time, write 10s, 500ms, 2m") and returns a negative errno.
+ */
+struct option_row {
+	const char *name;     /* "duration", without dashes */
+	char letter;          /* 'o' for -o, or 0 */
+	const char *argument; /* "TIME"; NULL: the option takes none */
+	const char *help;     /* one sentence */
+	int (*set)(void *options, const char *value, struct error *err);
+};
+
+struct command {
+	const char *name;
+	const char *arguments; /* "FILE", "-- CMD…", for the synopsis; "" if none */
+	const char *summary;   /* one line */
+	const char *details;   /* paragraphs for the man page, or "" */
+	const struct option_row *options;
+	size_t option_count;
+	/* Runs with the arguments behind the command's name; returns an enum exit_code. */
+	int (*run)(const struct command *command, int argc, char **argv);
+};
+
+extern const struct command command_attach, command_run, command_list, command_check,
+	command_report, command_info, command_export;
+
+/*
+ * Parses options into `options` by the command's rows (GNU style: --name=value, --name value, -o
+ * value,
+ * -- ends them; options may stand behind positional arguments unless `stop_at_first` is set).
+ * Positional arguments are moved to the end: argv[*first] … argv[argc-1]. Returns 0; -ECANCELED
+ * after --help was printed (exit with EXIT_DONE); -EINVAL with a message (exit with EXIT_USAGE).
+ */
+int options_parse(const struct command *command, int argc, char **argv, bool stop_at_first,
+		  void *options, int *first, struct error *err);
+
+/* Values: "10s" "500ms" "1m30s" → ns; "64MiB" "512k" → bytes; a decimal number in a range. */
+int option_duration(const char *name, const char *value, uint64_t *ns, struct error *err);
+int option_bytes(const char *name, const char *value, uint64_t *bytes, struct error *err);
+int option_number(const char *name, const char *value, uint64_t min, uint64_t max, uint64_t *number,
+		  struct error *err);
+
+/* Prints "waffle-bpf: COMMAND: MESSAGE" on stderr and returns the code. */
+int command_fail(const struct command *command, const struct error *err, enum exit_code code);
+/* The end of a parse that did not return 0: EXIT_DONE after --help, else the message and
+ * EXIT_USAGE. */
+int command_parse_failed(const struct command *command, int parse_result, const struct error *err);
+
+#endif

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a capture says, built from its records: threads and processes, spans, events, links, thread
+ * switches and losses. All of it is in arrays and refers to each other by index. It knows nothing
+ * of BPF or of files' bytes. MODEL_NONE stands for "none" in every index.
+ */
+#ifndef WAFFLE_MODEL_MODEL_H
+#define WAFFLE_MODEL_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "store/store.h"
+#include "util/error.h"
+#include "util/map.h"
+#include "util/strtab.h"
+#include "util/vec.h"
+
+#define MODEL_NONE UINT32_MAX
+
+/* One incarnation of a thread: a tid that is used again after an exit is another thread. */
+struct model_thread {
+	uint32_t tid, pid;
+	uint32_t comm;              /* last known name, in model.strings */
+	bool traced;                /* one of the target's; else a waker or a neighbour on a CPU */
+	bool has_sched;             /* its times below are known */
+	uint64_t first_ts, last_ts; /* first and last record that names it */
+	uint64_t exit_ts;           /* 0: still there at the end */
+	/* Totals over the capture, from the switches. */
+	uint64_t running_ns, runnable_ns, blocked_ns;
+};
+
+struct model_process {
+	uint32_t pid, ppid;   /* ppid 0: unknown */
+	uint32_t cmdline;     /* in model.strings; empty: unknown */
+	uint32_t main_thread; /* index, or MODEL_NONE */
+};
+
+enum model_span_flags {
+	MODEL_SPAN_BEGUN_BEFORE =
+		1u,                 /* its begin is not in the capture: start_ts is the capture's */
+	MODEL_SPAN_UNFINISHED = 2u, /* its end is not in the capture: end_ts is the capture's (or
+				       its thread's) end */
+	MODEL_SPAN_MOVED = 4u,      /* ended on another thread than it began on */
+	MODEL_SPAN_HAS_SCHED = 8u,  /* running_ns … are known, and sum to end_ts - start_ts */
+	MODEL_SPAN_LOSS = 16u,      /* records were lost while it was open */
+};
+
+struct model_span {
+	uint64_t id, parent_id;
+	uint64_t trace_hi, trace_lo;
+	uint64_t start_ts, end_ts;
+	uint64_t running_ns, runnable_ns; /* of its begin's thread; blocked_ns is the rest */
+	uint32_t site;                    /* MODEL_NONE: not known */
+	uint32_t thread;                  /* of the begin; of the end if begun before */
+	uint32_t end_thread;
+	uint32_t parent; /* index of the parent span, or MODEL_NONE if it is not in the capture */
+	uint32_t flags;
+	uint32_t frame; /* offset/8 into model.frames of {u64 bytes, frame}; MODEL_NONE: none */
+};
+
+/* An event, a log message or a counter's value, as its site's kind says. */
+struct model_event {
+	uint64_t id; /* 0 for counters */
+	uint64_t parent_id;
+	uint64_t trace_hi, trace_lo;
+	uint64_t ts;
+	uint32_t site;
+	uint32_t thread;
+	uint32_t parent; /* index of the enclosing span, or MODEL_NONE */
+	uint32_t frame;
+};
+
+enum model_node_kind { MODEL_NODE_SPAN, MODEL_NODE_EVENT };
+
+/* "from was caused by to". An index is MODEL_NONE if the id is not in the capture. */
+struct model_link {
+	uint8_t from_kind, to_kind; /* enum model_node_kind */
+	uint32_t from, to;
+	uint64_t to_id;
+};
+
+/* A CPU's switch from a thread to the next one; times are known as in struct waffle_rec_switch. */
+struct model_switch {
+	uint64_t ts, wake_ts;
+	uint32_t prev, next, waker; /* thread indexes; MODEL_NONE: idle, or no waker */
+	uint16_t cpu, prev_state;
+	uint8_t flags; /* WAFFLE_SWITCH_* */
+	int16_t syscall;
+	uint32_t args; /* index into model.syscall_args (3 words each), or MODEL_NONE */
+};
+
+/* State of a thread at the begin or end of the capture. */
+struct model_state {
+	uint64_t ts;
+	uint32_t thread;
+	uint8_t state; /* enum waffle_thread_state */
+	bool at_end;
+	uint16_t cpu, task_state;
+	int16_t syscall;
+	uint32_t args;
+	uint64_t exec_ns, run_delay_ns;
+};
+
+struct model_loss {
+	uint64_t from_ts, to_ts, count;
+	uint32_t source;
+	uint16_t cpu;
+};
+
+struct model_fork {
+	uint64_t ts;
+	uint32_t parent_pid, child_pid;
+};
+
+struct model {
+	const struct store_meta *meta; /* belongs to the reader, which must outlive the model */
+	const struct store_reader *reader;
+	uint64_t start_ts, end_ts; /* of the capture or of the window, whichever is shorter */
+	struct strtab *strings;
+	VEC(struct model_thread) threads;
+	VEC(struct model_process) processes;
+	VEC(struct model_span) spans;   /* by start_ts */
+	VEC(struct model_event) events; /* by ts */
+	VEC(struct model_link) links;
+	VEC(struct model_switch) switches; /* by ts */
+	VEC(struct model_state) states;
+	VEC(struct model_loss) losses;
+	VEC(struct model_fork) forks;
+	VEC(uint64_t) frames;
+	VEC(uint64_t) syscall_args;
+	struct map span_ids;        /* id → index */
+	struct map event_ids;       /* id → index */
+	uint64_t bad_records;       /* records that made no sense and were left out */
+	struct store_counts counts; /* all sources */
+};
+
+int model_load(struct model **model, struct store_reader *reader, struct store_window window,
+	       struct error *err);
+void model_free(struct model *model);
+
+/* The site of an index; a site named "(unknown)" for MODEL_NONE. */
+const struct site_info *model_site(const struct model *model, uint32_t site);
+/* The frame at an offset and its length in bytes; NULL and 0 for MODEL_NONE. */
+const void *model_frame(const struct model *model, uint32_t frame, uint32_t *bytes);
+const char *model_comm(const struct model *model, uint32_t thread);
+
+/*
+ * An interval of a traced thread, without gaps from its first known state to its last. Blocked:
+ * state and system call at switch-out. Runnable: since it was woken (waker) or preempted
+ * (preemptor).
+ */
+struct model_interval {
+	uint32_t thread;
+	enum waffle_thread_state state;
+	uint64_t from_ts, to_ts;
+	uint16_t cpu;        /* running: where. Runnable: where it ran last. */
+	uint16_t task_state; /* blocked: enum waffle_task_state */
+	int16_t syscall;     /* blocked: -1 none */
+	uint32_t args;       /* blocked: into model.syscall_args */
+	uint32_t by; /* runnable: waker or preemptor (thread index); MODEL_NONE: not known */
+	bool woken;  /* runnable: by is a waker, not a preemptor */
+	bool open;   /* cut by the end of the capture */
+};
+
+typedef int (*model_interval_fn)(const struct model_interval *interval, void *arg);
+
+/* Calls `each` for every interval of every traced thread, ordered by to_ts; stops at the first
+ * non-zero return and returns it. */
+int model_each_interval(const struct model *model, model_interval_fn each, void *arg);
+
+#endif

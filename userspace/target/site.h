@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is known of a site at compile time. Strings are NUL-terminated, never NULL, and belong to
+ * whoever holds the site (an ELF reading, a store reader's string table).
+ */
+#ifndef WAFFLE_TARGET_SITE_H
+#define WAFFLE_TARGET_SITE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "waffle/abi.h"
+
+struct site_key {
+	char type; /* WAFFLE_KEY_* */
+	const char *name;
+};
+
+struct site_info {
+	const char *name;
+	const char *category; /* may be empty */
+	const char *file;     /* source file as the compiler was given it */
+	const char *func;     /* may be empty */
+	const char *object;   /* path of the ELF file, as seen by the process */
+	uint32_t line;
+	uint16_t kind; /* enum waffle_site_kind */
+	uint16_t key_count;
+	struct site_key keys[WAFFLE_KEYS_MAX];
+};
+
+/* "span", "event", …; "?" for an unknown kind. */
+const char *site_kind_name(unsigned kind);
+/* Whether a hit of such a site begins a span; is a log message. */
+static inline bool site_kind_is_log(unsigned kind)
+{
+	return kind >= WAFFLE_SITE_LOG_INFO && kind <= WAFFLE_SITE_LOG_ERROR;
+}
+
+/*
+ * Walks the values of a frame (include/waffle/abi.h). The frame is not trusted: a walk ends at the
+ * first value that does not fit.
+ *
+ *	struct value_walk walk = value_walk_begin(site, frame, frame_bytes);
+ *	struct value value;
+ *	while (value_walk_next(&walk, &value)) …
+ */
+struct value {
+	const struct site_key *key;
+	char type; /* WAFFLE_KEY_*; a WAFFLE_KEY_NUMBER comes as I64, U64 or F64 */
+	bool cut;  /* a string that was longer */
+	bool null; /* a string that was a null pointer */
+	union {
+		int64_t i64;
+		uint64_t u64; /* also bool, pointer, span and event ids */
+		double f64;
+	};
+	const char *text; /* a string's bytes, not terminated, inside the frame */
+	uint32_t text_len;
+};
+
+struct value_walk {
+	const struct site_info *site;
+	const unsigned char *at, *end;
+	unsigned key;
+};
+
+struct value_walk value_walk_begin(const struct site_info *site, const void *frame,
+				   uint32_t frame_bytes);
+bool value_walk_next(struct value_walk *walk, struct value *value);
+
+#endif

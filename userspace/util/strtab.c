@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "util/strtab.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/map.h"
+#include "util/vec.h"
+
+struct string {
+	char *text;
+	uint32_t len;
+	uint32_t next; /* next string of the same hash; STRTAB_NONE: none */
+};
+
+struct strtab {
+	VEC(struct string) strings;
+	struct map heads; /* hash → first string */
+};
+
+static uint64_t hash_bytes(const char *text, size_t len)
+{
+	uint64_t hash = 0xcbf29ce484222325ull; /* FNV-1a */
+
+	for (size_t i = 0; i < len; i++)
+		hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3ull;
+	return hash;
+}
+
+struct strtab *strtab_new(void)
+{
+	struct strtab *tab = calloc(1, sizeof(*tab));
+
+	if (tab && strtab_add(tab, "", 0) == STRTAB_NONE) {
+		strtab_free(tab);
+		return NULL;
+	}
+	return tab;
+}
+
+void strtab_free(struct strtab *tab)
+{
+	if (!tab)
+		return;
+	for (size_t i = 0; i < tab->strings.len; i++)
+		free(tab->strings.data[i].text);
+	vec_free(&tab->strings);
+	map_free(&tab->heads);
+	free(tab);
+}
+
+uint32_t strtab_add(struct strtab *tab, const char *text, size_t len)
+{
+	uint64_t hash = hash_bytes(text, len);
+	uint32_t head = map_get(&tab->heads, hash);
+	struct string string = {.len = (uint32_t)len, .next = head};
+
+	for (uint32_t i = head; i != STRTAB_NONE; i = tab->strings.data[i].next)
+		if (tab->strings.data[i].len == len &&
+		    !memcmp(tab->strings.data[i].text, text, len))
+			return i;
+	if (len >= UINT32_MAX || tab->strings.len >= STRTAB_NONE)
+		return STRTAB_NONE;
+	string.text = malloc(len + 1);
+	if (!string.text)
+		return STRTAB_NONE;
+	memcpy(string.text, text, len);
+	string.text[len] = '\0';
+	if (!vec_reserve(&tab->strings, 1) ||
+	    !map_set(&tab->heads, hash, (uint32_t)tab->strings.len)) {
+		free(string.text);
+		return STRTAB_NONE;
+	}
+	tab->strings.data[tab->strings.len] = string;
+	return (uint32_t)tab->strings.len++;
+}
+
+const char *strtab_get(const struct strtab *tab, uint32_t index)
+{
+	return index < tab->strings.len ? tab->strings.data[index].text : "";
+}
+
+size_t strtab_length(const struct strtab *tab, uint32_t index)
+{
+	return index < tab->strings.len ? tab->strings.data[index].len : 0;
+}
+
+uint32_t strtab_count(const struct strtab *tab)
+{
+	return (uint32_t)tab->strings.len;
+}
