@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "util/json.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <yajl/yajl_gen.h>
+
+#include "util/utf8.h"
+
+/* Bytes collected before they are handed to the FILE. */
+#define FLUSH_BYTES ((size_t)256 << 10)
+
+struct json {
+	yajl_gen gen;
+	FILE *out;
+	int error;
+	bool pretty;
+	bool open; /* something was written since the last newline */
+	unsigned depth;
+};
+
+struct json *json_new(FILE *out, bool pretty)
+{
+	struct json *json = calloc(1, sizeof(*json));
+
+	if (!json)
+		return NULL;
+	json->out = out;
+	json->pretty = pretty;
+	json->gen = yajl_gen_alloc(NULL);
+	if (!json->gen) {
+		free(json);
+		return NULL;
+	}
+	if (pretty) {
+		yajl_gen_config(json->gen, yajl_gen_beautify, 1);
+		yajl_gen_config(json->gen, yajl_gen_indent_string, "  ");
+	}
+	return json;
+}
+
+static void write_out(struct json *json, size_t at_least)
+{
+	const unsigned char *buf;
+	size_t len;
+
+	if (yajl_gen_get_buf(json->gen, &buf, &len) != yajl_gen_status_ok || len < at_least)
+		return;
+	if (!json->error && fwrite(buf, 1, len, json->out) != len)
+		json->error = -EIO;
+	yajl_gen_clear(json->gen);
+}
+
+int json_close(struct json *json)
+{
+	int err;
+
+	if (!json)
+		return -ENOMEM;
+	if (json->depth != 0 && !json->error)
+		json->error = -EINVAL;
+	write_out(json, 1);
+	/* In pretty mode yajl itself ends a whole value with a newline. */
+	if (json->open && !json->pretty && !json->error && putc('\n', json->out) == EOF)
+		json->error = -EIO;
+	err = json->error;
+	yajl_gen_free(json->gen);
+	free(json);
+	return err;
+}
+
+static void check(struct json *json, yajl_gen_status status)
+{
+	json->open = true;
+	if (status != yajl_gen_status_ok && !json->error)
+		json->error = -EINVAL;
+	write_out(json, FLUSH_BYTES);
+}
+
+void json_line(struct json *json)
+{
+	if (!json)
+		return;
+	if (json->depth != 0 && !json->error)
+		json->error = -EINVAL;
+	yajl_gen_reset(json->gen, json->pretty ? NULL : "\n");
+	json->open = false;
+	write_out(json, FLUSH_BYTES);
+}
+
+void json_object_begin(struct json *json)
+{
+	if (!json)
+		return;
+	json->depth++;
+	check(json, yajl_gen_map_open(json->gen));
+}
+
+void json_object_end(struct json *json)
+{
+	if (!json)
+		return;
+	json->depth--;
+	check(json, yajl_gen_map_close(json->gen));
+}
+
+void json_array_begin(struct json *json)
+{
+	if (!json)
+		return;
+	json->depth++;
+	check(json, yajl_gen_array_open(json->gen));
+}
+
+void json_array_end(struct json *json)
+{
+	if (!json)
+		return;
+	json->depth--;
+	check(json, yajl_gen_array_close(json->gen));
+}
+
+void json_key(struct json *json, const char *key)
+{
+	json_string_len(json, key, strlen(key));
+}
+
+void json_key_len(struct json *json, const char *key, size_t len)
+{
+	json_string_len(json, key, len);
+}
+
+void json_string(struct json *json, const char *text)
+{
+	json_string_len(json, text, strlen(text));
+}
+
+static void string_cleaned(struct json *json, const char *text, size_t len)
+{
+	char *clean = malloc(UTF8_CLEAN_MAX(len));
+	size_t written;
+
+	if (!clean) {
+		json->error = json->error ?: -ENOMEM;
+		return;
+	}
+	written = utf8_clean(text, len, clean);
+	check(json, yajl_gen_string(json->gen, (const unsigned char *)clean, written));
+	free(clean);
+}
+
+void json_string_len(struct json *json, const char *text, size_t len)
+{
+	if (!json)
+		return;
+	if (utf8_valid(text, len) != len)
+		string_cleaned(json, text, len);
+	else
+		check(json, yajl_gen_string(json->gen, (const unsigned char *)text, len));
+}
+
+void json_number(struct json *json, const char *digits, size_t len)
+{
+	if (!json)
+		return;
+	check(json, yajl_gen_number(json->gen, digits, len));
+}
+
+/* yajl's own integers are long long and go through printf: digits by hand are exact and faster. */
+static void number(struct json *json, uint64_t value, bool negative)
+{
+	char digits[24], *at = digits + sizeof(digits);
+
+	do {
+		*--at = (char)('0' + value % 10);
+		value /= 10;
+	} while (value);
+	if (negative)
+		*--at = '-';
+	json_number(json, at, (size_t)(digits + sizeof(digits) - at));
+}
+
+void json_i64(struct json *json, int64_t value)
+{
+	number(json, value < 0 ? 0 - (uint64_t)value : (uint64_t)value, value < 0);
+}
+
+void json_u64(struct json *json, uint64_t value)
+{
+	number(json, value, false);
+}
+
+void json_f64(struct json *json, double value)
+{
+	char digits[40];
+	int len;
+
+	if (isnan(value)) {
+		json_string(json, "NaN");
+		return;
+	}
+	if (isinf(value)) {
+		json_string(json, value < 0 ? "-Infinity" : "Infinity");
+		return;
+	}
+	/* The shorter form if it says the same number. */
+	len = snprintf(digits, sizeof(digits), "%.15g", value);
+	if (strtod(digits, NULL) != value)
+		len = snprintf(digits, sizeof(digits), "%.17g", value);
+	if (strspn(digits, "-0123456789") == (size_t)len) /* so that it reads back as a double */
+		len += snprintf(digits + len, sizeof(digits) - (size_t)len, ".0");
+	json_number(json, digits, (size_t)len);
+}
+
+void json_bool(struct json *json, bool value)
+{
+	if (!json)
+		return;
+	check(json, yajl_gen_bool(json->gen, value));
+}
+
+void json_null(struct json *json)
+{
+	if (!json)
+		return;
+	check(json, yajl_gen_null(json->gen));
+}
+
+void json_hex64(struct json *json, uint64_t value)
+{
+	char digits[16];
+
+	for (int i = 15; i >= 0; i--, value >>= 4)
+		digits[i] = "0123456789abcdef"[value & 15];
+	json_string_len(json, digits, sizeof(digits));
+}

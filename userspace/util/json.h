@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A streaming JSON writer (over yajl_gen) to a FILE. Errors are kept and returned by json_close(),
+ * so that calls need not be checked one by one.
+ *
+ *	struct json *json = json_new(stdout, true);
+ *	json_object_begin(json);
+ *	json_field_u64(json, "count", 3);
+ *	json_key(json, "spans");
+ *	json_array_begin(json);
+ *	…
+ *	err = json_close(json);
+ *
+ * Strings may hold any bytes: what is not UTF-8 becomes U+FFFD. Integers are written with all
+ * their digits. JSON has no number for them, so doubles that are not finite become the strings
+ * "NaN", "Infinity" and "-Infinity".
+ */
+#ifndef WAFFLE_UTIL_JSON_H
+#define WAFFLE_UTIL_JSON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct json;
+
+/* `pretty`: indented by two spaces, for people. NULL: out of memory. All calls below accept NULL
+ * and do nothing; json_close(NULL) says -ENOMEM. */
+struct json *json_new(FILE *out, bool pretty);
+
+/*
+ * Writes what is buffered to the file and a last newline if a value was not ended by json_line();
+ * frees. Returns 0, -ENOMEM, -EIO (with errno of the write kept in ferror of the file) or -EINVAL
+ * (calls that don't make a JSON value, a bug of the caller). Does not flush the FILE.
+ */
+int json_close(struct json *json);
+
+/* Ends a whole value with a newline, after which another may begin: for one object a line. */
+void json_line(struct json *json);
+
+void json_object_begin(struct json *json);
+void json_object_end(struct json *json);
+void json_array_begin(struct json *json);
+void json_array_end(struct json *json);
+void json_key(struct json *json, const char *key);
+void json_key_len(struct json *json, const char *key, size_t len);
+
+void json_string(struct json *json, const char *text);
+void json_string_len(struct json *json, const char *text, size_t len);
+void json_i64(struct json *json, int64_t value);
+void json_u64(struct json *json, uint64_t value);
+void json_f64(struct json *json, double value);
+void json_bool(struct json *json, bool value);
+void json_null(struct json *json);
+/* A string of sixteen hexadecimal digits. */
+void json_hex64(struct json *json, uint64_t value);
+/* Text that already is a JSON number, such as microseconds "12.345". */
+void json_number(struct json *json, const char *digits, size_t len);
+
+static inline void json_field_string(struct json *json, const char *key, const char *text)
+{
+	json_key(json, key);
+	json_string(json, text);
+}
+
+static inline void json_field_i64(struct json *json, const char *key, int64_t value)
+{
+	json_key(json, key);
+	json_i64(json, value);
+}
+
+static inline void json_field_u64(struct json *json, const char *key, uint64_t value)
+{
+	json_key(json, key);
+	json_u64(json, value);
+}
+
+static inline void json_field_f64(struct json *json, const char *key, double value)
+{
+	json_key(json, key);
+	json_f64(json, value);
+}
+
+static inline void json_field_bool(struct json *json, const char *key, bool value)
+{
+	json_key(json, key);
+	json_bool(json, value);
+}
+
+static inline void json_field_hex64(struct json *json, const char *key, uint64_t value)
+{
+	json_key(json, key);
+	json_hex64(json, value);
+}
+
+#endif
