@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Keys of spans and events. A key is a tuple (TYPE, "key", value) that other macros take apart: its
+ * type and name go into the site's meta at compile time, its value into the frame at run time.
+ * Values are evaluated once if the site is armed and not at all if it is dormant.
+ */
+#ifndef WAFFLE_KV_H
+#define WAFFLE_KV_H
+
+#include "abi.h"
+
+/* Signed and unsigned integers of any width, floating point, truth values. */
+#define KV_I64(key, ...) (I64, key, (__VA_ARGS__))
+#define KV_U64(key, ...) (U64, key, (__VA_ARGS__))
+#define KV_F64(key, ...) (F64, key, (__VA_ARGS__))
+#define KV_BOOL(key, ...) (BOOL, key, (__VA_ARGS__))
+/* A NUL-terminated string; 256 bytes of it are copied, and it is marked when that cuts it. */
+#define KV_STR(key, ...) (STR, key, (__VA_ARGS__))
+/* An address, shown in hexadecimal and never followed. */
+#define KV_PTR(key, ...) (PTR, key, (__VA_ARGS__))
+/* Causes that are not the parent: waffle_span_id_t, waffle_event_id_t. The null id makes no link.
+ */
+#define KV_CAUSE_SPAN(...) (CAUSE_SPAN, "cause", (__VA_ARGS__))
+#define KV_CAUSE_EVENT(...) (CAUSE_EVENT, "cause", (__VA_ARGS__))
+
+/* Type letters, as in abi.h, but as literals that can be joined. */
+#define WAFFLE_LETTER_I64 "i"
+#define WAFFLE_LETTER_U64 "u"
+#define WAFFLE_LETTER_F64 "d"
+#define WAFFLE_LETTER_BOOL "b"
+#define WAFFLE_LETTER_STR "s"
+#define WAFFLE_LETTER_PTR "p"
+#define WAFFLE_LETTER_NUMBER "n"
+#define WAFFLE_LETTER_CAUSE_SPAN "S"
+#define WAFFLE_LETTER_CAUSE_EVENT "E"
+
+/* The words of a value. */
+#define WAFFLE_WORD_I64(value) (unsigned long long)(long long)value
+#define WAFFLE_WORD_U64(value) (unsigned long long)value
+#define WAFFLE_WORD_F64(value) waffle_word_f64_((double)value)
+#define WAFFLE_WORD_BOOL(value) (value ? 1ull : 0ull)
+#define WAFFLE_WORD_STR(value) waffle_word_str_(value)
+#define WAFFLE_WORD_PTR(value) (unsigned long long)(__UINTPTR_TYPE__)value
+#define WAFFLE_WORD_NUMBER(value) WAFFLE_NUMBER_KIND_(value), WAFFLE_NUMBER_WORD_(value)
+#define WAFFLE_WORD_CAUSE_SPAN(value) waffle_word_span_(value)
+#define WAFFLE_WORD_CAUSE_EVENT(value) waffle_word_event_(value)
+
+/* 8 is gcc's and clang's type class of floating point (gcc/typeclass.h: real_type_class). */
+#define WAFFLE_IS_REAL_(value) (__builtin_classify_type(value) == 8)
+#define WAFFLE_IS_SIGNED_(value) ((__typeof__(value))-1 < (__typeof__(value))1)
+#define WAFFLE_NUMBER_KIND_(value)                                                                 \
+	(WAFFLE_IS_REAL_(value)     ? (unsigned long long)WAFFLE_NUMBER_F64                        \
+	 : WAFFLE_IS_SIGNED_(value) ? (unsigned long long)WAFFLE_NUMBER_I64                        \
+				    : (unsigned long long)WAFFLE_NUMBER_U64)
+#define WAFFLE_NUMBER_WORD_(value)                                                                 \
+	(WAFFLE_IS_REAL_(value) ? waffle_word_f64_((double)value) : (unsigned long long)value)
+
+/* What is done with each tuple. */
+#define WAFFLE_KEY_META_(type, key, value) WAFFLE_LETTER_##type key "\0"
+#define WAFFLE_KEY_LETTER_(type, key, value) WAFFLE_LETTER_##type
+#define WAFFLE_KEY_WORD_(type, key, value) , WAFFLE_WORD_##type(value)
+#define WAFFLE_KEY_UNUSED_(type, key, value) (void)value;
+
+/* WAFFLE_MAP_(do, name, tuple…): do tuple do tuple …; WAFFLE_NAME_(name, tuple…): name. */
+#define WAFFLE_MAP_(op, ...) WAFFLE_CAT_(WAFFLE_MAP_, WAFFLE_COUNT_(__VA_ARGS__))(op, __VA_ARGS__)
+#define WAFFLE_NAME_(...) WAFFLE_FIRST_(__VA_ARGS__, ~)
+#define WAFFLE_FIRST_(first, ...) first
+/* Expands the arguments before the macro sees them. */
+#define WAFFLE_CALL_(macro, ...) macro(__VA_ARGS__)
+#define WAFFLE_CAT_(a, b) WAFFLE_CAT2_(a, b)
+#define WAFFLE_CAT2_(a, b) a##b
+
+#define WAFFLE_COUNT_(...)                                                                         \
+	WAFFLE_COUNT2_(__VA_ARGS__, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, ~)
+#define WAFFLE_COUNT2_(n, a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, count, ...) count
+
+#define WAFFLE_MAP_0(op, n)
+#define WAFFLE_MAP_1(op, n, a) op a
+#define WAFFLE_MAP_2(op, n, a, ...) op a WAFFLE_MAP_1(op, n, __VA_ARGS__)
+#define WAFFLE_MAP_3(op, n, a, ...) op a WAFFLE_MAP_2(op, n, __VA_ARGS__)
+#define WAFFLE_MAP_4(op, n, a, ...) op a WAFFLE_MAP_3(op, n, __VA_ARGS__)
+#define WAFFLE_MAP_5(op, n, a, ...) op a WAFFLE_MAP_4(op, n, __VA_ARGS__)
+#define WAFFLE_MAP_6(op, n, a, ...) op a WAFFLE_MAP_5(op, n, __VA_ARGS__)
+#define WAFFLE_MAP_7(op, n, a, ...) op a WAFFLE_MAP_6(op, n, __VA_ARGS__)
+#define WAFFLE_MAP_8(op, n, a, ...) op a WAFFLE_MAP_7(op, n, __VA_ARGS__)
+#define WAFFLE_MAP_9(op, n, a, ...) op a WAFFLE_MAP_8(op, n, __VA_ARGS__)
+#define WAFFLE_MAP_10(op, n, a, ...) op a WAFFLE_MAP_9(op, n, __VA_ARGS__)
+#define WAFFLE_MAP_11(op, n, a, ...) op a WAFFLE_MAP_10(op, n, __VA_ARGS__)
+#define WAFFLE_MAP_12(op, n, a, ...) op a WAFFLE_MAP_11(op, n, __VA_ARGS__)
+#define WAFFLE_MAP_13(op, n, a, ...) op a WAFFLE_MAP_12(op, n, __VA_ARGS__)
+#define WAFFLE_MAP_14(op, n, a, ...) op a WAFFLE_MAP_13(op, n, __VA_ARGS__)
+#define WAFFLE_MAP_15(op, n, a, ...) op a WAFFLE_MAP_14(op, n, __VA_ARGS__)
+#define WAFFLE_MAP_16(op, n, a, ...) op a WAFFLE_MAP_15(op, n, __VA_ARGS__)
+
+#endif

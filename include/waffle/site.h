@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A site: one asm statement that holds the test, the probe, the semaphore and the notes, so that
+ * the compiler can neither drop nor share a part of it. Sections are opened with "?": in an inline
+ * function or a template they join its COMDAT group and go when the linker drops the group.
+ *
+ * Everything known at compile time is one string literal ("meta", see abi.h) that the note points
+ * to; nothing of it is read or sent by the running program.
+ */
+#ifndef WAFFLE_SITE_H
+#define WAFFLE_SITE_H
+
+#include "abi.h"
+#include "arch.h"
+
+#ifndef WAFFLE_CATEGORY
+#define WAFFLE_CATEGORY                                                                            \
+	"" /* define it before a use, or before the include, as a string literal                   \
+	    */
+#endif
+
+/* Head of a site's meta; the keys follow. */
+#define WAFFLE_META_HEAD_(name) name "\0" __FILE__ "\0" WAFFLE_CATEGORY "\0"
+
+#define WAFFLE_ASM_SEMAPHORE_                                                                      \
+	".pushsection .probes,\"aw?\",\"progbits\"\n\t.balign 2\n992: .2byte 0\n\t.popsection\n"
+
+/* Our own note; its layout is in abi.h. */
+#define WAFFLE_ASM_NOTE_(semaphore)                                                                \
+	".pushsection .note.waffle,\"?\",\"note\"\n\t.balign 4\n"                                  \
+	"\t.4byte 994f-993f, 996f-995f, 1\n"                                                       \
+	"993: .asciz \"waffle\"\n994: .balign 4\n"                                                 \
+	"995: .8byte 990b, 989b, " semaphore ", %c[meta], %c[func]\n"                              \
+	"\t.4byte %c[bytes], %c[line], %c[kind], 0\n"                                              \
+	"996: .balign 4\n\t.popsection\n"
+
+/* A plain USDT note (systemtap's format 3), so that bpftrace and perf see waffle:span, … too. */
+#define WAFFLE_ASM_USDT_(usdt, semaphore)                                                          \
+	".pushsection .note.stapsdt,\"?\",\"note\"\n\t.balign 4\n"                                 \
+	"\t.4byte 994f-993f, 996f-995f, 3\n"                                                       \
+	"993: .asciz \"stapsdt\"\n994: .balign 4\n"                                                \
+	"995: .8byte 990b, _.stapsdt.base, " semaphore "\n"                                        \
+	"\t.asciz \"waffle\"\n\t.asciz \"" usdt "\"\n\t.asciz \"" WAFFLE_ASM_ARGS_ "\"\n"          \
+	"996: .balign 4\n\t.popsection\n"                                                          \
+	".ifndef _.stapsdt.base\n"                                                                 \
+	"\t.pushsection .stapsdt.base,\"aG\",\"progbits\",.stapsdt.base,comdat\n"                  \
+	"\t.weak _.stapsdt.base\n\t.hidden _.stapsdt.base\n"                                       \
+	"_.stapsdt.base: .space 1\n\t.size _.stapsdt.base, 1\n\t.popsection\n"                     \
+	".endif\n"
+
+#define WAFFLE_ASM_SITE_INPUTS_(site_kind, site_meta)                                              \
+	[meta] WAFFLE_ASM_SYMBOL_(site_meta), [func] WAFFLE_ASM_SYMBOL_(__func__),                 \
+		[bytes] "i"(sizeof(site_meta)), [line] "i"(__LINE__), [kind] "i"(site_kind)
+
+#define WAFFLE_ASM_BODY_(usdt)                                                                     \
+	WAFFLE_ASM_PROBE_ WAFFLE_ASM_SEMAPHORE_ WAFFLE_ASM_NOTE_("992b")                           \
+		WAFFLE_ASM_USDT_(usdt, "992b")
+
+/* Sets `armed` (an int) and, if it is not 0, `probe_var` (a const void *). */
+#ifdef __clang__
+#define WAFFLE_SITE_TEST_(armed, probe_var, site_kind, usdt, site_meta)                            \
+	__asm__ __volatile__(WAFFLE_ASM_FLAGS_ WAFFLE_ASM_BODY_(usdt)                              \
+			     : [probe] "=r"(probe_var), WAFFLE_ASM_ARMED_(armed)                   \
+			     : WAFFLE_ASM_SITE_INPUTS_(site_kind, site_meta)                       \
+			     : "cc")
+#else
+/* probe_var is written by the asm, which may not say so: asm goto has no outputs before gcc 11. The
+ * empty asm at `hit` says it where it counts. */
+#define WAFFLE_SITE_TEST_(armed, probe_var, site_kind, usdt, site_meta)                            \
+	do {                                                                                       \
+		__label__ hit;                                                                     \
+		__asm__ goto(WAFFLE_ASM_GOTO_ WAFFLE_ASM_BODY_(usdt)                               \
+			     :                                                                     \
+			     : [probe] "m"(probe_var),                                             \
+			       WAFFLE_ASM_SITE_INPUTS_(site_kind, site_meta)                       \
+			     : WAFFLE_ASM_CLOBBERS_                                                \
+			     : hit);                                                               \
+		(armed) = 0;                                                                       \
+		if (0) {                                                                           \
+		hit:                                                                               \
+			__asm__("" : "=m"(probe_var));                                             \
+			(armed) = 1;                                                               \
+		}                                                                                  \
+	} while (0)
+#endif
+
+/* A site without a semaphore, for code that only runs when armed. Yields the probe's address. */
+#define WAFFLE_SITE_BARE_(probe_var, site_kind, usdt, site_meta)                                   \
+	__asm__ __volatile__(WAFFLE_ASM_ADDRESS_ WAFFLE_ASM_PROBE_ WAFFLE_ASM_NOTE_("0")           \
+				     WAFFLE_ASM_USDT_(usdt, "0")                                   \
+			     : [probe] "=r"(probe_var)                                             \
+			     : WAFFLE_ASM_SITE_INPUTS_(site_kind, site_meta))
+
+#endif
