@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/help.h"
+
+#include <string.h>
+
+#define HELP_COLUMNS 90
+
+static const char about[] =
+	"waffle-bpf tells why a live program is slow. It arms the spans and events that waffle.h "
+	"put "
+	"into a running process, records them together with what the kernel's scheduler did to the "
+	"process's threads, and shows where the time of each span went: running, runnable, "
+	"blocked.";
+
+static const char naming[] = "Without -o, attach and run name the file after the program and the "
+			     "time. Times are written "
+			     "10s, 500ms or 1m30s, sizes 64MiB or 512k.";
+
+struct example {
+	const char *command, *what;
+};
+
+static const struct example examples[] = {
+	{"sudo waffle-bpf attach --pid 4711 --duration 10s",
+	 "Trace a running process for ten seconds and print the report."},
+	{"sudo waffle-bpf run -o job.waffle -- ./train --epochs 1",
+	 "Trace a command from its first instruction."},
+	{"waffle-bpf report job.waffle", "Print the report again, from the file."},
+	{"waffle-bpf export job.waffle --format perfetto -o job.pftrace",
+	 "Write a trace for the Perfetto user interface."},
+	{"waffle-bpf list ./train", "List the spans and events that a program holds."},
+};
+
+struct status {
+	enum exit_code code;
+	const char *meaning;
+};
+
+static const struct status statuses[] = {
+	{EXIT_DONE, "done"},
+	{EXIT_FAILED, "failed; one line on standard error says what, why, and what to do"},
+	{EXIT_USAGE, "wrong usage: an unknown command or option, a bad value"},
+};
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+/* "-o, --output FILE" */
+static void option_synopsis(char *text, size_t size, const struct option_row *row)
+{
+	char letter[8] = "    ";
+
+	if (row->letter)
+		snprintf(letter, sizeof(letter), "-%c, ", row->letter);
+	snprintf(text, size, "%s--%s%s%s", letter, row->name, row->argument ? " " : "",
+		 row->argument ? row->argument : "");
+}
+
+/* Columns that a UTF-8 text takes: its bytes that do not continue a character. */
+static int text_columns(const char *text, size_t len)
+{
+	int columns = 0;
+
+	for (size_t i = 0; i < len; i++)
+		columns += ((unsigned char)text[i] & 0xc0) != 0x80;
+	return columns;
+}
+
+/* Prints words of a paragraph or more, broken at HELP_COLUMNS, the cursor being at `indent`. */
+static void print_wrapped(FILE *out, const char *text, int indent)
+{
+	int column = indent;
+
+	while (*text) {
+		size_t len = strcspn(text, " \n");
+		int width = text_columns(text, len);
+
+		if (column > indent && column + 1 + width > HELP_COLUMNS) {
+			fprintf(out, "\n%*s", indent, "");
+			column = indent;
+		} else if (column > indent && len) {
+			fputc(' ', out);
+			column++;
+		}
+		fwrite(text, 1, len, out);
+		column += width;
+		text += len;
+		if (*text == '\n') {
+			fprintf(out, "\n%*s", indent, "");
+			column = indent;
+		}
+		text += *text != '\0';
+	}
+	fputc('\n', out);
+}
+
+static void print_option(FILE *out, const struct option_row *row, int width)
+{
+	char synopsis[64];
+
+	option_synopsis(synopsis, sizeof(synopsis), row);
+	fprintf(out, "  %-*s  ", width, synopsis);
+	print_wrapped(out, row->help, width + 4);
+}
+
+static const struct option_row option_help = {"help", 'h', NULL, "Show this help.", NULL};
+
+static int option_width(const struct command *command)
+{
+	size_t width = 0;
+	char synopsis[64];
+
+	for (size_t i = 0; i < command->option_count; i++) {
+		option_synopsis(synopsis, sizeof(synopsis), &command->options[i]);
+		if (strlen(synopsis) > width)
+			width = strlen(synopsis);
+	}
+	return (int)(width > 10 ? width : 10);
+}
+
+static void print_usage(FILE *out, const struct command *command)
+{
+	fprintf(out, "waffle-bpf %s [OPTION…]%s%s\n", command->name, *command->arguments ? " " : "",
+		command->arguments);
+}
+
+void help_command(FILE *out, const struct command *command)
+{
+	int width = option_width(command);
+
+	fprintf(out, "Usage: ");
+	print_usage(out, command);
+	fprintf(out, "%s.\n", command->summary);
+	if (*command->details) {
+		fputc('\n', out);
+		print_wrapped(out, command->details, 0);
+	}
+	fprintf(out, "\nOptions:\n");
+	for (size_t i = 0; i < command->option_count; i++)
+		print_option(out, &command->options[i], width);
+	print_option(out, &option_help, width);
+}
+
+void help_overview(FILE *out, const struct command_table *table)
+{
+	fprintf(out, "Usage: waffle-bpf COMMAND [OPTION…] [ARGUMENT…]\n\n");
+	print_wrapped(out, about, 0);
+	fprintf(out, "\nCommands:\n");
+	for (size_t i = 0; i < table->count; i++)
+		fprintf(out, "  %-8s %s\n", table->commands[i]->name, table->commands[i]->summary);
+	fprintf(out, "\nExamples:\n");
+	for (size_t i = 0; i < COUNT_OF(examples); i++)
+		fprintf(out, "  %s\n", examples[i].command);
+	fprintf(out, "\n'waffle-bpf help COMMAND' shows the options of a command.\n");
+}
+
+/* Text as roff: backslashes, hyphens that are minus signs, and lines that look like requests. */
+static void print_roff(FILE *out, const char *text)
+{
+	bool line_start = true;
+
+	for (; *text; text++) {
+		if (line_start && (*text == '.' || *text == '\''))
+			fputs("\\&", out);
+		if (*text == '\\')
+			fputs("\\e", out);
+		else if (*text == '-')
+			fputs("\\-", out);
+		else if (*text == '\n')
+			fputs(text[1] == '\n' ? "\n.P" : "\n", out);
+		else
+			fputc(*text, out);
+		line_start = *text == '\n';
+	}
+	fputc('\n', out);
+}
+
+static void man_command(FILE *out, const struct command *command)
+{
+	fprintf(out, ".SS ");
+	print_roff(out, command->name);
+	fprintf(out, ".B waffle\\-bpf %s\n[OPTION…] ", command->name);
+	print_roff(out, command->arguments);
+	fprintf(out, ".P\n");
+	print_roff(out, command->summary);
+	fprintf(out, ".P\n");
+	print_roff(out, command->details);
+	for (size_t i = 0; i < command->option_count; i++) {
+		char synopsis[64];
+
+		option_synopsis(synopsis, sizeof(synopsis), &command->options[i]);
+		fprintf(out, ".TP\n.B ");
+		print_roff(out, synopsis + strspn(synopsis, " "));
+		print_roff(out, command->options[i].help);
+	}
+}
+
+void help_man(FILE *out, const struct command_table *table)
+{
+	fprintf(out, ".TH WAFFLE\\-BPF 8 \"\" \"waffle %s\" \"System Administration\"\n",
+		WAFFLE_VERSION);
+	fprintf(out, ".SH NAME\nwaffle\\-bpf \\- tell why a live program is slow\n");
+	fprintf(out, ".SH SYNOPSIS\n.B waffle\\-bpf\nCOMMAND [OPTION…] [ARGUMENT…]\n");
+	fprintf(out, ".SH DESCRIPTION\n");
+	print_roff(out, about);
+	fprintf(out, ".P\n");
+	print_roff(out, naming);
+	fprintf(out, ".SH COMMANDS\n");
+	for (size_t i = 0; i < table->count; i++)
+		man_command(out, table->commands[i]);
+	fprintf(out, ".SH EXIT STATUS\n");
+	for (size_t i = 0; i < COUNT_OF(statuses); i++) {
+		fprintf(out, ".TP\n.B %d\n", statuses[i].code);
+		print_roff(out, statuses[i].meaning);
+	}
+	fprintf(out, ".P\n.B run\nexits with the status of its command.\n.SH EXAMPLES\n");
+	for (size_t i = 0; i < COUNT_OF(examples); i++) {
+		fprintf(out, ".TP\n.B ");
+		print_roff(out, examples[i].command);
+		print_roff(out, examples[i].what);
+	}
+	fprintf(out, ".SH SEE ALSO\n.BR perf (1),\n.BR bpftrace (8)\n");
+}
+
+static void markdown_command(FILE *out, const struct command *command)
+{
+	fprintf(out, "\n## %s\n\n    ", command->name);
+	print_usage(out, command);
+	fprintf(out, "\n%s.\n", command->summary);
+	if (*command->details)
+		fprintf(out, "\n%s\n", command->details);
+	if (command->option_count)
+		fprintf(out, "\n| option | |\n|---|---|\n");
+	for (size_t i = 0; i < command->option_count; i++) {
+		char synopsis[64];
+
+		option_synopsis(synopsis, sizeof(synopsis), &command->options[i]);
+		fprintf(out, "| `%s` | %s |\n", synopsis + strspn(synopsis, " "),
+			command->options[i].help);
+	}
+}
+
+void help_markdown(FILE *out, const struct command_table *table)
+{
+	fprintf(out,
+		"<!-- Made by `make docs` from the tables in userspace/cmd; edit those. -->\n");
+	fprintf(out, "# Commands\n\n%s\n\n%s\n", about, naming);
+	for (size_t i = 0; i < table->count; i++)
+		markdown_command(out, table->commands[i]);
+	fprintf(out, "\n## Exit status\n\n");
+	for (size_t i = 0; i < COUNT_OF(statuses); i++)
+		fprintf(out, "- %d: %s\n", statuses[i].code, statuses[i].meaning);
+	fprintf(out, "\n`run` exits with the status of its command.\n\n## Examples\n");
+	for (size_t i = 0; i < COUNT_OF(examples); i++)
+		fprintf(out, "\n%s\n\n    %s\n", examples[i].what, examples[i].command);
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+/* waffle-bpf: finds the command in the table and runs it. */
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd/command.h"
+#include "cmd/help.h"
+#include "util/near.h"
+
+static int help_run(const struct command *command, int argc, char **argv);
+
+enum help_format { HELP_TEXT, HELP_MAN, HELP_MARKDOWN };
+
+static int set_man(void *options, const char *value, struct error *err)
+{
+	(void)value, (void)err;
+	*(enum help_format *)options = HELP_MAN;
+	return 0;
+}
+
+static int set_markdown(void *options, const char *value, struct error *err)
+{
+	(void)value, (void)err;
+	*(enum help_format *)options = HELP_MARKDOWN;
+	return 0;
+}
+
+static const struct option_row help_options[] = {
+	{"man", 0, NULL, "Print the manual page waffle-bpf(8) in roff.", set_man},
+	{"markdown", 0, NULL, "Print the help of all commands in Markdown.", set_markdown},
+};
+
+static const struct command command_help = {
+	.name = "help",
+	.arguments = "[COMMAND]",
+	.summary = "Show what there is, or how a command is used",
+	.details = "",
+	.options = help_options,
+	.option_count = sizeof(help_options) / sizeof(help_options[0]),
+	.run = help_run,
+};
+
+static const struct command *const commands[] = {
+	&command_attach, &command_run,    &command_list,  &command_report,
+	&command_info,   &command_export, &command_check, &command_help,
+};
+
+static const struct command_table command_table = {commands,
+						   sizeof(commands) / sizeof(commands[0])};
+
+static const struct command *command_find(const char *name)
+{
+	for (size_t i = 0; i < command_table.count; i++)
+		if (!strcmp(commands[i]->name, name))
+			return commands[i];
+	return NULL;
+}
+
+static int command_unknown(const char *name)
+{
+	const char *glue = "; did you mean ";
+
+	fprintf(stderr, "waffle-bpf: %s: no such command", name);
+	for (size_t i = 0; i < command_table.count; i++) {
+		if (!near_name(name, commands[i]->name))
+			continue;
+		fprintf(stderr, "%s%s", glue, commands[i]->name);
+		glue = " or ";
+	}
+	fprintf(stderr, "%s\n", *glue == ';' ? "; see waffle-bpf help" : "?");
+	return EXIT_USAGE;
+}
+
+static int help_run(const struct command *command, int argc, char **argv)
+{
+	enum help_format format = HELP_TEXT;
+	const struct command *about;
+	struct error err = ERROR_INIT;
+	int first;
+	int ret = options_parse(command, argc, argv, false, &format, &first, &err);
+
+	if (ret)
+		return command_parse_failed(command, ret, &err);
+	if (format == HELP_MAN) {
+		help_man(stdout, &command_table);
+	} else if (format == HELP_MARKDOWN) {
+		help_markdown(stdout, &command_table);
+	} else if (first == argc) {
+		help_overview(stdout, &command_table);
+	} else {
+		about = command_find(argv[first]);
+		if (!about)
+			return command_unknown(argv[first]);
+		help_command(stdout, about);
+	}
+	return EXIT_DONE;
+}
+
+static void signal_ignore(int number)
+{
+	(void)number;
+}
+
+/*
+ * A reader that went away (`waffle-bpf report F | head`) must not kill a capture half-way: writes
+ * fail instead. A handler and not SIG_IGN, which a program started by `run` would inherit.
+ */
+static void pipe_signal_catch(void)
+{
+	struct sigaction action = {.sa_handler = signal_ignore, .sa_flags = SA_RESTART};
+
+	sigaction(SIGPIPE, &action, NULL);
+}
+
+/* Standard output that could not be written is a failure, unless its reader just went away. */
+static int output_finish(int code)
+{
+	struct pollfd out = {.fd = STDOUT_FILENO};
+
+	if (!fflush(stdout) && !ferror(stdout))
+		return code;
+	if (poll(&out, 1, 0) == 1 && (out.revents & POLLERR))
+		return code;
+	fprintf(stderr, "waffle-bpf: standard output could not be written; is the disk full?\n");
+	return code == EXIT_DONE ? EXIT_FAILED : code;
+}
+
+int main(int argc, char **argv)
+{
+	const struct command *command;
+	const char *name = argc > 1 ? argv[1] : "";
+
+	pipe_signal_catch();
+	if (!*name) {
+		help_overview(stderr, &command_table);
+		return EXIT_USAGE;
+	}
+	if (!strcmp(name, "--version") || !strcmp(name, "-V")) {
+		printf("waffle-bpf %s\n", WAFFLE_VERSION);
+		return output_finish(EXIT_DONE);
+	}
+	if (!strcmp(name, "--help") || !strcmp(name, "-h"))
+		name = command_help.name;
+	command = command_find(name);
+	if (!command)
+		return command_unknown(name);
+	return output_finish(command->run(command, argc - 2, argv + 2));
+}
