@@ -158,6 +158,8 @@ static void print_roff(FILE *out, const char *text)
 {
 	bool line_start = true;
 
+	if (!*text)
+		return;
 	for (; *text; text++) {
 		if (line_start && (*text == '.' || *text == '\''))
 			fputs("\\&", out);
@@ -182,7 +184,8 @@ static void man_command(FILE *out, const struct command *command)
 	print_roff(out, command->arguments);
 	fprintf(out, ".P\n");
 	print_roff(out, command->summary);
-	fprintf(out, ".P\n");
+	if (*command->details)
+		fprintf(out, ".P\n");
 	print_roff(out, command->details);
 	for (size_t i = 0; i < command->option_count; i++) {
 		char synopsis[64];
