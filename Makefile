@@ -26,7 +26,8 @@ LIB_SRC := $(foreach d,$(FOLDERS),$(wildcard userspace/$(d)/*.c))
 CMD_SRC := $(wildcard userspace/cmd/*.c)
 PROTO := $(wildcard userspace/export/*.proto)
 PROTO_C := $(PROTO:userspace/export/%.proto=$(BUILD)/gen/%.pb-c.c)
-BPF_SRC := $(wildcard bpf/*.bpf.c)
+# task.bpf.c first: it defines what the others declare extern, and the linker wants it so.
+BPF_SRC := bpf/task.bpf.c $(filter-out bpf/task.bpf.c,$(wildcard bpf/*.bpf.c))
 SKEL := $(if $(BPF_SRC),$(BUILD)/gen/waffle.skel.h)
 
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o) $(PROTO_C:$(BUILD)/gen/%.c=$(BUILD)/obj/gen/%.o)
@@ -55,7 +56,7 @@ $(BUILD)/gen/%.pb-c.c: userspace/export/%.proto
 
 $(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h) vmlinux/vmlinux.h include/waffle/abi.h
 	@mkdir -p $(@D)
-	$(CLANG) -g -O2 -Wall -Wextra -Werror -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -Ivmlinux -Iinclude -Ibpf -c -o $@ $<
+	$(CLANG) -g -O2 -Wall -Wextra -Wno-unused-parameter -Werror -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -Ivmlinux -Iinclude -Ibpf -c -o $@ $<
 
 $(BUILD)/gen/waffle.skel.h: $(BPF_SRC:bpf/%.bpf.c=$(BUILD)/bpf/%.bpf.o)
 	@mkdir -p $(@D)

@@ -74,7 +74,9 @@ struct waffle_rec_switch {
 #define WAFFLE_SWITCH_PREV_TRACED 1u
 #define WAFFLE_SWITCH_NEXT_TRACED 2u
 #define WAFFLE_SWITCH_WOKEN 4u /* next was woken since it last left a CPU: waker_tid, wake_ts */
-#define WAFFLE_SWITCH_WAKER_HARDIRQ 8u /* the waker's context: not the thread's own doing */
+#define WAFFLE_SWITCH_WAKER_HARDIRQ                                                                \
+	8u /* an interrupt woke it: not the doing of waker_tid itself                              \
+	    */
 #define WAFFLE_SWITCH_WAKER_SOFTIRQ 16u
 #define WAFFLE_SWITCH_PREEMPTED 32u /* prev was still runnable */
 #define WAFFLE_SWITCH_NEW 64u       /* the wake-up is the thread's creation */

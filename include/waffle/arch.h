@@ -28,7 +28,7 @@
 	"\tjmp %l[hit]\n\t.previous\n"
 #define WAFFLE_ASM_CLOBBERS_ "rax", "cc"
 #define WAFFLE_ASM_FLAGS_ "989: cmpw $0, 992f(%%rip)\n\tleaq 990f(%%rip), %[probe]\n"
-#define WAFFLE_ASM_ARMED_(armed) "=@ccne"(armed)
+#define WAFFLE_ASM_ARMED_(var) "=@ccne"(var)
 #define WAFFLE_ASM_ADDRESS_ "989: leaq 990f(%%rip), %[probe]\n"
 #define WAFFLE_ASM_PROBE_ ".subsection 1\n990: nop\n\tret\n\t.previous\n"
 #define WAFFLE_ASM_ARGS_ "8@%%rdi 8@%%rsi 8@%%rdx 8@%%rcx"
@@ -57,7 +57,7 @@ waffle_probe_call_(const void *probe, unsigned long long id, const void *name, c
 #define WAFFLE_ASM_FLAGS_                                                                          \
 	"989: adrp %[probe], 992f\n\tldrh %w[armed], [%[probe], #:lo12:992f]\n"                    \
 	"\tadrp %[probe], 990f\n\tadd %[probe], %[probe], #:lo12:990f\n"
-#define WAFFLE_ASM_ARMED_(armed) [armed] "=&r"(armed)
+#define WAFFLE_ASM_ARMED_(var) [armed] "=&r"(var)
 #define WAFFLE_ASM_ADDRESS_ "989: adrp %[probe], 990f\n\tadd %[probe], %[probe], #:lo12:990f\n"
 #define WAFFLE_ASM_PROBE_ ".subsection 1\n\t.balign 4\n990: nop\n\tret\n\t.previous\n"
 #define WAFFLE_ASM_ARGS_ "8@x0 8@x1 8@x2 8@x3"

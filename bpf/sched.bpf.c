@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+/*
+ * The scheduler, for the target's threads only. A wake-up costs no record: it is remembered in the
+ * woken thread and travels with the switch that brings it onto a CPU.
+ */
+#include "vmlinux.h"
+#include "shared.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct waffle_rec_switch);
+} sched_ring SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct waffle_tail);
+} sched_tails SEC(".maps");
+
+/* Wakers and neighbours that were named, by tid; the value is their start time, as tids are reused.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, WAFFLE_MAX_NAMED);
+	__type(key, __u32);
+	__type(value, __u64);
+} named SEC(".maps");
+
+/*
+ * Whether an interrupt woke the thread rather than what `waker` itself did. The preemption counter
+ * would say it, but per-CPU symbols can't be reached on kernels without KALLSYMS_ALL. Sure signs:
+ * the idle task wakes nobody, and a user thread that is not in a system call is in the kernel
+ * because it was interrupted. An interrupt that arrives during a system call is not told apart.
+ */
+static __always_inline __u32 interrupt_flags(struct task_struct *waker)
+{
+	__u64 args[WAFFLE_SYSCALL_ARGS];
+
+	if (!waker->pid)
+		return WAFFLE_SWITCH_WAKER_HARDIRQ;
+	if (waker->flags & 0x00200000) /* PF_KTHREAD (include/linux/sched.h) */
+		return 0;
+	return task_syscall(waker, args) < 0 ? WAFFLE_SWITCH_WAKER_HARDIRQ : 0;
+}
+
+/* Names a thread outside the target, once. */
+static __always_inline void name_stranger(struct task_struct *task)
+{
+	__u32 tid = task->pid;
+	__u64 start = task->start_time, *known;
+
+	if (!tid)
+		return;
+	known = bpf_map_lookup_elem(&named, &tid);
+	if (known && *known == start)
+		return;
+	if (!bpf_map_update_elem(&named, &tid, &start, BPF_ANY))
+		task_emit(task, NULL, 0);
+}
+
+static __always_inline void woken(struct task_struct *task, __u32 flags)
+{
+	struct thread_state *state = thread_get(task);
+	struct task_struct *waker;
+
+	if (!state)
+		return;
+	waker = bpf_get_current_task_btf();
+	if (!target_maybe(waker->tgid))
+		name_stranger(waker);
+	state->wake_ts = bpf_ktime_get_ns();
+	state->waker_tid = waker->pid;
+	state->wake_flags = flags | interrupt_flags(waker);
+}
+
+SEC("tp_btf/sched_waking")
+int BPF_PROG(on_waking, struct task_struct *task)
+{
+	woken(task, WAFFLE_SWITCH_WOKEN);
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int BPF_PROG(on_wakeup_new, struct task_struct *task)
+{
+	woken(task, WAFFLE_SWITCH_WOKEN | WAFFLE_SWITCH_NEW);
+	return 0;
+}
+
+/* The next slot of this CPU, or NULL after counting the loss. */
+static __always_inline struct waffle_rec_switch *slot_next(struct waffle_cpu *state, __u32 cpu)
+{
+	__u32 index = cpu * sched_slots + (state->head & (sched_slots - 1));
+	struct waffle_tail *tail = bpf_map_lookup_elem(&sched_tails, &cpu);
+
+	state->produced[WAFFLE_SOURCE_SCHED]++;
+	if (!tail || state->head - tail->tail >= sched_slots) {
+		state->dropped[WAFFLE_SOURCE_SCHED]++;
+		return NULL;
+	}
+	return bpf_map_lookup_elem(&sched_ring, &index);
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
+	     unsigned int prev_state)
+{
+	struct thread_state *from = thread_get(prev), *to = thread_get(next);
+	struct waffle_rec_switch *rec;
+	struct waffle_cpu *state;
+	__u32 cpu, flags = 0;
+
+	if (!from) {
+		barrier_var(to); /* else clang ors the pointers, which the verifier forbids */
+		if (!to)
+			return 0;
+	}
+	cpu = bpf_get_smp_processor_id();
+	state = cpu_get(cpu);
+	if (!state)
+		return 0;
+	rec = slot_next(state, cpu);
+	if (!rec)
+		return 0;
+	record_begin(&rec->rec, WAFFLE_REC_SWITCH, prev->pid, cpu);
+	rec->next_tid = next->pid;
+	rec->prev_state = preempt ? WAFFLE_TASK_PREEMPTED : 0;
+	if (from) {
+		flags |= WAFFLE_SWITCH_PREV_TRACED;
+		prev_state |= prev->exit_state;
+		if (preempt || !prev_state) {
+			flags |= WAFFLE_SWITCH_PREEMPTED;
+			rec->syscall = -1;
+		} else {
+			rec->prev_state = task_state_normal(prev_state);
+			rec->syscall = task_syscall(prev, rec->args);
+		}
+	} else {
+		name_stranger(prev);
+		rec->syscall = -1;
+	}
+	if (to) {
+		flags |= WAFFLE_SWITCH_NEXT_TRACED | to->wake_flags;
+		rec->waker_tid = to->waker_tid;
+		rec->wake_ts = to->wake_ts;
+		to->wake_flags = 0;
+	} else {
+		name_stranger(next);
+		rec->waker_tid = 0;
+		rec->wake_ts = 0;
+	}
+	rec->flags = flags;
+	rec->reserved = 0;
+#if defined(__TARGET_ARCH_x86)
+	barrier(); /* stores are seen in order */
+	state->head++;
+#else
+	__sync_fetch_and_add(&state->head, 1);
+#endif
+	return 0;
+}

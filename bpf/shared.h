@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * What the BPF programs share with each other and with capture/: maps, switches, counters.
+ *
+ * Two ways out of the kernel. Spans, events and tasks go through BPF ring buffers, one for a group
+ * of CPUs. Switches are too frequent for that: each CPU writes fixed slots of its own, without lock
+ * or wake-up, since the scheduler's tracepoints run with interrupts off. Nobody is woken in either
+ * case: capture/ polls.
+ */
+#ifndef WAFFLE_SHARED_H
+#define WAFFLE_SHARED_H
+
+#include "record.h"
+
+/* A CPU's counters and the head of its slots; alone on its cache line, mapped by capture/. */
+struct waffle_cpu {
+	__u64 head; /* slots written */
+	__u64 produced[WAFFLE_SOURCE_COUNT];
+	__u64 dropped[WAFFLE_SOURCE_COUNT];
+	__u64 padding[3];
+};
+
+/* Slots read so far, written by capture/ only. */
+struct waffle_tail {
+	__u64 tail;
+	__u64 padding[7];
+};
+
+/* A file by device and inode, as the kernel numbers devices. */
+struct waffle_inode {
+	__u64 ino;
+	__u32 dev;
+	__u32 reserved;
+};
+
+#define WAFFLE_MAX_TARGETS 16384
+#define WAFFLE_MAX_NAMED 16384
+#define WAFFLE_MAX_PROGRAMS 16384
+#define WAFFLE_TGID_WORDS 1024
+
+#ifdef __VMLINUX_H__
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <bpf/bpf_core_read.h>
+
+/* Set before loading. */
+extern const volatile __u32 sched_slots; /* slots a CPU, a power of two */
+extern const volatile __u32 ring_shift;  /* CPUs per ring, as a power of two */
+extern const volatile __u32 cpu_count;
+extern const volatile bool follow_children;
+
+/* Set while running. */
+extern __u64 tgid_bits[WAFFLE_TGID_WORDS];
+extern bool stop_on_exec;
+
+/* A thread of the target. */
+struct thread_state {
+	__u64 wake_ts;
+	__u32 waker_tid;
+	__u32 wake_flags; /* WAFFLE_SWITCH_WOKEN and what it was woken by; 0: not woken */
+};
+
+/* The shared maps are defined in task.bpf.c. capture/ sets those sizes that depend on the machine.
+ */
+extern struct cpus_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct waffle_cpu);
+} cpus SEC(".maps");
+
+extern struct targets_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, WAFFLE_MAX_TARGETS);
+	__type(key, __u32);
+	__type(value, __u32);
+} targets SEC(".maps");
+
+extern struct threads_map {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct thread_state);
+} threads SEC(".maps");
+
+struct ring_map {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+};
+
+extern struct rings_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__array(values, struct ring_map);
+} rings SEC(".maps");
+
+static __always_inline struct waffle_cpu *cpu_get(__u32 cpu)
+{
+	return bpf_map_lookup_elem(&cpus, &cpu);
+}
+
+static __always_inline void *ring_get(__u32 cpu)
+{
+	__u32 index = cpu >> ring_shift;
+
+	return bpf_map_lookup_elem(&rings, &index);
+}
+
+/* Nearly always decided by one bit: most processes of a machine are not traced. */
+static __always_inline bool target_maybe(__u32 tgid)
+{
+	return tgid_bits[(tgid >> 6) & (WAFFLE_TGID_WORDS - 1)] >> (tgid & 63) & 1;
+}
+
+static __always_inline bool target_has(__u32 tgid)
+{
+	return target_maybe(tgid) && bpf_map_lookup_elem(&targets, &tgid);
+}
+
+/*
+ * Reserves a record of a fixed size in a ring and counts it. The counters are atomic because a
+ * probe may be preempted by another one on its CPU.
+ */
+#define record_reserve(cpu, size)                                                                  \
+	({                                                                                         \
+		struct waffle_cpu *cpu_ = cpu_get(cpu);                                            \
+		void *ring_ = ring_get(cpu), *record_ = NULL;                                      \
+		if (cpu_ && ring_) {                                                               \
+			__sync_fetch_and_add(&cpu_->produced[WAFFLE_SOURCE_SPANS], 1);             \
+			record_ = bpf_ringbuf_reserve(ring_, size, 0);                             \
+			if (!record_)                                                              \
+				__sync_fetch_and_add(&cpu_->dropped[WAFFLE_SOURCE_SPANS], 1);      \
+		}                                                                                  \
+		record_;                                                                           \
+	})
+
+static __always_inline void record_begin(struct waffle_rec *rec, enum waffle_rec_kind kind,
+					 __u32 tid, __u32 cpu)
+{
+	rec->ts = bpf_ktime_get_ns();
+	rec->tid = tid;
+	rec->kind = kind;
+	rec->cpu = cpu;
+}
+
+/* Says who a thread is: when it is seen first, and when it is renamed (comm is not NULL then). */
+static __noinline void task_emit(struct task_struct *task, const char *comm, __u32 flags)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct waffle_rec_task *rec = record_reserve(cpu, sizeof(*rec));
+
+	if (!rec)
+		return;
+	record_begin(&rec->rec, WAFFLE_REC_TASK, task->pid, cpu);
+	rec->tgid = task->tgid;
+	rec->flags = flags;
+	rec->start_ts = task->start_time;
+	__builtin_memset(rec->comm, 0, sizeof(rec->comm));
+	bpf_probe_read_kernel_str(rec->comm, sizeof(rec->comm), comm ?: task->comm);
+	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
+}
+
+/* The state of a thread of the target, made when it is seen first; NULL for all other threads. */
+static __always_inline struct thread_state *thread_get(struct task_struct *task)
+{
+	__u32 tgid = task->tgid;
+	struct thread_state *state;
+
+	if (!target_maybe(tgid))
+		return NULL;
+	state = bpf_task_storage_get(&threads, task, NULL, 0);
+	if (state || !bpf_map_lookup_elem(&targets, &tgid))
+		return state;
+	state = bpf_task_storage_get(&threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (state)
+		task_emit(task, NULL, WAFFLE_TASK_TRACED_FLAG);
+	return state;
+}
+
+/* The system call that a thread is in, and its first arguments; -1: none. */
+static __always_inline __s32 task_syscall(struct task_struct *task, __u64 args[WAFFLE_SYSCALL_ARGS])
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+
+#if defined(__TARGET_ARCH_x86)
+	args[0] = regs->di;
+	args[1] = regs->si;
+	args[2] = regs->dx;
+	return (__s32)regs->orig_ax;
+#elif defined(__TARGET_ARCH_arm64)
+	args[0] = regs->orig_x0;
+	args[1] = regs->regs[1];
+	args[2] = regs->regs[2];
+	return regs->syscallno;
+#endif
+}
+
+/* What the kernel's own tracepoint makes of a raw state (include/linux/sched.h,
+ * __task_state_index). */
+static __always_inline __u16 task_state_normal(__u32 state)
+{
+	if ((state & 0x402) == 0x402) /* TASK_UNINTERRUPTIBLE | TASK_NOLOAD */
+		return WAFFLE_TASK_IDLE;
+	if (state & 0x9000) /* TASK_RTLOCK_WAIT, TASK_FROZEN */
+		return WAFFLE_TASK_UNINTERRUPTIBLE;
+	state &= 0x7f;
+	state |= state >> 1;
+	state |= state >> 2;
+	state |= state >> 4;
+	return state - (state >> 1); /* the highest bit */
+}
+
+#endif
+#endif

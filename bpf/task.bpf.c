@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+/* The processes and threads of the target: births, new programs, names, deaths; and a snapshot of
+ * them. */
+#include "vmlinux.h"
+#include "shared.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+const volatile __u32 sched_slots = 1;
+const volatile __u32 ring_shift = 0;
+const volatile __u32 cpu_count = 1;
+const volatile bool follow_children = false;
+
+__u64 tgid_bits[WAFFLE_TGID_WORDS];
+bool stop_on_exec;
+bool snapshot_at_end;
+
+struct cpus_map cpus SEC(".maps");
+struct targets_map targets SEC(".maps");
+struct threads_map threads SEC(".maps");
+struct rings_map rings SEC(".maps");
+
+/* Programs whose sites are armed, or that have none: their exec need not wait for userspace. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, WAFFLE_MAX_PROGRAMS);
+	__type(key, struct waffle_inode);
+	__type(value, __u32);
+} known_programs SEC(".maps");
+
+/* Processes that were stopped at an exec until userspace has armed them. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, WAFFLE_MAX_TARGETS);
+	__type(key, __u32);
+	__type(value, __u32);
+} stopped SEC(".maps");
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+{
+	__u32 cpu = bpf_get_smp_processor_id(), tgid = child->tgid, one = 1;
+	struct waffle_rec_fork *rec;
+
+	if (!target_has(parent->tgid) || parent->tgid == child->tgid)
+		return 0;
+	if (follow_children) {
+		bpf_map_update_elem(&targets, &tgid, &one, BPF_ANY);
+		__sync_fetch_and_or(&tgid_bits[(tgid >> 6) & (WAFFLE_TGID_WORDS - 1)],
+				    1ull << (tgid & 63));
+	}
+	rec = record_reserve(cpu, sizeof(*rec));
+	if (!rec)
+		return 0;
+	record_begin(&rec->rec, WAFFLE_REC_FORK, parent->pid, cpu);
+	rec->tgid = parent->tgid;
+	rec->child_tgid = tgid;
+	bpf_ringbuf_submit(rec, BPF_RB_FORCE_WAKEUP);
+	return 0;
+}
+
+/* Holds a new program before its first instruction, if userspace does not know it yet. */
+static __always_inline void exec_hold(__u32 tgid, struct linux_binprm *bprm)
+{
+	struct waffle_inode inode = {};
+	__u32 one = 1;
+
+	if (!stop_on_exec)
+		return;
+	inode.ino = bprm->file->f_inode->i_ino;
+	inode.dev = bprm->file->f_inode->i_sb->s_dev;
+	if (bpf_map_lookup_elem(&known_programs, &inode))
+		return;
+	if (!bpf_map_update_elem(&stopped, &tgid, &one, BPF_ANY))
+		bpf_send_signal(19); /* SIGSTOP */
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm *bprm)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct waffle_rec_exit *rec;
+
+	if (!target_has(task->tgid))
+		return 0;
+	exec_hold(task->tgid, bprm);
+	rec = record_reserve(cpu, sizeof(*rec));
+	if (rec) {
+		record_begin(&rec->rec, WAFFLE_REC_EXEC, task->pid, cpu);
+		rec->tgid = task->tgid;
+		rec->code = 0;
+		bpf_ringbuf_submit(rec, BPF_RB_FORCE_WAKEUP);
+	}
+	task_emit(task, NULL, WAFFLE_TASK_TRACED_FLAG);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *task)
+{
+	__u32 cpu = bpf_get_smp_processor_id(), tgid = task->tgid;
+	struct waffle_rec_exit *rec;
+	bool last;
+
+	if (!target_has(tgid))
+		return 0;
+	last = task->signal->live.counter == 0;
+	rec = record_reserve(cpu, sizeof(*rec));
+	if (rec) {
+		record_begin(&rec->rec, WAFFLE_REC_EXIT, task->pid, cpu);
+		rec->tgid = tgid;
+		rec->code = task->signal->group_exit_code ?: task->exit_code;
+		bpf_ringbuf_submit(rec, last ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
+	}
+	if (last)
+		bpf_map_delete_elem(&targets, &tgid);
+	return 0;
+}
+
+SEC("tp_btf/task_rename")
+int BPF_PROG(on_rename, struct task_struct *task, const char *comm)
+{
+	if (target_has(task->tgid))
+		task_emit(task, comm, WAFFLE_TASK_TRACED_FLAG);
+	return 0;
+}
+
+/* Writes the state of each thread of the target into the iterator's file. */
+SEC("iter/task")
+int snapshot(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct waffle_rec_state rec = {};
+	__u32 state;
+
+	if (!task || !thread_get(task))
+		return 0;
+	state = task->__state | task->exit_state;
+	rec.rec.kind = WAFFLE_REC_STATE;
+	rec.rec.tid = task->pid;
+	rec.rec.cpu = task->thread_info.cpu;
+	rec.tgid = task->tgid;
+	rec.at_end = snapshot_at_end;
+	rec.syscall = -1;
+	if (task->on_cpu) {
+		rec.state = WAFFLE_THREAD_RUNNING;
+	} else if (task->on_rq || !state) {
+		rec.state = WAFFLE_THREAD_RUNNABLE;
+	} else {
+		rec.state = WAFFLE_THREAD_BLOCKED;
+		rec.task_state = task_state_normal(state);
+		rec.syscall = task_syscall(task, rec.args);
+	}
+	rec.exec_ns = task->se.sum_exec_runtime;
+	rec.run_delay_ns = task->sched_info.run_delay;
+	rec.rec.ts = bpf_ktime_get_ns();
+	bpf_seq_write(ctx->meta->seq, &rec, sizeof(rec));
+	return 0;
+}
