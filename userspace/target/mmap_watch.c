@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "target/mmap_watch.h"
+
+#include <linux/perf_event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define DATA_PAGES 8 /* a power of two; a record is about 100 bytes */
+
+struct cpu_watch {
+	int fd;
+	struct perf_event_mmap_page *page;
+	uint8_t *data;
+};
+
+struct mmap_watch {
+	int epoll;
+	size_t page_bytes;
+	int cpus;
+	struct cpu_watch cpu[];
+};
+
+static size_t data_bytes(const struct mmap_watch *watch)
+{
+	return DATA_PAGES * watch->page_bytes;
+}
+
+static int cpu_open(struct mmap_watch *watch, int cpu)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_DUMMY,
+		.mmap = 1,
+		.mmap2 = 1,
+		.watermark = 1,
+		.wakeup_watermark = 1,
+	};
+	struct epoll_event event = {.events = EPOLLIN};
+	struct cpu_watch *slot = &watch->cpu[watch->cpus];
+	void *memory;
+	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+
+	if (fd < 0)
+		return errno == ENODEV ? 0 : -errno; /* a CPU that is off line */
+	memory = mmap(NULL, watch->page_bytes + data_bytes(watch), PROT_READ | PROT_WRITE,
+		      MAP_SHARED, fd, 0);
+	if (memory == MAP_FAILED || epoll_ctl(watch->epoll, EPOLL_CTL_ADD, fd, &event)) {
+		int code = errno;
+
+		close(fd);
+		return -code;
+	}
+	slot->fd = fd;
+	slot->page = memory;
+	slot->data = (uint8_t *)memory + watch->page_bytes;
+	watch->cpus++;
+	return 0;
+}
+
+int mmap_watch_open(struct mmap_watch **watch, struct error *err)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_CONF);
+	struct mmap_watch *made;
+	int result = 0;
+
+	*watch = NULL;
+	made = calloc(1, sizeof(*made) + (size_t)(cpus > 0 ? cpus : 1) * sizeof(made->cpu[0]));
+	if (!made)
+		return error_set(err, ENOMEM, "watching for libraries: out of memory");
+	made->page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+	made->epoll = epoll_create1(EPOLL_CLOEXEC);
+	for (int cpu = 0; cpu < cpus && !result; cpu++)
+		result = cpu_open(made, cpu);
+	if (result) {
+		mmap_watch_close(made);
+		return error_set(err, -result,
+				 "watching for libraries: perf_event_open: %s; those opened late "
+				 "stay dormant",
+				 strerror(-result));
+	}
+	*watch = made;
+	return 0;
+}
+
+void mmap_watch_close(struct mmap_watch *watch)
+{
+	if (!watch)
+		return;
+	for (int i = 0; i < watch->cpus; i++) {
+		munmap(watch->cpu[i].page, watch->page_bytes + data_bytes(watch));
+		close(watch->cpu[i].fd);
+	}
+	close(watch->epoll);
+	free(watch);
+}
+
+int mmap_watch_fd(const struct mmap_watch *watch)
+{
+	return watch->epoll;
+}
+
+/* Copies bytes out of a ring that may wrap. */
+static void ring_copy(const struct mmap_watch *watch, const struct cpu_watch *cpu, uint64_t at,
+		      void *to, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		((uint8_t *)to)[i] = cpu->data[(at + i) & (data_bytes(watch) - 1)];
+}
+
+void mmap_watch_read(struct mmap_watch *watch, void (*each)(pid_t pid, void *arg), void *arg)
+{
+	for (int i = 0; i < watch->cpus; i++) {
+		struct cpu_watch *cpu = &watch->cpu[i];
+		uint64_t head = __atomic_load_n(&cpu->page->data_head, __ATOMIC_ACQUIRE);
+		uint64_t at = cpu->page->data_tail;
+
+		while (at + sizeof(struct perf_event_header) <= head) {
+			struct perf_event_header header;
+			uint32_t pid;
+
+			ring_copy(watch, cpu, at, &header, sizeof(header));
+			if (header.size < sizeof(header))
+				break;
+			if (header.type == PERF_RECORD_MMAP2 || header.type == PERF_RECORD_MMAP) {
+				ring_copy(watch, cpu, at + sizeof(header), &pid, sizeof(pid));
+				each((pid_t)pid, arg);
+			}
+			at += header.size;
+		}
+		__atomic_store_n(&cpu->page->data_tail, head, __ATOMIC_RELEASE);
+	}
+}

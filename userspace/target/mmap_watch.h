@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tells which processes map code: libraries opened late, new programs. Uses the kernel's perf
+ * records of executable mappings (PERF_RECORD_MMAP2), which cost nothing between mappings and touch
+ * no process.
+ */
+#ifndef WAFFLE_TARGET_MMAP_WATCH_H
+#define WAFFLE_TARGET_MMAP_WATCH_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "util/error.h"
+
+struct mmap_watch;
+
+/* Watches all CPUs. An error means that late libraries go unseen; the capture can do without. */
+int mmap_watch_open(struct mmap_watch **watch, struct error *err);
+void mmap_watch_close(struct mmap_watch *watch);
+
+/* A descriptor for epoll: readable when there is something to read. */
+int mmap_watch_fd(const struct mmap_watch *watch);
+
+/* Calls `each` with the process of each mapping since the last call. */
+void mmap_watch_read(struct mmap_watch *watch, void (*each)(pid_t pid, void *arg), void *arg);
+
+#endif

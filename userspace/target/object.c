@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "target/object.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <libelf.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "util/map.h"
+
+/* A note's descriptor, decoded (include/waffle/abi.h). */
+struct note {
+	uint64_t probe, test, semaphore, meta, func;
+	uint32_t meta_size, line, kind;
+};
+
+struct elf_file {
+	Elf *elf;
+	GElf_Ehdr header;
+	size_t segments;
+	size_t size;
+	const char *bytes;
+};
+
+/* The file offset of `size` bytes at a link-time address, or false. */
+static bool elf_offset(const struct elf_file *file, uint64_t addr, uint64_t size, uint64_t *offset)
+{
+	for (size_t i = 0; i < file->segments; i++) {
+		GElf_Phdr segment;
+
+		if (!gelf_getphdr(file->elf, (int)i, &segment) || segment.p_type != PT_LOAD)
+			continue;
+		if (addr < segment.p_vaddr || addr - segment.p_vaddr > segment.p_filesz ||
+		    size > segment.p_filesz - (addr - segment.p_vaddr))
+			continue;
+		if (segment.p_offset > file->size ||
+		    addr - segment.p_vaddr + size > file->size - segment.p_offset)
+			continue;
+		*offset = segment.p_offset + (addr - segment.p_vaddr);
+		return true;
+	}
+	return false;
+}
+
+/* Up to `size` bytes at an address; NULL if they are not in the file. */
+static const char *elf_bytes(const struct elf_file *file, uint64_t addr, uint64_t size)
+{
+	uint64_t offset;
+
+	return elf_offset(file, addr, size, &offset) ? file->bytes + offset : NULL;
+}
+
+static uint64_t read_word(const unsigned char *at, unsigned bytes, bool big)
+{
+	uint64_t word = 0;
+
+	for (unsigned i = 0; i < bytes; i++)
+		word = word << 8 | at[big ? i : bytes - 1 - i];
+	return word;
+}
+
+static struct note note_decode(const unsigned char *desc, bool big)
+{
+	return (struct note){
+		.probe = read_word(desc, 8, big),
+		.test = read_word(desc + 8, 8, big),
+		.semaphore = read_word(desc + 16, 8, big),
+		.meta = read_word(desc + 24, 8, big),
+		.func = read_word(desc + 32, 8, big),
+		.meta_size = (uint32_t)read_word(desc + 40, 4, big),
+		.line = (uint32_t)read_word(desc + 44, 4, big),
+		.kind = (uint32_t)read_word(desc + 48, 4, big),
+	};
+}
+
+/* The next NUL-terminated string of a meta, or NULL if there is none left. */
+static const char *meta_next(const char **at, const char *end)
+{
+	const char *text = *at;
+	const char *nul = text < end ? memchr(text, '\0', (size_t)(end - text)) : NULL;
+
+	if (!nul)
+		return NULL;
+	*at = nul + 1;
+	return text;
+}
+
+static const char *keep(struct object *object, const char *text)
+{
+	return strtab_get(object->strings, strtab_add(object->strings, text, strlen(text)));
+}
+
+/* Longest function name that is believed. */
+#define FUNC_MAX 512
+
+static const char *site_func(struct object *object, const struct elf_file *file, uint64_t addr)
+{
+	char name[FUNC_MAX];
+
+	for (size_t len = 0; addr && len < sizeof(name) - 1; len++) {
+		const char *byte = elf_bytes(file, addr + len, 1);
+
+		if (!byte)
+			break;
+		name[len] = *byte;
+		if (!*byte)
+			return keep(object, name);
+	}
+	return "";
+}
+
+static bool site_parse(struct object *object, const struct elf_file *file, const struct note *note,
+		       struct site_info *site)
+{
+	const char *at = elf_bytes(file, note->meta, note->meta_size), *end, *text;
+
+	if (!at || note->kind >= WAFFLE_SITE_KIND_COUNT)
+		return false;
+	end = at + note->meta_size;
+	*site = (struct site_info){.line = note->line, .kind = (uint16_t)note->kind};
+	if (!(text = meta_next(&at, end)))
+		return false;
+	site->name = keep(object, text);
+	if (!(text = meta_next(&at, end)))
+		return false;
+	site->file = keep(object, text);
+	if (!(text = meta_next(&at, end)))
+		return false;
+	site->category = keep(object, text);
+	while ((text = meta_next(&at, end)) && text[0]) {
+		if (site->key_count == WAFFLE_KEYS_MAX || !strchr("iudbpsnSE", text[0]))
+			return false;
+		site->keys[site->key_count++] =
+			(struct site_key){.type = text[0], .name = keep(object, text + 1)};
+	}
+	site->func = site_func(object, file, note->func);
+	site->object = object->path;
+	return true;
+}
+
+static bool site_same(const struct site_info *a, const struct site_info *b)
+{
+	/* Strings of one object are shared, so equal ones have equal addresses. */
+	if (a->name != b->name || a->file != b->file || a->category != b->category ||
+	    a->func != b->func || a->line != b->line || a->kind != b->kind ||
+	    a->key_count != b->key_count)
+		return false;
+	for (unsigned i = 0; i < a->key_count; i++)
+		if (a->keys[i].type != b->keys[i].type || a->keys[i].name != b->keys[i].name)
+			return false;
+	return true;
+}
+
+/* The index of a site, added if it is new. `seen` maps (name, line) to the first such site. */
+static uint32_t site_index(struct object *object, struct map *seen, const struct site_info *site)
+{
+	uint64_t hash = (uint64_t)(uintptr_t)site->name * 31 + site->line * 7919ull +
+			(uint64_t)(uintptr_t)site->func;
+	uint32_t at;
+
+	while ((at = map_get(seen, hash)) != MAP_NONE) {
+		if (site_same(&object->sites.data[at], site))
+			return at;
+		hash++;
+	}
+	at = (uint32_t)object->sites.len;
+	if (!map_set(seen, hash, at) || !vec_push(&object->sites, *site))
+		return MAP_NONE;
+	return at;
+}
+
+/* Adds the site of a note. False: out of memory; a bad note is only counted. */
+static bool note_add(struct object *object, const struct elf_file *file, struct map *seen,
+		     const struct note *note)
+{
+	struct object_probe probe = {.site = OBJECT_SPAN_END};
+	struct site_info site;
+
+	if (!elf_offset(file, note->probe, 1, &probe.offset) ||
+	    (note->semaphore && !elf_offset(file, note->semaphore, 2, &probe.semaphore_offset))) {
+		object->bad_notes++;
+		return true;
+	}
+	if (note->kind != WAFFLE_SITE_SPAN_END) {
+		if (!site_parse(object, file, note, &site)) {
+			object->bad_notes++;
+			return true;
+		}
+		probe.site = site_index(object, seen, &site);
+		if (probe.site == MAP_NONE)
+			return false;
+	}
+	return vec_push(&object->probes, probe);
+}
+
+static bool section_read(struct object *object, const struct elf_file *file, struct map *seen,
+			 Elf_Data *data)
+{
+	size_t at = 0, next, name, desc;
+	GElf_Nhdr header;
+
+	while (at < data->d_size && (next = gelf_getnote(data, at, &header, &name, &desc)) > 0) {
+		const char *bytes = data->d_buf;
+
+		if (header.n_type == WAFFLE_NOTE_SITE &&
+		    header.n_namesz == sizeof(WAFFLE_NOTE_OWNER) &&
+		    !memcmp(bytes + name, WAFFLE_NOTE_OWNER, sizeof(WAFFLE_NOTE_OWNER)) &&
+		    header.n_descsz >= WAFFLE_NOTE_DESC_BYTES) {
+			struct note note = note_decode((const unsigned char *)bytes + desc,
+						       object->big_endian);
+
+			if (!note_add(object, file, seen, &note))
+				return false;
+		}
+		at = next;
+	}
+	if (at < data->d_size)
+		object->bad_notes++;
+	return true;
+}
+
+static int sections_read(struct object *object, const struct elf_file *file, struct error *err)
+{
+	Elf_Scn *section = NULL;
+	struct map seen = {0};
+	bool ok = true;
+	size_t names;
+
+	if (elf_getshdrstrndx(file->elf, &names))
+		return 0; /* no section headers: no notes */
+	while (ok && (section = elf_nextscn(file->elf, section))) {
+		GElf_Shdr header;
+		const char *name;
+		Elf_Data *data;
+
+		if (!gelf_getshdr(section, &header) || header.sh_type != SHT_NOTE)
+			continue;
+		name = elf_strptr(file->elf, names, header.sh_name);
+		if (!name || strcmp(name, WAFFLE_NOTE_SECTION) != 0)
+			continue;
+		data = elf_getdata(section, NULL);
+		if (data && data->d_buf)
+			ok = section_read(object, file, &seen, data);
+	}
+	map_free(&seen);
+	return ok ? 0 : error_set(err, ENOMEM, "%s: out of memory", object->path);
+}
+
+static int elf_read(struct object *object, int fd, struct error *err)
+{
+	struct elf_file file = {0};
+	int result;
+
+	elf_version(EV_CURRENT);
+	file.elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
+	if (!file.elf || elf_kind(file.elf) != ELF_K_ELF || !gelf_getehdr(file.elf, &file.header) ||
+	    gelf_getclass(file.elf) != ELFCLASS64 || elf_getphdrnum(file.elf, &file.segments)) {
+		elf_end(file.elf);
+		return error_set(err, ENOEXEC, "%s: not a 64-bit ELF file", object->path);
+	}
+	file.bytes = elf_rawfile(file.elf, &file.size);
+	object->big_endian = file.header.e_ident[EI_DATA] == ELFDATA2MSB;
+	object->machine = file.header.e_machine;
+	result = file.bytes ? sections_read(object, &file, err)
+			    : error_set(err, EIO, "%s: can't be read", object->path);
+	elf_end(file.elf);
+	return result;
+}
+
+int object_read(struct object **object, int fd, const char *path, struct error *err)
+{
+	struct object *made = calloc(1, sizeof(*made));
+	struct stat status;
+	int result;
+
+	*object = NULL;
+	if (made) {
+		made->path = strdup(path);
+		made->strings = strtab_new();
+	}
+	if (!made || !made->path || !made->strings) {
+		object_free(made);
+		return error_set(err, ENOMEM, "%s: out of memory", path);
+	}
+	if (fstat(fd, &status)) {
+		result = error_set(err, errno, "%s: %s", path, strerror(errno));
+	} else {
+		made->dev = status.st_dev;
+		made->ino = status.st_ino;
+		result = elf_read(made, fd, err);
+	}
+	if (result)
+		object_free(made);
+	else
+		*object = made;
+	return result;
+}
+
+void object_free(struct object *object)
+{
+	if (!object)
+		return;
+	free(object->path);
+	strtab_free(object->strings);
+	vec_free(&object->sites);
+	vec_free(&object->probes);
+	free(object);
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "target/process.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DELETED " (deleted)"
+
+/* Parses a line of /proc/PID/maps (proc(5)); false if it is not an executable mapping of a file. */
+static bool mapping_parse(char *line, struct mapping *mapping)
+{
+	char permissions[5];
+	int path_at = 0;
+	size_t len;
+
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*s %" SCNu64 " %n",
+		   &mapping->start, &mapping->end, permissions, &mapping->offset, &mapping->ino,
+		   &path_at) < 5 ||
+	    !path_at || permissions[2] != 'x' || !mapping->ino || line[path_at] != '/')
+		return false;
+	mapping->path = line + path_at;
+	len = strcspn(mapping->path, "\n");
+	mapping->path[len] = '\0';
+	if (len > strlen(DELETED) && !strcmp(mapping->path + len - strlen(DELETED), DELETED))
+		mapping->path[len - strlen(DELETED)] = '\0';
+	return true;
+}
+
+int process_mappings(struct mappings *mappings, pid_t pid, struct error *err)
+{
+	char name[64], *line = NULL;
+	size_t size = 0;
+	int result = 0;
+	FILE *maps;
+
+	*mappings = (struct mappings){0};
+	snprintf(name, sizeof(name), "/proc/%d/maps", pid);
+	maps = fopen(name, "re");
+	if (!maps)
+		return error_set(err, errno == ENOENT ? ESRCH : errno, "pid %d: %s", pid,
+				 errno == ENOENT ? "no such process" : strerror(errno));
+	while (!result && getline(&line, &size, maps) > 0) {
+		struct mapping mapping;
+
+		if (!mapping_parse(line, &mapping))
+			continue;
+		mapping.path = strdup(mapping.path);
+		if (!mapping.path || !vec_push(&mappings->list, mapping)) {
+			free(mapping.path);
+			result = error_set(err, ENOMEM, "pid %d: out of memory", pid);
+		}
+	}
+	free(line);
+	fclose(maps);
+	if (result)
+		mappings_free(mappings);
+	return result;
+}
+
+void mappings_free(struct mappings *mappings)
+{
+	for (size_t i = 0; i < mappings->list.len; i++)
+		free(mappings->list.data[i].path);
+	vec_free(&mappings->list);
+}
+
+int mapping_open(const struct mapping *mapping, pid_t pid, char *path, size_t path_size)
+{
+	int fd;
+
+	/* map_files names the very file that is mapped; its path may hold another one by now. */
+	snprintf(path, path_size, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, mapping->start,
+		 mapping->end);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 && errno != ESRCH) {
+		snprintf(path, path_size, "/proc/%d/root%s", pid, mapping->path);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+	}
+	return fd < 0 ? -errno : fd;
+}
+
+/* The value of a numeric field of /proc/PID/status, or -1. */
+static long status_field(pid_t pid, const char *field)
+{
+	char name[64], line[256];
+	long value = -1;
+	FILE *status;
+
+	snprintf(name, sizeof(name), "/proc/%d/status", pid);
+	status = fopen(name, "re");
+	if (!status)
+		return -1;
+	while (value < 0 && fgets(line, sizeof(line), status))
+		if (!strncmp(line, field, strlen(field)) && line[strlen(field)] == ':')
+			value = strtol(line + strlen(field) + 1, NULL, 10);
+	fclose(status);
+	return value;
+}
+
+int process_check(pid_t pid, struct error *err)
+{
+	long tgid = status_field(pid, "Tgid");
+
+	if (tgid < 0)
+		return error_set(err, ESRCH, "pid %d: no such process", pid);
+	if (tgid != pid)
+		return error_set(err, EINVAL, "pid %d: is a thread of process %ld; use --pid %ld",
+				 pid, tgid, tgid);
+	return 0;
+}
+
+int process_find(pid_list *pids, const char *name, struct error *err)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	int result = 0;
+
+	if (!proc)
+		return error_set(err, errno, "/proc: %s", strerror(errno));
+	while (!result && (entry = readdir(proc))) {
+		char comm[16];
+		pid_t pid;
+
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		pid = (pid_t)strtol(entry->d_name, NULL, 10);
+		process_comm(pid, comm);
+		if (pid != getpid() && !strcmp(comm, name) && !vec_push(pids, pid))
+			result = error_set(err, ENOMEM, "out of memory");
+	}
+	closedir(proc);
+	if (!result && !pids->len)
+		result = error_set(
+			err, ESRCH,
+			"--comm %s: no process of that name (names are cut at 15 characters)",
+			name);
+	return result;
+}
+
+static ssize_t proc_read(pid_t pid, const char *file, char *text, size_t size)
+{
+	char name[64];
+	ssize_t len;
+	int fd;
+
+	snprintf(name, sizeof(name), "/proc/%d/%s", pid, file);
+	fd = open(name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	len = read(fd, text, size - 1);
+	close(fd);
+	text[len > 0 ? len : 0] = '\0';
+	return len;
+}
+
+void process_comm(pid_t pid, char comm[16])
+{
+	char text[64];
+	ssize_t len = proc_read(pid, "comm", text, sizeof(text));
+
+	if (len <= 0) {
+		memcpy(comm, "?", 2);
+		return;
+	}
+	text[strcspn(text, "\n")] = '\0';
+	snprintf(comm, 16, "%.15s", text);
+}
+
+void process_cmdline(pid_t pid, char *text, size_t size)
+{
+	ssize_t len = proc_read(pid, "cmdline", text, size);
+	char comm[16];
+
+	if (len <= 0) {
+		process_comm(pid, comm);
+		snprintf(text, size, "[%s]", comm);
+		return;
+	}
+	while (len > 0 && !text[len - 1])
+		len--;
+	for (ssize_t i = 0; i < len; i++)
+		if (!text[i])
+			text[i] = ' ';
+}
+
+pid_t process_parent(pid_t pid)
+{
+	long parent = status_field(pid, "PPid");
+
+	return parent > 0 ? (pid_t)parent : 0;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A running process, seen through /proc. Its names and paths come from anyone: not trusted. */
+#ifndef WAFFLE_TARGET_PROCESS_H
+#define WAFFLE_TARGET_PROCESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "util/error.h"
+#include "util/vec.h"
+
+/* An executable mapping of a file. */
+struct mapping {
+	uint64_t start, end; /* addresses in the process */
+	uint64_t offset;     /* in the file, of start */
+	uint64_t ino;
+	char *path; /* as /proc shows it, "(deleted)" stripped */
+};
+
+struct mappings {
+	VEC(struct mapping) list;
+};
+
+/* The executable file mappings of a process, by address. -ESRCH: no such process. */
+int process_mappings(struct mappings *mappings, pid_t pid, struct error *err);
+void mappings_free(struct mappings *mappings);
+
+/*
+ * Opens the file of a mapping, also if it was deleted or lies in another mount namespace, and
+ * writes a path into `path` by which the kernel finds the same file while the process lives.
+ * Negative errno on failure.
+ */
+int mapping_open(const struct mapping *mapping, pid_t pid, char *path, size_t path_size);
+
+/* "no such process", "not a process but a thread of 4711", … ; 0 if the process can be traced. */
+int process_check(pid_t pid, struct error *err);
+
+/* Pids of all processes whose name (comm) is `name`, waffle's own left out. */
+typedef VEC(pid_t) pid_list;
+int process_find(pid_list *pids, const char *name, struct error *err);
+
+/* The name of a thread or process; "?" if it is gone. */
+void process_comm(pid_t pid, char comm[16]);
+/* Its arguments joined by blanks, cut at size; the name in brackets if it has none. */
+void process_cmdline(pid_t pid, char *text, size_t size);
+pid_t process_parent(pid_t pid); /* 0: unknown */
+
+#endif

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "target/site.h"
+
+#include <stddef.h>
+#include <string.h>
+
+static const char *const kind_names[] = {
+	[WAFFLE_SITE_SPAN] = "span",           [WAFFLE_SITE_SPAN_END] = "span_end",
+	[WAFFLE_SITE_EVENT] = "event",         [WAFFLE_SITE_COUNTER] = "counter",
+	[WAFFLE_SITE_LOG_INFO] = "log_info",   [WAFFLE_SITE_LOG_WARN] = "log_warn",
+	[WAFFLE_SITE_LOG_ERROR] = "log_error",
+};
+_Static_assert(sizeof(kind_names) / sizeof(*kind_names) == WAFFLE_SITE_KIND_COUNT,
+	       "a name for every kind of site");
+
+const char *site_kind_name(unsigned kind)
+{
+	return kind && kind < WAFFLE_SITE_KIND_COUNT ? kind_names[kind] : "?";
+}
+
+struct value_walk value_walk_begin(const struct site_info *site, const void *frame,
+				   uint32_t frame_bytes)
+{
+	struct value_walk walk = {.site = site};
+
+	if (!frame || frame_bytes < sizeof(struct waffle_frame))
+		return walk;
+	walk.at = (const unsigned char *)frame + sizeof(struct waffle_frame);
+	walk.end = (const unsigned char *)frame + frame_bytes;
+	return walk;
+}
+
+/* The frame may lie at any address. */
+static bool take_word(struct value_walk *walk, uint64_t *word)
+{
+	if (walk->end - walk->at < (ptrdiff_t)sizeof(*word))
+		return false;
+	memcpy(word, walk->at, sizeof(*word));
+	walk->at += sizeof(*word);
+	return true;
+}
+
+static bool take_text(struct value_walk *walk, struct value *value)
+{
+	uint64_t head;
+	uint32_t len, padded;
+
+	if (!take_word(walk, &head))
+		return false;
+	len = WAFFLE_STR_LEN(head);
+	padded = (len + 7u) & ~7u;
+	if (len > WAFFLE_STR_MAX || walk->end - walk->at < (ptrdiff_t)padded)
+		return false;
+	value->cut = head & WAFFLE_STR_CUT;
+	value->null = head & WAFFLE_STR_NULL;
+	value->text = (const char *)walk->at;
+	value->text_len = len;
+	walk->at += padded;
+	return true;
+}
+
+static bool take_number(struct value_walk *walk, struct value *value)
+{
+	static const char types[] = {
+		[WAFFLE_NUMBER_I64] = WAFFLE_KEY_I64,
+		[WAFFLE_NUMBER_U64] = WAFFLE_KEY_U64,
+		[WAFFLE_NUMBER_F64] = WAFFLE_KEY_F64,
+	};
+	uint64_t number;
+
+	if (!take_word(walk, &number) || number >= sizeof(types))
+		return false;
+	value->type = types[number];
+	return take_word(walk, &value->u64);
+}
+
+static bool take_value(struct value_walk *walk, struct value *value)
+{
+	switch (value->type) {
+	case WAFFLE_KEY_I64:
+	case WAFFLE_KEY_U64:
+	case WAFFLE_KEY_F64:
+	case WAFFLE_KEY_PTR:
+	case WAFFLE_KEY_CAUSE_SPAN:
+	case WAFFLE_KEY_CAUSE_EVENT:
+		return take_word(walk, &value->u64);
+	case WAFFLE_KEY_BOOL:
+		if (!take_word(walk, &value->u64))
+			return false;
+		value->u64 = !!value->u64;
+		return true;
+	case WAFFLE_KEY_STR:
+		return take_text(walk, value);
+	case WAFFLE_KEY_NUMBER:
+		return take_number(walk, value);
+	default:
+		return false;
+	}
+}
+
+bool value_walk_next(struct value_walk *walk, struct value *value)
+{
+	const struct site_key *key;
+
+	if (!walk->at || walk->key >= walk->site->key_count || walk->key >= WAFFLE_KEYS_MAX)
+		return false;
+	key = &walk->site->keys[walk->key++];
+	*value = (struct value){.key = key, .type = key->type};
+	if (take_value(walk, value))
+		return true;
+	walk->at = NULL; /* the values behind a bad one can't be found */
+	return false;
+}
