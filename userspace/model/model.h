@@ -17,6 +17,7 @@
 #include "util/vec.h"
 
 #define MODEL_NONE UINT32_MAX
+#define MODEL_CPU_NONE UINT16_MAX
 
 /* One incarnation of a thread: a tid that is used again after an exit is another thread. */
 struct model_thread {
@@ -24,6 +25,7 @@ struct model_thread {
 	uint32_t comm;              /* last known name, in model.strings */
 	bool traced;                /* one of the target's; else a waker or a neighbour on a CPU */
 	bool has_sched;             /* its times below are known */
+	bool gone;                  /* its last switch off a CPU is in the capture */
 	uint64_t first_ts, last_ts; /* first and last record that names it */
 	uint64_t exit_ts;           /* 0: still there at the end */
 	/* Totals over the capture, from the switches. */
@@ -54,7 +56,7 @@ struct model_span {
 	uint32_t site;                    /* MODEL_NONE: not known */
 	uint32_t thread;                  /* of the begin; of the end if begun before */
 	uint32_t end_thread;
-	uint32_t parent; /* index of the parent span, or MODEL_NONE if it is not in the capture */
+	uint32_t parent; /* index of the parent span, less than its own; MODEL_NONE: not there */
 	uint32_t flags;
 	uint32_t frame; /* offset/8 into model.frames of {u64 bytes, frame}; MODEL_NONE: none */
 };
@@ -87,7 +89,7 @@ struct model_switch {
 	uint16_t cpu, prev_state;
 	uint8_t flags; /* WAFFLE_SWITCH_* */
 	int16_t syscall;
-	uint32_t args; /* index into model.syscall_args (3 words each), or MODEL_NONE */
+	uint32_t args; /* index of the first of 3 words in model.syscall_args, or MODEL_NONE */
 };
 
 /* State of a thread at the begin or end of the capture. */
@@ -130,7 +132,7 @@ struct model {
 	VEC(uint64_t) frames;
 	VEC(uint64_t) syscall_args;
 	struct map span_ids;        /* id → index */
-	struct map event_ids;       /* id → index */
+	struct map event_ids;       /* id → index, of the events that links lead to */
 	uint64_t bad_records;       /* records that made no sense and were left out */
 	struct store_counts counts; /* all sources */
 };
@@ -146,15 +148,15 @@ const void *model_frame(const struct model *model, uint32_t frame, uint32_t *byt
 const char *model_comm(const struct model *model, uint32_t thread);
 
 /*
- * An interval of a traced thread, without gaps from its first known state to its last. Blocked:
- * state and system call at switch-out. Runnable: since it was woken (waker) or preempted
- * (preemptor).
+ * An interval of a traced thread, without gaps from its first known state to its last but where
+ * scheduler records were lost. Blocked: state and system call at switch-out. Runnable: since it was
+ * woken (waker) or preempted (preemptor). Intervals of no length are left out.
  */
 struct model_interval {
 	uint32_t thread;
 	enum waffle_thread_state state;
 	uint64_t from_ts, to_ts;
-	uint16_t cpu;        /* running: where. Runnable: where it ran last. */
+	uint16_t cpu; /* running: where. Else: where it ran last. MODEL_CPU_NONE: not known */
 	uint16_t task_state; /* blocked: enum waffle_task_state */
 	int16_t syscall;     /* blocked: -1 none */
 	uint32_t args;       /* blocked: into model.syscall_args */

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inside of model/: what is needed while a model is built and not afterwards. Functions that add
+ * return 0 or -ENOMEM; a record that makes no sense is counted in model.bad_records.
+ */
+#ifndef WAFFLE_MODEL_BUILD_H
+#define WAFFLE_MODEL_BUILD_H
+
+#include "model/model.h"
+
+/* What is kept of a thread beside its struct model_thread, at the same index. */
+struct thread_build {
+	uint64_t closed_ts; /* later records of the tid belong to its next incarnation; 0: open */
+	uint32_t previous;  /* incarnation before this one, or MODEL_NONE */
+};
+
+struct exec {
+	uint64_t ts;
+	uint32_t thread;
+};
+
+struct site_build {
+	uint16_t kind;
+	bool has_keys, has_links;
+};
+
+struct interval_ts {
+	uint64_t from_ts, to_ts;
+};
+
+struct builder {
+	struct model *model;
+	VEC(struct thread_build) threads;
+	VEC(struct exec) execs;
+	VEC(struct site_build) sites;
+	struct map tids; /* tid → its newest incarnation */
+	struct map pids; /* pid → process */
+	uint64_t last_ts;
+};
+
+/* ---- threads.c ---- */
+
+/* The thread of a tid at a time, added if new. MODEL_NONE: out of memory. */
+uint32_t threads_at(struct builder *builder, uint32_t tid, uint64_t ts);
+/* The same for a record from the thread's own code, which does not run after its exit. */
+uint32_t threads_running(struct builder *builder, uint32_t tid, uint32_t pid, uint64_t ts);
+int threads_add_process(struct builder *builder, uint32_t pid, uint32_t ppid, const char *cmdline);
+int threads_add_task(struct builder *builder, const struct waffle_rec_task *task);
+int threads_add_fork(struct builder *builder, const struct waffle_rec_fork *fork);
+int threads_add_exec(struct builder *builder, const struct waffle_rec_exit *exec);
+int threads_add_exit(struct builder *builder, const struct waffle_rec_exit *gone);
+/* Processes' main threads, and names for threads that have none. */
+int threads_finish(struct builder *builder);
+/* When a program that ran on a thread at a time was replaced or ended, or UINT64_MAX. */
+uint64_t threads_end_after(const struct builder *builder, uint32_t thread, uint64_t ts);
+
+/* ---- switches.c ---- */
+
+int switches_add(struct builder *builder, const struct waffle_rec_switch *rec);
+int switches_add_state(struct builder *builder, const struct waffle_rec_state *rec);
+int switches_finish(struct builder *builder);
+
+/* ---- spans.c ---- */
+
+int spans_add_hit(struct builder *builder, const struct waffle_rec_hit *hit);
+int spans_add_end(struct builder *builder, const struct waffle_rec_span_end *end);
+/* Ends what is open, brings spans and events in order, resolves parents and links. */
+int spans_finish(struct builder *builder);
+
+/* ---- links.c ---- */
+
+/* Adds the links of a frame; their targets are ids until links_resolve(). */
+int links_add(struct model *model, enum model_node_kind from_kind, uint32_t from, uint32_t site,
+	      uint32_t frame);
+int links_resolve(struct model *model);
+
+/* ---- walk.c ---- */
+
+/* Losses as intervals that neither touch nor overlap, in order; all sources, or the scheduler's. */
+struct loss_union {
+	VEC(struct interval_ts) windows;
+};
+bool loss_union_make(struct loss_union *losses, const struct model *model, bool only_sched);
+/* Whether anything was lost in [from_ts, to_ts]. */
+bool loss_union_overlaps(const struct loss_union *losses, uint64_t from_ts, uint64_t to_ts);
+void loss_union_free(struct loss_union *losses);
+
+/* Running, runnable and blocked time of threads and spans. */
+int walk_account(struct model *model);
+
+#endif

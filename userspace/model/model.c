@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/model.h"
+
+#include <stdlib.h>
+
+#include "model/build.h"
+
+static const struct site_info unknown_site = {
+	.name = "(unknown)", .category = "", .file = "", .func = "", .object = ""};
+
+const struct site_info *model_site(const struct model *model, uint32_t site)
+{
+	return site < store_reader_site_count(model->reader)
+		       ? store_reader_site(model->reader, site)
+		       : &unknown_site;
+}
+
+const void *model_frame(const struct model *model, uint32_t frame, uint32_t *bytes)
+{
+	*bytes = 0;
+	if (frame >= model->frames.len)
+		return NULL;
+	*bytes = (uint32_t)model->frames.data[frame];
+	return &model->frames.data[frame + 1];
+}
+
+const char *model_comm(const struct model *model, uint32_t thread)
+{
+	return thread < model->threads.len
+		       ? strtab_get(model->strings, model->threads.data[thread].comm)
+		       : "?";
+}
+
+static int add_loss(struct builder *builder, const struct waffle_rec_loss *loss)
+{
+	struct model *model = builder->model;
+
+	if (loss->source >= WAFFLE_SOURCE_COUNT || loss->from_ts > loss->rec.ts) {
+		model->bad_records++;
+		return 0;
+	}
+	return vec_push(&model->losses, (struct model_loss){.from_ts = loss->from_ts,
+							    .to_ts = loss->rec.ts,
+							    .count = loss->count,
+							    .source = loss->source,
+							    .cpu = loss->rec.cpu})
+		       ? 0
+		       : -ENOMEM;
+}
+
+static int add_record(struct builder *builder, const struct waffle_rec *rec)
+{
+	switch (rec->kind) {
+	case WAFFLE_REC_HIT:
+		return spans_add_hit(builder, (const struct waffle_rec_hit *)rec);
+	case WAFFLE_REC_SPAN_END:
+		return spans_add_end(builder, (const struct waffle_rec_span_end *)rec);
+	case WAFFLE_REC_SWITCH:
+		return switches_add(builder, (const struct waffle_rec_switch *)rec);
+	case WAFFLE_REC_STATE:
+		return switches_add_state(builder, (const struct waffle_rec_state *)rec);
+	case WAFFLE_REC_TASK:
+		return threads_add_task(builder, (const struct waffle_rec_task *)rec);
+	case WAFFLE_REC_FORK:
+		return threads_add_fork(builder, (const struct waffle_rec_fork *)rec);
+	case WAFFLE_REC_EXEC:
+		return threads_add_exec(builder, (const struct waffle_rec_exit *)rec);
+	case WAFFLE_REC_EXIT:
+		return threads_add_exit(builder, (const struct waffle_rec_exit *)rec);
+	case WAFFLE_REC_LOSS:
+		return add_loss(builder, (const struct waffle_rec_loss *)rec);
+	default:
+		builder->model->bad_records++;
+		return 0;
+	}
+}
+
+static int add_records(struct builder *builder, struct store_reader *reader,
+		       struct store_window window, struct error *err)
+{
+	const struct waffle_rec *rec;
+	int result = store_reader_seek(reader, window, err);
+
+	if (result < 0)
+		return result;
+	while ((result = store_reader_next(reader, &rec, err)) > 0) {
+		if (rec->ts < window.from_ts || rec->ts > window.to_ts)
+			continue;
+		if (rec->ts > builder->last_ts)
+			builder->last_ts = rec->ts;
+		if (add_record(builder, rec))
+			return error_set(
+				err, ENOMEM,
+				"out of memory after %zu spans and %zu events; read a part "
+				"of the file with --from and --to",
+				builder->model->spans.len, builder->model->events.len);
+	}
+	return result;
+}
+
+/* Everything known before the first record. */
+static int prepare(struct builder *builder, const struct store_reader *reader)
+{
+	struct model *model = builder->model;
+
+	for (unsigned i = 0; i < WAFFLE_SOURCE_COUNT; i++) {
+		model->counts.produced += model->meta->counts[i].produced;
+		model->counts.delivered += model->meta->counts[i].delivered;
+		model->counts.lost += model->meta->counts[i].lost;
+	}
+	for (uint32_t i = 0; i < store_reader_site_count(reader); i++) {
+		const struct site_info *site = store_reader_site(reader, i);
+		struct site_build build = {.kind = site->kind, .has_keys = site->key_count > 0};
+
+		for (unsigned key = 0; key < site->key_count && key < WAFFLE_KEYS_MAX; key++)
+			build.has_links |= site->keys[key].type == WAFFLE_KEY_CAUSE_SPAN ||
+					   site->keys[key].type == WAFFLE_KEY_CAUSE_EVENT;
+		if (!vec_push(&builder->sites, build))
+			return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < store_reader_process_count(reader); i++) {
+		const struct store_process *process = store_reader_process(reader, i);
+
+		if (threads_add_process(builder, process->pid, process->ppid, process->cmdline))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static void set_times(struct builder *builder, struct store_window window)
+{
+	struct model *model = builder->model;
+	uint64_t end = model->meta->end_ts ? model->meta->end_ts : builder->last_ts;
+
+	model->end_ts = end < window.to_ts ? end : window.to_ts;
+	if (model->end_ts < model->start_ts)
+		model->end_ts = model->start_ts;
+}
+
+static int finish(struct builder *builder)
+{
+	int result = threads_finish(builder);
+
+	if (!result)
+		result = spans_finish(builder);
+	if (!result)
+		result = switches_finish(builder);
+	if (!result)
+		result = walk_account(builder->model);
+	return result;
+}
+
+static void builder_free(struct builder *builder)
+{
+	vec_free(&builder->threads);
+	vec_free(&builder->execs);
+	vec_free(&builder->sites);
+	map_free(&builder->tids);
+	map_free(&builder->pids);
+}
+
+int model_load(struct model **model, struct store_reader *reader, struct store_window window,
+	       struct error *err)
+{
+	struct builder builder = {.model = calloc(1, sizeof(**model))};
+	int result = -ENOMEM;
+
+	*model = NULL;
+	if (!builder.model)
+		return error_set(err, ENOMEM, "out of memory");
+	builder.model->reader = reader;
+	builder.model->meta = store_reader_meta(reader);
+	builder.model->strings = strtab_new();
+	builder.model->start_ts = builder.model->meta->start_ts > window.from_ts
+					  ? builder.model->meta->start_ts
+					  : window.from_ts;
+	if (builder.model->strings && !prepare(&builder, reader))
+		result = add_records(&builder, reader, window, err);
+	if (!result) {
+		set_times(&builder, window);
+		result = finish(&builder);
+	}
+	builder_free(&builder);
+	if (result) {
+		model_free(builder.model);
+		return error_set(err, -result, "out of memory");
+	}
+	*model = builder.model;
+	return 0;
+}
+
+void model_free(struct model *model)
+{
+	if (!model)
+		return;
+	strtab_free(model->strings);
+	vec_free(&model->threads);
+	vec_free(&model->processes);
+	vec_free(&model->spans);
+	vec_free(&model->events);
+	vec_free(&model->links);
+	vec_free(&model->switches);
+	vec_free(&model->states);
+	vec_free(&model->losses);
+	vec_free(&model->forks);
+	vec_free(&model->frames);
+	vec_free(&model->syscall_args);
+	map_free(&model->span_ids);
+	map_free(&model->event_ids);
+	free(model);
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/sched.h"
+
+#include <stdlib.h>
+
+#define UNKNOWN 0
+
+bool sched_init(struct sched *sched, const struct model *model, model_interval_fn each, void *arg)
+{
+	*sched = (struct sched){.count = model->threads.len, .each = each, .arg = arg};
+	sched->threads = calloc(sched->count + 1, sizeof(*sched->threads));
+	if (!sched->threads)
+		return false;
+	for (size_t i = 0; i < sched->count; i++) {
+		sched->threads[i].since = model->start_ts;
+		sched->threads[i].cpu = MODEL_CPU_NONE;
+	}
+	return true;
+}
+
+void sched_free(struct sched *sched)
+{
+	free(sched->threads);
+	sched->threads = NULL;
+}
+
+static void give_interval(struct sched *sched, const struct sched_thread *thread, uint64_t to_ts,
+			  bool open)
+{
+	struct model_interval interval = {
+		.thread = (uint32_t)(thread - sched->threads),
+		.state = thread->state,
+		.from_ts = thread->since,
+		.to_ts = to_ts,
+		.cpu = thread->cpu,
+		.task_state = 0,
+		.syscall = -1,
+		.args = MODEL_NONE,
+		.by = MODEL_NONE,
+		.open = open,
+	};
+
+	if (thread->state == WAFFLE_THREAD_BLOCKED) {
+		interval.task_state = thread->task_state;
+		interval.syscall = thread->syscall;
+		interval.args = thread->args;
+	} else if (thread->state == WAFFLE_THREAD_RUNNABLE) {
+		interval.by = thread->by;
+		interval.woken = thread->woken;
+	}
+	sched->stopped = sched->each(&interval, sched->arg);
+}
+
+/* Ends the current state at `ts` and begins another. */
+static void change(struct sched *sched, struct sched_thread *thread, uint8_t state, uint64_t ts)
+{
+	if (thread->state == UNKNOWN && state != UNKNOWN)
+		thread->known_since = ts;
+	if (thread->state != UNKNOWN && ts > thread->since) {
+		thread->sum[thread->state] += ts - thread->since;
+		if (sched->each && !sched->stopped)
+			give_interval(sched, thread, ts, false);
+	}
+	if (state != UNKNOWN) {
+		thread->ever_known = true;
+		thread->assumed = false;
+	}
+	thread->state = state;
+	thread->since = ts;
+}
+
+/* The current state can't go on to what was seen at `ts`: what happened in between is unknown. */
+static void forget(struct sched_thread *thread, uint64_t ts)
+{
+	thread->state = UNKNOWN;
+	thread->since = ts;
+}
+
+static void become_runnable(struct sched *sched, struct sched_thread *thread, uint64_t ts,
+			    uint32_t by, bool woken)
+{
+	change(sched, thread, WAFFLE_THREAD_RUNNABLE, ts);
+	thread->by = by;
+	thread->woken = woken;
+}
+
+static void switch_out(struct sched *sched, const struct model_switch *sw)
+{
+	struct sched_thread *thread = &sched->threads[sw->prev];
+	bool blocks = !(sw->flags & WAFFLE_SWITCH_PREEMPTED) && (sw->prev_state & 0xff);
+
+	/* Read from outside, running and runnable are the same. */
+	if (thread->assumed && thread->state == WAFFLE_THREAD_RUNNABLE)
+		thread->state = WAFFLE_THREAD_RUNNING;
+	if (thread->state != WAFFLE_THREAD_RUNNING)
+		forget(thread, sw->ts);
+	thread->cpu = sw->cpu;
+	if (sched->blind || (blocks && sw->prev_state & (WAFFLE_TASK_DEAD | WAFFLE_TASK_ZOMBIE))) {
+		change(sched, thread, UNKNOWN, sw->ts);
+	} else if (blocks) {
+		change(sched, thread, WAFFLE_THREAD_BLOCKED, sw->ts);
+		thread->task_state = sw->prev_state;
+		thread->syscall = sw->syscall;
+		thread->args = sw->args;
+	} else {
+		become_runnable(sched, thread, sw->ts, sw->next, false);
+	}
+}
+
+/* The wake-up before a switch-in, if the thread's state allows for it. */
+static void wake_before(struct sched *sched, struct sched_thread *thread,
+			const struct model_switch *sw)
+{
+	uint64_t ts = sw->wake_ts > thread->since ? sw->wake_ts : thread->since;
+
+	if (ts > sw->ts)
+		ts = sw->ts;
+	if (thread->state == WAFFLE_THREAD_BLOCKED || thread->state == UNKNOWN) {
+		become_runnable(sched, thread, ts, sw->waker, true);
+	} else if (thread->assumed && thread->state == WAFFLE_THREAD_RUNNABLE) {
+		thread->by = sw->waker;
+		thread->woken = true;
+	}
+}
+
+static void switch_in(struct sched *sched, const struct model_switch *sw)
+{
+	struct sched_thread *thread = &sched->threads[sw->next];
+
+	if (thread->state == WAFFLE_THREAD_RUNNING) {
+		if (thread->assumed) {
+			thread->state = WAFFLE_THREAD_RUNNABLE;
+			thread->by = MODEL_NONE;
+			thread->woken = false;
+		} else {
+			forget(thread, sw->ts);
+		}
+	}
+	if (sw->flags & WAFFLE_SWITCH_WOKEN && !sched->blind)
+		wake_before(sched, thread, sw);
+	change(sched, thread, sched->blind ? UNKNOWN : WAFFLE_THREAD_RUNNING, sw->ts);
+	thread->cpu = sw->cpu;
+}
+
+void sched_switch(struct sched *sched, const struct model_switch *sw)
+{
+	/* All switches of a traced thread are recorded, only some of a neighbour's. */
+	if (sw->prev != MODEL_NONE && sw->flags & WAFFLE_SWITCH_PREV_TRACED)
+		switch_out(sched, sw);
+	if (sw->next != MODEL_NONE && sw->flags & WAFFLE_SWITCH_NEXT_TRACED)
+		switch_in(sched, sw);
+}
+
+void sched_wake(struct sched *sched, const struct model_switch *sw)
+{
+	struct sched_thread *thread;
+
+	if (sw->next == MODEL_NONE || !(sw->flags & WAFFLE_SWITCH_NEXT_TRACED) || sched->blind)
+		return;
+	thread = &sched->threads[sw->next];
+	if (thread->state == WAFFLE_THREAD_BLOCKED && sw->wake_ts >= thread->since)
+		become_runnable(sched, thread, sw->wake_ts, sw->waker, true);
+}
+
+void sched_state(struct sched *sched, const struct model_state *state)
+{
+	struct sched_thread *thread = &sched->threads[state->thread];
+
+	if (state->at_end || sched->blind || thread->ever_known)
+		return;
+	change(sched, thread, state->state, state->ts);
+	thread->assumed = true;
+	thread->cpu = state->cpu;
+	thread->task_state = state->task_state;
+	thread->syscall = state->syscall;
+	thread->args = state->args;
+	thread->by = MODEL_NONE;
+	thread->woken = false;
+}
+
+void sched_hit(struct sched *sched, uint32_t index, uint64_t ts)
+{
+	struct sched_thread *thread = &sched->threads[index];
+
+	if (sched->blind)
+		return;
+	if (thread->state == UNKNOWN) {
+		change(sched, thread, WAFFLE_THREAD_RUNNING, ts);
+	} else if (thread->assumed) {
+		if (thread->state == WAFFLE_THREAD_RUNNABLE)
+			thread->state = WAFFLE_THREAD_RUNNING;
+		if (thread->state == WAFFLE_THREAD_BLOCKED && ts > thread->since) {
+			forget(thread, ts);
+			change(sched, thread, WAFFLE_THREAD_RUNNING, ts);
+		}
+		thread->assumed = false;
+	}
+}
+
+void sched_exit(struct sched *sched, uint32_t index, uint64_t ts)
+{
+	struct sched_thread *thread = &sched->threads[index];
+
+	if (thread->state != UNKNOWN && ts >= thread->since)
+		change(sched, thread, UNKNOWN, ts);
+}
+
+void sched_loss_begin(struct sched *sched, uint64_t ts)
+{
+	for (size_t i = 0; i < sched->count; i++)
+		change(sched, &sched->threads[i], UNKNOWN,
+		       ts > sched->threads[i].since ? ts : sched->threads[i].since);
+	sched->blind = true;
+}
+
+void sched_loss_end(struct sched *sched, uint64_t ts)
+{
+	for (size_t i = 0; i < sched->count; i++)
+		sched->threads[i].since = ts;
+	sched->blind = false;
+}
+
+void sched_finish(struct sched *sched, uint64_t ts)
+{
+	for (size_t i = 0; i < sched->count; i++) {
+		struct sched_thread *thread = &sched->threads[i];
+
+		if (thread->state == UNKNOWN || ts <= thread->since)
+			continue;
+		thread->sum[thread->state] += ts - thread->since;
+		if (sched->each && !sched->stopped)
+			give_interval(sched, thread, ts, true);
+		thread->since = ts;
+	}
+}

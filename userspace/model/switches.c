@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Switches and states: from tids to threads, in order, with wake-ups between the switches that
+ * they belong to. */
+#include <stdlib.h>
+
+#include "model/build.h"
+#include "model/order.h"
+
+static int16_t syscall_number(int32_t number)
+{
+	return number >= 0 && number <= INT16_MAX ? (int16_t)number : -1;
+}
+
+/* MODEL_NONE: none to keep, or out of memory, which only loses the arguments. */
+static uint32_t keep_args(struct model *model, int32_t syscall, const uint64_t *args)
+{
+	size_t at = model->syscall_args.len;
+
+	if (syscall < 0 || at >= MODEL_NONE - WAFFLE_SYSCALL_ARGS ||
+	    !vec_reserve(&model->syscall_args, WAFFLE_SYSCALL_ARGS))
+		return MODEL_NONE;
+	for (unsigned i = 0; i < WAFFLE_SYSCALL_ARGS; i++)
+		model->syscall_args.data[at + i] = args[i];
+	model->syscall_args.len += WAFFLE_SYSCALL_ARGS;
+	return (uint32_t)at;
+}
+
+/* One side of a switch; tid 0 is idle. */
+static bool side_thread(struct builder *builder, uint32_t tid, uint64_t ts, bool traced,
+			uint32_t *index)
+{
+	*index = MODEL_NONE;
+	if (!tid)
+		return true;
+	*index = threads_at(builder, tid, ts);
+	if (*index == MODEL_NONE)
+		return false;
+	if (traced)
+		builder->model->threads.data[*index].traced = true;
+	return true;
+}
+
+static bool leaves_for_good(const struct waffle_rec_switch *rec)
+{
+	return !(rec->flags & WAFFLE_SWITCH_PREEMPTED) &&
+	       (rec->prev_state & (WAFFLE_TASK_DEAD | WAFFLE_TASK_ZOMBIE));
+}
+
+int switches_add(struct builder *builder, const struct waffle_rec_switch *rec)
+{
+	struct model *model = builder->model;
+	struct model_switch to = {
+		.ts = rec->rec.ts,
+		.cpu = rec->rec.cpu,
+		.prev_state = rec->prev_state,
+		.flags = rec->flags,
+		.syscall = -1,
+		.args = MODEL_NONE,
+		.waker = MODEL_NONE,
+	};
+	uint64_t wake_ts = rec->wake_ts < to.ts ? rec->wake_ts : to.ts;
+
+	if (!side_thread(builder, rec->rec.tid, to.ts, to.flags & WAFFLE_SWITCH_PREV_TRACED,
+			 &to.prev) ||
+	    !side_thread(builder, rec->next_tid, to.ts, to.flags & WAFFLE_SWITCH_NEXT_TRACED,
+			 &to.next))
+		return -ENOMEM;
+	if (to.flags & WAFFLE_SWITCH_WOKEN) {
+		to.wake_ts = wake_ts;
+		if (!side_thread(builder, rec->waker_tid, wake_ts, false, &to.waker))
+			return -ENOMEM;
+	}
+	if (to.prev != MODEL_NONE && leaves_for_good(rec)) {
+		builder->threads.data[to.prev].closed_ts = to.ts;
+		model->threads.data[to.prev].gone = true;
+	} else if (!(to.flags & WAFFLE_SWITCH_PREEMPTED)) {
+		to.syscall = syscall_number(rec->syscall);
+		to.args = keep_args(model, to.syscall, (const uint64_t *)rec->args);
+	}
+	return vec_push(&model->switches, to) ? 0 : -ENOMEM;
+}
+
+int switches_add_state(struct builder *builder, const struct waffle_rec_state *rec)
+{
+	struct model *model = builder->model;
+	struct model_state to = {
+		.ts = rec->rec.ts,
+		.state = (uint8_t)rec->state,
+		.at_end = rec->at_end != 0,
+		.cpu = rec->rec.cpu,
+		.task_state = rec->task_state,
+		.syscall = syscall_number(rec->syscall),
+		.args = MODEL_NONE,
+		.exec_ns = rec->exec_ns,
+		.run_delay_ns = rec->run_delay_ns,
+	};
+
+	if (!rec->rec.tid || rec->state < WAFFLE_THREAD_RUNNING ||
+	    rec->state > WAFFLE_THREAD_BLOCKED) {
+		model->bad_records++;
+		return 0;
+	}
+	to.thread = threads_at(builder, rec->rec.tid, to.ts);
+	if (to.thread == MODEL_NONE)
+		return -ENOMEM;
+	model->threads.data[to.thread].traced = true;
+	if (rec->tgid)
+		model->threads.data[to.thread].pid = rec->tgid;
+	to.args = keep_args(model, to.syscall, (const uint64_t *)rec->args);
+	return vec_push(&model->states, to) ? 0 : -ENOMEM;
+}
+
+/* A wake-up can be seen before its thread has left the CPU that it is woken from. */
+static int clamp_wakes(struct model *model)
+{
+	uint64_t *out_ts = calloc(model->threads.len + 1, sizeof(*out_ts));
+
+	if (!out_ts)
+		return -ENOMEM;
+	for (size_t i = 0; i < model->switches.len; i++) {
+		struct model_switch *sw = &model->switches.data[i];
+
+		if (sw->prev != MODEL_NONE)
+			out_ts[sw->prev] = sw->ts;
+		if (sw->next != MODEL_NONE && sw->flags & WAFFLE_SWITCH_WOKEN &&
+		    sw->wake_ts < out_ts[sw->next])
+			sw->wake_ts = out_ts[sw->next];
+	}
+	free(out_ts);
+	return 0;
+}
+
+int switches_finish(struct builder *builder)
+{
+	struct model *model = builder->model;
+	uint32_t *rank;
+
+	if (!order_array(model->switches.data, model->switches.len, sizeof(struct model_switch),
+			 offsetof(struct model_switch, ts), &rank))
+		return -ENOMEM;
+	free(rank);
+	if (!order_array(model->states.data, model->states.len, sizeof(struct model_state),
+			 offsetof(struct model_state, ts), &rank))
+		return -ENOMEM;
+	free(rank);
+	return clamp_wakes(model);
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Threads and processes. A tid names one thread after another: an incarnation is closed by its last
+ * switch off a CPU, or by its exit record and a sign of another thread with that tid.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/build.h"
+
+static uint32_t thread_new(struct builder *builder, uint32_t tid, uint64_t ts, uint32_t previous)
+{
+	struct model *model = builder->model;
+	uint32_t index = (uint32_t)model->threads.len;
+
+	if (index == MODEL_NONE || !vec_reserve(&builder->threads, 1) ||
+	    !vec_reserve(&model->threads, 1) || !map_set(&builder->tids, tid, index))
+		return MODEL_NONE;
+	model->threads.data[model->threads.len++] =
+		(struct model_thread){.tid = tid, .first_ts = ts, .last_ts = ts};
+	builder->threads.data[builder->threads.len++] = (struct thread_build){.previous = previous};
+	return index;
+}
+
+/* Another thread has taken over the tid after `ended_ts`. */
+static uint32_t thread_renew(struct builder *builder, uint32_t old, uint64_t ended_ts, uint64_t ts)
+{
+	builder->threads.data[old].closed_ts = ended_ts;
+	return thread_new(builder, builder->model->threads.data[old].tid, ts, old);
+}
+
+static void thread_touch(struct model_thread *thread, uint64_t ts)
+{
+	if (ts < thread->first_ts)
+		thread->first_ts = ts;
+	if (ts > thread->last_ts)
+		thread->last_ts = ts;
+}
+
+uint32_t threads_at(struct builder *builder, uint32_t tid, uint64_t ts)
+{
+	uint32_t index = map_get(&builder->tids, tid);
+	const struct thread_build *build = builder->threads.data;
+
+	if (index == MAP_NONE)
+		return thread_new(builder, tid, ts, MODEL_NONE);
+	if (build[index].closed_ts && ts > build[index].closed_ts)
+		return thread_new(builder, tid, ts, index);
+	/* A record that comes late may belong to the one before. */
+	while (build[index].previous != MODEL_NONE && ts <= build[build[index].previous].closed_ts)
+		index = build[index].previous;
+	thread_touch(&builder->model->threads.data[index], ts);
+	return index;
+}
+
+uint32_t threads_running(struct builder *builder, uint32_t tid, uint32_t pid, uint64_t ts)
+{
+	uint32_t index = threads_at(builder, tid, ts);
+	struct model_thread *thread;
+
+	if (index == MODEL_NONE)
+		return index;
+	thread = &builder->model->threads.data[index];
+	if (thread->exit_ts && ts > thread->exit_ts) {
+		index = thread_renew(builder, index, thread->exit_ts, ts);
+		if (index == MODEL_NONE)
+			return index;
+		thread = &builder->model->threads.data[index];
+	}
+	thread->traced = true;
+	if (pid)
+		thread->pid = pid;
+	return index;
+}
+
+int threads_add_process(struct builder *builder, uint32_t pid, uint32_t ppid, const char *cmdline)
+{
+	struct model *model = builder->model;
+	uint32_t index = map_get(&builder->pids, pid);
+	struct model_process *process;
+
+	if (index == MAP_NONE) {
+		index = (uint32_t)model->processes.len;
+		if (!map_set(&builder->pids, pid, index) ||
+		    !vec_push(&model->processes,
+			      (struct model_process){.pid = pid, .main_thread = MODEL_NONE}))
+			return -ENOMEM;
+	}
+	process = &model->processes.data[index];
+	if (ppid)
+		process->ppid = ppid;
+	if (*cmdline)
+		process->cmdline = strtab_add(model->strings, cmdline, strlen(cmdline));
+	return process->cmdline == STRTAB_NONE ? -ENOMEM : 0;
+}
+
+/* The thread that a TASK record tells of: an exited one keeps its tid until another was started. */
+static uint32_t task_thread(struct builder *builder, const struct waffle_rec_task *task)
+{
+	uint64_t started = task->start_ts ? task->start_ts : task->rec.ts;
+	uint32_t index = threads_at(builder, task->rec.tid, task->rec.ts);
+	uint64_t exit_ts;
+
+	if (index == MODEL_NONE)
+		return index;
+	exit_ts = builder->model->threads.data[index].exit_ts;
+	if (exit_ts && started > exit_ts && task->rec.ts > exit_ts)
+		return thread_renew(builder, index, exit_ts, task->rec.ts);
+	return index;
+}
+
+int threads_add_task(struct builder *builder, const struct waffle_rec_task *task)
+{
+	uint32_t index, comm;
+	struct model_thread *thread;
+
+	if (!task->rec.tid)
+		return 0; /* the idle threads share tid 0 and are no threads here */
+	index = task_thread(builder, task);
+	comm = strtab_add(builder->model->strings, task->comm,
+			  strnlen(task->comm, sizeof(task->comm)));
+	if (index == MODEL_NONE || comm == STRTAB_NONE)
+		return -ENOMEM;
+	thread = &builder->model->threads.data[index];
+	if (task->tgid)
+		thread->pid = task->tgid;
+	if (comm)
+		thread->comm = comm;
+	if (task->flags & WAFFLE_TASK_TRACED_FLAG)
+		thread->traced = true;
+	return 0;
+}
+
+int threads_add_fork(struct builder *builder, const struct waffle_rec_fork *fork)
+{
+	struct model *model = builder->model;
+
+	if (!fork->child_tgid || fork->child_tgid == fork->tgid) {
+		model->bad_records++;
+		return 0;
+	}
+	if (threads_running(builder, fork->rec.tid, fork->tgid, fork->rec.ts) == MODEL_NONE ||
+	    threads_add_process(builder, fork->child_tgid, fork->tgid, ""))
+		return -ENOMEM;
+	return vec_push(&model->forks,
+			(struct model_fork){fork->rec.ts, fork->tgid, fork->child_tgid})
+		       ? 0
+		       : -ENOMEM;
+}
+
+int threads_add_exec(struct builder *builder, const struct waffle_rec_exit *exec)
+{
+	uint32_t index = threads_running(builder, exec->rec.tid, exec->tgid, exec->rec.ts);
+
+	if (index == MODEL_NONE)
+		return -ENOMEM;
+	return vec_push(&builder->execs, (struct exec){exec->rec.ts, index}) ? 0 : -ENOMEM;
+}
+
+int threads_add_exit(struct builder *builder, const struct waffle_rec_exit *gone)
+{
+	uint32_t index = threads_at(builder, gone->rec.tid, gone->rec.ts);
+	struct model_thread *thread;
+
+	if (index == MODEL_NONE)
+		return -ENOMEM;
+	thread = &builder->model->threads.data[index];
+	thread->traced = true;
+	thread->exit_ts = gone->rec.ts ? gone->rec.ts : 1;
+	if (gone->tgid)
+		thread->pid = gone->tgid;
+	return 0;
+}
+
+static int exec_compare(const void *left, const void *right)
+{
+	const struct exec *a = left, *b = right;
+
+	if (a->thread != b->thread)
+		return a->thread < b->thread ? -1 : 1;
+	return a->ts < b->ts ? -1 : a->ts > b->ts;
+}
+
+uint64_t threads_end_after(const struct builder *builder, uint32_t thread, uint64_t ts)
+{
+	uint64_t exit_ts = builder->model->threads.data[thread].exit_ts;
+	size_t low = 0, high = builder->execs.len;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct exec *exec = &builder->execs.data[middle];
+
+		if (exec->thread < thread || (exec->thread == thread && exec->ts < ts))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low < builder->execs.len && builder->execs.data[low].thread == thread)
+		return builder->execs.data[low].ts;
+	return exit_ts >= ts && exit_ts ? exit_ts : UINT64_MAX;
+}
+
+int threads_finish(struct builder *builder)
+{
+	struct model *model = builder->model;
+	uint32_t unnamed = strtab_add(model->strings, "?", 1);
+
+	if (unnamed == STRTAB_NONE)
+		return -ENOMEM;
+	if (builder->execs.len)
+		qsort(builder->execs.data, builder->execs.len, sizeof(struct exec), exec_compare);
+	for (size_t i = 0; i < model->threads.len; i++) {
+		struct model_thread *thread = &model->threads.data[i];
+
+		if (!thread->comm)
+			thread->comm = unnamed;
+		if (thread->pid && threads_add_process(builder, thread->pid, 0, ""))
+			return -ENOMEM;
+	}
+	for (size_t i = 0; i < model->threads.len; i++) {
+		const struct model_thread *thread = &model->threads.data[i];
+
+		if (thread->pid && thread->pid == thread->tid)
+			model->processes.data[map_get(&builder->pids, thread->pid)].main_thread =
+				(uint32_t)i;
+	}
+	return 0;
+}

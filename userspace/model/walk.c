@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * One walk over everything that says something about threads' states, in the order of times. At the
+ * same time, losses come first, then wake-ups and switches, then what threads did.
+ */
+#include <stdlib.h>
+
+#include "model/build.h"
+#include "model/order.h"
+#include "model/sched.h"
+
+enum stream_kind {
+	STREAM_LOSS_BEGIN, /* before its end, as one may be a moment only */
+	STREAM_LOSS_END,
+	STREAM_WAKE,
+	STREAM_SWITCH,
+	STREAM_STATE,
+	STREAM_SPAN_BEGIN,
+	STREAM_EVENT,
+	STREAM_SPAN_END,
+	STREAM_EXIT,
+	STREAM_COUNT
+};
+
+struct walk {
+	const struct model *model;
+	struct model_span *spans; /* to write their times to; NULL: not wanted */
+	struct sched sched;
+	struct loss_union losses;
+	uint64_t sched_from; /* scheduler records are there from here on */
+	VEC(struct order_item) wakes;
+	VEC(struct order_item) span_ends;
+	VEC(struct order_item) exits;
+	size_t at[STREAM_COUNT];
+	uint64_t next_ts[STREAM_COUNT]; /* UINT64_MAX: none left */
+};
+
+/* ---- losses ---- */
+
+bool loss_union_make(struct loss_union *losses, const struct model *model, bool only_sched)
+{
+	struct order_item *items = malloc((model->losses.len + 1) * sizeof(*items));
+	size_t count = 0;
+	bool good = items;
+
+	*losses = (struct loss_union){0};
+	for (size_t i = 0; good && i < model->losses.len; i++) {
+		const struct model_loss *loss = &model->losses.data[i];
+
+		if (loss->count && (!only_sched || loss->source == WAFFLE_SOURCE_SCHED))
+			items[count++] = (struct order_item){loss->from_ts, (uint32_t)i};
+	}
+	good = good && order_sort(items, count);
+	for (size_t i = 0; good && i < count; i++) {
+		const struct model_loss *loss = &model->losses.data[items[i].index];
+		struct interval_ts *last =
+			losses->windows.len ? &losses->windows.data[losses->windows.len - 1] : NULL;
+
+		if (!last || loss->from_ts > last->to_ts)
+			good = vec_push(&losses->windows,
+					(struct interval_ts){loss->from_ts, loss->to_ts});
+		else if (loss->to_ts > last->to_ts)
+			last->to_ts = loss->to_ts;
+	}
+	free(items);
+	if (!good)
+		loss_union_free(losses);
+	return good;
+}
+
+bool loss_union_overlaps(const struct loss_union *losses, uint64_t from_ts, uint64_t to_ts)
+{
+	size_t low = 0, high = losses->windows.len;
+
+	/* The first window that ends at from_ts or later. */
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (losses->windows.data[middle].to_ts < from_ts)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < losses->windows.len && losses->windows.data[low].from_ts <= to_ts;
+}
+
+void loss_union_free(struct loss_union *losses)
+{
+	vec_free(&losses->windows);
+}
+
+/* ---- streams ---- */
+
+static uint64_t stream_ts(const struct walk *walk, unsigned stream)
+{
+	const struct model *model = walk->model;
+	size_t at = walk->at[stream];
+
+#define HEAD(array, field) (at < (array).len ? (array).data[at].field : UINT64_MAX)
+	switch (stream) {
+	case STREAM_LOSS_END:
+		return HEAD(walk->losses.windows, to_ts);
+	case STREAM_LOSS_BEGIN:
+		return HEAD(walk->losses.windows, from_ts);
+	case STREAM_WAKE:
+		return HEAD(walk->wakes, ts);
+	case STREAM_SWITCH:
+		return HEAD(model->switches, ts);
+	case STREAM_STATE:
+		return HEAD(model->states, ts);
+	case STREAM_SPAN_BEGIN:
+		return HEAD(model->spans, start_ts);
+	case STREAM_EVENT:
+		return HEAD(model->events, ts);
+	case STREAM_SPAN_END:
+		return HEAD(walk->span_ends, ts);
+	default:
+		return HEAD(walk->exits, ts);
+	}
+#undef HEAD
+}
+
+static void span_begins(struct walk *walk, size_t index)
+{
+	const struct model_span *span = &walk->model->spans.data[index];
+	const struct sched_thread *thread = &walk->sched.threads[span->thread];
+
+	if (span->flags & MODEL_SPAN_BEGUN_BEFORE)
+		return;
+	if (span->start_ts >= walk->sched_from)
+		sched_hit(&walk->sched, span->thread, span->start_ts);
+	if (!walk->spans)
+		return;
+	/* Until its end, what the thread had before the span. */
+	walk->spans[index].running_ns = sched_sum(thread, WAFFLE_THREAD_RUNNING, span->start_ts);
+	walk->spans[index].runnable_ns = sched_sum(thread, WAFFLE_THREAD_RUNNABLE, span->start_ts);
+}
+
+static void span_ends(struct walk *walk, size_t index)
+{
+	struct model_span *span = &walk->spans[index];
+	const struct sched_thread *thread = &walk->sched.threads[span->thread];
+	const uint32_t other = MODEL_SPAN_BEGUN_BEFORE | MODEL_SPAN_MOVED;
+	uint64_t running, runnable;
+
+	if (span->flags & other || !sched_known(thread, span->start_ts)) {
+		span->running_ns = 0;
+		span->runnable_ns = 0;
+		return;
+	}
+	running = sched_sum(thread, WAFFLE_THREAD_RUNNING, span->end_ts);
+	runnable = sched_sum(thread, WAFFLE_THREAD_RUNNABLE, span->end_ts);
+	span->running_ns = running - span->running_ns;
+	span->runnable_ns = runnable - span->runnable_ns;
+	span->flags |= MODEL_SPAN_HAS_SCHED;
+}
+
+static void step(struct walk *walk, unsigned stream)
+{
+	const struct model *model = walk->model;
+	size_t at = walk->at[stream]++;
+	uint64_t ts = walk->next_ts[stream];
+
+	walk->next_ts[stream] = stream_ts(walk, stream);
+	switch (stream) {
+	case STREAM_LOSS_END:
+		sched_loss_end(&walk->sched, ts);
+		break;
+	case STREAM_LOSS_BEGIN:
+		sched_loss_begin(&walk->sched, ts);
+		break;
+	case STREAM_WAKE:
+		sched_wake(&walk->sched, &model->switches.data[walk->wakes.data[at].index]);
+		break;
+	case STREAM_SWITCH:
+		sched_switch(&walk->sched, &model->switches.data[at]);
+		break;
+	case STREAM_STATE:
+		sched_state(&walk->sched, &model->states.data[at]);
+		break;
+	case STREAM_SPAN_BEGIN:
+		span_begins(walk, at);
+		break;
+	case STREAM_EVENT:
+		if (ts >= walk->sched_from)
+			sched_hit(&walk->sched, model->events.data[at].thread, ts);
+		break;
+	case STREAM_SPAN_END:
+		span_ends(walk, walk->span_ends.data[at].index);
+		break;
+	default:
+		sched_exit(&walk->sched, walk->exits.data[at].index, ts);
+		break;
+	}
+}
+
+static void walk_run(struct walk *walk)
+{
+	for (unsigned i = 0; i < STREAM_COUNT; i++)
+		walk->next_ts[i] = stream_ts(walk, i);
+	while (!walk->sched.stopped) {
+		unsigned first = 0;
+
+		for (unsigned i = 1; i < STREAM_COUNT; i++)
+			if (walk->next_ts[i] < walk->next_ts[first])
+				first = i;
+		if (walk->next_ts[first] == UINT64_MAX)
+			break;
+		step(walk, first);
+	}
+	if (!walk->sched.stopped)
+		sched_finish(&walk->sched, walk->model->end_ts);
+}
+
+/* ---- before and after a walk ---- */
+
+static void walk_free(struct walk *walk)
+{
+	sched_free(&walk->sched);
+	loss_union_free(&walk->losses);
+	vec_free(&walk->wakes);
+	vec_free(&walk->span_ends);
+	vec_free(&walk->exits);
+}
+
+/* Threads of which only the exit record tells that they are gone. */
+static bool find_exits(struct walk *walk)
+{
+	const struct model *model = walk->model;
+
+	for (size_t i = 0; i < model->threads.len; i++) {
+		const struct model_thread *thread = &model->threads.data[i];
+
+		if (thread->exit_ts && !thread->gone &&
+		    !vec_push(&walk->exits, (struct order_item){thread->exit_ts, (uint32_t)i}))
+			return false;
+	}
+	return order_sort(walk->exits.data, walk->exits.len);
+}
+
+static bool find_wakes(struct walk *walk)
+{
+	const struct model *model = walk->model;
+
+	for (size_t i = 0; i < model->switches.len; i++) {
+		const struct model_switch *sw = &model->switches.data[i];
+
+		if (sw->flags & WAFFLE_SWITCH_WOKEN &&
+		    !vec_push(&walk->wakes, (struct order_item){sw->wake_ts, (uint32_t)i}))
+			return false;
+	}
+	return order_sort(walk->wakes.data, walk->wakes.len);
+}
+
+static bool find_span_ends(struct walk *walk)
+{
+	const struct model *model = walk->model;
+
+	if (!vec_reserve(&walk->span_ends, model->spans.len))
+		return false;
+	for (size_t i = 0; i < model->spans.len; i++)
+		walk->span_ends.data[walk->span_ends.len++] =
+			(struct order_item){model->spans.data[i].end_ts, (uint32_t)i};
+	return order_sort(walk->span_ends.data, walk->span_ends.len);
+}
+
+static uint64_t first_sched_ts(const struct model *model)
+{
+	uint64_t ts = model->switches.len ? model->switches.data[0].ts : UINT64_MAX;
+
+	for (size_t i = 0; i < model->states.len; i++)
+		if (!model->states.data[i].at_end && model->states.data[i].ts < ts)
+			ts = model->states.data[i].ts;
+	return ts;
+}
+
+/* False: out of memory. */
+static bool walk_init(struct walk *walk, const struct model *model, model_interval_fn each,
+		      void *arg)
+{
+	*walk = (struct walk){.model = model, .sched_from = first_sched_ts(model)};
+	return sched_init(&walk->sched, model, each, arg) &&
+	       loss_union_make(&walk->losses, model, true) && find_exits(walk);
+}
+
+int walk_account(struct model *model)
+{
+	struct walk walk;
+	bool good = walk_init(&walk, model, NULL, NULL);
+
+	if (good && walk.sched_from != UINT64_MAX) {
+		walk.spans = model->spans.data;
+		good = find_span_ends(&walk);
+		if (good)
+			walk_run(&walk);
+	}
+	for (size_t i = 0; good && i < model->threads.len; i++) {
+		const struct sched_thread *from = &walk.sched.threads[i];
+		struct model_thread *thread = &model->threads.data[i];
+
+		thread->has_sched = from->ever_known;
+		thread->running_ns = from->sum[WAFFLE_THREAD_RUNNING];
+		thread->runnable_ns = from->sum[WAFFLE_THREAD_RUNNABLE];
+		thread->blocked_ns = from->sum[WAFFLE_THREAD_BLOCKED];
+	}
+	walk_free(&walk);
+	return good ? 0 : -ENOMEM;
+}
+
+int model_each_interval(const struct model *model, model_interval_fn each, void *arg)
+{
+	struct walk walk;
+	int result = -ENOMEM;
+
+	if (walk_init(&walk, model, each, arg) && find_wakes(&walk)) {
+		if (walk.sched_from != UINT64_MAX)
+			walk_run(&walk);
+		result = walk.sched.stopped;
+	}
+	walk_free(&walk);
+	return result;
+}
