@@ -105,10 +105,13 @@ uint32_t store_reader_process_count(const struct store_reader *reader);
 const struct store_process *store_reader_process(const struct store_reader *reader, uint32_t index);
 /* The writer did not finish, or the file was cut: how many bytes at its end can't be used. */
 bool store_reader_truncated(const struct store_reader *reader, uint64_t *bytes);
-/* Chunks of the file, and those that the last walk really decoded (for tests of the index). */
+/* Data chunks of the file, and those decoded since the last seek (for tests of the index). */
 uint64_t store_reader_chunks(const struct store_reader *reader, uint64_t *decoded);
 
-/* Starts (again) at the first record of a window. */
+/*
+ * Starts (again) at the first record of a window; both ends belong to it. A window that begins
+ * later than 0 gives first, of each thread, the last task record before it: names are known.
+ */
 int store_reader_seek(struct store_reader *reader, struct store_window window, struct error *err);
 /* The next record, valid until the next call: 1, or 0 at the end, or a negative errno. */
 int store_reader_next(struct store_reader *reader, const struct waffle_rec **rec,

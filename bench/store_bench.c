@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The store's numbers: bytes a record on disk, and the speed of writing and reading. The records
+ * are those of a training loop: eight threads with nested spans of two integer keys, that wait for
+ * each other by futex and pipe, on four CPUs; a switch comes with every wait. Random times and
+ * values, so that the compressor has what it would have in life.
+ *
+ *	store_bench [RECORDS [FILE]]
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "store/store.h"
+
+#define THREADS 8
+#define CPUS 4
+#define BATCH (1u << 16)
+#define SLOT_WORDS 10 /* the longest record of the mix: a hit with two keys */
+
+struct bench_thread {
+	uint64_t id, trace_hi, trace_lo, step;
+	uint64_t open[4], open_site[4];
+	unsigned depth, cpu;
+};
+
+struct bench {
+	struct bench_thread threads[THREADS];
+	uint64_t ts, random;
+	unsigned running[CPUS];
+	uint64_t (*slots)[SLOT_WORDS];
+};
+
+static uint64_t random_next(uint64_t *state)
+{
+	*state ^= *state << 13; /* xorshift64, Marsaglia 2003 */
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+/* Short gaps are common, long ones are not: 100 ns to 100 µs. */
+static uint64_t gap(struct bench *bench)
+{
+	uint64_t r = random_next(&bench->random);
+
+	return 100 + (r >> 8) % (100u << (r % 11));
+}
+
+static void make_begin(struct bench *bench, unsigned t, uint64_t *slot)
+{
+	struct bench_thread *thread = &bench->threads[t];
+	struct waffle_rec_hit *hit = (struct waffle_rec_hit *)slot;
+	uint64_t *frame = (uint64_t *)(hit + 1);
+	uint32_t site = thread->depth * 4 + (uint32_t)(random_next(&bench->random) % 4);
+
+	if (!thread->depth) {
+		thread->trace_hi = (thread->id + 1) * 0x9e3779b97f4a7c15ull;
+		thread->trace_lo = thread->id + 2;
+		thread->id += 2;
+		thread->step++;
+	}
+	*hit = (struct waffle_rec_hit){
+		.rec = {bench->ts, 5000 + t, WAFFLE_REC_HIT, (uint16_t)thread->cpu},
+		.tgid = 5000,
+		.site = site,
+		.frame_bytes = 48};
+	frame[0] = ++thread->id;
+	frame[1] = thread->depth ? thread->open[thread->depth - 1] : 0;
+	frame[2] = thread->trace_hi;
+	frame[3] = thread->trace_lo;
+	frame[4] = thread->step;
+	frame[5] = random_next(&bench->random) % 4096;
+	thread->open[thread->depth] = frame[0];
+	thread->open_site[thread->depth++] = site;
+}
+
+static void make_end(struct bench *bench, unsigned t, uint64_t *slot)
+{
+	struct bench_thread *thread = &bench->threads[t];
+
+	thread->depth--;
+	*(struct waffle_rec_span_end *)slot = (struct waffle_rec_span_end){
+		.rec = {bench->ts, 5000 + t, WAFFLE_REC_SPAN_END, (uint16_t)thread->cpu},
+		.span_id = thread->open[thread->depth],
+		.tgid = 5000,
+		.site = (uint32_t)thread->open_site[thread->depth]};
+}
+
+/* The thread on a CPU blocks, in a futex if its number is even, else in a pipe. */
+static void make_switch(struct bench *bench, unsigned cpu, uint64_t *slot)
+{
+	unsigned t = bench->running[cpu];
+	unsigned next = t ^ 4u; /* the other thread of the CPU */
+	unsigned waker = (unsigned)(random_next(&bench->random) % THREADS);
+
+	*(struct waffle_rec_switch *)slot = (struct waffle_rec_switch){
+		.rec = {bench->ts, 5000 + t, WAFFLE_REC_SWITCH, (uint16_t)cpu},
+		.next_tid = 5000 + next,
+		.waker_tid = 5000 + waker,
+		.wake_ts = bench->ts - 500 - random_next(&bench->random) % 20000,
+		.prev_state = WAFFLE_TASK_INTERRUPTIBLE,
+		.flags =
+			WAFFLE_SWITCH_PREV_TRACED | WAFFLE_SWITCH_NEXT_TRACED | WAFFLE_SWITCH_WOKEN,
+		.syscall = t % 2 ? 0 : 202,
+		.args = {t % 2 ? t + 3 : 0x7f1200000040 + t * 64, t % 2 ? 0x7ffd12345678 : 128,
+			 t % 2 ? 4096 : 2}};
+	bench->running[cpu] = next;
+}
+
+static void make_record(struct bench *bench, uint64_t *slot)
+{
+	unsigned cpu = (unsigned)(random_next(&bench->random) % CPUS);
+	unsigned t = bench->running[cpu];
+	struct bench_thread *thread = &bench->threads[t];
+	unsigned choice = (unsigned)(random_next(&bench->random) % 3);
+
+	bench->ts += gap(bench) / CPUS;
+	thread->cpu = cpu;
+	if (choice == 2)
+		make_switch(bench, cpu, slot);
+	else if ((choice == 0 && thread->depth < 4) || !thread->depth)
+		make_begin(bench, t, slot);
+	else
+		make_end(bench, t, slot);
+}
+
+static double seconds_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static const struct site_info bench_site = {
+	.name = "step",
+	.category = "train",
+	.file = "train.c",
+	.func = "loop",
+	.object = "/usr/bin/train",
+	.line = 42,
+	.kind = WAFFLE_SITE_SPAN,
+	.key_count = 2,
+	.keys = {{WAFFLE_KEY_I64, "step"}, {WAFFLE_KEY_I64, "item"}},
+};
+
+static void check(int ret, const struct error *err)
+{
+	if (ret < 0) {
+		fprintf(stderr, "store_bench: %s\n", err->message);
+		exit(1);
+	}
+}
+
+static double bench_write(struct bench *bench, const char *path, uint64_t records)
+{
+	const struct store_counts counts[WAFFLE_SOURCE_COUNT] = {{records, records, 0}};
+	const struct store_meta meta = {.start_ts = 1};
+	struct error err = ERROR_INIT;
+	struct store_writer *writer;
+	double seconds = 0;
+
+	check(store_writer_open(&writer, path, &meta, &err), &err);
+	for (unsigned i = 0; i < 16; i++)
+		check(store_writer_add_site(writer, &bench_site, &err), &err);
+	for (uint64_t done = 0; done < records;) {
+		unsigned count = records - done < BATCH ? (unsigned)(records - done) : BATCH;
+		double start;
+
+		for (unsigned i = 0; i < count; i++)
+			make_record(bench, bench->slots[i]);
+		start = seconds_now();
+		for (unsigned i = 0; i < count; i++)
+			check(store_writer_append(writer, (struct waffle_rec *)bench->slots[i],
+						  &err),
+			      &err);
+		seconds += seconds_now() - start;
+		done += count;
+	}
+	seconds -= seconds_now();
+	check(store_writer_close(writer, bench->ts, counts, &err), &err);
+	return seconds + seconds_now();
+}
+
+static double bench_read(const char *path, uint64_t records)
+{
+	const struct waffle_rec *rec;
+	struct error err = ERROR_INIT;
+	struct store_reader *reader;
+	double start = seconds_now();
+	uint64_t read = 0;
+	int ret;
+
+	check(store_reader_open(&reader, path, &err), &err);
+	while ((ret = store_reader_next(reader, &rec, &err)) > 0)
+		read++;
+	check(ret, &err);
+	store_reader_close(reader);
+	if (read != records) {
+		fprintf(stderr, "store_bench: read %" PRIu64 " of %" PRIu64 "\n", read, records);
+		exit(1);
+	}
+	return seconds_now() - start;
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t records = argc > 1 ? strtoull(argv[1], NULL, 10) : 10000000;
+	const char *path = argc > 2 ? argv[2] : "store_bench.waffle";
+	struct bench bench = {.ts = 1000000000000, .random = 0x9e3779b97f4a7c15ull};
+	double write_seconds, read_seconds;
+	struct stat st = {0};
+
+	if (!records) {
+		fprintf(stderr, "usage: store_bench [RECORDS [FILE]]\n");
+		return 2;
+	}
+	bench.slots = malloc(BATCH * sizeof(*bench.slots));
+	if (!bench.slots)
+		return 1;
+	for (unsigned t = 0; t < THREADS; t++)
+		bench.threads[t].id = random_next(&bench.random);
+	for (unsigned cpu = 0; cpu < CPUS; cpu++)
+		bench.running[cpu] = cpu;
+	write_seconds = bench_write(&bench, path, records);
+	read_seconds = bench_read(path, records);
+	if (stat(path, &st))
+		return 1;
+	printf("records %" PRIu64 "\nbytes_per_record %.2f\nwrite_ns_per_record %.1f\n"
+	       "read_ns_per_record %.1f\n",
+	       records, (double)st.st_size / (double)records, write_seconds * 1e9 / (double)records,
+	       read_seconds * 1e9 / (double)records);
+	if (argc <= 2)
+		unlink(path);
+	free(bench.slots);
+	return 0;
+}

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/dictionary.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool varint_put(byte_vec *to, uint64_t value)
+{
+	if (!vec_reserve(to, VARINT_BYTES_MAX))
+		return false;
+	to->len = (size_t)(put_varint(to->data + to->len, value) - to->data);
+	return true;
+}
+
+bool string_put(byte_vec *to, const char *text, size_t len)
+{
+	if (len > STORE_STRING_MAX)
+		len = STORE_STRING_MAX;
+	if (!varint_put(to, len) || !vec_reserve(to, len))
+		return false;
+	if (len)
+		memcpy(to->data + to->len, text, len);
+	to->len += len;
+	return true;
+}
+
+static bool text_put(byte_vec *to, const char *text)
+{
+	return string_put(to, text ? text : "", text ? strlen(text) : 0);
+}
+
+/* Writes the number of a string. */
+static bool reference_put(byte_vec *to, struct strtab *strings, const char *text)
+{
+	uint32_t index = text ? strtab_add(strings, text, strlen(text)) : 0;
+
+	return index != STRTAB_NONE && varint_put(to, index);
+}
+
+bool meta_put(byte_vec *to, const struct store_meta *meta)
+{
+	return varint_put(to, meta->start_ts) && varint_put(to, meta->boot_ns) &&
+	       varint_put(to, meta->real_ns) && varint_put(to, meta->cpu_count) &&
+	       varint_put(to, meta->sched) && text_put(to, meta->hostname) &&
+	       text_put(to, meta->kernel) && text_put(to, meta->machine) &&
+	       text_put(to, meta->version) && text_put(to, meta->command);
+}
+
+bool site_put(byte_vec *to, struct strtab *strings, const struct site_info *site)
+{
+	bool done = varint_put(to, site->kind) && varint_put(to, site->line) &&
+		    reference_put(to, strings, site->name) &&
+		    reference_put(to, strings, site->category) &&
+		    reference_put(to, strings, site->file) &&
+		    reference_put(to, strings, site->func) &&
+		    reference_put(to, strings, site->object) && varint_put(to, site->key_count);
+
+	for (unsigned i = 0; done && i < site->key_count; i++)
+		done = varint_put(to, (unsigned char)site->keys[i].type) &&
+		       reference_put(to, strings, site->keys[i].name);
+	return done;
+}
+
+bool process_put(byte_vec *to, struct strtab *strings, const struct store_process *process)
+{
+	return varint_put(to, process->pid) && varint_put(to, process->ppid) &&
+	       varint_put(to, process->ts) && reference_put(to, strings, process->cmdline);
+}
+
+bool index_put(byte_vec *to, const chunk_entries *entries)
+{
+	uint64_t previous = 0;
+
+	for (size_t i = 0; i < entries->len; i++) {
+		const struct chunk_entry *entry = &entries->data[i];
+
+		if (!varint_put(to, entry->type) || !varint_put(to, entry->stored_bytes) ||
+		    !varint_put(to, entry->records) ||
+		    !varint_put(to, zigzag_encode(entry->min_ts - previous)) ||
+		    !varint_put(to, entry->max_ts - entry->min_ts))
+			return false;
+		previous = entry->min_ts;
+	}
+	return true;
+}
+
+void counts_put(unsigned char *to, uint64_t index_offset, uint64_t end_ts,
+		const struct store_counts *counts)
+{
+	unsigned char *at = to;
+
+	memset(to, 0, COUNTS_BYTES);
+	at = put_le(at, index_offset, 8);
+	at = put_le(at, end_ts, 8);
+	at = put_le(at, WAFFLE_SOURCE_COUNT, 8);
+	for (unsigned i = 0; i < WAFFLE_SOURCE_COUNT; i++) {
+		at = put_le(at, counts[i].produced, 8);
+		at = put_le(at, counts[i].delivered, 8);
+		at = put_le(at, counts[i].lost, 8);
+	}
+}
+
+/* ---- reading ---- */
+
+bool dictionary_init(struct dictionary *dictionary)
+{
+	*dictionary = (struct dictionary){0};
+	return vec_push(&dictionary->strings, ""); /* number 0 */
+}
+
+void dictionary_free(struct dictionary *dictionary)
+{
+	for (size_t i = 0; i < dictionary->blocks.len; i++)
+		free(dictionary->blocks.data[i]);
+	vec_free(&dictionary->blocks);
+	vec_free(&dictionary->strings);
+	vec_free(&dictionary->sites);
+	vec_free(&dictionary->processes);
+}
+
+/* Counts memory that the file makes us use; false: it is more than a file of ours needs. */
+static bool memory_take(struct dictionary *dictionary, size_t bytes)
+{
+	if (bytes > STORE_STRINGS_BYTES_MAX - dictionary->string_bytes)
+		return false;
+	dictionary->string_bytes += bytes;
+	return true;
+}
+
+/* Memory that lives as long as the dictionary; NULL: out of memory, or too much. */
+static char *block_new(struct dictionary *dictionary, size_t bytes)
+{
+	char *block;
+
+	if (!memory_take(dictionary, bytes))
+		return NULL;
+	block = malloc(bytes);
+	if (block && !vec_push(&dictionary->blocks, block)) {
+		free(block);
+		return NULL;
+	}
+	return block;
+}
+
+/* Copies a string of the cursor to *to, which moves behind its NUL; NULL if it does not fit. */
+static const char *text_get(struct cursor *cursor, char **to)
+{
+	size_t len = get_varint_max(cursor, STORE_STRING_MAX);
+	const unsigned char *from = get_bytes(cursor, len);
+	char *text = *to;
+
+	if (!from || cursor->bad)
+		return NULL;
+	memcpy(text, from, len);
+	text[len] = '\0';
+	*to = text + len + 1;
+	return text;
+}
+
+int dictionary_get_strings(struct dictionary *dictionary, struct cursor *cursor, uint32_t count)
+{
+	/* A length is at least a byte, so the NULs have room. */
+	size_t bytes = (size_t)(cursor->end - cursor->at);
+	char *at;
+
+	if (count > bytes)
+		return -EBADMSG;
+	if (!memory_take(dictionary, count * sizeof(char *)))
+		return -ENOMEM;
+	at = block_new(dictionary, bytes + 1);
+	if (!at || !vec_reserve(&dictionary->strings, count))
+		return -ENOMEM;
+	for (uint32_t i = 0; i < count; i++) {
+		const char *text = text_get(cursor, &at);
+
+		if (!text || !vec_push(&dictionary->strings, text))
+			return -EBADMSG;
+	}
+	return cursor->at == cursor->end ? 0 : -EBADMSG;
+}
+
+static const char *reference_get(const struct dictionary *dictionary, struct cursor *cursor)
+{
+	return dictionary->strings.data[get_varint_max(cursor, dictionary->strings.len - 1)];
+}
+
+static void site_get(const struct dictionary *dictionary, struct cursor *cursor,
+		     struct site_info *site)
+{
+	site->kind = (uint16_t)get_varint_max(cursor, UINT16_MAX);
+	site->line = (uint32_t)get_varint_max(cursor, UINT32_MAX);
+	site->name = reference_get(dictionary, cursor);
+	site->category = reference_get(dictionary, cursor);
+	site->file = reference_get(dictionary, cursor);
+	site->func = reference_get(dictionary, cursor);
+	site->object = reference_get(dictionary, cursor);
+	site->key_count = (uint16_t)get_varint_max(cursor, WAFFLE_KEYS_MAX);
+	for (unsigned i = 0; i < site->key_count; i++) {
+		site->keys[i].type = (char)get_varint_max(cursor, UINT8_MAX);
+		site->keys[i].name = reference_get(dictionary, cursor);
+	}
+}
+
+int dictionary_get_sites(struct dictionary *dictionary, struct cursor *cursor, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct site_info site = {0};
+
+		site_get(dictionary, cursor, &site);
+		if (cursor->bad || dictionary->sites.len == STORE_SITES_MAX)
+			return -EBADMSG;
+		if (!vec_push(&dictionary->sites, site))
+			return -ENOMEM;
+	}
+	return cursor->at == cursor->end ? 0 : -EBADMSG;
+}
+
+int dictionary_get_processes(struct dictionary *dictionary, struct cursor *cursor, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct store_process process;
+
+		process.pid = (uint32_t)get_varint_max(cursor, UINT32_MAX);
+		process.ppid = (uint32_t)get_varint_max(cursor, UINT32_MAX);
+		process.ts = get_varint(cursor);
+		process.cmdline = reference_get(dictionary, cursor);
+		if (cursor->bad || dictionary->processes.len == STORE_PROCESSES_MAX)
+			return -EBADMSG;
+		if (!vec_push(&dictionary->processes, process))
+			return -ENOMEM;
+	}
+	return cursor->at == cursor->end ? 0 : -EBADMSG;
+}
+
+int meta_get(struct store_meta *meta, struct dictionary *dictionary, struct cursor *cursor)
+{
+	const char **const texts[] = {&meta->hostname, &meta->kernel, &meta->machine,
+				      &meta->version, &meta->command};
+	char *at = block_new(dictionary, (size_t)(cursor->end - cursor->at) + 1);
+
+	if (!at)
+		return -ENOMEM;
+	meta->start_ts = get_varint(cursor);
+	meta->boot_ns = get_varint(cursor);
+	meta->real_ns = get_varint(cursor);
+	meta->cpu_count = (uint32_t)get_varint_max(cursor, UINT32_MAX);
+	meta->sched = get_varint_max(cursor, 1) != 0;
+	for (unsigned i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		*texts[i] = text_get(cursor, &at);
+		if (!*texts[i])
+			return -EBADMSG;
+	}
+	return cursor->bad ? -EBADMSG : 0;
+}
+
+int index_get(chunk_entries *entries, struct cursor *cursor, uint64_t offset, uint64_t end)
+{
+	uint64_t previous = 0;
+
+	while (cursor->at < cursor->end) {
+		struct chunk_entry entry = {.offset = offset};
+
+		entry.type = (uint16_t)get_varint_max(cursor, UINT16_MAX);
+		entry.stored_bytes = (uint32_t)get_varint_max(cursor, CHUNK_RAW_MAX);
+		entry.records = (uint32_t)get_varint_max(cursor, UINT32_MAX);
+		entry.min_ts = get_difference(cursor, previous);
+		entry.max_ts = entry.min_ts + get_varint(cursor);
+		previous = entry.min_ts;
+		offset += CHUNK_HEADER_BYTES + entry.stored_bytes;
+		/* An entry is more bytes of the file than of memory. */
+		if (cursor->bad || entry.max_ts < entry.min_ts || offset > end)
+			return -EBADMSG;
+		if (!vec_push(entries, entry))
+			return -ENOMEM;
+	}
+	return offset == end ? 0 : -EBADMSG;
+}
+
+int counts_get(struct cursor *cursor, uint64_t *index_offset, uint64_t *end_ts,
+	       struct store_counts *counts)
+{
+	uint64_t sources;
+
+	*index_offset = get_le(cursor, 8);
+	*end_ts = get_le(cursor, 8);
+	sources = get_le(cursor, 8);
+	if (sources > COUNTS_SOURCES)
+		return -EBADMSG;
+	for (unsigned i = 0; i < WAFFLE_SOURCE_COUNT && i < sources; i++) {
+		counts[i].produced = get_le(cursor, 8);
+		counts[i].delivered = get_le(cursor, 8);
+		counts[i].lost = get_le(cursor, 8);
+	}
+	return cursor->bad ? -EBADMSG : 0;
+}

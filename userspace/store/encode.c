@@ -1,0 +1,465 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/encode.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/bytes.h"
+#include "store/format.h"
+#include "store/predict.h"
+#include "util/map.h"
+
+/* Longer than any record can get: a raw frame and the other fields of a hit. */
+#define ENCODED_BYTES_MAX (RECORD_BYTES_MAX + 256)
+/* A record names up to three threads; the decoder's limit is never reached. */
+#define THREADS_FULL (PREDICT_THREADS_MAX / 2)
+
+struct encoder {
+	struct predict predict;
+	struct map threads; /* tid → index of predict.threads */
+	struct map blocks;  /* hash → index of predict.blocks */
+	unsigned char *data;
+	size_t bytes;
+	uint32_t records;
+	uint64_t min_ts, max_ts;
+	bool failed; /* out of memory in the middle of a record */
+};
+
+struct encoder *encoder_new(void)
+{
+	struct encoder *encoder = calloc(1, sizeof(*encoder));
+
+	if (!encoder)
+		return NULL;
+	encoder->data = malloc(CHUNK_DATA_BYTES + ENCODED_BYTES_MAX);
+	if (!encoder->data || !predict_init(&encoder->predict)) {
+		encoder_free(encoder);
+		return NULL;
+	}
+	encoder_reset(encoder);
+	return encoder;
+}
+
+void encoder_free(struct encoder *encoder)
+{
+	if (!encoder)
+		return;
+	predict_free(&encoder->predict);
+	map_free(&encoder->threads);
+	map_free(&encoder->blocks);
+	free(encoder->data);
+	free(encoder);
+}
+
+bool encoder_add_site(struct encoder *encoder, const struct site_info *site)
+{
+	return predict_add_site(&encoder->predict, site);
+}
+
+static void map_clear(struct map *map)
+{
+	if (map->cap)
+		memset(map->slots, 0xff, map->cap * sizeof(*map->slots));
+	map->len = 0;
+}
+
+void encoder_reset(struct encoder *encoder)
+{
+	predict_reset(&encoder->predict);
+	map_clear(&encoder->threads);
+	map_clear(&encoder->blocks);
+	encoder->bytes = 0;
+	encoder->records = 0;
+	encoder->min_ts = UINT64_MAX;
+	encoder->max_ts = 0;
+}
+
+bool encoder_full(const struct encoder *encoder)
+{
+	return encoder->bytes >= CHUNK_DATA_BYTES || encoder->predict.thread_count >= THREADS_FULL;
+}
+
+struct encoded encoder_chunk(const struct encoder *encoder)
+{
+	return (struct encoded){.data = encoder->data,
+				.bytes = encoder->bytes,
+				.records = encoder->records,
+				.min_ts = encoder->min_ts,
+				.max_ts = encoder->max_ts};
+}
+
+/* Writes a thread: its number in the chunk, or 0 and the tid of a new one. */
+static unsigned char *put_thread(struct encoder *encoder, unsigned char *at, uint32_t tid,
+				 uint32_t *index)
+{
+	*index = map_get(&encoder->threads, tid);
+	if (*index != MAP_NONE)
+		return put_varint(at, *index);
+	*index = predict_add_thread(&encoder->predict, tid);
+	if (!*index || !map_set(&encoder->threads, tid, *index))
+		encoder->failed = true;
+	return put_varint(put_varint(at, 0), tid);
+}
+
+/*
+ * What all records begin with; the tag's byte is completed by the caller. The thread's number is
+ * left in `index`.
+ */
+static unsigned char *put_head(struct encoder *encoder, unsigned char *at,
+			       const struct waffle_rec *rec, uint32_t *index)
+{
+	struct predict *predict = &encoder->predict;
+	unsigned char *tag = at++;
+
+	*tag = (unsigned char)rec->kind;
+	if (rec->cpu == predict->cpu)
+		*tag |= TAG_SAME_CPU;
+	else
+		at = put_varint(at, rec->cpu);
+	*index = predict->current[rec->cpu];
+	if (*index && predict->threads[*index].tid == rec->tid)
+		*tag |= TAG_CURRENT;
+	else
+		at = put_thread(encoder, at, rec->tid, index);
+	at = put_difference(at, rec->ts, predict->ts);
+	predict->ts = rec->ts;
+	predict->cpu = rec->cpu;
+	return at;
+}
+
+static unsigned char *put_tgid(struct encoder *encoder, unsigned char *at, unsigned char *tag,
+			       uint32_t thread, uint32_t tgid)
+{
+	if (encoder->predict.threads[thread].tgid == tgid)
+		return at;
+	*tag |= TAG_TGID;
+	encoder->predict.threads[thread].tgid = tgid;
+	encoder->predict.tgid = tgid;
+	return put_varint(at, tgid);
+}
+
+/* ---- hits ---- */
+
+static uint64_t load_word(const unsigned char *at)
+{
+	uint64_t word;
+
+	memcpy(&word, at, sizeof(word));
+	return word;
+}
+
+static size_t string_padded(uint64_t word)
+{
+	return (WAFFLE_STR_LEN(word) + 7u) & ~(size_t)7;
+}
+
+/* Whether the values are exactly those of the site's keys; else the frame is kept as it is. */
+static bool values_fit(const struct predict_site *site, const unsigned char *at, size_t bytes)
+{
+	for (unsigned i = 0; i < site->key_count; i++) {
+		size_t need = site->types[i] == WAFFLE_KEY_NUMBER ? 16 : 8;
+
+		if (bytes < need)
+			return false;
+		if (site->types[i] == WAFFLE_KEY_STR) {
+			uint64_t word = load_word(at);
+
+			if (WAFFLE_STR_LEN(word) > WAFFLE_STR_MAX)
+				return false;
+			need += string_padded(word);
+		}
+		if (bytes < need)
+			return false;
+		at += need;
+		bytes -= need;
+	}
+	return bytes == 0;
+}
+
+static unsigned char *put_values(struct predict_site *site, unsigned char *at,
+				 const unsigned char *values)
+{
+	for (unsigned i = 0; i < site->key_count; i++) {
+		uint64_t word = load_word(values);
+
+		values += 8;
+		switch (site->types[i]) {
+		case WAFFLE_KEY_STR:
+			at = put_varint(at, word);
+			at = put_bytes(at, values, WAFFLE_STR_LEN(word));
+			values += string_padded(word);
+			continue;
+		case WAFFLE_KEY_F64:
+			at = put_le(at, word, 8);
+			continue;
+		case WAFFLE_KEY_NUMBER:
+			at = put_varint(at, word);
+			word = load_word(values);
+			values += 8;
+			break;
+		default:
+			break;
+		}
+		at = put_difference(at, word, site->last[i]);
+		site->last[i] = word;
+	}
+	return at;
+}
+
+/* How the ids of a frame are told. */
+static unsigned hit_flags(const struct predict_thread *thread, const struct waffle_frame *head)
+{
+	unsigned id = HIT_ID_EXPLICIT, parent = HIT_PARENT_EXPLICIT, trace = HIT_TRACE_EXPLICIT;
+
+	if (head->id == 0)
+		id = HIT_ID_ZERO;
+	else if (head->id == thread->last_id + 1)
+		id = HIT_ID_NEXT;
+	else if (head->id == thread->last_id + PREDICT_ROOT_STEP)
+		id = HIT_ID_ROOT;
+	if (head->parent == predict_parent(thread))
+		parent = HIT_PARENT_OPEN;
+	else if (head->parent == 0)
+		parent = HIT_PARENT_ZERO;
+	if (head->trace_hi == thread->trace_hi && head->trace_lo == thread->trace_lo)
+		trace = HIT_TRACE_SAME;
+	else if (!(head->trace_hi | head->trace_lo))
+		trace = HIT_TRACE_ZERO;
+	else if (head->trace_lo == head->id - 1 && head->trace_hi == predict_root_hi(head->id))
+		trace = HIT_TRACE_ROOT;
+	return id | parent << HIT_PARENT_SHIFT | trace << HIT_TRACE_SHIFT;
+}
+
+static unsigned char *put_frame(struct predict_thread *thread, struct predict_site *site,
+				uint32_t site_index, unsigned char *at, unsigned char *tag,
+				const unsigned char *frame)
+{
+	struct waffle_frame head;
+	unsigned flags;
+
+	memcpy(&head, frame, sizeof(head));
+	flags = hit_flags(thread, &head);
+	if (flags) {
+		*tag |= TAG_HIT_FLAGS;
+		*at++ = (unsigned char)flags;
+	}
+	if (HIT_ID(flags) == HIT_ID_EXPLICIT)
+		at = put_difference(at, head.id, thread->last_id);
+	if (HIT_PARENT(flags) == HIT_PARENT_EXPLICIT)
+		at = put_difference(at, head.parent, thread->last_id);
+	if (HIT_TRACE(flags) == HIT_TRACE_EXPLICIT)
+		at = put_le(put_le(at, head.trace_hi, 8), head.trace_lo, 8);
+	predict_hit(thread, &head, site_index, site->kind == WAFFLE_SITE_SPAN);
+	return put_values(site, at, frame + sizeof(head));
+}
+
+static unsigned char *encode_hit(struct encoder *encoder, unsigned char *at,
+				 const struct waffle_rec *rec)
+{
+	const struct waffle_rec_hit *hit = (const struct waffle_rec_hit *)rec;
+	const unsigned char *frame = (const unsigned char *)(hit + 1);
+	struct predict_site *site = predict_site(&encoder->predict, hit->site);
+	unsigned char *tag = at;
+	uint32_t thread;
+
+	at = put_head(encoder, at, rec, &thread);
+	at = put_tgid(encoder, at, tag, thread, hit->tgid);
+	at = put_varint(at, hit->site);
+	predict_set_current(&encoder->predict, rec->cpu, thread);
+	if (site && hit->frame_bytes >= sizeof(struct waffle_frame) &&
+	    values_fit(site, frame + sizeof(struct waffle_frame),
+		       hit->frame_bytes - sizeof(struct waffle_frame)))
+		return put_frame(&encoder->predict.threads[thread], site, hit->site, at, tag,
+				 frame);
+	*tag |= TAG_HIT_FLAGS;
+	*at++ = HIT_RAW;
+	return put_bytes(put_varint(at, hit->frame_bytes), frame, hit->frame_bytes);
+}
+
+static unsigned char *encode_span_end(struct encoder *encoder, unsigned char *at,
+				      const struct waffle_rec *rec)
+{
+	const struct waffle_rec_span_end *end = (const struct waffle_rec_span_end *)rec;
+	struct predict_thread *thread;
+	unsigned char *tag = at;
+	uint32_t index;
+
+	at = put_head(encoder, at, rec, &index);
+	at = put_tgid(encoder, at, tag, index, end->tgid);
+	predict_set_current(&encoder->predict, rec->cpu, index);
+	thread = &encoder->predict.threads[index];
+	if (!thread->depth || thread->open[thread->depth - 1].id != end->span_id ||
+	    thread->open[thread->depth - 1].site != end->site) {
+		*tag |= TAG_END_EXPLICIT;
+		at = put_difference(at, end->span_id, thread->last_id);
+		/* Plus one, so that WAFFLE_SITE_UNKNOWN is the shortest. */
+		at = put_varint(at, (uint32_t)(end->site + 1u));
+	}
+	predict_span_end(thread, end->span_id);
+	return at;
+}
+
+/* ---- switches ---- */
+
+static bool block_equal(const struct block *a, const struct block *b)
+{
+	return a->args[0] == b->args[0] && a->args[1] == b->args[1] && a->args[2] == b->args[2] &&
+	       a->syscall == b->syscall && a->state == b->state;
+}
+
+static uint64_t block_hash(const struct block *block)
+{
+	uint64_t hash = (uint64_t)(uint32_t)block->syscall << 16 | block->state;
+
+	for (unsigned i = 0; i < WAFFLE_SYSCALL_ARGS; i++) {
+		hash = (hash ^ block->args[i]) * 0x9e3779b97f4a7c15ull;
+		hash ^= hash >> 29;
+	}
+	return hash;
+}
+
+/* Writes a block: 1 + its number in the chunk, or 0 and what changed since the thread's last. */
+static unsigned char *put_block(struct encoder *encoder, unsigned char *at,
+				const struct block *block, const struct block *last)
+{
+	uint64_t hash = block_hash(block);
+	uint32_t known = map_get(&encoder->blocks, hash);
+
+	if (known != MAP_NONE && block_equal(&encoder->predict.blocks[known], block))
+		return put_varint(at, known + 1u);
+	if (encoder->predict.block_count < PREDICT_BLOCKS_MAX &&
+	    !map_set(&encoder->blocks, hash, encoder->predict.block_count))
+		encoder->failed = true;
+	predict_add_block(&encoder->predict, block);
+	at = put_varint(at, 0);
+	at = put_varint(at, block->state);
+	at = put_varint(at, zigzag_encode((uint64_t)(int64_t)block->syscall));
+	for (unsigned i = 0; i < WAFFLE_SYSCALL_ARGS; i++)
+		at = put_difference(at, block->args[i], last->args[i]);
+	return at;
+}
+
+static unsigned char *encode_switch(struct encoder *encoder, unsigned char *at,
+				    const struct waffle_rec *rec)
+{
+	const struct waffle_rec_switch *sw = (const struct waffle_rec_switch *)rec;
+	struct block block = {.syscall = sw->syscall, .state = sw->prev_state};
+	struct predict_thread *thread;
+	unsigned char *tag = at;
+	uint32_t prev, next, waker;
+
+	memcpy(block.args, sw->args, sizeof(block.args));
+	at = put_head(encoder, at, rec, &prev);
+	at = put_thread(encoder, at, sw->next_tid, &next);
+	*at++ = sw->flags;
+	if (sw->waker_tid || sw->wake_ts) {
+		*tag |= TAG_SWITCH_WAKER;
+		at = put_thread(encoder, at, sw->waker_tid, &waker);
+		at = put_difference(at, rec->ts, sw->wake_ts);
+	}
+	predict_set_current(&encoder->predict, rec->cpu, next);
+	thread = &encoder->predict.threads[prev];
+	if (block_equal(&block, &thread->block)) {
+		*tag |= TAG_SWITCH_REPEATS;
+		return at;
+	}
+	at = put_block(encoder, at, &block, &thread->block);
+	thread->block = block;
+	return at;
+}
+
+/* ---- the rest: rare, their fields one after another ---- */
+
+static unsigned char *encode_task(struct encoder *encoder, unsigned char *at,
+				  const struct waffle_rec *rec)
+{
+	const struct waffle_rec_task *task = (const struct waffle_rec_task *)rec;
+	uint32_t thread;
+
+	at = put_head(encoder, at, rec, &thread);
+	at = put_varint(at, task->tgid);
+	at = put_varint(at, task->flags);
+	at = put_varint(at, task->start_ts);
+	return put_bytes(at, task->comm, sizeof(task->comm));
+}
+
+static unsigned char *encode_state(struct encoder *encoder, unsigned char *at,
+				   const struct waffle_rec *rec)
+{
+	const struct waffle_rec_state *state = (const struct waffle_rec_state *)rec;
+	uint32_t thread;
+
+	at = put_head(encoder, at, rec, &thread);
+	at = put_varint(at, state->tgid);
+	at = put_varint(at, state->state);
+	at = put_varint(at, state->task_state);
+	at = put_varint(at, zigzag_encode((uint64_t)(int64_t)state->syscall));
+	at = put_varint(at, state->at_end);
+	for (unsigned i = 0; i < WAFFLE_SYSCALL_ARGS; i++)
+		at = put_varint(at, state->args[i]);
+	at = put_varint(at, state->exec_ns);
+	return put_varint(at, state->run_delay_ns);
+}
+
+static unsigned char *encode_fork(struct encoder *encoder, unsigned char *at,
+				  const struct waffle_rec *rec)
+{
+	const struct waffle_rec_fork *child = (const struct waffle_rec_fork *)rec;
+	uint32_t thread;
+
+	at = put_head(encoder, at, rec, &thread);
+	at = put_varint(at, child->tgid);
+	return put_varint(at, child->child_tgid);
+}
+
+static unsigned char *encode_exit(struct encoder *encoder, unsigned char *at,
+				  const struct waffle_rec *rec)
+{
+	const struct waffle_rec_exit *end = (const struct waffle_rec_exit *)rec;
+	uint32_t thread;
+
+	at = put_head(encoder, at, rec, &thread);
+	at = put_varint(at, end->tgid);
+	return put_varint(at, zigzag_encode((uint64_t)(int64_t)end->code));
+}
+
+static unsigned char *encode_loss(struct encoder *encoder, unsigned char *at,
+				  const struct waffle_rec *rec)
+{
+	const struct waffle_rec_loss *loss = (const struct waffle_rec_loss *)rec;
+	uint32_t thread;
+
+	at = put_head(encoder, at, rec, &thread);
+	at = put_varint(at, loss->source);
+	at = put_difference(at, rec->ts, loss->from_ts);
+	return put_varint(at, loss->count);
+}
+
+typedef unsigned char *(*encode_fn)(struct encoder *encoder, unsigned char *at,
+				    const struct waffle_rec *rec);
+
+static const encode_fn encode_kind[] = {
+	[WAFFLE_REC_HIT] = encode_hit,       [WAFFLE_REC_SPAN_END] = encode_span_end,
+	[WAFFLE_REC_SWITCH] = encode_switch, [WAFFLE_REC_TASK] = encode_task,
+	[WAFFLE_REC_STATE] = encode_state,   [WAFFLE_REC_FORK] = encode_fork,
+	[WAFFLE_REC_EXEC] = encode_exit,     [WAFFLE_REC_EXIT] = encode_exit,
+	[WAFFLE_REC_LOSS] = encode_loss,
+};
+_Static_assert(sizeof(encode_kind) / sizeof(encode_kind[0]) == WAFFLE_REC_KIND_COUNT,
+	       "a row a kind");
+
+bool encoder_append(struct encoder *encoder, const struct waffle_rec *rec)
+{
+	unsigned char *from = encoder->data + encoder->bytes;
+	unsigned char *to = encode_kind[rec->kind](encoder, from, rec);
+
+	if (encoder->failed)
+		return false;
+	encoder->bytes += (size_t)(to - from);
+	encoder->records++;
+	if (rec->ts < encoder->min_ts)
+		encoder->min_ts = rec->ts;
+	if (rec->ts > encoder->max_ts)
+		encoder->max_ts = rec->ts;
+	return true;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Records to the bytes of a data chunk, before compression. docs/file-format.md has the layout. */
+#ifndef WAFFLE_STORE_ENCODE_H
+#define WAFFLE_STORE_ENCODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "store/record.h"
+#include "target/site.h"
+
+/*
+ * First byte of a record: the kind in the low four bits, and these. The upper two depend on the
+ * kind.
+ */
+#define TAG_KIND 0x0f
+#define TAG_SAME_CPU 0x10       /* cpu is the previous record's */
+#define TAG_CURRENT 0x20        /* the thread is the one last seen on that CPU */
+#define TAG_TGID 0x40           /* hit, span end: a tgid follows, else it is the thread's */
+#define TAG_HIT_FLAGS 0x80      /* hit: a byte HIT_* follows, else it is 0 */
+#define TAG_END_EXPLICIT 0x80   /* span end: id and site follow, else the innermost span's */
+#define TAG_SWITCH_WAKER 0x40   /* switch: waker and wake time follow, else both are 0 */
+#define TAG_SWITCH_REPEATS 0x80 /* switch: blocked as the last time; else a block follows */
+
+/* How a hit's ids are told: values of two bits each. */
+#define HIT_ID(flags) ((flags)&3u)
+#define HIT_PARENT(flags) ((flags) >> 2 & 3u)
+#define HIT_TRACE(flags) ((flags) >> 4 & 3u)
+#define HIT_PARENT_SHIFT 2
+#define HIT_TRACE_SHIFT 4
+enum { HIT_ID_NEXT, HIT_ID_ZERO, HIT_ID_EXPLICIT, HIT_ID_ROOT };
+enum { HIT_PARENT_OPEN, HIT_PARENT_ZERO, HIT_PARENT_EXPLICIT };
+enum { HIT_TRACE_SAME, HIT_TRACE_ZERO, HIT_TRACE_EXPLICIT, HIT_TRACE_ROOT };
+#define HIT_RAW 0x40u /* the frame follows as it is: length, bytes */
+
+struct encoder;
+
+struct encoder *encoder_new(void); /* NULL: out of memory */
+void encoder_free(struct encoder *encoder);
+bool encoder_add_site(struct encoder *encoder, const struct site_info *site);
+
+/* Appends a record of a size that record_size() has found. False: out of memory, not appended. */
+bool encoder_append(struct encoder *encoder, const struct waffle_rec *rec);
+/* The chunk has grown as long as it should. */
+bool encoder_full(const struct encoder *encoder);
+
+/* What a chunk of the records so far holds; `data` is valid until the next append. */
+struct encoded {
+	const unsigned char *data;
+	size_t bytes;
+	uint32_t records;
+	uint64_t min_ts, max_ts;
+};
+struct encoded encoder_chunk(const struct encoder *encoder);
+/* Starts the next chunk. */
+void encoder_reset(struct encoder *encoder);
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layout of a .waffle file: constants and the headers of file and chunks. docs/file-format.md. */
+#ifndef WAFFLE_STORE_FORMAT_H
+#define WAFFLE_STORE_FORMAT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "store/store.h"
+#include "util/vec.h"
+
+/* As PNG's: a byte that is no text, the name, and a newline that a text transfer would change. */
+#define FILE_MAGIC "\x89WAFFLE\n"
+#define FILE_MAGIC_BYTES 8
+#define FILE_VERSION 1
+#define FILE_HEADER_BYTES 16
+
+#define CHUNK_MAGIC 0x4b4e4843u /* "CHNK" */
+#define CHUNK_HEADER_BYTES 48
+
+enum chunk_type {
+	CHUNK_META = 1,
+	CHUNK_STRINGS,
+	CHUNK_SITES,
+	CHUNK_PROCESSES,
+	CHUNK_TASKS, /* the task records of the data chunk that follows */
+	CHUNK_DATA,
+	CHUNK_COUNTS,
+	CHUNK_INDEX,
+	CHUNK_END,
+	CHUNK_TYPE_COUNT
+};
+
+enum chunk_codec { CODEC_NONE = 0, CODEC_ZSTD = 1 };
+
+/* A data chunk is written when it has grown to this. */
+#define CHUNK_DATA_BYTES (256u << 10)
+/* Decompressed chunks are at most this long, the index excepted. */
+#define CHUNK_RAW_MAX (1u << 20)
+#define INDEX_RAW_MAX (64u << 20)
+
+/* A file with more than this is not one of ours. */
+#define STORE_SITES_MAX (1u << 18)
+#define STORE_STRINGS_BYTES_MAX (256u << 20)
+#define STORE_PROCESSES_MAX (1u << 22)
+#define STORE_TASKS_MAX (1u << 20)
+/* Longer strings are cut by the writer. */
+#define STORE_STRING_MAX 65535u
+
+/* Payload of CHUNK_COUNTS and CHUNK_END, never compressed, so that the end of a finished file is
+ * found from its length. Room for more sources than there are. */
+#define COUNTS_SOURCES 8
+#define COUNTS_BYTES (24 + COUNTS_SOURCES * 24)
+_Static_assert(WAFFLE_SOURCE_COUNT <= COUNTS_SOURCES, "the counts have room");
+#define END_CHUNK_BYTES (CHUNK_HEADER_BYTES + COUNTS_BYTES)
+
+struct chunk_header {
+	uint16_t type;  /* enum chunk_type */
+	uint16_t codec; /* enum chunk_codec */
+	uint32_t stored_bytes, raw_bytes;
+	uint32_t records;
+	uint32_t checksum; /* CRC-32 of the stored payload */
+	uint64_t min_ts, max_ts;
+};
+
+void file_header_pack(unsigned char *to);
+void chunk_header_pack(unsigned char *to, const struct chunk_header *header);
+/* False: these 48 bytes are not a chunk's header (magic, checksum, sizes). */
+bool chunk_header_unpack(struct chunk_header *header, const unsigned char *from);
+uint32_t chunk_checksum(const void *bytes, size_t len);
+
+/* Where a chunk lies, as the index tells or as found by walking over the headers. */
+struct chunk_entry {
+	uint64_t offset;
+	uint64_t min_ts, max_ts;
+	uint32_t stored_bytes, records;
+	uint16_t type;
+};
+typedef VEC(struct chunk_entry) chunk_entries;
+
+#endif

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/predict.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool predict_init(struct predict *predict)
+{
+	*predict = (struct predict){0};
+	predict->threads = calloc(PREDICT_THREADS_MAX + 1, sizeof(*predict->threads));
+	predict->current = calloc(PREDICT_CPUS, sizeof(*predict->current));
+	if (!predict->threads || !predict->current) {
+		predict_free(predict);
+		return false;
+	}
+	predict_reset(predict);
+	return true;
+}
+
+void predict_free(struct predict *predict)
+{
+	free(predict->threads);
+	free(predict->current);
+	vec_free(&predict->sites);
+	*predict = (struct predict){0};
+}
+
+bool predict_add_site(struct predict *predict, const struct site_info *site)
+{
+	struct predict_site added = {.kind = site->kind, .key_count = site->key_count};
+
+	for (unsigned i = 0; i < site->key_count && i < WAFFLE_KEYS_MAX; i++)
+		added.types[i] = site->keys[i].type;
+	return vec_push(&predict->sites, added);
+}
+
+void predict_reset(struct predict *predict)
+{
+	memset(predict->current, 0, predict->cpu_limit * sizeof(*predict->current));
+	predict->cpu_limit = 0;
+	predict->thread_count = 0;
+	predict->block_count = 0;
+	predict->chunk++;
+	predict->ts = 0;
+	predict->cpu = 0;
+	predict->tgid = 0;
+}
+
+uint32_t predict_add_thread(struct predict *predict, uint32_t tid)
+{
+	struct predict_thread *thread;
+
+	if (predict->thread_count == PREDICT_THREADS_MAX)
+		return 0;
+	thread = &predict->threads[++predict->thread_count];
+	/* The open spans behind `depth` are never read. */
+	memset(thread, 0, offsetof(struct predict_thread, open));
+	thread->tid = tid;
+	thread->tgid = predict->tgid;
+	thread->block.syscall = -1;
+	return predict->thread_count;
+}
+
+void predict_set_current(struct predict *predict, uint16_t cpu, uint32_t thread)
+{
+	predict->current[cpu] = (uint16_t)thread;
+	if (cpu >= predict->cpu_limit)
+		predict->cpu_limit = cpu + 1u;
+}
+
+struct predict_site *predict_site(struct predict *predict, uint32_t index)
+{
+	struct predict_site *site;
+
+	if (index >= predict->sites.len)
+		return NULL;
+	site = &predict->sites.data[index];
+	if (site->chunk != predict->chunk) {
+		site->chunk = predict->chunk;
+		memset(site->last, 0, sizeof(site->last));
+	}
+	return site;
+}
+
+void predict_add_block(struct predict *predict, const struct block *block)
+{
+	if (predict->block_count < PREDICT_BLOCKS_MAX)
+		predict->blocks[predict->block_count++] = *block;
+}
+
+/* Number of open spans up to and with the one of an id; 0: it is not among them. */
+static uint32_t depth_of(const struct predict_thread *thread, uint64_t id)
+{
+	uint32_t depth = thread->depth;
+
+	while (depth && thread->open[depth - 1].id != id)
+		depth--;
+	return depth;
+}
+
+static void open_push(struct predict_thread *thread, uint64_t id, uint32_t site)
+{
+	if (thread->depth < PREDICT_DEPTH_MAX)
+		thread->open[thread->depth++] = (struct open_span){.id = id, .site = site};
+}
+
+void predict_hit(struct predict_thread *thread, const struct waffle_frame *head, uint32_t site,
+		 bool begins)
+{
+	if (head->parent != predict_parent(thread)) {
+		/* The parent is the current span: what lies above it ended elsewhere. */
+		thread->depth = depth_of(thread, head->parent);
+		if (!thread->depth && head->parent)
+			open_push(thread, head->parent, WAFFLE_SITE_UNKNOWN);
+	}
+	if (head->id)
+		thread->last_id = head->id;
+	thread->trace_hi = head->trace_hi;
+	thread->trace_lo = head->trace_lo;
+	if (begins)
+		open_push(thread, head->id, site);
+}
+
+void predict_span_end(struct predict_thread *thread, uint64_t id)
+{
+	uint32_t depth = depth_of(thread, id);
+
+	if (!depth)
+		return;
+	memmove(&thread->open[depth - 1], &thread->open[depth],
+		(thread->depth - depth) * sizeof(thread->open[0]));
+	thread->depth--;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the next record of a chunk will probably say, kept alike by encoder and decoder: a field
+ * that is as predicted costs a bit. It starts empty in every data chunk, so that a chunk can be
+ * decoded on its own. docs/file-format.md tells the rules.
+ */
+#ifndef WAFFLE_STORE_PREDICT_H
+#define WAFFLE_STORE_PREDICT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "store/record.h"
+#include "target/site.h"
+#include "util/vec.h"
+
+#define PREDICT_DEPTH_MAX 16
+#define PREDICT_BLOCKS_MAX 1024
+#define PREDICT_THREADS_MAX 8192
+#define PREDICT_CPUS (UINT16_MAX + 1)
+
+struct open_span {
+	uint64_t id;
+	uint32_t site; /* WAFFLE_SITE_UNKNOWN: begun before the chunk */
+};
+
+/* How a thread left its CPU. */
+struct block {
+	uint64_t args[WAFFLE_SYSCALL_ARGS];
+	int32_t syscall;
+	uint16_t state;
+};
+
+struct predict_thread {
+	uint32_t tid, tgid;
+	uint64_t last_id;            /* of the last span or event; 0: none yet */
+	uint64_t trace_hi, trace_lo; /* of the last hit */
+	struct block block;
+	uint32_t depth;
+	struct open_span open[PREDICT_DEPTH_MAX];
+};
+
+/* What is needed of a site to take a frame apart, and the last values of its keys. */
+struct predict_site {
+	uint16_t kind;
+	uint16_t key_count;
+	char types[WAFFLE_KEYS_MAX];
+	uint32_t chunk; /* in which `last` was set */
+	uint64_t last[WAFFLE_KEYS_MAX];
+};
+
+struct predict {
+	struct predict_thread *threads; /* 1 … thread_count; 0 is none */
+	uint32_t thread_count;
+	struct block blocks[PREDICT_BLOCKS_MAX];
+	uint32_t block_count;
+	VEC(struct predict_site) sites;
+	uint32_t chunk;
+	uint16_t *current;  /* the thread on each CPU; 0: not known */
+	uint32_t cpu_limit; /* all of current[cpu_limit …] are 0 */
+	uint64_t ts;        /* of the previous record */
+	uint16_t cpu;
+	uint32_t tgid; /* last one that was written out */
+};
+
+bool predict_init(struct predict *predict);
+void predict_free(struct predict *predict);
+bool predict_add_site(struct predict *predict, const struct site_info *site);
+/* Forgets all but the sites: a new chunk. */
+void predict_reset(struct predict *predict);
+
+/* Adds a thread; 0 if there are too many in the chunk. */
+uint32_t predict_add_thread(struct predict *predict, uint32_t tid);
+void predict_set_current(struct predict *predict, uint16_t cpu, uint32_t thread);
+/* The site if it is known, its last values cleared if they are of another chunk. */
+struct predict_site *predict_site(struct predict *predict, uint32_t index);
+void predict_add_block(struct predict *predict, const struct block *block);
+
+/* The trace that a span outside any trace starts (include/waffle/emit.h). */
+#define PREDICT_ROOT_STEP 3
+static inline uint64_t predict_root_hi(uint64_t id)
+{
+	return (id - 2) * 0x9e3779b97f4a7c15ull;
+}
+
+/* The innermost open span, or 0. */
+static inline uint64_t predict_parent(const struct predict_thread *thread)
+{
+	return thread->depth ? thread->open[thread->depth - 1].id : 0;
+}
+
+/* A hit whose frame was taken apart: `begins` if its site is a span's. */
+void predict_hit(struct predict_thread *thread, const struct waffle_frame *head, uint32_t site,
+		 bool begins);
+void predict_span_end(struct predict_thread *thread, uint64_t id);
+
+#endif

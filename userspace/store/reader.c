@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/chunkfile.h"
+#include "store/decode.h"
+#include "store/dictionary.h"
+#include "store/store.h"
+#include "util/map.h"
+
+struct store_reader {
+	struct chunk_file file;
+	struct dictionary dictionary;
+	struct store_meta meta;
+	struct decoder *decoder;
+	uint64_t data_chunks;
+	/* The walk over a window. */
+	struct store_window window;
+	VEC(struct waffle_rec_task) tasks; /* before the window: the last one of each thread */
+	size_t next_task, next_entry;
+	const struct chunk_entry *current; /* being decoded, or NULL */
+	uint64_t decoded;
+	int code; /* the walk failed */
+};
+
+/* ---- opening ---- */
+
+static int load_meta(struct store_reader *reader, struct error *err)
+{
+	const struct chunk_entry *entry = &reader->file.entries.data[0];
+	struct cursor cursor;
+	int ret = chunk_file_load(&reader->file, entry, &cursor, err);
+
+	if (ret)
+		return ret;
+	if (meta_get(&reader->meta, &reader->dictionary, &cursor))
+		return chunk_file_damaged(&reader->file, entry->offset, err);
+	reader->meta.end_ts = reader->file.end_ts;
+	memcpy(reader->meta.counts, reader->file.counts, sizeof(reader->meta.counts));
+	return 0;
+}
+
+typedef int (*dictionary_get_fn)(struct dictionary *dictionary, struct cursor *cursor,
+				 uint32_t count);
+
+/* Chunks that are read at once; the others when they are needed, or not at all: a later minor
+ * version may add types. */
+static const dictionary_get_fn dictionary_get[CHUNK_TYPE_COUNT] = {
+	[CHUNK_STRINGS] = dictionary_get_strings,
+	[CHUNK_SITES] = dictionary_get_sites,
+	[CHUNK_PROCESSES] = dictionary_get_processes,
+};
+
+static int load_dictionaries(struct store_reader *reader, struct error *err)
+{
+	for (size_t i = 0; i < reader->file.entries.len; i++) {
+		const struct chunk_entry *entry = &reader->file.entries.data[i];
+		struct cursor cursor;
+		int ret;
+
+		reader->data_chunks += entry->type == CHUNK_DATA;
+		if (entry->type >= CHUNK_TYPE_COUNT || !dictionary_get[entry->type])
+			continue;
+		ret = chunk_file_load(&reader->file, entry, &cursor, err);
+		if (ret)
+			return ret;
+		ret = dictionary_get[entry->type](&reader->dictionary, &cursor, entry->records);
+		if (ret == -ENOMEM)
+			return error_set(err, ENOMEM, "%s: out of memory", reader->file.path);
+		if (ret)
+			return chunk_file_damaged(&reader->file, entry->offset, err);
+	}
+	return 0;
+}
+
+static int make_decoder(struct store_reader *reader, struct error *err)
+{
+	bool done;
+
+	reader->decoder = decoder_new();
+	done = reader->decoder != NULL;
+	for (size_t i = 0; done && i < reader->dictionary.sites.len; i++)
+		done = decoder_add_site(reader->decoder, &reader->dictionary.sites.data[i]);
+	return done ? 0 : error_set(err, ENOMEM, "%s: out of memory", reader->file.path);
+}
+
+int store_reader_open(struct store_reader **result, const char *path, struct error *err)
+{
+	struct store_reader *reader = calloc(1, sizeof(*reader));
+	int ret;
+
+	if (!reader || !dictionary_init(&reader->dictionary)) {
+		free(reader);
+		return error_set(err, ENOMEM, "%s: out of memory", path);
+	}
+	ret = chunk_file_open(&reader->file, path, err);
+	if (!ret)
+		ret = load_meta(reader, err);
+	if (!ret)
+		ret = load_dictionaries(reader, err);
+	if (!ret)
+		ret = make_decoder(reader, err);
+	if (!ret)
+		ret = store_reader_seek(reader, STORE_ALL, err);
+	if (ret) {
+		store_reader_close(reader);
+		return ret;
+	}
+	*result = reader;
+	return 0;
+}
+
+void store_reader_close(struct store_reader *reader)
+{
+	if (!reader)
+		return;
+	chunk_file_close(&reader->file);
+	dictionary_free(&reader->dictionary);
+	decoder_free(reader->decoder);
+	vec_free(&reader->tasks);
+	free(reader);
+}
+
+/* ---- what is in it ---- */
+
+const struct store_meta *store_reader_meta(const struct store_reader *reader)
+{
+	return &reader->meta;
+}
+
+uint32_t store_reader_site_count(const struct store_reader *reader)
+{
+	return (uint32_t)reader->dictionary.sites.len;
+}
+
+const struct site_info *store_reader_site(const struct store_reader *reader, uint32_t index)
+{
+	return index < reader->dictionary.sites.len ? &reader->dictionary.sites.data[index] : NULL;
+}
+
+uint32_t store_reader_process_count(const struct store_reader *reader)
+{
+	return (uint32_t)reader->dictionary.processes.len;
+}
+
+const struct store_process *store_reader_process(const struct store_reader *reader, uint32_t index)
+{
+	return index < reader->dictionary.processes.len ? &reader->dictionary.processes.data[index]
+							: NULL;
+}
+
+bool store_reader_truncated(const struct store_reader *reader, uint64_t *bytes)
+{
+	uint64_t unused = reader->file.size - reader->file.end;
+
+	if (bytes)
+		*bytes = unused;
+	return !reader->file.finished || unused;
+}
+
+uint64_t store_reader_chunks(const struct store_reader *reader, uint64_t *decoded)
+{
+	if (decoded)
+		*decoded = reader->decoded;
+	return reader->data_chunks;
+}
+
+/* ---- walking ---- */
+
+/* Keeps a task record in place of an earlier one of the thread. */
+static int keep_task(struct store_reader *reader, struct map *by_tid,
+		     const struct waffle_rec_task *task)
+{
+	uint32_t known = map_get(by_tid, task->rec.tid);
+
+	if (known != MAP_NONE) {
+		reader->tasks.data[known] = *task;
+		return 0;
+	}
+	if (reader->tasks.len == STORE_TASKS_MAX)
+		return -EBADMSG;
+	if (!map_set(by_tid, task->rec.tid, (uint32_t)reader->tasks.len) ||
+	    !vec_push(&reader->tasks, *task))
+		return -ENOMEM;
+	return 0;
+}
+
+static int keep_tasks(struct store_reader *reader, struct map *by_tid,
+		      const struct chunk_entry *entry, struct error *err)
+{
+	const struct waffle_rec *rec;
+	struct cursor cursor;
+	int ret = chunk_file_load(&reader->file, entry, &cursor, err);
+
+	if (ret)
+		return ret;
+	decoder_begin(reader->decoder, cursor.at, (size_t)(cursor.end - cursor.at), entry->records);
+	while ((ret = decoder_next(reader->decoder, &rec)) > 0) {
+		if (rec->kind != WAFFLE_REC_TASK)
+			ret = -EBADMSG;
+		else if (rec->ts < reader->window.from_ts)
+			ret = keep_task(reader, by_tid, (const struct waffle_rec_task *)rec);
+		if (ret < 0)
+			break;
+	}
+	if (ret == -ENOMEM)
+		return error_set(err, ENOMEM, "%s: out of memory", reader->file.path);
+	return ret ? chunk_file_damaged(&reader->file, entry->offset, err) : 0;
+}
+
+int store_reader_seek(struct store_reader *reader, struct store_window window, struct error *err)
+{
+	struct map by_tid = {0};
+	int ret = 0;
+
+	reader->window = window;
+	reader->tasks.len = 0;
+	reader->next_task = reader->next_entry = 0;
+	reader->current = NULL;
+	reader->decoded = 0;
+	reader->code = 0;
+	for (size_t i = 0; !ret && window.from_ts && i < reader->file.entries.len; i++) {
+		const struct chunk_entry *entry = &reader->file.entries.data[i];
+
+		if (entry->type == CHUNK_TASKS && entry->min_ts < window.from_ts)
+			ret = keep_tasks(reader, &by_tid, entry, err);
+	}
+	map_free(&by_tid);
+	reader->code = ret;
+	return ret;
+}
+
+/* Loads the next data chunk of the window: 1, 0 behind the last one, or an error. */
+static int next_chunk(struct store_reader *reader, struct error *err)
+{
+	while (reader->next_entry < reader->file.entries.len) {
+		const struct chunk_entry *entry = &reader->file.entries.data[reader->next_entry++];
+		struct cursor cursor;
+		int ret;
+
+		if (entry->type != CHUNK_DATA || entry->max_ts < reader->window.from_ts ||
+		    entry->min_ts > reader->window.to_ts)
+			continue;
+		ret = chunk_file_load(&reader->file, entry, &cursor, err);
+		if (ret)
+			return ret;
+		decoder_begin(reader->decoder, cursor.at, (size_t)(cursor.end - cursor.at),
+			      entry->records);
+		reader->current = entry;
+		reader->decoded++;
+		return 1;
+	}
+	return 0;
+}
+
+static int next_record(struct store_reader *reader, const struct waffle_rec **rec,
+		       struct error *err)
+{
+	for (;;) {
+		int ret = reader->current ? decoder_next(reader->decoder, rec) : 0;
+
+		if (ret < 0)
+			return chunk_file_damaged(&reader->file, reader->current->offset, err);
+		if (ret && (*rec)->ts >= reader->window.from_ts &&
+		    (*rec)->ts <= reader->window.to_ts)
+			return 1;
+		if (ret)
+			continue;
+		reader->current = NULL;
+		ret = next_chunk(reader, err);
+		if (ret <= 0)
+			return ret;
+	}
+}
+
+int store_reader_next(struct store_reader *reader, const struct waffle_rec **rec, struct error *err)
+{
+	int ret;
+
+	if (reader->code)
+		return error_set(err, -reader->code, "%s: can't be read any further",
+				 reader->file.path);
+	if (reader->next_task < reader->tasks.len) {
+		*rec = &reader->tasks.data[reader->next_task++].rec;
+		return 1;
+	}
+	ret = next_record(reader, rec, err);
+	if (ret < 0)
+		reader->code = ret;
+	return ret;
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/record.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "waffle/abi.h"
+
+struct kind_row {
+	const char *name;
+	size_t bytes; /* of the part with a fixed layout; 0: no such kind */
+};
+
+static const struct kind_row kinds[] = {
+	[WAFFLE_REC_HIT] = {"hit", sizeof(struct waffle_rec_hit)},
+	[WAFFLE_REC_SPAN_END] = {"span_end", sizeof(struct waffle_rec_span_end)},
+	[WAFFLE_REC_SWITCH] = {"switch", sizeof(struct waffle_rec_switch)},
+	[WAFFLE_REC_TASK] = {"task", sizeof(struct waffle_rec_task)},
+	[WAFFLE_REC_STATE] = {"state", sizeof(struct waffle_rec_state)},
+	[WAFFLE_REC_FORK] = {"fork", sizeof(struct waffle_rec_fork)},
+	[WAFFLE_REC_EXEC] = {"exec", sizeof(struct waffle_rec_exit)},
+	[WAFFLE_REC_EXIT] = {"exit", sizeof(struct waffle_rec_exit)},
+	[WAFFLE_REC_LOSS] = {"loss", sizeof(struct waffle_rec_loss)},
+};
+_Static_assert(sizeof(kinds) / sizeof(kinds[0]) == WAFFLE_REC_KIND_COUNT, "a row a kind");
+_Static_assert(sizeof(struct waffle_rec_hit) + WAFFLE_FRAME_MAX + 7 <= RECORD_BYTES_MAX,
+	       "the longest hit fits");
+
+static const char *const sources[] = {
+	[WAFFLE_SOURCE_SPANS] = "spans",
+	[WAFFLE_SOURCE_SCHED] = "sched",
+};
+_Static_assert(sizeof(sources) / sizeof(sources[0]) == WAFFLE_SOURCE_COUNT, "a row a source");
+
+/* A record out of a ring may lie at any address: its fields are copied, not pointed at. */
+static uint32_t frame_bytes_of(const void *rec)
+{
+	uint32_t bytes;
+
+	memcpy(&bytes, (const char *)rec + offsetof(struct waffle_rec_hit, frame_bytes),
+	       sizeof(bytes));
+	return bytes;
+}
+
+size_t record_size(const void *rec, size_t available)
+{
+	uint16_t kind;
+	size_t size;
+
+	if (available < sizeof(struct waffle_rec))
+		return 0;
+	memcpy(&kind, (const char *)rec + offsetof(struct waffle_rec, kind), sizeof(kind));
+	if (kind >= WAFFLE_REC_KIND_COUNT)
+		return 0;
+	size = kinds[kind].bytes;
+	if (!size || size > available)
+		return 0;
+	if (kind == WAFFLE_REC_HIT) {
+		uint32_t frame_bytes = frame_bytes_of(rec);
+
+		if (frame_bytes > WAFFLE_FRAME_MAX)
+			return 0;
+		size += (frame_bytes + 7u) & ~(size_t)7;
+	}
+	return size <= available ? size : 0;
+}
+
+const char *record_kind_name(unsigned kind)
+{
+	return kind < WAFFLE_REC_KIND_COUNT && kinds[kind].name ? kinds[kind].name : "?";
+}
+
+const char *record_source_name(unsigned source)
+{
+	return source < WAFFLE_SOURCE_COUNT ? sources[source] : "?";
+}

@@ -1,0 +1,434 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "store/dictionary.h"
+#include "store/encode.h"
+#include "store/format.h"
+#include "store/store.h"
+#include "util/output.h"
+
+/* Of the levels measured by bench/store_bench.c, the one that keeps up with capture. */
+#define COMPRESSION_LEVEL 1
+/* Dictionaries are written out when they have grown to this; one string more still fits. */
+#define DICTIONARY_BYTES (CHUNK_RAW_MAX / 2)
+
+struct store_writer {
+	char *path;
+	int fd;
+	uint64_t bytes;     /* of whole chunks, the file's header included */
+	uint64_t persisted; /* records in them */
+	chunk_entries index;
+	struct encoder *encoder; /* the data chunk in the making */
+	struct encoder *tasks;   /* the task records in it once more */
+	struct strtab *strings;
+	uint32_t strings_written;
+	byte_vec sites, processes; /* still to be written */
+	uint32_t site_count, sites_waiting, processes_waiting;
+	struct store_counts counts[WAFFLE_SOURCE_COUNT];
+	ZSTD_CCtx *zstd;
+	byte_vec out;        /* a chunk as it goes to the file */
+	struct error failed; /* the first error, if code */
+	int code;
+};
+
+/* Makes an error stay: it is the answer to every further call. */
+static int writer_fail(struct store_writer *writer, int code, const char *what)
+{
+	writer->code = code;
+	error_set(&writer->failed, code, "%s: %s; the %llu records before it are kept",
+		  writer->path, what, (unsigned long long)writer->persisted);
+	return -code;
+}
+
+static int writer_result(const struct store_writer *writer, struct error *err)
+{
+	return writer->code ? error_set(err, writer->code, "%s", writer->failed.message) : 0;
+}
+
+/* Writes all of `out`; else the file ends with its last whole chunk again. */
+static int writer_write(struct store_writer *writer)
+{
+	size_t done = 0;
+
+	while (done < writer->out.len) {
+		ssize_t n = write(writer->fd, writer->out.data + done, writer->out.len - done);
+
+		if (n > 0) {
+			done += (size_t)n;
+		} else if (n == 0 || errno != EINTR) {
+			int code = n ? errno : ENOSPC;
+
+			/* If this fails the reader finds out where the last chunk ends. */
+			if (ftruncate(writer->fd, (off_t)writer->bytes))
+				errno = 0;
+			return writer_fail(writer, code, strerror(code));
+		}
+	}
+	writer->bytes += writer->out.len;
+	return 0;
+}
+
+/* Puts a payload behind the room for its header, compressed if that makes it shorter. */
+static bool pack_payload(struct store_writer *writer, const void *payload,
+			 struct chunk_header *header)
+{
+	size_t bound = ZSTD_compressBound(header->raw_bytes);
+	unsigned char *to;
+	size_t packed = 0;
+
+	writer->out.len = 0;
+	if (!vec_reserve(&writer->out, CHUNK_HEADER_BYTES + bound))
+		return false;
+	to = writer->out.data + CHUNK_HEADER_BYTES;
+	if (header->codec == CODEC_ZSTD)
+		packed = ZSTD_compressCCtx(writer->zstd, to, bound, payload, header->raw_bytes,
+					   COMPRESSION_LEVEL);
+	if (header->codec == CODEC_NONE || ZSTD_isError(packed) || packed >= header->raw_bytes) {
+		header->codec = CODEC_NONE;
+		packed = header->raw_bytes;
+		if (packed)
+			memcpy(to, payload, packed);
+	}
+	header->stored_bytes = (uint32_t)packed;
+	writer->out.len = CHUNK_HEADER_BYTES + packed;
+	return true;
+}
+
+static int write_chunk(struct store_writer *writer, struct chunk_header header, const void *payload,
+		       size_t bytes)
+{
+	struct chunk_entry entry;
+	int ret;
+
+	header.raw_bytes = (uint32_t)bytes;
+	if (!pack_payload(writer, payload, &header) || !vec_reserve(&writer->index, 1))
+		return writer_fail(writer, ENOMEM, "out of memory");
+	header.checksum =
+		chunk_checksum(writer->out.data + CHUNK_HEADER_BYTES, header.stored_bytes);
+	chunk_header_pack(writer->out.data, &header);
+	entry = (struct chunk_entry){.offset = writer->bytes,
+				     .min_ts = header.min_ts,
+				     .max_ts = header.max_ts,
+				     .stored_bytes = header.stored_bytes,
+				     .records = header.records,
+				     .type = header.type};
+	ret = writer_write(writer);
+	if (!ret && !vec_push(&writer->index, entry))
+		ret = writer_fail(writer, ENOMEM, "out of memory");
+	return ret;
+}
+
+/* ---- dictionaries ---- */
+
+static int write_strings(struct store_writer *writer)
+{
+	byte_vec bytes = {0};
+	int ret = 0;
+
+	while (!ret && writer->strings_written < strtab_count(writer->strings)) {
+		uint32_t first = writer->strings_written;
+
+		bytes.len = 0;
+		while (writer->strings_written < strtab_count(writer->strings) &&
+		       bytes.len < DICTIONARY_BYTES && !ret) {
+			uint32_t i = writer->strings_written++;
+
+			if (!string_put(&bytes, strtab_get(writer->strings, i),
+					strtab_length(writer->strings, i)))
+				ret = writer_fail(writer, ENOMEM, "out of memory");
+		}
+		if (!ret)
+			ret = write_chunk(
+				writer,
+				(struct chunk_header){.type = CHUNK_STRINGS,
+						      .codec = CODEC_ZSTD,
+						      .records = writer->strings_written - first},
+				bytes.data, bytes.len);
+	}
+	vec_free(&bytes);
+	return ret;
+}
+
+static int write_waiting(struct store_writer *writer, enum chunk_type type, byte_vec *bytes,
+			 uint32_t *waiting)
+{
+	int ret;
+
+	if (!*waiting)
+		return 0;
+	ret = write_chunk(
+		writer,
+		(struct chunk_header){.type = type, .codec = CODEC_ZSTD, .records = *waiting},
+		bytes->data, bytes->len);
+	bytes->len = 0;
+	*waiting = 0;
+	return ret;
+}
+
+/* Strings first: the others name them. */
+static int write_dictionaries(struct store_writer *writer)
+{
+	int ret = write_strings(writer);
+
+	if (!ret)
+		ret = write_waiting(writer, CHUNK_SITES, &writer->sites, &writer->sites_waiting);
+	if (!ret)
+		ret = write_waiting(writer, CHUNK_PROCESSES, &writer->processes,
+				    &writer->processes_waiting);
+	return ret;
+}
+
+int store_writer_add_site(struct store_writer *writer, const struct site_info *site,
+			  struct error *err)
+{
+	if (writer->code)
+		return writer_result(writer, err);
+	if (writer->site_count == STORE_SITES_MAX || site->key_count > WAFFLE_KEYS_MAX)
+		return error_set(err, E2BIG, "%s: no room for site '%s': too many %s", writer->path,
+				 site->name, site->key_count > WAFFLE_KEYS_MAX ? "keys" : "sites");
+	if (!site_put(&writer->sites, writer->strings, site) ||
+	    !encoder_add_site(writer->encoder, site)) {
+		writer_fail(writer, ENOMEM, "out of memory");
+		return writer_result(writer, err);
+	}
+	writer->site_count++;
+	writer->sites_waiting++;
+	if (writer->sites.len >= DICTIONARY_BYTES)
+		write_dictionaries(writer);
+	return writer_result(writer, err);
+}
+
+int store_writer_add_process(struct store_writer *writer, const struct store_process *process,
+			     struct error *err)
+{
+	if (writer->code)
+		return writer_result(writer, err);
+	if (!process_put(&writer->processes, writer->strings, process))
+		writer_fail(writer, ENOMEM, "out of memory");
+	writer->processes_waiting++;
+	if (!writer->code && writer->processes.len >= DICTIONARY_BYTES)
+		write_dictionaries(writer);
+	return writer_result(writer, err);
+}
+
+/* ---- records ---- */
+
+static int write_records(struct store_writer *writer, enum chunk_type type, struct encoder *encoder)
+{
+	struct encoded chunk = encoder_chunk(encoder);
+	int ret;
+
+	if (!chunk.records)
+		return 0;
+	ret = write_chunk(writer,
+			  (struct chunk_header){.type = (uint16_t)type,
+						.codec = CODEC_ZSTD,
+						.records = chunk.records,
+						.min_ts = chunk.min_ts,
+						.max_ts = chunk.max_ts},
+			  chunk.data, chunk.bytes);
+	encoder_reset(encoder);
+	if (!ret && type == CHUNK_DATA)
+		writer->persisted += chunk.records;
+	return ret;
+}
+
+static int write_data(struct store_writer *writer)
+{
+	int ret = write_dictionaries(writer);
+
+	if (!ret)
+		ret = write_records(writer, CHUNK_TASKS, writer->tasks);
+	if (!ret)
+		ret = write_records(writer, CHUNK_DATA, writer->encoder);
+	return ret;
+}
+
+int store_writer_append(struct store_writer *writer, const struct waffle_rec *rec,
+			struct error *err)
+{
+	if (writer->code)
+		return writer_result(writer, err);
+	if (!record_size(rec, RECORD_BYTES_MAX))
+		return error_set(err, EINVAL, "%s: a record of kind %u is not valid", writer->path,
+				 rec->kind);
+	if (!encoder_append(writer->encoder, rec) ||
+	    (rec->kind == WAFFLE_REC_TASK && !encoder_append(writer->tasks, rec)))
+		writer_fail(writer, ENOMEM, "out of memory");
+	else if (encoder_full(writer->encoder) || encoder_full(writer->tasks))
+		write_data(writer);
+	return writer_result(writer, err);
+}
+
+static int write_counts(struct store_writer *writer)
+{
+	unsigned char payload[COUNTS_BYTES];
+
+	counts_put(payload, 0, 0, writer->counts);
+	return write_chunk(writer, (struct chunk_header){.type = CHUNK_COUNTS, .codec = CODEC_NONE},
+			   payload, sizeof(payload));
+}
+
+int store_writer_flush(struct store_writer *writer, const struct store_counts *counts,
+		       struct error *err)
+{
+	if (writer->code)
+		return writer_result(writer, err);
+	if (!write_data(writer) && memcmp(counts, writer->counts, sizeof(writer->counts))) {
+		memcpy(writer->counts, counts, sizeof(writer->counts));
+		write_counts(writer);
+	}
+	return writer_result(writer, err);
+}
+
+uint64_t store_writer_persisted(const struct store_writer *writer)
+{
+	return writer->persisted;
+}
+
+uint64_t store_writer_bytes(const struct store_writer *writer)
+{
+	return writer->bytes;
+}
+
+/* ---- begin and end ---- */
+
+static void writer_free(struct store_writer *writer)
+{
+	if (writer->fd >= 0)
+		close(writer->fd);
+	encoder_free(writer->encoder);
+	encoder_free(writer->tasks);
+	strtab_free(writer->strings);
+	ZSTD_freeCCtx(writer->zstd);
+	vec_free(&writer->index);
+	vec_free(&writer->sites);
+	vec_free(&writer->processes);
+	vec_free(&writer->out);
+	free(writer->path);
+	free(writer);
+}
+
+static struct store_writer *writer_new(const char *path)
+{
+	struct store_writer *writer = calloc(1, sizeof(*writer));
+
+	if (!writer)
+		return NULL;
+	writer->fd = -1;
+	writer->path = strdup(path);
+	writer->encoder = encoder_new();
+	writer->tasks = encoder_new();
+	writer->strings = strtab_new();
+	writer->strings_written = 1; /* the empty string is known to all */
+	writer->zstd = ZSTD_createCCtx();
+	if (!writer->path || !writer->encoder || !writer->tasks || !writer->strings ||
+	    !writer->zstd) {
+		writer_free(writer);
+		return NULL;
+	}
+	return writer;
+}
+
+/* Header and meta, before the file gets its name: a file of that name can always be read. */
+static int write_begin(struct store_writer *writer, const struct store_meta *meta)
+{
+	byte_vec bytes = {0};
+	int ret;
+
+	if (!vec_reserve(&writer->out, FILE_HEADER_BYTES))
+		return writer_fail(writer, ENOMEM, "out of memory");
+	file_header_pack(writer->out.data);
+	writer->out.len = FILE_HEADER_BYTES;
+	ret = writer_write(writer);
+	if (!ret && !meta_put(&bytes, meta))
+		ret = writer_fail(writer, ENOMEM, "out of memory");
+	if (!ret)
+		ret = write_chunk(writer,
+				  (struct chunk_header){.type = CHUNK_META, .codec = CODEC_ZSTD},
+				  bytes.data, bytes.len);
+	vec_free(&bytes);
+	return ret;
+}
+
+int store_writer_open(struct store_writer **result, const char *path, const struct store_meta *meta,
+		      struct error *err)
+{
+	struct store_writer *writer = writer_new(path);
+	struct output output;
+	int ret;
+
+	if (!writer)
+		return error_set(err, ENOMEM, "%s: out of memory", path);
+	ret = output_open(&output, path, err);
+	if (ret)
+		goto failed;
+	writer->fd = fcntl(fileno(output.file), F_DUPFD_CLOEXEC, 3);
+	if (writer->fd < 0) {
+		ret = error_set(err, errno, "%s: %s", path, strerror(errno));
+	} else {
+		write_begin(writer, meta);
+		ret = writer_result(writer, err);
+	}
+	if (!ret)
+		ret = output_commit(&output, err);
+	else
+		output_abort(&output);
+	if (ret)
+		goto failed;
+	*result = writer;
+	return 0;
+failed:
+	writer_free(writer);
+	return ret;
+}
+
+/* A file without an index is as good, only slower to open. */
+static int write_index(struct store_writer *writer)
+{
+	byte_vec bytes = {0};
+	int ret = 0;
+
+	if (!index_put(&bytes, &writer->index))
+		ret = writer_fail(writer, ENOMEM, "out of memory");
+	else if (bytes.len <= INDEX_RAW_MAX)
+		ret = write_chunk(writer,
+				  (struct chunk_header){.type = CHUNK_INDEX, .codec = CODEC_ZSTD},
+				  bytes.data, bytes.len);
+	vec_free(&bytes);
+	return ret;
+}
+
+static int write_end(struct store_writer *writer, uint64_t end_ts)
+{
+	unsigned char payload[COUNTS_BYTES];
+	uint64_t index_offset = writer->bytes;
+	int ret = write_index(writer);
+
+	if (ret)
+		return ret;
+	counts_put(payload, index_offset, end_ts, writer->counts);
+	return write_chunk(writer, (struct chunk_header){.type = CHUNK_END, .codec = CODEC_NONE},
+			   payload, sizeof(payload));
+}
+
+int store_writer_close(struct store_writer *writer, uint64_t end_ts,
+		       const struct store_counts *counts, struct error *err)
+{
+	int ret;
+
+	if (!writer->code && !write_data(writer)) {
+		memcpy(writer->counts, counts, sizeof(writer->counts));
+		write_end(writer, end_ts);
+	}
+	if (close(writer->fd) && !writer->code)
+		writer_fail(writer, errno, strerror(errno));
+	writer->fd = -1;
+	ret = writer_result(writer, err);
+	writer_free(writer);
+	return ret;
+}
