@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# waffle's one makefile: setup all check demo bench fuzz lint install clean
+# waffle's one makefile: setup all check demo bench fuzz lint docs install clean
+# make STATIC=1 links one static binary; SANITIZE=address,undefined builds with sanitizers, best
+# with a BUILD of its own.
 
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
@@ -17,9 +19,16 @@ VERSION := 0.1.0
 
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Werror
 CFLAGS ?= -O2 -g
+PREFIX ?= /usr/local
+DESTDIR ?=
 CPPFLAGS_ALL := -D_GNU_SOURCE -DWAFFLE_VERSION='"$(VERSION)"' -I. -Iuserspace -Iinclude -I$(BUILD)/gen
-CFLAGS_ALL := -std=gnu17 $(WARN) $(CFLAGS)
+SANITIZE_FLAGS := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer)
+CFLAGS_ALL := -std=gnu17 $(WARN) $(CFLAGS) $(SANITIZE_FLAGS)
 LIBS := -lbpf -lelf -ldw -lprotobuf-c -lzstd -lyajl -lz -lm -lpthread
+# One archive may need another that stands before it, hence the group.
+STATIC_SRC := $(wildcard userspace/static/*.c)
+STATIC_LIBS := -Wl,--start-group $(LIBS:-lyajl=-lyajl_s) -llzma -lbz2 -Wl,--end-group
+LINK_LIBS := $(if $(STATIC),-static $(STATIC_SRC:%.c=$(BUILD)/obj/%.o) $(STATIC_LIBS),$(LIBS))
 
 FOLDERS := util target probe capture store model analyze export
 LIB_SRC := $(foreach d,$(FOLDERS),$(wildcard userspace/$(d)/*.c))
@@ -35,8 +44,13 @@ CMD_OBJ := $(CMD_SRC:%.c=$(BUILD)/obj/%.o)
 
 all: $(BUILD)/waffle-bpf
 
-$(BUILD)/waffle-bpf: $(CMD_OBJ) $(BUILD)/libwaffle-bpf.a
-	$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIBS)
+$(BUILD)/waffle-bpf: $(CMD_OBJ) $(BUILD)/libwaffle-bpf.a $(BUILD)/link $(if $(STATIC),$(STATIC_SRC:%.c=$(BUILD)/obj/%.o))
+	$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $(CMD_OBJ) $(BUILD)/libwaffle-bpf.a $(LINK_LIBS)
+
+# How the binary was linked last, so that it is linked anew after a change of STATIC.
+$(BUILD)/link: FORCE
+	@mkdir -p $(@D)
+	@echo '$(LINK_LIBS)' | cmp -s - $@ || echo '$(LINK_LIBS)' > $@
 
 $(BUILD)/libwaffle-bpf.a: $(LIB_OBJ)
 	@rm -f $@
@@ -63,19 +77,103 @@ $(BUILD)/gen/waffle.skel.h: $(BPF_SRC:bpf/%.bpf.c=$(BUILD)/bpf/%.bpf.o)
 	$(BPFTOOL) gen object $(BUILD)/bpf/waffle.o $^
 	$(BPFTOOL) gen skeleton $(BUILD)/bpf/waffle.o name waffle_bpf > $@
 
+$(BUILD)/waffle-bpf.8: $(BUILD)/waffle-bpf
+	$< help --man > $@
+
 # Unit tests: one program a file of tests/unit, built twice, the second time with ASan and UBSan.
 UNIT_SRC := $(wildcard tests/unit/test_*.c)
 UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(BUILD)/unit/%)
+$(BUILD)/unit/test_options: $(BUILD)/obj/userspace/cmd/options.o $(BUILD)/obj/userspace/cmd/help.o
 
 $(BUILD)/unit/%: tests/unit/%.c $(BUILD)/libwaffle-bpf.a
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_ALL) -Itests/unit $(CFLAGS_ALL) -o $@ $^ -lcmocka $(LIBS)
+	$(CC) $(CPPFLAGS_ALL) -Itests/unit $(CFLAGS_ALL) -MMD -MP -o $@ $(filter-out %.h,$^) -lcmocka $(LIBS)
 
-unit: $(UNIT_BIN)
+unit-programs: $(UNIT_BIN)
+
+unit: unit-programs
 	@for t in $(UNIT_BIN); do $$t || exit 1; done
+
+asan:
+	$(MAKE) BUILD=$(BUILD)/asan SANITIZE=address,undefined unit
+
+# Fuzzers: one program a file of tests/fuzz, with its inputs in tests/fuzz/corpus. The library is
+# built anew, with clang and its coverage counters.
+FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
+FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=$(BUILD)/bin/%)
+FUZZ_SECONDS ?= 600
+
+$(BUILD)/bin/%: tests/fuzz/%.c $(BUILD)/libwaffle-bpf.a
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -fsanitize=fuzzer -MMD -MP -o $@ $(filter-out %.h,$^) $(LIBS)
+
+fuzz-bin: $(FUZZ_BIN)
+
+fuzz-programs:
+	$(MAKE) BUILD=$(BUILD)/fuzz CC=$(CLANG) CFLAGS="-O1 -g" SANITIZE=address,undefined,fuzzer-no-link fuzz-bin
+
+fuzz: fuzz-programs
+	@for t in $(FUZZ_SRC:tests/fuzz/%.c=%); do BUILD=$(BUILD) scripts/fuzz.sh $$t $(FUZZ_SECONDS) || exit 1; done
+
+# Examples are written as an application would be: C11, only include/ in the path.
+EXAMPLES := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
+
+$(BUILD)/examples/%: examples/%.c $(wildcard include/*.h include/waffle/*.h)
+	@mkdir -p $(@D)
+	$(CC) -std=c11 -O2 -g -Wall -Wextra -Wpedantic -Wshadow -Werror -Iinclude -o $@ $< -lpthread
+
+examples: $(EXAMPLES)
+
+# Lint. gcc's warnings come with every build; here clang's, clang-tidy's and clang-format's.
+FORMAT_SRC := $(shell find bpf include userspace tests bench examples -name '*.[ch]' -o -name '*.cpp' 2>/dev/null)
+TIDY_SRC := $(LIB_SRC) $(CMD_SRC) $(UNIT_SRC) $(STATIC_SRC)
+TIDY_OK := $(TIDY_SRC:%.c=$(BUILD)/lint/%.ok)
+CLANG_FLAGS := $(CPPFLAGS_ALL) -Itests/unit -std=gnu17 $(WARN)
+
+$(BUILD)/lint/%.ok: %.c .clang-tidy | $(SKEL) $(PROTO_C)
+	@mkdir -p $(@D)
+	@$(CLANG) $(CLANG_FLAGS) -fsyntax-only -MMD -MP -MT $@ -MF $(@:.ok=.d) $<
+	@clang-tidy --quiet --warnings-as-errors='*' $< -- $(CLANG_FLAGS) 2> $(@:.ok=.log) || { cat $(@:.ok=.log) >&2; false; }
+	@touch $@
+
+lint-format:
+	@clang-format --dry-run -Werror $(FORMAT_SRC)
+
+lint-code: $(TIDY_OK) all
+
+lint-docs: $(BUILD)/waffle-bpf
+	@$< help --markdown | diff -u docs/commands.md - || { echo "docs/commands.md is old: make docs" >&2; false; }
+
+lint: lint-format lint-code lint-docs
+
+docs: $(BUILD)/waffle-bpf $(BUILD)/waffle-bpf.8
+	$< help --markdown > docs/commands.md
+
+setup:
+	@scripts/setup.sh
+
+check:
+	@scripts/check.sh
+
+demo: all examples
+	@BUILD=$(BUILD) scripts/demo.sh
+
+bench: all examples
+	@BUILD=$(BUILD) $(firstword $(wildcard bench/run.py bench/run.sh))
+
+install: all $(BUILD)/waffle-bpf.8
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include/waffle
+	install -d $(DESTDIR)$(PREFIX)/share/man/man8 $(DESTDIR)$(PREFIX)/share/doc/waffle
+	install -m 755 $(BUILD)/waffle-bpf $(DESTDIR)$(PREFIX)/bin/
+	install -m 644 $(wildcard include/*.h include/*.hpp) $(DESTDIR)$(PREFIX)/include/
+	install -m 644 $(wildcard include/waffle/*) $(DESTDIR)$(PREFIX)/include/waffle/
+	install -m 644 $(BUILD)/waffle-bpf.8 $(DESTDIR)$(PREFIX)/share/man/man8/
+	install -m 644 README.md LICENSE $(wildcard LICENSES/* docs/*.md) $(DESTDIR)$(PREFIX)/share/doc/waffle/
 
 clean:
 	rm -rf $(BUILD)
 
--include $(LIB_OBJ:.o=.d) $(CMD_OBJ:.o=.d)
-.PHONY: all unit clean
+-include $(LIB_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(UNIT_BIN:=.d) $(FUZZ_BIN:=.d) $(TIDY_OK:.ok=.d)
+FORCE:
+.PHONY: all unit-programs unit asan fuzz-bin fuzz-programs fuzz examples lint lint-format lint-code lint-docs \
+	docs setup check demo bench install clean FORCE

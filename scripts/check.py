@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Builds, lints and runs every test, and adds up what passed.
+
+Each step is a function that yields (name, message) pairs, message None for a pass. A test that is
+skipped failed: what is not run is not known to work. Only what needs a GPU may be skipped, and says
+so by a reason that begins with "gpu". The last line printed is "N passed, N failed".
+"""
+
+import glob
+import os
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from concurrent.futures import ThreadPoolExecutor
+
+BUILD = os.environ.get("BUILD", "build")
+RESULTS = f"{BUILD}/check"
+JOBS = max(2, os.cpu_count() or 2)
+FUZZ_SECONDS = int(os.environ.get("FUZZ_SECONDS", "10"))
+
+# Where unit tests are built: a folder, and the flags that differ. Kept in step with `make asan`.
+UNIT_BUILDS = {
+    "unit": {"BUILD": BUILD},
+    "unit, ASan and UBSan": {"BUILD": f"{BUILD}/asan", "SANITIZE": "address,undefined"},
+}
+
+
+def run(command, timeout, log=None, env=None):
+    """Runs a command; returns an empty string, or why it failed with the end of its output."""
+    full_env = {name: value for name, value in os.environ.items() if name not in
+                ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES")}
+    full_env.update(env or {})
+    try:
+        done = subprocess.run(command, env=full_env, timeout=timeout, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace")
+    except subprocess.TimeoutExpired as expired:
+        tail = (expired.stdout or b"")[-2000:]
+        return f"not done after {timeout} s\n{tail.decode(errors='replace')}"
+    if log:
+        with open(log, "w", encoding="utf-8") as file:
+            file.write(done.stdout)
+    return "" if done.returncode == 0 else f"exit status {done.returncode}\n{done.stdout[-4000:]}"
+
+
+def make(target, timeout=900, **variables):
+    return run(["make", "-k", f"-j{JOBS}", target] + [f"{k}={v}" for k, v in variables.items()],
+               timeout)
+
+
+def step_build():
+    yield "make", make("all")
+    yield "make examples", make("examples")
+    yield "waffle-bpf --version", run([f"{BUILD}/waffle-bpf", "--version"], 10)
+
+
+def step_lint():
+    yield "clang-format", make("lint-format")
+    yield "gcc, clang and clang-tidy", make("lint-code")
+    yield "docs/commands.md is what waffle-bpf prints", make("lint-docs")
+
+
+def junit_results(path):
+    """Results of one JUnit file, of cmocka or pytest."""
+    for case in ElementTree.parse(path).getroot().iter("testcase"):
+        name = f"{case.get('classname') or ''} {case.get('name')}".strip()
+        message = ""
+        for bad in case:
+            text = (bad.get("message") or bad.text or "").strip()
+            if bad.tag in ("failure", "error"):
+                message = (bad.get("message") or "") + "\n" + (bad.text or "")
+            elif bad.tag == "skipped" and not text.lower().startswith("gpu"):
+                message = f"skipped: {text}"
+        yield name, message
+
+
+def unit_program(program):
+    """Runs a program of unit tests; what it did not report because it crashed is one failure."""
+    name = os.path.basename(program)
+    path = f"{RESULTS}/{program.replace('/', '-')}"
+    for old in glob.glob(f"{path}*.xml"):
+        os.remove(old)
+    failed = run([program], 120, log=f"{path}.log",
+                 env={"CMOCKA_MESSAGE_OUTPUT": "XML", "CMOCKA_XML_FILE": f"{path}-%g.xml"})
+    results = []
+    for report in glob.glob(f"{path}*.xml"):
+        results += [(f"{name} {case}", message) for case, message in junit_results(report)]
+    if not results or (failed and not any(message for _, message in results)):
+        results.append((name, failed or "no test ran"))
+    return results
+
+
+def step_unit():
+    for label, variables in UNIT_BUILDS.items():
+        yield f"{label}: built", make("unit-programs", **variables)
+        names = [os.path.basename(path)[:-2] for path in sorted(glob.glob("tests/unit/test_*.c"))]
+        programs = [f"{variables['BUILD']}/unit/{name}" for name in names]
+        with ThreadPoolExecutor(JOBS) as pool:
+            for results in pool.map(unit_program, [p for p in programs if os.path.exists(p)]):
+                yield from ((f"{label}: {name}", message) for name, message in results)
+
+
+def fuzz_target(name):
+    return name, run(["scripts/fuzz.sh", name, str(FUZZ_SECONDS)], FUZZ_SECONDS + 90)
+
+
+def step_fuzz():
+    names = [os.path.basename(path)[:-2] for path in sorted(glob.glob("tests/fuzz/fuzz_*.c"))]
+    if names:
+        yield "built", make("fuzz-programs")
+    with ThreadPoolExecutor(JOBS) as pool:
+        yield from pool.map(fuzz_target, names)
+
+
+def step_integration():
+    report = f"{RESULTS}/pytest.xml"
+    command = [f"{BUILD}/venv/bin/pytest", "-q", "-rfEs", "-p", "no:cacheprovider",
+               f"--junitxml={report}", "tests"]
+    if os.geteuid() != 0:
+        command = ["sudo", "-E"] + command
+    if os.path.exists(report):
+        os.remove(report)
+    failed = run(command, 900, log=f"{RESULTS}/pytest.log")
+    if os.path.exists(report):
+        results = list(junit_results(report))
+        yield from results
+        if failed and not any(message for _, message in results):
+            yield "pytest", failed
+    else:
+        yield "pytest", failed or "no report"
+
+
+STEPS = [("build", step_build), ("lint", step_lint), ("unit", step_unit), ("fuzz", step_fuzz),
+         ("tests", step_integration)]
+
+
+def main():
+    os.makedirs(RESULTS, exist_ok=True)
+    passed = failed = 0
+    for label, step in STEPS:
+        began, before = time.monotonic(), (passed, failed)
+        for name, message in step():
+            if message:
+                failed += 1
+                print(f"FAILED {label}: {name}: {message.strip()}", flush=True)
+            else:
+                passed += 1
+        print(f"{label}: {passed - before[0]} passed, {failed - before[1]} failed"
+              f" ({time.monotonic() - began:.0f} s)", flush=True)
+        if label == "build" and failed:
+            break
+    print(f"{passed} passed, {failed} failed", flush=True)
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

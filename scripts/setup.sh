@@ -1,0 +1,139 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs what a build and the tests need: Debian packages, and the Python packages of
+# tests/requirements.txt in a virtual environment. Does nothing, and needs no network, if all of it
+# is there. waffle-bpf itself needs only the first list.
+set -eu
+cd "$(dirname "$0")/.."
+
+build=${BUILD:-build}
+packages="gcc g++ clang lld llvm make pkg-config git protobuf-c-compiler libprotobuf-c-dev libzstd-dev
+ libyajl-dev zlib1g-dev liblzma-dev libbz2-dev libc6-dev
+ clang-format clang-tidy libcmocka-dev protobuf-compiler python3 python3-venv strace bpftrace
+ gcc-aarch64-linux-gnu g++-aarch64-linux-gnu libc6-dev-arm64-cross redis-server redis-tools"
+# From backports where the release's own are too old: bpf links with uprobe.multi came with 1.3.
+newer_packages="libbpf-dev bpftool libelf-dev libdw-dev"
+libbpf_min=1:1.3
+
+say() { echo "setup: $*" >&2; }
+root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo -E "$@"; fi; }
+installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
+
+missing_of() {
+	for package in "$@"; do
+		installed "$package" || echo "$package"
+	done
+}
+
+libbpf_is_new() {
+	installed libbpf-dev &&
+		dpkg --compare-versions "$(dpkg-query -W -f '${Version}' libbpf-dev)" ge $libbpf_min
+}
+
+# The sanitizers' and fuzzers' run-time library carries clang's major version in its name.
+clang_runtime() { echo "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev"; }
+
+# Whether any configured source offers a new enough libbpf.
+libbpf_offered() {
+	apt-cache madison libbpf-dev | while IFS='| ' read -r _ version _; do
+		dpkg --compare-versions "$version" ge $libbpf_min && echo yes
+	done | grep -q yes
+}
+
+# Adds the backports of this release: the system's own source of it with another suite.
+add_backports() {
+	local name stanza list=/etc/apt/sources.list
+	local file=$list.d/waffle-backports
+	name=$(. /etc/os-release && echo "$VERSION_CODENAME")
+	stanza=$(sed -s -e '/^#/d' -e '$G' $list.d/*.sources 2>/dev/null |
+		awk -v RS= -v name="$name" '$0 ~ "(^|\n)Suites:([^\n]* )?" name "( |\n|$)" { print; exit }' |
+		sed -e "s/^Suites:.*/Suites: $name-backports/" -e 's/^Components:.*/Components: main/')
+	if [ -n "$stanza" ]; then
+		file=$file.sources
+	else
+		file=$file.list
+		stanza=$(cat $list $list.d/*.list 2>/dev/null |
+			sed -nE "s/^(deb +(\[[^]]*\] +)?[^ ]+ +)$name +.*/\1$name-backports main/p" | head -n 1)
+	fi
+	[ -n "$stanza" ] || {
+		say "no apt source of $name found to take the mirror from; add $name-backports yourself"
+		exit 1
+	}
+	say "libbpf >= 1.3 is in none of the apt sources: adding $name-backports as $file"
+	echo "$stanza" | root tee "$file" >/dev/null
+	root apt-get update -q </dev/null >&2
+}
+
+# Servers among the packages (redis) are for tests only and must not be started by dpkg.
+without_daemons() {
+	local policy=/usr/sbin/policy-rc.d status=0
+	if [ -e $policy ]; then
+		"$@"
+		return
+	fi
+	printf '#!/bin/sh\nexit 101\n' | root tee $policy >/dev/null
+	root chmod 755 $policy
+	"$@" || status=$?
+	root rm -f $policy
+	return $status
+}
+
+apt_install() {
+	without_daemons root env DEBIAN_FRONTEND=noninteractive \
+		apt-get install -q -y --no-install-recommends "$@" </dev/null >&2
+}
+
+setup_packages() {
+	local missing newer
+	missing=$(missing_of $packages)
+	newer=$(missing_of $newer_packages)
+	libbpf_is_new || newer=$newer_packages
+	if [ -n "$missing$newer" ]; then
+		say "installing" $missing $newer
+		root apt-get update -q </dev/null >&2
+	fi
+	if [ -n "$newer" ]; then
+		libbpf_offered || add_backports
+		name=$(. /etc/os-release && echo "$VERSION_CODENAME")
+		if dpkg --compare-versions "$(apt-cache policy libbpf-dev |
+			sed -n 's/ *Candidate: //p')" ge $libbpf_min; then
+			apt_install $newer
+		else
+			apt_install -t "$name-backports" $newer
+		fi
+	fi
+	[ -z "$missing" ] || apt_install $missing
+	missing=$(missing_of "$(clang_runtime)")
+	[ -z "$missing" ] || apt_install $missing
+}
+
+# Without dpkg nothing is installed, only looked for.
+check_programs() {
+	local lacking=
+	for program in gcc g++ clang bpftool protoc-c pkg-config clang-format clang-tidy python3; do
+		command -v $program >/dev/null || lacking="$lacking $program"
+	done
+	pkg-config --atleast-version=1.3 libbpf 2>/dev/null || lacking="$lacking libbpf>=1.3"
+	for library in libelf libdw libprotobuf-c libzstd yajl zlib cmocka; do
+		pkg-config --exists $library 2>/dev/null || lacking="$lacking $library"
+	done
+	[ -z "$lacking" ] && return
+	say "this is not Debian; install with your package manager, development files included:$lacking"
+	say "the names of the Debian packages:" $packages $newer_packages
+	exit 1
+}
+
+setup_python() {
+	local venv=$build/venv want
+	want=$(cat tests/requirements.txt)
+	[ "$(cat "$venv/requirements.done" 2>/dev/null)" = "$want" ] && [ -x "$venv/bin/pytest" ] && return
+	say "Python packages of tests/requirements.txt into $venv"
+	rm -rf "$venv"
+	mkdir -p "$build"
+	python3 -m venv "$venv"
+	"$venv/bin/pip" install -q --disable-pip-version-check -r tests/requirements.txt >&2
+	echo "$want" >"$venv/requirements.done"
+}
+
+if command -v dpkg-query >/dev/null; then setup_packages; else check_programs; fi
+setup_python
