@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/kernel.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/sysmacros.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "probe/kernel_internal.h"
+#include "waffle.skel.h"
+
+/* CPUs that share a ring for spans: a ring has one lock. */
+#define CPUS_PER_RING_SHIFT 3
+
+static int quiet_print(enum libbpf_print_level level, const char *format, va_list args)
+{
+	(void)level;
+	(void)format;
+	(void)args;
+	return 0;
+}
+
+static int verbose_print(enum libbpf_print_level level, const char *format, va_list args)
+{
+	return level == LIBBPF_DEBUG ? 0 : vfprintf(stderr, format, args);
+}
+
+static uint64_t power_of_two(uint64_t value, uint64_t min)
+{
+	uint64_t power = min;
+
+	while (power < value)
+		power *= 2;
+	return power;
+}
+
+/* What to say when the kernel refuses: nearly always a missing privilege. */
+static int load_failed(struct error *err, int code)
+{
+	if (code == EPERM || code == EACCES)
+		return error_set(err, code,
+				 "loading BPF programs: %s; run as root (sudo), or with CAP_BPF, "
+				 "CAP_PERFMON and CAP_SYS_PTRACE",
+				 strerror(code));
+	if (code == ESRCH || code == ENOENT)
+		return error_set(
+			err, code,
+			"loading BPF programs: the kernel's type information (BTF) is missing "
+			"or too old; a kernel with CONFIG_DEBUG_INFO_BTF is needed, see "
+			"'waffle-bpf check'");
+	return error_set(err, code,
+			 "loading BPF programs: %s; 'waffle-bpf check' says what is missing, "
+			 "WAFFLE_LIBBPF=1 shows the kernel's words",
+			 strerror(code));
+}
+
+/* uprobe.multi came with Linux 6.6. */
+static bool has_uprobe_multi(void)
+{
+	struct utsname name;
+	int major = 0, minor = 0;
+
+	if (uname(&name) || sscanf(name.release, "%d.%d", &major, &minor) != 2)
+		return false;
+	return major > 6 || (major == 6 && minor >= 6);
+}
+
+static int configure(struct kernel *kernel, const struct kernel_options *options)
+{
+	struct waffle_bpf *bpf = kernel->bpf;
+	uint32_t cpus = kernel->cpus;
+
+	kernel->slots = options->sched ? (uint32_t)power_of_two(options->sched_slots, 16) : 1;
+	kernel->multi = has_uprobe_multi();
+	bpf->rodata->sched_slots = kernel->slots;
+	bpf->rodata->ring_shift = CPUS_PER_RING_SHIFT;
+	bpf->rodata->cpu_count = cpus;
+	bpf->rodata->follow_children = options->follow;
+	bpf->bss->stop_on_exec = options->hold_exec;
+	bpf_program__set_autoload(bpf->progs.hit_single, !kernel->multi);
+	bpf_program__set_autoload(bpf->progs.span_end_single, !kernel->multi);
+	bpf_program__set_autoload(bpf->progs.hit_multi, kernel->multi);
+	bpf_program__set_autoload(bpf->progs.span_end_multi, kernel->multi);
+	bpf_program__set_autoload(bpf->progs.on_switch, options->sched);
+	bpf_program__set_autoload(bpf->progs.on_waking, options->sched);
+	bpf_program__set_autoload(bpf->progs.on_wakeup_new, options->sched);
+	return bpf_map__set_max_entries(bpf->maps.cpus, cpus)
+		       ?: bpf_map__set_max_entries(bpf->maps.sched_tails, cpus)
+			  ?: bpf_map__set_max_entries(bpf->maps.sched_ring, cpus * kernel->slots)
+			     ?: bpf_map__set_max_entries(bpf->maps.rings, kernel->ring_count);
+}
+
+static int rings_make(struct kernel *kernel, uint64_t bytes, struct error *err)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint32_t size = (uint32_t)power_of_two(bytes, page);
+
+	for (uint32_t i = 0; i < kernel->ring_count; i++) {
+		int fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "waffle_spans", 0, 0, size, NULL);
+
+		if (fd < 0)
+			return error_set(err, errno, "a ring buffer of %u bytes: %s", size,
+					 strerror(errno));
+		kernel->ring_fds[i] = fd;
+		if (bpf_map_update_elem(bpf_map__fd(kernel->bpf->maps.rings), &i, &fd, BPF_ANY))
+			return error_set(err, errno, "a ring buffer: %s", strerror(errno));
+	}
+	return 0;
+}
+
+static void *map_memory(struct bpf_map *map, size_t bytes, bool writable)
+{
+	void *memory = mmap(NULL, bytes, PROT_READ | (writable ? PROT_WRITE : 0), MAP_SHARED,
+			    bpf_map__fd(map), 0);
+
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+static int memory_map(struct kernel *kernel, struct error *err)
+{
+	kernel->cpu_bytes = sizeof(struct waffle_cpu) * kernel->cpus;
+	kernel->slot_bytes = sizeof(struct waffle_rec_switch) * kernel->cpus * kernel->slots;
+	kernel->cpu_memory = map_memory(kernel->bpf->maps.cpus, kernel->cpu_bytes, false);
+	kernel->tail_memory = map_memory(kernel->bpf->maps.sched_tails,
+					 sizeof(struct waffle_tail) * kernel->cpus, true);
+	kernel->slot_memory = map_memory(kernel->bpf->maps.sched_ring, kernel->slot_bytes, false);
+	if (!kernel->cpu_memory || !kernel->tail_memory || !kernel->slot_memory)
+		return error_set(err, errno, "mapping BPF maps: %s", strerror(errno));
+	return 0;
+}
+
+/*
+ * If this process dies while a program is held at its exec, somebody must let it go: a child that
+ * waits for the end of a pipe does. It is forked before anything is attached, so it keeps nothing
+ * armed.
+ */
+static int guardian_start(struct kernel *kernel, struct error *err)
+{
+	int ends[2], stopped = bpf_map__fd(kernel->bpf->maps.stopped);
+	uint32_t key, next;
+	sigset_t all;
+	char byte;
+
+	if (pipe(ends))
+		return error_set(err, errno, "pipe: %s", strerror(errno));
+	kernel->guardian = fork();
+	if (kernel->guardian < 0) {
+		close(ends[0]);
+		close(ends[1]);
+		return error_set(err, errno, "fork: %s", strerror(errno));
+	}
+	if (kernel->guardian) {
+		close(ends[0]);
+		kernel->guardian_pipe = ends[1];
+		return 0;
+	}
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, NULL);
+	prctl(PR_SET_NAME, "waffle-guard");
+	close(ends[1]);
+	while (read(ends[0], &byte, 1) < 0 && errno == EINTR)
+		;
+	for (int more = bpf_map_get_next_key(stopped, NULL, &next); !more;
+	     more = bpf_map_get_next_key(stopped, &key, &next)) {
+		kill((pid_t)next, SIGCONT);
+		key = next;
+	}
+	_exit(0);
+}
+
+static int kernel_load(struct kernel *kernel, const struct kernel_options *options,
+		       struct error *err)
+{
+	int result;
+
+	kernel->bpf = waffle_bpf__open();
+	if (!kernel->bpf)
+		return load_failed(err, errno);
+	result = configure(kernel, options);
+	if (result)
+		return load_failed(err, -result);
+	result = waffle_bpf__load(kernel->bpf);
+	if (result)
+		return load_failed(err, -result);
+	result = rings_make(kernel, options->ring_bytes, err);
+	if (!result)
+		result = memory_map(kernel, err);
+	if (!result && options->hold_exec)
+		result = guardian_start(kernel, err);
+	return result;
+}
+
+int kernel_open(struct kernel **kernel, const struct kernel_options *options, struct error *err)
+{
+	struct kernel *made = calloc(1, sizeof(*made));
+	int cpus = libbpf_num_possible_cpus(), result;
+
+	*kernel = NULL;
+	if (!made || cpus <= 0) {
+		free(made);
+		return error_set(err, ENOMEM, "out of memory");
+	}
+	libbpf_set_print(getenv("WAFFLE_LIBBPF") ? verbose_print : quiet_print);
+	made->guardian_pipe = -1;
+	made->sched = options->sched;
+	made->cpus = (uint32_t)cpus;
+	made->ring_count =
+		((uint32_t)cpus + (1u << CPUS_PER_RING_SHIFT) - 1) >> CPUS_PER_RING_SHIFT;
+	made->ring_fds = malloc(made->ring_count * sizeof(int));
+	for (uint32_t i = 0; made->ring_fds && i < made->ring_count; i++)
+		made->ring_fds[i] = -1;
+	result = made->ring_fds ? kernel_load(made, options, err)
+				: error_set(err, ENOMEM, "out of memory");
+	if (result)
+		kernel_close(made);
+	else
+		*kernel = made;
+	return result;
+}
+
+void kernel_close(struct kernel *kernel)
+{
+	if (!kernel)
+		return;
+	if (kernel->cpu_memory)
+		munmap((void *)(uintptr_t)kernel->cpu_memory, kernel->cpu_bytes);
+	if (kernel->tail_memory)
+		munmap(kernel->tail_memory, sizeof(struct waffle_tail) * kernel->cpus);
+	if (kernel->slot_memory)
+		munmap((void *)(uintptr_t)kernel->slot_memory, kernel->slot_bytes);
+	for (uint32_t i = 0; kernel->ring_fds && i < kernel->ring_count; i++)
+		if (kernel->ring_fds[i] >= 0)
+			close(kernel->ring_fds[i]);
+	free(kernel->ring_fds);
+	waffle_bpf__destroy(kernel->bpf);
+	if (kernel->guardian_pipe >= 0) {
+		close(kernel->guardian_pipe); /* it releases what is still held, and ends */
+		waitpid(kernel->guardian, NULL, 0);
+	}
+	free(kernel);
+}
+
+int kernel_target_add(struct kernel *kernel, pid_t pid, struct error *err)
+{
+	uint32_t key = (uint32_t)pid, one = 1;
+	__u64 *word = &kernel->bpf->bss->tgid_bits[(key >> 6) & (WAFFLE_TGID_WORDS - 1)];
+
+	if (bpf_map_update_elem(bpf_map__fd(kernel->bpf->maps.targets), &key, &one, BPF_ANY))
+		return error_set(err, errno, "pid %d: too many processes (at most %d)", pid,
+				 WAFFLE_MAX_TARGETS);
+	__atomic_fetch_or(word, 1ull << (key & 63), __ATOMIC_SEQ_CST);
+	return 0;
+}
+
+/* Programs of the tracepoints; those of the scheduler only if it is recorded. */
+static int attach_all(struct kernel *kernel, bool attach)
+{
+	struct waffle_bpf *bpf = kernel->bpf;
+	const struct {
+		struct bpf_program *program;
+		struct bpf_link **link;
+		bool wanted;
+	} rows[] = {
+		{bpf->progs.on_rename, &bpf->links.on_rename, true},
+		{bpf->progs.on_exec, &bpf->links.on_exec, true},
+		{bpf->progs.on_exit, &bpf->links.on_exit, true},
+		{bpf->progs.on_fork, &bpf->links.on_fork, true},
+		{bpf->progs.on_waking, &bpf->links.on_waking, kernel->sched},
+		{bpf->progs.on_wakeup_new, &bpf->links.on_wakeup_new, kernel->sched},
+		{bpf->progs.on_switch, &bpf->links.on_switch, kernel->sched},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (!attach) {
+			bpf_link__destroy(*rows[i].link);
+			*rows[i].link = NULL;
+		} else if (rows[i].wanted) {
+			*rows[i].link = bpf_program__attach(rows[i].program);
+			if (!*rows[i].link)
+				return -errno;
+		}
+	}
+	return 0;
+}
+
+int kernel_attach(struct kernel *kernel, struct error *err)
+{
+	int result = attach_all(kernel, true);
+
+	return result ? load_failed(err, -result) : 0;
+}
+
+void kernel_detach(struct kernel *kernel)
+{
+	attach_all(kernel, false);
+}
+
+static int snapshot_read(int fd, int (*each)(const struct waffle_rec *rec, void *arg), void *arg)
+{
+	union {
+		struct waffle_rec_state state;
+		char bytes[sizeof(struct waffle_rec_state)];
+	} record;
+	size_t have = 0;
+	ssize_t len;
+
+	while ((len = read(fd, record.bytes + have, sizeof(record) - have)) != 0) {
+		if (len < 0 && errno != EINTR && errno != EAGAIN)
+			return -errno;
+		have += len > 0 ? (size_t)len : 0;
+		if (have == sizeof(record)) {
+			int result = each(&record.state.rec, arg);
+
+			if (result)
+				return result;
+			have = 0;
+		}
+	}
+	return 0;
+}
+
+int kernel_snapshot(struct kernel *kernel, bool at_end,
+		    int (*each)(const struct waffle_rec *rec, void *arg), void *arg,
+		    struct error *err)
+{
+	struct bpf_link *link;
+	int fd, result;
+
+	kernel->bpf->bss->snapshot_at_end = at_end;
+	link = bpf_program__attach_iter(kernel->bpf->progs.snapshot, NULL);
+	if (!link)
+		return load_failed(err, errno);
+	fd = bpf_iter_create(bpf_link__fd(link));
+	result = fd < 0 ? -errno : snapshot_read(fd, each, arg);
+	if (fd >= 0)
+		close(fd);
+	bpf_link__destroy(link);
+	return result ? error_set(err, -result, "reading the threads' states: %s",
+				  strerror(-result))
+		      : 0;
+}
+
+uint32_t kernel_cpu_count(const struct kernel *kernel)
+{
+	return kernel->cpus;
+}
+
+const struct waffle_cpu *kernel_cpu(const struct kernel *kernel, uint32_t cpu)
+{
+	return &kernel->cpu_memory[cpu];
+}
+
+struct waffle_tail *kernel_tail(const struct kernel *kernel, uint32_t cpu)
+{
+	return &kernel->tail_memory[cpu];
+}
+
+const struct waffle_rec_switch *kernel_slot(const struct kernel *kernel, uint32_t cpu,
+					    uint64_t position)
+{
+	return &kernel->slot_memory[(uint64_t)cpu * kernel->slots +
+				    (position & (kernel->slots - 1))];
+}
+
+uint32_t kernel_ring_count(const struct kernel *kernel)
+{
+	return kernel->ring_count;
+}
+
+int kernel_ring_fd(const struct kernel *kernel, uint32_t ring)
+{
+	return kernel->ring_fds[ring];
+}
+
+void kernel_exec_known(struct kernel *kernel, dev_t dev, ino_t ino)
+{
+	/* The kernel keeps devices as major << 20 | minor (include/linux/kdev_t.h). */
+	struct waffle_inode key = {.ino = ino, .dev = major(dev) << 20 | minor(dev)};
+	uint32_t one = 1;
+
+	/* If the map is full, a known program is held for a moment: no harm. */
+	bpf_map_update_elem(bpf_map__fd(kernel->bpf->maps.known_programs), &key, &one, BPF_ANY);
+}
+
+void kernel_exec_release(struct kernel *kernel, pid_t pid)
+{
+	uint32_t key = (uint32_t)pid;
+
+	if (!bpf_map_delete_elem(bpf_map__fd(kernel->bpf->maps.stopped), &key))
+		kill(pid, SIGCONT);
+}
