@@ -180,7 +180,8 @@ static void man_command(FILE *out, const struct command *command)
 {
 	fprintf(out, ".SS ");
 	print_roff(out, command->name);
-	fprintf(out, ".B waffle\\-bpf %s\n[OPTION…] ", command->name);
+	fprintf(out, ".B waffle\\-bpf %s\n[OPTION…]%s", command->name,
+		*command->arguments ? " " : "\n");
 	print_roff(out, command->arguments);
 	fprintf(out, ".P\n");
 	print_roff(out, command->summary);

@@ -20,7 +20,7 @@ int error_set(struct error *err, int code, const char *format, ...)
 void error_prefix(struct error *err, const char *format, ...)
 {
 	struct error old = *err;
-	size_t room = sizeof(err->message) - 1;
+	size_t keep, room = sizeof(err->message) - 1;
 	va_list args;
 	int len;
 
@@ -30,5 +30,7 @@ void error_prefix(struct error *err, const char *format, ...)
 	if (len < 0 || (size_t)len + 2 >= room)
 		return;
 	memcpy(err->message + len, ": ", 2);
-	strncpy(err->message + len + 2, old.message, room - (size_t)len - 2);
+	keep = strnlen(old.message, room - (size_t)len - 2);
+	memcpy(err->message + len + 2, old.message, keep);
+	err->message[(size_t)len + 2 + keep] = '\0';
 }

@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * waffle-bpf check: what of the kernel, the privileges and the libraries works, what is missing,
+ * and what to do. Features of the kernel are tried, not read off its version. A check is a row.
+ */
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <elfutils/libdwfl.h>
+#include <protobuf-c/protobuf-c.h>
+#include <yajl/yajl_version.h>
+#include <zstd.h>
+
+#include "cmd/command.h"
+#include "util/json.h"
+#include "util/units.h"
+
+/* Unknown: could not be tried without privileges, which is a finding of its own. */
+enum check_status { CHECK_OK, CHECK_LIMITED, CHECK_MISSING, CHECK_UNKNOWN, CHECK_STATUS_COUNT };
+
+static const char *const status_names[] = {"ok", "limited", "missing", "unknown"};
+
+_Static_assert(sizeof(status_names) / sizeof(status_names[0]) == CHECK_STATUS_COUNT,
+	       "a name for every status");
+
+#define DETAIL 160 /* bytes of a finding */
+
+struct facts {
+	struct utsname uname;
+	unsigned major, minor; /* of the kernel */
+	uint64_t capabilities; /* effective */
+	bool privileged;       /* may load BPF programs and attach them to any process */
+};
+
+struct check {
+	const char *name;
+	/* What to do if the status is not ok. */
+	const char *advice;
+	enum check_status (*probe)(const struct facts *facts, char detail[DETAIL]);
+};
+
+static size_t file_read(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t len = fd < 0 ? -1 : read(fd, text, size - 1);
+
+	if (fd >= 0)
+		close(fd);
+	text[len > 0 ? len : 0] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	return len > 0 ? (size_t)len : 0;
+}
+
+static bool kernel_at_least(const struct facts *facts, unsigned major, unsigned minor)
+{
+	return facts->major > major || (facts->major == major && facts->minor >= minor);
+}
+
+static bool has_capability(const struct facts *facts, unsigned capability)
+{
+	return facts->capabilities >> capability & 1;
+}
+
+static uint64_t effective_capabilities(void)
+{
+	char line[256];
+	unsigned long long mask = 0;
+	FILE *file = fopen("/proc/self/status", "re");
+
+	while (file && fgets(line, sizeof(line), file))
+		if (!strncmp(line, "CapEff:", 7))
+			mask = strtoull(line + 7, NULL, 16);
+	if (file)
+		fclose(file);
+	return mask;
+}
+
+static struct facts facts_gather(void)
+{
+	struct facts facts = {.capabilities = effective_capabilities()};
+	char *end;
+
+	uname(&facts.uname);
+	facts.major = (unsigned)strtoul(facts.uname.release, &end, 10);
+	facts.minor = *end == '.' ? (unsigned)strtoul(end + 1, NULL, 10) : 0;
+	facts.privileged = has_capability(&facts, CAP_SYS_ADMIN) ||
+			   (has_capability(&facts, CAP_BPF) && has_capability(&facts, CAP_PERFMON));
+	return facts;
+}
+
+/* Linux 5.15 brought the attach cookie that tells sites apart; 5.11 task-local storage. */
+static enum check_status check_kernel(const struct facts *facts, char detail[DETAIL])
+{
+	snprintf(detail, DETAIL, "Linux %.64s on %.32s; 5.15 or later is needed",
+		 facts->uname.release, facts->uname.machine);
+	return kernel_at_least(facts, 5, 15) ? CHECK_OK : CHECK_MISSING;
+}
+
+static enum check_status check_privileges(const struct facts *facts, char detail[DETAIL])
+{
+	static const struct {
+		unsigned number;
+		const char *name;
+	} wanted[] = {
+		{CAP_BPF, "CAP_BPF"},
+		{CAP_PERFMON, "CAP_PERFMON"},
+		{CAP_SYS_PTRACE, "CAP_SYS_PTRACE"},
+	};
+	bool missing = false;
+
+	if (facts->privileged && has_capability(facts, CAP_SYS_PTRACE)) {
+		snprintf(detail, DETAIL, "may load BPF programs and attach to any process");
+		return CHECK_OK;
+	}
+	snprintf(detail, DETAIL, "lacks");
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+		if (has_capability(facts, wanted[i].number))
+			continue;
+		snprintf(detail + strlen(detail), DETAIL - strlen(detail), "%s %s",
+			 missing ? "," : "", wanted[i].name);
+		missing = true;
+	}
+	return CHECK_MISSING;
+}
+
+static enum check_status check_btf(const struct facts *facts, char detail[DETAIL])
+{
+	const char *path = "/sys/kernel/btf/vmlinux";
+
+	(void)facts;
+	if (access(path, R_OK)) {
+		snprintf(detail, DETAIL, "%s: %s", path, strerror(errno));
+		return CHECK_MISSING;
+	}
+	snprintf(detail, DETAIL, "%s", path);
+	return CHECK_OK;
+}
+
+/* What libbpf's probes answer: 1 works, 0 does not, negative: the probe itself failed. */
+static enum check_status probe_status(const struct facts *facts, int answer, char detail[DETAIL])
+{
+	if (!facts->privileged) {
+		snprintf(detail, DETAIL, "cannot be tried without privileges");
+		return CHECK_UNKNOWN;
+	}
+	if (answer == 1) {
+		snprintf(detail, DETAIL, "tried, works");
+		return CHECK_OK;
+	}
+	snprintf(detail, DETAIL, "tried: %s", answer < 0 ? strerror(-answer) : "not supported");
+	return CHECK_MISSING;
+}
+
+static enum check_status check_ring_buffer(const struct facts *facts, char detail[DETAIL])
+{
+	return probe_status(facts, libbpf_probe_bpf_map_type(BPF_MAP_TYPE_RINGBUF, NULL), detail);
+}
+
+static enum check_status check_task_storage(const struct facts *facts, char detail[DETAIL])
+{
+	return probe_status(facts, libbpf_probe_bpf_map_type(BPF_MAP_TYPE_TASK_STORAGE, NULL),
+			    detail);
+}
+
+/* The shortest program: returns 0. */
+static const struct bpf_insn program_nothing[] = {
+	{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
+	{.code = BPF_JMP | BPF_EXIT},
+};
+#define PROGRAM_NOTHING program_nothing, sizeof(program_nothing) / sizeof(program_nothing[0])
+
+/* Attaches to a tracepoint by its BTF. libbpf's own probe tries fentry, which waffle can spare. */
+static int tracepoint_try(void)
+{
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = BPF_TRACE_RAW_TP);
+	int link, program, id = libbpf_find_vmlinux_btf_id("sched_switch", BPF_TRACE_RAW_TP);
+
+	if (id < 0)
+		return id;
+	opts.attach_btf_id = (unsigned)id;
+	program = bpf_prog_load(BPF_PROG_TYPE_TRACING, NULL, "GPL", PROGRAM_NOTHING, &opts);
+	if (program < 0)
+		return program;
+	link = bpf_raw_tracepoint_open(NULL, program);
+	close(program);
+	if (link < 0)
+		return link;
+	close(link);
+	return 1;
+}
+
+static enum check_status check_tracepoints(const struct facts *facts, char detail[DETAIL])
+{
+	return probe_status(facts, tracepoint_try(), detail);
+}
+
+static enum check_status check_cookie(const struct facts *facts, char detail[DETAIL])
+{
+	return probe_status(
+		facts,
+		libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_get_attach_cookie, NULL),
+		detail);
+}
+
+static enum check_status check_uprobe(const struct facts *facts, char detail[DETAIL])
+{
+	const char *path = "/sys/bus/event_source/devices/uprobe/type";
+
+	(void)facts;
+	if (access(path, R_OK)) {
+		snprintf(detail, DETAIL, "%s: %s", path, strerror(errno));
+		return CHECK_MISSING;
+	}
+	snprintf(detail, DETAIL, "the kernel can place probes in programs");
+	return CHECK_OK;
+}
+
+/*
+ * A link on a path that is no regular file: a kernel that knows uprobe.multi says EBADF, others
+ * EINVAL before they look at it.
+ */
+static int uprobe_multi_try(void)
+{
+	LIBBPF_OPTS(bpf_prog_load_opts, load_opts, .expected_attach_type = BPF_TRACE_UPROBE_MULTI);
+	const unsigned long offset = 0;
+	LIBBPF_OPTS(bpf_link_create_opts, link_opts, .uprobe_multi.path = "/",
+		    .uprobe_multi.offsets = &offset, .uprobe_multi.cnt = 1);
+	int link, program;
+
+	program = bpf_prog_load(BPF_PROG_TYPE_KPROBE, NULL, "GPL", PROGRAM_NOTHING, &load_opts);
+	if (program < 0)
+		return program == -EINVAL ? 0 : program;
+	link = bpf_link_create(program, -1, BPF_TRACE_UPROBE_MULTI, &link_opts);
+	close(program);
+	if (link >= 0)
+		close(link);
+	return link == -EBADF;
+}
+
+static enum check_status check_uprobe_multi(const struct facts *facts, char detail[DETAIL])
+{
+	enum check_status status = probe_status(facts, uprobe_multi_try(), detail);
+
+	return status == CHECK_MISSING ? CHECK_LIMITED : status;
+}
+
+static enum check_status check_lockdown(const struct facts *facts, char detail[DETAIL])
+{
+	char text[DETAIL];
+
+	(void)facts;
+	if (!file_read("/sys/kernel/security/lockdown", text, sizeof(text))) {
+		snprintf(detail, DETAIL, "the kernel has none");
+		return CHECK_OK;
+	}
+	snprintf(detail, DETAIL, "%.100s", text);
+	return strstr(text, "[confidentiality]") ? CHECK_MISSING : CHECK_OK;
+}
+
+/* Only counts for who lacks CAP_PERFMON. */
+static enum check_status check_paranoid(const struct facts *facts, char detail[DETAIL])
+{
+	char text[32];
+
+	if (!file_read("/proc/sys/kernel/perf_event_paranoid", text, sizeof(text))) {
+		snprintf(detail, DETAIL, "the kernel was built without perf events");
+		return CHECK_MISSING;
+	}
+	snprintf(detail, DETAIL, "%s%s", text,
+		 facts->privileged ? ", which does not bind these privileges" : "");
+	return facts->privileged || text[0] == '-' ? CHECK_OK : CHECK_LIMITED;
+}
+
+/* Before 5.11 BPF maps count as locked memory of the process, later as memory of its cgroup. */
+static enum check_status check_memlock(const struct facts *facts, char detail[DETAIL])
+{
+	struct rlimit limit = {0};
+	char bytes[UNITS_TEXT] = "unlimited";
+	bool counts = !kernel_at_least(facts, 5, 11);
+
+	getrlimit(RLIMIT_MEMLOCK, &limit);
+	if (limit.rlim_cur != RLIM_INFINITY)
+		units_format_bytes(bytes, limit.rlim_cur);
+	snprintf(detail, DETAIL, "%s%s", bytes, counts ? "" : ", not used by this kernel for BPF");
+	return counts && limit.rlim_cur < (64u << 20) ? CHECK_LIMITED : CHECK_OK;
+}
+
+static enum check_status check_schedstat(const struct facts *facts, char detail[DETAIL])
+{
+	char text[128];
+
+	(void)facts;
+	if (!file_read("/proc/self/schedstat", text, sizeof(text))) {
+		snprintf(detail, DETAIL, "/proc/self/schedstat: %s", strerror(errno));
+		return CHECK_LIMITED;
+	}
+	snprintf(detail, DETAIL, "/proc/PID/schedstat is there");
+	return CHECK_OK;
+}
+
+static enum check_status check_tracefs(const struct facts *facts, char detail[DETAIL])
+{
+	static const char *const places[] = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
+	char path[64];
+
+	(void)facts;
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		snprintf(path, sizeof(path), "%s/events", places[i]);
+		if (access(path, F_OK))
+			continue;
+		snprintf(detail, DETAIL, "%s", places[i]);
+		return CHECK_OK;
+	}
+	snprintf(detail, DETAIL, "not mounted or not readable; waffle does not use it");
+	return CHECK_OK;
+}
+
+static enum check_status check_libbpf(const struct facts *facts, char detail[DETAIL])
+{
+	unsigned major = libbpf_major_version(), minor = libbpf_minor_version();
+
+	(void)facts;
+	snprintf(detail, DETAIL, "libbpf %s; 1.3 or later is needed", libbpf_version_string());
+	return major > 1 || (major == 1 && minor >= 3) ? CHECK_OK : CHECK_MISSING;
+}
+
+static enum check_status check_libraries(const struct facts *facts, char detail[DETAIL])
+{
+	unsigned yajl = (unsigned)yajl_version();
+
+	(void)facts;
+	snprintf(detail, DETAIL, "elfutils %s, zstd %s, protobuf-c %s, yajl %u.%u.%u",
+		 dwfl_version(NULL), ZSTD_versionString(), protobuf_c_version(), yajl / 10000,
+		 yajl / 100 % 100, yajl % 100);
+	return CHECK_OK;
+}
+
+static const struct check checks[] = {
+	{"kernel", "run a newer kernel", check_kernel},
+	{"privileges",
+	 "run as root (sudo waffle-bpf …), or give the program these capabilities with setcap",
+	 check_privileges},
+	{"BTF", "run a kernel built with CONFIG_DEBUG_INFO_BTF=y (distributions' are)", check_btf},
+	{"lockdown", "boot with lockdown=integrity or none: in this mode BPF may not read memory",
+	 check_lockdown},
+	{"ring buffer", "run Linux 5.8 or later, built with CONFIG_BPF_SYSCALL=y",
+	 check_ring_buffer},
+	{"task storage", "run Linux 5.11 or later", check_task_storage},
+	{"tracepoints", "run a kernel built with CONFIG_BPF_EVENTS=y and CONFIG_DEBUG_INFO_BTF=y",
+	 check_tracepoints},
+	{"uprobes", "run a kernel built with CONFIG_UPROBES=y and CONFIG_UPROBE_EVENTS=y",
+	 check_uprobe},
+	{"attach cookie", "run Linux 5.15 or later", check_cookie},
+	{"uprobe.multi",
+	 "nothing is lost, but each site is armed alone, which is slow with thousands of them; "
+	 "Linux 6.6 or later arms them at once",
+	 check_uprobe_multi},
+	{"perf_event_paranoid", "run as root, or with CAP_PERFMON", check_paranoid},
+	{"locked memory", "raise it: ulimit -l unlimited", check_memlock},
+	{"schedstat", "times of threads that began before the capture will not be checked",
+	 check_schedstat},
+	{"tracefs", "", check_tracefs},
+	{"libbpf", "install libbpf 1.3 or later, or build with make STATIC=1", check_libbpf},
+	{"libraries", "", check_libraries},
+};
+
+#define CHECK_COUNT (sizeof(checks) / sizeof(checks[0]))
+
+struct finding {
+	enum check_status status;
+	char detail[DETAIL];
+};
+
+static void findings_print(const struct finding *findings, unsigned missing)
+{
+	for (size_t i = 0; i < CHECK_COUNT; i++) {
+		printf("%-8s %-20s %s\n", status_names[findings[i].status], checks[i].name,
+		       findings[i].detail);
+		if (findings[i].status == CHECK_LIMITED || findings[i].status == CHECK_MISSING)
+			printf("%-8s %-20s → %s\n", "", "", checks[i].advice);
+	}
+	if (missing)
+		printf("\nNot ready: %u needed thing%s missing.\n", missing,
+		       missing == 1 ? " is" : "s are");
+	else
+		printf("\nReady to trace.\n");
+}
+
+static int findings_print_json(const struct finding *findings, unsigned missing)
+{
+	struct json *json = json_new(stdout, true);
+
+	json_object_begin(json);
+	json_field_bool(json, "ready", !missing);
+	json_key(json, "checks");
+	json_array_begin(json);
+	for (size_t i = 0; i < CHECK_COUNT; i++) {
+		json_object_begin(json);
+		json_field_string(json, "name", checks[i].name);
+		json_field_string(json, "status", status_names[findings[i].status]);
+		json_field_string(json, "detail", findings[i].detail);
+		if (findings[i].status == CHECK_LIMITED || findings[i].status == CHECK_MISSING)
+			json_field_string(json, "advice", checks[i].advice);
+		json_object_end(json);
+	}
+	json_array_end(json);
+	json_object_end(json);
+	return json_close(json);
+}
+
+static int set_json(void *options, const char *value, struct error *err)
+{
+	(void)value, (void)err;
+	*(bool *)options = true;
+	return 0;
+}
+
+static int check_run(const struct command *command, int argc, char **argv)
+{
+	struct finding findings[CHECK_COUNT];
+	struct error err = ERROR_INIT;
+	struct facts facts;
+	unsigned missing = 0;
+	bool as_json = false;
+	int first;
+	int ret = options_parse(command, argc, argv, false, &as_json, &first, &err);
+
+	if (!ret && first < argc)
+		ret = error_set(&err, EINVAL, "'%s': takes no arguments", argv[first]);
+	if (ret)
+		return command_parse_failed(command, ret, &err);
+	libbpf_set_print(NULL);
+	facts = facts_gather();
+	for (size_t i = 0; i < CHECK_COUNT; i++) {
+		findings[i].status = checks[i].probe(&facts, findings[i].detail);
+		missing += findings[i].status == CHECK_MISSING;
+	}
+	if (!as_json)
+		findings_print(findings, missing);
+	else if (findings_print_json(findings, missing))
+		return EXIT_FAILED;
+	return missing ? EXIT_FAILED : EXIT_DONE;
+}
+
+static const struct option_row options[] = {
+	{"json", 0, NULL, "Print one JSON object.", set_json},
+};
+
+const struct command command_check = {
+	.name = "check",
+	.arguments = "",
+	.summary = "Tell what of the kernel, the privileges and the libraries is missing",
+	.details =
+		"Tries what tracing needs, and says what to do about what is missing. Exits with 1 "
+		"if waffle-bpf cannot trace here.",
+	.options = options,
+	.option_count = sizeof(options) / sizeof(options[0]),
+	.run = check_run,
+};
