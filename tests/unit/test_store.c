@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "store_helpers.h"
+
+/* ---- record.h ---- */
+
+static void test_record_size_of_each_kind_is_that_of_its_struct(void **state)
+{
+	static const size_t sizes[WAFFLE_REC_KIND_COUNT] = {0, 32, 40, 64, 48, 72, 24, 24, 24, 40};
+	struct record_buffer buffer = {0};
+
+	(void)state;
+	for (unsigned kind = 1; kind < WAFFLE_REC_KIND_COUNT; kind++) {
+		buffer.rec.kind = (uint16_t)kind;
+		assert_int_equal(record_size(&buffer, sizeof(buffer)), sizes[kind]);
+		assert_int_equal(record_size(&buffer, sizes[kind]), sizes[kind]);
+		assert_int_equal(record_size(&buffer, sizes[kind] - 1), 0);
+		assert_string_not_equal(record_kind_name(kind), "?");
+	}
+	assert_string_equal(record_kind_name(WAFFLE_REC_KIND_COUNT), "?");
+	assert_string_equal(record_source_name(WAFFLE_SOURCE_SCHED), "sched");
+	assert_string_equal(record_source_name(99), "?");
+}
+
+static void test_record_size_refuses_what_does_not_fit(void **state)
+{
+	struct record_buffer buffer = {.hit.rec.kind = WAFFLE_REC_HIT, .hit.frame_bytes = 33};
+
+	(void)state;
+	assert_int_equal(record_size(&buffer, sizeof(buffer)), 32 + 40);
+	assert_int_equal(record_size(&buffer, 71), 0);
+	buffer.hit.frame_bytes = WAFFLE_FRAME_MAX;
+	assert_int_equal(record_size(&buffer, sizeof(buffer)), 32 + WAFFLE_FRAME_MAX);
+	buffer.hit.frame_bytes = WAFFLE_FRAME_MAX + 1;
+	assert_int_equal(record_size(&buffer, sizeof(buffer)), 0);
+	buffer.hit.frame_bytes = UINT32_MAX;
+	assert_int_equal(record_size(&buffer, sizeof(buffer)), 0);
+	buffer.rec.kind = 0;
+	assert_int_equal(record_size(&buffer, sizeof(buffer)), 0);
+	buffer.rec.kind = WAFFLE_REC_KIND_COUNT;
+	assert_int_equal(record_size(&buffer, sizeof(buffer)), 0);
+	assert_int_equal(record_size(&buffer, 15), 0);
+}
+
+/* ---- round trip ---- */
+
+static void round_trip(const char *path, uint64_t seed, unsigned count)
+{
+	struct record_source source = FIXTURE_SOURCE(seed);
+	struct store_writer *writer = open_writer(path);
+	struct store_reader *reader;
+
+	for (unsigned done = 0; done < count; done += count / 4) {
+		append_random(writer, &source, count / 4);
+		flush_writer(writer, done);
+	}
+	assert_int_equal(store_writer_persisted(writer), count);
+	close_writer(writer, source.ts);
+
+	reader = open_reader(path);
+	source = FIXTURE_SOURCE(seed);
+	for (unsigned i = 0; i < count; i++)
+		assert_next_is_random(reader, &source);
+	assert_at_end(reader);
+	assert_false(store_reader_truncated(reader, NULL));
+	store_reader_close(reader);
+}
+
+static void test_records_of_every_kind_come_back_exactly(void **state)
+{
+	struct store_test *test = *state;
+
+	for (uint64_t seed = 1; seed <= 20; seed++)
+		round_trip(test->path, seed, 2000);
+	/* Long enough that chunks are closed because they are full. */
+	round_trip(test->path, 99, 40000);
+}
+
+static void test_longest_frame_comes_back_exactly(void **state)
+{
+	struct store_test *test = *state;
+	struct site_info site = fixture_sites[2];
+	struct store_writer *writer;
+	struct record_source source = FIXTURE_SOURCE(5);
+	struct record_buffer buffer = {.hit.rec = {.ts = 1, .tid = 2, .kind = WAFFLE_REC_HIT}};
+	uint64_t *at = (uint64_t *)(&buffer.hit + 1) + 4;
+	const struct waffle_rec *rec;
+	struct store_reader *reader;
+	struct error err = ERROR_INIT;
+
+	site.key_count = WAFFLE_KEYS_MAX;
+	for (unsigned i = 0; i < WAFFLE_KEYS_MAX; i++) {
+		site.keys[i] = (struct site_key){WAFFLE_KEY_STR, "text"};
+		*at++ = WAFFLE_STR_MAX | WAFFLE_STR_CUT;
+		for (unsigned j = 0; j < WAFFLE_STR_MAX / 8; j++)
+			*at++ = fixture_random(&source.random);
+	}
+	buffer.hit.frame_bytes = WAFFLE_FRAME_MAX;
+	writer = open_writer(test->path);
+	must(store_writer_add_site(writer, &site, &err), &err);
+	for (buffer.hit.site = 0; buffer.hit.site <= FIXTURE_SITES; buffer.hit.site++)
+		append(writer, &buffer.rec);
+	close_writer(writer, 2);
+	reader = open_reader(test->path);
+	for (buffer.hit.site = 0; buffer.hit.site <= FIXTURE_SITES; buffer.hit.site++) {
+		must(store_reader_next(reader, &rec, &err), &err);
+		assert_memory_equal(rec, &buffer, sizeof(buffer.hit) + WAFFLE_FRAME_MAX);
+	}
+	store_reader_close(reader);
+}
+
+static void test_more_threads_than_a_chunk_holds_come_back_exactly(void **state)
+{
+	struct store_test *test = *state;
+	struct store_writer *writer = open_writer(test->path);
+	struct waffle_rec_switch sw = {.rec.kind = WAFFLE_REC_SWITCH, .syscall = -1};
+	struct store_reader *reader;
+	const struct waffle_rec *rec;
+	struct error err = ERROR_INIT;
+
+	for (uint32_t i = 0; i < 20000; i++) {
+		sw.rec.ts = sw.rec.tid = i;
+		sw.next_tid = i + 1000000;
+		sw.waker_tid = i + 2000000;
+		append(writer, &sw.rec);
+	}
+	close_writer(writer, 20000);
+	reader = open_reader(test->path);
+	for (uint32_t i = 0; i < 20000; i++) {
+		must(store_reader_next(reader, &rec, &err), &err);
+		sw.rec.ts = sw.rec.tid = i;
+		sw.next_tid = i + 1000000;
+		sw.waker_tid = i + 2000000;
+		assert_memory_equal(rec, &sw, sizeof(sw));
+	}
+	assert_at_end(reader);
+	store_reader_close(reader);
+}
+
+static void test_probe_address_of_a_span_end_is_not_kept(void **state)
+{
+	struct store_test *test = *state;
+	struct store_writer *writer = open_writer(test->path);
+	struct waffle_rec_span_end end = {.rec = {.ts = 9, .tid = 1, .kind = WAFFLE_REC_SPAN_END},
+					  .span_id = 77,
+					  .site = 1,
+					  .probe_addr = 0x401000};
+	const struct waffle_rec *rec;
+	struct store_reader *reader;
+	struct error err = ERROR_INIT;
+
+	append(writer, &end.rec);
+	close_writer(writer, 10);
+	reader = open_reader(test->path);
+	must(store_reader_next(reader, &rec, &err), &err);
+	end.probe_addr = 0;
+	assert_memory_equal(rec, &end, sizeof(end));
+	store_reader_close(reader);
+}
+
+static void test_nested_spans_cost_less_than_six_bytes_a_record(void **state)
+{
+	struct store_test *test = *state;
+	struct store_writer *writer = open_writer(test->path);
+	struct record_buffer hit = {
+		.hit = {.rec = {.tid = 9, .kind = WAFFLE_REC_HIT}, .tgid = 9, .frame_bytes = 48}};
+	struct waffle_rec_span_end end = {.rec = {.tid = 9, .kind = WAFFLE_REC_SPAN_END},
+					  .tgid = 9};
+	uint64_t *frame = (uint64_t *)(&hit.hit + 1), random = 3, ts = 1000;
+
+	frame[0] = 0x123456789abcdef0ull;
+	for (unsigned i = 0; i < 20000; i++) {
+		hit.rec.ts = ts += fixture_random(&random) % 5000;
+		end.span_id = ++frame[0];
+		frame[4] = i;
+		frame[5] = fixture_random(&random) % 100;
+		append(writer, &hit.rec);
+		end.rec.ts = ts += fixture_random(&random) % 5000;
+		append(writer, &end.rec);
+	}
+	flush_writer(writer, 0);
+	assert_in_range(store_writer_bytes(writer), 40000, 40000 * 6);
+	close_writer(writer, ts);
+}
+
+/* ---- what a file says of its capture ---- */
+
+static void test_meta_sites_and_processes_come_back(void **state)
+{
+	struct store_test *test = *state;
+	struct store_writer *writer = open_writer(test->path);
+	struct store_process process = {.pid = 7, .ppid = 1, .ts = 55, .cmdline = "train --fast"};
+	struct error err = ERROR_INIT;
+	const struct store_meta *meta;
+	struct store_reader *reader;
+
+	must(store_writer_add_process(writer, &process, &err), &err);
+	flush_writer(writer, 3);
+	process.cmdline = "sh -c true";
+	must(store_writer_add_process(writer, &process, &err), &err);
+	close_writer(writer, 123);
+
+	reader = open_reader(test->path);
+	meta = store_reader_meta(reader);
+	assert_int_equal(meta->start_ts, fixture_meta.start_ts);
+	assert_int_equal(meta->end_ts, 123);
+	assert_int_equal(meta->boot_ns, fixture_meta.boot_ns);
+	assert_int_equal(meta->real_ns, fixture_meta.real_ns);
+	assert_string_equal(meta->hostname, "node-7");
+	assert_string_equal(meta->kernel, "6.1.0");
+	assert_string_equal(meta->machine, "x86_64");
+	assert_string_equal(meta->version, "0.1.0");
+	assert_string_equal(meta->command, "train --epochs 3");
+	assert_int_equal(meta->cpu_count, 4);
+	assert_true(meta->sched);
+	assert_memory_equal(meta->counts, fixture_counts, sizeof(fixture_counts));
+	assert_int_equal(store_reader_site_count(reader), FIXTURE_SITES);
+	for (unsigned i = 0; i < FIXTURE_SITES; i++) {
+		const struct site_info *site = store_reader_site(reader, i);
+
+		assert_string_equal(site->name, fixture_sites[i].name);
+		assert_string_equal(site->category, fixture_sites[i].category);
+		assert_string_equal(site->file, fixture_sites[i].file);
+		assert_string_equal(site->func, fixture_sites[i].func);
+		assert_string_equal(site->object, fixture_sites[i].object);
+		assert_int_equal(site->line, fixture_sites[i].line);
+		assert_int_equal(site->kind, fixture_sites[i].kind);
+		assert_int_equal(site->key_count, fixture_sites[i].key_count);
+		for (unsigned k = 0; k < site->key_count; k++) {
+			assert_int_equal(site->keys[k].type, fixture_sites[i].keys[k].type);
+			assert_string_equal(site->keys[k].name, fixture_sites[i].keys[k].name);
+		}
+	}
+	assert_null(store_reader_site(reader, FIXTURE_SITES));
+	assert_int_equal(store_reader_process_count(reader), 2);
+	assert_int_equal(store_reader_process(reader, 0)->ts, 55);
+	assert_string_equal(store_reader_process(reader, 0)->cmdline, "train --fast");
+	assert_string_equal(store_reader_process(reader, 1)->cmdline, "sh -c true");
+	assert_null(store_reader_process(reader, 2));
+	store_reader_close(reader);
+}
+
+static void test_file_of_a_writer_that_did_not_finish_has_all_flushed_records(void **state)
+{
+	struct store_test *test = *state;
+	struct record_source source = FIXTURE_SOURCE(3), again = FIXTURE_SOURCE(3);
+	struct store_writer *writer = open_writer(test->path);
+	struct store_reader *reader;
+	uint64_t unused = 1;
+
+	append_random(writer, &source, 300);
+	flush_writer(writer, 300);
+	append_random(writer, &source, 5); /* not flushed */
+	reader = open_reader(test->path);
+	for (unsigned i = 0; i < 300; i++)
+		assert_next_is_random(reader, &again);
+	assert_at_end(reader);
+	assert_true(store_reader_truncated(reader, &unused));
+	assert_int_equal(unused, 0);
+	assert_int_equal(store_reader_meta(reader)->end_ts, 0);
+	assert_int_equal(store_reader_meta(reader)->counts[0].delivered, 300);
+	store_reader_close(reader);
+	close_writer(writer, 1);
+}
+
+/* ---- windows ---- */
+
+static struct waffle_rec_fork fork_at(uint64_t ts)
+{
+	return (struct waffle_rec_fork){.rec = {.ts = ts, .tid = 4, .kind = WAFFLE_REC_FORK},
+					.child_tgid = (uint32_t)ts};
+}
+
+/* Ten chunks of ten records, at 0, 10, 20, … 990. */
+static void write_ten_chunks(const char *path, bool finish)
+{
+	struct store_writer *writer = open_writer(path);
+	struct waffle_rec_task task = {.rec = {.ts = 5, .tid = 4, .kind = WAFFLE_REC_TASK}};
+
+	for (uint64_t ts = 0; ts < 1000; ts += 10) {
+		struct waffle_rec_fork rec = fork_at(ts);
+
+		append(writer, &rec.rec);
+		if (ts == 0 || ts == 500) {
+			snprintf(task.comm, sizeof(task.comm), "at-%d", (int)ts);
+			task.rec.ts = ts + 5;
+			append(writer, &task.rec);
+		}
+		if (ts % 100 == 90)
+			flush_writer(writer, ts);
+	}
+	if (finish) {
+		close_writer(writer, 1000);
+	} else {
+		size_t size;
+		unsigned char *bytes = read_file(path, &size);
+
+		close_writer(writer, 1000);
+		write_file(path, bytes, size);
+		free(bytes);
+	}
+}
+
+/* Reads a window: sums up what comes, leaves the names of the task records that came. */
+static uint64_t read_window(struct store_reader *reader, uint64_t from, uint64_t to, char *names,
+			    unsigned *count)
+{
+	const struct waffle_rec *rec;
+	struct error err = ERROR_INIT;
+	uint64_t decoded;
+	int ret;
+
+	*count = 0;
+	names[0] = '\0';
+	must(store_reader_seek(reader, (struct store_window){from, to}, &err), &err);
+	while ((ret = store_reader_next(reader, &rec, &err)) > 0) {
+		if (rec->kind == WAFFLE_REC_TASK) {
+			strcat(names, ((const struct waffle_rec_task *)rec)->comm);
+			continue;
+		}
+		assert_in_range(rec->ts, from, to);
+		(*count)++;
+	}
+	assert_int_equal(ret, 0);
+	assert_int_equal(store_reader_chunks(reader, &decoded), 10);
+	return decoded;
+}
+
+static void check_windows(const char *path)
+{
+	struct store_reader *reader = open_reader(path);
+	unsigned count;
+	char names[64];
+
+	assert_int_equal(read_window(reader, 0, UINT64_MAX, names, &count), 10);
+	assert_int_equal(count, 100);
+	assert_string_equal(names, "at-0at-500");
+	assert_int_equal(read_window(reader, 300, 310, names, &count), 1);
+	assert_int_equal(count, 2);
+	assert_string_equal(names, "at-0");
+	assert_int_equal(read_window(reader, 690, 700, names, &count), 2);
+	assert_int_equal(count, 2);
+	assert_string_equal(names, "at-500");
+	assert_int_equal(read_window(reader, 691, 699, names, &count), 0);
+	assert_int_equal(count, 0);
+	assert_int_equal(read_window(reader, 1000, UINT64_MAX, names, &count), 0);
+	assert_int_equal(read_window(reader, 0, 0, names, &count), 1);
+	assert_int_equal(count, 1);
+	store_reader_close(reader);
+}
+
+static void test_window_decodes_only_chunks_that_overlap_it_and_names_its_threads(void **state)
+{
+	struct store_test *test = *state;
+
+	write_ten_chunks(test->path, true);
+	check_windows(test->path);
+}
+
+static void test_window_works_without_the_index_of_a_finished_file(void **state)
+{
+	struct store_test *test = *state;
+
+	write_ten_chunks(test->path, false);
+	check_windows(test->path);
+}
+
+static void test_late_record_is_found_by_its_time(void **state)
+{
+	struct store_test *test = *state;
+	struct store_writer *writer = open_writer(test->path);
+	struct waffle_rec_fork rec = fork_at(5000), late = fork_at(100);
+	struct store_reader *reader;
+	uint64_t decoded;
+	const struct waffle_rec *found;
+	struct error err = ERROR_INIT;
+
+	append(writer, &rec.rec);
+	flush_writer(writer, 1);
+	append(writer, &rec.rec);
+	append(writer, &late.rec);
+	close_writer(writer, 6000);
+	reader = open_reader(test->path);
+	must(store_reader_seek(reader, (struct store_window){0, 200}, &err), &err);
+	assert_int_equal(store_reader_next(reader, &found, &err), 1);
+	assert_memory_equal(found, &late, sizeof(late));
+	assert_at_end(reader);
+	assert_int_equal(store_reader_chunks(reader, &decoded), 2);
+	assert_int_equal(decoded, 1);
+	store_reader_close(reader);
+}
+
+#define with_folder(f) cmocka_unit_test_setup_teardown(f, store_setup, store_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_record_size_of_each_kind_is_that_of_its_struct),
+		cmocka_unit_test(test_record_size_refuses_what_does_not_fit),
+		with_folder(test_records_of_every_kind_come_back_exactly),
+		with_folder(test_longest_frame_comes_back_exactly),
+		with_folder(test_more_threads_than_a_chunk_holds_come_back_exactly),
+		with_folder(test_probe_address_of_a_span_end_is_not_kept),
+		with_folder(test_nested_spans_cost_less_than_six_bytes_a_record),
+		with_folder(test_meta_sites_and_processes_come_back),
+		with_folder(test_file_of_a_writer_that_did_not_finish_has_all_flushed_records),
+		with_folder(test_window_decodes_only_chunks_that_overlap_it_and_names_its_threads),
+		with_folder(test_window_works_without_the_index_of_a_finished_file),
+		with_folder(test_late_record_is_found_by_its_time),
+	};
+
+	return cmocka_run_group_tests_name("store", tests, NULL, NULL);
+}
