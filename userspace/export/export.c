@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "export/export.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "export/formats.h"
+#include "util/output.h"
+
+const struct exporter exporters[] = {
+	{"perfetto", ".pftrace",
+	 "Perfetto's native trace; open it in https://ui.perfetto.dev with \"Open trace file\".",
+	 perfetto_write},
+	{"chrome", ".json",
+	 "Chrome JSON trace events; open it in https://ui.perfetto.dev or in chrome://tracing.",
+	 chrome_write},
+	{"ndjson", ".ndjson", "One JSON object a line; read it with jq or a script.", ndjson_write},
+};
+
+const size_t exporter_count = sizeof(exporters) / sizeof(exporters[0]);
+
+const struct exporter *exporter_find(const char *name)
+{
+	for (size_t i = 0; i < exporter_count; i++) {
+		if (strcmp(exporters[i].name, name) == 0)
+			return &exporters[i];
+	}
+	return NULL;
+}
+
+int export_to_path(const struct exporter *exporter, const struct model *model, const char *path,
+		   struct error *err)
+{
+	struct output output = {0};
+	int code = output_open(&output, path, err);
+
+	if (code < 0)
+		return code;
+	code = exporter->write(model, output.file, err);
+	if (code < 0) {
+		output_abort(&output);
+		error_prefix(err, "%s", path);
+		return code;
+	}
+	return output_commit(&output, err);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The write functions of the rows in export.c, one a format. */
+#ifndef WAFFLE_EXPORT_FORMATS_H
+#define WAFFLE_EXPORT_FORMATS_H
+
+#include <stdio.h>
+
+#include "model/model.h"
+#include "util/error.h"
+
+int perfetto_write(const struct model *model, FILE *out, struct error *err);
+int chrome_write(const struct model *model, FILE *out, struct error *err);
+int ndjson_write(const struct model *model, FILE *out, struct error *err);
+
+#endif

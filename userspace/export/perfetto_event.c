@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Packets with track events: slices, instants and counters' values, with their annotations. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "export/perfetto_internal.h"
+#include "util/utf8.h"
+
+/* Room for all values of a frame after cleaning, the mark of a cut, and a name. */
+#define SCRATCH_BYTES (WAFFLE_KEYS_MAX * (UTF8_CLEAN_MAX(WAFFLE_STR_MAX) + 8))
+/* Longest encodings of what every event has, of an annotation and of a name without their text. */
+#define EVENT_BOUND 192
+#define ANNOTATION_BOUND 40
+#define NAME_BOUND 24
+#define FLOW_BOUND 10
+
+void event_init(struct event *e)
+{
+	pf__event_packet__init(&e->packet);
+	pf__track_event__init(&e->event);
+	pf__interned_data__init(&e->interned);
+	for (int i = 0; i < ANNOTATIONS_MAX; i++) {
+		pf__annotation__init(&e->annotations[i]);
+		e->annotations[i].has_name_iid = 1;
+		e->annotation_list[i] = &e->annotations[i];
+		for (int list = 0; list < NAME_LIST_COUNT; list++) {
+			pf__interned_name__init(&e->names[list][i]);
+			e->name_list[list][i] = &e->names[list][i];
+		}
+	}
+	pf__interned_name__init(&e->trace);
+	e->trace_list = &e->trace;
+	e->packet.track_event = &e->event;
+	e->packet.sequence_flags = SEQUENCE_NEEDS_STATE;
+	e->packet.has_timestamp = 1;
+	e->event.debug_annotations = e->annotation_list;
+	e->interned.event_categories = e->name_list[NAME_CATEGORY];
+	e->interned.event_names = e->name_list[NAME_EVENT];
+	e->interned.debug_annotation_names = e->name_list[NAME_KEY];
+	e->interned.debug_annotation_string_values = &e->trace_list;
+	e->scratch = malloc(SCRATCH_BYTES);
+}
+
+void event_free(struct event *e)
+{
+	vec_free(&e->flows);
+	vec_free(&e->flow_ends);
+	free(e->scratch);
+}
+
+ProtobufCBinaryData perfetto_text(struct perfetto *p, const char *text, size_t len)
+{
+	struct event *e = &p->event;
+	char *at = e->scratch + e->scratch_len;
+	size_t room = SCRATCH_BYTES - e->scratch_len;
+
+	if (utf8_valid(text, len) == len)
+		return packet_bytes(text, len);
+	if (UTF8_CLEAN_MAX(len) > room)
+		len = room / 3;
+	len = utf8_clean(text, len, at);
+	e->scratch_len += len;
+	return packet_bytes(at, len);
+}
+
+void event_begin(struct perfetto *p, struct sequence *sequence, Pf__EventType type, uint64_t uuid,
+		 uint64_t ts)
+{
+	struct event *e = &p->event;
+	uint64_t time = perfetto_time(p, ts);
+
+	e->packet.trusted_packet_sequence_id = sequence->id;
+	e->packet.timestamp = sequence->delta ? time - sequence->last : time;
+	sequence->last = time;
+	e->packet.interned_data = NULL;
+	e->event.type = type;
+	e->event.has_track_uuid = uuid != 0;
+	e->event.track_uuid = uuid;
+	e->event.has_category_iid = e->event.has_name_iid = 0;
+	e->event.has_counter_value = e->event.has_double_counter_value = 0;
+	e->event.n_debug_annotations = 0;
+	e->event.n_flow_ids = e->event.n_terminating_flow_ids = 0;
+	e->event.has_name = 0;
+	e->interned.n_debug_annotation_string_values = 0;
+	memset(e->name_count, 0, sizeof(e->name_count));
+	e->scratch_len = 0;
+	e->bound = EVENT_BOUND;
+}
+
+/* Gives a name its number in this sequence if it has none yet. */
+static uint64_t name_use(struct perfetto *p, struct sequence *sequence, enum name_list list,
+			 uint32_t name)
+{
+	struct event *e = &p->event;
+	Pf__InternedName *entry;
+
+	if (p->names.defined[list].data[name] == sequence->id)
+		return name;
+	p->names.defined[list].data[name] = sequence->id;
+	entry = &e->names[list][e->name_count[list]++];
+	entry->iid = name;
+	entry->name =
+		packet_bytes(strtab_get(p->names.text, name), strtab_length(p->names.text, name));
+	e->packet.interned_data = &e->interned;
+	e->bound += NAME_BOUND + entry->name.len;
+	return name;
+}
+
+void event_site(struct perfetto *p, struct sequence *sequence, const struct site_names *names)
+{
+	struct event *e = &p->event;
+
+	e->event.has_name_iid = 1;
+	e->event.name_iid = name_use(p, sequence, NAME_EVENT, names->name);
+	if (!names->category)
+		return;
+	e->event.has_category_iid = 1;
+	e->event.category_iid = name_use(p, sequence, NAME_CATEGORY, names->category);
+}
+
+Pf__Annotation *event_annotate(struct perfetto *p, struct sequence *sequence, uint32_t key)
+{
+	struct event *e = &p->event;
+	Pf__Annotation *annotation = &e->annotations[e->event.n_debug_annotations++];
+
+	annotation->name_iid = name_use(p, sequence, NAME_KEY, key);
+	e->bound += ANNOTATION_BOUND;
+	return annotation;
+}
+
+void event_pointer(struct perfetto *p, struct sequence *sequence, uint32_t key, uint64_t value)
+{
+	Pf__Annotation *annotation = event_annotate(p, sequence, key);
+
+	annotation->value_case = PF__ANNOTATION__VALUE_POINTER_VALUE;
+	annotation->pointer_value = value;
+}
+
+void event_uint(struct perfetto *p, struct sequence *sequence, uint32_t key, uint64_t value)
+{
+	Pf__Annotation *annotation = event_annotate(p, sequence, key);
+
+	annotation->value_case = PF__ANNOTATION__VALUE_UINT_VALUE;
+	annotation->uint_value = value;
+}
+
+static void annotate_bytes(struct perfetto *p, Pf__Annotation *annotation, ProtobufCBinaryData text)
+{
+	annotation->value_case = PF__ANNOTATION__VALUE_STRING_VALUE;
+	annotation->string_value = text;
+	p->event.bound += text.len;
+}
+
+void event_text(struct perfetto *p, struct sequence *sequence, uint32_t key, const char *text,
+		size_t len)
+{
+	annotate_bytes(p, event_annotate(p, sequence, key), perfetto_text(p, text, len));
+}
+
+/* A string that was cut ends with an ellipsis, not in the middle of a character. */
+static ProtobufCBinaryData value_text(struct perfetto *p, const struct value *value)
+{
+	struct event *e = &p->event;
+	ProtobufCBinaryData text;
+	char *at;
+	size_t len = value->text_len, valid;
+
+	if (value->null)
+		return packet_bytes("(null)", 6);
+	if (!value->cut)
+		return perfetto_text(p, value->text, len);
+	valid = utf8_valid(value->text, len);
+	if (len - valid < 4)
+		len = valid;
+	text = perfetto_text(p, value->text, len);
+	at = e->scratch + e->scratch_len;
+	if (text.len + 3 > SCRATCH_BYTES - e->scratch_len)
+		return text;
+	memcpy(at, text.data, text.len);
+	memcpy(at + text.len, "…", 3);
+	e->scratch_len += text.len + 3;
+	return packet_bytes(at, text.len + 3);
+}
+
+void event_values(struct perfetto *p, struct sequence *sequence, uint32_t site, uint32_t frame)
+{
+	const struct site_info *info = model_site(p->model, site);
+	const struct site_names *names = names_of_site(p, site);
+	struct value_walk walk;
+	struct value value;
+	uint32_t bytes;
+	const void *data = model_frame(p->model, frame, &bytes);
+
+	if (!data || info->key_count == 0)
+		return;
+	walk = value_walk_begin(info, data, bytes);
+	while (value_walk_next(&walk, &value)) {
+		Pf__Annotation *annotation =
+			event_annotate(p, sequence, names->keys[value.key - info->keys]);
+
+		switch (value.type) {
+		case WAFFLE_KEY_I64:
+			annotation->value_case = PF__ANNOTATION__VALUE_INT_VALUE;
+			annotation->int_value = value.i64;
+			break;
+		case WAFFLE_KEY_U64:
+			annotation->value_case = PF__ANNOTATION__VALUE_UINT_VALUE;
+			annotation->uint_value = value.u64;
+			break;
+		case WAFFLE_KEY_F64:
+			annotation->value_case = PF__ANNOTATION__VALUE_DOUBLE_VALUE;
+			annotation->double_value = value.f64;
+			break;
+		case WAFFLE_KEY_BOOL:
+			annotation->value_case = PF__ANNOTATION__VALUE_BOOL_VALUE;
+			annotation->bool_value = value.u64 != 0;
+			break;
+		case WAFFLE_KEY_STR:
+			annotate_bytes(p, annotation, value_text(p, &value));
+			break;
+		default: /* pointers, and ids of causes */
+			annotation->value_case = PF__ANNOTATION__VALUE_POINTER_VALUE;
+			annotation->pointer_value = value.u64;
+			break;
+		}
+	}
+}
+
+static void trace_print(char text[32], uint64_t hi, uint64_t lo)
+{
+	for (int i = 15; i >= 0; i--, hi >>= 4, lo >>= 4) {
+		text[i] = "0123456789abcdef"[hi & 15];
+		text[16 + i] = "0123456789abcdef"[lo & 15];
+	}
+}
+
+/*
+ * The trace id, 32 digits. It is given a number at its first span unless that span is alone in it:
+ * traces are many, so a small cache remembers the recent ones, and others get a number again.
+ */
+void event_trace(struct perfetto *p, struct sequence *sequence, uint32_t key, uint64_t hi,
+		 uint64_t lo, bool alone)
+{
+	struct event *e = &p->event;
+	Pf__Annotation *annotation = event_annotate(p, sequence, key);
+	size_t slot = ((hi ^ lo) * 0x9e3779b97f4a7c15ull) >> 56;
+
+	if (p->trace_iids[slot] && p->trace_ids[slot][0] == hi && p->trace_ids[slot][1] == lo) {
+		annotation->value_case = PF__ANNOTATION__VALUE_STRING_VALUE_IID;
+		annotation->string_value_iid = p->trace_iids[slot];
+		return;
+	}
+	trace_print(e->trace_text, hi, lo);
+	if (alone) {
+		annotate_bytes(p, annotation, packet_bytes(e->trace_text, 32));
+		return;
+	}
+	p->trace_iids[slot] = ++p->trace_count;
+	p->trace_ids[slot][0] = hi;
+	p->trace_ids[slot][1] = lo;
+	e->trace.iid = p->trace_count;
+	e->trace.name = packet_bytes(e->trace_text, 32);
+	e->interned.n_debug_annotation_string_values = 1;
+	e->packet.interned_data = &e->interned;
+	e->bound += NAME_BOUND + 32;
+	annotation->value_case = PF__ANNOTATION__VALUE_STRING_VALUE_IID;
+	annotation->string_value_iid = p->trace_count;
+}
+
+void event_put(struct perfetto *p)
+{
+	struct event *e = &p->event;
+
+	if (e->packet.interned_data) {
+		e->interned.n_event_categories = e->name_count[NAME_CATEGORY];
+		e->interned.n_event_names = e->name_count[NAME_EVENT];
+		e->interned.n_debug_annotation_names = e->name_count[NAME_KEY];
+	}
+	packet_put(&p->writer, &e->packet.base, e->bound);
+}
+
+/* ---- flows ---- */
+
+static uint64_t node_start(const struct model *m, uint8_t kind, uint32_t index)
+{
+	return kind == MODEL_NODE_SPAN ? m->spans.data[index].start_ts : m->events.data[index].ts;
+}
+
+static uint32_t node_of(const struct model *m, uint8_t kind, uint32_t index)
+{
+	return kind == MODEL_NODE_SPAN ? index : (uint32_t)m->spans.len + index;
+}
+
+static bool node_is_slice(const struct model *m, uint8_t kind, uint32_t index)
+{
+	if (kind == MODEL_NODE_SPAN)
+		return index < m->spans.len;
+	return index < m->events.len &&
+	       model_site(m, m->events.data[index].site)->kind != WAFFLE_SITE_COUNTER;
+}
+
+/*
+ * Whether an edge can be an arrow: both ends are there and the cause does not begin after what it
+ * caused (clocks of two hosts): Perfetto would turn that arrow round. Such a link, and one to
+ * itself, is only seen in the annotation of its key.
+ */
+static bool link_is_flow(const struct model *m, const struct model_link *link)
+{
+	if (!node_is_slice(m, link->from_kind, link->from) ||
+	    !node_is_slice(m, link->to_kind, link->to))
+		return false;
+	if (link->from_kind == link->to_kind && link->from == link->to)
+		return false;
+	return node_start(m, link->to_kind, link->to) <= node_start(m, link->from_kind, link->from);
+}
+
+int flows_begin(struct perfetto *p)
+{
+	const struct model *m = p->model;
+	size_t nodes = m->spans.len + m->events.len;
+	struct flow_index *f = &p->flows;
+
+	if (m->links.len == 0)
+		return 0;
+	f->begin = calloc(nodes + 2, sizeof(*f->begin));
+	f->list = malloc(2 * m->links.len * sizeof(*f->list));
+	if (!f->begin || !f->list)
+		return -ENOMEM;
+	/* Counted two places on, so that filling in leaves begin[] right. */
+	for (int pass = 0; pass < 2; pass++) {
+		for (size_t i = 0; i < m->links.len; i++) {
+			const struct model_link *link = &m->links.data[i];
+			uint32_t from, to;
+
+			if (!link_is_flow(m, link))
+				continue;
+			from = node_of(m, link->from_kind, link->from);
+			to = node_of(m, link->to_kind, link->to);
+			if (pass == 0) {
+				f->begin[from + 2]++;
+				f->begin[to + 2]++;
+			} else {
+				f->list[f->begin[to + 1]++] = (uint32_t)(2 * i);
+				f->list[f->begin[from + 1]++] = (uint32_t)(2 * i + 1);
+			}
+		}
+		for (size_t n = 2; pass == 0 && n < nodes + 2; n++)
+			f->begin[n] += f->begin[n - 1];
+	}
+	return 0;
+}
+
+void flows_end(struct perfetto *p)
+{
+	free(p->flows.begin);
+	free(p->flows.list);
+}
+
+/*
+ * One id an edge, on the cause first; the caused side ends it. With equal times nobody knows which
+ * one Perfetto sees first, and an end before its begin is ignored, so then neither ends it.
+ */
+void event_flows(struct perfetto *p, uint32_t node, uint64_t ts)
+{
+	const struct model *m = p->model;
+	struct event *e = &p->event;
+
+	if (!p->flows.begin)
+		return;
+	e->flows.len = e->flow_ends.len = 0;
+	for (uint32_t i = p->flows.begin[node]; i < p->flows.begin[node + 1]; i++) {
+		const struct model_link *link = &m->links.data[p->flows.list[i] / 2];
+		bool caused = p->flows.list[i] % 2;
+		uint64_t id = (uint64_t)p->flows.list[i] / 2 + 1;
+		bool ok;
+
+		if (caused && node_start(m, link->to_kind, link->to) < ts)
+			ok = vec_push(&e->flow_ends, id);
+		else
+			ok = vec_push(&e->flows, id);
+		if (!ok)
+			p->writer.error = p->writer.error ?: -ENOMEM;
+	}
+	e->event.n_flow_ids = e->flows.len;
+	e->event.flow_ids = e->flows.data;
+	e->event.n_terminating_flow_ids = e->flow_ends.len;
+	e->event.terminating_flow_ids = e->flow_ends.data;
+	e->bound += FLOW_BOUND * (e->flows.len + e->flow_ends.len);
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The parts of the Perfetto exporter. A trace is a sequence of packets; each packet belongs to a
+ * sequence of its own state (names given numbers, the last time): one for the trace as a whole, one
+ * for a thread's slices and instants, one for counters, one for slices that fit on no thread, one
+ * for each CPU's scheduler data. Times in the file are CLOCK_BOOTTIME, as the scheduler's have to
+ * be; on a thread's sequence they are differences to the packet before.
+ */
+#ifndef WAFFLE_EXPORT_PERFETTO_INTERNAL_H
+#define WAFFLE_EXPORT_PERFETTO_INTERNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "model/model.h"
+#include "perfetto.pb-c.h"
+
+/* Built-in clock ids of the format, and ours: 64 is taken by ftrace's "local" clocks. */
+enum { CLOCK_ID_REALTIME = 1, CLOCK_ID_MONOTONIC = 3, CLOCK_ID_BOOTTIME = 6, CLOCK_ID_DELTA = 65 };
+
+enum { SEQUENCE_CLEARED = 1, SEQUENCE_NEEDS_STATE = 2 };
+
+/* ---- packets ---- */
+
+struct packet_writer {
+	FILE *out;
+	uint8_t *buf;
+	size_t len, cap;
+	int error; /* first one, a negative errno */
+};
+
+struct sequence {
+	uint32_t id;
+	uint64_t last; /* time of the last packet, if times are differences */
+	bool delta;
+};
+
+bool packet_writer_begin(struct packet_writer *writer, FILE *out);
+/* Writes what is left and frees the buffer. Returns the first error. */
+int packet_writer_end(struct packet_writer *writer);
+/* Appends a message of at most `bound` bytes as a packet; 0: not known. */
+void packet_put(struct packet_writer *writer, const ProtobufCMessage *message, size_t bound);
+
+static inline ProtobufCBinaryData packet_bytes(const char *text, size_t len)
+{
+	return (ProtobufCBinaryData){.len = len, .data = (uint8_t *)(uintptr_t)text};
+}
+
+/* ---- names ---- */
+
+enum name_list { NAME_CATEGORY, NAME_EVENT, NAME_KEY, NAME_LIST_COUNT };
+
+/* Keys of ours beside those of the site. A site with a key of the same name gets the other one. */
+enum own_key {
+	OWN_ID,
+	OWN_PARENT,
+	OWN_TRACE,
+	OWN_RUNNING,
+	OWN_RUNNABLE,
+	OWN_BLOCKED,
+	OWN_BEGUN_BEFORE,
+	OWN_UNFINISHED,
+	OWN_END_TID,
+	OWN_LOSS,
+	OWN_SEVERITY,
+	OWN_KEY_COUNT
+};
+
+struct site_names {
+	uint32_t name, category;
+	uint32_t keys[WAFFLE_KEYS_MAX];
+	uint32_t own[OWN_KEY_COUNT];
+};
+
+/* A name's number is its index in `text`, the same in all sequences that define it. */
+struct names {
+	struct strtab *text;
+	VEC(uint32_t) defined[NAME_LIST_COUNT]; /* by number: last sequence that defined it */
+	struct site_names *sites;               /* by site; the last one: not known */
+};
+
+/* ---- the whole ---- */
+
+/* One life of a process; a pid that is used again is another process. */
+struct track_process {
+	uint32_t pid;
+	uint32_t main_thread; /* index, or MODEL_NONE */
+	uint32_t next;        /* next life of this pid, or MODEL_NONE */
+	uint64_t start_ts, uuid;
+};
+
+struct track_thread {
+	uint32_t process; /* into tracks; MODEL_NONE: not known */
+	uint64_t uuid;
+};
+
+#define ANNOTATIONS_MAX (WAFFLE_KEYS_MAX + OWN_KEY_COUNT)
+#define TRACE_CACHE 256
+
+/* One packet with a track event, built in place: the structs are set up once and used again. */
+struct event {
+	Pf__EventPacket packet;
+	Pf__TrackEvent event;
+	Pf__InternedData interned;
+	Pf__Annotation annotations[ANNOTATIONS_MAX];
+	Pf__Annotation *annotation_list[ANNOTATIONS_MAX];
+	Pf__InternedName names[NAME_LIST_COUNT][ANNOTATIONS_MAX];
+	Pf__InternedName *name_list[NAME_LIST_COUNT][ANNOTATIONS_MAX];
+	size_t name_count[NAME_LIST_COUNT];
+	Pf__InternedName trace;
+	Pf__InternedName *trace_list;
+	char trace_text[32];
+	VEC(uint64_t) flows;
+	VEC(uint64_t) flow_ends;
+	char *scratch; /* cleaned texts */
+	size_t scratch_len;
+	size_t bound; /* of the packet's bytes */
+};
+
+/* Edges of a span or event: for node n, list[begin[n]] … list[begin[n + 1] - 1]. */
+struct flow_index {
+	uint32_t *begin;
+	uint32_t *list; /* link index * 2, + 1 for the caused side */
+};
+
+struct perfetto {
+	const struct model *model;
+	struct packet_writer writer;
+	struct names names;
+	struct event event;
+	uint32_t sequences; /* ids given out */
+	uint64_t next_uuid;
+	struct sequence trace; /* of the packets about the trace, descriptors and marks */
+	uint64_t start_ts, end_ts;
+	VEC(struct track_process) processes;
+	struct track_thread *threads;
+	struct map pids; /* pid → first life */
+	struct flow_index flows;
+	VEC(uint32_t) strays; /* spans that fit on no thread's track */
+	uint32_t *trace_iids; /* of TRACE_CACHE ids: of trace_ids, in the current sequence */
+	uint64_t (*trace_ids)[2];
+	uint32_t trace_count;
+	unsigned char *has_child; /* a bit a span */
+};
+
+/* The file's time of a moment, brought into the bounds of the capture. */
+uint64_t perfetto_time(const struct perfetto *p, uint64_t ts);
+
+/* Text as UTF-8; either `text` itself or in the event's scratch space. */
+ProtobufCBinaryData perfetto_text(struct perfetto *p, const char *text, size_t len);
+
+/* Starts a sequence: its first packet, with the track that its events are on (0: they say). */
+struct sequence sequence_begin(struct perfetto *p, uint64_t track_uuid, uint64_t ts, bool delta);
+void packet_header(struct perfetto *p, Pf__Packet *packet, uint64_t ts);
+
+int names_begin(struct perfetto *p);
+void names_end(struct perfetto *p);
+
+void event_init(struct event *event);
+void event_free(struct event *event);
+/* Begins an event of a type on a sequence; uuid 0: the track of the sequence. */
+void event_begin(struct perfetto *p, struct sequence *sequence, Pf__EventType type, uint64_t uuid,
+		 uint64_t ts);
+void event_site(struct perfetto *p, struct sequence *sequence, const struct site_names *names);
+Pf__Annotation *event_annotate(struct perfetto *p, struct sequence *sequence, uint32_t key);
+void event_pointer(struct perfetto *p, struct sequence *sequence, uint32_t key, uint64_t value);
+void event_uint(struct perfetto *p, struct sequence *sequence, uint32_t key, uint64_t value);
+void event_text(struct perfetto *p, struct sequence *sequence, uint32_t key, const char *text,
+		size_t len);
+void event_values(struct perfetto *p, struct sequence *sequence, uint32_t site, uint32_t frame);
+void event_trace(struct perfetto *p, struct sequence *sequence, uint32_t key, uint64_t hi,
+		 uint64_t lo, bool alone);
+void event_flows(struct perfetto *p, uint32_t node, uint64_t ts);
+void event_put(struct perfetto *p);
+/* The number of a name or key of ours. */
+uint32_t names_own(struct perfetto *p, const char *text);
+
+const struct site_names *names_of_site(const struct perfetto *p, uint32_t site);
+
+int flows_begin(struct perfetto *p);
+void flows_end(struct perfetto *p);
+static inline uint32_t flows_event_node(const struct perfetto *p, uint32_t event)
+{
+	return (uint32_t)p->model->spans.len + event;
+}
+
+int tracks_begin(struct perfetto *p);
+void tracks_end(struct perfetto *p);
+/* Describes a plain (or counter) track. */
+void track_describe(struct perfetto *p, uint64_t uuid, uint64_t parent, const char *name,
+		    bool counter, uint64_t ts);
+/* The track of the process of a thread; 0: not known. */
+uint64_t tracks_process_uuid(const struct perfetto *p, uint32_t thread);
+
+void span_begin_put(struct perfetto *p, struct sequence *sequence, uint32_t index, uint64_t uuid);
+void span_end_put(struct perfetto *p, struct sequence *sequence, uint64_t end_ts, uint64_t uuid);
+
+void perfetto_head(struct perfetto *p);
+int perfetto_spans(struct perfetto *p);
+int perfetto_strays(struct perfetto *p);
+int perfetto_counters(struct perfetto *p);
+int perfetto_sched(struct perfetto *p);
+void perfetto_tail(struct perfetto *p);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A report for the terminal and as JSON; what `attach`, `run` and `report` print. */
+#ifndef WAFFLE_EXPORT_REPORT_TEXT_H
+#define WAFFLE_EXPORT_REPORT_TEXT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "analyze/report.h"
+
+/* Rows shown of each table; the rest is counted in a line below it. 0: all. */
+struct report_view {
+	uint32_t rows;
+	bool colour;
+};
+
+void report_print_text(const struct report *report, const struct report_view *view, FILE *out);
+
+/* Everything, whatever the view. Returns 0 or a negative errno of json_close(). */
+int report_print_json(const struct report *report, FILE *out);
+
+/* What a file holds, without looking at where time went: for `info`. */
+void report_print_info_text(const struct report *report, FILE *out);
+int report_print_info_json(const struct report *report, FILE *out);
+
+/* Colours are for terminals, and not where NO_COLOR is set (no-color.org) or TERM is dumb. */
+bool report_colour_for(FILE *out);
+
+#endif
