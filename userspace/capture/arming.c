@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/arming.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "target/needed.h"
+#include "target/process.h"
+#include "util/map.h"
+
+/* A file that was looked at. */
+struct file {
+	dev_t dev;
+	ino_t ino;
+	struct object *object; /* NULL: no sites in it */
+	uint32_t first_site;
+	struct map by_offset; /* probe's offset in the file → site number in the capture */
+	bool armed_everywhere;
+};
+
+/* Sites of a file that are armed in a process (pid -1: in all). */
+struct arm {
+	pid_t pid;
+	uint32_t file;
+	struct armed *armed;
+};
+
+/* What was last seen of a process's memory, to name addresses. */
+struct memory {
+	pid_t pid;
+	struct mappings mappings;
+};
+
+struct arming {
+	struct kernel *kernel;
+	struct store_writer *writer;
+	bool follow;
+	VEC(struct file) files;
+	VEC(struct arm) arms;
+	VEC(struct memory) memories;
+	struct map addresses; /* hash of (pid, address) → site number */
+	uint64_t sites;
+	char warning[1200];
+};
+
+int arming_open(struct arming **arming, struct kernel *kernel, struct store_writer *writer,
+		bool follow, struct error *err)
+{
+	*arming = calloc(1, sizeof(**arming));
+	if (!*arming)
+		return error_set(err, ENOMEM, "out of memory");
+	(*arming)->kernel = kernel;
+	(*arming)->writer = writer;
+	(*arming)->follow = follow;
+	return 0;
+}
+
+static int file_find(const struct arming *arming, dev_t dev, ino_t ino)
+{
+	for (size_t i = 0; i < arming->files.len; i++)
+		if (arming->files.data[i].ino == ino && arming->files.data[i].dev == dev)
+			return (int)i;
+	return -1;
+}
+
+/* Numbers the sites of a file and tells the capture about them. */
+static int file_register(struct arming *arming, struct file *file, struct error *err)
+{
+	struct object *object = file->object;
+
+	file->first_site = (uint32_t)arming->sites;
+	for (size_t i = 0; i < object->sites.len; i++) {
+		int result = store_writer_add_site(arming->writer, &object->sites.data[i], err);
+
+		if (result)
+			return result;
+	}
+	arming->sites += object->sites.len;
+	for (size_t i = 0; i < object->probes.len; i++) {
+		const struct object_probe *probe = &object->probes.data[i];
+
+		if (probe->site != OBJECT_SPAN_END &&
+		    !map_set(&file->by_offset, probe->offset, file->first_site + probe->site))
+			return error_set(err, ENOMEM, "out of memory");
+	}
+	return 0;
+}
+
+/* The index of a file, looked at now if it is new; a negative errno only for a broken session. */
+static int file_add(struct arming *arming, int fd, const char *shown_path, struct error *err)
+{
+	struct file file = {0};
+	struct error ignored = ERROR_INIT;
+	struct stat status;
+	int index, result = 0;
+
+	if (fstat(fd, &status))
+		return -errno;
+	index = file_find(arming, status.st_dev, status.st_ino);
+	if (index >= 0)
+		return index;
+	file.dev = status.st_dev;
+	file.ino = status.st_ino;
+	/* A file that is not ELF, or has no sites, is remembered as such. */
+	if (!object_read(&file.object, fd, shown_path, &ignored)) {
+		if (file.object->probes.len) {
+			result = file_register(arming, &file, err);
+		} else {
+			object_free(file.object);
+			file.object = NULL;
+		}
+	}
+	if (!result && vec_push(&arming->files, file))
+		return (int)arming->files.len - 1;
+	object_free(file.object);
+	map_free(&file.by_offset);
+	return result ? result : error_set(err, ENOMEM, "out of memory");
+}
+
+static bool is_armed(const struct arming *arming, pid_t pid, uint32_t file)
+{
+	if (arming->files.data[file].armed_everywhere)
+		return true;
+	for (size_t i = 0; i < arming->arms.len; i++)
+		if (arming->arms.data[i].pid == pid && arming->arms.data[i].file == file)
+			return true;
+	return false;
+}
+
+/* Arms a file in a process. -ESRCH: the process is gone; other failures leave a warning. */
+static int arm_file(struct arming *arming, uint32_t index, const char *path, pid_t pid,
+		    struct error *err)
+{
+	struct file *file = &arming->files.data[index];
+	struct arm arm = {.pid = arming->follow ? -1 : pid, .file = index};
+	struct error problem = ERROR_INIT;
+	int result;
+
+	if (!file->object || is_armed(arming, pid, index))
+		return 0;
+	result = kernel_arm(arming->kernel, &arm.armed, file->object, path, arm.pid,
+			    file->first_site, &problem);
+	if (result == -ESRCH || (result && kill(pid, 0) && errno == ESRCH))
+		return error_set(err, ESRCH, "pid %d: it exited while being armed", pid);
+	if (result) {
+		if (!arming->warning[0])
+			snprintf(arming->warning, sizeof(arming->warning), "%s", problem.message);
+		return 0;
+	}
+	file->armed_everywhere = arming->follow;
+	if (arm.armed && !vec_push(&arming->arms, arm)) {
+		armed_release(arm.armed);
+		return error_set(err, ENOMEM, "out of memory");
+	}
+	return 0;
+}
+
+static struct memory *memory_of(struct arming *arming, pid_t pid)
+{
+	for (size_t i = 0; i < arming->memories.len; i++)
+		if (arming->memories.data[i].pid == pid)
+			return &arming->memories.data[i];
+	return NULL;
+}
+
+/* Keeps the mappings for arming_site_at(); takes them over. */
+static void memory_keep(struct arming *arming, pid_t pid, struct mappings *mappings)
+{
+	struct memory *memory = memory_of(arming, pid);
+
+	if (memory) {
+		mappings_free(&memory->mappings);
+		memory->mappings = *mappings;
+	} else if (!vec_push(&arming->memories, (struct memory){pid, *mappings})) {
+		mappings_free(mappings);
+	}
+}
+
+int arming_scan(struct arming *arming, pid_t pid, struct error *err)
+{
+	struct mappings mappings;
+	int result = process_mappings(&mappings, pid, err);
+
+	for (size_t i = 0; !result && i < mappings.list.len; i++) {
+		const struct mapping *mapping = &mappings.list.data[i];
+		char path[4096];
+		int fd = mapping_open(mapping, pid, path, sizeof(path)), index;
+
+		if (fd < 0)
+			continue; /* unmapped meanwhile, or not reachable */
+		index = file_add(arming, fd, mapping->path, err);
+		close(fd);
+		result = index < 0 ? index : arm_file(arming, (uint32_t)index, path, pid, err);
+		if (!result && arming->follow)
+			kernel_exec_known(arming->kernel, arming->files.data[index].dev,
+					  arming->files.data[index].ino);
+	}
+	if (!result)
+		memory_keep(arming, pid, &mappings);
+	else
+		mappings_free(&mappings);
+	return result;
+}
+
+static void arm_needed(const char *path, void *arg)
+{
+	const struct {
+		struct arming *arming;
+		pid_t pid;
+	} *context = arg;
+	struct error ignored = ERROR_INIT;
+	int fd = open(path, O_RDONLY | O_CLOEXEC), index;
+
+	if (fd < 0)
+		return;
+	index = file_add(context->arming, fd, path, &ignored);
+	close(fd);
+	if (index >= 0)
+		arm_file(context->arming, (uint32_t)index, path, context->pid, &ignored);
+}
+
+void arming_scan_needed(struct arming *arming, pid_t pid)
+{
+	struct {
+		struct arming *arming;
+		pid_t pid;
+	} context = {arming, pid};
+
+	needed_each(pid, arm_needed, &context);
+}
+
+void arming_forget(struct arming *arming, pid_t pid)
+{
+	struct memory *memory = memory_of(arming, pid);
+
+	if (memory) {
+		mappings_free(&memory->mappings);
+		*memory = arming->memories.data[--arming->memories.len];
+	}
+	for (size_t i = arming->arms.len; i > 0; i--) {
+		struct arm *arm = &arming->arms.data[i - 1];
+
+		if (arm->pid != pid)
+			continue;
+		armed_release(arm->armed);
+		*arm = arming->arms.data[--arming->arms.len];
+	}
+}
+
+void arming_release(struct arming *arming)
+{
+	for (size_t i = 0; i < arming->arms.len; i++)
+		armed_release(arming->arms.data[i].armed);
+	vec_free(&arming->arms);
+}
+
+void arming_close(struct arming *arming)
+{
+	if (!arming)
+		return;
+	arming_release(arming);
+	for (size_t i = 0; i < arming->files.len; i++) {
+		object_free(arming->files.data[i].object);
+		map_free(&arming->files.data[i].by_offset);
+	}
+	for (size_t i = 0; i < arming->memories.len; i++)
+		mappings_free(&arming->memories.data[i].mappings);
+	vec_free(&arming->files);
+	vec_free(&arming->memories);
+	map_free(&arming->addresses);
+	free(arming);
+}
+
+/* Looks an address up in the mappings that were last seen. */
+static uint32_t site_lookup(struct arming *arming, pid_t pid, uint64_t addr)
+{
+	const struct memory *memory = memory_of(arming, pid);
+
+	for (size_t i = 0; memory && i < memory->mappings.list.len; i++) {
+		const struct mapping *mapping = &memory->mappings.list.data[i];
+
+		if (addr < mapping->start || addr >= mapping->end)
+			continue;
+		for (size_t f = 0; f < arming->files.len; f++) {
+			const struct file *file = &arming->files.data[f];
+
+			if (file->object && file->ino == mapping->ino &&
+			    !strcmp(file->object->path, mapping->path)) {
+				uint32_t site = map_get(&file->by_offset,
+							addr - mapping->start + mapping->offset);
+
+				return site == MAP_NONE ? WAFFLE_SITE_UNKNOWN : site;
+			}
+		}
+	}
+	return WAFFLE_SITE_UNKNOWN;
+}
+
+uint32_t arming_site_at(struct arming *arming, pid_t pid, uint64_t probe_addr)
+{
+	uint64_t key = probe_addr ^ (uint64_t)pid * 0x9e3779b97f4a7c15ull;
+	uint32_t site = map_get(&arming->addresses, key);
+
+	if (site != MAP_NONE)
+		return site;
+	site = site_lookup(arming, pid, probe_addr);
+	if (site == WAFFLE_SITE_UNKNOWN && !memory_of(arming, pid)) {
+		struct error ignored = ERROR_INIT;
+		struct mappings mappings;
+
+		/* A child that nobody looked at yet; if it is gone its addresses stay unknown. */
+		if (!process_mappings(&mappings, pid, &ignored)) {
+			memory_keep(arming, pid, &mappings);
+			site = site_lookup(arming, pid, probe_addr);
+		}
+	}
+	if (site != WAFFLE_SITE_UNKNOWN)
+		map_set(&arming->addresses, key, site);
+	return site;
+}
+
+uint64_t arming_site_count(const struct arming *arming)
+{
+	return arming->sites;
+}
+
+const char *arming_warning(const struct arming *arming)
+{
+	return arming->warning[0] ? arming->warning : NULL;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which sites of which files are armed for the targets of a session. Knows every file once, by
+ * device and inode, gives its sites their numbers in the capture, and arms each process once (or,
+ * when children are followed, the file wherever it is mapped, so that a new process is armed from
+ * its first instruction).
+ */
+#ifndef WAFFLE_CAPTURE_ARMING_H
+#define WAFFLE_CAPTURE_ARMING_H
+
+#include "probe/kernel.h"
+#include "store/store.h"
+
+struct arming;
+
+int arming_open(struct arming **arming, struct kernel *kernel, struct store_writer *writer,
+		bool follow, struct error *err);
+
+/*
+ * Arms what a process has mapped and is not armed yet. -ESRCH: it is gone. A single file that can't
+ * be armed is remembered in arming_warning() and left dormant.
+ */
+int arming_scan(struct arming *arming, pid_t pid, struct error *err);
+
+/* Arms the libraries that a new program will load, before it maps them. Best effort. */
+void arming_scan_needed(struct arming *arming, pid_t pid);
+
+/* Forgets a process that is gone. */
+void arming_forget(struct arming *arming, pid_t pid);
+
+/* Disarms everything. */
+void arming_release(struct arming *arming);
+void arming_close(struct arming *arming);
+
+/* The site number of the span whose begin has its probe at an address; WAFFLE_SITE_UNKNOWN if not
+ * known. */
+uint32_t arming_site_at(struct arming *arming, pid_t pid, uint64_t probe_addr);
+
+uint64_t arming_site_count(const struct arming *arming);
+/* The first file that could not be armed and why; NULL: none. */
+const char *arming_warning(const struct arming *arming);
+
+#endif

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/drain.h"
+
+#include <bpf/libbpf.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "store/record.h"
+
+/* How long a record may be under way between its time stamp and its being readable. */
+#define SETTLE_NS 2000000ull
+
+struct pending {
+	uint64_t ts;
+	size_t at; /* in bytes */
+};
+
+/* One ordered source of the merge: a CPU's switches, or the records of the rings. */
+struct cursor {
+	uint64_t ts;
+	uint32_t source; /* CPU number; RINGS */
+};
+#define RINGS UINT32_MAX
+
+struct drain {
+	struct kernel *kernel;
+	struct drain_callbacks callbacks;
+	struct ring_buffer *rings;
+	VEC(uint8_t) bytes;          /* records copied from the rings */
+	VEC(struct pending) pending; /* their times and places */
+	size_t next;                 /* first of `pending` not yet delivered */
+	uint64_t *position, *end;    /* per CPU: next switch to read, end of this round */
+	struct cursor *heap;
+	size_t heap_len;
+	uint64_t *dropped; /* per CPU and source: as of the last round */
+	uint64_t last_round_ts;
+	uint64_t delivered[WAFFLE_SOURCE_COUNT];
+	uint64_t refused[WAFFLE_SOURCE_COUNT]; /* by the record callback */
+	int failed;
+};
+
+uint64_t clock_monotonic_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
+static int ring_record(void *arg, void *data, size_t size)
+{
+	struct drain *drain = arg;
+	const struct waffle_rec *rec = data;
+	size_t len = record_size(data, size), at = drain->bytes.len;
+
+	if (!len || !vec_reserve(&drain->bytes, len) || !vec_reserve(&drain->pending, 1)) {
+		drain->refused[WAFFLE_SOURCE_SPANS]++;
+		return 0;
+	}
+	memcpy(drain->bytes.data + at, data, len);
+	drain->bytes.len += len;
+	drain->pending.data[drain->pending.len++] = (struct pending){.ts = rec->ts, .at = at};
+	if (rec->kind == WAFFLE_REC_FORK || rec->kind == WAFFLE_REC_EXEC ||
+	    rec->kind == WAFFLE_REC_EXIT)
+		drain->callbacks.notice(rec, drain->callbacks.arg);
+	return 0;
+}
+
+int drain_open(struct drain **drain, struct kernel *kernel, const struct drain_callbacks *callbacks,
+	       struct error *err)
+{
+	uint32_t cpus = kernel_cpu_count(kernel);
+	struct drain *made = calloc(1, sizeof(*made));
+
+	*drain = NULL;
+	if (!made)
+		return error_set(err, ENOMEM, "out of memory");
+	made->kernel = kernel;
+	made->callbacks = *callbacks;
+	made->last_round_ts = clock_monotonic_ns();
+	made->position = calloc(cpus, sizeof(*made->position));
+	made->end = calloc(cpus, sizeof(*made->end));
+	made->heap = calloc((size_t)cpus + 1, sizeof(*made->heap));
+	made->dropped = calloc((size_t)cpus * WAFFLE_SOURCE_COUNT, sizeof(*made->dropped));
+	made->rings = ring_buffer__new(kernel_ring_fd(kernel, 0), ring_record, made, NULL);
+	for (uint32_t i = 1; made->rings && i < kernel_ring_count(kernel); i++)
+		if (ring_buffer__add(made->rings, kernel_ring_fd(kernel, i), ring_record, made)) {
+			ring_buffer__free(made->rings);
+			made->rings = NULL;
+		}
+	if (!made->position || !made->end || !made->heap || !made->dropped || !made->rings) {
+		drain_close(made);
+		return error_set(err, ENOMEM, "reading the kernel's buffers: out of memory");
+	}
+	*drain = made;
+	return 0;
+}
+
+void drain_close(struct drain *drain)
+{
+	if (!drain)
+		return;
+	ring_buffer__free(drain->rings);
+	vec_free(&drain->bytes);
+	vec_free(&drain->pending);
+	free(drain->position);
+	free(drain->end);
+	free(drain->heap);
+	free(drain->dropped);
+	free(drain);
+}
+
+static int pending_compare(const void *a, const void *b)
+{
+	const struct pending *x = a, *y = b;
+
+	if (x->ts != y->ts)
+		return x->ts < y->ts ? -1 : 1;
+	return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* Rings are nearly in order: insertion, unless that turns out to be far from true. */
+static void pending_sort(struct drain *drain)
+{
+	struct pending *list = drain->pending.data;
+	size_t len = drain->pending.len, moves = 0;
+
+	for (size_t i = drain->next + 1; i < len; i++) {
+		struct pending one = list[i];
+		size_t hole = i;
+
+		for (; hole > drain->next && list[hole - 1].ts > one.ts; hole--, moves++)
+			list[hole] = list[hole - 1];
+		list[hole] = one;
+		if (moves > 16 * len) {
+			qsort(list + drain->next, len - drain->next, sizeof(*list),
+			      pending_compare);
+			return;
+		}
+	}
+}
+
+static void heap_down(struct drain *drain, size_t at)
+{
+	struct cursor *heap = drain->heap, one = heap[at];
+
+	for (size_t child; (child = 2 * at + 1) < drain->heap_len; at = child) {
+		if (child + 1 < drain->heap_len && heap[child + 1].ts < heap[child].ts)
+			child++;
+		if (one.ts <= heap[child].ts)
+			break;
+		heap[at] = heap[child];
+	}
+	heap[at] = one;
+}
+
+/* The time of a source's next record, or UINT64_MAX if it has none in this round. */
+static uint64_t cursor_ts(const struct drain *drain, uint32_t source)
+{
+	if (source == RINGS)
+		return drain->next < drain->pending.len ? drain->pending.data[drain->next].ts
+							: UINT64_MAX;
+	if (drain->position[source] == drain->end[source])
+		return UINT64_MAX;
+	return kernel_slot(drain->kernel, source, drain->position[source])->rec.ts;
+}
+
+static void heap_build(struct drain *drain)
+{
+	uint32_t cpus = kernel_cpu_count(drain->kernel);
+
+	drain->heap_len = 0;
+	for (uint32_t i = 0; i <= cpus; i++) {
+		uint32_t source = i < cpus ? i : RINGS;
+		uint64_t ts;
+
+		if (source != RINGS)
+			drain->end[source] = __atomic_load_n(
+				&kernel_cpu(drain->kernel, source)->head, __ATOMIC_ACQUIRE);
+		ts = cursor_ts(drain, source);
+		if (ts != UINT64_MAX)
+			drain->heap[drain->heap_len++] =
+				(struct cursor){.ts = ts, .source = source};
+	}
+	for (size_t i = drain->heap_len / 2; i > 0; i--)
+		heap_down(drain, i - 1);
+}
+
+static int deliver(struct drain *drain, struct waffle_rec *rec, enum waffle_source source)
+{
+	int result = drain->failed ?: drain->callbacks.record(rec, drain->callbacks.arg);
+
+	if (result) {
+		drain->failed = result;
+		drain->refused[source]++;
+	} else {
+		drain->delivered[source]++;
+	}
+	return result;
+}
+
+/* Delivers, oldest first, all records before a time. */
+static void merge(struct drain *drain, uint64_t before_ts)
+{
+	while (drain->heap_len && drain->heap[0].ts < before_ts) {
+		struct cursor *top = &drain->heap[0];
+
+		if (top->source == RINGS) {
+			size_t at = drain->pending.data[drain->next++].at;
+
+			deliver(drain, (struct waffle_rec *)(drain->bytes.data + at),
+				WAFFLE_SOURCE_SPANS);
+		} else {
+			struct waffle_rec_switch slot = *kernel_slot(
+				drain->kernel, top->source, drain->position[top->source]++);
+
+			deliver(drain, &slot.rec, WAFFLE_SOURCE_SCHED);
+		}
+		top->ts = cursor_ts(drain, top->source);
+		if (top->ts == UINT64_MAX)
+			*top = drain->heap[--drain->heap_len];
+		heap_down(drain, 0);
+	}
+}
+
+/* Drops the delivered records from the front of the copies. */
+static void compact(struct drain *drain)
+{
+	size_t keep = drain->pending.len - drain->next;
+	VEC(uint8_t) bytes = {0};
+
+	if (!keep) {
+		drain->bytes.len = 0;
+	} else {
+		for (size_t i = 0; i < keep; i++) {
+			struct pending *one = &drain->pending.data[drain->next + i];
+			size_t len = record_size(drain->bytes.data + one->at,
+						 drain->bytes.len - one->at);
+
+			if (!vec_reserve(&bytes, len)) {
+				vec_free(&bytes);
+				return; /* they stay where they are */
+			}
+			memcpy(bytes.data + bytes.len, drain->bytes.data + one->at, len);
+			drain->pending.data[i] = (struct pending){.ts = one->ts, .at = bytes.len};
+			bytes.len += len;
+		}
+		vec_free(&drain->bytes);
+		drain->bytes.data = bytes.data;
+		drain->bytes.len = bytes.len;
+		drain->bytes.cap = bytes.cap;
+	}
+	drain->pending.len = keep;
+	drain->next = 0;
+}
+
+/* A record for each CPU and source that dropped something since the last round. */
+static void report_losses(struct drain *drain, uint64_t now)
+{
+	for (uint32_t cpu = 0; cpu < kernel_cpu_count(drain->kernel); cpu++) {
+		for (uint32_t source = 0; source < WAFFLE_SOURCE_COUNT; source++) {
+			uint64_t *last = &drain->dropped[cpu * WAFFLE_SOURCE_COUNT + source];
+			uint64_t dropped = kernel_cpu(drain->kernel, cpu)->dropped[source];
+			struct waffle_rec_loss loss = {
+				.rec = {.ts = now, .kind = WAFFLE_REC_LOSS, .cpu = (uint16_t)cpu},
+				.source = source,
+				.from_ts = drain->last_round_ts,
+				.count = dropped - *last,
+			};
+
+			if (!loss.count || drain->failed)
+				continue;
+			*last = dropped;
+			drain->failed = drain->callbacks.record(&loss.rec, drain->callbacks.arg);
+		}
+	}
+	drain->last_round_ts = now;
+}
+
+int drain_round(struct drain *drain, bool final)
+{
+	uint64_t now = clock_monotonic_ns();
+
+	ring_buffer__consume(drain->rings);
+	pending_sort(drain);
+	heap_build(drain);
+	merge(drain, final ? UINT64_MAX : now - SETTLE_NS);
+	compact(drain);
+	for (uint32_t cpu = 0; cpu < kernel_cpu_count(drain->kernel); cpu++)
+		__atomic_store_n(&kernel_tail(drain->kernel, cpu)->tail, drain->position[cpu],
+				 __ATOMIC_RELEASE);
+	report_losses(drain, now);
+	return drain->failed;
+}
+
+void drain_counts(const struct drain *drain, struct store_counts *counts)
+{
+	for (uint32_t source = 0; source < WAFFLE_SOURCE_COUNT; source++) {
+		counts[source] = (struct store_counts){
+			.delivered = drain->delivered[source],
+			.lost = drain->refused[source],
+		};
+		for (uint32_t cpu = 0; cpu < kernel_cpu_count(drain->kernel); cpu++) {
+			counts[source].produced += kernel_cpu(drain->kernel, cpu)->produced[source];
+			counts[source].lost += kernel_cpu(drain->kernel, cpu)->dropped[source];
+		}
+	}
+}

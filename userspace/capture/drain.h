@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Drains what the kernel wrote, the CPUs' switches and the rings' spans, into one stream ordered by
+ * time, and keeps the accounts: produced = delivered + lost, per source.
+ *
+ * A record may be written a little later than its time says (its thread was preempted in between),
+ * so the youngest records wait for the next round.
+ */
+#ifndef WAFFLE_CAPTURE_DRAIN_H
+#define WAFFLE_CAPTURE_DRAIN_H
+
+#include "probe/kernel.h"
+#include "store/store.h"
+
+struct drain;
+
+struct drain_callbacks {
+	/* Each record, in order. Non-zero stops the draining: the record counts as lost. */
+	int (*record)(struct waffle_rec *rec, void *arg);
+	/* A fork, exec or exit, as soon as it is seen and before its turn in the order. */
+	void (*notice)(const struct waffle_rec *rec, void *arg);
+	void *arg;
+};
+
+int drain_open(struct drain **drain, struct kernel *kernel, const struct drain_callbacks *callbacks,
+	       struct error *err);
+void drain_close(struct drain *drain);
+
+/* One round. `final`: nothing is produced any more, so nothing waits. Negative errno if `record`
+ * failed. */
+int drain_round(struct drain *drain, bool final);
+
+/* What was counted so far, per source (an array of WAFFLE_SOURCE_COUNT). What waits is counted as
+ * neither delivered nor lost until it comes. */
+void drain_counts(const struct drain *drain, struct store_counts *counts);
+
+/* CLOCK_MONOTONIC in ns. */
+uint64_t clock_monotonic_ns(void);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The libraries that a program will load at its start. */
+#ifndef WAFFLE_TARGET_NEEDED_H
+#define WAFFLE_TARGET_NEEDED_H
+
+#include <sys/types.h>
+
+/*
+ * Asks the program's own dynamic loader (ld.so --list, which maps the libraries but runs nothing of
+ * them) with the process's environment, and calls `each` with every path. The process must be in
+ * our mount namespace; nothing happens if it is not, if its program is static, or if anything
+ * fails.
+ */
+void needed_each(pid_t pid, void (*each)(const char *path, void *arg), void *arg);
+
+#endif
