@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A command that waits before its exec until it may run. */
+#ifndef WAFFLE_CAPTURE_LAUNCH_H
+#define WAFFLE_CAPTURE_LAUNCH_H
+
+#include <sys/types.h>
+
+#include "util/error.h"
+
+struct launch {
+	pid_t pid;
+	int go;     /* closing it lets the command exec */
+	int failed; /* delivers the errno of an exec that failed */
+};
+
+/* Forks; the child waits. Signals are as they were when waffle-bpf started. */
+int launch_prepare(struct launch *launch, char **command, struct error *err);
+
+/*
+ * Lets it exec. Does not wait for the exec, which may be held by kernel_exec_release()'s
+ * counterpart; a failed exec shows as an exit, and launch_failure() then tells the errno (0: the
+ * exec worked).
+ */
+void launch_go(struct launch *launch);
+int launch_failure(struct launch *launch);
+
+/* Kills a child that has not been let go. Nothing to do otherwise. */
+void launch_abort(struct launch *launch);
+
+#endif

@@ -1,0 +1,522 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/session.h"
+
+#include <bpf/bpf.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "capture/arming.h"
+#include "capture/drain.h"
+#include "capture/launch.h"
+#include "probe/kernel.h"
+#include "target/mmap_watch.h"
+#include "target/process.h"
+
+#define POLL_NS 20000000ull    /* between two drains */
+#define FLUSH_NS 1000000000ull /* between two chunks at most: what a killed tracer loses */
+#define PROGRESS_NS 100000000ull
+
+enum { TAG_TIMER, TAG_SIGNAL, TAG_RING, TAG_MMAP, TAG_PROCESS };
+
+struct target {
+	pid_t pid;
+	int pidfd;
+	bool exec_pending; /* a new program runs and its sites are not armed yet */
+	bool maps_changed;
+};
+
+struct session {
+	const struct session_options *options;
+	const struct session_events *events;
+	struct session_result *result;
+	struct error *err;
+	struct kernel *kernel;
+	struct drain *drain;
+	struct arming *arming;
+	struct mmap_watch *watch;
+	struct store_writer *writer;
+	struct launch launch;
+	VEC(struct target) targets;
+	int epoll, timer, signals;
+	sigset_t old_mask;
+	uint64_t start_ts, flush_ts, progress_ts;
+	unsigned interrupts;
+	bool child_done;
+};
+
+static int fail(struct session *session, const char *what)
+{
+	return error_set(session->err, errno, "%s: %s", what, strerror(errno));
+}
+
+static void notify(struct session *session, const char *line)
+{
+	session->events->notify(line, session->events->arg);
+}
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t clock_ns(clockid_t id)
+{
+	struct timespec now;
+
+	clock_gettime(id, &now);
+	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
+/* ---- setting up ---- */
+
+static int watch_fd(struct session *session, int fd, uint32_t events, uint64_t tag)
+{
+	struct epoll_event event = {.events = events, .data.u64 = tag};
+
+	return epoll_ctl(session->epoll, EPOLL_CTL_ADD, fd, &event) ? fail(session, "epoll") : 0;
+}
+
+static int loop_open(struct session *session)
+{
+	struct itimerspec period = {.it_value.tv_nsec = (long)POLL_NS,
+				    .it_interval.tv_nsec = (long)POLL_NS};
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, &session->old_mask);
+	session->epoll = epoll_create1(EPOLL_CLOEXEC);
+	session->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	session->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (session->epoll < 0 || session->signals < 0 || session->timer < 0 ||
+	    timerfd_settime(session->timer, 0, &period, NULL))
+		return fail(session, "setting up");
+	return watch_fd(session, session->timer, EPOLLIN, TAG_TIMER)
+		       ?: watch_fd(session, session->signals, EPOLLIN, TAG_SIGNAL);
+}
+
+static int writer_open(struct session *session)
+{
+	struct store_meta meta = {0};
+	struct utsname name;
+	char host[256] = "";
+	int result;
+
+	uname(&name);
+	gethostname(host, sizeof(host) - 1);
+	/* The three clocks at one moment, as near as calls in a row get. */
+	meta.start_ts = clock_monotonic_ns();
+	meta.boot_ns = clock_ns(CLOCK_BOOTTIME);
+	meta.real_ns = clock_ns(CLOCK_REALTIME);
+	meta.hostname = host;
+	meta.kernel = name.release;
+	meta.machine = name.machine;
+	meta.version = WAFFLE_VERSION;
+	meta.command = session->options->label;
+	meta.cpu_count = kernel_cpu_count(session->kernel);
+	meta.sched = session->options->sched;
+	session->start_ts = session->flush_ts = meta.start_ts;
+	result = store_writer_open(&session->writer, session->options->output, &meta, session->err);
+	session->result->file_written = !result;
+	return result;
+}
+
+static struct target *target_find(struct session *session, pid_t pid)
+{
+	for (size_t i = 0; i < session->targets.len; i++)
+		if (session->targets.data[i].pid == pid)
+			return &session->targets.data[i];
+	return NULL;
+}
+
+/* Writes down what /proc says of a process. */
+static int target_describe(struct session *session, pid_t pid)
+{
+	char cmdline[4096];
+	struct store_process process = {.pid = (uint32_t)pid,
+					.ppid = (uint32_t)process_parent(pid),
+					.ts = clock_monotonic_ns(),
+					.cmdline = cmdline};
+
+	process_cmdline(pid, cmdline, sizeof(cmdline));
+	return store_writer_add_process(session->writer, &process, session->err);
+}
+
+/* Follows a process until it exits. A process that is gone already is none: 0. */
+static int target_add(struct session *session, pid_t pid)
+{
+	struct target target = {.pid = pid};
+	int result;
+
+	if (target_find(session, pid))
+		return 0;
+	target.pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (target.pidfd < 0)
+		return errno == ESRCH || errno == EINVAL ? 0 : fail(session, "pidfd_open");
+	if (!vec_push(&session->targets, target)) {
+		close(target.pidfd);
+		return error_set(session->err, ENOMEM, "out of memory");
+	}
+	result = watch_fd(session, target.pidfd, EPOLLIN, TAG_PROCESS + (uint64_t)pid);
+	return result ?: target_describe(session, pid);
+}
+
+static void target_remove(struct session *session, pid_t pid)
+{
+	struct target *target = target_find(session, pid);
+
+	if (!target)
+		return;
+	close(target->pidfd);
+	*target = session->targets.data[--session->targets.len];
+	arming_forget(session->arming, pid);
+}
+
+static int targets_open(struct session *session)
+{
+	const struct session_options *options = session->options;
+	int result = 0;
+
+	for (size_t i = 0; i < options->pid_count && !result; i++)
+		result = process_check(options->pids[i], session->err)
+				 ?: kernel_target_add(session->kernel, options->pids[i], session->err)
+				 ?: target_add(session, options->pids[i]);
+	if (!result && options->command)
+		result = launch_prepare(&session->launch, options->command, session->err)
+				 ?: kernel_target_add(session->kernel, session->launch.pid,
+						      session->err)
+				 ?: target_add(session, session->launch.pid);
+	return result;
+}
+
+/* ---- records ---- */
+
+static int record_store(struct waffle_rec *rec, void *arg)
+{
+	struct session *session = arg;
+
+	if (rec->kind == WAFFLE_REC_SPAN_END) {
+		struct waffle_rec_span_end *end = (struct waffle_rec_span_end *)rec;
+
+		end->site = arming_site_at(session->arming, (pid_t)end->tgid, end->probe_addr);
+	}
+	return store_writer_append(session->writer, rec, session->err);
+}
+
+static int state_store(const struct waffle_rec *rec, void *arg)
+{
+	struct session *session = arg;
+
+	return store_writer_append(session->writer, rec, session->err);
+}
+
+/* Called from within a drain: only takes note. */
+static void record_notice(const struct waffle_rec *rec, void *arg)
+{
+	struct session *session = arg;
+	struct target *target;
+
+	if (rec->kind == WAFFLE_REC_FORK && session->options->follow) {
+		const struct waffle_rec_fork *fork = (const struct waffle_rec_fork *)rec;
+
+		target_add(session, (pid_t)fork->child_tgid);
+	} else if (rec->kind == WAFFLE_REC_EXEC) {
+		target = target_find(session, (pid_t)((const struct waffle_rec_exit *)rec)->tgid);
+		if (target)
+			target->exec_pending = true;
+	}
+}
+
+static void mapping_notice(pid_t pid, void *arg)
+{
+	struct target *target = target_find(arg, pid);
+
+	if (target)
+		target->maps_changed = true;
+}
+
+/* Arms new programs and libraries. A process that is gone is no error here. */
+static int targets_rearm(struct session *session)
+{
+	for (size_t i = 0; i < session->targets.len; i++) {
+		struct target *target = &session->targets.data[i];
+		struct error gone = ERROR_INIT;
+		bool exec = target->exec_pending;
+		int result;
+
+		if (!exec && !target->maps_changed)
+			continue;
+		target->exec_pending = target->maps_changed = false;
+		result = arming_scan(session->arming, target->pid, &gone);
+		if (exec) {
+			if (session->options->command && !result)
+				arming_scan_needed(session->arming, target->pid);
+			kernel_exec_release(session->kernel, target->pid);
+			if (!result)
+				result = target_describe(session, target->pid);
+		}
+		if (result && result != -ESRCH)
+			return error_set(session->err, -result, "%s", gone.message);
+	}
+	return 0;
+}
+
+static int drain(struct session *session, bool final)
+{
+	int result = drain_round(session->drain, final);
+
+	drain_counts(session->drain, session->result->counts);
+	return result;
+}
+
+/* ---- the loop ---- */
+
+static void child_reap(struct session *session)
+{
+	int status;
+
+	if (!session->options->command || session->child_done)
+		return;
+	if (waitpid(session->launch.pid, &status, WNOHANG) == session->launch.pid) {
+		session->child_done = true;
+		session->result->exit_status = status;
+		session->result->exec_errno = launch_failure(&session->launch);
+	}
+}
+
+/* A first Ctrl-C also goes to a command that runs in our terminal: let it end by itself. */
+static void signals_read(struct session *session)
+{
+	struct signalfd_siginfo info;
+
+	while (read(session->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		if (session->options->command && !session->child_done && !session->interrupts++) {
+			if (info.ssi_signo != SIGINT)
+				kill(session->launch.pid, (int)info.ssi_signo);
+			continue;
+		}
+		session->interrupts += 2;
+	}
+}
+
+static bool stopping(const struct session *session, uint64_t now)
+{
+	const struct session_options *options = session->options;
+
+	return !session->targets.len || session->interrupts >= 2 ||
+	       (!options->command && session->interrupts) ||
+	       (options->duration_ns && now - session->start_ts >= options->duration_ns);
+}
+
+static int housekeeping(struct session *session, uint64_t now)
+{
+	struct session_result *result = session->result;
+
+	if (now - session->flush_ts >= FLUSH_NS) {
+		session->flush_ts = now;
+		if (store_writer_flush(session->writer, result->counts, session->err))
+			return -EIO;
+	}
+	result->file_bytes = store_writer_bytes(session->writer);
+	if (session->events->progress && now - session->progress_ts >= PROGRESS_NS) {
+		session->progress_ts = now;
+		session->events->progress(result, now - session->start_ts, session->events->arg);
+	}
+	return 0;
+}
+
+static int dispatch(struct session *session, const struct epoll_event *events, int count)
+{
+	uint64_t expirations;
+
+	for (int i = 0; i < count; i++) {
+		switch (events[i].data.u64) {
+		case TAG_TIMER:
+			if (read(session->timer, &expirations, sizeof(expirations)) < 0 &&
+			    errno != EAGAIN)
+				return fail(session, "timer");
+			break;
+		case TAG_SIGNAL:
+			signals_read(session);
+			break;
+		case TAG_RING: /* woken for a fork or an exec: the drain sees it */
+			break;
+		case TAG_MMAP:
+			mmap_watch_read(session->watch, mapping_notice, session);
+			break;
+		default:
+			/* Its last records are in the rings before it is taken off the list. */
+			drain(session, false);
+			target_remove(session, (pid_t)(events[i].data.u64 - TAG_PROCESS));
+		}
+	}
+	return 0;
+}
+
+static int loop(struct session *session)
+{
+	while (true) {
+		struct epoll_event events[32];
+		int count = epoll_wait(session->epoll, events, 32, 1000), result;
+		uint64_t now;
+
+		if (count < 0 && errno != EINTR)
+			return fail(session, "epoll");
+		result = dispatch(session, events, count > 0 ? count : 0)
+				 ?: drain(session, false)
+				 ?: targets_rearm(session);
+		now = clock_monotonic_ns();
+		child_reap(session);
+		if (!result)
+			result = housekeeping(session, now);
+		if (result || stopping(session, now))
+			return result;
+	}
+}
+
+/* ---- from beginning to end ---- */
+
+static int arm_all(struct session *session)
+{
+	int result = 0;
+
+	for (size_t i = 0; i < session->options->pid_count && !result; i++)
+		result = arming_scan(session->arming, session->options->pids[i], session->err);
+	return result;
+}
+
+/* Late libraries are watched for before the first look at the mappings, so that none slips through.
+ */
+static void watch_open(struct session *session)
+{
+	struct error problem = ERROR_INIT;
+
+	if (mmap_watch_open(&session->watch, &problem))
+		notify(session, problem.message);
+	else
+		watch_fd(session, mmap_watch_fd(session->watch), EPOLLIN, TAG_MMAP);
+}
+
+static int start(struct session *session)
+{
+	const struct session_options *options = session->options;
+	struct kernel_options kernel_options = {
+		.ring_bytes = options->ring_bytes,
+		.sched_slots = (uint32_t)(options->sched_bytes / sizeof(struct waffle_rec_switch)),
+		.sched = options->sched,
+		.follow = options->follow,
+		.hold_exec = options->command != NULL,
+	};
+	struct drain_callbacks callbacks = {record_store, record_notice, session};
+	int result = loop_open(session)
+			     ?: kernel_open(&session->kernel, &kernel_options, session->err)
+			     ?: drain_open(&session->drain, session->kernel, &callbacks, session->err)
+			     ?: writer_open(session)
+			     ?: arming_open(&session->arming, session->kernel, session->writer,
+					    options->follow, session->err)
+			     ?: targets_open(session);
+
+	for (uint32_t i = 0; !result && i < kernel_ring_count(session->kernel); i++)
+		result = watch_fd(session, kernel_ring_fd(session->kernel, i), EPOLLIN | EPOLLET,
+				  TAG_RING);
+	if (result)
+		return result;
+	watch_open(session);
+	result = kernel_attach(session->kernel, session->err)
+			 ?: kernel_snapshot(session->kernel, false, state_store, session,
+					    session->err)
+			 ?: arm_all(session);
+	session->result->ready_cpu_ns = cpu_ns();
+	return result;
+}
+
+static int finish(struct session *session)
+{
+	struct error ignored = ERROR_INIT;
+	int result;
+
+	arming_release(session->arming);
+	kernel_snapshot(session->kernel, true, state_store, session, &ignored);
+	session->result->duration_ns = clock_monotonic_ns() - session->start_ts;
+	kernel_detach(session->kernel);
+	result = drain(session, true);
+	session->result->sites = arming_site_count(session->arming);
+	return result;
+}
+
+static void close_all(struct session *session)
+{
+	arming_close(session->arming);
+	mmap_watch_close(session->watch);
+	drain_close(session->drain);
+	kernel_close(session->kernel);
+	launch_abort(&session->launch);
+	for (size_t i = 0; i < session->targets.len; i++)
+		close(session->targets.data[i].pidfd);
+	vec_free(&session->targets);
+	close(session->epoll);
+	close(session->timer);
+	close(session->signals);
+	sigprocmask(SIG_SETMASK, &session->old_mask, NULL);
+}
+
+static void warn_after_arming(struct session *session)
+{
+	if (arming_warning(session->arming))
+		notify(session, arming_warning(session->arming));
+	if (!session->options->command && !arming_site_count(session->arming))
+		notify(session,
+		       "no sites in the target's files: it was built without waffle.h, or its "
+		       "notes were stripped; only the scheduler is recorded");
+}
+
+int session_run(const struct session_options *options, const struct session_events *events,
+		struct session_result *result, struct error *err)
+{
+	struct session session = {.options = options,
+				  .events = events,
+				  .result = result,
+				  .err = err,
+				  .launch = {-1, -1, -1},
+				  .epoll = -1,
+				  .timer = -1,
+				  .signals = -1};
+	struct error close_error = ERROR_INIT;
+	int code, closed = 0;
+
+	*result = (struct session_result){.exit_status = -1};
+	code = start(&session);
+	if (!code) {
+		warn_after_arming(&session);
+		if (options->command)
+			launch_go(&session.launch);
+		code = loop(&session);
+		closed = finish(&session);
+	}
+	if (session.writer) {
+		int written = store_writer_close(session.writer, clock_monotonic_ns(),
+						 result->counts, &close_error);
+
+		if (!code && !closed && written)
+			closed = error_set(err, -written, "%s", close_error.message);
+	}
+	result->tracer_cpu_ns = cpu_ns();
+	close_all(&session);
+	return code ?: closed;
+}

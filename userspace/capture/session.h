@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A capture from beginning to end: load, arm, drain into a .waffle file until the time is up, the
+ * targets are gone or a signal comes; then disarm, drain the rest, close the accounts.
+ */
+#ifndef WAFFLE_CAPTURE_SESSION_H
+#define WAFFLE_CAPTURE_SESSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "store/store.h"
+#include "util/error.h"
+
+struct session_options {
+	const pid_t *pids; /* attach to these … */
+	size_t pid_count;
+	char **command;     /* … or run this */
+	const char *output; /* path of the file to write */
+	const char *label;  /* what is traced, for people */
+	bool follow;        /* children too */
+	bool sched;
+	uint64_t duration_ns; /* 0: until the targets exit or a signal comes */
+	uint64_t ring_bytes;  /* per ring for spans */
+	uint64_t sched_bytes; /* per CPU for switches */
+};
+
+#define SESSION_RING_BYTES (32ull << 20)
+#define SESSION_SCHED_BYTES (4ull << 20)
+
+struct session_result {
+	struct store_counts counts[WAFFLE_SOURCE_COUNT];
+	uint64_t duration_ns;   /* armed to disarmed */
+	uint64_t ready_cpu_ns;  /* CPU time of this process until all was armed */
+	uint64_t tracer_cpu_ns; /* CPU time of this process in all */
+	uint64_t file_bytes;
+	uint64_t sites;
+	int exit_status;   /* of the command, as waitpid() gives it; -1: none, or still running */
+	int exec_errno;    /* the command could not be run */
+	bool file_written; /* a file is there, also if the session failed */
+};
+
+/* The messages of a session on the way ("no sites in …") go to `notify`, one line each, no newline.
+ */
+struct session_events {
+	void (*notify)(const char *line, void *arg);
+	/* About ten times a second, for a progress line. May be NULL. */
+	void (*progress)(const struct session_result *so_far, uint64_t elapsed_ns, void *arg);
+	void *arg;
+};
+
+int session_run(const struct session_options *options, const struct session_events *events,
+		struct session_result *result, struct error *err);
+
+#endif
