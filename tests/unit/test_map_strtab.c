@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "util/error.h"
+#include "util/map.h"
+#include "util/strtab.h"
+#include "util/vec.h"
+
+/* ---- vec ---- */
+
+static void test_vec_keeps_its_elements_while_it_grows(void **state)
+{
+	VEC(uint64_t) numbers = {0};
+
+	(void)state;
+	for (uint64_t i = 0; i < 10000; i++)
+		assert_true(vec_push(&numbers, i * i));
+	assert_int_equal(numbers.len, 10000);
+	for (uint64_t i = 0; i < 10000; i++)
+		assert_int_equal(numbers.data[i], i * i);
+	vec_free(&numbers);
+	assert_null(numbers.data);
+	assert_int_equal(numbers.len, 0);
+	assert_true(vec_push(&numbers, 7)); /* usable again */
+	assert_int_equal(numbers.data[0], 7);
+	vec_free(&numbers);
+}
+
+static void test_vec_refuses_a_size_that_overflows_and_stays_as_it_was(void **state)
+{
+	VEC(uint64_t) numbers = {0};
+
+	(void)state;
+	assert_true(vec_push(&numbers, 42));
+	assert_false(vec_reserve(&numbers, SIZE_MAX));
+	assert_false(vec_reserve(&numbers, SIZE_MAX / 8));
+	assert_int_equal(numbers.len, 1);
+	assert_int_equal(numbers.data[0], 42);
+	assert_true(vec_reserve(&numbers, 1000));
+	assert_true(numbers.cap >= 1001);
+	vec_free(&numbers);
+}
+
+static void test_vec_takes_structs_written_as_literals(void **state)
+{
+	VEC(struct map_slot) slots = {0};
+
+	(void)state;
+	assert_true(vec_push(&slots, (struct map_slot){.key = 1, .value = 2}));
+	assert_int_equal(slots.data[0].key, 1);
+	assert_int_equal(slots.data[0].value, 2);
+	vec_free(&slots);
+}
+
+/* ---- map ---- */
+
+static void test_map_finds_what_was_set_and_nothing_else(void **state)
+{
+	struct map map = {0};
+
+	(void)state;
+	assert_int_equal(map_get(&map, 0), MAP_NONE);
+	assert_int_equal(map_remove(&map, 0), MAP_NONE);
+	assert_true(map_set(&map, 0, 10));
+	assert_true(map_set(&map, UINT64_MAX, 11));
+	assert_int_equal(map_get(&map, 0), 10);
+	assert_int_equal(map_get(&map, UINT64_MAX), 11);
+	assert_int_equal(map_get(&map, 1), MAP_NONE);
+	assert_true(map_set(&map, 0, 12));
+	assert_int_equal(map_get(&map, 0), 12);
+	assert_int_equal(map.len, 2);
+	map_free(&map);
+	assert_int_equal(map_get(&map, 0), MAP_NONE);
+}
+
+/* Sets and removes at random, against an array that is looked through. Keys that differ in high
+ * bits only, in low bits only, and both. */
+static void test_map_agrees_with_an_array_after_any_sets_and_removes(void **state)
+{
+	enum { KEYS = 512 };
+	uint32_t values[KEYS];
+	struct map map = {0};
+	size_t len = 0;
+
+	(void)state;
+	memset(values, 0xff, sizeof(values));
+	srand(1);
+	for (unsigned step = 0; step < 200000; step++) {
+		unsigned i = (unsigned)rand() % KEYS;
+		uint64_t key = (uint64_t)(i % 16) << 60 | (uint64_t)(i / 16) * 4096;
+
+		if (rand() % 2) {
+			len += values[i] == MAP_NONE;
+			values[i] = step;
+			assert_true(map_set(&map, key, step));
+		} else {
+			len -= values[i] != MAP_NONE;
+			assert_int_equal(map_remove(&map, key), values[i]);
+			values[i] = MAP_NONE;
+		}
+		i = (unsigned)rand() % KEYS;
+		key = (uint64_t)(i % 16) << 60 | (uint64_t)(i / 16) * 4096;
+		assert_int_equal(map_get(&map, key), values[i]);
+		assert_int_equal(map.len, len);
+	}
+	map_free(&map);
+}
+
+static void test_map_grows_to_many_keys(void **state)
+{
+	struct map map = {0};
+
+	(void)state;
+	for (uint32_t i = 0; i < 100000; i++)
+		assert_true(map_set(&map, 0xabcdef0000000000ull + i, i));
+	for (uint32_t i = 0; i < 100000; i++)
+		assert_int_equal(map_get(&map, 0xabcdef0000000000ull + i), i);
+	assert_true(map.cap >= 2 * map.len);
+	map_free(&map);
+}
+
+/* ---- strtab ---- */
+
+static void test_strtab_gives_a_string_one_number(void **state)
+{
+	struct strtab *tab = strtab_new();
+	uint32_t step;
+
+	(void)state;
+	assert_non_null(tab);
+	assert_int_equal(strtab_count(tab), 1);
+	assert_int_equal(strtab_add(tab, "", 0), 0);
+	step = strtab_add(tab, "step", 4);
+	assert_int_equal(step, 1);
+	assert_int_equal(strtab_add(tab, "steps", 5), 2);
+	assert_int_equal(strtab_add(tab, "steps", 4), step);
+	assert_string_equal(strtab_get(tab, step), "step");
+	assert_int_equal(strtab_length(tab, step), 4);
+	assert_string_equal(strtab_get(tab, 99), "");
+	assert_int_equal(strtab_length(tab, 99), 0);
+	assert_int_equal(strtab_count(tab), 3);
+	strtab_free(tab);
+	strtab_free(NULL);
+}
+
+static void test_strtab_keeps_any_bytes(void **state)
+{
+	struct strtab *tab = strtab_new();
+	uint32_t first, second;
+
+	(void)state;
+	first = strtab_add(tab, "a\0b", 3);
+	second = strtab_add(tab, "a\0c", 3);
+	assert_int_not_equal(first, second);
+	assert_int_equal(strtab_add(tab, "a\0b", 3), first);
+	assert_memory_equal(strtab_get(tab, second), "a\0c", 4);
+	strtab_free(tab);
+}
+
+static void test_strtab_pointers_stay_while_it_grows(void **state)
+{
+	struct strtab *tab = strtab_new();
+	const char *pointers[5000];
+	char text[32];
+
+	(void)state;
+	for (uint32_t i = 0; i < 5000; i++) {
+		snprintf(text, sizeof(text), "string %u", i);
+		assert_int_equal(strtab_add(tab, text, strlen(text)), i + 1);
+		pointers[i] = strtab_get(tab, i + 1);
+	}
+	for (uint32_t i = 0; i < 5000; i++) {
+		snprintf(text, sizeof(text), "string %u", i);
+		assert_ptr_equal(strtab_get(tab, i + 1), pointers[i]);
+		assert_string_equal(pointers[i], text);
+		assert_int_equal(strtab_add(tab, text, strlen(text)), i + 1);
+	}
+	strtab_free(tab);
+}
+
+/* ---- error ---- */
+
+static void test_first_error_stays_and_takes_prefixes(void **state)
+{
+	struct error err = ERROR_INIT;
+
+	(void)state;
+	assert_int_equal(error_set(&err, ENOENT, "pid %d: gone", 7), -ENOENT);
+	assert_int_equal(error_set(&err, EIO, "other"), -EIO);
+	assert_string_equal(err.message, "pid 7: gone");
+	error_prefix(&err, "attach");
+	assert_string_equal(err.message, "attach: pid 7: gone");
+	assert_int_equal(error_set(NULL, EIO, "nobody asks"), -EIO);
+}
+
+static void test_long_error_is_cut_not_overrun(void **state)
+{
+	struct error err = ERROR_INIT;
+	char text[2048];
+
+	(void)state;
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	error_set(&err, EIO, "%s", text);
+	assert_int_equal(strlen(err.message), sizeof(err.message) - 1);
+	error_prefix(&err, "report");
+	assert_true(strlen(err.message) < sizeof(err.message));
+	assert_memory_equal(err.message, "report: xxx", 11);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_vec_keeps_its_elements_while_it_grows),
+		cmocka_unit_test(test_vec_refuses_a_size_that_overflows_and_stays_as_it_was),
+		cmocka_unit_test(test_vec_takes_structs_written_as_literals),
+		cmocka_unit_test(test_map_finds_what_was_set_and_nothing_else),
+		cmocka_unit_test(test_map_agrees_with_an_array_after_any_sets_and_removes),
+		cmocka_unit_test(test_map_grows_to_many_keys),
+		cmocka_unit_test(test_strtab_gives_a_string_one_number),
+		cmocka_unit_test(test_strtab_keeps_any_bytes),
+		cmocka_unit_test(test_strtab_pointers_stay_while_it_grows),
+		cmocka_unit_test(test_first_error_stays_and_takes_prefixes),
+		cmocka_unit_test(test_long_error_is_cut_not_overrun),
+	};
+
+	return cmocka_run_group_tests_name("map_strtab", tests, NULL, NULL);
+}
