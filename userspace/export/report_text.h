@@ -19,11 +19,10 @@ void report_print_text(const struct report *report, const struct report_view *vi
 /* Everything, whatever the view. Returns 0 or a negative errno of json_close(). */
 int report_print_json(const struct report *report, FILE *out);
 
-/* What a file holds, without looking at where time went: for `info`. */
-void report_print_info_text(const struct report *report, FILE *out);
-int report_print_info_json(const struct report *report, FILE *out);
-
 /* Colours are for terminals, and not where NO_COLOR is set (no-color.org) or TERM is dumb. */
 bool report_colour_for(FILE *out);
+
+/* Text from a traced program without what would move a terminal's cursor. Returns the columns. */
+int report_put_text(FILE *out, const char *text, size_t len);
 
 #endif

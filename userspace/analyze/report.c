@@ -1,0 +1,497 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/report.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/select.h"
+
+static const char *const sort_names[] = {
+	[REPORT_SORT_TOTAL] = "total",       [REPORT_SORT_COUNT] = "count",
+	[REPORT_SORT_P50] = "p50",           [REPORT_SORT_P99] = "p99",
+	[REPORT_SORT_MAX] = "max",           [REPORT_SORT_RUNNING] = "running",
+	[REPORT_SORT_RUNNABLE] = "runnable", [REPORT_SORT_BLOCKED] = "blocked",
+	[REPORT_SORT_NAME] = "name",
+};
+_Static_assert(sizeof(sort_names) / sizeof(*sort_names) == REPORT_SORT_COUNT_OF, "a name a sort");
+
+const char *report_sort_name(unsigned sort)
+{
+	return sort < REPORT_SORT_COUNT_OF ? sort_names[sort] : NULL;
+}
+
+/* What is needed while a report is made. The site behind the last one stands for unknown sites. */
+struct making {
+	struct report *report;
+	const struct model *model;
+	uint32_t site_count;
+	uint32_t *rows;       /* row of each site in spans, events or counters, by its kind */
+	uint64_t *durations;  /* of whole spans, those of a row side by side */
+	size_t *ends;         /* of each row's durations so far */
+	struct strtab *names; /* "kind, name, category" of rows */
+	VEC(uint32_t) name_rows;
+};
+
+static uint32_t site_slot(const struct making *making, uint32_t site)
+{
+	return site < making->site_count ? site : making->site_count;
+}
+
+/* ---- rows ---- */
+
+static bool add_row(struct report *report, const struct site_info *site, unsigned kind,
+		    uint32_t *row)
+{
+	if (kind == WAFFLE_SITE_SPAN) {
+		*row = (uint32_t)report->spans.len;
+		return vec_push(
+			&report->spans,
+			(struct report_span){.name = site->name,
+					     .category = site->category,
+					     .slowest = {MODEL_NONE, MODEL_NONE, MODEL_NONE}});
+	}
+	if (kind == WAFFLE_SITE_COUNTER) {
+		*row = (uint32_t)report->counters.len;
+		return vec_push(
+			&report->counters,
+			(struct report_counter){.name = site->name, .category = site->category});
+	}
+	*row = (uint32_t)report->events.len;
+	return vec_push(&report->events, (struct report_event){.name = site->name,
+							       .category = site->category,
+							       .kind = (uint16_t)kind});
+}
+
+/* Sites of the same kind, name and category share a row. */
+static bool site_row(struct making *making, uint32_t slot, unsigned kind)
+{
+	const struct site_info *site = model_site(making->model, slot);
+	size_t name_len = strlen(site->name), category_len = strlen(site->category);
+	size_t len = name_len + category_len + 2;
+	char *key = malloc(len);
+	uint32_t name, row;
+
+	if (!key)
+		return false;
+	key[0] = (char)kind;
+	memcpy(key + 1, site->name, name_len + 1);
+	memcpy(key + 2 + name_len, site->category, category_len);
+	name = strtab_add(making->names, key, len);
+	free(key);
+	if (name == STRTAB_NONE)
+		return false;
+	while (making->name_rows.len <= name)
+		if (!vec_push(&making->name_rows, MODEL_NONE))
+			return false;
+	if (making->name_rows.data[name] == MODEL_NONE) {
+		if (!add_row(making->report, site, kind, &row))
+			return false;
+		making->name_rows.data[name] = row;
+	}
+	making->rows[slot] = making->name_rows.data[name];
+	return true;
+}
+
+/* Rows of the sites that were hit, in the order of the sites. */
+static bool make_rows(struct making *making)
+{
+	const struct model *model = making->model;
+	bool *hit = calloc((size_t)making->site_count + 1, sizeof(*hit));
+	bool good = hit;
+
+	for (size_t i = 0; good && i < model->spans.len; i++)
+		hit[site_slot(making, model->spans.data[i].site)] = true;
+	for (size_t i = 0; good && i < model->events.len; i++)
+		hit[site_slot(making, model->events.data[i].site)] = true;
+	for (uint32_t slot = 0; good && slot <= making->site_count; slot++)
+		if (hit[slot])
+			good = site_row(making, slot,
+					slot < making->site_count ? model_site(model, slot)->kind
+								  : WAFFLE_SITE_SPAN);
+	free(hit);
+	return good;
+}
+
+/* ---- spans ---- */
+
+static uint64_t span_duration(const struct model *model, uint32_t index)
+{
+	return model->spans.data[index].end_ts - model->spans.data[index].start_ts;
+}
+
+static void keep_slowest(struct report_span *row, const struct model *model, uint32_t index)
+{
+	uint64_t duration = span_duration(model, index);
+	unsigned at = REPORT_SLOWEST_PER_NAME;
+
+	while (at && (row->slowest[at - 1] == MODEL_NONE ||
+		      span_duration(model, row->slowest[at - 1]) < duration))
+		at--;
+	for (unsigned i = REPORT_SLOWEST_PER_NAME - 1; i > at; i--)
+		row->slowest[i] = row->slowest[i - 1];
+	if (at < REPORT_SLOWEST_PER_NAME)
+		row->slowest[at] = index;
+}
+
+static void count_span(struct report_span *row, const struct model *model, uint32_t index)
+{
+	const struct model_span *span = &model->spans.data[index];
+	uint64_t duration = span->end_ts - span->start_ts;
+
+	keep_slowest(row, model, index);
+	row->with_loss += !!(span->flags & MODEL_SPAN_LOSS);
+	row->unfinished += !!(span->flags & MODEL_SPAN_UNFINISHED);
+	row->begun_before += !!(span->flags & MODEL_SPAN_BEGUN_BEFORE);
+	if (span->flags & (MODEL_SPAN_UNFINISHED | MODEL_SPAN_BEGUN_BEFORE))
+		return;
+	row->count++;
+	row->total_ns += duration;
+	if (duration > row->max_ns)
+		row->max_ns = duration;
+	if (!(span->flags & MODEL_SPAN_HAS_SCHED))
+		return;
+	row->sched_count++;
+	row->sched_ns += duration;
+	row->running_ns += span->running_ns;
+	row->runnable_ns += span->runnable_ns;
+	row->blocked_ns += duration - span->running_ns - span->runnable_ns;
+}
+
+static bool percentiles(struct making *making)
+{
+	const struct model *model = making->model;
+	struct report *report = making->report;
+	size_t at = 0;
+
+	making->durations = malloc((model->spans.len + 1) * sizeof(*making->durations));
+	making->ends = calloc(report->spans.len + 1, sizeof(*making->ends));
+	if (!making->durations || !making->ends)
+		return false;
+	for (size_t i = 0; i < report->spans.len; i++) {
+		making->ends[i] = at;
+		at += report->spans.data[i].count;
+	}
+	for (size_t i = 0; i < model->spans.len; i++) {
+		const struct model_span *span = &model->spans.data[i];
+
+		if (!(span->flags & (MODEL_SPAN_UNFINISHED | MODEL_SPAN_BEGUN_BEFORE)))
+			making->durations
+				[making->ends[making->rows[site_slot(making, span->site)]]++] =
+				span->end_ts - span->start_ts;
+	}
+	for (size_t i = 0; i < report->spans.len; i++) {
+		struct report_span *row = &report->spans.data[i];
+		uint64_t *durations = making->durations + making->ends[i] - row->count;
+
+		if (!row->count)
+			continue;
+		row->p50_ns =
+			select_rank(durations, row->count, select_percentile_rank(row->count, 50));
+		row->p99_ns =
+			select_rank(durations, row->count, select_percentile_rank(row->count, 99));
+	}
+	return true;
+}
+
+static bool count_spans(struct making *making)
+{
+	const struct model *model = making->model;
+
+	for (size_t i = 0; i < model->spans.len; i++) {
+		uint32_t row = making->rows[site_slot(making, model->spans.data[i].site)];
+
+		count_span(&making->report->spans.data[row], model, (uint32_t)i);
+	}
+	return percentiles(making);
+}
+
+/* ---- events and counters ---- */
+
+static bool counter_value(const struct model *model, const struct model_event *event,
+			  double *number)
+{
+	uint32_t bytes;
+	const void *frame = model_frame(model, event->frame, &bytes);
+	struct value_walk walk = value_walk_begin(model_site(model, event->site), frame, bytes);
+	struct value value;
+
+	if (!value_walk_next(&walk, &value))
+		return false;
+	switch (value.type) {
+	case WAFFLE_KEY_I64:
+		*number = (double)value.i64;
+		return true;
+	case WAFFLE_KEY_U64:
+		*number = (double)value.u64;
+		return true;
+	case WAFFLE_KEY_F64:
+		*number = value.f64;
+		return isfinite(value.f64);
+	default:
+		return false;
+	}
+}
+
+static void count_value(struct report_counter *row, const struct model *model,
+			const struct model_event *event)
+{
+	double value;
+
+	if (!counter_value(model, event, &value)) {
+		row->ignored++;
+		return;
+	}
+	if (!row->count++) {
+		row->min = value;
+		row->max = value;
+	}
+	row->min = value < row->min ? value : row->min;
+	row->max = value > row->max ? value : row->max;
+	row->last = value;
+	row->mean += (value - row->mean) / (double)row->count;
+}
+
+static void count_events(struct making *making)
+{
+	const struct model *model = making->model;
+
+	for (size_t i = 0; i < model->events.len; i++) {
+		const struct model_event *event = &model->events.data[i];
+		uint32_t row = making->rows[site_slot(making, event->site)];
+
+		if (model_site(model, event->site)->kind == WAFFLE_SITE_COUNTER)
+			count_value(&making->report->counters.data[row], model, event);
+		else
+			making->report->events.data[row].count++;
+	}
+}
+
+/* ---- the slowest ---- */
+
+struct slow_order {
+	uint64_t duration;
+	uint32_t span;
+};
+
+static int slow_compare(const void *left, const void *right)
+{
+	const struct slow_order *a = left, *b = right;
+
+	if (a->duration != b->duration)
+		return a->duration > b->duration ? -1 : 1;
+	return a->span < b->span ? -1 : a->span > b->span;
+}
+
+static bool find_slowest(struct report *report, uint32_t wanted)
+{
+	VEC(struct slow_order) order = {0};
+	bool good = true;
+
+	for (size_t i = 0; good && i < report->spans.len; i++)
+		for (unsigned j = 0; good && j < REPORT_SLOWEST_PER_NAME; j++) {
+			uint32_t span = report->spans.data[i].slowest[j];
+
+			if (span != MODEL_NONE)
+				good = vec_push(&order,
+						(struct slow_order){
+							span_duration(report->model, span), span});
+		}
+	if (order.len)
+		qsort(order.data, order.len, sizeof(*order.data), slow_compare);
+	for (size_t i = 0; good && i < order.len && i < wanted; i++)
+		good = vec_push(&report->slowest, (struct report_slow){.span = order.data[i].span,
+								       .syscall = -1,
+								       .args = MODEL_NONE,
+								       .waker = MODEL_NONE});
+	vec_free(&order);
+	return good;
+}
+
+static void slow_interval(struct report_slow *slow, const struct model_span *span,
+			  const struct model_interval *interval)
+{
+	uint64_t from = interval->from_ts > span->start_ts ? interval->from_ts : span->start_ts;
+	uint64_t to = interval->to_ts < span->end_ts ? interval->to_ts : span->end_ts;
+
+	if (interval->state == WAFFLE_THREAD_BLOCKED && to > from && to - from > slow->wait_ns) {
+		slow->wait_ns = to - from;
+		slow->wait_from_ts = from;
+		slow->task_state = interval->task_state;
+		slow->syscall = interval->syscall;
+		slow->args = interval->args;
+		slow->waker = MODEL_NONE;
+	} else if (interval->state == WAFFLE_THREAD_RUNNABLE && interval->woken && slow->wait_ns &&
+		   slow->wait_from_ts + slow->wait_ns == interval->from_ts) {
+		slow->waker = interval->by;
+	}
+}
+
+static int look_at_interval(const struct model_interval *interval, void *arg)
+{
+	struct report *report = arg;
+
+	if (interval->state == WAFFLE_THREAD_RUNNING)
+		return 0;
+	for (size_t i = 0; i < report->slowest.len; i++) {
+		struct report_slow *slow = &report->slowest.data[i];
+		const struct model_span *span = &report->model->spans.data[slow->span];
+
+		if (span->thread == interval->thread && interval->from_ts <= span->end_ts &&
+		    interval->to_ts > span->start_ts)
+			slow_interval(slow, span, interval);
+	}
+	return 0;
+}
+
+/* ---- order ---- */
+
+static uint64_t sort_key(const struct report_span *row, enum report_sort sort)
+{
+	switch (sort) {
+	case REPORT_SORT_COUNT:
+		return row->count;
+	case REPORT_SORT_P50:
+		return row->p50_ns;
+	case REPORT_SORT_P99:
+		return row->p99_ns;
+	case REPORT_SORT_MAX:
+		return row->max_ns;
+	case REPORT_SORT_RUNNING:
+		return row->running_ns;
+	case REPORT_SORT_RUNNABLE:
+		return row->runnable_ns;
+	case REPORT_SORT_BLOCKED:
+		return row->blocked_ns;
+	case REPORT_SORT_NAME:
+		return 0;
+	default:
+		return row->total_ns;
+	}
+}
+
+static int row_compare(const void *left, const void *right, void *arg)
+{
+	const struct report_span *a = left, *b = right;
+	const enum report_sort *sort = arg;
+	uint64_t key_a = sort_key(a, *sort), key_b = sort_key(b, *sort);
+	int order;
+
+	if (key_a != key_b)
+		return key_a > key_b ? -1 : 1;
+	order = strcmp(a->name, b->name);
+	return order ? order : strcmp(a->category, b->category);
+}
+
+static int event_compare(const void *left, const void *right)
+{
+	const struct report_event *a = left, *b = right;
+
+	if (a->count != b->count)
+		return a->count > b->count ? -1 : 1;
+	return strcmp(a->name, b->name);
+}
+
+static int thread_compare(const void *left, const void *right, void *arg)
+{
+	const struct model *model = arg;
+	const uint32_t *a = left, *b = right;
+	const struct model_thread *thread_a = &model->threads.data[*a];
+	const struct model_thread *thread_b = &model->threads.data[*b];
+
+	if (thread_a->running_ns != thread_b->running_ns)
+		return thread_a->running_ns > thread_b->running_ns ? -1 : 1;
+	return *a < *b ? -1 : *a > *b;
+}
+
+static void sort_rows(struct report *report, enum report_sort sort)
+{
+	if (report->spans.len)
+		qsort_r(report->spans.data, report->spans.len, sizeof(*report->spans.data),
+			row_compare, &sort);
+	if (report->events.len)
+		qsort(report->events.data, report->events.len, sizeof(*report->events.data),
+		      event_compare);
+	if (report->threads.len)
+		qsort_r(report->threads.data, report->threads.len, sizeof(*report->threads.data),
+			thread_compare, (void *)report->model);
+}
+
+/* ---- all of it ---- */
+
+static bool list_threads(struct report *report)
+{
+	for (size_t i = 0; i < report->model->threads.len; i++)
+		if (report->model->threads.data[i].traced &&
+		    !vec_push(&report->threads, (uint32_t)i))
+			return false;
+	return true;
+}
+
+static void count_losses(struct report *report)
+{
+	for (size_t i = 0; i < report->model->losses.len; i++) {
+		const struct model_loss *loss = &report->model->losses.data[i];
+
+		report->losses[loss->source].count += loss->count;
+		report->losses[loss->source].intervals++;
+	}
+}
+
+static bool make(struct making *making, const struct report_options *options)
+{
+	struct report *report = making->report;
+
+	making->rows = calloc((size_t)making->site_count + 1, sizeof(*making->rows));
+	making->names = strtab_new();
+	if (!making->rows || !making->names || !make_rows(making) || !count_spans(making))
+		return false;
+	count_events(making);
+	count_losses(report);
+	if (!find_slowest(report, options->slowest) || !list_threads(report))
+		return false;
+	if (report->slowest.len && report->model->switches.len &&
+	    model_each_interval(report->model, look_at_interval, report))
+		return false;
+	sort_rows(report, options->sort);
+	return true;
+}
+
+int report_new(struct report **report, const struct model *model,
+	       const struct report_options *options, struct error *err)
+{
+	struct making making = {.report = calloc(1, sizeof(**report)), .model = model};
+	bool good = making.report;
+
+	*report = NULL;
+	if (good) {
+		making.site_count = store_reader_site_count(model->reader);
+		making.report->model = model;
+		making.report->truncated =
+			store_reader_truncated(model->reader, &making.report->bytes_cut);
+		good = make(&making, options);
+	}
+	free(making.rows);
+	free(making.durations);
+	free(making.ends);
+	strtab_free(making.names);
+	vec_free(&making.name_rows);
+	if (!good) {
+		report_free(making.report);
+		return error_set(err, ENOMEM, "out of memory");
+	}
+	*report = making.report;
+	return 0;
+}
+
+void report_free(struct report *report)
+{
+	if (!report)
+		return;
+	vec_free(&report->spans);
+	vec_free(&report->events);
+	vec_free(&report->counters);
+	vec_free(&report->slowest);
+	vec_free(&report->threads);
+	free(report);
+}

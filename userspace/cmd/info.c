@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdio.h>
+
+#include "cmd/command.h"
+#include "export/info.h"
+#include "model/model.h"
+#include "store/store.h"
+
+static int set_json(void *options, const char *value, struct error *err)
+{
+	(void)value, (void)err;
+	*(bool *)options = true;
+	return 0;
+}
+
+static const struct option_row rows[] = {
+	{"json", 0, NULL, "Print JSON.", set_json},
+};
+
+static int print_info(const struct model *model, bool json, struct error *err)
+{
+	int result = 0;
+
+	if (json)
+		result = info_print_json(model, stdout);
+	else
+		info_print_text(model, stdout);
+	if (result || fflush(stdout) || ferror(stdout))
+		return error_set(err, EIO, "can't write to standard output");
+	return 0;
+}
+
+static int info_run(const struct command *command, int argc, char **argv)
+{
+	struct error err = ERROR_INIT;
+	struct store_reader *reader = NULL;
+	struct model *model = NULL;
+	bool json = false;
+	int first, result = options_parse(command, argc, argv, false, &json, &first, &err);
+
+	if (result)
+		return command_parse_failed(command, result, &err);
+	if (argc - first != 1) {
+		error_set(&err, EINVAL, "give one .waffle file");
+		return command_fail(command, &err, EXIT_USAGE);
+	}
+	result = store_reader_open(&reader, argv[first], &err);
+	if (!result)
+		result = model_load(&model, reader, STORE_ALL, &err);
+	if (!result)
+		result = print_info(model, json, &err);
+	model_free(model);
+	store_reader_close(reader);
+	return result ? command_fail(command, &err, EXIT_FAILED) : EXIT_DONE;
+}
+
+const struct command command_info = {
+	.name = "info",
+	.arguments = "FILE",
+	.summary = "Show what a .waffle file holds and where it comes from",
+	.details = "",
+	.options = rows,
+	.option_count = sizeof(rows) / sizeof(rows[0]),
+	.run = info_run,
+};

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/command.h"
+#include "analyze/report.h"
+#include "export/report_text.h"
+#include "model/model.h"
+#include "store/store.h"
+
+struct report_cli {
+	bool json;
+	uint64_t rows;
+	uint64_t from_ns, to_ns; /* since the capture's begin */
+	enum report_sort sort;
+};
+
+static int set_json(void *options, const char *value, struct error *err)
+{
+	(void)value, (void)err;
+	((struct report_cli *)options)->json = true;
+	return 0;
+}
+
+static int set_top(void *options, const char *value, struct error *err)
+{
+	return option_number("top", value, 0, UINT32_MAX, &((struct report_cli *)options)->rows,
+			     err);
+}
+
+static int set_from(void *options, const char *value, struct error *err)
+{
+	return option_duration("from", value, &((struct report_cli *)options)->from_ns, err);
+}
+
+static int set_to(void *options, const char *value, struct error *err)
+{
+	return option_duration("to", value, &((struct report_cli *)options)->to_ns, err);
+}
+
+static int set_sort(void *options, const char *value, struct error *err)
+{
+	for (unsigned i = 0; report_sort_name(i); i++)
+		if (!strcmp(value, report_sort_name(i))) {
+			((struct report_cli *)options)->sort = i;
+			return 0;
+		}
+	return error_set(err, EINVAL,
+			 "--sort: '%s' is no column, write total, count, p50, p99, max, running, "
+			 "runnable, blocked or name",
+			 value);
+}
+
+static const struct option_row rows[] = {
+	{"json", 0, NULL, "Print JSON, with all rows.", set_json},
+	{"top", 'n', "N", "Show N rows of each table, 0 for all; the default is 20.", set_top},
+	{"sort", 0, "COLUMN",
+	 "Order names by total (the default), count, p50, p99, max, running, runnable, blocked or "
+	 "name.",
+	 set_sort},
+	{"from", 0, "TIME", "Read only what happened at or after this time since the begin.",
+	 set_from},
+	{"to", 0, "TIME", "Read only what happened up to this time since the begin.", set_to},
+};
+
+static uint64_t after(uint64_t start, uint64_t ns)
+{
+	return ns > UINT64_MAX - start ? UINT64_MAX : start + ns;
+}
+
+static struct store_window cli_window(const struct report_cli *cli, const struct store_meta *meta)
+{
+	return (struct store_window){cli->from_ns ? after(meta->start_ts, cli->from_ns) : 0,
+				     after(meta->start_ts, cli->to_ns)};
+}
+
+static int print_report(const struct report_cli *cli, const struct model *model, struct error *err)
+{
+	struct report_options options = REPORT_OPTIONS_DEFAULT;
+	struct report_view view = {(uint32_t)cli->rows, report_colour_for(stdout)};
+	struct report *report;
+	int result;
+
+	options.sort = cli->sort;
+	result = report_new(&report, model, &options, err);
+	if (result)
+		return result;
+	if (cli->json)
+		result = report_print_json(report, stdout);
+	else
+		report_print_text(report, &view, stdout);
+	report_free(report);
+	if (result || fflush(stdout) || ferror(stdout))
+		return error_set(err, EIO, "can't write to standard output");
+	return 0;
+}
+
+static int report_run(const struct command *command, int argc, char **argv)
+{
+	struct report_cli cli = {.rows = 20, .to_ns = UINT64_MAX};
+	struct error err = ERROR_INIT;
+	struct store_reader *reader = NULL;
+	struct model *model = NULL;
+	int first, result = options_parse(command, argc, argv, false, &cli, &first, &err);
+
+	if (result)
+		return command_parse_failed(command, result, &err);
+	if (argc - first != 1 || cli.from_ns >= cli.to_ns) {
+		error_set(&err, EINVAL,
+			  argc - first != 1 ? "give one .waffle file"
+					    : "--from has to be before --to");
+		return command_fail(command, &err, EXIT_USAGE);
+	}
+	result = store_reader_open(&reader, argv[first], &err);
+	if (!result)
+		result = model_load(&model, reader, cli_window(&cli, store_reader_meta(reader)),
+				    &err);
+	if (!result)
+		result = print_report(&cli, model, &err);
+	model_free(model);
+	store_reader_close(reader);
+	return result ? command_fail(command, &err, EXIT_FAILED) : EXIT_DONE;
+}
+
+const struct command command_report = {
+	.name = "report",
+	.arguments = "FILE",
+	.summary = "Show where the time of spans went, by name",
+	.details = "For each span name: how often, the total, the median, the 99th percentile "
+		   "(nearest "
+		   "rank, exact) and the longest, and the share of its thread's time that was "
+		   "running, "
+		   "runnable (waiting for a CPU) and blocked. These are of spans that begin and "
+		   "end in "
+		   "the capture; those that were open at its begin or end are counted beside.\n\n"
+		   "Then the slowest spans, at most three of a name, each with the longest time it "
+		   "was "
+		   "blocked and who ended that; counters, events and threads; and what was lost.",
+	.options = rows,
+	.option_count = sizeof(rows) / sizeof(rows[0]),
+	.run = report_run,
+};

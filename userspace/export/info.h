@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a file holds and where it comes from; what `info` prints. */
+#ifndef WAFFLE_EXPORT_INFO_H
+#define WAFFLE_EXPORT_INFO_H
+
+#include <stdio.h>
+
+#include "model/model.h"
+
+void info_print_text(const struct model *model, FILE *out);
+/* Returns 0 or a negative errno of json_close(). */
+int info_print_json(const struct model *model, FILE *out);
+
+#endif

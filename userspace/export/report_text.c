@@ -1,0 +1,455 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "export/report_text.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "store/record.h"
+#include "util/syscalls.h"
+#include "util/units.h"
+#include "util/utf8.h"
+
+/* Columns of the widest name that moves the table. */
+#define NAME_COLUMNS_MAX 40
+/* Bytes shown of a string key. */
+#define KEY_TEXT_MAX 40
+
+/* SGR codes (ECMA-48 8.3.117). */
+enum paint { PAINT_HEAD, PAINT_WARN, PAINT_DIM, PAINT_END };
+static const char *const paints[] = {"\033[1m", "\033[1;31m", "\033[2m", "\033[0m"};
+
+struct printer {
+	const struct report *report;
+	const struct model *model;
+	const struct report_view *view;
+	FILE *out;
+	int name_columns;
+};
+
+bool report_colour_for(FILE *out)
+{
+	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+
+	return isatty(fileno(out)) && !(no_color && *no_color) && term && strcmp(term, "dumb");
+}
+
+int report_put_text(FILE *out, const char *text, size_t len)
+{
+	char *clean = malloc(UTF8_CLEAN_MAX(len) + 1);
+	int columns = 0;
+
+	if (!clean)
+		return 0;
+	len = utf8_clean(text, len, clean);
+	for (size_t i = 0; i < len; i++) {
+		unsigned char c = (unsigned char)clean[i];
+
+		/* C0, DEL, and C1 as UTF-8 writes it (c2 80 … c2 9f) */
+		if (c < 0x20 || c == 0x7f) {
+			fputc('?', out);
+		} else if (c == 0xc2 && i + 1 < len && (unsigned char)clean[i + 1] < 0xa0) {
+			fputc('?', out);
+			i++;
+		} else {
+			fputc(c, out);
+		}
+		columns += (c & 0xc0) != 0x80;
+	}
+	free(clean);
+	return columns;
+}
+
+static int put(const struct printer *printer, const char *text)
+{
+	return report_put_text(printer->out, text, strlen(text));
+}
+
+static void paint(const struct printer *printer, enum paint which)
+{
+	if (printer->view->colour)
+		fputs(paints[which], printer->out);
+}
+
+static void put_name(const struct printer *printer, const char *name)
+{
+	int columns;
+
+	fputs("  ", printer->out);
+	columns = put(printer, *name ? name : "(no name)");
+	fprintf(printer->out, "%*s",
+		columns < printer->name_columns ? printer->name_columns - columns : 0, "");
+}
+
+static void put_heading(const struct printer *printer, const char *name, const char *columns)
+{
+	paint(printer, PAINT_HEAD);
+	fprintf(printer->out, "\n%-*s%s", printer->name_columns + 2, name, columns);
+	paint(printer, PAINT_END);
+	fputc('\n', printer->out);
+}
+
+static void put_cell(const struct printer *printer, int width, const char *text)
+{
+	int columns = 0;
+
+	for (const char *c = text; *c; c++)
+		columns += (*c & 0xc0) != 0x80;
+	fprintf(printer->out, "%*s%s", columns < width ? width - columns : 1, "", text);
+}
+
+static void put_duration(const struct printer *printer, int width, uint64_t ns)
+{
+	char text[UNITS_TEXT];
+
+	put_cell(printer, width, units_format_duration(text, ns));
+}
+
+static void put_count(const struct printer *printer, int width, uint64_t count)
+{
+	char text[UNITS_TEXT];
+
+	put_cell(printer, width, units_format_count(text, count));
+}
+
+static void put_share(const struct printer *printer, int width, uint64_t part, uint64_t whole)
+{
+	char text[UNITS_TEXT];
+
+	put_cell(printer, width, units_format_share(text, part, whole));
+}
+
+static size_t rows_shown(const struct printer *printer, size_t rows)
+{
+	return printer->view->rows && printer->view->rows < rows ? printer->view->rows : rows;
+}
+
+static void put_rest(const struct printer *printer, size_t rows)
+{
+	size_t shown = rows_shown(printer, rows);
+
+	if (shown == rows)
+		return;
+	paint(printer, PAINT_DIM);
+	fprintf(printer->out, "  … %zu more; --top 0 shows all\n", rows - shown);
+	paint(printer, PAINT_END);
+}
+
+/* ---- tables ---- */
+
+static void put_span_notes(const struct printer *printer, const struct report_span *row)
+{
+	const char *before = "  ";
+
+	if (row->unfinished) {
+		fprintf(printer->out, "%s%" PRIu64 " unfinished", before, row->unfinished);
+		before = ", ";
+	}
+	if (row->begun_before) {
+		fprintf(printer->out, "%s%" PRIu64 " begun before", before, row->begun_before);
+		before = ", ";
+	}
+	if (row->with_loss)
+		fprintf(printer->out, "%s%" PRIu64 " with loss", before, row->with_loss);
+}
+
+static void print_spans(const struct printer *printer)
+{
+	const struct report *report = printer->report;
+
+	if (!report->spans.len)
+		return;
+	put_heading(printer, "SPANS",
+		    "     count      total        p50        p99        max  running runnable"
+		    "  blocked");
+	for (size_t i = 0; i < rows_shown(printer, report->spans.len); i++) {
+		const struct report_span *row = &report->spans.data[i];
+
+		put_name(printer, row->name);
+		put_count(printer, 10, row->count);
+		put_duration(printer, 11, row->total_ns);
+		put_duration(printer, 11, row->p50_ns);
+		put_duration(printer, 11, row->p99_ns);
+		put_duration(printer, 11, row->max_ns);
+		put_share(printer, 9, row->running_ns, row->sched_ns);
+		put_share(printer, 9, row->runnable_ns, row->sched_ns);
+		put_share(printer, 9, row->blocked_ns, row->sched_ns);
+		put_span_notes(printer, row);
+		fputc('\n', printer->out);
+	}
+	put_rest(printer, report->spans.len);
+}
+
+static void put_thread(const struct printer *printer, uint32_t thread)
+{
+	put(printer, model_comm(printer->model, thread));
+	if (thread != MODEL_NONE)
+		fprintf(printer->out, " (%u)", printer->model->threads.data[thread].tid);
+}
+
+static void put_value(const struct printer *printer, const struct value *value)
+{
+	size_t shown = value->text_len < KEY_TEXT_MAX ? value->text_len : KEY_TEXT_MAX;
+
+	put(printer, value->key->name);
+	fputc('=', printer->out);
+	switch (value->type) {
+	case WAFFLE_KEY_STR:
+		report_put_text(printer->out, value->null ? "NULL" : value->text,
+				value->null ? 4 : shown);
+		if (value->cut || shown < value->text_len)
+			fputs("…", printer->out);
+		break;
+	case WAFFLE_KEY_F64:
+		fprintf(printer->out, "%g", value->f64);
+		break;
+	case WAFFLE_KEY_BOOL:
+		fputs(value->u64 ? "true" : "false", printer->out);
+		break;
+	case WAFFLE_KEY_I64:
+		fprintf(printer->out, "%" PRId64, value->i64);
+		break;
+	case WAFFLE_KEY_U64:
+		fprintf(printer->out, "%" PRIu64, value->u64);
+		break;
+	default:
+		fprintf(printer->out, "0x%" PRIx64, value->u64);
+		break;
+	}
+}
+
+static void put_keys(const struct printer *printer, const struct model_span *span)
+{
+	uint32_t bytes;
+	const void *frame = model_frame(printer->model, span->frame, &bytes);
+	struct value_walk walk =
+		value_walk_begin(model_site(printer->model, span->site), frame, bytes);
+	struct value value;
+
+	while (value_walk_next(&walk, &value)) {
+		if (value.type == WAFFLE_KEY_CAUSE_SPAN || value.type == WAFFLE_KEY_CAUSE_EVENT)
+			continue;
+		fputs("  ", printer->out);
+		put_value(printer, &value);
+	}
+}
+
+static const char *blocked_how(uint16_t task_state)
+{
+	if (task_state & WAFFLE_TASK_UNINTERRUPTIBLE)
+		return "blocked without a way out";
+	if (task_state & (WAFFLE_TASK_STOPPED | WAFFLE_TASK_TRACED))
+		return "stopped";
+	return "blocked";
+}
+
+/* "longest wait: 812 ms from 3.21 s on, blocked in fsync(5), woken by jbd2/sda1-8 (311)" */
+static void put_wait(const struct printer *printer, const struct report_slow *slow)
+{
+	const struct model *model = printer->model;
+	char text[UNITS_TEXT];
+
+	if (!slow->wait_ns)
+		return;
+	fprintf(printer->out, "      longest wait %s", units_format_duration(text, slow->wait_ns));
+	fprintf(printer->out, ", %s", blocked_how(slow->task_state));
+	if (slow->syscall >= 0) {
+		const char *name = syscall_name(model->meta->machine, slow->syscall);
+
+		if (name)
+			fprintf(printer->out, " in %s", name);
+		else
+			fprintf(printer->out, " in system call %d", slow->syscall);
+		if (slow->args < model->syscall_args.len)
+			fprintf(printer->out, "(0x%" PRIx64 ", …)",
+				model->syscall_args.data[slow->args]);
+	}
+	if (slow->waker != MODEL_NONE) {
+		fputs(", woken by ", printer->out);
+		put_thread(printer, slow->waker);
+	}
+	fputc('\n', printer->out);
+}
+
+static void print_slow(const struct printer *printer, const struct report_slow *slow)
+{
+	const struct model *model = printer->model;
+	const struct model_span *span = &model->spans.data[slow->span];
+	uint64_t duration = span->end_ts - span->start_ts;
+
+	put_name(printer, model_site(model, span->site)->name);
+	put_duration(printer, 10, duration);
+	put_duration(printer, 11,
+		     span->start_ts > model->meta->start_ts ? span->start_ts - model->meta->start_ts
+							    : 0);
+	if (span->flags & MODEL_SPAN_HAS_SCHED) {
+		put_share(printer, 9, span->running_ns, duration);
+		put_share(printer, 9, span->runnable_ns, duration);
+		put_share(printer, 9, duration - span->running_ns - span->runnable_ns, duration);
+	} else {
+		fprintf(printer->out, "%9s%9s%9s", "?", "?", "?");
+	}
+	fputs("  ", printer->out);
+	put_thread(printer, span->thread);
+	fputs(span->flags & MODEL_SPAN_UNFINISHED ? "  unfinished" : "", printer->out);
+	fputs(span->flags & MODEL_SPAN_BEGUN_BEFORE ? "  begun before" : "", printer->out);
+	fputs(span->flags & MODEL_SPAN_LOSS ? "  with loss" : "", printer->out);
+	put_keys(printer, span);
+	fputc('\n', printer->out);
+	put_wait(printer, slow);
+}
+
+static void print_slowest(const struct printer *printer)
+{
+	if (!printer->report->slowest.len)
+		return;
+	put_heading(printer, "SLOWEST", "  duration         at  running runnable  blocked  thread");
+	for (size_t i = 0; i < printer->report->slowest.len; i++)
+		print_slow(printer, &printer->report->slowest.data[i]);
+}
+
+static void print_counters(const struct printer *printer)
+{
+	const struct report *report = printer->report;
+
+	if (!report->counters.len)
+		return;
+	put_heading(printer, "COUNTERS",
+		    "     count         min        mean         max        last");
+	for (size_t i = 0; i < rows_shown(printer, report->counters.len); i++) {
+		const struct report_counter *row = &report->counters.data[i];
+
+		put_name(printer, row->name);
+		put_count(printer, 10, row->count);
+		if (row->count)
+			fprintf(printer->out, " %11.6g %11.6g %11.6g %11.6g", row->min, row->mean,
+				row->max, row->last);
+		if (row->ignored)
+			fprintf(printer->out, "  %" PRIu64 " not finite", row->ignored);
+		fputc('\n', printer->out);
+	}
+	put_rest(printer, report->counters.len);
+}
+
+static void print_events(const struct printer *printer)
+{
+	const struct report *report = printer->report;
+
+	if (!report->events.len)
+		return;
+	put_heading(printer, "EVENTS", "     count  kind");
+	for (size_t i = 0; i < rows_shown(printer, report->events.len); i++) {
+		put_name(printer, report->events.data[i].name);
+		put_count(printer, 10, report->events.data[i].count);
+		fprintf(printer->out, "  %s\n", site_kind_name(report->events.data[i].kind));
+	}
+	put_rest(printer, report->events.len);
+}
+
+static void print_threads(const struct printer *printer)
+{
+	const struct report *report = printer->report;
+
+	if (!report->threads.len || !printer->model->meta->sched)
+		return;
+	put_heading(printer, "THREADS", "   running   runnable    blocked       tid       pid");
+	for (size_t i = 0; i < rows_shown(printer, report->threads.len); i++) {
+		const struct model_thread *thread =
+			&printer->model->threads.data[report->threads.data[i]];
+
+		put_name(printer, model_comm(printer->model, report->threads.data[i]));
+		if (thread->has_sched) {
+			put_duration(printer, 10, thread->running_ns);
+			put_duration(printer, 11, thread->runnable_ns);
+			put_duration(printer, 11, thread->blocked_ns);
+		} else {
+			fprintf(printer->out, "%10s%11s%11s", "?", "?", "?");
+		}
+		fprintf(printer->out, "%10u%10u\n", thread->tid, thread->pid);
+	}
+	put_rest(printer, report->threads.len);
+}
+
+/* ---- what to know of the whole ---- */
+
+static void print_head(const struct printer *printer)
+{
+	const struct model *model = printer->model;
+	char duration[UNITS_TEXT], spans[UNITS_TEXT], events[UNITS_TEXT];
+
+	paint(printer, PAINT_HEAD);
+	put(printer, *model->meta->command ? model->meta->command : "capture");
+	paint(printer, PAINT_END);
+	fprintf(printer->out, ": %s, %s spans, %s events",
+		units_format_duration(duration, model->end_ts - model->start_ts),
+		units_format_count(spans, model->spans.len),
+		units_format_count(events, model->events.len));
+	fprintf(printer->out, ", %zu threads\n", printer->report->threads.len);
+	if (!model->meta->sched)
+		fputs("scheduler not recorded: running, runnable and blocked are unknown\n",
+		      printer->out);
+}
+
+static void print_warnings(const struct printer *printer)
+{
+	const struct report *report = printer->report;
+	char count[UNITS_TEXT];
+
+	paint(printer, PAINT_WARN);
+	if (report->truncated)
+		fprintf(printer->out,
+			"file is cut off: the capture was not finished, %s at its end are "
+			"unusable\n",
+			units_format_bytes(count, report->bytes_cut));
+	for (unsigned i = 0; i < WAFFLE_SOURCE_COUNT; i++)
+		if (report->losses[i].count)
+			fprintf(printer->out,
+				"lost %s %s records in %" PRIu64 " intervals: results there are "
+				"incomplete; a larger --buffer helps\n",
+				units_format_count(count, report->losses[i].count),
+				record_source_name(i), report->losses[i].intervals);
+	if (report->model->bad_records)
+		fprintf(printer->out, "%s records made no sense and were left out\n",
+			units_format_count(count, report->model->bad_records));
+	paint(printer, PAINT_END);
+}
+
+static void print_records(const struct printer *printer)
+{
+	const struct store_counts *counts = &printer->model->counts;
+	char produced[UNITS_TEXT], delivered[UNITS_TEXT], lost[UNITS_TEXT];
+
+	fprintf(printer->out, "\nrecords: %s produced, %s delivered, %s lost\n",
+		units_format_count(produced, counts->produced),
+		units_format_count(delivered, counts->delivered),
+		units_format_count(lost, counts->lost));
+}
+
+static int name_columns(const struct report *report)
+{
+	size_t widest = 8;
+
+	for (size_t i = 0; i < report->spans.len; i++)
+		if (strlen(report->spans.data[i].name) > widest)
+			widest = strlen(report->spans.data[i].name);
+	return widest < NAME_COLUMNS_MAX ? (int)widest : NAME_COLUMNS_MAX;
+}
+
+void report_print_text(const struct report *report, const struct report_view *view, FILE *out)
+{
+	struct printer printer = {.report = report,
+				  .model = report->model,
+				  .view = view,
+				  .out = out,
+				  .name_columns = name_columns(report)};
+
+	print_head(&printer);
+	print_warnings(&printer);
+	print_spans(&printer);
+	print_slowest(&printer);
+	print_counters(&printer);
+	print_events(&printer);
+	print_threads(&printer);
+	print_records(&printer);
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "export/summary_json.h"
+
+#include "store/record.h"
+
+static void counts_fields(struct json *json, const struct store_counts *counts)
+{
+	json_field_u64(json, "produced", counts->produced);
+	json_field_u64(json, "delivered", counts->delivered);
+	json_field_u64(json, "lost", counts->lost);
+}
+
+void summary_json_records(struct json *json, const struct model *model)
+{
+	uint64_t bytes_cut;
+
+	json_key(json, "records");
+	json_object_begin(json);
+	counts_fields(json, &model->counts);
+	json_key(json, "sources");
+	json_object_begin(json);
+	for (unsigned i = 0; i < WAFFLE_SOURCE_COUNT; i++) {
+		json_key(json, record_source_name(i));
+		json_object_begin(json);
+		counts_fields(json, &model->meta->counts[i]);
+		json_object_end(json);
+	}
+	json_object_end(json);
+	json_object_end(json);
+	json_key(json, "loss");
+	json_array_begin(json);
+	for (size_t i = 0; i < model->losses.len; i++) {
+		const struct model_loss *loss = &model->losses.data[i];
+
+		json_object_begin(json);
+		json_field_string(json, "source", record_source_name(loss->source));
+		json_field_u64(json, "cpu", loss->cpu);
+		json_field_u64(json, "from_ns", loss->from_ts);
+		json_field_u64(json, "to_ns", loss->to_ts);
+		json_field_u64(json, "count", loss->count);
+		json_object_end(json);
+	}
+	json_array_end(json);
+	json_field_bool(json, "truncated", store_reader_truncated(model->reader, &bytes_cut));
+	json_field_u64(json, "bytes_cut", bytes_cut);
+	json_field_u64(json, "bad_records", model->bad_records);
+}
