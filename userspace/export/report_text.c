@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "store/record.h"
-#include "util/syscalls.h"
+#include "util/syscall_names.h"
 #include "util/units.h"
 #include "util/utf8.h"
 
