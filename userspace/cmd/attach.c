@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+/* waffle-bpf attach: arm the sites of running processes, record, report. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/capture_options.h"
+#include "target/process.h"
+
+static int set_pid(void *options, const char *value, struct error *err)
+{
+	struct capture_options *capture = options;
+	uint64_t pid;
+	int result = option_number("pid", value, 1, 4194304, &pid, err); /* PID_MAX_LIMIT */
+
+	if (!result && !vec_push(&capture->pids, (pid_t)pid))
+		result = error_set(err, ENOMEM, "out of memory");
+	return result;
+}
+
+static int set_comm(void *options, const char *value, struct error *err)
+{
+	struct capture_options *capture = options;
+
+	return vec_push(&capture->comms, value) ? 0 : error_set(err, ENOMEM, "out of memory");
+}
+
+static int set_follow(void *options, const char *value, struct error *err)
+{
+	(void)value;
+	(void)err;
+	((struct capture_options *)options)->session.follow = true;
+	return 0;
+}
+
+static const struct option_row rows[] = {
+	{"pid", 'p', "PID", "the process to trace; may be given several times", set_pid},
+	{"comm", 0, "NAME", "trace all processes of this name; may be given several times",
+	 set_comm},
+	{"follow", 'f', NULL,
+	 "trace the children that the processes make from now on, too; arms other processes that "
+	 "run the same files as well, but does not record them",
+	 set_follow},
+	CAPTURE_OPTION_ROWS,
+};
+
+/* All pids asked for, each once. */
+static int pids_resolve(struct capture_options *options, struct error *err)
+{
+	pid_list found = {0};
+	int result = 0;
+
+	for (size_t i = 0; i < options->comms.len && !result; i++)
+		result = process_find(&found, options->comms.data[i], err);
+	for (size_t i = 0; i < found.len && !result; i++)
+		if (!vec_push(&options->pids, found.data[i]))
+			result = error_set(err, ENOMEM, "out of memory");
+	vec_free(&found);
+	for (size_t i = 0; i < options->pids.len; i++)
+		for (size_t j = options->pids.len; j-- > i + 1;)
+			if (options->pids.data[j] == options->pids.data[i])
+				options->pids.data[j] = options->pids.data[--options->pids.len];
+	options->session.pids = options->pids.data;
+	options->session.pid_count = options->pids.len;
+	return result;
+}
+
+static int attach(const struct command *command, struct capture_options *options)
+{
+	struct session_result result;
+	struct error err = ERROR_INIT;
+	char comm[16], label[64];
+
+	if (!options->pids.len && !options->comms.len) {
+		error_set(&err, EINVAL, "nothing to attach to; give --pid PID or --comm NAME");
+		return command_fail(command, &err, EXIT_USAGE);
+	}
+	if (pids_resolve(options, &err) || process_check(options->pids.data[0], &err))
+		return command_fail(command, &err, EXIT_FAILED);
+	process_comm(options->pids.data[0], comm);
+	snprintf(label, sizeof(label), "%s (pid %d)", comm, options->pids.data[0]);
+	options->session.label = label;
+	return capture_command(command, options, comm, &result);
+}
+
+static int run(const struct command *command, int argc, char **argv)
+{
+	struct capture_options options;
+	struct error err = ERROR_INIT;
+	int first, code;
+
+	capture_options_init(&options);
+	code = options_parse(command, argc, argv, false, &options, &first, &err);
+	if (!code && first < argc)
+		code = error_set(&err, EINVAL, "'%s': unexpected; attach takes options only",
+				 argv[first]);
+	code = code ? command_parse_failed(command, code, &err) : attach(command, &options);
+	capture_options_free(&options);
+	return code;
+}
+
+const struct command command_attach = {
+	.name = "attach",
+	.arguments = "",
+	.summary = "arm the sites of running processes, record until Ctrl-C, and report",
+	.details = "Arms every site of the processes and of their libraries, those opened later "
+		   "included, and records spans, events and what the scheduler did with their "
+		   "threads. Ends after --duration, when all processes have exited, or at Ctrl-C, "
+		   "and prints the report. The processes are not stopped or changed: the kernel "
+		   "disarms them when waffle-bpf ends, also when it is killed.",
+	.options = rows,
+	.option_count = sizeof(rows) / sizeof(rows[0]),
+	.run = run,
+};

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/capture_options.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "util/units.h"
+
+int set_output(void *options, const char *value, struct error *err)
+{
+	(void)err;
+	((struct capture_options *)options)->output = value;
+	return 0;
+}
+
+int set_duration(void *options, const char *value, struct error *err)
+{
+	struct capture_options *capture = options;
+	int result = option_duration("duration", value, &capture->session.duration_ns, err);
+
+	if (!result && !capture->session.duration_ns)
+		result = error_set(err, EINVAL, "--duration: must be longer than 0");
+	return result;
+}
+
+int set_no_sched(void *options, const char *value, struct error *err)
+{
+	(void)value;
+	(void)err;
+	((struct capture_options *)options)->session.sched = false;
+	return 0;
+}
+
+/* Buffers between a page and 1 GiB, which the kernel can still allocate. */
+static int set_size(const char *name, const char *value, uint64_t *bytes, struct error *err)
+{
+	int result = option_bytes(name, value, bytes, err);
+
+	if (!result && (*bytes < 4096 || *bytes > 1ull << 30))
+		result = error_set(err, EINVAL, "--%s: '%s' is not between 4KiB and 1GiB", name,
+				   value);
+	return result;
+}
+
+int set_ring_size(void *options, const char *value, struct error *err)
+{
+	return set_size("ring-size", value,
+			&((struct capture_options *)options)->session.ring_bytes, err);
+}
+
+int set_sched_size(void *options, const char *value, struct error *err)
+{
+	return set_size("sched-size", value,
+			&((struct capture_options *)options)->session.sched_bytes, err);
+}
+
+int set_json(void *options, const char *value, struct error *err)
+{
+	(void)value;
+	(void)err;
+	((struct capture_options *)options)->json = true;
+	return 0;
+}
+
+int set_no_report(void *options, const char *value, struct error *err)
+{
+	(void)value;
+	(void)err;
+	((struct capture_options *)options)->no_report = true;
+	return 0;
+}
+
+int set_quiet(void *options, const char *value, struct error *err)
+{
+	(void)value;
+	(void)err;
+	((struct capture_options *)options)->quiet = true;
+	return 0;
+}
+
+void capture_options_init(struct capture_options *options)
+{
+	*options = (struct capture_options){.session = {.sched = true,
+							.ring_bytes = SESSION_RING_BYTES,
+							.sched_bytes = SESSION_SCHED_BYTES}};
+}
+
+void capture_options_free(struct capture_options *options)
+{
+	vec_free(&options->pids);
+	vec_free(&options->comms);
+}
+
+/* "redis-server-20261121-051700.waffle"; what can't stand in a file name becomes '_'. */
+static void default_name(char *name, size_t size, const char *program)
+{
+	time_t now = time(NULL);
+	struct tm local;
+	char stamp[32];
+	char safe[64];
+	size_t len = 0;
+
+	for (; program[len] && len < sizeof(safe) - 1; len++) {
+		unsigned char c = (unsigned char)program[len];
+
+		safe[len] = c > ' ' && c < 127 && c != '/' ? (char)c : '_';
+	}
+	safe[len] = '\0';
+	localtime_r(&now, &local);
+	strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &local);
+	snprintf(name, size, "%s-%s.waffle", len ? safe : "capture", stamp);
+}
+
+/* What the progress line needs: shown on a terminal only. */
+struct display {
+	const struct capture_options *options;
+	const char *command;
+	bool terminal;
+	bool line_open;
+	uint64_t last_records, last_ns;
+};
+
+static void display_clear(struct display *display)
+{
+	if (display->line_open)
+		fputs("\r\033[K", stderr);
+	display->line_open = false;
+}
+
+static void display_notify(const char *line, void *arg)
+{
+	struct display *display = arg;
+
+	display_clear(display);
+	if (!display->options->quiet)
+		fprintf(stderr, "waffle-bpf: %s: %s\n", display->command, line);
+}
+
+static void display_progress(const struct session_result *so_far, uint64_t elapsed_ns, void *arg)
+{
+	struct display *display = arg;
+	uint64_t records = 0, lost = 0, total = display->options->session.duration_ns;
+	char count[UNITS_TEXT], rate[UNITS_TEXT], drops[UNITS_TEXT], size[UNITS_TEXT],
+		time_text[UNITS_TEXT];
+	uint64_t per_second = 0;
+
+	for (unsigned i = 0; i < WAFFLE_SOURCE_COUNT; i++) {
+		records += so_far->counts[i].delivered;
+		lost += so_far->counts[i].lost;
+	}
+	if (elapsed_ns > display->last_ns)
+		per_second = (uint64_t)((double)(records - display->last_records) * 1e9 /
+					(double)(elapsed_ns - display->last_ns));
+	display->last_records = records;
+	display->last_ns = elapsed_ns;
+	fprintf(stderr, "\r\033[K%s records, %s/s, %s lost, %s", units_format_count(count, records),
+		units_format_count(rate, per_second), units_format_count(drops, lost),
+		units_format_bytes(size, so_far->file_bytes));
+	if (total)
+		fprintf(stderr, ", %s left",
+			units_format_duration(time_text,
+					      total > elapsed_ns ? total - elapsed_ns : 0));
+	else
+		fprintf(stderr, ", %s; Ctrl-C to end",
+			units_format_duration(time_text, elapsed_ns));
+	fflush(stderr);
+	display->line_open = true;
+}
+
+static void summary_print(const struct capture_options *options,
+			  const struct session_result *result, const char *path)
+{
+	char count[UNITS_TEXT], lost_text[UNITS_TEXT], size[UNITS_TEXT], time_text[UNITS_TEXT],
+		share[UNITS_TEXT], ready[UNITS_TEXT];
+	uint64_t records = 0, lost = 0;
+
+	if (options->quiet)
+		return;
+	for (unsigned i = 0; i < WAFFLE_SOURCE_COUNT; i++) {
+		records += result->counts[i].delivered;
+		lost += result->counts[i].lost;
+	}
+	fprintf(stderr,
+		"%s: %s records in %s, %s lost, %s; waffle-bpf used %s of a CPU, %s until ready\n",
+		path, units_format_count(count, records),
+		units_format_duration(time_text, result->duration_ns),
+		units_format_count(lost_text, lost), units_format_bytes(size, result->file_bytes),
+		units_format_share(share, result->tracer_cpu_ns, result->duration_ns),
+		units_format_duration(ready, result->ready_cpu_ns));
+}
+
+static int report_print(const char *path, bool json)
+{
+	char *arguments[] = {(char *)(uintptr_t)path, "--json", NULL};
+
+	return command_report.run(&command_report, json ? 2 : 1, arguments);
+}
+
+int capture_command(const struct command *command, struct capture_options *options,
+		    const char *program, struct session_result *result)
+{
+	struct display display = {.options = options,
+				  .command = command->name,
+				  .terminal = isatty(STDERR_FILENO) && !options->quiet};
+	struct session_events events = {
+		.notify = display_notify,
+		.progress = display.terminal ? display_progress : NULL,
+		.arg = &display,
+	};
+	struct error err = ERROR_INIT;
+	char name[256];
+	int code, reported = EXIT_DONE;
+
+	default_name(name, sizeof(name), program);
+	options->session.output = options->output ? options->output : name;
+	code = session_run(&options->session, &events, result, &err);
+	display_clear(&display);
+	if (result->file_written && !result->exec_errno) {
+		summary_print(options, result, options->session.output);
+		if (!options->no_report)
+			reported = report_print(options->session.output, options->json);
+	}
+	if (code)
+		return command_fail(command, &err, EXIT_FAILED);
+	return reported;
+}
