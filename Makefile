@@ -8,7 +8,9 @@ SHELL := /bin/bash
 .SECONDARY:
 
 BUILD ?= build
-CC ?= gcc
+ifeq ($(origin CC),default)
+CC := gcc
+endif
 CLANG ?= clang
 BPFTOOL ?= bpftool
 PROTOC_C ?= protoc-c
@@ -128,7 +130,7 @@ examples: $(EXAMPLES)
 FORMAT_SRC := $(shell find bpf include userspace tests bench examples -name '*.[ch]' -o -name '*.cpp' 2>/dev/null)
 TIDY_SRC := $(LIB_SRC) $(CMD_SRC) $(UNIT_SRC) $(STATIC_SRC)
 TIDY_OK := $(TIDY_SRC:%.c=$(BUILD)/lint/%.ok)
-CLANG_FLAGS := $(CPPFLAGS_ALL) -Itests/unit -std=gnu17 $(WARN)
+CLANG_FLAGS := $(CPPFLAGS_ALL:-I$(BUILD)/gen=-isystem $(BUILD)/gen) -Itests/unit -std=gnu17 $(WARN)
 
 $(BUILD)/lint/%.ok: %.c .clang-tidy | $(SKEL) $(PROTO_C)
 	@mkdir -p $(@D)
