@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+/* waffle-bpf export: a .waffle file in the format of another tool. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cmd/command.h"
+#include "export/export.h"
+#include "util/json.h"
+#include "util/units.h"
+
+struct export_options {
+	const struct exporter *exporter;
+	const char *output;
+	bool json;
+	uint64_t from_ns, to_ns; /* since the begin of the capture */
+};
+
+static int set_format(void *options, const char *value, struct error *err)
+{
+	struct export_options *o = options;
+
+	o->exporter = exporter_find(value);
+	if (!o->exporter)
+		return error_set(err, EINVAL,
+				 "--format: '%s' is not known, take perfetto, chrome or ndjson",
+				 value);
+	return 0;
+}
+
+static int set_output(void *options, const char *value, struct error *err)
+{
+	struct export_options *o = options;
+
+	if (!*value)
+		return error_set(err, EINVAL, "--output: the name is empty");
+	o->output = value;
+	return 0;
+}
+
+static int set_from(void *options, const char *value, struct error *err)
+{
+	return option_duration("from", value, &((struct export_options *)options)->from_ns, err);
+}
+
+static int set_to(void *options, const char *value, struct error *err)
+{
+	return option_duration("to", value, &((struct export_options *)options)->to_ns, err);
+}
+
+static int set_json(void *options, const char *value, struct error *err)
+{
+	(void)value;
+	(void)err;
+	((struct export_options *)options)->json = true;
+	return 0;
+}
+
+static const struct option_row rows[] = {
+	{"format", 'f', "FORMAT",
+	 "perfetto (the default), for https://ui.perfetto.dev; chrome, for chrome://tracing; or "
+	 "ndjson, one JSON object a line, for jq and scripts.",
+	 set_format},
+	{"output", 'o', "OUT",
+	 "Where to write; - is standard output. Default: FILE's name with the format's extension.",
+	 set_output},
+	{"from", 0, "TIME", "Leave out what is before this time since the begin of the capture.",
+	 set_from},
+	{"to", 0, "TIME", "Leave out what is after this time since the begin of the capture.",
+	 set_to},
+	{"json", 0, NULL, "Print what was written as a JSON object.", set_json},
+};
+
+/* FILE without ".waffle", with the extension. NULL: out of memory. */
+static char *default_path(const char *file, const char *extension)
+{
+	size_t len = strlen(file), suffix = strlen(".waffle");
+	char *path;
+
+	if (len > suffix && strcmp(file + len - suffix, ".waffle") == 0)
+		len -= suffix;
+	return asprintf(&path, "%.*s%s", (int)len, file, extension) < 0 ? NULL : path;
+}
+
+static uint64_t file_bytes(const char *path)
+{
+	struct stat status;
+
+	return stat(path, &status) == 0 && S_ISREG(status.st_mode) ? (uint64_t)status.st_size : 0;
+}
+
+static void print_json(const struct export_options *o, const char *path, const struct model *model)
+{
+	struct json *json = json_new(stdout, true);
+
+	json_object_begin(json);
+	json_field_string(json, "format", o->exporter->name);
+	json_field_string(json, "output", path);
+	json_field_u64(json, "bytes", file_bytes(path));
+	json_field_u64(json, "spans", model->spans.len);
+	json_field_u64(json, "events", model->events.len);
+	json_field_u64(json, "links", model->links.len);
+	json_field_u64(json, "switches", model->switches.len);
+	json_key(json, "records");
+	json_object_begin(json);
+	json_field_u64(json, "produced", model->counts.produced);
+	json_field_u64(json, "delivered", model->counts.delivered);
+	json_field_u64(json, "lost", model->counts.lost);
+	json_object_end(json);
+	json_object_end(json);
+	json_close(json);
+}
+
+static void print_line(const struct export_options *o, const char *path, const struct model *model)
+{
+	char bytes[UNITS_TEXT], lost[UNITS_TEXT];
+
+	printf("%s (%s): %s", path, units_format_bytes(bytes, file_bytes(path)), o->exporter->help);
+	if (model->counts.lost)
+		printf(" %s records were lost; the export shows where.",
+		       units_format_count(lost, model->counts.lost));
+	putchar('\n');
+}
+
+static int export_model(const struct export_options *o, const struct model *model, const char *file,
+			struct error *err)
+{
+	char *named = o->output ? NULL : default_path(file, o->exporter->extension);
+	const char *path = o->output ? o->output : named;
+	int code = path ? export_to_path(o->exporter, model, path, err)
+			: error_set(err, ENOMEM, "out of memory");
+
+	/* Standard output is taken by the export itself. */
+	if (code == 0 && strcmp(path, "-") != 0)
+		(o->json ? print_json : print_line)(o, path, model);
+	free(named);
+	return code;
+}
+
+static int export_file(const struct export_options *o, const char *file, struct error *err)
+{
+	struct store_reader *reader = NULL;
+	struct model *model = NULL;
+	struct store_window window = STORE_ALL;
+	uint64_t start_ts;
+	int code = store_reader_open(&reader, file, err);
+
+	if (code < 0)
+		return code;
+	start_ts = store_reader_meta(reader)->start_ts;
+	if (o->from_ns)
+		window.from_ts = start_ts + o->from_ns;
+	if (o->to_ns != UINT64_MAX && o->to_ns < UINT64_MAX - start_ts)
+		window.to_ts = start_ts + o->to_ns;
+	code = model_load(&model, reader, window, err);
+	if (code == 0) {
+		code = export_model(o, model, file, err);
+		model_free(model);
+	}
+	store_reader_close(reader);
+	return code;
+}
+
+static int run(const struct command *command, int argc, char **argv)
+{
+	struct export_options options = {.exporter = &exporters[0], .to_ns = UINT64_MAX};
+	struct error err = ERROR_INIT;
+	int first, code = options_parse(command, argc, argv, false, &options, &first, &err);
+
+	if (code)
+		return command_parse_failed(command, code, &err);
+	if (argc - first != 1) {
+		error_set(&err, EINVAL, "%s", first == argc ? "which FILE?" : "only one FILE");
+		return command_fail(command, &err, EXIT_USAGE);
+	}
+	if (options.from_ns >= options.to_ns) {
+		error_set(&err, EINVAL, "--from and --to: nothing is between them");
+		return command_fail(command, &err, EXIT_USAGE);
+	}
+	if (export_file(&options, argv[first], &err) < 0)
+		return command_fail(command, &err, EXIT_FAILED);
+	return EXIT_DONE;
+}
+
+const struct command command_export = {
+	.name = "export",
+	.arguments = "FILE",
+	.summary = "Write a .waffle file as a Perfetto trace, Chrome JSON or NDJSON.",
+	.details =
+		"In Perfetto spans are slices on their threads, with the values of their keys, and "
+		"events are instants; links are arrows from cause to effect. What the scheduler "
+		"did "
+		"is in the CPU tracks and the thread states. Lost records are marked on a track of "
+		"their own.",
+	.options = rows,
+	.option_count = sizeof(rows) / sizeof(rows[0]),
+	.run = run,
+};

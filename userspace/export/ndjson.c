@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * One JSON object a line, for jq and scripts: spans, then events and counters, then what the
+ * scheduler did, then losses ({"kind": "loss"}) and one {"kind": "summary"}. Fields that don't
+ * apply are left out. Times are CLOCK_MONOTONIC nanoseconds; the summary says what boot and real
+ * time it then was.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "export/formats.h"
+#include "export/values.h"
+
+struct ndjson {
+	struct json *json;
+	const struct model *model;
+};
+
+static void write_thread(struct ndjson *n, uint32_t thread)
+{
+	const struct model_thread *t;
+
+	if (thread >= n->model->threads.len)
+		return;
+	t = &n->model->threads.data[thread];
+	json_field_u64(n->json, "pid", t->pid);
+	json_field_u64(n->json, "tid", t->tid);
+	json_field_string(n->json, "comm", model_comm(n->model, thread));
+}
+
+static void write_ids(struct ndjson *n, uint64_t id, uint64_t parent, uint64_t hi, uint64_t lo)
+{
+	char trace[40];
+
+	if (id)
+		json_field_hex64(n->json, "id", id);
+	if (parent)
+		json_field_hex64(n->json, "parent", parent);
+	if (hi | lo) {
+		snprintf(trace, sizeof(trace), "%016" PRIx64 "%016" PRIx64, hi, lo);
+		json_field_string(n->json, "trace", trace);
+	}
+}
+
+static void write_site(struct ndjson *n, uint32_t site)
+{
+	const struct site_info *info = model_site(n->model, site);
+
+	json_field_string(n->json, "name", info->name);
+	if (*info->category)
+		json_field_string(n->json, "category", info->category);
+}
+
+static void write_args(struct ndjson *n, uint32_t site, uint32_t frame)
+{
+	json_key(n->json, "args");
+	json_object_begin(n->json);
+	values_write(n->json, n->model, site, frame);
+	json_object_end(n->json);
+}
+
+/* The causes, straight from the frame: also those that are not in the capture. */
+static void write_links(struct ndjson *n, uint32_t site, uint32_t frame)
+{
+	const struct site_info *info = model_site(n->model, site);
+	struct value_walk walk;
+	struct value value;
+	uint32_t bytes;
+	const void *data = model_frame(n->model, frame, &bytes);
+	bool any = false;
+
+	if (!data)
+		return;
+	walk = value_walk_begin(info, data, bytes);
+	while (value_walk_next(&walk, &value)) {
+		bool span = value.type == WAFFLE_KEY_CAUSE_SPAN;
+
+		if ((!span && value.type != WAFFLE_KEY_CAUSE_EVENT) || value.u64 == 0)
+			continue;
+		if (!any) {
+			json_key(n->json, "links");
+			json_array_begin(n->json);
+			any = true;
+		}
+		json_object_begin(n->json);
+		json_field_string(n->json, "kind", span ? "span" : "event");
+		json_field_hex64(n->json, "id", value.u64);
+		json_object_end(n->json);
+	}
+	if (any)
+		json_array_end(n->json);
+}
+
+static void write_flags(struct ndjson *n, uint32_t flags)
+{
+	static const struct {
+		uint32_t flag;
+		const char *name;
+	} rows[] = {
+		{MODEL_SPAN_BEGUN_BEFORE, "begun_before"},
+		{MODEL_SPAN_UNFINISHED, "unfinished"},
+		{MODEL_SPAN_MOVED, "moved"},
+		{MODEL_SPAN_LOSS, "loss"},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (flags & rows[i].flag)
+			json_field_bool(n->json, rows[i].name, true);
+	}
+}
+
+static void write_span(struct ndjson *n, const struct model_span *span)
+{
+	json_object_begin(n->json);
+	json_field_string(n->json, "kind", "span");
+	write_ids(n, span->id, span->parent_id, span->trace_hi, span->trace_lo);
+	write_site(n, span->site);
+	write_thread(n, span->thread);
+	json_field_u64(n->json, "start_ns", span->start_ts);
+	json_field_u64(n->json, "end_ns", span->end_ts);
+	if (span->flags & MODEL_SPAN_HAS_SCHED) {
+		json_field_u64(n->json, "running_ns", span->running_ns);
+		json_field_u64(n->json, "runnable_ns", span->runnable_ns);
+		json_field_u64(n->json, "blocked_ns",
+			       span->end_ts - span->start_ts - span->running_ns -
+				       span->runnable_ns);
+	}
+	write_flags(n, span->flags);
+	if (span->flags & MODEL_SPAN_MOVED && span->end_thread < n->model->threads.len)
+		json_field_u64(n->json, "end_tid", n->model->threads.data[span->end_thread].tid);
+	write_args(n, span->site, span->frame);
+	write_links(n, span->site, span->frame);
+	json_object_end(n->json);
+	json_line(n->json);
+}
+
+static void write_event(struct ndjson *n, const struct model_event *event)
+{
+	bool counter = model_site(n->model, event->site)->kind == WAFFLE_SITE_COUNTER;
+	const char *severity = values_severity(n->model, event->site);
+
+	json_object_begin(n->json);
+	json_field_string(n->json, "kind", counter ? "counter" : "event");
+	write_ids(n, event->id, event->parent_id, event->trace_hi, event->trace_lo);
+	write_site(n, event->site);
+	if (severity)
+		json_field_string(n->json, "severity", severity);
+	write_thread(n, event->thread);
+	json_field_u64(n->json, "start_ns", event->ts);
+	write_args(n, event->site, event->frame);
+	write_links(n, event->site, event->frame);
+	json_object_end(n->json);
+	json_line(n->json);
+}
+
+static int write_interval(const struct model_interval *interval, void *arg)
+{
+	struct ndjson *n = arg;
+
+	json_object_begin(n->json);
+	json_field_string(n->json, "kind", "sched");
+	json_field_string(n->json, "name", values_thread_state(interval->state));
+	write_thread(n, interval->thread);
+	json_field_u64(n->json, "start_ns", interval->from_ts);
+	json_field_u64(n->json, "end_ns", interval->to_ts);
+	if (interval->open)
+		json_field_bool(n->json, "unfinished", true);
+	json_key(n->json, "args");
+	json_object_begin(n->json);
+	values_interval(n->json, n->model, interval);
+	json_object_end(n->json);
+	json_object_end(n->json);
+	json_line(n->json);
+	return 0;
+}
+
+static void write_loss(struct ndjson *n, const struct model_loss *loss)
+{
+	json_object_begin(n->json);
+	json_field_string(n->json, "kind", "loss");
+	json_field_u64(n->json, "start_ns", loss->from_ts);
+	json_field_u64(n->json, "end_ns", loss->to_ts);
+	json_key(n->json, "args");
+	json_object_begin(n->json);
+	json_field_string(n->json, "source", record_source_name(loss->source));
+	json_field_u64(n->json, "cpu", loss->cpu);
+	json_field_u64(n->json, "count", loss->count);
+	json_object_end(n->json);
+	json_object_end(n->json);
+	json_line(n->json);
+}
+
+static void write_summary(struct ndjson *n)
+{
+	const struct model *m = n->model;
+
+	json_object_begin(n->json);
+	json_field_string(n->json, "kind", "summary");
+	json_field_u64(n->json, "start_ns", m->start_ts);
+	json_field_u64(n->json, "end_ns", m->end_ts);
+	json_key(n->json, "records");
+	json_object_begin(n->json);
+	json_field_u64(n->json, "produced", m->counts.produced);
+	json_field_u64(n->json, "delivered", m->counts.delivered);
+	json_field_u64(n->json, "lost", m->counts.lost);
+	json_object_end(n->json);
+	json_key(n->json, "clock");
+	json_object_begin(n->json);
+	json_field_u64(n->json, "monotonic_ns", m->meta->start_ts);
+	json_field_u64(n->json, "boot_ns", m->meta->boot_ns);
+	json_field_u64(n->json, "real_ns", m->meta->real_ns);
+	json_object_end(n->json);
+	json_object_end(n->json);
+	json_line(n->json);
+}
+
+int ndjson_write(const struct model *model, FILE *out, struct error *err)
+{
+	struct ndjson n = {.json = json_new(out, false), .model = model};
+	int code;
+
+	if (!n.json)
+		return error_set(err, ENOMEM, "ndjson: out of memory");
+	for (size_t i = 0; i < model->spans.len; i++)
+		write_span(&n, &model->spans.data[i]);
+	for (size_t i = 0; i < model->events.len; i++)
+		write_event(&n, &model->events.data[i]);
+	code = model_each_interval(model, write_interval, &n);
+	for (size_t i = 0; i < model->losses.len; i++)
+		write_loss(&n, &model->losses.data[i]);
+	write_summary(&n);
+	code = json_close(n.json) ?: code;
+	if (code < 0)
+		return error_set(err, -code, "ndjson: %s", strerror(-code));
+	return 0;
+}
