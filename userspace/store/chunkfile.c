@@ -67,8 +67,9 @@ static int load_payload(struct chunk_file *file, uint64_t offset, const struct c
 	int ret;
 
 	file->stored.len = file->raw.len = 0;
-	if (!vec_reserve(&file->stored, header->stored_bytes) ||
-	    !vec_reserve(&file->raw, header->raw_bytes))
+	/* One more, so that an empty chunk has an address too. */
+	if (!vec_reserve(&file->stored, header->stored_bytes + 1u) ||
+	    !vec_reserve(&file->raw, header->raw_bytes + 1u))
 		return -ENOMEM;
 	ret = read_at(file, offset + CHUNK_HEADER_BYTES, file->stored.data, header->stored_bytes);
 	if (ret)
@@ -77,7 +78,7 @@ static int load_payload(struct chunk_file *file, uint64_t offset, const struct c
 		return -EBADMSG;
 	if (header->codec == CODEC_NONE) {
 		bytes = header->stored_bytes;
-		if (bytes == header->raw_bytes && bytes)
+		if (bytes == header->raw_bytes)
 			memcpy(file->raw.data, file->stored.data, bytes);
 	} else {
 		bytes = ZSTD_decompressDCtx(file->zstd, file->raw.data, header->raw_bytes,

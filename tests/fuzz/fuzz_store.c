@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * libFuzzer entry for the reader of .waffle files. Two ways in, by the first byte of the input:
+ *   even  the rest is a file, whose checksums are made right, so that damage gets past them
+ *   odd   the rest are the bytes of a data chunk for the decoder
+ * tests/fuzz/make_store_corpus.c writes the seeds.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "../unit/store_fixture.h"
+#include "store/bytes.h"
+#include "store/decode.h"
+#include "store/format.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Makes the checksums of all chunks that can be reached right. */
+static void mend_checksums(unsigned char *file, size_t size)
+{
+	size_t at = FILE_HEADER_BYTES;
+
+	if (size >= FILE_HEADER_BYTES)
+		put_le(file + 12, chunk_checksum(file, 12), 4);
+	while (size >= at && size - at >= CHUNK_HEADER_BYTES) {
+		unsigned char *header = file + at;
+		size_t stored = load_le(header + 8, 4);
+
+		if (stored > size - at - CHUNK_HEADER_BYTES)
+			return;
+		put_le(header + 20, chunk_checksum(header + CHUNK_HEADER_BYTES, stored), 4);
+		put_le(header + CHUNK_HEADER_BYTES - 4,
+		       chunk_checksum(header, CHUNK_HEADER_BYTES - 4), 4);
+		at += CHUNK_HEADER_BYTES + stored;
+	}
+}
+
+/* What comes out must be valid records, whatever went in. */
+static void walk(struct store_reader *reader, struct store_window window)
+{
+	const struct waffle_rec *rec;
+	struct error err = ERROR_INIT;
+
+	if (store_reader_seek(reader, window, &err))
+		return;
+	while (store_reader_next(reader, &rec, &err) > 0)
+		if (!record_size(rec, RECORD_BYTES_MAX))
+			abort();
+}
+
+static void try_file(const uint8_t *data, size_t size)
+{
+	struct error err = ERROR_INIT;
+	struct store_reader *reader;
+	unsigned char *copy = malloc(size + 1);
+	char path[64];
+	int fd = memfd_create("fuzz", MFD_CLOEXEC);
+
+	if (!copy || fd < 0)
+		abort();
+	memcpy(copy, data, size);
+	mend_checksums(copy, size);
+	if (write(fd, copy, size) != (ssize_t)size)
+		abort();
+	free(copy);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (store_reader_open(&reader, path, &err)) {
+		if (!err.message[0] || strchr(err.message, '\n'))
+			abort();
+	} else {
+		walk(reader, STORE_ALL);
+		walk(reader, (struct store_window){5000100000, 5000200000});
+		store_reader_close(reader);
+	}
+	close(fd);
+}
+
+static void try_decoder(const uint8_t *data, size_t size)
+{
+	struct decoder *decoder = decoder_new();
+	const struct waffle_rec *rec;
+
+	if (!decoder)
+		abort();
+	for (unsigned i = 0; i < FIXTURE_SITES; i++)
+		if (!decoder_add_site(decoder, &fixture_sites[i]))
+			abort();
+	decoder_begin(decoder, data, size, UINT32_MAX);
+	while (decoder_next(decoder, &rec) > 0)
+		if (!record_size(rec, RECORD_BYTES_MAX))
+			abort();
+	decoder_free(decoder);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (!size)
+		return 0;
+	if (data[0] % 2)
+		try_decoder(data + 1, size - 1);
+	else
+		try_file(data + 1, size - 1);
+	return 0;
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Writes the seeds of fuzz_store: "make_store_corpus FOLDER". */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "../unit/store_fixture.h"
+#include "store/encode.h"
+
+static void check(int ret, const struct error *err)
+{
+	if (ret < 0) {
+		fprintf(stderr, "make_store_corpus: %s\n", err->message);
+		exit(1);
+	}
+}
+
+static void check_file(const void *file, const char *path)
+{
+	if (!file) {
+		perror(path);
+		exit(1);
+	}
+}
+
+/* Copies a file behind a byte that sends it to the reader. */
+static void write_seed(const char *path, int way, const void *bytes, size_t size)
+{
+	FILE *file = fopen(path, "w");
+
+	check_file(file, path);
+	fputc(way, file);
+	fwrite(bytes, 1, size, file);
+	if (fclose(file))
+		check_file(NULL, path);
+}
+
+static void make_file_seed(const char *folder, unsigned seed, bool finished)
+{
+	static const struct store_counts counts[WAFFLE_SOURCE_COUNT] = {{9, 8, 1}};
+	struct record_source source = FIXTURE_SOURCE(seed);
+	struct store_process process = {.pid = 7, .ppid = 1, .ts = 9, .cmdline = "train"};
+	struct store_writer *writer;
+	struct error err = ERROR_INIT;
+	static unsigned char bytes[1 << 16];
+	char path[4096];
+	size_t size;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/file-%u", folder, seed);
+	check(store_writer_open(&writer, path, &fixture_meta, &err), &err);
+	for (unsigned i = 0; i < FIXTURE_SITES; i++)
+		check(store_writer_add_site(writer, &fixture_sites[i], &err), &err);
+	check(store_writer_add_process(writer, &process, &err), &err);
+	for (unsigned i = 0; i < 40; i++) {
+		struct record_buffer buffer;
+
+		fixture_record(&source, &buffer);
+		check(store_writer_append(writer, &buffer.rec, &err), &err);
+		if (i % 20 == 19)
+			check(store_writer_flush(writer, counts, &err), &err);
+	}
+	if (finished)
+		check(store_writer_close(writer, source.ts, counts, &err), &err);
+	file = fopen(path, "r");
+	check_file(file, path);
+	size = fread(bytes, 1, sizeof(bytes), file);
+	fclose(file);
+	if (!finished)
+		check(store_writer_close(writer, source.ts, counts, &err), &err);
+	write_seed(path, 'F' & ~1, bytes, size);
+}
+
+static void make_decoder_seed(const char *folder, unsigned seed)
+{
+	struct record_source source = FIXTURE_SOURCE(seed);
+	struct encoder *encoder = encoder_new();
+	struct encoded chunk;
+	char path[4096];
+
+	check_file(encoder, "encoder");
+	for (unsigned i = 0; i < FIXTURE_SITES; i++)
+		encoder_add_site(encoder, &fixture_sites[i]);
+	for (unsigned i = 0; i < 30; i++) {
+		struct record_buffer buffer;
+
+		fixture_record(&source, &buffer);
+		if (!encoder_append(encoder, &buffer.rec))
+			exit(1);
+	}
+	chunk = encoder_chunk(encoder);
+	snprintf(path, sizeof(path), "%s/chunk-%u", folder, seed);
+	write_seed(path, 'C', chunk.data, chunk.bytes);
+	encoder_free(encoder);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 2) {
+		fprintf(stderr, "usage: make_store_corpus FOLDER\n");
+		return 2;
+	}
+	for (unsigned seed = 1; seed <= 4; seed++) {
+		make_file_seed(argv[1], seed, seed % 2 == 0);
+		make_decoder_seed(argv[1], seed);
+	}
+	return 0;
+}
