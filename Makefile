@@ -77,7 +77,7 @@ $(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h) vmlinux/vmlinux.h include/
 $(BUILD)/gen/waffle.skel.h: $(BPF_SRC:bpf/%.bpf.c=$(BUILD)/bpf/%.bpf.o)
 	@mkdir -p $(@D)
 	$(BPFTOOL) gen object $(BUILD)/bpf/waffle.o $^
-	$(BPFTOOL) gen skeleton $(BUILD)/bpf/waffle.o name waffle_bpf > $@
+	{ echo '// NOLINTBEGIN'; $(BPFTOOL) gen skeleton $(BUILD)/bpf/waffle.o name waffle_bpf && echo '// NOLINTEND'; } > $@
 
 $(BUILD)/waffle-bpf.8: $(BUILD)/waffle-bpf
 	$< help --man > $@
@@ -130,7 +130,7 @@ examples: $(EXAMPLES)
 FORMAT_SRC := $(shell find bpf include userspace tests bench examples -name '*.[ch]' -o -name '*.cpp' 2>/dev/null)
 TIDY_SRC := $(LIB_SRC) $(CMD_SRC) $(UNIT_SRC) $(STATIC_SRC)
 TIDY_OK := $(TIDY_SRC:%.c=$(BUILD)/lint/%.ok)
-CLANG_FLAGS := $(CPPFLAGS_ALL:-I$(BUILD)/gen=-isystem $(BUILD)/gen) -Itests/unit -std=gnu17 $(WARN)
+CLANG_FLAGS := $(subst -I$(BUILD)/gen,-isystem $(BUILD)/gen,$(CPPFLAGS_ALL)) -Itests/unit -std=gnu17 $(WARN)
 
 $(BUILD)/lint/%.ok: %.c .clang-tidy | $(SKEL) $(PROTO_C)
 	@mkdir -p $(@D)
