@@ -101,7 +101,7 @@ static int run(const struct command *command, int argc, char **argv)
 const struct command command_attach = {
 	.name = "attach",
 	.arguments = "",
-	.summary = "arm the sites of running processes, record until Ctrl-C, and report",
+	.summary = "Arm the sites of running processes, record until Ctrl-C, and report",
 	.details = "Arms every site of the processes and of their libraries, those opened later "
 		   "included, and records spans, events and what the scheduler did with their "
 		   "threads. Ends after --duration, when all processes have exited, or at Ctrl-C, "

@@ -186,7 +186,7 @@ static int run(const struct command *command, int argc, char **argv)
 const struct command command_export = {
 	.name = "export",
 	.arguments = "FILE",
-	.summary = "Write a .waffle file as a Perfetto trace, Chrome JSON or NDJSON.",
+	.summary = "Write a .waffle file as a Perfetto trace, Chrome JSON or NDJSON",
 	.details =
 		"In Perfetto spans are slices on their threads, with the values of their keys, and "
 		"events are instants; links are arrows from cause to effect. What the scheduler "

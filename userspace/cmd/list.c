@@ -262,7 +262,7 @@ static int run(const struct command *command, int argc, char **argv)
 const struct command command_list = {
 	.name = "list",
 	.arguments = "[FILE…]",
-	.summary = "list the sites of ELF files or of a running process",
+	.summary = "List the sites of ELF files or of a running process",
 	.details =
 		"Reads the notes that the macros of waffle.h leave in a program or library; "
 		"nothing is run or armed. With --pid, all files that the process has mapped, also "

@@ -79,7 +79,7 @@ static int run(const struct command *command, int argc, char **argv)
 const struct command command_run = {
 	.name = "run",
 	.arguments = "-- COMMAND…",
-	.summary = "run a command with its sites armed before main, and report",
+	.summary = "Run a command with its sites armed before main, and report",
 	.details = "Starts the command, arms it before its first instruction, follows the "
 		   "processes it makes and the programs they run, and ends when all of them have "
 		   "exited. Exits with the command's status (128 + N if signal N killed it, 127 if "
