@@ -16,5 +16,5 @@ echo "== One slow step: where its time went, and what the loaders did meanwhile"
 "$build/waffle-bpf" export "$file" --format ndjson -o - | python3 scripts/demo.py
 "$build/waffle-bpf" export "$file" --format perfetto -o "$trace" >/dev/null
 echo
-echo "The trace is $PWD/$trace"
-echo "Open it in Perfetto: go to the Perfetto UI in a browser, 'Open trace file', and choose it."
+echo "The trace is $(realpath "$trace")"
+echo "Open it in Perfetto: https://ui.perfetto.dev, then \"Open trace file\". It stays on this machine."
