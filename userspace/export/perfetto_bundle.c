@@ -135,7 +135,7 @@ static void bundle_put(struct sched *s, struct cpu *cpu, Pf__FtraceEventBundle *
 	uint64_t ts = cpu->ts.len ? cpu->ts.data[0] : s->p->start_ts;
 
 	if (!cpu->sequence.id)
-		cpu->sequence = sequence_begin(s->p, 0, ts, false);
+		cpu->sequence = sequence_begin(s->p, 0, false);
 	packet_header(s->p, &packet, ts);
 	packet.trusted_packet_sequence_id = cpu->sequence.id;
 	packet.ftrace_events = bundle;

@@ -151,7 +151,7 @@ uint64_t perfetto_time(const struct perfetto *p, uint64_t ts);
 ProtobufCBinaryData perfetto_text(struct perfetto *p, const char *text, size_t len);
 
 /* Starts a sequence: its first packet, with the track that its events are on (0: they say). */
-struct sequence sequence_begin(struct perfetto *p, uint64_t track_uuid, uint64_t ts, bool delta);
+struct sequence sequence_begin(struct perfetto *p, uint64_t track_uuid, bool delta);
 void packet_header(struct perfetto *p, Pf__Packet *packet, uint64_t ts);
 
 int names_begin(struct perfetto *p);

@@ -157,7 +157,7 @@ static void put_capture_track(struct perfetto *p)
 	struct sequence sequence;
 
 	track_describe(p, uuid, 0, "capture", false, p->start_ts);
-	sequence = sequence_begin(p, uuid, p->start_ts, true);
+	sequence = sequence_begin(p, uuid, true);
 	mark_begin(p, &sequence, "capture begins", p->start_ts);
 	event_put(p);
 	mark_begin(p, &sequence, "capture ends", p->end_ts);
@@ -177,7 +177,7 @@ static void put_losses(struct perfetto *p)
 		return;
 	uuid = ++p->next_uuid;
 	track_describe(p, uuid, 0, "data loss", false, p->start_ts);
-	sequence = sequence_begin(p, uuid, p->start_ts, true);
+	sequence = sequence_begin(p, uuid, true);
 	for (size_t i = 0; i < m->losses.len; i++) {
 		const struct model_loss *loss = &m->losses.data[i];
 		const char *source = record_source_name(loss->source);
@@ -310,7 +310,7 @@ int perfetto_counters(struct perfetto *p)
 			return -ENOMEM;
 		}
 		if (!sequence.id)
-			sequence = sequence_begin(p, 0, event->ts, true);
+			sequence = sequence_begin(p, 0, true);
 		counter_put(p, &sequence, event, uuid);
 	}
 	map_free(&tracks);

@@ -100,7 +100,7 @@ void packet_header(struct perfetto *p, Pf__Packet *packet, uint64_t ts)
 	packet->sequence_flags = SEQUENCE_NEEDS_STATE;
 }
 
-struct sequence sequence_begin(struct perfetto *p, uint64_t track_uuid, uint64_t ts, bool delta)
+struct sequence sequence_begin(struct perfetto *p, uint64_t track_uuid, bool delta)
 {
 	struct sequence sequence = {.id = ++p->sequences, .delta = delta};
 	Pf__Packet packet = PF__PACKET__INIT;
@@ -110,7 +110,8 @@ struct sequence sequence_begin(struct perfetto *p, uint64_t track_uuid, uint64_t
 	Pf__Clock boot = PF__CLOCK__INIT, own = PF__CLOCK__INIT;
 	Pf__Clock *clocks[] = {&boot, &own};
 
-	packet_header(p, &packet, ts);
+	/* All say the same time: Perfetto rejects a snapshot with an earlier one than before. */
+	packet_header(p, &packet, p->start_ts);
 	packet.trusted_packet_sequence_id = sequence.id;
 	packet.sequence_flags = SEQUENCE_CLEARED | SEQUENCE_NEEDS_STATE;
 	packet.trace_packet_defaults = &defaults;

@@ -241,17 +241,12 @@ static int walk_thread(struct perfetto *p, uint32_t thread, const struct buckets
 	uint32_t s = spans->begin[thread], s_end = spans->begin[thread + 1];
 	uint32_t v = events->begin[thread], v_end = events->begin[thread + 1];
 	struct thread_walk walk = {.p = p};
-	uint64_t first = UINT64_MAX;
 	int err = 0;
 
 	if (s == s_end && v == v_end)
 		return 0;
 	order_ties(m, spans->items + s, s_end - s);
-	if (s < s_end)
-		first = m->spans.data[spans->items[s]].start_ts;
-	if (v < v_end && m->events.data[events->items[v]].ts < first)
-		first = m->events.data[events->items[v]].ts;
-	walk.sequence = sequence_begin(p, p->threads[thread].uuid, first, true);
+	walk.sequence = sequence_begin(p, p->threads[thread].uuid, true);
 	while (!err && (s < s_end || v < v_end)) {
 		uint64_t begin = s < s_end ? m->spans.data[spans->items[s]].start_ts : UINT64_MAX;
 		uint64_t ts = v < v_end ? m->events.data[events->items[v]].ts : UINT64_MAX;
@@ -286,7 +281,7 @@ static int walk_unknown(struct perfetto *p, const struct buckets *spans,
 		return 0;
 	uuid = ++p->next_uuid;
 	track_describe(p, uuid, 0, "(unknown thread)", false, p->start_ts);
-	sequence = sequence_begin(p, uuid, p->start_ts, true);
+	sequence = sequence_begin(p, uuid, true);
 	for (uint32_t v = events->begin[bucket]; v < events->begin[bucket + 1]; v++)
 		event_instant_put(p, &sequence, events->items[v], 0);
 	return 0;

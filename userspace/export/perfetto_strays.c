@@ -111,7 +111,7 @@ int perfetto_strays(struct perfetto *p)
 		return 0;
 	/* Spans are numbered by their begin, so that tracks are handed out in the order of time. */
 	qsort(p->strays.data, p->strays.len, sizeof(*p->strays.data), by_number);
-	sequence = sequence_begin(p, 0, p->start_ts, false);
+	sequence = sequence_begin(p, 0, false);
 	for (size_t i = 0; i < p->strays.len && !err; i++) {
 		const struct model_span *span = &p->model->spans.data[p->strays.data[i]];
 		struct pool *pool = pool_find(p, &pools, span);

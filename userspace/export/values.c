@@ -134,8 +134,8 @@ static void write_blocked(struct json *json, const struct model *model,
 		json_string(json, name);
 	else
 		json_i64(json, interval->syscall);
-	if ((uint64_t)interval->args * WAFFLE_SYSCALL_ARGS + WAFFLE_SYSCALL_ARGS >
-	    model->syscall_args.len)
+	if (interval->args >= model->syscall_args.len ||
+	    model->syscall_args.len - interval->args < WAFFLE_SYSCALL_ARGS)
 		return;
 	json_key(json, "syscall_args");
 	json_array_begin(json);
