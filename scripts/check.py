@@ -45,7 +45,7 @@ def run(command, timeout, log=None, env=None):
 
 
 def make(target, timeout=900, **variables):
-    return run(["make", "-k", f"-j{JOBS}", target] + [f"{k}={v}" for k, v in variables.items()],
+    return run(["make", "-s", "-k", f"-j{JOBS}", target] + [f"{k}={v}" for k, v in variables.items()],
                timeout)
 
 
