@@ -192,7 +192,8 @@ static int deliver(struct drain *drain, struct waffle_rec *rec, enum waffle_sour
 	int result = drain->failed ?: drain->callbacks.record(rec, drain->callbacks.arg);
 
 	if (result) {
-		drain->failed = result;
+		if (result != -EINVAL) /* one record that makes no sense stops nothing */
+			drain->failed = result;
 		drain->refused[source]++;
 	} else {
 		drain->delivered[source]++;

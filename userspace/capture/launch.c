@@ -20,6 +20,7 @@ static void child_run(int go, int failed, char **command)
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);
+	signal(SIGXFSZ, SIG_DFL);
 	execvp(command[0], command);
 	code = errno;
 	if (write(failed, &code, sizeof(code)) < 0)

@@ -9,6 +9,7 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/utsname.h>
@@ -96,6 +97,7 @@ static int loop_open(struct session *session)
 				    .it_interval.tv_nsec = (long)POLL_NS};
 	sigset_t set;
 
+	signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error of write(), not the end */
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
@@ -498,6 +500,7 @@ int session_run(const struct session_options *options, const struct session_even
 				  .timer = -1,
 				  .signals = -1};
 	struct error close_error = ERROR_INIT;
+	struct stat file;
 	int code, closed = 0;
 
 	*result = (struct session_result){.exit_status = -1};
@@ -515,6 +518,8 @@ int session_run(const struct session_options *options, const struct session_even
 
 		if (!code && !closed && written)
 			closed = error_set(err, -written, "%s", close_error.message);
+		if (!stat(options->output, &file))
+			result->file_bytes = (uint64_t)file.st_size;
 	}
 	result->tracer_cpu_ns = cpu_ns();
 	close_all(&session);
