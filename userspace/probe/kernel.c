@@ -3,6 +3,7 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -151,7 +152,7 @@ static int guardian_start(struct kernel *kernel, struct error *err)
 	sigset_t all;
 	char byte;
 
-	if (pipe(ends))
+	if (pipe2(ends, O_CLOEXEC))
 		return error_set(err, errno, "pipe: %s", strerror(errno));
 	kernel->guardian = fork();
 	if (kernel->guardian < 0) {
