@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * One walk over everything that says something about threads' states, in the order of times. At the
- * same time, losses come first, then wake-ups and switches, then what threads did.
+ * same time, wake-ups and switches come first, then what threads did, then losses, which leave out
+ * the moment they begin at and include the one they end at.
  */
 #include <stdlib.h>
 
@@ -10,8 +11,6 @@
 #include "model/sched.h"
 
 enum stream_kind {
-	STREAM_LOSS_BEGIN, /* before its end, as one may be a moment only */
-	STREAM_LOSS_END,
 	STREAM_WAKE,
 	STREAM_SWITCH,
 	STREAM_STATE,
@@ -19,6 +18,8 @@ enum stream_kind {
 	STREAM_EVENT,
 	STREAM_SPAN_END,
 	STREAM_EXIT,
+	STREAM_LOSS_BEGIN, /* before its end, as one may be a moment only */
+	STREAM_LOSS_END,
 	STREAM_COUNT
 };
 
