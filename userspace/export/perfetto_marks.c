@@ -167,33 +167,62 @@ static void put_capture_track(struct perfetto *p)
 	event_put(p);
 }
 
+/* Records of a source that were lost: in all, and those of them whose time is known. */
+static void count_losses(const struct model *m, unsigned source, uint64_t *all, uint64_t *marked)
+{
+	*marked = 0;
+	for (size_t i = 0; i < m->losses.len; i++) {
+		if (m->losses.data[i].source == source)
+			*marked += m->losses.data[i].count;
+	}
+	*all = m->meta->counts[source].lost;
+	if (*all < *marked)
+		*all = *marked;
+}
+
+static void loss_put(struct perfetto *p, struct sequence *sequence, uint64_t ts, unsigned source,
+		     uint64_t count, const struct model_loss *loss)
+{
+	const char *name = record_source_name(source);
+
+	mark_begin(p, sequence, "records lost", ts);
+	mark_uint(p, sequence, "count", count);
+	event_text(p, sequence, names_own(p, "source"), name, strlen(name));
+	if (loss) {
+		mark_uint(p, sequence, "cpu", loss->cpu);
+		mark_uint(p, sequence, "since_ns",
+			  loss->to_ts > loss->from_ts ? loss->to_ts - loss->from_ts : 0);
+	} else {
+		event_text(p, sequence, names_own(p, "when"), "at another time", 15);
+	}
+	event_put(p);
+}
+
 static void put_losses(struct perfetto *p)
 {
 	const struct model *m = p->model;
+	uint64_t all[WAFFLE_SOURCE_COUNT], marked[WAFFLE_SOURCE_COUNT], lost = 0, uuid;
 	struct sequence sequence;
-	uint64_t uuid;
 
-	if (m->losses.len == 0 && m->counts.lost == 0)
+	for (unsigned source = 0; source < WAFFLE_SOURCE_COUNT; source++) {
+		count_losses(m, source, &all[source], &marked[source]);
+		lost += all[source];
+	}
+	if (!lost)
 		return;
 	uuid = ++p->next_uuid;
 	track_describe(p, uuid, 0, "data loss", false, p->start_ts);
 	sequence = sequence_begin(p, uuid, true);
 	for (size_t i = 0; i < m->losses.len; i++) {
 		const struct model_loss *loss = &m->losses.data[i];
-		const char *source = record_source_name(loss->source);
 
-		mark_begin(p, &sequence, "records lost", loss->to_ts);
-		mark_uint(p, &sequence, "count", loss->count);
-		event_text(p, &sequence, names_own(p, "source"), source, strlen(source));
-		mark_uint(p, &sequence, "cpu", loss->cpu);
-		mark_uint(p, &sequence, "since_ns",
-			  loss->to_ts > loss->from_ts ? loss->to_ts - loss->from_ts : 0);
-		event_put(p);
+		loss_put(p, &sequence, loss->to_ts, loss->source, loss->count, loss);
 	}
-	if (m->losses.len == 0) { /* counted, but when is not known */
-		mark_begin(p, &sequence, "records lost", p->end_ts);
-		mark_uint(p, &sequence, "count", m->counts.lost);
-		event_put(p);
+	/* Outside the window that is exported, or with the end of a file that was cut off. */
+	for (unsigned source = 0; source < WAFFLE_SOURCE_COUNT; source++) {
+		if (all[source] > marked[source])
+			loss_put(p, &sequence, p->end_ts, source, all[source] - marked[source],
+				 NULL);
 	}
 }
 
@@ -206,15 +235,12 @@ static void put_stats(struct perfetto *p)
 	Pf__Packet packet = PF__PACKET__INIT;
 
 	for (unsigned source = 0; source < WAFFLE_SOURCE_COUNT; source++) {
-		uint64_t marked = 0, counted = m->meta->counts[source].lost;
+		uint64_t all, marked;
 
-		for (size_t i = 0; i < m->losses.len; i++) {
-			if (m->losses.data[i].source == source)
-				marked += m->losses.data[i].count;
-		}
+		count_losses(m, source, &all, &marked);
 		pf__buffer_stats__init(&buffers[source]);
 		buffers[source].has_trace_writer_packet_loss = 1;
-		buffers[source].trace_writer_packet_loss = marked > counted ? marked : counted;
+		buffers[source].trace_writer_packet_loss = all;
 		list[source] = &buffers[source];
 	}
 	stats.n_buffer_stats = WAFFLE_SOURCE_COUNT;
