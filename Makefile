@@ -89,7 +89,7 @@ $(BUILD)/unit/test_options: $(BUILD)/obj/userspace/cmd/options.o $(BUILD)/obj/us
 
 $(BUILD)/unit/%: tests/unit/%.c $(BUILD)/libwaffle-bpf.a
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_ALL) -Itests/unit $(CFLAGS_ALL) -MMD -MP -o $@ $(filter-out %.h,$^) -lcmocka $(LIBS)
+	$(CC) $(CPPFLAGS_ALL) -Itests/unit $(CFLAGS_ALL) -MMD -MP -o $@ $(filter %.c %.o,$^) $(BUILD)/libwaffle-bpf.a -lcmocka $(LIBS)
 
 unit-programs: $(UNIT_BIN)
 
