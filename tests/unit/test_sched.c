@@ -257,13 +257,28 @@ static unsigned below(struct machine *machine, unsigned limit)
 	return (unsigned)(machine->random >> 33) % limit;
 }
 
+/*
+ * A wake-up whose switch-in is not in the capture is in no record: up to a loss or the end the
+ * model says blocked, and that is what is right there.
+ */
+static void forget_wake(struct machine *machine, unsigned thread, uint64_t until)
+{
+	if (!machine->woken_at[thread] || machine->woken_at[thread] >= CAPTURE_START + until)
+		return;
+	while (until-- && machine->truth[thread][until] == WAFFLE_THREAD_RUNNABLE)
+		machine->truth[thread][until] = WAFFLE_THREAD_BLOCKED;
+}
+
 static void play_switch(struct machine *machine, uint64_t t, unsigned cpu, int next, bool blocks)
 {
 	int prev = machine->on_cpu[cpu];
 	union machine_record *to = &machine->records[machine->count];
+	bool lost = machine->lossy && t > machine->loss_from && t <= machine->loss_to;
 
 	if (prev == next)
 		return;
+	if (lost && next >= 0)
+		forget_wake(machine, (unsigned)next, machine->loss_from + 1);
 	*to = (union machine_record){0};
 	to->sw = (struct waffle_rec_switch){
 		.rec = {CAPTURE_START + t, prev < 0 ? 0 : FIRST_TID + (uint32_t)prev,
@@ -288,7 +303,7 @@ static void play_switch(struct machine *machine, uint64_t t, unsigned cpu, int n
 		machine->now[next] = WAFFLE_THREAD_RUNNING;
 	}
 	machine->on_cpu[cpu] = next;
-	if (machine->lossy && t > machine->loss_from && t <= machine->loss_to)
+	if (lost)
 		machine->lost++;
 	else
 		machine->count++;
@@ -354,22 +369,6 @@ static void play_cpu(struct machine *machine, uint64_t t, unsigned cpu)
 		play_site(machine, t, (unsigned)thread);
 }
 
-/*
- * A wake-up whose switch-in is not in the capture is in no record: up to a loss or the end the
- * model says blocked, and that is what is right there.
- */
-static void forget_wakes(struct machine *machine, uint64_t until)
-{
-	for (unsigned i = 0; i < THREADS; i++) {
-		uint64_t t = until;
-
-		if (!machine->woken_at[i] || machine->now[i] != WAFFLE_THREAD_RUNNABLE)
-			continue;
-		while (t-- && machine->truth[i][t] == WAFFLE_THREAD_RUNNABLE)
-			machine->truth[i][t] = WAFFLE_THREAD_BLOCKED;
-	}
-}
-
 static void play(struct machine *machine, unsigned seed, bool lossy)
 {
 	*machine = (struct machine){.random = seed * 77 + 5, .on_cpu = {-1, -1}, .lossy = lossy};
@@ -393,10 +392,10 @@ static void play(struct machine *machine, unsigned seed, bool lossy)
 		}
 		for (unsigned i = 0; i < THREADS; i++)
 			machine->truth[i][t] = machine->now[i];
-		if (lossy && t == machine->loss_from)
-			forget_wakes(machine, t + 1);
 	}
-	forget_wakes(machine, LENGTH);
+	for (unsigned i = 0; i < THREADS; i++)
+		if (machine->now[i] == WAFFLE_THREAD_RUNNABLE)
+			forget_wake(machine, i, LENGTH);
 }
 
 /* Writes the records, some of them late. */

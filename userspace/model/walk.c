@@ -292,6 +292,9 @@ int walk_account(struct model *model)
 	if (good && walk.sched_from != UINT64_MAX) {
 		walk.spans = model->spans.data;
 		good = find_span_ends(&walk);
+		/* Where nothing is lost, the switch-in after a wake-up tells of it soon enough. */
+		if (walk.losses.windows.len)
+			good = good && find_wakes(&walk);
 		if (good)
 			walk_run(&walk);
 	}
