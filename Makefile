@@ -160,7 +160,9 @@ check:
 demo: all examples
 	@BUILD=$(BUILD) scripts/demo.sh
 
-bench: all examples
+include bench/programs.mk
+
+bench: all examples bench-programs
 	@BUILD=$(BUILD) $(firstword $(wildcard bench/run.py bench/run.sh))
 
 install: all $(BUILD)/waffle-bpf.8

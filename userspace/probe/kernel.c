@@ -94,7 +94,6 @@ static int configure(struct kernel *kernel, const struct kernel_options *options
 	bpf_program__set_autoload(bpf->progs.span_end_multi, kernel->multi);
 	bpf_program__set_autoload(bpf->progs.on_switch, options->sched);
 	bpf_program__set_autoload(bpf->progs.on_waking, options->sched);
-	bpf_program__set_autoload(bpf->progs.on_wakeup_new, options->sched);
 	return bpf_map__set_max_entries(bpf->maps.cpus, cpus)
 		       ?: bpf_map__set_max_entries(bpf->maps.sched_tails, cpus)
 			  ?: bpf_map__set_max_entries(bpf->maps.sched_ring, cpus * kernel->slots)
@@ -277,7 +276,7 @@ static int attach_all(struct kernel *kernel, bool attach)
 		{bpf->progs.on_exit, &bpf->links.on_exit, true},
 		{bpf->progs.on_fork, &bpf->links.on_fork, true},
 		{bpf->progs.on_waking, &bpf->links.on_waking, kernel->sched},
-		{bpf->progs.on_wakeup_new, &bpf->links.on_wakeup_new, kernel->sched},
+		{bpf->progs.on_wakeup_new, &bpf->links.on_wakeup_new, true}, /* names */
 		{bpf->progs.on_switch, &bpf->links.on_switch, kernel->sched},
 	};
 

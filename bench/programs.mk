@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+# Programs of the benchmarks, built into $(BUILD)/bench.
+
+BENCH_PROGRAMS := $(BUILD)/bench/emit $(BUILD)/bench/pingpong $(BUILD)/bench/baseline $(BUILD)/bench/store_bench
+
+$(BUILD)/bench/emit $(BUILD)/bench/pingpong: $(BUILD)/bench/%: bench/%.c bench/window.h $(wildcard include/*.h include/waffle/*.h)
+	@mkdir -p $(@D)
+	$(CC) -D_GNU_SOURCE -std=gnu11 -O2 -g $(WARN) -Iinclude -Ibench -o $@ $< -lpthread
+
+$(BUILD)/gen/empty.skel.h: bench/empty.bpf.c vmlinux/vmlinux.h
+	@mkdir -p $(@D) $(BUILD)/bpf
+	$(CLANG) -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -Ivmlinux -c -o $(BUILD)/bpf/empty.bpf.o $<
+	$(BPFTOOL) gen skeleton $(BUILD)/bpf/empty.bpf.o name empty_bpf > $@
+
+$(BUILD)/bench/baseline: bench/baseline.c $(BUILD)/gen/empty.skel.h $(BUILD)/libwaffle-bpf.a
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -o $@ $< $(BUILD)/libwaffle-bpf.a $(LIBS)
+
+$(BUILD)/bench/%_bench: bench/%_bench.c $(BUILD)/libwaffle-bpf.a
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -o $@ $< $(BUILD)/libwaffle-bpf.a $(LIBS)
+
+bench-programs: $(BENCH_PROGRAMS)
+.PHONY: bench-programs
