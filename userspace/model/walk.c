@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * One walk over everything that says something about threads' states, in the order of times. At the
- * same time, wake-ups and switches come first, then what threads did, then losses, which leave out
+ * same time, switches and wake-ups come first, then what threads did, then losses, which leave out
  * the moment they begin at and include the one they end at.
  */
 #include <stdlib.h>
@@ -11,8 +11,8 @@
 #include "model/sched.h"
 
 enum stream_kind {
-	STREAM_WAKE,
 	STREAM_SWITCH,
+	STREAM_WAKE, /* can be in the moment in which its thread leaves */
 	STREAM_STATE,
 	STREAM_SPAN_BEGIN,
 	STREAM_EVENT,
