@@ -27,6 +27,7 @@
 #define POLL_NS 20000000ull    /* between two drains */
 #define FLUSH_NS 1000000000ull /* between two chunks at most: what a killed tracer loses */
 #define PROGRESS_NS 100000000ull
+#define RESCAN_NS 50000000ull /* between two looks at the mappings of a process that maps much */
 
 enum { TAG_TIMER, TAG_SIGNAL, TAG_RING, TAG_MMAP, TAG_PROCESS };
 
@@ -35,6 +36,7 @@ struct target {
 	int pidfd;
 	bool exec_pending; /* a new program runs and its sites are not armed yet */
 	bool maps_changed;
+	uint64_t scan_ts; /* of the last look at its mappings */
 };
 
 struct session {
@@ -260,11 +262,13 @@ static int targets_rearm(struct session *session)
 		struct target *target = &session->targets.data[i];
 		struct error gone = ERROR_INIT;
 		bool exec = target->exec_pending;
+		uint64_t now = clock_monotonic_ns();
 		int result;
 
-		if (!exec && !target->maps_changed)
+		if (!exec && (!target->maps_changed || now - target->scan_ts < RESCAN_NS))
 			continue;
 		target->exec_pending = target->maps_changed = false;
+		target->scan_ts = now;
 		result = arming_scan(session->arming, target->pid, &gone);
 		if (exec) {
 			if (session->options->command && !result)

@@ -9,6 +9,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* Behind the header of PERF_RECORD_MMAP2 (perf_event_open(2)); the rest is not needed. */
+struct mapped {
+	uint32_t pid, tid;
+	uint64_t addr, len, pgoff;
+	uint32_t major, minor;
+	uint64_t ino;
+};
+
 #define DATA_PAGES 8 /* a power of two; a record is about 100 bytes */
 
 struct cpu_watch {
@@ -121,14 +129,17 @@ void mmap_watch_read(struct mmap_watch *watch, void (*each)(pid_t pid, void *arg
 
 		while (at + sizeof(struct perf_event_header) <= head) {
 			struct perf_event_header header;
-			uint32_t pid;
+			struct mapped mapped;
 
 			ring_copy(watch, cpu, at, &header, sizeof(header));
 			if (header.size < sizeof(header))
 				break;
-			if (header.type == PERF_RECORD_MMAP2 || header.type == PERF_RECORD_MMAP) {
-				ring_copy(watch, cpu, at + sizeof(header), &pid, sizeof(pid));
-				each((pid_t)pid, arg);
+			if (header.type == PERF_RECORD_MMAP2 &&
+			    header.size >= sizeof(header) + sizeof(mapped)) {
+				ring_copy(watch, cpu, at + sizeof(header), &mapped, sizeof(mapped));
+				if (mapped.ino) /* compilers at run time map memory without a file
+						 */
+					each((pid_t)mapped.pid, arg);
 			}
 			at += header.size;
 		}
