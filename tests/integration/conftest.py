@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests that trace real processes share. They need root and fail, not skip, without."""
+
+import os
+import pathlib
+
+import pytest
+
+import tracer
+
+
+@pytest.fixture(scope="session")
+def waffle_program():
+    """waffle-bpf under test: $WAFFLE_BPF, or what make built."""
+    program = pathlib.Path(tracer.default_program()).resolve()
+    assert program.exists(), f"{program} is not there; run make"
+    return program
+
+
+@pytest.fixture
+def waffle(waffle_program, tmp_path):
+    """waffle-bpf with a folder of its own; ends what a failed test left running."""
+    assert os.geteuid() == 0, "tracing needs root: run the tests as root"
+    made = tracer.Waffle(waffle_program, tmp_path)
+    yield made
+    for attached in made.running:
+        attached.kill()
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory):
+    """built("ops.c", "-O0"): the compiled program, once for the same flags."""
+    folder = tmp_path_factory.mktemp("programs")
+    done = {}
+
+    def build(source, *flags, name=None, compiler=None):
+        key = (source, flags, name, compiler)
+        if key not in done:
+            place = folder / str(len(done))
+            place.mkdir()
+            out = place / (name or pathlib.Path(source).stem)
+            done[key] = tracer.compile_program(source, out, *flags, compiler=compiler)
+        return done[key]
+
+    return build
+
+
+@pytest.fixture
+def start():
+    """Starts Programs, and ends them with the test."""
+    programs = []
+
+    def begin(*command, **options):
+        program = tracer.Program(command, **options)
+        programs.append(program)
+        return program
+
+    yield begin
+    for program in programs:
+        program.kill()

@@ -1,0 +1,345 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Driving the real waffle-bpf on real processes: what the tests of attach and run share."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
+
+
+def wait_until(condition, what, timeout=10.0):
+    """Polls until condition() is true, and returns its value."""
+    end = time.monotonic() + timeout
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"timed out: {what}")
+        time.sleep(0.005)
+
+
+def monotonic_ns():
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+
+
+# ---- semaphores, read without any of waffle's own code ----
+
+
+def _elf_semaphores(path):
+    """Addresses of all semaphores of an ELF file (from readelf's reading of the USDT notes), and
+    the file offset and address of the segment that holds them."""
+    notes = subprocess.run(
+        ["readelf", "-nW", path], capture_output=True, text=True, check=False
+    ).stdout
+    found = {int(x, 16) for x in re.findall(r"Semaphore: (0x[0-9a-f]+)", notes)} - {0}
+    segments = subprocess.run(
+        ["readelf", "-lW", path], capture_output=True, text=True, check=False
+    ).stdout
+    loads = [
+        tuple(int(x, 16) for x in m)
+        for m in re.findall(
+            r"LOAD\s+(0x[0-9a-f]+) (0x[0-9a-f]+) 0x[0-9a-f]+ (0x[0-9a-f]+)", segments
+        )
+    ]
+    return sorted(found), loads
+
+
+def semaphores(pid, path, elf=None):
+    """Values of all semaphores of a file in a process; None if the file is not mapped there. `elf`
+    is where to read the file if it is no longer at `path`."""
+    addresses, loads = _elf_semaphores(elf or path)
+    base = None
+    try:
+        with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
+            for line in maps:
+                fields = line.split(None, 5)
+                if len(fields) == 6 and fields[5].removesuffix("\n").removesuffix(
+                    " (deleted)"
+                ) == str(path):
+                    start = int(fields[0].split("-")[0], 16)
+                    offset = int(fields[2], 16)
+                    page = loads[0][1] - loads[0][0]
+                    if offset == 0:
+                        base = start - page
+                        break
+        if base is None:
+            return None
+        with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+            values = []
+            for address in addresses:
+                memory.seek(base + address)
+                values.append(struct.unpack("<H", memory.read(2))[0])
+            return values
+    except (FileNotFoundError, ProcessLookupError, OSError):
+        return None
+
+
+# ---- the programs under test ----
+
+
+def compile_program(source, out, *flags, compiler=None):
+    """Compiles a program of tests/integration/programs as an application would be."""
+    path = PROGRAMS / source
+    cplusplus = path.suffix == ".cpp"
+    command = [compiler or ("g++" if cplusplus else "gcc")]
+    command += ["-std=c++17"] if cplusplus else ["-std=gnu11"]
+    command += ["-O2", "-g", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/include"]
+    command += ["-o", str(out), str(path), *flags, "-pthread"]
+    subprocess.run(command, check=True)
+    return pathlib.Path(out)
+
+
+class Program:
+    """A running program that prints lines and obeys lines."""
+
+    def __init__(self, command, **options):
+        self.process = subprocess.Popen(
+            [str(x) for x in command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            bufsize=1,
+            **options,
+        )
+        self.pid = self.process.pid
+
+    def line(self):
+        text = self.process.stdout.readline()
+        assert text, f"{self.process.args[0]} ended early: {self.process.wait()}"
+        return text.rstrip("\n")
+
+    def until(self, prefix):
+        """The rest of the next line that begins so."""
+        while True:
+            text = self.line()
+            if text.startswith(prefix):
+                return text[len(prefix) :].strip()
+
+    def say(self, text):
+        self.process.stdin.write(text + "\n")
+        self.process.stdin.flush()
+
+    def ask(self, text, prefix):
+        self.say(text)
+        return self.until(prefix)
+
+    def alive(self):
+        return self.process.poll() is None
+
+    def finish(self, timeout=10):
+        """Ends its input, and returns the rest of what it printed."""
+        self.process.stdin.close()
+        rest = self.process.stdout.read()
+        assert self.process.wait(timeout) == 0, f"exit status {self.process.returncode}"
+        return rest.splitlines()
+
+    def kill(self):
+        if self.alive():
+            self.process.kill()
+        self.process.wait()
+
+
+def parse_log(lines):
+    """Lines of "kind key=value …": dicts, numbers as int."""
+    rows = []
+    for line in lines:
+        words = line.split()
+        row = {"kind": words[0]} if words else {}
+        for word in words[1:]:
+            key, _, value = word.partition("=")
+            row[key] = int(value) if re.fullmatch(r"-?\d+", value) else value
+        if row:
+            rows.append(row)
+    return rows
+
+
+# ---- waffle-bpf ----
+
+
+@dataclasses.dataclass
+class Capture:
+    """A .waffle file and what the commands say of it."""
+
+    waffle: "Waffle"
+    path: pathlib.Path
+    result: subprocess.CompletedProcess = None
+
+    def report(self, *options):
+        return json.loads(self.waffle.ok("report", "--json", *options, self.path).stdout)
+
+    def report_text(self):
+        return self.waffle.ok("report", self.path).stdout
+
+    def info(self):
+        return json.loads(self.waffle.ok("info", "--json", self.path).stdout)
+
+    def export(self, form, out=None):
+        out = out or self.path.with_suffix("." + form)
+        self.waffle.ok("export", self.path, "--format", form, "-o", out)
+        return pathlib.Path(out)
+
+    def rows(self, kind=None, **equal):
+        """Objects of the NDJSON export."""
+        with open(self.export("ndjson"), encoding="utf-8") as lines:
+            rows = [json.loads(line) for line in lines]
+        return [
+            row
+            for row in rows
+            if (kind is None or row["kind"] == kind)
+            and all(row.get(key) == value for key, value in equal.items())
+        ]
+
+    def check_sums(self, lost=None):
+        """Produced = delivered + lost, the same in report, info and NDJSON."""
+        records = self.info()["records"]
+        assert records["produced"] == records["delivered"] + records["lost"]
+        assert self.report()["records"] == records
+        [summary] = self.rows("summary")
+        for key in ("produced", "delivered", "lost"):
+            assert summary["records"][key] == records[key]
+        if lost is not None:
+            assert records["lost"] == lost
+        return records
+
+
+class Attached:
+    """waffle-bpf attach in the background."""
+
+    def __init__(self, waffle, arguments, path, **options):
+        self.waffle = waffle
+        self.capture = Capture(waffle, path)
+        self.process = subprocess.Popen(
+            [str(waffle.program), "attach", "-o", str(path), *[str(x) for x in arguments]],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            **options,
+        )
+
+    def wait_armed(self, pid, *paths):
+        """Waits until all semaphores of these files are up in a process."""
+
+        def armed():
+            if self.process.poll() is not None:
+                raise AssertionError(f"attach ended: {self.process.communicate()}")
+            for path in paths:
+                values = semaphores(pid, path)
+                if not values or not all(values):
+                    return False
+            return True
+
+        wait_until(armed, f"arming of {[str(p) for p in paths]} in {pid}")
+        return self
+
+    def wait_notice(self):
+        """The next line that it says while it runs."""
+        return self.process.stderr.readline()
+
+    def signal(self, number=signal.SIGINT):
+        self.process.send_signal(number)
+
+    def stop(self, timeout=15):
+        """Ctrl-C, and the capture."""
+        self.signal()
+        return self.wait(timeout)
+
+    def wait(self, timeout=15, code=0):
+        out, err = self.process.communicate(timeout=timeout)
+        assert self.process.returncode == code, f"exit {self.process.returncode}: {err}"
+        self.capture.result = subprocess.CompletedProcess(
+            self.process.args, self.process.returncode, out, err
+        )
+        return self.capture
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.communicate()
+
+
+class Waffle:
+    """The program under test, in a folder of its own."""
+
+    def __init__(self, program, folder):
+        self.program = program
+        self.folder = folder
+        self.count = 0
+        self.running = []
+
+    def path(self, name=None):
+        self.count += 1
+        return self.folder / (name or f"capture-{self.count}.waffle")
+
+    def call(self, *arguments, timeout=60, **options):
+        """Runs a command to its end."""
+        options.setdefault("stdin", subprocess.DEVNULL)
+        return subprocess.run(
+            [str(self.program), *[str(x) for x in arguments]],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=timeout,
+            check=False,
+            **{"cwd": self.folder, **options},
+        )
+
+    def ok(self, *arguments, **options):
+        result = self.call(*arguments, **options)
+        assert result.returncode == 0, f"{arguments}: exit {result.returncode}: {result.stderr}"
+        return result
+
+    def fails(self, code, *arguments, says=None, **options):
+        """The command fails with one clear line."""
+        result = self.call(*arguments, **options)
+        assert result.returncode == code, (
+            f"{arguments}: exit {result.returncode}, not {code}: {result.stderr!r}"
+        )
+        lines = result.stderr.splitlines()
+        assert len(lines) == 1, f"{arguments}: not one line: {result.stderr!r}"
+        assert lines[0].startswith("waffle-bpf"), lines[0]
+        if says:
+            assert re.search(says, lines[0]), lines[0]
+        return lines[0]
+
+    def run(self, *command, options=(), code=0, **process_options):
+        """waffle-bpf run: the capture, with the command's output in .result.stdout."""
+        capture = Capture(self, self.path())
+        capture.result = self.call(
+            "run", "-q", "--no-report", "-o", capture.path, *options, "--", *command,
+            **process_options,
+        )
+        assert capture.result.returncode == code, (
+            f"exit {capture.result.returncode}: {capture.result.stderr}"
+        )
+        return capture
+
+    def attach(self, *arguments, path=None, **options):
+        attached = Attached(self, arguments, path or self.path(), **options)
+        self.running.append(attached)
+        return attached
+
+    def attach_to(self, program, *paths, options=(), **process_options):
+        """Attaches to a Program and waits until these files are armed in it."""
+        attached = self.attach("-p", program.pid, "-q", "--no-report", *options, **process_options)
+        return attached.wait_armed(program.pid, *paths)
+
+
+def find_tool(name):
+    path = shutil.which(name)
+    assert path, f"{name} is not installed; run make setup"
+    return path
+
+
+def default_program():
+    return os.environ.get("WAFFLE_BPF") or ROOT / "build" / "waffle-bpf"
