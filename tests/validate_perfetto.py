@@ -21,7 +21,6 @@ CLEARED, NEEDS_STATE = 1, 2
 BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
 TASK_STATES = {0: "R", 1: "S", 2: "D", 4: "T", 8: "t", 0x10: "X", 0x20: "Z", 0x40: "P", 0x80: "I",
                0x100: "R+"}
-DATA = {f.name for f in pb.TracePacket.DESCRIPTOR.oneofs_by_name["data"].fields}
 
 
 @dataclass
@@ -159,9 +158,6 @@ class Reader:
         self.trace.bad(check, f"packet {self.trace.packets}: {text}")
 
     def packet(self, packet):
-        members = [f.name for f, _ in packet.ListFields() if f.name in DATA]
-        if len(members) > 1 and set(members) != {"clock_snapshot"}:
-            self.bad("packet", f"more than one of {members}")
         number = packet.trusted_packet_sequence_id
         sequence = self.sequences[number]
         self.sequence_state(packet, number, sequence)

@@ -140,9 +140,7 @@ static void write_blocked(struct json *json, const struct model *model,
 	json_key(json, "syscall_args");
 	json_array_begin(json);
 	for (unsigned i = 0; i < WAFFLE_SYSCALL_ARGS; i++)
-		json_u64(
-			json,
-			model->syscall_args.data[(size_t)interval->args * WAFFLE_SYSCALL_ARGS + i]);
+		json_u64(json, model->syscall_args.data[interval->args + i]);
 	json_array_end(json);
 }
 
