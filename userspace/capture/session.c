@@ -506,10 +506,12 @@ int session_run(const struct session_options *options, const struct session_even
 	struct error close_error = ERROR_INIT;
 	struct stat file;
 	int code, closed = 0;
+	bool started;
 
 	*result = (struct session_result){.exit_status = -1};
 	code = start(&session);
-	if (!code) {
+	started = !code;
+	if (started) {
 		warn_after_arming(&session);
 		if (options->command)
 			launch_go(&session.launch);
@@ -522,8 +524,12 @@ int session_run(const struct session_options *options, const struct session_even
 
 		if (!code && !closed && written)
 			closed = error_set(err, -written, "%s", close_error.message);
-		if (!stat(options->output, &file))
+		if (!started) { /* nothing was captured */
+			unlink(options->output);
+			result->file_written = false;
+		} else if (!stat(options->output, &file)) {
 			result->file_bytes = (uint64_t)file.st_size;
+		}
 	}
 	result->tracer_cpu_ns = cpu_ns();
 	close_all(&session);

@@ -74,8 +74,11 @@ static int attach(const struct command *command, struct capture_options *options
 		error_set(&err, EINVAL, "nothing to attach to; give --pid PID or --comm NAME");
 		return command_fail(command, &err, EXIT_USAGE);
 	}
-	if (pids_resolve(options, &err) || process_check(options->pids.data[0], &err))
+	if (pids_resolve(options, &err))
 		return command_fail(command, &err, EXIT_FAILED);
+	for (size_t i = 0; i < options->pids.len; i++)
+		if (process_check(options->pids.data[i], &err))
+			return command_fail(command, &err, EXIT_FAILED);
 	process_comm(options->pids.data[0], comm);
 	snprintf(label, sizeof(label), "%s (pid %d)", comm, options->pids.data[0]);
 	options->session.label = label;
