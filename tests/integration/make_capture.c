@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Writes .waffle files without a kernel: make_capture scenario FILE, a small capture that holds one
- * of everything (test_export.py knows what), or make_capture bench FILE RECORDS [THREADS], a large
- * one of spans with two integers, and switches.
+ * of everything (test_export.py knows what) (loss: and losses),
+ * make_capture bench FILE RECORDS [THREADS], a large one of spans with two integers, and switches,
+ * or make_capture random FILE SEED, records that often contradict each other.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/store.h"
+#include "store_fixture.h"
 
 #define START 1000000000000ull
 #define MS 1000000ull
@@ -293,7 +294,24 @@ static void bench(struct capture *c, uint64_t records, uint32_t threads)
 	}
 }
 
-int main(int argc, char **argv)
+/* Losses that are counted are those of the records, as of a capture's end. */
+static void random_records(struct capture *c, uint64_t seed)
+{
+	struct record_source source = FIXTURE_SOURCE(seed);
+	struct record_buffer buffer;
+
+	for (int i = 0; i < 3000; i++) {
+		fixture_record(&source, &buffer);
+		if (buffer.rec.kind == WAFFLE_REC_LOSS) {
+			buffer.loss.count %= 1000000;
+			c->counts[buffer.loss.source].produced += buffer.loss.count;
+			c->counts[buffer.loss.source].lost += buffer.loss.count;
+		}
+		append(c, &buffer);
+	}
+}
+
+static int make(int argc, char **argv)
 {
 	struct store_meta meta = {
 		.start_ts = START,
@@ -311,20 +329,31 @@ int main(int argc, char **argv)
 		.pid = 100, .ppid = 1, .ts = START, .cmdline = "train --epochs 1"};
 	struct capture c = {0};
 
-	if (argc < 3)
-		return 2;
-	check(&c, store_writer_open(&c.writer, argv[2], &meta, &c.err));
-	for (size_t i = 0; i < sizeof(sites) / sizeof(sites[0]); i++)
-		check(&c, store_writer_add_site(c.writer, &sites[i], &c.err));
+	bool random = strcmp(argv[1], "random") == 0, large = strcmp(argv[1], "bench") == 0;
+	const struct site_info *table = random ? fixture_sites : sites;
+	size_t count = random ? FIXTURE_SITES : sizeof(sites) / sizeof(sites[0]);
+	uint64_t number = argc > 3 ? strtoull(argv[3], NULL, 10) : 1000000;
+
+	check(&c, store_writer_open(&c.writer, argv[2], random ? &fixture_meta : &meta, &c.err));
+	for (size_t i = 0; i < count; i++)
+		check(&c, store_writer_add_site(c.writer, &table[i], &c.err));
 	check(&c, store_writer_add_process(c.writer, &process, &c.err));
-	if (strcmp(argv[1], "bench") == 0)
-		bench(&c, argc > 3 ? strtoull(argv[3], NULL, 10) : 1000000,
-		      argc > 4 ? (uint32_t)strtoul(argv[4], NULL, 10) : 8);
+	if (large)
+		bench(&c, number, argc > 4 ? (uint32_t)strtoul(argv[4], NULL, 10) : 8);
+	else if (random)
+		random_records(&c, number);
 	else
 		scenario(&c, strcmp(argv[1], "loss") == 0);
-	check(&c, store_writer_close(c.writer,
-				     strcmp(argv[1], "bench") == 0 ? START + 3600 * 1000 * MS
-								   : START + 50 * MS,
+	check(&c, store_writer_close(c.writer, START + (large ? 3600 * 1000 * MS : 50 * MS),
 				     c.counts, &c.err));
 	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 3) {
+		fprintf(stderr, "make_capture: scenario|loss|bench|random FILE …\n");
+		return 2;
+	}
+	return make(argc, argv);
 }

@@ -25,7 +25,8 @@ def captures(tmp_path_factory):
     folder = tmp_path_factory.mktemp("captures")
     maker = folder / "make_capture"
     subprocess.run(["gcc", "-std=gnu17", "-O1", "-D_GNU_SOURCE", f"-I{ROOT}", f"-I{ROOT}/userspace",
-                    f"-I{ROOT}/include", ROOT / "tests/integration/make_capture.c",
+                    f"-I{ROOT}/include", f"-I{ROOT}/tests/unit",
+                    ROOT / "tests/integration/make_capture.c",
                     PROGRAM.parent / "libwaffle-bpf.a", *LIBRARIES, "-o", maker], check=True)
 
     def make(kind, *more):
@@ -213,6 +214,18 @@ def test_large_capture_is_exported_whole_and_valid(captures, tmp_path):
     assert sum(s.depth == 1 for s in trace.slices) == 60000 // 12 * 4
     out = export(capture, "perfetto", tmp_path)
     assert out.stat().st_size / 60000 <= 60
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_records_that_contradict_each_other_make_a_valid_trace(captures, tmp_path, seed):
+    capture = captures("random", seed)
+    trace = perfetto(capture, tmp_path)
+    lines = ndjson(capture, tmp_path)
+    assert sorted(s.args.get("id") for s in trace.slices) == sorted(
+        int(o["id"], 16) for o in lines if o["kind"] == "span")
+    assert sum(o["kind"] == "event" for o in lines) == sum(
+        i.track.name not in ("capture", "data loss") for i in trace.instants)
+    json.loads(export(capture, "chrome", tmp_path).read_text())
 
 
 def test_without_o_the_name_is_the_captures(captures, tmp_path):
