@@ -242,7 +242,7 @@ def test_counts_are_exact_and_nothing_is_lost(values):
     assert info["spans"] == kinds["span"] == 24
     assert info["counters"] == kinds["counter"] == 16
     assert info["events"] + info["logs"] >= kinds["event"]
-    assert info["links"] == 7
+    assert info["links"] == 6
     assert info["threads"] == 3
     assert before <= info["start_ns"] < info["end_ns"] <= after
     assert info["duration_ns"] == info["end_ns"] - info["start_ns"]

@@ -242,6 +242,23 @@ class Attached:
         wait_until(armed, f"arming of {[str(p) for p in paths]} in {pid}")
         return self
 
+    def wait_links(self, count=2):
+        """Waits until so many uprobe links are there: two a file, begins last."""
+
+        def links():
+            if self.process.poll() is not None:
+                raise AssertionError(f"attach ended: {self.process.communicate()}")
+            found = 0
+            for path in pathlib.Path(f"/proc/{self.process.pid}/fdinfo").iterdir():
+                try:
+                    found += "link_type:\tuprobe_multi" in path.read_text()
+                except OSError:
+                    pass
+            return found >= count
+
+        wait_until(links, "links")
+        return self
+
     def wait_notice(self):
         """The next line that it says while it runs."""
         return self.process.stderr.readline()
