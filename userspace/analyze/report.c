@@ -321,9 +321,11 @@ static void slow_interval(struct report_slow *slow, const struct model_span *spa
 		slow->syscall = interval->syscall;
 		slow->args = interval->args;
 		slow->waker = MODEL_NONE;
+		slow->interrupt = false;
 	} else if (interval->state == WAFFLE_THREAD_RUNNABLE && interval->woken && slow->wait_ns &&
 		   slow->wait_from_ts + slow->wait_ns == interval->from_ts) {
-		slow->waker = interval->by;
+		slow->interrupt = interval->interrupt;
+		slow->waker = interval->interrupt ? MODEL_NONE : interval->by;
 	}
 }
 

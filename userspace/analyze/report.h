@@ -67,6 +67,7 @@ struct report_slow {
 	int16_t syscall; /* -1: none */
 	uint32_t args;   /* into model.syscall_args */
 	uint32_t waker;  /* thread, or MODEL_NONE */
+	bool interrupt;  /* woken by an interrupt, not by a thread */
 };
 
 struct report_source_loss {

@@ -90,6 +90,8 @@ static void wait_json(struct json *json, const struct model *model, const struct
 	json_field_u64(json, "task_state", slow->task_state);
 	if (slow->syscall >= 0)
 		json_field_i64(json, "syscall", slow->syscall);
+	if (slow->interrupt)
+		json_field_bool(json, "woken_by_interrupt", true);
 	if (slow->waker != MODEL_NONE) {
 		json_key(json, "waker");
 		json_object_begin(json);

@@ -265,7 +265,9 @@ static void put_wait(const struct printer *printer, const struct report_slow *sl
 			fprintf(printer->out, "(0x%" PRIx64 ", …)",
 				model->syscall_args.data[slow->args]);
 	}
-	if (slow->waker != MODEL_NONE) {
+	if (slow->interrupt) {
+		fputs(", woken by an interrupt", printer->out);
+	} else if (slow->waker != MODEL_NONE) {
 		fputs(", woken by ", printer->out);
 		put_thread(printer, slow->waker);
 	}

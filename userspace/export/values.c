@@ -151,6 +151,10 @@ void values_interval(struct json *json, const struct model *model,
 		json_field_u64(json, "cpu", interval->cpu);
 	else
 		write_blocked(json, model, interval);
+	if (interval->state == WAFFLE_THREAD_RUNNABLE && interval->interrupt) {
+		json_field_string(json, "waker", "(interrupt)");
+		return;
+	}
 	if (interval->state != WAFFLE_THREAD_RUNNABLE || interval->by >= model->threads.len)
 		return;
 	json_field_u64(json, interval->woken ? "waker_tid" : "preempted_by_tid",

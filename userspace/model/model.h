@@ -160,9 +160,11 @@ struct model_interval {
 	uint16_t task_state; /* blocked: enum waffle_task_state */
 	int16_t syscall;     /* blocked: -1 none */
 	uint32_t args;       /* blocked: into model.syscall_args */
-	uint32_t by; /* runnable: waker or preemptor (thread index); MODEL_NONE: not known */
-	bool woken;  /* runnable: by is a waker, not a preemptor */
-	bool open;   /* cut by the end of the capture */
+	uint32_t by;    /* runnable: waker or preemptor (thread index); MODEL_NONE: not known */
+	bool woken;     /* runnable: by is a waker, not a preemptor */
+	bool interrupt; /* woken by an interrupt, such as a timer, while `by` happened to run there
+			 */
+	bool open;      /* cut by the end of the capture */
 };
 
 typedef int (*model_interval_fn)(const struct model_interval *interval, void *arg);

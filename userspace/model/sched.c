@@ -46,7 +46,9 @@ static void give_interval(struct sched *sched, const struct sched_thread *thread
 		interval.args = thread->args;
 	} else if (thread->state == WAFFLE_THREAD_RUNNABLE) {
 		interval.by = thread->by;
-		interval.woken = thread->woken;
+		interval.woken = thread->wake != 0;
+		interval.interrupt =
+			thread->wake & (WAFFLE_SWITCH_WAKER_HARDIRQ | WAFFLE_SWITCH_WAKER_SOFTIRQ);
 	}
 	sched->stopped = sched->each(&interval, sched->arg);
 }
@@ -76,12 +78,20 @@ static void forget(struct sched_thread *thread, uint64_t ts)
 	thread->since = ts;
 }
 
+/* What is kept of a wake-up: that it was one, and whether an interrupt did it. */
+static uint8_t wake_of(const struct model_switch *sw)
+{
+	return WAFFLE_SWITCH_WOKEN |
+	       (sw->flags & (WAFFLE_SWITCH_WAKER_HARDIRQ | WAFFLE_SWITCH_WAKER_SOFTIRQ));
+}
+
+/* `wake` is 0 for a preemption. */
 static void become_runnable(struct sched *sched, struct sched_thread *thread, uint64_t ts,
-			    uint32_t by, bool woken)
+			    uint32_t by, uint8_t wake)
 {
 	change(sched, thread, WAFFLE_THREAD_RUNNABLE, ts);
 	thread->by = by;
-	thread->woken = woken;
+	thread->wake = wake;
 }
 
 static void switch_out(struct sched *sched, const struct model_switch *sw)
@@ -103,7 +113,7 @@ static void switch_out(struct sched *sched, const struct model_switch *sw)
 		thread->syscall = sw->syscall;
 		thread->args = sw->args;
 	} else {
-		become_runnable(sched, thread, sw->ts, sw->next, false);
+		become_runnable(sched, thread, sw->ts, sw->next, 0);
 	}
 }
 
@@ -116,10 +126,10 @@ static void wake_before(struct sched *sched, struct sched_thread *thread,
 	if (ts > sw->ts)
 		ts = sw->ts;
 	if (thread->state == WAFFLE_THREAD_BLOCKED || thread->state == UNKNOWN) {
-		become_runnable(sched, thread, ts, sw->waker, true);
+		become_runnable(sched, thread, ts, sw->waker, wake_of(sw));
 	} else if (thread->assumed && thread->state == WAFFLE_THREAD_RUNNABLE) {
 		thread->by = sw->waker;
-		thread->woken = true;
+		thread->wake = wake_of(sw);
 	}
 }
 
@@ -131,7 +141,7 @@ static void switch_in(struct sched *sched, const struct model_switch *sw)
 		if (thread->assumed) {
 			thread->state = WAFFLE_THREAD_RUNNABLE;
 			thread->by = MODEL_NONE;
-			thread->woken = false;
+			thread->wake = 0;
 		} else {
 			forget(thread, sw->ts);
 		}
@@ -159,7 +169,7 @@ void sched_wake(struct sched *sched, const struct model_switch *sw)
 		return;
 	thread = &sched->threads[sw->next];
 	if (thread->state == WAFFLE_THREAD_BLOCKED && sw->wake_ts >= thread->since)
-		become_runnable(sched, thread, sw->wake_ts, sw->waker, true);
+		become_runnable(sched, thread, sw->wake_ts, sw->waker, wake_of(sw));
 }
 
 void sched_state(struct sched *sched, const struct model_state *state)
@@ -175,7 +185,7 @@ void sched_state(struct sched *sched, const struct model_state *state)
 	thread->syscall = state->syscall;
 	thread->args = state->args;
 	thread->by = MODEL_NONE;
-	thread->woken = false;
+	thread->wake = 0;
 }
 
 void sched_hit(struct sched *sched, uint32_t index, uint64_t ts)

@@ -18,8 +18,8 @@ struct sched_thread {
 	uint16_t cpu, task_state;
 	int16_t syscall;
 	uint8_t state; /* enum waffle_thread_state; 0: unknown */
-	bool woken;
-	bool assumed; /* as read from outside, not seen in a switch */
+	uint8_t wake;  /* runnable: WAFFLE_SWITCH_WOKEN and who did it; 0: preempted */
+	bool assumed;  /* as read from outside, not seen in a switch */
 	bool ever_known;
 };
 
