@@ -125,6 +125,12 @@ int kernel_arm(struct kernel *kernel, struct armed **armed, const struct object 
 	armed_release(made);
 	if (result == -ESRCH)
 		return error_set(err, ESRCH, "pid %d: it exited while being armed", pid);
+	/* The kernel wants the same semaphore of all who probe an instruction (uprobe_register). */
+	if (result == -EINVAL)
+		return error_set(err, EINVAL,
+				 "arming %s: another tracer probes its sites with other semaphores "
+				 "(as bpftrace does); end it and attach again",
+				 object->path);
 	return error_set(err, -result, "arming %s: %s", object->path, strerror(-result));
 }
 
