@@ -9,6 +9,7 @@
 #ifndef WAFFLE_EXPORT_PERFETTO_INTERNAL_H
 #define WAFFLE_EXPORT_PERFETTO_INTERNAL_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -23,11 +24,20 @@ enum { SEQUENCE_CLEARED = 1, SEQUENCE_NEEDS_STATE = 2 };
 
 /* ---- packets ---- */
 
+/* Packets are collected in one buffer while a thread writes the other one to the file. */
 struct packet_writer {
 	FILE *out;
 	uint8_t *buf;
 	size_t len, cap;
 	int error; /* first one, a negative errno */
+	bool threaded;
+	pthread_t thread;
+	pthread_mutex_t lock; /* of what follows */
+	pthread_cond_t changed;
+	uint8_t *full; /* the thread's */
+	size_t full_len, full_cap;
+	int write_error;
+	bool done;
 };
 
 struct sequence {

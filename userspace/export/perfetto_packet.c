@@ -7,32 +7,97 @@
 #include "export/perfetto_internal.h"
 #include "util/utf8.h"
 
-#define BUFFER_BYTES ((size_t)1 << 20)
+#define BUFFER_BYTES ((size_t)4 << 20)
 /* Before a packet: the tag of Trace.packet and a length of up to five bytes. */
 #define FRAMING_MAX 6
 #define PACKET_TAG 0x0a
 
-bool packet_writer_begin(struct packet_writer *writer, FILE *out)
+static int write_buffer(FILE *out, const uint8_t *data, size_t len)
 {
-	*writer = (struct packet_writer){.out = out, .cap = BUFFER_BYTES};
-	writer->buf = malloc(writer->cap);
-	return writer->buf != NULL;
+	errno = 0;
+	if (fwrite(data, 1, len, out) == len)
+		return 0;
+	return errno ? -errno : -EIO;
 }
 
+/* The thread: writes what is handed over until there is no more. */
+static void *write_full(void *arg)
+{
+	struct packet_writer *writer = arg;
+
+	pthread_mutex_lock(&writer->lock);
+	for (;;) {
+		int error;
+
+		while (!writer->full_len && !writer->done)
+			pthread_cond_wait(&writer->changed, &writer->lock);
+		if (!writer->full_len)
+			break;
+		pthread_mutex_unlock(&writer->lock);
+		error = writer->write_error
+				?: write_buffer(writer->out, writer->full, writer->full_len);
+		pthread_mutex_lock(&writer->lock);
+		writer->write_error = error;
+		writer->full_len = 0;
+		pthread_cond_signal(&writer->changed);
+	}
+	pthread_mutex_unlock(&writer->lock);
+	return NULL;
+}
+
+bool packet_writer_begin(struct packet_writer *writer, FILE *out)
+{
+	*writer = (struct packet_writer){.out = out, .cap = BUFFER_BYTES, .full_cap = BUFFER_BYTES};
+	writer->buf = malloc(writer->cap);
+	writer->full = malloc(writer->full_cap);
+	if (!writer->buf || !writer->full)
+		return false;
+	pthread_mutex_init(&writer->lock, NULL);
+	pthread_cond_init(&writer->changed, NULL);
+	writer->threaded = pthread_create(&writer->thread, NULL, write_full, writer) == 0;
+	return true;
+}
+
+/* Hands the buffer to the thread, once that has written the last one, and goes on with the other;
+ * without a thread writes it. */
 static void write_out(struct packet_writer *writer)
 {
-	if (!writer->error && fwrite(writer->buf, 1, writer->len, writer->out) != writer->len)
-		writer->error = errno ? -errno : -EIO;
+	uint8_t *buf = writer->buf;
+	size_t cap = writer->cap;
+
+	if (!writer->threaded) {
+		writer->error = writer->error ?: write_buffer(writer->out, buf, writer->len);
+		writer->len = 0;
+		return;
+	}
+	pthread_mutex_lock(&writer->lock);
+	while (writer->full_len)
+		pthread_cond_wait(&writer->changed, &writer->lock);
+	writer->error = writer->error ?: writer->write_error;
+	writer->buf = writer->full;
+	writer->cap = writer->full_cap;
+	writer->full = buf;
+	writer->full_cap = cap;
+	writer->full_len = writer->len;
 	writer->len = 0;
+	pthread_cond_signal(&writer->changed);
+	pthread_mutex_unlock(&writer->lock);
 }
 
 int packet_writer_end(struct packet_writer *writer)
 {
-	if (writer->buf)
+	if (writer->buf && writer->full)
 		write_out(writer);
+	if (writer->threaded) {
+		pthread_mutex_lock(&writer->lock);
+		writer->done = true;
+		pthread_cond_signal(&writer->changed);
+		pthread_mutex_unlock(&writer->lock);
+		pthread_join(writer->thread, NULL);
+	}
 	free(writer->buf);
-	writer->buf = NULL;
-	return writer->error;
+	free(writer->full);
+	return writer->error ?: writer->write_error;
 }
 
 static bool make_room(struct packet_writer *writer, size_t bytes)
