@@ -141,7 +141,7 @@ static void test_unfinished_value_and_full_disk_are_errors(void **state)
 	for (int i = 0; i < 100000; i++)
 		json_string(json, "0123456789");
 	json_array_end(json);
-	assert_int_equal(json_close(json), -EIO);
+	assert_int_equal(json_close(json), -ENOSPC);
 	fclose(full);
 	assert_int_equal(json_close(NULL), -ENOMEM);
 }

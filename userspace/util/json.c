@@ -48,8 +48,9 @@ static void write_out(struct json *json, size_t at_least)
 
 	if (yajl_gen_get_buf(json->gen, &buf, &len) != yajl_gen_status_ok || len < at_least)
 		return;
+	errno = 0;
 	if (!json->error && fwrite(buf, 1, len, json->out) != len)
-		json->error = -EIO;
+		json->error = errno ? -errno : -EIO;
 	yajl_gen_clear(json->gen);
 }
 

@@ -31,7 +31,7 @@ struct json *json_new(FILE *out, bool pretty);
 
 /*
  * Writes what is buffered to the file and a last newline if a value was not ended by json_line();
- * frees. Returns 0, -ENOMEM, -EIO (with errno of the write kept in ferror of the file) or -EINVAL
+ * frees. Returns 0, -ENOMEM, the negative errno of a write that failed, or -EINVAL
  * (calls that don't make a JSON value, a bug of the caller). Does not flush the FILE.
  */
 int json_close(struct json *json);
