@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the benchmarks share: starting tracers, and comparing interleaved windows of one run."""
+
+import contextlib
+import ctypes
+import os
+import pathlib
+import signal
+import statistics
+import subprocess
+import tempfile
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+BUILD = (ROOT / os.environ.get("BUILD", "build")).resolve()
+WAFFLE = str(BUILD / "waffle-bpf")
+WINDOW_NS = 100_000_000  # of window.h
+EPOLL_WAIT = {"x86_64": {232, 281}, "aarch64": {22}}[os.uname().machine]
+
+
+class Skipped(Exception):
+    """A row that cannot be measured here; its text says why."""
+
+
+def program(name):
+    return str(BUILD / "bench" / name)
+
+
+def now_ns():
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+
+
+def wait_until(condition, what, timeout=20.0):
+    end = time.monotonic() + timeout
+    while not condition():
+        if time.monotonic() > end:
+            raise RuntimeError(f"timed out: {what}")
+        time.sleep(0.002)
+
+
+def on_cpu(cpu, argv):
+    return argv if cpu is None else ["taskset", "-c", str(cpu), *argv]
+
+
+@contextlib.contextmanager
+def running(argv, stop=signal.SIGKILL, **options):
+    """A process, ended at the end of the block."""
+    process = subprocess.Popen(argv, **options)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.send_signal(stop)
+        process.wait()
+
+
+def waits_for_events(pid):
+    """Whether a process waits in its main loop: a tracer that does is armed."""
+    try:
+        with open(f"/proc/{pid}/syscall", encoding="ascii") as f:
+            number = f.read().split()[0]
+    except (OSError, IndexError):
+        return False
+    return number.isdigit() and int(number) in EPOLL_WAIT
+
+
+class Scratch:
+    """A folder of our own for what the tracers write."""
+
+    def __init__(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="waffle-bench-")
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+
+SCRATCH = Scratch()
+
+
+# ---- tracers: each a function that returns a context in which it is armed ----
+
+
+def nothing():
+    return contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def waffle(pid, *options, cpu=1):
+    argv = [WAFFLE, "attach", "--pid", str(pid), "-q", "--no-report"]
+    argv += ["-o", SCRATCH.path("window.waffle"), *options]
+    with running(on_cpu(cpu, argv), signal.SIGINT) as tracer:
+        wait_until(lambda: waits_for_events(tracer.pid) or tracer.poll() is not None, "arming")
+        if tracer.poll() is not None:
+            raise RuntimeError("waffle-bpf attach ended early")
+        yield tracer
+
+
+@contextlib.contextmanager
+def baseline(*arguments, cpu=1):
+    argv = on_cpu(cpu, [program("baseline"), *map(str, arguments)])
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with running(argv, **pipes) as tracer:
+        if tracer.stdout.readline() != b"ready\n":
+            raise RuntimeError("baseline could not attach")
+        yield tracer
+        tracer.stdin.close()
+        tracer.wait()
+
+
+@contextlib.contextmanager
+def perf_sched(cpu=1):
+    argv = on_cpu(cpu, ["perf", "sched", "record", "-o", SCRATCH.path("perf.data")])
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with running(argv, signal.SIGINT, **quiet) as tracer:
+        time.sleep(0.5)
+        if tracer.poll() is not None:
+            raise Skipped("perf sched record does not work here")
+        yield tracer
+
+
+# ---- windows ----
+
+
+class Workload:
+    """A program of window.h: collects its lines while it runs."""
+
+    def __init__(self, argv):
+        self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.pid = self.process.pid
+        self.windows = []
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            end, cost = line.split()
+            self.windows.append((int(end), float(cost)))
+
+    def between(self, start, end):
+        """Costs in the windows that lie in [start, end] as a whole."""
+        time.sleep(0.01)
+        return [c for t, c in self.windows if t - WINDOW_NS * 1.1 >= start and t <= end]
+
+    def __enter__(self):
+        wait_until(lambda: self.windows, "the workload's first window")
+        return self
+
+    def __exit__(self, *exc):
+        self.process.kill()
+        self.process.wait()
+        self.reader.join()
+
+
+SETTLE = 0.1
+
+
+def interleave(workload, tracers, rounds, seconds):
+    """Goes round the tracers (name → function); returns name → medians, one a round. Windows in
+    which a tracer starts or ends belong to none."""
+    costs = {name: [] for name in tracers}
+    names = list(tracers)
+    for i in range(rounds):
+        for name in names[i % len(names) :] + names[: i % len(names)]:
+            with tracers[name]():
+                time.sleep(SETTLE)
+                start = now_ns()
+                time.sleep(seconds)
+                windows = workload.between(start, now_ns())
+            time.sleep(SETTLE)
+            if not windows:
+                raise RuntimeError(f"no window of {name} in round {i}")
+            costs[name].append(statistics.median(windows))
+    return costs
+
+
+def ratio(costs, name, base):
+    """Median over the rounds of one round's ratio: what slows the machine slows both."""
+    return statistics.median(a / b for a, b in zip(costs[name], costs[base]))
+
+
+# ---- single steps ----
+
+
+def instructions_of_loop(pid, steps=6000):
+    """How many instructions the loop has that a process is in, seen by stepping through it."""
+    if os.uname().machine != "x86_64":
+        raise Skipped("single steps are counted on x86-64 only")
+    attach, step, peek, detach = 16, 9, 3, 17
+    rip = 16 * 8
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.ptrace.restype = ctypes.c_long
+    libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+    if libc.ptrace(attach, pid, None, None):
+        raise Skipped("ptrace is not allowed")
+    os.waitpid(pid, 0)
+    seen = {}
+    for _ in range(steps):
+        at = libc.ptrace(peek, pid, rip, None)
+        seen[at] = seen.get(at, 0) + 1
+        libc.ptrace(step, pid, None, None)
+        os.waitpid(pid, 0)
+    libc.ptrace(detach, pid, None, None)
+    often = max(seen.values())
+    return sum(count > often / 2 for count in seen.values())

@@ -1,0 +1,386 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Measures what waffle costs and prints one table. Ratios are within one run, of windows that
+alternate between the things compared. Needs root; docs/benchmarks.md explains the rows."""
+
+import argparse
+import functools
+import json
+import os
+import platform
+import re
+import resource
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import time
+
+import sites
+from lib import (
+    ROOT,
+    SCRATCH,
+    WAFFLE,
+    Skipped,
+    Workload,
+    baseline,
+    instructions_of_loop,
+    interleave,
+    nothing,
+    now_ns,
+    on_cpu,
+    perf_sched,
+    program,
+    ratio,
+    running,
+    waffle,
+    wait_until,
+    waits_for_events,
+)
+
+
+class Row:
+    """One line of the table. No target: it is there to compare with."""
+
+    def __init__(self, name, value, unit, target=None, at_least=False, note=""):
+        self.name, self.value, self.unit, self.note = name, value, unit, note
+        self.target, self.at_least = target, at_least
+
+    def met(self):
+        if self.target is None or self.value is None:
+            return None
+        return self.value >= self.target if self.at_least else self.value <= self.target
+
+    def cells(self):
+        met = {None: "-", True: "yes", False: "no"}[self.met()]
+        bound = "≥" if self.at_least else "≤"
+        target = "" if self.target is None else f"{bound} {self.target:g}"
+        value = "-" if self.value is None else f"{self.value:.4g} {self.unit}".strip()
+        return [self.name, value, target, met, self.note]
+
+    def json(self):
+        keys = ("name", "value", "unit", "target", "note")
+        return {k: getattr(self, k) for k in keys} | {"met": self.met()}
+
+
+class Scale:
+    """How long to measure: for numbers, or only to see that all of it runs."""
+
+    def __init__(self, quick):
+        self.rounds = 2 if quick else 9
+        self.seconds = 0.25 if quick else 0.6
+        self.long_s = 1.5 if quick else 10
+        self.records = 200_000 if quick else 10_000_000
+        self.sites = 1_000 if quick else 10_000
+        self.requests = 20_000 if quick else 120_000
+        self.pairs = 1 if quick else 8
+        self.processes = 2 if quick else 9
+
+
+# ---- sites ----
+
+
+def dormant(scale):
+    modes = ["empty", "event", "span"]
+    costs = {m: [] for m in modes}
+    for i in range(scale.processes):
+        for mode in modes[i % 3 :] + modes[: i % 3]:
+            argv = [program("emit"), mode, "0", "0.45"]
+            out = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+            costs[mode].append(statistics.median(float(x.split()[1]) for x in out.splitlines()))
+    counts = {}
+    for mode in modes:
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        with running([program("emit"), mode, "0", "60"], **quiet) as process:
+            time.sleep(0.05)
+            counts[mode] = instructions_of_loop(process.pid)
+    empty = min(costs["empty"])
+    for mode in modes[1:]:
+        note = f"empty loop {empty:.3f} ns, with {mode} {min(costs[mode]):.3f} ns"
+        yield Row(f"dormant {mode}, two keys", max(0.0, min(costs[mode]) - empty), "ns", 0.5,
+                  note=note)
+        yield Row(f"dormant {mode}, instructions", counts[mode] - counts["empty"], "", 4)
+
+
+def armed(scale):
+    for mode, target in (("event", 1.4), ("span", None)):
+        emit = program("emit")
+        with Workload([emit, mode, "0", "600"]) as load:
+            tracers = {
+                "empty": functools.partial(baseline, "empty", load.pid, emit),
+                "waffle": functools.partial(waffle, load.pid),
+            }
+            costs = interleave(load, tracers, scale.rounds, scale.seconds)
+        ns = {name: statistics.median(c) for name, c in costs.items()}
+        what = "begin and end" if mode == "span" else "two integers"
+        yield Row(f"armed {mode} / empty program", ratio(costs, "waffle", "empty"), "x", target,
+                  note=f"{what}: {ns['waffle']:.0f} ns, empty program {ns['empty']:.0f} ns")
+
+
+def attach(scale):
+    path = sites.build(scale.sites)
+    times = {"armed": [], "disarmed": [], "exit": []}
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    for _ in range(1 if scale.sites < 10_000 else 5):
+        with running([path]) as target:
+            view = sites.Semaphores(target.pid, path)
+            if len(view) != scale.sites:
+                raise RuntimeError(f"{len(view)} semaphores of {scale.sites} sites")
+            argv = [WAFFLE, "attach", "--pid", str(target.pid), "-q", "--no-report"]
+            start = time.monotonic()
+            with running([*argv, "-o", SCRATCH.path("sites.waffle")], **quiet) as tracer:
+                wait_until(lambda: view.raised() == len(view), "all sites armed", 60)
+                times["armed"].append(time.monotonic() - start)
+                wait_until(lambda: waits_for_events(tracer.pid), "the tracer's loop")
+                start = time.monotonic()
+                tracer.send_signal(signal.SIGINT)
+                wait_until(lambda: view.raised() == 0, "all sites disarmed", 60)
+                times["disarmed"].append(time.monotonic() - start)
+                tracer.wait()
+                times["exit"].append(time.monotonic() - start)
+    median = {k: statistics.median(v) for k, v in times.items()}
+    yield Row(f"attach to {scale.sites:,} sites", median["armed"], "s", 1)
+    yield Row(f"detach from {scale.sites:,} sites", median["disarmed"], "s", 1,
+              note=f"program gone after {median['exit']:.2f} s")
+
+
+# ---- captures ----
+
+
+def flood(scale):
+    path = SCRATCH.path("flood.waffle")
+    argv = [WAFFLE, "run", "--no-report", "-o", path, "--", program("emit"), "event", "0"]
+    done = subprocess.run([*argv, str(scale.long_s)], capture_output=True, text=True, check=True)
+    own = int(re.search(r"^(\d+)$", done.stderr, re.M).group(1))
+    cpu = float(re.search(r"used ([\d.]+) % of a CPU", done.stderr).group(1))
+    info = json.loads(subprocess.check_output([WAFFLE, "info", "--json", path]))
+    yield Row(f"flood for {scale.long_s:g} s, records lost", info["records"]["lost"], "", 0,
+              note=f"{own:,} events by the program's own count")
+    yield Row("flood, events that differ from the program's count", abs(own - info["events"]), "",
+              0)
+    yield Row("flood, the tracer's own CPU", cpu, "%")
+
+
+def schedstat(pid):
+    """Of every thread: running and runnable ns so far."""
+    times = {}
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{tid}/schedstat", encoding="ascii") as f:
+            run, wait, _ = f.read().split()
+        times[int(tid)] = (int(run), int(wait))
+    return times
+
+
+def sched_sums(path, start, end):
+    """Of every thread in the capture: running and runnable ns within [start, end]."""
+    sums = {}
+    argv = [WAFFLE, "export", "--format", "ndjson", "-o", "-", path]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as export:
+        for line in export.stdout:
+            if b'"kind":"sched"' not in line:
+                continue
+            o = json.loads(line)
+            ns = max(0, min(end, o["end_ns"]) - max(start, o["start_ns"]))
+            pair = sums.setdefault(o["tid"], [0, 0])
+            if o["name"] in ("running", "runnable"):
+                pair[o["name"] == "runnable"] += ns
+    return sums
+
+
+def accounting(scale):
+    path = SCRATCH.path("load.waffle")
+    with running([program("load"), "8", str(scale.long_s + 30)]) as load:
+        time.sleep(0.2)
+        argv = [WAFFLE, "attach", "--pid", str(load.pid), "-q", "--no-report", "-o", path]
+        with running(argv, signal.SIGINT) as tracer:
+            wait_until(lambda: waits_for_events(tracer.pid), "arming")
+            start, before = now_ns(), schedstat(load.pid)
+            time.sleep(scale.long_s)
+            after, end = schedstat(load.pid), now_ns()
+    sums = sched_sums(path, start, end)
+    for i, state in enumerate(("running", "runnable")):
+        errors = []
+        for tid, values in before.items():
+            kernel = after[tid][i] - values[i]
+            if kernel >= 100_000_000:
+                errors.append(abs(sums.get(tid, (0, 0))[i] - kernel) / kernel * 100)
+        yield Row(f"{state} time against schedstat", max(errors, default=None), "%", 1,
+                  note=f"worst of {len(errors)} threads in {scale.long_s:g} s under load")
+
+
+def timed(argv):
+    """Seconds and peak resident bytes of a command."""
+    start = time.monotonic()
+    pid = os.posix_spawn(argv[0], argv, os.environ,
+                         file_actions=[(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)])
+    _, status, usage = os.wait4(pid, 0)
+    if status:
+        raise RuntimeError(f"{' '.join(argv)}: status {status}")
+    return time.monotonic() - start, usage.ru_maxrss * 1024, usage
+
+
+def large(scale):
+    path, trace = SCRATCH.path("large.waffle"), SCRATCH.path("large.pftrace")
+    subprocess.run([program("store_bench"), str(scale.records), path], check=True,
+                   stdout=subprocess.DEVNULL)
+    size = os.path.getsize(path)
+    yield Row("bytes a record on disk", size / scale.records, "B", 16,
+              note=f"{scale.records:,} records of spans and switches")
+    times = 1 if scale.records < 10_000_000 else 3
+    runs = [timed([WAFFLE, "report", path]) for _ in range(times)]
+    yield Row("report", statistics.median(r[0] for r in runs), "s", 10)
+    yield Row("report, peak memory", max(r[1] for r in runs) / 1e9, "GB", 1.5)
+    argv = [WAFFLE, "export", "--format", "perfetto", "-o", trace, path]
+    runs = [timed(argv) for _ in range(times)]
+    best = statistics.median(r[0] for r in runs)
+    cpu = ", ".join(f"{statistics.median(getattr(r[2], k) for r in runs):.1f} s {name}"
+                    for k, name in (("ru_utime", "user"), ("ru_stime", "system")))
+    yield Row("Perfetto export, million records a second", scale.records / best / 1e6, "", 2.5,
+              True, f"{best:.1f} s: {cpu}")
+    yield Row("bytes a record in the Perfetto file", os.path.getsize(trace) / scale.records, "B",
+              60)
+    os.unlink(path)
+    os.unlink(trace)
+
+
+# ---- the scheduler ----
+
+
+def switches(scale):
+    for kind, target in (("pipe", 1.22), ("futex", 1.25)):
+        with Workload([program("pingpong"), kind, "0", "600"]) as load:
+            tracers = {
+                "untraced": nothing,
+                "waffle": functools.partial(waffle, load.pid),
+                "bare counter": functools.partial(baseline, "count"),
+            }
+            if shutil.which("perf"):
+                tracers["perf sched record"] = perf_sched
+            try:
+                costs = interleave(load, tracers, scale.rounds, scale.seconds)
+            except Skipped:
+                del tracers["perf sched record"]
+                costs = interleave(load, tracers, scale.rounds, scale.seconds)
+        for name in list(tracers)[1:]:
+            ns = statistics.median(costs[name]), statistics.median(costs["untraced"])
+            yield Row(f"{kind} hand-over, {name}", ratio(costs, name, "untraced"), "x",
+                      target if name == "waffle" else None,
+                      note=f"{ns[0]:.0f} ns a switch, untraced {ns[1]:.0f} ns")
+
+
+def neighbours(scale):
+    for kind in ("pipe", "futex"):
+        with running(["sleep", "600"]) as idle:
+            with Workload([program("pingpong"), kind, "0", "600"]) as load:
+                tracers = {
+                    "untraced": nothing,
+                    "waffle": functools.partial(waffle, idle.pid),
+                }
+                costs = interleave(load, tracers, scale.rounds, scale.seconds)
+        yield Row(f"{kind} hand-over beside a traced process", ratio(costs, "waffle", "untraced"),
+                  "x", 1.1)
+
+
+def redis_rate(port, requests):
+    argv = ["redis-benchmark", "-p", str(port), "-t", "get", "-c", "50", "-n", str(requests)]
+    out = subprocess.check_output(on_cpu(1, [*argv, "--csv"]), text=True)
+    return float(re.search(r'^"GET","([\d.]+)"', out, re.M).group(1))
+
+
+def redis(scale):
+    if not shutil.which("redis-server") or not shutil.which("redis-benchmark"):
+        raise Skipped("redis is not installed")
+    port = 17379
+    argv = ["redis-server", "--port", str(port), "--save", "", "--bind", "127.0.0.1"]
+    folder = os.path.dirname(SCRATCH.path("x"))
+    with running(on_cpu(0, argv), stdout=subprocess.DEVNULL, cwd=folder) as server:
+        ping = ["redis-cli", "-p", str(port), "ping"]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        wait_until(lambda: not subprocess.run(ping, check=False, **quiet).returncode, "redis")
+        redis_rate(port, scale.requests // 4)
+        lost, rates = [], []
+        for i in range(scale.pairs):
+            pair = {}
+            for traced in (i % 2 == 0, i % 2 == 1):
+                with waffle(server.pid) if traced else nothing():
+                    pair[traced] = redis_rate(port, scale.requests)
+            lost.append((1 - pair[True] / pair[False]) * 100)
+            rates.append(pair[False])
+    yield Row("redis GET, operations lost when traced", statistics.median(lost), "%", 4,
+              note=f"{statistics.median(rates) / 1000:.0f}k operations a second untraced, "
+              f"{len(lost)} pairs")
+
+
+def ready(scale):
+    seconds = []
+    units = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1}
+    with running(["sleep", "600"]) as target:
+        for _ in range(max(scale.pairs, 2)):
+            argv = [WAFFLE, "attach", "--pid", str(target.pid), "--no-report", "--duration"]
+            argv += ["10ms", "-o", SCRATCH.path("ready.waffle")]
+            text = subprocess.run(argv, capture_output=True, text=True, check=True).stderr
+            value, unit = re.search(r"([\d.]+) (\w+) until ready", text).groups()
+            seconds.append(float(value) * units[unit])
+    yield Row("ready to trace, CPU time", statistics.median(seconds), "s", 0.15)
+
+
+GROUPS = (dormant, armed, attach, flood, accounting, large, switches, neighbours, redis, ready)
+
+
+def machine():
+    with open("/proc/cpuinfo", encoding="utf-8") as f:
+        model = re.search(r"model name\s*: (.*)", f.read())
+    model = model.group(1) if model else platform.machine()
+    return f"{os.cpu_count()} CPUs ({model}), Linux {platform.release()}"
+
+
+def print_table(rows):
+    table = [["name", "measured", "target", "met", ""]] + [row.cells() for row in rows]
+    widths = [max(len(line[i]) for line in table) for i in range(4)]
+    print(f"\n{machine()}, load {os.getloadavg()[0]:.1f}")
+    for line in table:
+        cells = [cell.ljust(width) for cell, width in zip(line, widths)]
+        print("  ".join([*cells, line[4]]).rstrip())
+
+
+def measure(groups, scale):
+    rows, failed = [], False
+    for group in groups:
+        start = time.monotonic()
+        try:
+            rows.extend(group(scale))
+        except Skipped as reason:
+            rows.append(Row(group.__name__, None, "", note=f"skipped: {reason}"))
+        except (RuntimeError, subprocess.CalledProcessError) as error:
+            rows.append(Row(group.__name__, None, "", note=f"failed: {error}"))
+            failed = True
+        print(f"{group.__name__}: {time.monotonic() - start:.0f} s", file=sys.stderr)
+    return rows, failed
+
+
+def main():
+    names = {g.__name__: g for g in GROUPS}
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="only see that everything runs")
+    parser.add_argument("--only", nargs="+", choices=names, default=list(names), metavar="NAME",
+                        help=f"of {' '.join(names)}")
+    parser.add_argument("--json", metavar="FILE", help="write the table to FILE as well")
+    options = parser.parse_args()
+    if os.geteuid():
+        sys.exit("bench: needs root, to trace; run it with sudo")
+    if not os.path.exists(WAFFLE) or not os.path.exists(program("load")):
+        sys.exit("bench: the programs are not built; run make bench")
+    if len(os.sched_getaffinity(0)) < 2:
+        sys.exit("bench: needs two CPUs, one for the program and one for the tracer")
+    os.chdir(ROOT)
+    rows, failed = measure([names[n] for n in options.only], Scale(options.quick))
+    print_table(rows)
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as f:
+            json.dump({"machine": machine(), "rows": [r.json() for r in rows]}, f, indent=1)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
