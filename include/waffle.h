@@ -25,6 +25,14 @@
 #include "waffle/context.h"
 #include "waffle/kv.h"
 
+/* The value of WAFFLE_EVENT: the result of a call may go unused without a warning, also where the
+ * use is an argument of the program's own macro. */
+static inline __attribute__((always_inline)) waffle_event_id_t
+waffle_event_result_(waffle_event_id_t id)
+{
+	return id;
+}
+
 #ifndef WAFFLE_DISABLE
 
 #include "waffle/emit.h"
@@ -149,7 +157,7 @@ static inline waffle_span_id_t waffle_current_span_(void)
 				waffle_event_(at##probe, name, at##words, WAFFLE_WORDS_COUNT_(at), \
 					      WAFFLE_TYPES_(__VA_ARGS__));                         \
 		}                                                                                  \
-		at##event;                                                                         \
+		waffle_event_result_(at##event);                                                   \
 	})
 
 #define WAFFLE_COUNTER_(at, name, value)                                                           \
@@ -181,7 +189,7 @@ static inline waffle_span_id_t waffle_current_span_(void)
 #define WAFFLE_EVENT(...)                                                                          \
 	__extension__({                                                                            \
 		WAFFLE_UNUSED_(__VA_ARGS__);                                                       \
-		(waffle_event_id_t){0};                                                            \
+		waffle_event_result_((waffle_event_id_t){0});                                      \
 	})
 #define WAFFLE_LOG_INFO(...) WAFFLE_EVENT(__VA_ARGS__)
 #define WAFFLE_LOG_WARN(...) WAFFLE_EVENT(__VA_ARGS__)
