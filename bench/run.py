@@ -162,51 +162,73 @@ def flood(scale):
     yield Row("flood, the tracer's own CPU", cpu, "%")
 
 
+def proc_read(pid, tid, name):
+    with open(f"/proc/{pid}/task/{tid}/{name}", encoding="ascii") as f:
+        return f.read()
+
+
 def schedstat(pid):
-    """Of every thread: running and runnable ns so far."""
+    """Of every thread: the time, and its running and runnable ns so far. They are read while the
+    thread sleeps: the kernel does not count a time slice that still lasts."""
     times = {}
     for tid in os.listdir(f"/proc/{pid}/task"):
-        with open(f"/proc/{pid}/task/{tid}/schedstat", encoding="ascii") as f:
-            run, wait, _ = f.read().split()
-        times[int(tid)] = (int(run), int(wait))
+        while tid not in times:
+            before, at = proc_read(pid, tid, "schedstat"), now_ns()
+            sleeps = proc_read(pid, tid, "stat").rpartition(")")[2].split()[0] == "S"
+            if sleeps and proc_read(pid, tid, "schedstat") == before:
+                times[tid] = (at, *map(int, before.split()[:2]))
+            else:
+                time.sleep(0.0005)
     return times
 
 
-def sched_sums(path, start, end):
-    """Of every thread in the capture: running and runnable ns within [start, end]."""
-    sums = {}
+def sched_sums(path, windows):
+    """Of every thread in a capture: running and runnable ns within its (start, end)."""
+    sums = {tid: [0, 0] for tid in windows}
     argv = [WAFFLE, "export", "--format", "ndjson", "-o", "-", path]
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as export:
         for line in export.stdout:
-            if b'"kind":"sched"' not in line:
-                continue
             o = json.loads(line)
+            if o["kind"] != "sched" or o["name"] not in ("running", "runnable"):
+                continue
+            start, end = windows[str(o["tid"])]
             ns = max(0, min(end, o["end_ns"]) - max(start, o["start_ns"]))
-            pair = sums.setdefault(o["tid"], [0, 0])
-            if o["name"] in ("running", "runnable"):
-                pair[o["name"] == "runnable"] += ns
+            sums[str(o["tid"])][o["name"] == "runnable"] += ns
     return sums
 
 
-def accounting(scale):
-    path = SCRATCH.path("load.waffle")
-    with running([program("load"), "8", str(scale.long_s + 30)]) as load:
+def stolen_ms():
+    """Time that the hypervisor kept the CPUs from this machine: the kernel takes it off the
+    running time of whichever thread it thinks ran."""
+    with open("/proc/stat", encoding="ascii") as f:
+        return int(f.readline().split()[8]) * 1000 // os.sysconf("SC_CLK_TCK")
+
+
+def account_once(path, seconds):
+    """Stolen ms, and of every thread (kernel's, ours) of running and of runnable ns."""
+    with running([program("load"), "8", str(seconds + 60)]) as load:
         time.sleep(0.2)
         argv = [WAFFLE, "attach", "--pid", str(load.pid), "-q", "--no-report", "-o", path]
         with running(argv, signal.SIGINT) as tracer:
             wait_until(lambda: waits_for_events(tracer.pid), "arming")
-            start, before = now_ns(), schedstat(load.pid)
-            time.sleep(scale.long_s)
-            after, end = schedstat(load.pid), now_ns()
-    sums = sched_sums(path, start, end)
-    for i, state in enumerate(("running", "runnable")):
-        errors = []
-        for tid, values in before.items():
-            kernel = after[tid][i] - values[i]
-            if kernel >= 100_000_000:
-                errors.append(abs(sums.get(tid, (0, 0))[i] - kernel) / kernel * 100)
+            stolen, before = stolen_ms(), schedstat(load.pid)
+            time.sleep(seconds)
+            after, stolen = schedstat(load.pid), stolen_ms() - stolen
+    sums = sched_sums(path, {tid: (before[tid][0], after[tid][0]) for tid in before})
+    pairs = [[(after[t][i] - before[t][i], sums[t][i - 1]) for t in before] for i in (1, 2)]
+    return stolen, pairs
+
+
+def accounting(scale):
+    runs = []
+    while len(runs) < 3 and (not runs or min(runs)[0] > 20):
+        runs.append(account_once(SCRATCH.path("load.waffle"), scale.long_s))
+    stolen, pairs = min(runs)
+    for state, threads in zip(("running", "runnable"), pairs):
+        errors = [abs(b - a) / a * 100 for a, b in threads if a >= 100_000_000]
         yield Row(f"{state} time against schedstat", max(errors, default=None), "%", 1,
-                  note=f"worst of {len(errors)} threads in {scale.long_s:g} s under load")
+                  note=f"worst of {len(errors)} threads in {scale.long_s:g} s under load; "
+                  f"{stolen} ms stolen by the hypervisor")
 
 
 def timed(argv):
