@@ -37,7 +37,7 @@ def built(tmp_path_factory):
         key = (source, flags, name, compiler)
         if key not in done:
             place = folder / str(len(done))
-            place.mkdir()
+            place.mkdir(exist_ok=True)
             out = place / (name or pathlib.Path(source).stem)
             done[key] = tracer.compile_program(source, out, *flags, compiler=compiler)
         return done[key]
