@@ -393,6 +393,14 @@ static void print_head(const struct printer *printer)
 		      printer->out);
 }
 
+/* Of attach and run, by source. */
+static const char *const buffer_options[] = {
+	[WAFFLE_SOURCE_SPANS] = "--ring-size",
+	[WAFFLE_SOURCE_SCHED] = "--sched-size",
+};
+_Static_assert(sizeof(buffer_options) / sizeof(*buffer_options) == WAFFLE_SOURCE_COUNT,
+	       "an option for every source");
+
 static void print_warnings(const struct printer *printer)
 {
 	const struct report *report = printer->report;
@@ -407,10 +415,11 @@ static void print_warnings(const struct printer *printer)
 	for (unsigned i = 0; i < WAFFLE_SOURCE_COUNT; i++)
 		if (report->losses[i].count)
 			fprintf(printer->out,
-				"lost %s %s records in %" PRIu64 " intervals: results there are "
-				"incomplete; a larger --buffer helps\n",
+				"lost %s %s records in %" PRIu64 " interval%s: results there are "
+				"incomplete; record with a larger %s\n",
 				units_format_count(count, report->losses[i].count),
-				record_source_name(i), report->losses[i].intervals);
+				record_source_name(i), report->losses[i].intervals,
+				report->losses[i].intervals == 1 ? "" : "s", buffer_options[i]);
 	if (report->model->bad_records)
 		fprintf(printer->out, "%s records made no sense and were left out\n",
 			units_format_count(count, report->model->bad_records));

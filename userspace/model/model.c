@@ -130,8 +130,11 @@ static int prepare(struct builder *builder, const struct store_reader *reader)
 static void set_times(struct builder *builder, struct store_window window)
 {
 	struct model *model = builder->model;
-	uint64_t end = model->meta->end_ts ? model->meta->end_ts : builder->last_ts;
+	uint64_t end = model->meta->end_ts;
 
+	/* Not finished, or with a record behind the end: nothing is after the end of a model. */
+	if (end < builder->last_ts)
+		end = builder->last_ts;
 	model->end_ts = end < window.to_ts ? end : window.to_ts;
 	if (model->end_ts < model->start_ts)
 		model->end_ts = model->start_ts;

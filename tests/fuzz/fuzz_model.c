@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * libFuzzer entry for the model and the report: the input is a list of records, each of a length
+ * byte (in words) and its bytes, that go through a .waffle file. Whatever they say, the model has
+ * to keep the promises of model/model.h.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../unit/store_fixture.h"
+#include "analyze/report.h"
+#include "export/info.h"
+#include "export/report_text.h"
+#include "model/model.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define require(condition)                                                                         \
+	do {                                                                                       \
+		if (!(condition))                                                                  \
+			abort();                                                                   \
+	} while (0)
+
+static void write_records(struct store_writer *writer, const uint8_t *data, size_t size)
+{
+	struct record_buffer rec;
+	struct error err = ERROR_INIT;
+	size_t at = 0;
+
+	while (at < size) {
+		size_t bytes = (size_t)data[at++] * 8;
+
+		if (bytes > size - at)
+			bytes = size - at;
+		memset(&rec, 0, sizeof(rec));
+		memcpy(&rec, data + at, bytes);
+		at += bytes;
+		/* Small numbers make records that have to do with each other. */
+		rec.rec.kind %= WAFFLE_REC_KIND_COUNT + 1;
+		rec.rec.tid %= 8;
+		if (record_size(&rec, sizeof(rec)))
+			store_writer_append(writer, &rec.rec, &err);
+	}
+}
+
+static int check_interval(const struct model_interval *interval, void *arg)
+{
+	uint64_t *last_to = arg;
+
+	require(interval->from_ts < interval->to_ts);
+	require(interval->to_ts >= *last_to);
+	*last_to = interval->to_ts;
+	return 0;
+}
+
+static void check_model(const struct model *model)
+{
+	uint64_t last_to = 0;
+
+	for (size_t i = 0; i < model->spans.len; i++) {
+		const struct model_span *span = &model->spans.data[i];
+
+		require(span->start_ts <= span->end_ts);
+		require(!i || span[-1].start_ts <= span->start_ts);
+		require(span->parent == MODEL_NONE || span->parent < i);
+		require(span->thread < model->threads.len);
+		require(span->end_thread < model->threads.len);
+		require(span->running_ns + span->runnable_ns <= span->end_ts - span->start_ts);
+	}
+	for (size_t i = 1; i < model->events.len; i++)
+		require(model->events.data[i - 1].ts <= model->events.data[i].ts);
+	for (size_t i = 0; i < model->links.len; i++) {
+		const struct model_link *link = &model->links.data[i];
+		size_t ends[] = {[MODEL_NODE_SPAN] = model->spans.len,
+				 [MODEL_NODE_EVENT] = model->events.len};
+
+		require(link->from < ends[link->from_kind]);
+		require(link->to == MODEL_NONE || link->to < ends[link->to_kind]);
+	}
+	require(!model_each_interval(model, check_interval, &last_to));
+}
+
+static void print_all(const struct model *model)
+{
+	struct report_options options = REPORT_OPTIONS_DEFAULT;
+	struct report_view view = {0, true};
+	struct error err = ERROR_INIT;
+	struct report *report;
+	FILE *out = fopen("/dev/null", "w");
+
+	if (out && !report_new(&report, model, &options, &err)) {
+		report_print_text(report, &view, out);
+		require(!report_print_json(report, out));
+		info_print_text(model, out);
+		require(!info_print_json(model, out));
+		report_free(report);
+	}
+	if (out)
+		fclose(out);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct store_counts counts[WAFFLE_SOURCE_COUNT] = {0};
+	struct store_writer *writer;
+	struct store_reader *reader;
+	struct error err = ERROR_INIT;
+	struct model *model;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/dev/shm/waffle-fuzz-%d", (int)getpid());
+	if (store_writer_open(&writer, path, &fixture_meta, &err))
+		return 0;
+	for (unsigned i = 0; i < FIXTURE_SITES; i++)
+		store_writer_add_site(writer, &fixture_sites[i], &err);
+	write_records(writer, data, size);
+	store_writer_close(writer, fixture_meta.start_ts + 1000000, counts, &err);
+	err = (struct error)ERROR_INIT;
+	if (!store_reader_open(&reader, path, &err)) {
+		if (!model_load(&model, reader, STORE_ALL, &err)) {
+			check_model(model);
+			print_all(model);
+			model_free(model);
+		}
+		store_reader_close(reader);
+	}
+	unlink(path);
+	return 0;
+}
