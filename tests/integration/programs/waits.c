@@ -101,7 +101,7 @@ static void spin_on_last_cpu(const char *name)
 	sched_setaffinity(0, sizeof(set), &set);
 	introduce(name);
 	WAFFLE_SPAN("spin", KV_STR("who", name));
-	spin_ms(150);
+	spin_ms(300);
 }
 
 static void *victim(void *arg)
