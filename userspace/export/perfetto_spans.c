@@ -192,6 +192,35 @@ static int bucket_events(struct perfetto *p, struct buckets *b)
 	return 0;
 }
 
+/*
+ * A thread's spans lie far apart in the model, and their frames elsewhere: they are asked for a few
+ * spans before they are needed. A third of the time of a large export was waiting for them.
+ */
+#define SPANS_AHEAD 16
+#define FRAMES_AHEAD 8
+
+static void fetch_span(const struct model *m, const uint32_t *items, size_t count, size_t at)
+{
+	const char *span;
+
+	if (at + SPANS_AHEAD >= count)
+		return;
+	span = (const char *)&m->spans.data[items[at + SPANS_AHEAD]];
+	__builtin_prefetch(span);
+	__builtin_prefetch(span + sizeof(struct model_span) - 1);
+}
+
+static void fetch_frame(const struct model *m, const uint32_t *items, size_t count, size_t at)
+{
+	uint32_t frame;
+
+	if (at + FRAMES_AHEAD >= count)
+		return;
+	frame = m->spans.data[items[at + FRAMES_AHEAD]].frame;
+	if (frame < m->frames.len)
+		__builtin_prefetch(&m->frames.data[frame]);
+}
+
 /* Of spans that begin together the longest goes first: the others are inside it. */
 static void order_ties(const struct model *m, uint32_t *items, size_t count)
 {
@@ -200,6 +229,7 @@ static void order_ties(const struct model *m, uint32_t *items, size_t count)
 		uint32_t item = items[i];
 		size_t at = i;
 
+		fetch_span(m, items, count, i);
 		while (at > 0 && m->spans.data[items[at - 1]].start_ts == span->start_ts &&
 		       m->spans.data[items[at - 1]].end_ts < span->end_ts) {
 			items[at] = items[at - 1];
@@ -252,6 +282,8 @@ static int walk_thread(struct perfetto *p, uint32_t thread, const struct buckets
 		uint64_t ts = v < v_end ? m->events.data[events->items[v]].ts : UINT64_MAX;
 
 		if (s < s_end && begin <= ts) {
+			fetch_span(m, spans->items + s, s_end - s, 0);
+			fetch_frame(m, spans->items + s, s_end - s, 0);
 			err = walk_span(&walk, spans->items[s++]);
 			continue;
 		}
