@@ -82,6 +82,6 @@ def test_default_buffers_lose_nothing_of_a_3_second_flood(waffle, built):
 
 
 def test_flood_with_the_scheduler_on_loses_nothing(waffle, built):
-    capture, made = flooded(waffle, built, 500)
+    capture, made = flooded(waffle, built, 200)
     assert capture.info()["records"]["lost"] == 0
     assert [row["args"]["n"] for row in named(capture.rows(), "flood")] == list(range(made))

@@ -124,8 +124,10 @@ static int output_finish(int code)
 		return code;
 	if (poll(&out, 1, 0) == 1 && (out.revents & POLLERR))
 		return code;
+	if (code != EXIT_DONE) /* it has said why already */
+		return code;
 	fprintf(stderr, "waffle-bpf: standard output could not be written; is the disk full?\n");
-	return code == EXIT_DONE ? EXIT_FAILED : code;
+	return EXIT_FAILED;
 }
 
 int main(int argc, char **argv)

@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bad input: one clear line, the right exit code, nothing left behind, the target unharmed."""
+
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from tracer import Capture, semaphores, wait_until
+
+
+def free_pid():
+    process = subprocess.Popen(["true"])
+    process.wait()
+    return process.pid
+
+
+@pytest.fixture
+def steps(built, start):
+    program = start(built("steps.c"))
+    program.until("ready")
+    program.path = built("steps.c")
+    return program
+
+
+def nothing_left(folder, *allowed):
+    assert sorted(p.name for p in folder.iterdir()) == sorted(allowed)
+
+
+def test_no_such_process(waffle, tmp_path):
+    pid = free_pid()
+    waffle.fails(1, "attach", "-p", pid, says=rf"attach: pid {pid}: no such process")
+    waffle.fails(1, "list", "-p", pid, says=rf"list: pid {pid}: no such process")
+    waffle.fails(1, "attach", "--comm", "no_such_name", says="no_such_name: no process")
+    nothing_left(tmp_path)
+
+
+def test_second_of_two_pids_does_not_exist(waffle, steps, tmp_path):
+    pid = free_pid()
+    waffle.fails(1, "attach", "-p", steps.pid, "-p", pid, says=rf"pid {pid}: no such process")
+    nothing_left(tmp_path)
+    assert not any(semaphores(steps.pid, steps.path))
+
+
+def test_id_of_a_thread_says_which_process_to_name(waffle, built, start, tmp_path):
+    program = start(built("flood.c"))
+    program.until("ready")
+    tid = max(int(t) for t in os.listdir(f"/proc/{program.pid}/task"))
+    waffle.fails(1, "attach", "-p", tid, says=rf"pid {tid}: .*--pid {program.pid}")
+    nothing_left(tmp_path)
+
+
+def test_process_that_exits_while_it_is_being_armed(waffle, built):
+    """At whatever moment: one line and exit 1 without a file, or a whole short capture."""
+    outcomes = set()
+    for i in range(10):
+        target = subprocess.Popen(
+            [built("steps.c")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        target.stdout.readline()
+        attached = waffle.attach("-p", target.pid, "-q", "--no-report")
+        time.sleep(0.03 * i)
+        target.kill()
+        target.wait()
+        _, err = attached.process.communicate(timeout=10)
+        code = attached.process.returncode
+        outcomes.add(code)
+        if code == 1:
+            assert len(err.splitlines()) == 1 and f"pid {target.pid}" in err, err
+            assert not attached.capture.path.exists()
+        else:
+            assert code == 0 and err == ""
+            attached.capture.check_sums()
+            assert attached.capture.info()["truncated"] is False
+        assert [p for p in waffle.folder.iterdir() if p.suffix != ".waffle"] == [
+            p for p in waffle.folder.iterdir() if p.suffix == ".ndjson"
+        ]
+    assert outcomes <= {0, 1} and 0 in outcomes
+
+
+def test_not_root(waffle, steps, tmp_path):
+    open_folder = tmp_path / "open"
+    open_folder.mkdir(mode=0o777)
+    open_folder.chmod(0o777)
+    for folder in (tmp_path, *list(tmp_path.parents)[:3]):
+        if os.stat(folder).st_uid == 0 and folder != folder.parent:
+            folder.chmod(folder.stat().st_mode | 0o055)
+    program = open_folder / "waffle-bpf"
+    shutil.copy(waffle.program, program)
+    for arguments in (["attach", "-p", str(steps.pid)], ["run", "--", "true"]):
+        result = subprocess.run(
+            ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", program, *arguments],
+            capture_output=True, text=True, cwd=open_folder, check=False,
+        )  # fmt: skip
+        assert result.returncode == 1, result.stderr
+        assert len(result.stderr.splitlines()) == 1, result.stderr
+        assert re.search("root|sudo", result.stderr), result.stderr
+        nothing_left(open_folder, "waffle-bpf")
+    assert not any(semaphores(steps.pid, steps.path))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["attach"],
+        ["attach", "-p", "zero"],
+        ["attach", "-p", "0"],
+        ["attach", "-p", "-5"],
+        ["attach", "-p", "99999999999999999999"],
+        ["attach", "-p", ""],
+        ["attach", "-p", "1x"],
+        ["attach", "-p"],
+        ["attach", "-p", "1", "--duration", "soon"],
+        ["attach", "-p", "1", "--duration", "0s"],
+        ["attach", "-p", "1", "--duration", "-1s"],
+        ["attach", "-p", "1", "--duration", "10"],
+        ["attach", "-p", "1", "--ring-size", "1"],
+        ["attach", "-p", "1", "--ring-size", "8GiB"],
+        ["attach", "-p", "1", "--sched-size", "many"],
+        ["attach", "-p", "1", "--no-such-option"],
+        ["attach", "-p", "1", "surplus"],
+        ["attach", "--quiet=yes", "-p", "1"],
+        ["run"],
+        ["run", "--"],
+        ["run", "--duration", "x", "--", "true"],
+        ["report"],
+        ["report", "--sort", "colour", "x.waffle"],
+        ["report", "--top", "-1", "x.waffle"],
+        ["report", "one", "two"],
+        ["export", "--format", "mp3", "x.waffle"],
+        ["export"],
+        ["info"],
+        ["info", "--no-such"],
+        ["list"],
+        ["list", "--pid", "nine"],
+        ["no-such-command"],
+        ["--no-such-option"],
+    ],
+    ids=" ".join,
+)
+def test_bad_usage_is_exit_2_and_one_line(waffle, tmp_path, arguments):
+    waffle.fails(2, *arguments)
+    nothing_left(tmp_path)
+
+
+def foreign_files(folder):
+    """Files that are no captures: what each is, and its path."""
+    for name, content in (
+        ("empty", b""),
+        ("text", b"hello, world\n" * 100),
+        ("zeros", bytes(100_000)),
+        ("elf", open("/bin/true", "rb").read()),
+        ("random", os.urandom(5000)),
+    ):
+        path = folder / f"{name}.bin"
+        path.write_bytes(content)
+        yield path
+    (folder / "directory").mkdir()
+    yield folder / "directory"
+    yield folder / "not there"
+
+
+def test_foreign_files_are_refused_by_all_readers(waffle, tmp_path):
+    for path in foreign_files(tmp_path):
+        before = sorted(p.name for p in tmp_path.iterdir())
+        for arguments in (["report"], ["info"], ["export", "-o", tmp_path / "out"]):
+            waffle.fails(1, *arguments, path, says=re.escape(str(path)))
+        assert sorted(p.name for p in tmp_path.iterdir()) == before
+
+
+def test_file_cut_anywhere_is_read_as_far_as_it_goes_or_refused(waffle, built, tmp_path):
+    capture = waffle.run(built("values.c"))
+    whole = capture.path.read_bytes()
+    cut = tmp_path / "cut.waffle"
+    for size in [len(whole) * i // 12 for i in range(12)] + [1, 7, 16, len(whole) - 1]:
+        cut.write_bytes(whole[:size])
+        for command in ("info", "report"):
+            result = waffle.call(command, "--json", cut)
+            if result.returncode:
+                assert result.returncode == 1 and len(result.stderr.splitlines()) == 1
+            else:
+                shown = Capture(waffle, cut)
+                assert shown.info()["truncated"] is True
+                records = shown.info()["records"]
+                assert records["produced"] == records["delivered"] + records["lost"]
+    assert waffle.call("info", cut).returncode == 0  # only the last byte is missing
+
+
+def test_file_with_a_flipped_byte_never_crashes_a_reader(waffle, built, tmp_path):
+    whole = bytearray(waffle.run(built("values.c")).path.read_bytes())
+    bent = tmp_path / "bent.waffle"
+    for at in range(0, len(whole), max(1, len(whole) // 25)):
+        whole[at] ^= 0x5A
+        bent.write_bytes(whole)
+        result = waffle.call("report", bent)
+        assert result.returncode in (0, 1) and result.stderr.count("\n") <= 1, result.stderr
+        whole[at] ^= 0x5A
+
+
+def test_unwritable_output(waffle, steps, tmp_path):
+    for path in ("/no/such/folder/x.waffle", "/proc/x.waffle", tmp_path):
+        waffle.fails(1, "attach", "-p", steps.pid, "-o", path, says=re.escape(str(path)))
+        waffle.fails(1, "run", "-o", path, "--", "true", says=re.escape(str(path)))
+    nothing_left(tmp_path)
+    capture = waffle.run("true")
+    waffle.fails(1, "export", capture.path, "-o", "/no/such/folder/x", says="/no/such/folder/x")
+    assert not any(semaphores(steps.pid, steps.path))
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of a few pages."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", folder], check=True)
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+def test_full_disk_ends_with_one_line_and_a_readable_file(waffle, built, start, small_disk):
+    program = start(built("flood.c"))
+    program.until("ready")
+    path = small_disk / "x.waffle"
+    attached = waffle.attach("-p", program.pid, "-q", "--no-report", path=path)
+    _, err = attached.process.communicate(timeout=30)
+    assert attached.process.returncode == 1
+    assert len(err.splitlines()) == 1, err
+    assert "No space left" in err and str(path) in err, err
+    nothing_left(small_disk, "x.waffle")
+    # An export can't be written there either; what was recorded is.
+    kept = Capture(waffle, path)
+    assert kept.info()["truncated"] is True
+    assert kept.info()["events"] >= 0
+    assert not any(semaphores(program.pid, built("flood.c")))
+    assert program.alive()
+    program.finish()
+
+
+def test_export_to_a_full_disk_fails_and_leaves_nothing(waffle, built, small_disk):
+    capture = waffle.run(built("values.c"))
+    for form in ("ndjson", "chrome"):
+        out = small_disk / f"x.{form}"
+        waffle.fails(1, "export", capture.path, "-f", form, "-o", out, says="No space left")
+        nothing_left(small_disk)
+
+
+def test_report_into_a_closed_pipe_or_full_device(waffle, built):
+    capture = waffle.run(built("values.c"))
+    for arguments in (
+        ["report", capture.path],
+        ["report", "--json", capture.path],
+        ["info", capture.path],
+        ["list", built("values.c")],
+        ["export", capture.path, "-f", "ndjson", "-o", "-"],
+        ["help"],
+    ):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            result = subprocess.run(
+                [waffle.program, *arguments], stdout=full, stderr=subprocess.PIPE, text=True,
+                check=False,
+            )  # fmt: skip
+        assert result.returncode == 1 and len(result.stderr.splitlines()) == 1, result.stderr
+    piped = subprocess.run(
+        ["sh", "-c", f"{waffle.program} report {capture.path} | head -1"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert len(piped.stdout.splitlines()) == 1 and piped.stderr == ""
+
+
+def test_file_belongs_to_the_user_who_called_sudo(waffle, tmp_path):
+    environment = dict(os.environ, SUDO_UID="1234", SUDO_GID="2345")
+    capture = waffle.run("true", env=environment)
+    status = capture.path.stat()
+    assert (status.st_uid, status.st_gid) == (1234, 2345)
+    assert status.st_mode & 0o022 == 0
+    out = tmp_path / "x.ndjson"
+    waffle.ok("export", capture.path, "-f", "ndjson", "-o", out, env=environment)
+    assert (out.stat().st_uid, out.stat().st_gid) == (1234, 2345)
+    plain = waffle.run("true").path.stat()
+    assert (plain.st_uid, plain.st_gid) == (0, 0)
+
+
+def test_default_name_is_the_program_and_the_time(waffle, built):
+    folder = waffle.folder / "here"
+    folder.mkdir()
+    waffle.ok("run", "-q", "--no-report", "--", built("values.c"), cwd=folder)
+    [path] = folder.iterdir()
+    assert re.fullmatch(r"values-\d{8}-\d{6}\.waffle", path.name)
+
+
+def test_pipes_get_no_escape_sequences_and_no_progress(waffle, steps):
+    attached = waffle.attach("-p", steps.pid, "--duration", "400ms")
+    capture = attached.wait()
+    assert "\x1b" not in capture.result.stdout + capture.result.stderr
+    assert "\r" not in capture.result.stderr
+    assert len(capture.result.stderr.splitlines()) == 1
+
+
+def on_terminal(waffle, arguments, **environment):
+    """What a command writes to a terminal."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [str(waffle.program), *[str(x) for x in arguments]],
+        stdin=slave, stdout=slave, stderr=slave, cwd=waffle.folder,
+        env=dict(os.environ, TERM="xterm", **environment),
+    )  # fmt: skip
+    os.close(slave)
+    text = b""
+    while True:
+        ready, _, _ = select.select([master], [], [], 10)
+        try:
+            data = os.read(master, 65536) if ready else b""
+        except OSError:
+            data = b""
+        if not data:
+            break
+        text += data
+    os.close(master)
+    assert process.wait(10) == 0, text
+    return text.decode()
+
+
+def test_terminal_shows_progress_on_one_line(waffle, steps):
+    text = on_terminal(waffle, ["attach", "-p", steps.pid, "-d", "600ms", "-o", "t.waffle"])
+    assert text.count("left") >= 3 and "\r" in text
+    assert re.search(r"[\d,]+ records, [\d,.]+[kM]?/s, 0 lost", text)
+
+
+def test_no_color_leaves_no_colours(waffle, built):
+    capture = waffle.run(built("values.c"))
+    text = on_terminal(waffle, ["report", capture.path], NO_COLOR="1")
+    assert not re.search(r"\x1b\[[\d;]*m", text)
+    quiet = waffle.ok("report", capture.path)
+    assert "\x1b" not in quiet.stdout
+
+
+def test_help_and_version_work_without_privileges(waffle):
+    for arguments in (["--help"], ["help"], ["help", "attach"], ["attach", "--help"]):
+        result = waffle.ok(*arguments)
+        assert "Usage: waffle-bpf" in result.stdout and result.stderr == ""
