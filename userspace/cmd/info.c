@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stdio.h>
+#include <string.h>
 
 #include "cmd/command.h"
 #include "export/info.h"
@@ -25,8 +26,9 @@ static int print_info(const struct model *model, bool json, struct error *err)
 		result = info_print_json(model, stdout);
 	else
 		info_print_text(model, stdout);
-	if (result || fflush(stdout) || ferror(stdout))
-		return error_set(err, EIO, "can't write to standard output");
+	/* What could not be written is main()'s to say, for all commands alike. */
+	if (result && !ferror(stdout))
+		return error_set(err, -result, "%s", strerror(-result));
 	return 0;
 }
 

@@ -90,8 +90,9 @@ static int print_report(const struct report_cli *cli, const struct model *model,
 	else
 		report_print_text(report, &view, stdout);
 	report_free(report);
-	if (result || fflush(stdout) || ferror(stdout))
-		return error_set(err, EIO, "can't write to standard output");
+	/* What could not be written is main()'s to say, for all commands alike. */
+	if (result && !ferror(stdout))
+		return error_set(err, -result, "%s", strerror(-result));
 	return 0;
 }
 
