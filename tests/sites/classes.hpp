@@ -11,7 +11,7 @@ inline void shared_inline(int n)
 {
 	WAFFLE_SPAN("shared inline", KV_I64("n", n)); /* SITE span "shared inline" "n":i64 */
 	WAFFLE_EVENT("shared inline event"); /* SITE event "shared inline event" */
-	sink += n;
+	sink = sink + n;
 }
 
 /* IN pick */

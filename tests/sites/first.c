@@ -13,7 +13,7 @@ static __attribute__((constructor)) void constructed(void)
 static __attribute__((destructor)) void destructed(void)
 {
 	WAFFLE_SPAN("destructor"); /* SITE span "destructor" */
-	sink++;
+	sink = sink + 1;
 }
 
 /* IN main */

@@ -21,7 +21,7 @@ extern volatile int sink;
 static inline void inline_span(int n)
 {
 	WAFFLE_SPAN("inline span", KV_I64("n", n)); /* SITE span "inline span" "n":i64 */
-	sink += n;
+	sink = sink + n;
 }
 
 /* IN inline_event */

@@ -58,8 +58,8 @@ void all_types(int n, double d, const char *text, const void *pointer)
 	waffle_event_id_t event = {0};
 	waffle_span_id_t span = WAFFLE_SPAN_ID();
 
-	WAFFLE_SPAN("all types", KV_I64("i", n), KV_U64("u", n + 1u), KV_F64("f", d), KV_BOOL("b", n > 1), KV_STR("s", text), KV_PTR("p", pointer), KV_CAUSE_SPAN(span), KV_CAUSE_EVENT(event)); /* SITE span "all types" "i":i64 "u":u64 "f":f64 "b":bool "s":str "p":ptr "cause":cause_span "cause":cause_event */
-	WAFFLE_EVENT("types backwards", KV_CAUSE_EVENT(event), KV_CAUSE_SPAN(span), KV_PTR("p", pointer), KV_STR("s", text), KV_BOOL("b", n > 1), KV_F64("f", d), KV_U64("u", n + 1u), KV_I64("i", n)); /* SITE event "types backwards" "cause":cause_event "cause":cause_span "p":ptr "s":str "b":bool "f":f64 "u":u64 "i":i64 */
+	WAFFLE_SPAN("all types", KV_I64("i", n), KV_U64("u", (unsigned)n + 1u), KV_F64("f", d), KV_BOOL("b", n > 1), KV_STR("s", text), KV_PTR("p", pointer), KV_CAUSE_SPAN(span), KV_CAUSE_EVENT(event)); /* SITE span "all types" "i":i64 "u":u64 "f":f64 "b":bool "s":str "p":ptr "cause":cause_span "cause":cause_event */
+	WAFFLE_EVENT("types backwards", KV_CAUSE_EVENT(event), KV_CAUSE_SPAN(span), KV_PTR("p", pointer), KV_STR("s", text), KV_BOOL("b", n > 1), KV_F64("f", d), KV_U64("u", (unsigned)n + 1u), KV_I64("i", n)); /* SITE event "types backwards" "cause":cause_event "cause":cause_span "p":ptr "s":str "b":bool "f":f64 "u":u64 "i":i64 */
 }
 
 /* IN sixteen */
@@ -189,7 +189,7 @@ int expressions(int n)
 		n++;
 	id = pass(WAFFLE_EVENT("argument", KV_I64("min", first_of(n, 2)))); /* SITE event "argument" "min":i64 */
 	for (WAFFLE_EVENT("for"); n < 3; n++) /* SITE event "for" */
-		sink += (int)(id.value & 1);
+		sink = sink + ((int)(id.value & 1));
 	return n + (int)WAFFLE_EVENT("returned").value; /* SITE event "returned" */
 }
 
@@ -200,7 +200,7 @@ void loops(int n)
 
 	for (i = 0; i < 4; i++) {
 		WAFFLE_SPAN("unrolled", KV_I64("i", i)); /* SITE span "unrolled" "i":i64 */
-		sink += i;
+		sink = sink + i;
 	}
 	for (i = 0; i < n; i++) {
 		WAFFLE_SPAN("loop"); /* SITE span "loop" */
@@ -228,7 +228,7 @@ int choose(int n)
 		/* fall through */
 	case 2: {
 		WAFFLE_SPAN("case 2", KV_I64("n", n)); /* SITE span "case 2" "n":i64 */
-		sink++;
+		sink = sink + 1;
 		break;
 	}
 	default:
@@ -285,7 +285,7 @@ void contexts(void)
 		WAFFLE_INJECT(waffle_context_extract());
 		WAFFLE_SPAN("injected"); /* SITE span "injected" */
 		if (waffle_context_to_traceparent(waffle_context_extract(), text))
-			sink += waffle_context_from_traceparent(text, &context);
+			sink = sink + (waffle_context_from_traceparent(text, &context));
 	}
 }
 
@@ -303,7 +303,7 @@ void not_called(int n)
 {
 	WAFFLE_SPAN("not called", KV_I64("n", n)); /* SITE? span "not called" "n":i64 */
 	WAFFLE_EVENT("not called either"); /* SITE? event "not called either" */
-	sink += n;
+	sink = sink + n;
 }
 
 /* IN shapes */

@@ -172,14 +172,44 @@ static uint32_t site_index(struct object *object, struct map *seen, const struct
 	return at;
 }
 
-/* Adds the site of a note. False: out of memory; a bad note is only counted. */
+/* Whether an address lies in code. */
+static bool elf_executable(const struct elf_file *file, uint64_t addr)
+{
+	for (size_t i = 0; i < file->segments; i++) {
+		GElf_Phdr segment;
+
+		if (gelf_getphdr(file->elf, (int)i, &segment) && segment.p_type == PT_LOAD &&
+		    segment.p_flags & PF_X && addr >= segment.p_vaddr &&
+		    addr - segment.p_vaddr < segment.p_filesz)
+			return true;
+	}
+	return false;
+}
+
+/* Whether the file has a site's nop there: nothing else may ever be probed. */
+static bool elf_nop(const struct elf_file *file, uint64_t addr)
+{
+	static const unsigned char x86[] = {0x90}, arm64[] = {0x1f, 0x20, 0x03, 0xd5};
+	bool arm = file->header.e_machine == EM_AARCH64;
+	size_t size = arm ? sizeof(arm64) : sizeof(x86);
+	const char *code = elf_bytes(file, addr, size);
+
+	return code && !memcmp(code, arm ? arm64 : x86, size);
+}
+
+/*
+ * Adds the site of a note. False: out of memory; a bad note is only counted. A note whose code the
+ * linker dropped (--gc-sections) stays behind and points to nowhere; that is no error.
+ */
 static bool note_add(struct object *object, const struct elf_file *file, struct map *seen,
 		     const struct note *note)
 {
 	struct object_probe probe = {.site = OBJECT_SPAN_END};
 	struct site_info site;
 
-	if (!elf_offset(file, note->probe, 1, &probe.offset) ||
+	if (!elf_executable(file, note->probe))
+		return true;
+	if (!elf_nop(file, note->probe) || !elf_offset(file, note->probe, 1, &probe.offset) ||
 	    (note->semaphore && !elf_offset(file, note->semaphore, 2, &probe.semaphore_offset))) {
 		object->bad_notes++;
 		return true;
