@@ -65,12 +65,15 @@ static int load_failed(struct error *err, int code)
 			 strerror(code));
 }
 
-/* uprobe.multi came with Linux 6.6. */
+/* uprobe.multi came with Linux 6.6. WAFFLE_UPROBE_SINGLE=1 does without it, to try what older
+ * kernels get. */
 static bool has_uprobe_multi(void)
 {
 	struct utsname name;
 	int major = 0, minor = 0;
 
+	if (getenv("WAFFLE_UPROBE_SINGLE"))
+		return false;
 	if (uname(&name) || sscanf(name.release, "%d.%d", &major, &minor) != 2)
 		return false;
 	return major > 6 || (major == 6 && minor >= 6);
