@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -227,7 +228,7 @@ def test_times_of_spans_lie_between_the_program_s_own_clock_readings(values):
         total = span["end_ns"] - span["start_ns"]
         assert span["running_ns"] + span["runnable_ns"] + span["blocked_ns"] == total
         if span["args"]["i"] % 2:
-            assert span["blocked_ns"] > 0.5 * total  # it slept
+            assert span["blocked_ns"] >= 2_900_000  # it slept for 3 ms
         else:
             assert span["blocked_ns"] == 0  # it span
 
@@ -425,3 +426,101 @@ def test_ctrl_c_goes_to_the_command_and_the_file_is_complete(waffle, built):
     assert len(named(capture.rows(), "step event")) == 5
     assert capture.info()["truncated"] is False
     capture.check_sums(lost=0)
+
+
+def states(pids):
+    found = {}
+    for pid in pids:
+        try:
+            with open(f"/proc/{pid}/stat", encoding="utf-8") as stat:
+                found[pid] = stat.read().rsplit(")", 1)[1].split()[0]
+        except OSError:
+            pass
+    return found
+
+
+def comm(pid):
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8") as name:
+            return name.read()
+    except OSError:
+        return ""
+
+
+def session_members(session):
+    members = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                if os.getsid(int(name)) == session:
+                    members.append(int(name))
+            except OSError:
+                pass
+    return members
+
+
+def end_session(session):
+    while living := [p for p, state in states(session_members(session)).items() if state != "Z"]:
+        for pid in living:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        time.sleep(0.005)
+
+
+def test_tracer_killed_while_programs_start_leaves_none_of_them_stopped(waffle, built):
+    """A new program is held at its exec until it is armed: somebody must let it go."""
+    family = built("family.c")
+    script = f"while :; do {family} fork_exec 1 >/dev/null; done"
+    for delay in (0.02, 0.1, 0.15, 0.2, 0.25, 0.3):
+        process = subprocess.Popen(
+            [waffle.program, "run", "-q", "--no-report", "-o", waffle.path(), "--",
+             "sh", "-c", script],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )  # fmt: skip
+        try:
+            time.sleep(delay)
+            process.kill()
+            process.wait()
+            # Nobody stays stopped, and the script goes on to start new processes.
+            wait_until(
+                lambda: "T" not in states(session_members(process.pid)).values(), "no stopped one"
+            )
+            before = set(session_members(process.pid))
+            if before:
+                wait_until(
+                    lambda: set(session_members(process.pid)) - before, "the script to go on"
+                )
+            wait_until(
+                lambda: not any(
+                    state != "Z" and comm(pid).startswith("waffle")
+                    for pid, state in states(session_members(process.pid)).items()
+                ),
+                "waffle-bpf's own processes to go",
+            )
+        finally:
+            end_session(process.pid)
+
+
+def test_programs_that_stop_themselves_stay_stopped(waffle, built):
+    """SIGSTOP of the program's own is not undone by the tracer's letting go of an exec."""
+    script = "kill -STOP $$; echo continued"
+    path = waffle.path()
+    process = subprocess.Popen(
+        [waffle.program, "run", "-q", "--no-report", "-o", path, "--", "sh", "-c", script],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    try:
+        [pid] = wait_until(
+            lambda: [p for p, s in states(session_members(process.pid)).items() if s == "T"],
+            "the program to stop",
+        )
+        time.sleep(0.1)
+        assert states([pid]) == {pid: "T"}
+        os.kill(pid, signal.SIGCONT)
+        assert process.communicate(timeout=10)[0] == "continued\n"
+        assert process.returncode == 0
+    finally:
+        end_session(process.pid)

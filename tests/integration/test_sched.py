@@ -122,10 +122,10 @@ def test_sleep_names_nanosleep_and_blames_no_thread_of_the_program(waffle, built
         assert span["blocked_ns"] >= 1_900_000
 
 
-def test_preemption_names_the_thread_that_took_the_cpu(waffle, built):
-    capture = waffle.run(built("waits.c"), "cpu")
+def preemptions(capture):
+    """Of the two threads that share a CPU: those by the other one of the two."""
     tids = threads_of(capture)
-    cpu = os.cpu_count() - 1
+    found = []
     for who, other in (("victim", "hog"), ("hog", "victim")):
         [span] = [row for row in capture.rows("span", name="spin") if row["args"]["who"] == who]
         inside = [
@@ -133,12 +133,22 @@ def test_preemption_names_the_thread_that_took_the_cpu(waffle, built):
             for row in intervals(capture, tids[who])
             if row["start_ns"] >= span["start_ns"] and row["end_ns"] <= span["end_ns"]
         ]
-        assert {row["args"]["cpu"] for row in inside if row["name"] == "running"} <= {cpu}
+        running = {row["args"]["cpu"] for row in inside if row["name"] == "running"}
+        assert running == {os.cpu_count() - 1}
         taken = [row for row in inside if "preempted_by_tid" in row["args"]]
+        assert taken and all(row["name"] == "runnable" for row in taken)
         mine = [row for row in taken if row["args"]["preempted_by_tid"] == tids[other]]
-        assert mine
         assert all(row["args"]["preempted_by"] == other for row in mine)
-        assert span["runnable_ns"] > 30_000_000
+        found += mine
+        waiting = sum(row["end_ns"] - row["start_ns"] for row in inside if row["name"] == "runnable")
+        assert waiting > 60_000_000
+    return found
+
+
+def test_preemption_names_the_thread_that_took_the_cpu(waffle, built):
+    # On a busy machine a third thread may come in between each time: once more then.
+    program = built("waits.c")
+    assert preemptions(waffle.run(program, "cpu")) or preemptions(waffle.run(program, "cpu"))
 
 
 def test_preemption_by_another_process_names_it(waffle, built, start):

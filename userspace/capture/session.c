@@ -471,8 +471,9 @@ static void close_all(struct session *session)
 	arming_close(session->arming);
 	mmap_watch_close(session->watch);
 	drain_close(session->drain);
+	launch_abort(
+		&session->launch); /* it has a copy of the pipe whose end kernel_close() awaits */
 	kernel_close(session->kernel);
-	launch_abort(&session->launch);
 	for (size_t i = 0; i < session->targets.len; i++)
 		close(session->targets.data[i].pidfd);
 	vec_free(&session->targets);
