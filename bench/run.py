@@ -17,8 +17,10 @@ import subprocess
 import sys
 import time
 
-import sites
-from lib import (
+sys.dont_write_bytecode = True
+
+import sites  # noqa: E402
+from lib import (  # noqa: E402
     ROOT,
     SCRATCH,
     WAFFLE,
