@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Ids, contexts, traceparent, and what sites do to them: dormant, and armed without a tracer by
+ * raising the semaphores in this process.
+ */
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "waffle.h"
+
+#define THREADS 4
+#define IDS 20000
+
+/* ---- raising semaphores ---- */
+
+static int first_object(struct dl_phdr_info *info, size_t size, void *base)
+{
+	(void)size;
+	*(uintptr_t *)base = info->dlpi_addr; /* the program is the first */
+	return 1;
+}
+
+/* Sets all semaphores of this program, which are what its section .probes holds. */
+static void semaphores_set(uint16_t value)
+{
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	const Elf64_Shdr *sections;
+	const Elf64_Ehdr *header;
+	uintptr_t base = 0;
+	bool found = false;
+	struct stat status;
+	const char *names;
+	const char *file;
+
+	assert_true(fd >= 0);
+	assert_return_code(fstat(fd, &status), 0);
+	file = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	assert_ptr_not_equal(file, MAP_FAILED);
+	close(fd);
+	dl_iterate_phdr(first_object, &base);
+	header = (const void *)file;
+	sections = (const void *)(file + header->e_shoff);
+	names = file + sections[header->e_shstrndx].sh_offset;
+	for (unsigned i = 0; i < header->e_shnum; i++) {
+		uint16_t *semaphores = (uint16_t *)(base + sections[i].sh_addr);
+
+		if (strcmp(names + sections[i].sh_name, ".probes") != 0)
+			continue;
+		found = true;
+		for (size_t s = 0; s < sections[i].sh_size / sizeof(*semaphores); s++)
+			((volatile uint16_t *)semaphores)[s] = value;
+	}
+	munmap((void *)(uintptr_t)file, (size_t)status.st_size);
+	assert_true(found);
+}
+
+static int arm(void **state)
+{
+	(void)state;
+	semaphores_set(1);
+	return 0;
+}
+
+static int disarm(void **state)
+{
+	(void)state;
+	semaphores_set(0);
+	return 0;
+}
+
+/* ---- ids ---- */
+
+static int by_value(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void assert_unique(uint64_t *ids, size_t count)
+{
+	qsort(ids, count, sizeof(*ids), by_value);
+	assert_true(ids[0] != 0);
+	for (size_t i = 1; i < count; i++)
+		assert_true(ids[i] != ids[i - 1]);
+}
+
+static void *draw_ids(void *ids)
+{
+	for (size_t i = 0; i < IDS; i++)
+		((uint64_t *)ids)[i] = waffle_new_id_();
+	return NULL;
+}
+
+static void test_ids_of_all_threads_differ_and_none_is_null(void **state)
+{
+	uint64_t *ids = calloc(THREADS * IDS, sizeof(*ids));
+	pthread_t threads[THREADS];
+
+	(void)state;
+	assert_non_null(ids);
+	for (int t = 0; t < THREADS; t++)
+		assert_int_equal(pthread_create(&threads[t], NULL, draw_ids, ids + t * IDS), 0);
+	for (int t = 0; t < THREADS; t++)
+		assert_int_equal(pthread_join(threads[t], NULL), 0);
+	assert_unique(ids, THREADS * IDS);
+	free(ids);
+}
+
+static void test_ids_of_a_forked_child_and_grandchild_differ_from_the_parents(void **state)
+{
+	size_t bytes = 3 * (size_t)IDS * sizeof(uint64_t);
+	uint64_t *ids =
+		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int status;
+	pid_t child;
+
+	(void)state;
+	assert_ptr_not_equal(ids, MAP_FAILED);
+	(void)waffle_new_id_(); /* the parent has its base already, which the child inherits */
+	child = fork();
+	assert_true(child >= 0);
+	if (!child) {
+		pid_t grandchild;
+
+		draw_ids(ids + IDS);
+		grandchild = fork();
+		if (!grandchild)
+			draw_ids(ids + 2 * (size_t)IDS);
+		else
+			waitpid(grandchild, &status, 0);
+		_exit(0);
+	}
+	draw_ids(ids);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_unique(ids, 3 * (size_t)IDS);
+	munmap(ids, bytes);
+}
+
+/* ---- traceparent ---- */
+
+#define PARENT "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+static void test_a_traceparent_reads_and_writes_back_the_same(void **state)
+{
+	char text[WAFFLE_TRACEPARENT_SIZE];
+	waffle_context_t context;
+
+	(void)state;
+	assert_true(waffle_context_from_traceparent(PARENT, &context));
+	assert_true(context.trace_hi == 0x0af7651916cd43ddull);
+	assert_true(context.trace_lo == 0x8448eb211c80319cull);
+	assert_true(context.span_id == 0xb7ad6b7169203331ull);
+	assert_true(waffle_context_to_traceparent(context, text));
+	assert_string_equal(text, PARENT);
+}
+
+static void test_valid_traceparents_are_read(void **state)
+{
+	static const char *const valid[] = {
+		"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00",
+		"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-ff",
+		"00-00000000000000000000000000000001-0000000000000001-01",
+		"00-00000000000000010000000000000000-0000000000000001-01",
+		"01-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+		"cc-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-what-the-future-brings",
+		"01-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-",
+	};
+	waffle_context_t context;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(valid) / sizeof(*valid); i++)
+		if (!waffle_context_from_traceparent(valid[i], &context) || !context.span_id)
+			fail_msg("not read: %s", valid[i]);
+}
+
+static void test_invalid_traceparents_leave_the_null_context(void **state)
+{
+	static const char *const invalid[] = {
+		NULL,
+		"",
+		"00",
+		"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331",
+		"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-",
+		"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-0",
+		"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-",
+		"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-extra",
+		"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01 ",
+		"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-011",
+		"01-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-011",
+		"00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01",
+		"00-0af7651916cd43dd8448eb211c80319c-B7AD6B7169203331-01",
+		"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-0G",
+		"ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+		"FF-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+		"0-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-011",
+		"00-00000000000000000000000000000000-b7ad6b7169203331-01",
+		"00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01",
+		"00_0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+		"00-0af7651916cd43dd8448eb211c80319c_b7ad6b7169203331-01",
+		"00-0af7651916cd43dd8448eb211c80319-cb7ad6b7169203331-01",
+		" 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-0",
+	};
+	waffle_context_t context;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(invalid) / sizeof(*invalid); i++) {
+		memset(&context, 0xff, sizeof(context));
+		if (waffle_context_from_traceparent(invalid[i], &context))
+			fail_msg("read: %s", invalid[i]);
+		assert_true(!context.trace_hi && !context.trace_lo && !context.span_id);
+	}
+}
+
+static void test_a_null_context_has_no_traceparent(void **state)
+{
+	static const waffle_context_t null[] = {{0, 0, 0}, {1, 2, 0}, {0, 0, 3}};
+	char text[WAFFLE_TRACEPARENT_SIZE] = "old";
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(null) / sizeof(*null); i++) {
+		assert_false(waffle_context_to_traceparent(null[i], text));
+		assert_string_equal(text, "");
+	}
+}
+
+/* ---- dormant ---- */
+
+static int evaluated;
+
+static int evaluate(void)
+{
+	return ++evaluated;
+}
+
+static void test_dormant_sites_give_null_ids_and_evaluate_nothing(void **state)
+{
+	waffle_span_t span = WAFFLE_BEGIN("begun dormant", KV_I64("n", evaluate()));
+	waffle_event_id_t event;
+
+	(void)state;
+	evaluated = 0;
+	WAFFLE_SPAN("dormant", KV_I64("n", evaluate()));
+	event = WAFFLE_EVENT("dormant", KV_I64("n", evaluate()));
+	WAFFLE_COUNTER("dormant", evaluate());
+	assert_int_equal(evaluated, 0);
+	assert_true(!event.value && !span.id && !WAFFLE_SPAN_ID().value);
+	assert_true(!waffle_context_extract().trace_hi && !waffle_context_extract().trace_lo);
+	WAFFLE_END(span);
+}
+
+static void test_a_span_begun_dormant_and_left_armed_changes_no_context(void **state)
+{
+	(void)state;
+	{
+		WAFFLE_SPAN("entered dormant");
+		semaphores_set(1);
+		assert_true(!WAFFLE_SPAN_ID().value);
+	}
+	assert_true(!WAFFLE_SPAN_ID().value);
+}
+
+static void test_injected_contexts_are_current_to_the_end_of_the_block(void **state)
+{
+	waffle_context_t a = {1, 2, 3}, b = {1, 2, 4}, null = {0, 0, 0};
+
+	(void)state;
+	{
+		WAFFLE_INJECT(a);
+		assert_true(WAFFLE_SPAN_ID().value == 3);
+		{
+			WAFFLE_INJECT(b);
+			assert_true(WAFFLE_SPAN_ID().value == 4);
+			{
+				WAFFLE_INJECT(null);
+				assert_true(WAFFLE_SPAN_ID().value == 4);
+			}
+		}
+		assert_true(waffle_context_extract().trace_lo == 2);
+		assert_true(WAFFLE_SPAN_ID().value == 3);
+	}
+	assert_true(!WAFFLE_SPAN_ID().value);
+}
+
+/* ---- armed ---- */
+
+static void test_armed_spans_nest_in_one_trace(void **state)
+{
+	waffle_context_t outer, inner;
+
+	(void)state;
+	{
+		WAFFLE_SPAN("outer");
+		outer = waffle_context_extract();
+		assert_true(outer.span_id && (outer.trace_hi || outer.trace_lo));
+		{
+			WAFFLE_SPAN("inner", KV_I64("n", 1));
+			inner = waffle_context_extract();
+			assert_true(inner.span_id != outer.span_id);
+			assert_true(inner.trace_hi == outer.trace_hi);
+			assert_true(inner.trace_lo == outer.trace_lo);
+		}
+		assert_true(WAFFLE_SPAN_ID().value == outer.span_id);
+	}
+	assert_true(!WAFFLE_SPAN_ID().value);
+	{
+		WAFFLE_SPAN("another trace");
+		assert_true(waffle_context_extract().trace_lo != outer.trace_lo);
+	}
+}
+
+static void test_armed_arguments_are_evaluated_once_each(void **state)
+{
+	waffle_span_t span;
+
+	(void)state;
+	evaluated = 0;
+	{
+		WAFFLE_SPAN("span", KV_I64("a", evaluate()), KV_STR("b", evaluate() ? "x" : "y"),
+			    KV_F64("c", evaluate()), KV_BOOL("d", evaluate()));
+		assert_int_equal(evaluated, 4);
+		WAFFLE_COUNTER("counter", evaluate());
+		assert_int_equal(evaluated, 5);
+		assert_true(WAFFLE_EVENT("event", KV_U64("a", evaluate())).value != 0);
+		assert_int_equal(evaluated, 6);
+		span = WAFFLE_BEGIN("begun", KV_I64("a", evaluate()));
+	}
+	assert_int_equal(evaluated, 7);
+	assert_true(span.id != 0);
+	WAFFLE_END(span);
+}
+
+static void test_armed_strings_of_every_length_are_copied_within_bounds(void **state)
+{
+	(void)state;
+	for (size_t length = 0; length < 600; length++) {
+		char *text = malloc(length + 1); /* exactly, so that ASan sees a byte too many */
+
+		assert_non_null(text);
+		memset(text, 'x', length);
+		text[length] = '\0';
+		WAFFLE_EVENT("text", KV_STR("a", text), KV_I64("n", (int)length),
+			     KV_STR("b", text));
+		free(text);
+	}
+	WAFFLE_EVENT("null", KV_STR("null", NULL));
+}
+
+static void test_sixteen_armed_strings_of_full_length_fit_the_frame(void **state)
+{
+	char text[400];
+
+	(void)state;
+	memset(text, 'y', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	WAFFLE_SPAN("full", KV_STR("1", text), KV_STR("2", text), KV_STR("3", text),
+		    KV_STR("4", text), KV_STR("5", text), KV_STR("6", text), KV_STR("7", text),
+		    KV_STR("8", text), KV_STR("9", text), KV_STR("10", text), KV_STR("11", text),
+		    KV_STR("12", text), KV_STR("13", text), KV_STR("14", text), KV_STR("15", text),
+		    KV_STR("16", text));
+	assert_true(WAFFLE_SPAN_ID().value != 0);
+}
+
+static void *end_span(void *span)
+{
+	WAFFLE_END(*(waffle_span_t *)span);
+	return waffle_context_extract().span_id ? span : NULL;
+}
+
+static void test_an_armed_span_may_end_on_another_thread(void **state)
+{
+	waffle_span_t span = WAFFLE_BEGIN("handed over");
+	pthread_t thread;
+	void *result;
+
+	(void)state;
+	assert_true(span.id && !WAFFLE_SPAN_ID().value);
+	{
+		WAFFLE_INJECT(waffle_span_context(span));
+		assert_true(WAFFLE_SPAN_ID().value == span.id);
+	}
+	assert_int_equal(pthread_create(&thread, NULL, end_span, &span), 0);
+	assert_int_equal(pthread_join(thread, &result), 0);
+	assert_null(result);
+}
+
+static void test_an_armed_span_in_an_injected_context_joins_its_trace(void **state)
+{
+	waffle_context_t remote;
+
+	(void)state;
+	assert_true(waffle_context_from_traceparent(PARENT, &remote));
+	WAFFLE_INJECT(remote);
+	WAFFLE_SPAN("served");
+	assert_true(waffle_context_extract().trace_hi == remote.trace_hi);
+	assert_true(waffle_context_extract().trace_lo == remote.trace_lo);
+	assert_true(WAFFLE_SPAN_ID().value != remote.span_id);
+}
+
+static void test_a_span_disarmed_inside_still_ends(void **state)
+{
+	(void)state;
+	{
+		WAFFLE_SPAN("left dormant");
+		assert_true(WAFFLE_SPAN_ID().value != 0);
+		semaphores_set(0);
+	}
+	assert_true(!WAFFLE_SPAN_ID().value);
+}
+
+#define armed(test) cmocka_unit_test_setup_teardown(test, arm, disarm)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_ids_of_all_threads_differ_and_none_is_null),
+		cmocka_unit_test(test_ids_of_a_forked_child_and_grandchild_differ_from_the_parents),
+		cmocka_unit_test(test_a_traceparent_reads_and_writes_back_the_same),
+		cmocka_unit_test(test_valid_traceparents_are_read),
+		cmocka_unit_test(test_invalid_traceparents_leave_the_null_context),
+		cmocka_unit_test(test_a_null_context_has_no_traceparent),
+		cmocka_unit_test(test_dormant_sites_give_null_ids_and_evaluate_nothing),
+		cmocka_unit_test_teardown(
+			test_a_span_begun_dormant_and_left_armed_changes_no_context, disarm),
+		cmocka_unit_test(test_injected_contexts_are_current_to_the_end_of_the_block),
+		armed(test_armed_spans_nest_in_one_trace),
+		armed(test_armed_arguments_are_evaluated_once_each),
+		armed(test_armed_strings_of_every_length_are_copied_within_bounds),
+		armed(test_sixteen_armed_strings_of_full_length_fit_the_frame),
+		armed(test_an_armed_span_may_end_on_another_thread),
+		armed(test_an_armed_span_in_an_injected_context_joins_its_trace),
+		armed(test_a_span_disarmed_inside_still_ends),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
