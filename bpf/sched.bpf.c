@@ -106,6 +106,63 @@ static __always_inline struct waffle_rec_switch *slot_next(struct waffle_cpu *st
 	return bpf_map_lookup_elem(&sched_ring, &index);
 }
 
+static __always_inline void slot_publish(struct waffle_cpu *state)
+{
+#if defined(__TARGET_ARCH_x86)
+	barrier(); /* stores are seen in order */
+	state->head++;
+#else
+	__sync_fetch_and_add(&state->head, 1);
+#endif
+}
+
+/* Fills in who comes onto the CPU and who woke it. */
+static __always_inline __u32 slot_next_thread(struct waffle_rec_switch *rec,
+					      struct thread_state *to)
+{
+	__u32 flags = WAFFLE_SWITCH_NEXT_TRACED | to->wake_flags;
+
+	rec->waker_tid = to->waker_tid;
+	rec->wake_ts = to->wake_ts;
+	to->wake_flags = 0;
+	return flags;
+}
+
+/*
+ * A thread leaves a CPU that it was never seen to come onto. Some kernels do not report every
+ * switch (seen on 6.18: those away from certain threads). Its CPU time tells since when it ran, so
+ * the missing switch is written now; from whom is not known.
+ */
+static __noinline void switch_in_missed(struct waffle_cpu *state, struct thread_state *from,
+					struct task_struct *task, __u32 cpu, __u64 ran_ns)
+{
+	struct waffle_rec_switch *rec = slot_next(state, cpu);
+
+	if (!rec)
+		return;
+	record_begin(&rec->rec, WAFFLE_REC_SWITCH, 0, cpu);
+	rec->rec.ts -= ran_ns;
+	rec->next_tid = task->pid;
+	rec->prev_state = 0;
+	rec->syscall = -1;
+	rec->flags = slot_next_thread(rec, from);
+	if (rec->wake_ts > rec->rec.ts)
+		rec->wake_ts = rec->rec.ts;
+	rec->reserved = 0;
+	slot_publish(state);
+}
+
+static __always_inline void thread_leaves(struct waffle_cpu *state, struct thread_state *from,
+					  struct task_struct *task, __u32 cpu)
+{
+	__u64 exec_ns = task->se.sum_exec_runtime;
+
+	if (from->on_cpu == THREAD_OFF_CPU)
+		switch_in_missed(state, from, task, cpu, exec_ns - from->exec_ns);
+	from->exec_ns = exec_ns;
+	from->on_cpu = THREAD_OFF_CPU;
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
@@ -124,6 +181,10 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	state = cpu_get(cpu);
 	if (!state)
 		return 0;
+	if (from)
+		thread_leaves(state, from, prev, cpu);
+	if (to)
+		to->on_cpu = THREAD_ON_CPU;
 	rec = slot_next(state, cpu);
 	if (!rec)
 		return 0;
@@ -145,10 +206,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 		rec->syscall = -1;
 	}
 	if (to) {
-		flags |= WAFFLE_SWITCH_NEXT_TRACED | to->wake_flags;
-		rec->waker_tid = to->waker_tid;
-		rec->wake_ts = to->wake_ts;
-		to->wake_flags = 0;
+		flags |= slot_next_thread(rec, to);
 	} else {
 		name_stranger(next);
 		rec->waker_tid = 0;
@@ -156,11 +214,6 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	}
 	rec->flags = flags;
 	rec->reserved = 0;
-#if defined(__TARGET_ARCH_x86)
-	barrier(); /* stores are seen in order */
-	state->head++;
-#else
-	__sync_fetch_and_add(&state->head, 1);
-#endif
+	slot_publish(state);
 	return 0;
 }

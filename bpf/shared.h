@@ -59,7 +59,11 @@ struct thread_state {
 	__u64 wake_ts;
 	__u32 waker_tid;
 	__u32 wake_flags; /* WAFFLE_SWITCH_WOKEN and what it was woken by; 0: not woken */
+	__u64 exec_ns;    /* its CPU time when it was last seen to change */
+	__u32 on_cpu;     /* THREAD_* */
+	__u32 reserved;
 };
+enum { THREAD_UNSEEN, THREAD_ON_CPU, THREAD_OFF_CPU };
 
 /* The shared maps are defined in task.bpf.c. capture/ sets those sizes that depend on the machine.
  */
