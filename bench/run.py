@@ -36,6 +36,8 @@ from lib import (  # noqa: E402
     program,
     ratio,
     running,
+    typical,
+    urgent,
     waffle,
     wait_until,
     waits_for_events,
@@ -88,7 +90,7 @@ def dormant(scale):
     costs = {m: [] for m in modes}
     for i in range(scale.processes):
         for mode in modes[i % 3 :] + modes[: i % 3]:
-            argv = [program("emit"), mode, "0", "0.45"]
+            argv = urgent([program("emit"), mode, "0", "0.45"])
             out = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
             costs[mode].append(statistics.median(float(x.split()[1]) for x in out.splitlines()))
     counts = {}
@@ -114,7 +116,7 @@ def armed(scale):
                 "waffle": functools.partial(waffle, load.pid),
             }
             costs = interleave(load, tracers, scale.rounds, scale.seconds)
-        ns = {name: statistics.median(c) for name, c in costs.items()}
+        ns = {name: typical(c) for name, c in costs.items()}
         what = "begin and end" if mode == "span" else "two integers"
         yield Row(f"armed {mode} / empty program", ratio(costs, "waffle", "empty"), "x", target,
                   note=f"{what}: {ns['waffle']:.0f} ns, empty program {ns['empty']:.0f} ns")
@@ -287,7 +289,7 @@ def switches(scale):
                 del tracers["perf sched record"]
                 costs = interleave(load, tracers, scale.rounds, scale.seconds)
         for name in list(tracers)[1:]:
-            ns = statistics.median(costs[name]), statistics.median(costs["untraced"])
+            ns = typical(costs[name]), typical(costs["untraced"])
             yield Row(f"{kind} hand-over, {name}", ratio(costs, name, "untraced"), "x",
                       target if name == "waffle" else None,
                       note=f"{ns[0]:.0f} ns a switch, untraced {ns[1]:.0f} ns")
