@@ -117,17 +117,15 @@ static inline waffle_span_id_t waffle_current_span_(void)
 /* The scope's storage is only written when armed; what the dormant path carries is one pointer. */
 #define WAFFLE_SPAN_(at, name, ...)                                                                \
 	struct waffle_scope_ at##scope;                                                            \
-	struct waffle_scope_ *at##open __attribute__((cleanup(waffle_scope_end_),                  \
-						      unused)) = __extension__({                   \
-		struct waffle_scope_ *at##made = (struct waffle_scope_ *)0;                        \
+	struct waffle_scope_ *const at##open __attribute__((cleanup(waffle_scope_end_),            \
+							    unused)) = __extension__({             \
 		WAFFLE_TEST_(at, WAFFLE_SITE_SPAN, "span", name, __VA_ARGS__);                     \
-		if (WAFFLE_ARMED_(at)) {                                                           \
+		WAFFLE_ARMED_(at) ? __extension__({                                                \
 			WAFFLE_WORDS_(at, __VA_ARGS__);                                            \
 			waffle_scope_enter_(&at##scope, at##probe, name, at##words,                \
 					    WAFFLE_WORDS_COUNT_(at), WAFFLE_TYPES_(__VA_ARGS__));  \
-			at##made = &at##scope;                                                     \
-		}                                                                                  \
-		at##made;                                                                          \
+		})                                                                                 \
+				  : (struct waffle_scope_ *)0;                                     \
 	})
 
 #define WAFFLE_BEGIN_(at, name, ...)                                                               \

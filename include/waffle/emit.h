@@ -132,9 +132,10 @@ WAFFLE_COLD_ void waffle_span_end_(unsigned long long id, const void *begin_prob
 	waffle_probe_call_(probe, id, begin_probe, NULL, 0);
 }
 
-WAFFLE_COLD_ void waffle_scope_enter_(struct waffle_scope_ *scope, const void *probe,
-				      const char *name, unsigned long long *words, size_t count,
-				      const char *types)
+WAFFLE_COLD_ struct waffle_scope_ *waffle_scope_enter_(struct waffle_scope_ *scope,
+						       const void *probe, const char *name,
+						       unsigned long long *words, size_t count,
+						       const char *types)
 {
 	waffle_span_t span;
 
@@ -143,6 +144,7 @@ WAFFLE_COLD_ void waffle_scope_enter_(struct waffle_scope_ *scope, const void *p
 	scope->id = span.id;
 	scope->probe = probe;
 	waffle_thread_.context = waffle_span_context(span);
+	return scope;
 }
 
 WAFFLE_COLD_ void waffle_scope_leave_(const struct waffle_scope_ *scope)
@@ -151,7 +153,8 @@ WAFFLE_COLD_ void waffle_scope_leave_(const struct waffle_scope_ *scope)
 	waffle_thread_.context = scope->outer;
 }
 
-static inline __attribute__((always_inline)) void waffle_scope_end_(struct waffle_scope_ **open)
+static inline __attribute__((always_inline)) void
+waffle_scope_end_(struct waffle_scope_ *const *open)
 {
 	if (__builtin_expect(*open != NULL, 0))
 		waffle_scope_leave_(*open);

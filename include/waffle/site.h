@@ -34,13 +34,16 @@
 	"\t.4byte %c[bytes], %c[line], %c[kind], 0\n"                                              \
 	"996: .balign 4\n\t.popsection\n"
 
-/* A plain USDT note (systemtap's format 3), so that bpftrace and perf see waffle:span, … too. */
+/*
+ * A plain USDT note (systemtap's format 3), so that bpftrace and perf see waffle:span_12, … too.
+ * The line is part of the name because bpftrace takes probes of one name to share one semaphore.
+ */
 #define WAFFLE_ASM_USDT_(usdt, semaphore)                                                          \
 	".pushsection .note.stapsdt,\"?\",\"note\"\n\t.balign 4\n"                                 \
 	"\t.4byte 994f-993f, 996f-995f, 3\n"                                                       \
 	"993: .asciz \"stapsdt\"\n994: .balign 4\n"                                                \
 	"995: .8byte 990b, _.stapsdt.base, " semaphore "\n"                                        \
-	"\t.asciz \"waffle\"\n\t.asciz \"" usdt "\"\n\t.asciz \"" WAFFLE_ASM_ARGS_ "\"\n"          \
+	"\t.asciz \"waffle\"\n\t.asciz \"" usdt "_%c[line]\"\n\t.asciz \"" WAFFLE_ASM_ARGS_ "\"\n" \
 	"996: .balign 4\n\t.popsection\n"                                                          \
 	".ifndef _.stapsdt.base\n"                                                                 \
 	"\t.pushsection .stapsdt.base,\"aG\",\"progbits\",.stapsdt.base,comdat\n"                  \

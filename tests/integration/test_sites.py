@@ -127,13 +127,16 @@ def check_usdt(path, listing):
     code = min(int(address, 16) for address in
                re.findall(r"LOAD\s+\w+ (\w+) \w+ \w+ \w+ R E", call("readelf", "-lW", path)))
     notes = [note for note in notes if int(note[1], 16) >= code]
-    found = collections.Counter(name for name, _, _ in notes if name != "span_end")
+    notes = [(*name.rsplit("_", 1), place, semaphore) for name, place, semaphore in notes]
+    found = collections.Counter((kind, int(line)) for kind, line, _, _ in notes
+                                if kind != "span_end")
     wanted = collections.Counter()
     for site in listing["sites"]:
-        wanted["log" if site["kind"].startswith("log_") else site["kind"]] += site["copies"]
+        kind = "log" if site["kind"].startswith("log_") else site["kind"]
+        wanted[kind, site["line"]] += site["copies"]
     assert found == wanted
-    places = [int(place, 16) for _, place, _ in notes]
-    semaphores = [int(semaphore, 16) for name, _, semaphore in notes if name != "span_end"]
+    places = [int(place, 16) for _, _, place, _ in notes]
+    semaphores = [int(semaphore, 16) for kind, _, _, semaphore in notes if kind != "span_end"]
     assert 0 not in places and 0 not in semaphores
     assert len(set(places)) == len(places)
     assert len(set(semaphores)) == len(semaphores)

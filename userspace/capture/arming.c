@@ -152,6 +152,12 @@ static int arm_file(struct arming *arming, uint32_t index, const char *path, pid
 			snprintf(arming->warning, sizeof(arming->warning), "%s", problem.message);
 		return 0;
 	}
+	if (armed_refused(arm.armed) && !arming->warning[0])
+		snprintf(arming->warning, sizeof(arming->warning),
+			 "arming %s: %zu of %zu probes stay dormant: another tracer probes them "
+			 "with other "
+			 "semaphores (as bpftrace does); end it and attach again",
+			 file->object->path, armed_refused(arm.armed), file->object->probes.len);
 	file->armed_everywhere = arming->follow;
 	if (arm.armed && !vec_push(&arming->arms, arm)) {
 		armed_release(arm.armed);

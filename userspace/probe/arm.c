@@ -8,6 +8,7 @@
 
 struct armed {
 	VEC(struct bpf_link *) links;
+	size_t refused; /* probes that another tracer holds */
 };
 
 /* Probes of one program, as the kernel wants them: parallel arrays. */
@@ -57,17 +58,31 @@ static bool link_keep(struct armed *armed, struct bpf_link *link)
 	return false;
 }
 
-static int attach_multi(struct armed *armed, const struct batch *batch, struct bpf_program *program,
-			const char *path, pid_t pid)
+/*
+ * One link for `count` probes from `first` on. The kernel wants the same semaphore of all who probe
+ * an instruction (uprobe_register) and refuses all probes (-EINVAL) if another tracer has
+ * registered one with another semaphore; then the halves are tried, down to the one that is left
+ * out.
+ */
+static int attach_multi(struct armed *armed, const struct batch *batch, size_t first, size_t count,
+			struct bpf_program *program, const char *path, pid_t pid)
 {
-	LIBBPF_OPTS(bpf_uprobe_multi_opts, options, .offsets = batch->offsets,
-		    .ref_ctr_offsets = batch->semaphores, .cookies = batch->cookies,
-		    .cnt = batch->count);
+	LIBBPF_OPTS(bpf_uprobe_multi_opts, options, .offsets = batch->offsets + first,
+		    .ref_ctr_offsets = batch->semaphores + first, .cookies = batch->cookies + first,
+		    .cnt = count);
+	int result = 0;
 
-	return link_keep(armed,
-			 bpf_program__attach_uprobe_multi(program, pid, path, NULL, &options))
-		       ? 0
-		       : -errno;
+	if (!link_keep(armed, bpf_program__attach_uprobe_multi(program, pid, path, NULL, &options)))
+		result = -errno;
+	if (result != -EINVAL)
+		return result;
+	if (count == 1) {
+		armed->refused++;
+		return 0;
+	}
+	return attach_multi(armed, batch, first, count / 2, program, path, pid)
+		       ?: attach_multi(armed, batch, first + count / 2, count - count / 2, program,
+				       path, pid);
 }
 
 static int attach_each(struct armed *armed, const struct batch *batch, struct bpf_program *program,
@@ -97,8 +112,9 @@ static int arm_part(struct kernel *kernel, struct armed *armed, const struct obj
 	if (!batch_fill(&batch, object, ends, first_site))
 		result = -ENOMEM;
 	else if (batch.count)
-		result = kernel->multi ? attach_multi(armed, &batch, program, path, pid)
-				       : attach_each(armed, &batch, program, path, pid);
+		result = kernel->multi
+				 ? attach_multi(armed, &batch, 0, batch.count, program, path, pid)
+				 : attach_each(armed, &batch, program, path, pid);
 	batch_free(&batch);
 	return result;
 }
@@ -125,13 +141,12 @@ int kernel_arm(struct kernel *kernel, struct armed **armed, const struct object 
 	armed_release(made);
 	if (result == -ESRCH)
 		return error_set(err, ESRCH, "pid %d: it exited while being armed", pid);
-	/* The kernel wants the same semaphore of all who probe an instruction (uprobe_register). */
-	if (result == -EINVAL)
-		return error_set(err, EINVAL,
-				 "arming %s: another tracer probes its sites with other semaphores "
-				 "(as bpftrace does); end it and attach again",
-				 object->path);
 	return error_set(err, -result, "arming %s: %s", object->path, strerror(-result));
+}
+
+size_t armed_refused(const struct armed *armed)
+{
+	return armed ? armed->refused : 0;
 }
 
 void armed_release(struct armed *armed)

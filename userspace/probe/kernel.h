@@ -68,6 +68,8 @@ struct armed;
  */
 int kernel_arm(struct kernel *kernel, struct armed **armed, const struct object *object,
 	       const char *path, pid_t pid, uint32_t first_site, struct error *err);
+/* Probes left out because another tracer holds them with another semaphore, as bpftrace may. */
+size_t armed_refused(const struct armed *armed);
 void armed_release(struct armed *armed);
 
 #endif
