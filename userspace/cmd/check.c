@@ -96,12 +96,13 @@ static struct facts facts_gather(void)
 	return facts;
 }
 
-/* Linux 5.15 brought the attach cookie that tells sites apart; 5.11 task-local storage. */
+/* Linux 5.18 gave sched_switch the state of the thread that leaves; 6.1 is the long-term kernel
+ * after it. */
 static enum check_status check_kernel(const struct facts *facts, char detail[DETAIL])
 {
-	snprintf(detail, DETAIL, "Linux %.64s on %.32s; 5.15 or later is needed",
+	snprintf(detail, DETAIL, "Linux %.64s on %.32s; 6.1 or later is needed",
 		 facts->uname.release, facts->uname.machine);
-	return kernel_at_least(facts, 5, 15) ? CHECK_OK : CHECK_MISSING;
+	return kernel_at_least(facts, 6, 1) ? CHECK_OK : CHECK_MISSING;
 }
 
 static enum check_status check_privileges(const struct facts *facts, char detail[DETAIL])
@@ -358,7 +359,7 @@ static const struct check checks[] = {
 	 check_tracepoints},
 	{"uprobes", "run a kernel built with CONFIG_UPROBES=y and CONFIG_UPROBE_EVENTS=y",
 	 check_uprobe},
-	{"attach cookie", "run Linux 5.15 or later", check_cookie},
+	{"attach cookie", "run Linux 6.1 or later", check_cookie},
 	{"uprobe.multi",
 	 "nothing is lost, but each site is armed alone, which is slow with thousands of them; "
 	 "Linux 6.6 or later arms them at once",
