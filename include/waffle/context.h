@@ -66,7 +66,7 @@ __attribute__((weak)) struct waffle_process_ waffle_process_;
 /* What pthread_atfork() calls; unlike it, it needs no library in old versions of glibc. */
 extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
 			     void *dso) __attribute__((weak));
-extern void *__dso_handle __attribute__((visibility("hidden")));
+extern void *__dso_handle __attribute__((visibility("hidden"), weak)); /* none with -nostdlib */
 #endif
 
 static __attribute__((unused)) void waffle_forked_(void)
