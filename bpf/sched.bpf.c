@@ -172,6 +172,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	struct waffle_cpu *state;
 	__u32 cpu, flags = 0;
 
+	if (finished)
+		return 0;
 	if (!from) {
 		barrier_var(to); /* else clang ors the pointers, which the verifier forbids */
 		if (!to)

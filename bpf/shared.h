@@ -53,6 +53,7 @@ extern const volatile bool follow_children;
 /* Set while running. */
 extern __u64 tgid_bits[WAFFLE_TGID_WORDS];
 extern bool stop_on_exec;
+extern bool finished; /* nothing is recorded any more: begins and ends stop together */
 
 /* A thread of the target. */
 struct thread_state {

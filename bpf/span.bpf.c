@@ -11,7 +11,7 @@
  */
 static __always_inline bool wanted(struct task_struct *task)
 {
-	return !follow_children || thread_get(task);
+	return !finished && (!follow_children || thread_get(task));
 }
 
 /* Copies a frame of at most `room` bytes into a record with that much room. */

@@ -13,6 +13,7 @@ const volatile bool follow_children = false;
 
 __u64 tgid_bits[WAFFLE_TGID_WORDS];
 bool stop_on_exec;
+bool finished;
 bool snapshot_at_end;
 
 struct cpus_map cpus SEC(".maps");
@@ -65,7 +66,7 @@ static __always_inline void exec_hold(__u32 tgid, struct linux_binprm *bprm)
 	struct waffle_inode inode = {};
 	__u32 one = 1;
 
-	if (!stop_on_exec)
+	if (!stop_on_exec || finished)
 		return;
 	inode.ino = bprm->file->f_inode->i_ino;
 	inode.dev = bprm->file->f_inode->i_sb->s_dev;

@@ -12,11 +12,11 @@
  *			WAFFLE_EVENT("loss too high", KV_F64("loss", loss));
  *	}	// the span ends here
  *
- * Header only: C11 or later with gcc or clang, C++17 or later; x86-64 and aarch64 Linux. Names and
- *keys are string literals; up to sixteen keys (waffle/kv.h) in any order. While nobody traces, a
- *macro tests one 16-bit counter and evaluates no argument (as assert() does under NDEBUG: they must
- *not have side effects that matter). `waffle-bpf attach --pid P` arms the sites of a running
- *process. With -DWAFFLE_DISABLE all of this is compiled away. docs/instrumenting.md is the guide.
+ * Header only: C11 or later with gcc or clang, C++17 or later; x86-64 and aarch64 Linux. Names
+ * and keys are string literals; up to sixteen keys (waffle/kv.h) in any order. While nobody traces,
+ * a macro tests one 16-bit counter and evaluates no argument (as assert() does under NDEBUG: they
+ * must not have side effects that matter). `waffle-bpf attach --pid P` arms the sites of a running
+ * process. With -DWAFFLE_DISABLE all of this is compiled away. docs/instrumenting.md is the guide.
  */
 #ifndef WAFFLE_H
 #define WAFFLE_H

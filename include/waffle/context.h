@@ -126,7 +126,7 @@ static inline waffle_context_t waffle_context_extract(void)
 
 #else
 
-static inline waffle_context_t waffle_context_extract(void)
+static inline __attribute__((always_inline)) waffle_context_t waffle_context_extract(void)
 {
 	waffle_context_t none = {0, 0, 0};
 

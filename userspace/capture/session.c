@@ -53,7 +53,7 @@ struct session {
 	VEC(struct target) targets;
 	int epoll, timer, signals;
 	sigset_t old_mask;
-	uint64_t start_ts, flush_ts, progress_ts;
+	uint64_t start_ts, end_ts, flush_ts, progress_ts;
 	unsigned interrupts;
 	bool child_done;
 };
@@ -306,14 +306,15 @@ static void child_reap(struct session *session)
 	}
 }
 
-/* A first Ctrl-C also goes to a command that runs in our terminal: let it end by itself. */
+/* A first Ctrl-C also goes to a command that runs in our terminal: let it end by itself. Others are
+ * passed on. */
 static void signals_read(struct session *session)
 {
 	struct signalfd_siginfo info;
 
 	while (read(session->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
 		if (session->options->command && !session->child_done && !session->interrupts++) {
-			if (info.ssi_signo != SIGINT)
+			if (info.ssi_signo != SIGINT || info.ssi_code != SI_KERNEL)
 				kill(session->launch.pid, (int)info.ssi_signo);
 			continue;
 		}
@@ -452,14 +453,21 @@ static int start(struct session *session)
 	return result;
 }
 
+/*
+ * The end is one moment for all sites: disarming them takes the kernel some milliseconds, in which
+ * it would still report ends of spans whose begins it does not report any more.
+ */
 static int finish(struct session *session)
 {
 	struct error ignored = ERROR_INIT;
 	int result;
 
-	arming_release(session->arming);
 	kernel_snapshot(session->kernel, true, state_store, session, &ignored);
-	session->result->duration_ns = clock_monotonic_ns() - session->start_ts;
+	kernel_finish(session->kernel);
+	session->end_ts = clock_monotonic_ns();
+	session->result->duration_ns = session->end_ts - session->start_ts;
+	session->result->tracer_cpu_ns = cpu_ns() - session->result->ready_cpu_ns;
+	arming_release(session->arming);
 	kernel_detach(session->kernel);
 	result = drain(session, true);
 	session->result->sites = arming_site_count(session->arming);
@@ -520,8 +528,8 @@ int session_run(const struct session_options *options, const struct session_even
 		closed = finish(&session);
 	}
 	if (session.writer) {
-		int written = store_writer_close(session.writer, clock_monotonic_ns(),
-						 result->counts, &close_error);
+		int written = store_writer_close(session.writer, session.end_ts, result->counts,
+						 &close_error);
 
 		if (!code && !closed && written)
 			closed = error_set(err, -written, "%s", close_error.message);
@@ -532,7 +540,6 @@ int session_run(const struct session_options *options, const struct session_even
 			result->file_bytes = (uint64_t)file.st_size;
 		}
 	}
-	result->tracer_cpu_ns = cpu_ns();
 	close_all(&session);
 	return code ?: closed;
 }

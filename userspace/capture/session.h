@@ -33,7 +33,7 @@ struct session_result {
 	struct store_counts counts[WAFFLE_SOURCE_COUNT];
 	uint64_t duration_ns;   /* armed to disarmed */
 	uint64_t ready_cpu_ns;  /* CPU time of this process until all was armed */
-	uint64_t tracer_cpu_ns; /* CPU time of this process in all */
+	uint64_t tracer_cpu_ns; /* CPU time of this process from then to the end of the capture */
 	uint64_t file_bytes;
 	uint64_t sites;
 	int exit_status;   /* of the command, as waitpid() gives it; -1: none, or still running */

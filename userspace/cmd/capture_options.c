@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/capture_options.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -93,14 +94,19 @@ void capture_options_free(struct capture_options *options)
 	vec_free(&options->comms);
 }
 
-/* "redis-server-20261121-051700.waffle"; what can't stand in a file name becomes '_'. */
-static void default_name(char *name, size_t size, const char *program)
+/*
+ * "redis-server-20261121-051700.waffle"; what can't stand in a file name becomes '_'. The name is
+ * taken by an empty file at once, so that two captures that begin in one second do not get the same
+ * one.
+ */
+static int default_name(char *name, size_t size, const char *program, struct error *err)
 {
 	time_t now = time(NULL);
 	struct tm local;
 	char stamp[32];
 	char safe[64];
 	size_t len = 0;
+	int fd = -1;
 
 	for (; program[len] && len < sizeof(safe) - 1; len++) {
 		unsigned char c = (unsigned char)program[len];
@@ -110,7 +116,21 @@ static void default_name(char *name, size_t size, const char *program)
 	safe[len] = '\0';
 	localtime_r(&now, &local);
 	strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &local);
-	snprintf(name, size, "%s-%s.waffle", len ? safe : "capture", stamp);
+	for (unsigned number = 1; fd < 0 && number < 1000; number++) {
+		char suffix[16] = "";
+
+		if (number > 1)
+			snprintf(suffix, sizeof(suffix), "-%u", number);
+		snprintf(name, size, "%s-%s%s.waffle", len ? safe : "capture", stamp, suffix);
+		fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+		if (fd < 0 && errno != EEXIST)
+			break;
+	}
+	if (fd < 0)
+		return error_set(err, errno, "%s: %s; give another place with -o", name,
+				 strerror(errno));
+	close(fd);
+	return 0;
 }
 
 /* What the progress line needs: shown on a terminal only. */
@@ -213,11 +233,17 @@ int capture_command(const struct command *command, struct capture_options *optio
 	char name[256];
 	int code, reported = EXIT_DONE;
 
-	default_name(name, sizeof(name), program);
+	if (!options->output && default_name(name, sizeof(name), program, &err)) {
+		*result = (struct session_result){.exit_status = -1};
+		return command_fail(command, &err, EXIT_FAILED);
+	}
 	options->session.output = options->output ? options->output : name;
 	code = session_run(&options->session, &events, result, &err);
 	display_clear(&display);
-	if (result->file_written && !result->exec_errno) {
+	if (!result->file_written || result->exec_errno) {
+		if (result->file_written || !options->output)
+			unlink(options->session.output); /* nothing is in it */
+	} else {
 		summary_print(options, result, options->session.output);
 		if (!options->no_report)
 			reported = report_print(options->session.output, options->json);

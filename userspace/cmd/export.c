@@ -123,13 +123,29 @@ static void print_line(const struct export_options *o, const char *path, const s
 	putchar('\n');
 }
 
+/* Whether two paths lead to one file. */
+static bool same_file(const char *a, const char *b)
+{
+	struct stat first, second;
+
+	return stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_dev == second.st_dev &&
+	       first.st_ino == second.st_ino;
+}
+
 static int export_model(const struct export_options *o, const struct model *model, const char *file,
 			struct error *err)
 {
 	char *named = o->output ? NULL : default_path(file, o->exporter->extension);
 	const char *path = o->output ? o->output : named;
-	int code = path ? export_to_path(o->exporter, model, path, err)
-			: error_set(err, ENOMEM, "out of memory");
+	int code;
+
+	if (!path)
+		code = error_set(err, ENOMEM, "out of memory");
+	else if (strcmp(path, "-") != 0 && same_file(path, file))
+		code = error_set(err, EINVAL, "%s: is the capture itself; write to another file",
+				 path);
+	else
+		code = export_to_path(o->exporter, model, path, err);
 
 	/* Standard output is taken by the export itself. */
 	if (code == 0 && strcmp(path, "-") != 0)

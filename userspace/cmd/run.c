@@ -53,7 +53,6 @@ static int run_command(const struct command *command, struct capture_options *op
 	code = capture_command(command, options, slash ? slash + 1 : argv[0], &result);
 	if (code == EXIT_DONE && result.exec_errno) {
 		error_set(&err, result.exec_errno, "%s: %s", argv[0], strerror(result.exec_errno));
-		remove(options->session.output);
 		command_fail(command, &err, EXIT_FAILED);
 	}
 	return code == EXIT_DONE ? status_code(&result) : code;

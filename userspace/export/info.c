@@ -189,7 +189,7 @@ void info_print_text(const struct model *model, FILE *out)
 		char name[32];
 
 		snprintf(name, sizeof(name), "  %s", record_source_name(i));
-		put_records(out, name, &meta->counts[i]);
+		put_records(out, name, &model->sources[i]);
 	}
 	put_what_is_missing(out, model, &sum);
 }

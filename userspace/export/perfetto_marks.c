@@ -175,7 +175,7 @@ static void count_losses(const struct model *m, unsigned source, uint64_t *all, 
 		if (m->losses.data[i].source == source)
 			*marked += m->losses.data[i].count;
 	}
-	*all = m->meta->counts[source].lost;
+	*all = m->sources[source].lost;
 	if (*all < *marked)
 		*all = *marked;
 }

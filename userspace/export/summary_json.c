@@ -22,7 +22,7 @@ void summary_json_records(struct json *json, const struct model *model)
 	for (unsigned i = 0; i < WAFFLE_SOURCE_COUNT; i++) {
 		json_key(json, record_source_name(i));
 		json_object_begin(json);
-		counts_fields(json, &model->meta->counts[i]);
+		counts_fields(json, &model->sources[i]);
 		json_object_end(json);
 	}
 	json_object_end(json);

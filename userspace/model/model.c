@@ -75,17 +75,56 @@ static int add_record(struct builder *builder, const struct waffle_rec *rec)
 	}
 }
 
+/* The source that a record came from; WAFFLE_SOURCE_COUNT: made by the tracer itself. */
+static unsigned source_of(unsigned kind)
+{
+	switch (kind) {
+	case WAFFLE_REC_SWITCH:
+		return WAFFLE_SOURCE_SCHED;
+	case WAFFLE_REC_STATE:
+	case WAFFLE_REC_LOSS:
+		return WAFFLE_SOURCE_COUNT;
+	default:
+		return WAFFLE_SOURCE_SPANS;
+	}
+}
+
+/* `read` is what the file holds, per source. */
+static void set_counts(struct model *model, const struct store_reader *reader, const uint64_t *read)
+{
+	uint64_t ignored;
+	bool cut = store_reader_truncated(reader, &ignored);
+
+	for (unsigned i = 0; i < WAFFLE_SOURCE_COUNT; i++) {
+		struct store_counts *counts = &model->sources[i];
+
+		*counts = model->meta->counts[i];
+		if (cut) {
+			counts->delivered =
+				read[i] > counts->delivered ? read[i] : counts->delivered;
+			counts->produced = counts->delivered + counts->lost;
+		}
+		model->counts.produced += counts->produced;
+		model->counts.delivered += counts->delivered;
+		model->counts.lost += counts->lost;
+	}
+}
+
 static int add_records(struct builder *builder, struct store_reader *reader,
 		       struct store_window window, struct error *err)
 {
+	uint64_t read[WAFFLE_SOURCE_COUNT + 1] = {0};
 	const struct waffle_rec *rec;
 	int result = store_reader_seek(reader, window, err);
 
 	if (result < 0)
 		return result;
 	while ((result = store_reader_next(reader, &rec, err)) > 0) {
-		if (rec->ts < window.from_ts || rec->ts > window.to_ts)
+		/* Before a window come the names of its threads. */
+		if ((rec->ts < window.from_ts && rec->kind != WAFFLE_REC_TASK) ||
+		    rec->ts > window.to_ts)
 			continue;
+		read[source_of(rec->kind)]++;
 		if (rec->ts > builder->last_ts)
 			builder->last_ts = rec->ts;
 		if (add_record(builder, rec))
@@ -95,19 +134,13 @@ static int add_records(struct builder *builder, struct store_reader *reader,
 				"of the file with --from and --to",
 				builder->model->spans.len, builder->model->events.len);
 	}
+	set_counts(builder->model, reader, read);
 	return result;
 }
 
 /* Everything known before the first record. */
 static int prepare(struct builder *builder, const struct store_reader *reader)
 {
-	struct model *model = builder->model;
-
-	for (unsigned i = 0; i < WAFFLE_SOURCE_COUNT; i++) {
-		model->counts.produced += model->meta->counts[i].produced;
-		model->counts.delivered += model->meta->counts[i].delivered;
-		model->counts.lost += model->meta->counts[i].lost;
-	}
 	for (uint32_t i = 0; i < store_reader_site_count(reader); i++) {
 		const struct site_info *site = store_reader_site(reader, i);
 		struct site_build build = {.kind = site->kind, .has_keys = site->key_count > 0};

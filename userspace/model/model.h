@@ -131,9 +131,12 @@ struct model {
 	VEC(struct model_fork) forks;
 	VEC(uint64_t) frames;
 	VEC(uint64_t) syscall_args;
-	struct map span_ids;        /* id → index */
-	struct map event_ids;       /* id → index, of the events that links lead to */
-	uint64_t bad_records;       /* records that made no sense and were left out */
+	struct map span_ids;  /* id → index */
+	struct map event_ids; /* id → index, of the events that links lead to */
+	uint64_t bad_records; /* records that made no sense and were left out */
+	/* A capture that was cut off counts as delivered what is in the file, and no more as
+	 * produced than that and the known losses: what was on its way is not known. */
+	struct store_counts sources[WAFFLE_SOURCE_COUNT];
 	struct store_counts counts; /* all sources */
 };
 

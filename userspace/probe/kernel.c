@@ -296,6 +296,11 @@ static int attach_all(struct kernel *kernel, bool attach)
 	return 0;
 }
 
+void kernel_finish(struct kernel *kernel)
+{
+	__atomic_store_n(&kernel->bpf->bss->finished, true, __ATOMIC_SEQ_CST);
+}
+
 int kernel_attach(struct kernel *kernel, struct error *err)
 {
 	int result = attach_all(kernel, true);

@@ -32,6 +32,8 @@ void kernel_close(struct kernel *kernel);
 
 int kernel_target_add(struct kernel *kernel, pid_t pid, struct error *err);
 
+/* From now on nothing is recorded, though all is still attached. */
+void kernel_finish(struct kernel *kernel);
 /* Attaches the scheduler's and the tasks' tracepoints. */
 int kernel_attach(struct kernel *kernel, struct error *err);
 /* Detaches them; sites are disarmed separately. */

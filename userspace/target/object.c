@@ -7,6 +7,7 @@
 #include <libelf.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "util/map.h"
@@ -279,24 +280,37 @@ static int sections_read(struct object *object, const struct elf_file *file, str
 	return ok ? 0 : error_set(err, ENOMEM, "%s: out of memory", object->path);
 }
 
-static int elf_read(struct object *object, int fd, struct error *err)
+static int elf_read(struct object *object, struct elf_file *file, struct error *err)
 {
-	struct elf_file file = {0};
+	elf_version(EV_CURRENT);
+	file->elf = elf_memory((char *)(uintptr_t)file->bytes, file->size);
+	if (!file->elf || elf_kind(file->elf) != ELF_K_ELF ||
+	    !gelf_getehdr(file->elf, &file->header) || gelf_getclass(file->elf) != ELFCLASS64 ||
+	    elf_getphdrnum(file->elf, &file->segments))
+		return error_set(err, ENOEXEC, "%s: not a 64-bit ELF file", object->path);
+	object->big_endian = file->header.e_ident[EI_DATA] == ELFDATA2MSB;
+	object->machine = file->header.e_machine;
+	return sections_read(object, file, err);
+}
+
+/*
+ * Shared, unlike the mapping of ELF_C_READ_MMAP: the kernel writes breakpoints into private
+ * mappings of a file that is probed in all processes (kernel/events/uprobes.c, valid_vma), ours
+ * too, and then the nops would not be nops.
+ */
+static int file_read(struct object *object, int fd, size_t size, struct error *err)
+{
+	struct elf_file file = {.size = size};
+	void *memory = size ? mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
 	int result;
 
-	elf_version(EV_CURRENT);
-	file.elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
-	if (!file.elf || elf_kind(file.elf) != ELF_K_ELF || !gelf_getehdr(file.elf, &file.header) ||
-	    gelf_getclass(file.elf) != ELFCLASS64 || elf_getphdrnum(file.elf, &file.segments)) {
-		elf_end(file.elf);
-		return error_set(err, ENOEXEC, "%s: not a 64-bit ELF file", object->path);
-	}
-	file.bytes = elf_rawfile(file.elf, &file.size);
-	object->big_endian = file.header.e_ident[EI_DATA] == ELFDATA2MSB;
-	object->machine = file.header.e_machine;
-	result = file.bytes ? sections_read(object, &file, err)
-			    : error_set(err, EIO, "%s: can't be read", object->path);
+	if (memory == MAP_FAILED)
+		return error_set(err, size ? errno : ENOEXEC, "%s: %s", object->path,
+				 size ? strerror(errno) : "not a 64-bit ELF file");
+	file.bytes = memory;
+	result = elf_read(object, &file, err);
 	elf_end(file.elf);
+	munmap(memory, size);
 	return result;
 }
 
@@ -320,7 +334,7 @@ int object_read(struct object **object, int fd, const char *path, struct error *
 	} else {
 		made->dev = status.st_dev;
 		made->ino = status.st_ino;
-		result = elf_read(made, fd, err);
+		result = file_read(made, fd, (size_t)status.st_size, err);
 	}
 	if (result)
 		object_free(made);
