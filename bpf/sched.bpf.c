@@ -167,13 +167,17 @@ SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
 {
-	struct thread_state *from = thread_get(prev), *to = thread_get(next);
+	struct thread_state *from, *to;
 	struct waffle_rec_switch *rec;
 	struct waffle_cpu *state;
 	__u32 cpu, flags = 0;
+	__u64 now;
 
-	if (finished)
+	if (finished || (!target_maybe(prev->tgid) && !target_maybe(next->tgid)))
 		return 0;
+	now = bpf_ktime_get_ns(); /* before all that may miss the caches of a CPU that slept */
+	from = thread_get(prev);
+	to = thread_get(next);
 	if (!from) {
 		barrier_var(to); /* else clang ors the pointers, which the verifier forbids */
 		if (!to)
@@ -191,6 +195,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	if (!rec)
 		return 0;
 	record_begin(&rec->rec, WAFFLE_REC_SWITCH, prev->pid, cpu);
+	rec->rec.ts = now;
 	rec->next_tid = next->pid;
 	rec->prev_state = preempt ? WAFFLE_TASK_PREEMPTED : 0;
 	if (from) {
