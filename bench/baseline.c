@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What waffle-bpf is compared with: attaches an empty program to every site of a process, or a bare
- *counter to sched_switch, until it is killed or its input ends.
+ * counter to sched_switch, until it is killed or its input ends.
  *
  *	baseline empty PID FILE	 all sites of FILE, in process PID
  *	baseline count		 sched_switch

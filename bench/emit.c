@@ -5,7 +5,7 @@
  *	emit empty|event|span CPU SECONDS
  *
  * `empty` has no site; `event` and `span` have two keys, and stay dormant unless something arms
- *them. Prints the number of turns on stderr at its end.
+ * them. Prints the number of turns on stderr at its end.
  */
 #include <stdio.h>
 #include <stdlib.h>

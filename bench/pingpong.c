@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Two threads on one CPU that only hand a token to and fro, over a pipe or a futex: nearly nothing
- *but thread switches. An operation is a switch (window.h).
+ * but thread switches. An operation is a switch (window.h).
  *
  *	pingpong pipe|futex CPU SECONDS
  */

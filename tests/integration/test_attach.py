@@ -418,3 +418,45 @@ def test_readelf_and_list_agree_on_the_sites(waffle, steps):
     assert event["file"].endswith("steps.c") and event["keys"] == [{"name": "n", "type": "i64"}]
     source = open(event["file"], encoding="utf-8").read().splitlines()
     assert '"step event"' in source[event["line"] - 1]
+
+
+def test_a_file_that_is_armed_in_all_processes_has_its_sites_all_the_same(waffle, built, start):
+    """Breakpoints of a tracer that follows children must not show in what another one reads."""
+    path = built("steps.c")
+    program = start(path)
+    program.until("ready")
+    following = waffle.attach_to(program, path, options=["--follow"])
+    before = json.loads(waffle.ok("list", "--json", path).stdout)
+    assert len(before["sites"]) > 3 and before["bad_notes"] == 0
+    second = waffle.attach("-p", program.pid, "-q", "--no-report").wait_links()
+    program.ask("event 7", "did")
+    for attached in (second, following):
+        rows = attached.stop().rows("event")
+        assert len([row for row in rows if row["name"] == "step event"]) == 7
+    program.finish()
+
+
+def test_a_capture_ends_at_one_moment_for_begins_and_ends(waffle, built, start):
+    """Sites are disarmed one after the other; no end may come without its begin meanwhile."""
+    program = start(built("flood.c"))
+    program.until("ready")
+    for _ in range(3):
+        capture = waffle.attach("-p", program.pid, "-q", "--no-report", "-d", "200ms").wait()
+        spans = capture.rows("span")
+        assert len(spans) > 100
+        assert not any(row.get("begun_before") for row in spans)
+        # Each of its two threads may be inside a span.
+        assert sum(bool(row.get("unfinished")) for row in spans) <= 2
+    program.finish()
+
+
+def test_captures_without_a_name_never_share_one(waffle, steps, tmp_path):
+    started = [
+        subprocess.Popen(
+            [waffle.program, "attach", "-p", str(steps.pid), "-d", "100ms", "--no-report", "-q"],
+            cwd=tmp_path,
+        )
+        for _ in range(4)
+    ]
+    assert [process.wait(20) for process in started] == [0, 0, 0, 0]
+    assert len(list(tmp_path.glob("*.waffle"))) == 4

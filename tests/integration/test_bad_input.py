@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bad input: one clear line, the right exit code, nothing left behind, the target unharmed."""
 
+import json
 import os
 import pty
 import re
@@ -344,3 +345,40 @@ def test_help_and_version_work_without_privileges(waffle):
     for arguments in (["--help"], ["help"], ["help", "attach"], ["attach", "--help"]):
         result = waffle.ok(*arguments)
         assert "Usage: waffle-bpf" in result.stdout and result.stderr == ""
+
+
+def test_an_export_does_not_replace_its_own_capture(waffle, steps):
+    capture = waffle.attach("-p", steps.pid, "-q", "--no-report", "-d", "50ms").wait()
+    before = capture.path.read_bytes()
+    for form in ("perfetto", "chrome", "ndjson"):
+        waffle.fails(1, "export", capture.path, "--format", form, "-o", capture.path,
+                     says="is the capture itself")  # fmt: skip
+    assert capture.path.read_bytes() == before
+
+
+def test_a_cut_off_file_accounts_for_what_it_holds(waffle, steps):
+    attached = waffle.attach_to(steps, steps.path)
+    steps.ask("event 2000", "did")
+    capture = attached.stop()
+    whole = capture.info()["records"]
+    data = capture.path.read_bytes()
+    for part in (0.5, 0.8, 0.95):
+        cut = Capture(waffle, waffle.path())
+        cut.path.write_bytes(data[: int(len(data) * part)])
+        records = cut.info()["records"]
+        assert records["produced"] == records["delivered"] + records["lost"]
+        events = len(cut.rows("event"))
+        assert events <= records["delivered"] <= whole["delivered"]
+
+
+def test_threads_keep_their_names_in_a_window(waffle, built, start):
+    program = start(built("flood.c"))
+    program.until("ready")
+    capture = waffle.attach("-p", program.pid, "-q", "--no-report", "-d", "600ms").wait()
+    program.finish()
+    out = capture.path.with_suffix(".ndjson")
+    waffle.ok("export", capture.path, "--format", "ndjson", "--from", "400ms", "--to", "500ms",
+              "-o", out)  # fmt: skip
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    spans = [row for row in rows if row["kind"] == "span"]
+    assert spans and {row["comm"] for row in spans} == {"flood"}
