@@ -171,22 +171,17 @@ def test_clang_program(waffle, built):
 
 
 def test_program_without_sites_is_said_once_and_its_scheduler_recorded(waffle, start):
-    program = start("sh", "-c", "while read x; do sleep 0.01; done")
+    program = start("sh", "-c", "while read x; do sleep 0.01; echo did; done")
     attached = waffle.attach("-p", program.pid)
     notice = attached.wait_notice()
     assert "no sites" in notice and "scheduler" in notice
-    program.say("go")
-    program.say("go")
-    wait_until(lambda: not forked(program.pid), "sleeps to end")
+    program.ask("go", "did")
+    program.ask("go", "did")
     capture = attached.stop()
     assert capture.result.stderr.count("no sites") == 0  # read above: it does not come again
     assert capture.info()["switches"] > 0 and capture.info()["sites"] == 0
     assert capture.rows("sched", tid=program.pid)
 
-
-def forked(pid):
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as children:
-        return children.read().split()
 
 
 def test_stripped_notes_are_like_no_sites(waffle, built, start, tmp_path):
