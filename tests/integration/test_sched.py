@@ -167,13 +167,21 @@ def test_preemption_by_another_process_names_it(waffle, built, start):
     assert {row["args"]["preempted_by"] for row in taken} == {"waffle_hog"}
 
 
+def asleep(pid):
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as stat:
+        return stat.read().rsplit(")", 1)[1].split()[0] == "S"
+
+
 def test_waker_of_another_process_is_named(waffle, built, start):
     steps = built("steps.c")
     program = start(steps)
     program.until("ready")
     attached = waffle.attach_to(program, steps)
     for _ in range(10):
+        # Only a reader that sleeps can be woken; one that has just answered may still be running.
+        wait_until(lambda: asleep(program.pid), "the program to wait for its input")
         program.ask("event 1", "did")
+    wait_until(lambda: asleep(program.pid), "the program to wait for its input")
     capture = attached.stop()
     wakers = [row["args"].get("waker_tid") for row in intervals(capture, program.pid)]
     assert wakers.count(os.getpid()) >= 8
