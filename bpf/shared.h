@@ -47,7 +47,6 @@ struct waffle_inode {
 /* Set before loading. */
 extern const volatile __u32 sched_slots; /* slots a CPU, a power of two */
 extern const volatile __u32 ring_shift;  /* CPUs per ring, as a power of two */
-extern const volatile __u32 cpu_count;
 extern const volatile bool follow_children;
 
 /* Set while running. */

@@ -8,7 +8,6 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 const volatile __u32 sched_slots = 1;
 const volatile __u32 ring_shift = 0;
-const volatile __u32 cpu_count = 1;
 const volatile bool follow_children = false;
 
 __u64 tgid_bits[WAFFLE_TGID_WORDS];

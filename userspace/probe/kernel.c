@@ -88,7 +88,6 @@ static int configure(struct kernel *kernel, const struct kernel_options *options
 	kernel->multi = has_uprobe_multi();
 	bpf->rodata->sched_slots = kernel->slots;
 	bpf->rodata->ring_shift = CPUS_PER_RING_SHIFT;
-	bpf->rodata->cpu_count = cpus;
 	bpf->rodata->follow_children = options->follow;
 	bpf->bss->stop_on_exec = options->hold_exec;
 	bpf_program__set_autoload(bpf->progs.hit_single, !kernel->multi);

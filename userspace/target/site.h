@@ -30,7 +30,7 @@ struct site_info {
 
 /* "span", "event", …; "?" for an unknown kind. */
 const char *site_kind_name(unsigned kind);
-/* Whether a hit of such a site begins a span; is a log message. */
+/* Whether a hit of such a site is a log message. */
 static inline bool site_kind_is_log(unsigned kind)
 {
 	return kind >= WAFFLE_SITE_LOG_INFO && kind <= WAFFLE_SITE_LOG_ERROR;

@@ -128,11 +128,6 @@ void json_key(struct json *json, const char *key)
 	json_string_len(json, key, strlen(key));
 }
 
-void json_key_len(struct json *json, const char *key, size_t len)
-{
-	json_string_len(json, key, len);
-}
-
 void json_string(struct json *json, const char *text)
 {
 	json_string_len(json, text, strlen(text));

@@ -44,7 +44,6 @@ void json_object_end(struct json *json);
 void json_array_begin(struct json *json);
 void json_array_end(struct json *json);
 void json_key(struct json *json, const char *key);
-void json_key_len(struct json *json, const char *key, size_t len);
 
 void json_string(struct json *json, const char *text);
 void json_string_len(struct json *json, const char *text, size_t len);
