@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * What generated programs (userspace/filter/codegen.h) and bpf/filter.bpf.c agree on: where a
+ * decision leads, and what is remembered of spans that have not ended.
+ */
+#ifndef WAFFLE_FILTER_H
+#define WAFFLE_FILTER_H
+
+#include "record.h"
+#include "waffle/abi.h"
+
+/*
+ * Slots of the program array `filter_next`. The cookie of a filtered site is its site index and, in
+ * the high 32 bits, its class: index into `filter_classes` and, behind WAFFLE_NEXT_COUNT, the slot
+ * of the program that decides at the end of a held span.
+ */
+enum waffle_next {
+	WAFFLE_NEXT_HIT,     /* an event that passes */
+	WAFFLE_NEXT_KEEP,    /* a span that passes at its begin */
+	WAFFLE_NEXT_HOLD,    /* a span that is decided at its end */
+	WAFFLE_NEXT_PASS_BY, /* what does not pass, or can't: perhaps a parent or a child */
+	WAFFLE_NEXT_RELEASE, /* a held span that passes at its end */
+	WAFFLE_NEXT_DISCARD, /* a held span that does not */
+	WAFFLE_NEXT_COUNT
+};
+#define WAFFLE_CLASSES_MAX 4096
+
+/* Where a span is held: by the longest frame of its site. */
+enum waffle_held_size {
+	WAFFLE_HELD_SMALL,
+	WAFFLE_HELD_MEDIUM,
+	WAFFLE_HELD_LARGE,
+	WAFFLE_HELD_SIZE_COUNT
+};
+#define WAFFLE_HELD_SMALL_BYTES 160  /* of frames without strings: 4 + 16 words */
+#define WAFFLE_HELD_MEDIUM_BYTES 704 /* two strings of full length and 16 words */
+
+struct waffle_class {
+	__u64 name_bits; /* predicates on parent.name that the name of its sites makes true */
+	__u32 is_span;
+	__u32 held; /* enum waffle_held_size */
+};
+
+enum waffle_open_state {
+	WAFFLE_OPEN_PASSED_BY, /* known as a parent only */
+	WAFFLE_OPEN_KEPT,      /* its begin is delivered */
+	WAFFLE_OPEN_HELD,      /* decided at its end */
+	WAFFLE_OPEN_BUFFERED,  /* --keep-children: its begin is in its thread's buffer */
+};
+
+#define WAFFLE_DEPTH_UNKNOWN 0xffffffffu
+
+/* A span that has not ended; key: its id. */
+struct waffle_open {
+	__u64 name_bits; /* of its own name: what its children ask of their parent */
+	__u64 inside;    /* --keep-children: held spans of its thread that it is in, a bit each */
+	__u32 depth;     /* WAFFLE_DEPTH_UNKNOWN: a parent of it is not known */
+	__u32 class;
+	__u32 tid, tgid; /* that began it */
+	__u8 state;      /* enum waffle_open_state */
+	__u8 inside_kept;
+	__u8 slot; /* --keep-children: its own bit in `inside` of others; 0xff: none */
+	__u8 reserved;
+	__u32 begin_position; /* --keep-children: of its thread's buffer when it began */
+};
+
+/* A span that is held; key: its id. Followed by room for the frame, by enum waffle_held_size. */
+struct waffle_held {
+	__u64 ts, end_ts;
+	__u64 parent_bits; /* name_bits of its parent */
+	__u32 tid, tgid;
+	__u32 cpu, site;
+	__u32 depth;      /* its own; WAFFLE_DEPTH_UNKNOWN */
+	__u32 has_parent; /* parent_bits is known */
+	char comm[WAFFLE_COMM_BYTES];
+	__u32 frame_bytes;
+	__u32 reserved;
+	/* __u8 frame[]; */
+};
+
+#endif
