@@ -1,24 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* waffle-bpf list: the sites of files, or of a process and all its libraries. */
-#include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "cmd/command.h"
-#include "target/object.h"
-#include "target/process.h"
+#include "target/objects.h"
 #include "util/json.h"
 
 struct list_options {
 	uint64_t pid;
 	bool json;
-};
-
-/* What was gathered: objects, each file once. */
-struct listing {
-	VEC(struct object *) objects;
-	uint64_t bad_notes;
 };
 
 static int set_pid(void *options, const char *value, struct error *err)
@@ -38,64 +28,6 @@ static const struct option_row rows[] = {
 	{"pid", 'p', "PID", "list the sites of a running process and of its libraries", set_pid},
 	{"json", 0, NULL, "print JSON", set_json},
 };
-
-static bool listed(const struct listing *listing, const struct object *object)
-{
-	for (size_t i = 0; i < listing->objects.len; i++)
-		if (listing->objects.data[i]->dev == object->dev &&
-		    listing->objects.data[i]->ino == object->ino)
-			return true;
-	return false;
-}
-
-static int list_fd(struct listing *listing, int fd, const char *path, struct error *err)
-{
-	struct object *object;
-	int result = object_read(&object, fd, path, err);
-
-	if (result)
-		return result;
-	if (listed(listing, object) || !vec_push(&listing->objects, object))
-		object_free(object);
-	else
-		listing->bad_notes += object->bad_notes;
-	return 0;
-}
-
-static int list_file(struct listing *listing, const char *path, struct error *err)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC), result;
-
-	if (fd < 0)
-		return error_set(err, errno, "%s: %s", path, strerror(errno));
-	result = list_fd(listing, fd, path, err);
-	close(fd);
-	return result;
-}
-
-static int list_process(struct listing *listing, pid_t pid, struct error *err)
-{
-	struct mappings mappings;
-	int result = process_check(pid, err) ?: process_mappings(&mappings, pid, err);
-
-	if (result)
-		return result;
-	if (!mappings.list.len && geteuid() != 0)
-		result = error_set(err, EPERM, "pid %d: its mappings can't be read; run as root",
-				   pid);
-	for (size_t i = 0; i < mappings.list.len && !result; i++) {
-		struct error ignored = ERROR_INIT; /* mapped data that is not ELF is no error */
-		char path[4096];
-		int fd = mapping_open(&mappings.list.data[i], pid, path, sizeof(path));
-
-		if (fd < 0)
-			continue;
-		list_fd(listing, fd, mappings.list.data[i].path, &ignored);
-		close(fd);
-	}
-	mappings_free(&mappings);
-	return result;
-}
 
 static const char *key_type_name(char type)
 {
@@ -194,55 +126,55 @@ static void json_site(struct json *json, const struct object *object, size_t ind
 	json_object_end(json);
 }
 
-static int print_json(const struct listing *listing)
+static int print_json(const struct objects *objects)
 {
 	struct json *json = json_new(stdout, true);
 
 	json_object_begin(json);
 	json_key(json, "sites");
 	json_array_begin(json);
-	for (size_t i = 0; i < listing->objects.len; i++)
-		for (size_t s = 0; s < listing->objects.data[i]->sites.len; s++)
-			json_site(json, listing->objects.data[i], s);
+	for (size_t i = 0; i < objects->list.len; i++)
+		for (size_t s = 0; s < objects->list.data[i]->sites.len; s++)
+			json_site(json, objects->list.data[i], s);
 	json_array_end(json);
-	json_field_u64(json, "bad_notes", listing->bad_notes);
+	json_field_u64(json, "bad_notes", objects->bad_notes);
 	json_object_end(json);
 	return json_close(json) ? EXIT_FAILED : EXIT_DONE;
 }
 
-static int print(const struct listing *listing, bool json)
+static int print(const struct objects *objects, bool json)
 {
 	size_t sites = 0;
 
 	if (json)
-		return print_json(listing);
-	for (size_t i = 0; i < listing->objects.len; i++) {
-		sites += listing->objects.data[i]->sites.len;
-		if (listing->objects.data[i]->sites.len)
-			print_object(listing->objects.data[i]);
+		return print_json(objects);
+	for (size_t i = 0; i < objects->list.len; i++) {
+		sites += objects->list.data[i]->sites.len;
+		if (objects->list.data[i]->sites.len)
+			print_object(objects->list.data[i]);
 	}
 	if (!sites)
 		puts("no sites: built without waffle.h, or its notes were stripped");
-	if (listing->bad_notes)
+	if (objects->bad_notes)
 		fprintf(stderr, "waffle-bpf: list: %llu notes make no sense and were left out\n",
-			(unsigned long long)listing->bad_notes);
+			(unsigned long long)objects->bad_notes);
 	return EXIT_DONE;
 }
 
-static int list(struct listing *listing, const struct list_options *options, int argc, char **argv,
+static int list(struct objects *objects, const struct list_options *options, int argc, char **argv,
 		struct error *err)
 {
-	int result = options->pid ? list_process(listing, (pid_t)options->pid, err) : 0;
+	int result = options->pid ? objects_add_process(objects, (pid_t)options->pid, err) : 0;
 
 	for (int i = 0; i < argc && !result; i++)
-		result = list_file(listing, argv[i], err);
+		result = objects_add_file(objects, argv[i], err);
 	return result;
 }
 
 static int run(const struct command *command, int argc, char **argv)
 {
 	struct list_options options = {0};
-	struct listing listing = {0};
+	struct objects objects = {0};
 	struct error err = ERROR_INIT;
 	int first, code = options_parse(command, argc, argv, false, &options, &first, &err);
 
@@ -250,12 +182,10 @@ static int run(const struct command *command, int argc, char **argv)
 		code = error_set(&err, EINVAL, "nothing to list; give a FILE or --pid PID");
 	if (code)
 		return command_parse_failed(command, code, &err);
-	code = list(&listing, &options, argc - first, argv + first, &err)
+	code = list(&objects, &options, argc - first, argv + first, &err)
 		       ? command_fail(command, &err, EXIT_FAILED)
-		       : print(&listing, options.json);
-	for (size_t i = 0; i < listing.objects.len; i++)
-		object_free(listing.objects.data[i]);
-	vec_free(&listing.objects);
+		       : print(&objects, options.json);
+	objects_free(&objects);
 	return code;
 }
 

@@ -121,37 +121,45 @@ static pid_t lister_start(const char *loader, const char *program, char **enviro
 	return child;
 }
 
-void needed_each(pid_t pid, void (*each)(const char *path, void *arg), void *arg)
+void needed_each_of(const char *program, char **environment,
+		    void (*each)(const char *path, void *arg), void *arg)
 {
-	char link[64], program[4096], loader[256], *text, **environment, *line = NULL;
+	char loader[256], *line = NULL;
 	size_t size = 0;
 	int output = -1;
-	ssize_t len;
+	FILE *lines;
 	pid_t child;
+
+	if (!interpreter_of(program, loader, sizeof(loader)))
+		return;
+	child = lister_start(loader, program, environment, &output);
+	if (output < 0)
+		return;
+	lines = child > 0 ? fdopen(output, "r") : NULL;
+	while (lines && getline(&line, &size, lines) > 0)
+		line_parse(line, each, arg);
+	if (lines)
+		fclose(lines);
+	else
+		close(output);
+	if (child > 0)
+		waitpid(child, NULL, 0);
+	free(line);
+}
+
+void needed_each(pid_t pid, void (*each)(const char *path, void *arg), void *arg)
+{
+	char link[64], program[4096], *text, **environment;
+	ssize_t len;
 
 	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
 	len = readlink(link, program, sizeof(program) - 1);
 	if (len <= 0 || !same_namespace(pid))
 		return;
 	program[len] = '\0';
-	if (!interpreter_of(program, loader, sizeof(loader)))
-		return;
 	environment = environment_of(pid, &text);
-	child = environment ? lister_start(loader, program, environment, &output) : -1;
-	if (child > 0) {
-		FILE *lines = fdopen(output, "r");
-
-		while (lines && getline(&line, &size, lines) > 0)
-			line_parse(line, each, arg);
-		if (lines)
-			fclose(lines);
-		else
-			close(output);
-		waitpid(child, NULL, 0);
-	} else if (output >= 0) {
-		close(output);
-	}
-	free(line);
+	if (environment)
+		needed_each_of(program, environment, each, arg);
 	free(environment);
 	free(text);
 }

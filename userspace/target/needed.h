@@ -12,5 +12,8 @@
  * fails.
  */
 void needed_each(pid_t pid, void (*each)(const char *path, void *arg), void *arg);
+/* The same for a program that does not run yet. */
+void needed_each_of(const char *program, char **environment,
+		    void (*each)(const char *path, void *arg), void *arg);
 
 #endif

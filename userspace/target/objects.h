@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ELF files of a process, a command or a list of paths, each file once. */
+#ifndef WAFFLE_TARGET_OBJECTS_H
+#define WAFFLE_TARGET_OBJECTS_H
+
+#include "target/object.h"
+
+struct objects {
+	VEC(struct object *) list;
+	uint64_t bad_notes; /* of all of them */
+};
+
+/* -ENOEXEC: not an ELF file. */
+int objects_add_file(struct objects *objects, const char *path, struct error *err);
+/* What a process has mapped, also deleted files and those of another mount namespace. Mapped data
+ * that is not ELF is no error. */
+int objects_add_process(struct objects *objects, pid_t pid, struct error *err);
+/* The program that a command would run, looked for in PATH, and the libraries it will load. */
+int objects_add_command(struct objects *objects, const char *command, struct error *err);
+void objects_free(struct objects *objects);
+
+#endif
