@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "filter/filter.h"
 #include "store/store.h"
 #include "util/error.h"
 
@@ -21,6 +22,8 @@ struct session_options {
 	const char *label;  /* what is traced, for people */
 	bool follow;        /* children too */
 	bool sched;
+	const struct filter_expr *filter; /* NULL: all; belongs to the caller */
+	bool keep_children;   /* with a filter: what is inside a kept span is kept as well */
 	uint64_t duration_ns; /* 0: until the targets exit or a signal comes */
 	uint64_t ring_bytes;  /* per ring for spans */
 	uint64_t sched_bytes; /* per CPU for switches */
