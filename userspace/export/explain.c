@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "export/explain.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "export/report_text.h"
+#include "util/json.h"
+#include "util/units.h"
+
+/* Where a part of an expression is decided. */
+enum place { PLACE_ARMING, PLACE_KERNEL, PLACE_COUNT };
+static const char *const place_names[] = {
+	[PLACE_ARMING] = "decided when sites are armed",
+	[PLACE_KERNEL] = "decided in the kernel, at each hit",
+};
+
+static bool uses_sample(const struct filter_expr *filter)
+{
+	for (size_t i = 0; i < filter->nodes.len; i++)
+		if (filter->nodes.data[i].type == FILTER_SAMPLE)
+			return true;
+	return false;
+}
+
+/* Calls `each` with every part of the expression that is decided at a place. */
+static void parts_each(const struct filter_expr *filter, enum place place,
+		       void (*each)(const char *part, void *arg), void *arg)
+{
+	for (unsigned field = 0; field < FILTER_FIELD_COUNT; field++)
+		if (filter_uses(filter, field) &&
+		    filter_fields[field].at_site == (place == PLACE_ARMING))
+			each(filter_fields[field].name, arg);
+	if (place == PLACE_KERNEL && uses_sample(filter))
+		each("sample()", arg);
+	if (place == PLACE_KERNEL && filter->rate.unit_ns)
+		each("rate()", arg);
+}
+
+struct text_parts {
+	FILE *out;
+	unsigned count;
+};
+
+static void part_print(const char *part, void *arg)
+{
+	struct text_parts *parts = arg;
+
+	fprintf(parts->out, "%s%s", parts->count++ ? ", " : "", part);
+}
+
+static void put(FILE *out, const char *text)
+{
+	report_put_text(out, text, strlen(text));
+}
+
+static void put_head(const struct filter_expr *filter, FILE *out)
+{
+	fputs("filter: ", out);
+	put(out, filter_source(filter));
+	fputc('\n', out);
+}
+
+static void put_places(const struct filter_expr *filter, FILE *out)
+{
+	for (enum place place = 0; place < PLACE_COUNT; place++) {
+		struct text_parts parts = {.out = out};
+
+		fprintf(out, "%s: ", place_names[place]);
+		parts_each(filter, place, part_print, &parts);
+		fputs(parts.count ? "\n" : "nothing\n", out);
+	}
+	fputs("decided afterwards, by waffle-bpf: nothing\n", out);
+}
+
+static const char *use_name(const struct plan *plan, const struct explain_site *site)
+{
+	switch (site->use) {
+	case PLAN_DORMANT:
+		return "dormant";
+	case PLAN_CONTEXT:
+		return "context";
+	default:
+		return plan->is_static || plan->classes.data[site->class].always ? "always"
+										 : "asked";
+	}
+}
+
+static void put_site(const struct plan *plan, const struct explain_site *site, FILE *out)
+{
+	fprintf(out, "  %-8s", use_name(plan, site));
+	if (site->use == PLAN_MATCHES && !plan->is_static &&
+	    !plan->classes.data[site->class].always)
+		fprintf(out, " program %-3" PRIu32, site->class + 1);
+	else
+		fprintf(out, " %-11s", "");
+	fprintf(out, " %-9s ", site_kind_name(site->site->kind));
+	put(out, site->site->name);
+	fputs("  ", out);
+	put(out, site->site->file);
+	fprintf(out, ":%u  ", site->site->line);
+	put(out, site->site->object);
+	fputc('\n', out);
+}
+
+static void put_sites(const struct explain *explain, FILE *out)
+{
+	const struct plan *plan = explain->plan;
+	uint64_t context = plan->uses[PLAN_CONTEXT];
+
+	fprintf(out, "\nsites: %" PRIu64 " armed, %" PRIu64 " left dormant",
+		plan->uses[PLAN_MATCHES], plan->uses[PLAN_DORMANT]);
+	if (context)
+		fprintf(out, ", %" PRIu64 " that can't match armed as context (%s)", context,
+			plan->keep_children ? "they may be inside a kept span"
+					    : "parents are asked");
+	fputc('\n', out);
+	for (size_t i = 0; i < explain->sites.len; i++)
+		put_site(plan, &explain->sites.data[i], out);
+}
+
+static void put_code(const struct filter_code *code, const char *when, uint32_t jited, FILE *out)
+{
+	char text[DISASM_TEXT];
+
+	if (!code->insns.len)
+		return;
+	fprintf(out, "  %s: %zu instructions for %" PRIu32 " predicate%s", when, code->insns.len,
+		code->predicates, code->predicates == 1 ? "" : "s");
+	if (jited)
+		fprintf(out, ", %" PRIu32 " bytes of machine code", jited);
+	fputc('\n', out);
+	for (uint32_t i = 0; i < code->insns.len;) {
+		unsigned taken = disasm(text, code, i);
+
+		fprintf(out, "    %4" PRIu32 ": %s\n", i, text);
+		i += taken;
+	}
+}
+
+static void put_classes(const struct explain *explain, FILE *out)
+{
+	const struct plan *plan = explain->plan;
+	char time[UNITS_TEXT];
+
+	for (uint32_t i = 0; i < plan->classes.len; i++) {
+		const struct plan_class *class = &plan->classes.data[i];
+		const struct explain_class *loaded = &explain->classes.data[i];
+
+		if (!class->hit.insns.len && !class->end.insns.len)
+			continue;
+		fprintf(out, "\nprogram %" PRIu32 ", of %" PRIu32 " %s%s, accepted by the kernel\n",
+			i + 1, class->sites, class->is_span ? "span" : "event",
+			class->sites == 1 ? "" : "s");
+		put_code(&class->hit, class->is_span ? "at the begin" : "at the hit",
+			 loaded->hit_jited_bytes, out);
+		put_code(&class->end, "at the end", loaded->end_jited_bytes, out);
+	}
+	if (explain->load_ns)
+		fprintf(out, "\nloading all programs took %s\n",
+			units_format_duration(time, explain->load_ns));
+}
+
+void explain_print_text(const struct explain *explain, FILE *out)
+{
+	const struct plan *plan = explain->plan;
+
+	put_head(plan->filter, out);
+	put_places(plan->filter, out);
+	if (plan->filter->rate.unit_ns)
+		fprintf(out, "rate: at most %" PRIu32 " in each %" PRIu64 " ns, asked last\n",
+			plan->filter->rate.count, plan->filter->rate.unit_ns);
+	fputs(explain->sched ? "thread switches: recorded, all of them\n"
+			     : "thread switches: not recorded\n",
+	      out);
+	put_sites(explain, out);
+	put_classes(explain, out);
+}
+
+void explain_print_recorded(const struct filter_expr *filter, FILE *out)
+{
+	put_head(filter, out);
+	fputs("decided when sites are armed: nothing\n"
+	      "decided in the kernel, at each hit: nothing\n"
+	      "decided afterwards, by waffle-bpf: all of it (the file is recorded already)\n",
+	      out);
+	fputs(filter_wants_sched(filter) ? "thread switches: shown\n"
+					 : "thread switches: left out\n",
+	      out);
+}
+
+/* ---- JSON ---- */
+
+static void part_json(const char *part, void *arg)
+{
+	json_string(arg, part);
+}
+
+static void json_places(struct json *json, const struct filter_expr *filter)
+{
+	static const char *const keys[PLACE_COUNT] = {"at_arming", "in_kernel"};
+
+	for (enum place place = 0; place < PLACE_COUNT; place++) {
+		json_key(json, keys[place]);
+		json_array_begin(json);
+		parts_each(filter, place, part_json, json);
+		json_array_end(json);
+	}
+	json_key(json, "afterwards");
+	json_array_begin(json);
+	json_array_end(json);
+}
+
+static void json_sites(struct json *json, const struct explain *explain)
+{
+	json_key(json, "sites");
+	json_array_begin(json);
+	for (size_t i = 0; i < explain->sites.len; i++) {
+		const struct explain_site *site = &explain->sites.data[i];
+
+		json_object_begin(json);
+		json_field_string(json, "kind", site_kind_name(site->site->kind));
+		json_field_string(json, "name", site->site->name);
+		json_field_string(json, "file", site->site->file);
+		json_field_u64(json, "line", site->site->line);
+		json_field_string(json, "lib", site->site->object);
+		json_field_string(json, "use", use_name(explain->plan, site));
+		if (site->use == PLAN_MATCHES && !explain->plan->is_static)
+			json_field_u64(json, "program", site->class + 1);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
+static void json_code(struct json *json, const char *key, const struct filter_code *code)
+{
+	char text[DISASM_TEXT];
+
+	json_key(json, key);
+	json_array_begin(json);
+	for (uint32_t i = 0; i < code->insns.len;) {
+		i += disasm(text, code, i);
+		json_string(json, text);
+	}
+	json_array_end(json);
+}
+
+int explain_print_json(const struct explain *explain, FILE *out)
+{
+	const struct plan *plan = explain->plan;
+	struct json *json = json_new(out, true);
+
+	json_object_begin(json);
+	json_field_string(json, "filter", filter_source(plan->filter));
+	json_places(json, plan->filter);
+	json_field_bool(json, "thread_switches", explain->sched);
+	json_field_u64(json, "armed", plan->uses[PLAN_MATCHES]);
+	json_field_u64(json, "dormant", plan->uses[PLAN_DORMANT]);
+	json_field_u64(json, "context", plan->uses[PLAN_CONTEXT]);
+	json_field_u64(json, "load_ns", explain->load_ns);
+	json_sites(json, explain);
+	json_key(json, "programs");
+	json_array_begin(json);
+	for (uint32_t i = 0; i < plan->classes.len; i++) {
+		const struct plan_class *class = &plan->classes.data[i];
+
+		json_object_begin(json);
+		json_field_u64(json, "program", i + 1);
+		json_field_u64(json, "sites", class->sites);
+		json_code(json, "hit", &class->hit);
+		json_code(json, "end", &class->end);
+		json_object_end(json);
+	}
+	json_array_end(json);
+	json_object_end(json);
+	return json_close(json);
+}
