@@ -149,6 +149,66 @@ def attach(scale):
               note=f"program gone after {median['exit']:.2f} s")
 
 
+# ---- filters ----
+
+# Of the event `text`: its four integers pass, then the string does or does not.
+INTEGERS = "kv.a >= 0 && kv.b > 0 && kv.c == 3 && kv.d < 100"
+PASSES, FAILS = (f'{INTEGERS} && kv.path == "/var/lib/data/shard-000{i}.bin"' for i in (7, 8))
+
+
+def decisions(scale):
+    emit = program("emit")
+    with Workload([emit, "text", "0", "600"]) as load:
+        tracers = {
+            "empty": functools.partial(baseline, "empty", load.pid, emit),
+            "unfiltered": functools.partial(waffle, load.pid),
+            "rejected": functools.partial(waffle, load.pid, "--filter", FAILS),
+            "accepted": functools.partial(waffle, load.pid, "--filter", PASSES),
+        }
+        costs = interleave(load, tracers, scale.rounds, scale.seconds)
+    ns = {name: typical(c) for name, c in costs.items()}
+    what = "four integer and one string predicate"
+    yield Row("event rejected / empty program", ratio(costs, "rejected", "empty"), "x", 1.15,
+              note=f"{what}: {ns['rejected']:.0f} ns, empty program {ns['empty']:.0f} ns")
+    yield Row("event accepted / unfiltered", ratio(costs, "accepted", "unfiltered"), "x", 1.1,
+              note=f"{ns['accepted']:.0f} ns, unfiltered {ns['unfiltered']:.0f} ns")
+
+
+def slow_once(seconds, *options):
+    """Spans, delivered records and % of a CPU of one capture of spans of which few are slow."""
+    path = SCRATCH.path("slow.waffle")
+    argv = [WAFFLE, "run", "--no-report", "-o", path, *options, "--", program("emit"), "slow", "0"]
+    done = subprocess.run([*argv, str(seconds)], capture_output=True, text=True, check=True)
+    spans = int(re.search(r"^(\d+)$", done.stderr, re.M).group(1))
+    cpu = float(re.search(r"used ([\d.]+) % of a CPU", done.stderr).group(1))
+    info = json.loads(subprocess.check_output([WAFFLE, "info", "--json", path]))
+    return spans, info["records"]["delivered"], cpu
+
+
+def slow_spans(scale):
+    spans, records, cpu = slow_once(scale.long_s)
+    few_spans, few_records, few_cpu = slow_once(scale.long_s, "--filter", "dur > 500us")
+    yield Row("dur > 500us, records fewer by", records / spans / (few_records / few_spans), "x",
+              1000, True, f"one span in 10,000 is slow: {records:,} records of {spans:,} spans, "
+              f"filtered {few_records:,} of {few_spans:,}")
+    yield Row("dur > 500us, the tracer's CPU lower by", cpu / few_cpu, "x", 20, True,
+              f"{cpu:g} % of a CPU, filtered {few_cpu:g} %")
+
+
+def longest_filter(scale):
+    """64 predicates of all kinds, none of which arming can decide."""
+    kinds = ["kv.a > {i}", "kv.b != {i}", 'kv.path ~ "*shard*{i}*.bin"', "kv.c in {{1, 2, {i}}}",
+             'kv.path == "/var/lib/data/shard-{i:04}.bin"', 'comm !~ "x*{i}?y*"', "kv.d <= {i}.5",
+             "tid != {i}"]
+    expression = " || ".join(kinds[i % len(kinds)].format(i=i) for i in range(64))
+    with running([program("emit"), "text", "0", "600"], stdout=subprocess.DEVNULL) as load:
+        argv = [WAFFLE, "attach", "--pid", str(load.pid), "--filter", expression, "--explain"]
+        plans = [json.loads(subprocess.check_output([*argv, "--json"])) for _ in range(scale.pairs)]
+    [code] = [p["hit"] for p in plans[0]["programs"] if p["hit"]]
+    yield Row("loading 64 predicates", statistics.median(p["load_ns"] for p in plans) / 1e6, "ms",
+              200, note=f"{len(code)} instructions")
+
+
 # ---- captures ----
 
 
@@ -351,7 +411,7 @@ def ready(scale):
     yield Row("ready to trace, CPU time", statistics.median(seconds), "s", 0.15)
 
 
-GROUPS = (dormant, armed, attach, flood, accounting, large, switches, neighbours, redis, ready)
+GROUPS = (dormant, armed, attach, decisions, slow_spans, longest_filter, flood, accounting, large, switches, neighbours, redis, ready)
 
 
 def machine():
