@@ -6,8 +6,9 @@
  * whose value the frame lacks, a text that was a null pointer, a text compared with a number, the
  * duration of what is no span, the parent of what has none. `!` turns that false into true.
  * Numbers compare by value, exactly, whatever their types; nothing is less, equal or greater than
- * a NaN, and it is != everything. A bool equals true and false, 1 and 0. Pointers and ids are
- * unsigned numbers.
+ * a NaN, and it is != everything. A bool equals true and false, 1 and 0, and the literals true and
+ * false are these numbers. Pointers and ids are unsigned numbers. Of keys of one name the first
+ * counts.
  * Texts are compared as recorded: a text that was cut equals nothing (and is != everything), and is
  * matched by what is there of it.
  * `lib` and `file` are compared by their last part unless the literal has a '/' in it.
@@ -48,7 +49,7 @@ enum filter_truth filter_eval_predicate(const struct filter_expr *filter,
  * processes and hosts decide alike. Outside any trace an event decides by its own id; a counter,
  * which has none, passes.
  *
- *	x = trace_hi ^ (trace_lo rotated left by 32), or the event's id; 0: passes
+ *	x = trace_hi ^ (trace_lo rotated left by 32); 0: the event's id; 0 as well: passes
  *	x = (x ^ x >> 33) * 0xff51afd7ed558ccd; x = (x ^ x >> 33) * 0xc4ceb9fe1a85ec53; x ^= x >> 33
  *	passes if (x >> 32) < (keep << 32) / of
  */
