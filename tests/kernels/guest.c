@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What the kernel matrix traces in the guest. It says on standard output what it did.
+ *	work N   N steps: an event, a counter, a wait for an answer of another thread, some work
+ *	stay     until its input ends, three sites every 10 ms; says when how many are armed
+ */
+#include "../integration/programs/log.h"
+
+#include <poll.h>
+#include <pthread.h>
+
+#include "waffle.h"
+
+#define WAIT_MS 5
+#define SPIN_MS 2
+
+static long evaluations;
+
+static long evaluate(long value)
+{
+	evaluations++;
+	return value;
+}
+
+struct helper {
+	int request, answer; /* ends of pipes */
+	int tid;
+};
+
+/* Answers each byte after WAIT_MS; its thread ends with its input. */
+static void *helper_main(void *arg)
+{
+	struct helper *helper = arg;
+	char byte;
+
+	helper->tid = thread_id();
+	while (read(helper->request, &byte, 1) == 1) {
+		sleep_ms(WAIT_MS);
+		if (write(helper->answer, &byte, 1) != 1)
+			break;
+	}
+	return NULL;
+}
+
+/* CPU time and time in the run queue of this thread, after the kernel has brought both up to date:
+ * it does so when the thread leaves the CPU. */
+static void schedstat_read(long long *run_ns, long long *delay_ns)
+{
+	FILE *file;
+
+	sleep_ms(1);
+	file = fopen("/proc/thread-self/schedstat", "r");
+	*run_ns = *delay_ns = -1;
+	if (file && fscanf(file, "%lld %lld", run_ns, delay_ns) != 2)
+		*run_ns = *delay_ns = -1;
+	if (file)
+		fclose(file);
+}
+
+static long long step(long i, int request, int answer)
+{
+	long long waited;
+	char byte = 0;
+
+	WAFFLE_SPAN("guest step", KV_I64("i", i), KV_STR("text", "as written"));
+	WAFFLE_EVENT("guest event", KV_I64("n", i * i), KV_F64("half", (double)i / 2));
+	WAFFLE_COUNTER("guest counter", i);
+	waited = now_ns();
+	if (write(request, &byte, 1) != 1 || read(answer, &byte, 1) != 1)
+		abort();
+	waited = now_ns() - waited;
+	spin_ms(SPIN_MS);
+	return waited;
+}
+
+static int work(long n)
+{
+	long long run_ns[2], delay_ns[2], waited = 0;
+	int request[2], answer[2];
+	struct helper helper;
+	pthread_t thread;
+	long sum = 0;
+
+	if (pipe(request) || pipe(answer))
+		return 1;
+	helper = (struct helper){.request = request[0], .answer = answer[1]};
+	if (pthread_create(&thread, NULL, helper_main, &helper))
+		return 1;
+	schedstat_read(&run_ns[0], &delay_ns[0]);
+	{
+		WAFFLE_SPAN("guest work");
+		for (long i = 0; i < n; i++) {
+			waited += step(i, request[1], answer[0]);
+			sum += i * i;
+		}
+		schedstat_read(&run_ns[1], &delay_ns[1]);
+	}
+	close(request[1]);
+	pthread_join(thread, NULL);
+	printf("did steps=%ld sum=%ld last=%ld waited_ns=%lld least_ns=%ld tid=%d helper=%d "
+	       "run_ns=%lld delay_ns=%lld\n",
+	       n, sum, n - 1, waited, WAIT_MS * 1000000l, thread_id(), helper.tid,
+	       run_ns[1] - run_ns[0], delay_ns[1] - delay_ns[0]);
+	return 0;
+}
+
+/* How many of three sites are armed: those evaluate their argument. */
+static long beat(long n)
+{
+	long before = evaluations;
+
+	WAFFLE_EVENT("guest beat", KV_I64("n", evaluate(n)));
+	{
+		WAFFLE_SPAN("guest beat span", KV_I64("n", evaluate(n)));
+	}
+	WAFFLE_COUNTER("guest beats", evaluate(n));
+	return evaluations - before;
+}
+
+static int stay(void)
+{
+	struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+	long armed = -1;
+
+	for (long n = 0; !poll(&input, 1, 10); n++) {
+		long now = beat(n);
+
+		if (now != armed)
+			printf("n=%ld armed=%ld evaluated=%ld\n", n, now, evaluations);
+		armed = now;
+	}
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (argc == 3 && !strcmp(argv[1], "work"))
+		return work(atol(argv[2]));
+	if (argc == 2 && !strcmp(argv[1], "stay"))
+		return stay();
+	return 2;
+}

@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Boots Debian's kernels in QEMU and runs waffle-bpf on each: `make kernels`.
+
+Every kernel gets the same initramfs: busybox, waffle-bpf, the program of guest.c, the programs of
+the table below and the libraries that ldd lists. guest.sh is its /init: it prints a verdict for each
+check on the serial console, which is read here. Arguments name the kernels to try; default: all.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+BUILD = pathlib.Path(os.environ.get("BUILD", "build"))
+CACHE = BUILD / "kernels"
+BOOT_LIMIT_S = 600
+
+# What is tried: a name, and the Debian suites to take the newest kernel from, the first that has one.
+KERNELS = {
+    "6.1": ["bookworm"],
+    "6.12": ["bookworm-backports", "trixie"],
+    "newest": ["sid", "trixie-backports"],
+}
+
+# Programs to run as root in the guest, one row each: name of the check, program under BUILD, its
+# arguments, and what it must print. A program that does not end with 0 has failed.
+PROGRAMS = [
+    ("contexts", "unit/test_context", [], "[  PASSED  ]"),
+]
+
+QEMU = """qemu-system-x86_64 -accel tcg,thread=single -cpu max -smp 1 -m 512 -nodefaults
+ -no-user-config -display none -serial stdio -monitor none -no-reboot""".split()
+
+
+def fetch(suites):
+    """The kernel image of the first suite that has one, and the package it is from."""
+    for suite in suites:
+        folder = CACHE / suite
+        if subprocess.run([HERE / "fetch.sh", suite, folder], check=False).returncode == 0:
+            return folder / "vmlinuz", (folder / "package").read_text(encoding="utf-8").split()[0]
+    return None, f"no kernel from {' or '.join(suites)}"
+
+
+def libraries(program):
+    """Paths of the libraries of a program, the loader included; none if it is static."""
+    listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
+    if "not found" in listed:
+        sys.exit(f"kernels: {program} lacks a library:\n{listed}")
+    return re.findall(r"(/\S+) \(0x", listed)
+
+
+def build_initramfs():
+    """The initramfs, as a file."""
+    tree = CACHE / "tree"
+    shutil.rmtree(tree, ignore_errors=True)
+    (tree / "bin").mkdir(parents=True)
+    guest = tree / "bin" / "guest"
+    subprocess.run(["gcc", "-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Werror",
+                    f"-I{ROOT}/include", "-o", guest, HERE / "guest.c", "-pthread"], check=True)
+    programs = {BUILD / "waffle-bpf": "waffle-bpf"}
+    programs.update({BUILD / path: pathlib.Path(path).name for _, path, _, _ in PROGRAMS})
+    for path, name in programs.items():
+        shutil.copy(path, tree / "bin" / name)
+    for path in {path for program in [guest, *programs] for path in libraries(program)}:
+        target = tree / path[1:]
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, target)
+    shutil.copy(shutil.which("busybox"), tree / "bin" / "busybox")
+    (tree / "bin" / "sh").symlink_to("busybox")
+    shutil.copy(HERE / "guest.sh", tree / "init")
+    (tree / "init").chmod(0o755)
+    (tree / "programs").write_text("".join(
+        "\t".join([name, text, " ".join([pathlib.Path(path).name, *arguments])]) + "\n"
+        for name, path, arguments, text in PROGRAMS), encoding="utf-8")
+    files = "".join(f"{path.relative_to(tree)}\n" for path in sorted(tree.rglob("*")))
+    initramfs = CACHE / "initramfs.cpio"
+    with open(initramfs, "wb") as out:
+        subprocess.run(["busybox", "cpio", "-o", "-H", "newc", "-R", "0:0"], cwd=tree, check=True,
+                       input=files.encode(), stdout=out, stderr=subprocess.DEVNULL)
+    return initramfs
+
+
+def boot(vmlinuz, initramfs, log):
+    """Runs the guest to its end, or to the limit; returns what its console said."""
+    command = [*QEMU, "-kernel", vmlinuz, "-initrd", initramfs,
+               "-append", "console=ttyS0 panic=-1 quiet"]
+    with open(log, "wb") as out:
+        try:
+            subprocess.run(command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+                           timeout=BOOT_LIMIT_S, check=False)
+        except subprocess.TimeoutExpired:
+            out.write(f"\nkernels: ended after {BOOT_LIMIT_S} s\n".encode())
+    return log.read_text(encoding="utf-8", errors="replace").replace("\r", "")
+
+
+def verdicts(console):
+    """{check: (word, seconds, reason)} of a console, and the notes it gave."""
+    found = {}
+    for name, word, ms, reason in re.findall(
+            r"^verdict (\S+) (pass|fail|cannot) (\d+) ?(.*)$", console, re.M):
+        found[name] = (word, int(ms) / 1000, reason)
+    if not re.search("^guest done$", console, re.M):
+        last = [line for line in console.splitlines() if line.strip()][-3:]
+        found["ended"] = ("fail", 0.0, "the guest did not come to its end: " + " | ".join(last))
+    return found, re.findall("^note (.*)$", console, re.M)
+
+
+def try_kernel(name, initramfs):
+    """Boots one kernel; returns its column of the table: a title, the verdicts, and the notes."""
+    vmlinuz, package = fetch(KERNELS[name])
+    if not vmlinuz:
+        return name, {"booted": ("fail", 0.0, package)}, []
+    begin = time.monotonic()
+    console = boot(vmlinuz, initramfs, CACHE / f"{name}.log")
+    found, notes = verdicts(console)
+    release = re.search(r"^guest (\d\S*) (\d+)$", console, re.M)
+    booted = int(release[2]) / 1000 if release else 0.0
+    found = {"booted": ("pass" if release else "fail", booted, package), **found}
+    title = release[1].removesuffix("-amd64") if release else name
+    print(f"kernels: {title}: {time.monotonic() - begin:.0f} s", flush=True)
+    return title, found, notes
+
+
+def print_table(columns):
+    """One line a check, one column a kernel, then every reason and note."""
+    checks = list(dict.fromkeys(check for _, found, _ in columns for check in found))
+    rows = [["check"] + [title for title, _, _ in columns]]
+    for check in checks:
+        cells = [found.get(check) for _, found, _ in columns]
+        rows.append([check] + [f"{cell[0]} {cell[1]:.1f} s" if cell else "not run" for cell in cells])
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    print()
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+    print()
+    for title, found, notes in columns:
+        for check, (word, _, reason) in found.items():
+            if word != "pass":
+                print(f"{title}: {check}: {word}: {reason}")
+        for note in notes:
+            print(f"{title}: limited: {note}")
+
+
+def main():
+    names = sys.argv[1:] or list(KERNELS)
+    unknown = [name for name in names if name not in KERNELS]
+    if unknown:
+        sys.exit(f"kernels: {unknown[0]}: not one of {' '.join(KERNELS)}")
+    initramfs = build_initramfs()
+    columns = [try_kernel(name, initramfs) for name in names]
+    print_table(columns)
+    words = [word for _, found, _ in columns for word, _, _ in found.values()]
+    # A check that a kernel did not get to has failed on it.
+    checks = {check for _, found, _ in columns for check in found} - {"ended"}
+    missing = sum(check not in found for check in checks for _, found, _ in columns)
+    failed = words.count("fail") + missing
+    print(f"{words.count('pass')} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
