@@ -15,6 +15,7 @@
 #include "util/vec.h"
 
 #define FILTER_PREDICATES_MAX 64
+#define FILTER_OPERANDS_MAX 128      /* predicates, sample(), rate(), true and false */
 #define FILTER_DEPTH_MAX 64          /* of nested parentheses and negations */
 #define FILTER_LITERALS_MAX 64       /* of one list, and 256 of all lists together */
 #define FILTER_TEXT_MAX 256          /* bytes of a text literal: WAFFLE_STR_MAX */

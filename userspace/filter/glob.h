@@ -26,7 +26,7 @@ struct glob {
 
 /*
  * A pattern of at most 256 bytes. NULL and the place of the fault in *at (a '[' without its ']', a
- * '\' at the end), or *at == len: out of memory.
+ * '\' at the end, the '-' of a range that runs backwards), or *at == len: out of memory.
  */
 struct glob *glob_new(const char *pattern, size_t len, size_t *at);
 void glob_free(struct glob *glob);

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Messages that show the place in an expression. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "filter/lexer.h"
+#include "util/utf8.h"
+
+#define INDENT 2
+#define LINE_COLUMNS (100 - INDENT)
+#define CUT "..."
+#define CUT_COLUMNS 3
+#define ORIGIN_COLUMNS 50
+#define MESSAGE_BYTES 300
+/* An origin and a line of characters of four bytes, the message, a line number, the carets. */
+_Static_assert(4 * (ORIGIN_COLUMNS + LINE_COLUMNS) + MESSAGE_BYTES + 20 + LINE_COLUMNS +
+			       2 * INDENT <
+		       sizeof(((struct error *)0)->message),
+	       "a message fits");
+#define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
+
+/* One column of what is shown. */
+struct column {
+	uint32_t bytes; /* taken from the source */
+	const char *shown;
+	uint32_t shown_bytes;
+};
+
+static uint32_t character_bytes(const char *text, size_t len)
+{
+	unsigned char lead = (unsigned char)*text;
+	uint32_t bytes = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+
+	return bytes <= len && utf8_valid(text, bytes) == bytes ? bytes : 0;
+}
+
+/* C0, C1, and the marks that turn the direction of what stands behind them on a terminal. */
+static bool is_control(const char *text, uint32_t bytes)
+{
+	const unsigned char *byte = (const unsigned char *)text;
+
+	if (bytes == 1)
+		return *byte < 0x20 || *byte == 0x7f;
+	if (bytes == 2)
+		return byte[0] == 0xc2 && byte[1] < 0xa0;
+	if (bytes == 3 && byte[0] == 0xe2)
+		return (byte[1] == 0x80 &&
+			(byte[2] >= 0xa8 || byte[2] == 0x8e || byte[2] == 0x8f) &&
+			byte[2] <= 0xae) ||
+		       (byte[1] == 0x81 && byte[2] >= 0xa6 && byte[2] <= 0xa9);
+	return false;
+}
+
+static struct column column_next(const char *text, size_t len)
+{
+	uint32_t bytes = character_bytes(text, len);
+
+	if (*text == '\t')
+		return (struct column){1, " ", 1};
+	if (!bytes || is_control(text, bytes))
+		return (struct column){bytes ? bytes : 1, REPLACEMENT, strlen(REPLACEMENT)};
+	return (struct column){bytes, text, bytes};
+}
+
+static uint32_t count_columns(const char *text, size_t len)
+{
+	uint32_t columns = 0;
+
+	for (size_t at = 0; at < len; columns++)
+		at += column_next(text + at, len - at).bytes;
+	return columns;
+}
+
+/* Text that is built; what has no room is left out. */
+struct builder {
+	char *text;
+	size_t len, room; /* with the NUL */
+};
+
+static void add(struct builder *builder, const char *text, size_t len)
+{
+	if (len >= builder->room - builder->len)
+		return;
+	memcpy(builder->text + builder->len, text, len);
+	builder->len += len;
+	builder->text[builder->len] = '\0';
+}
+
+/* Columns [first, first + count) of a text. */
+static void add_columns(struct builder *builder, const char *text, size_t len, uint32_t first,
+			uint32_t count)
+{
+	size_t at = 0;
+
+	for (uint32_t i = 0; at < len && i < first + count; i++) {
+		struct column column = column_next(text + at, len - at);
+
+		if (i >= first)
+			add(builder, column.shown, column.shown_bytes);
+		at += column.bytes;
+	}
+}
+
+static void add_many(struct builder *builder, char c, uint32_t count)
+{
+	while (count--)
+		add(builder, &c, 1);
+}
+
+struct source_shown source_show(const char *text, size_t len)
+{
+	struct source_shown shown = {""};
+	struct builder builder = {shown.text, 0, sizeof(shown.text)};
+	uint32_t columns = count_columns(text, len);
+
+	if (columns <= SOURCE_SHOWN_COLUMNS) {
+		add_columns(&builder, text, len, 0, columns);
+	} else {
+		add_columns(&builder, text, len, 0, SOURCE_SHOWN_COLUMNS - CUT_COLUMNS);
+		add(&builder, CUT, CUT_COLUMNS);
+	}
+	return shown;
+}
+
+/* Where a line that is too long is shown from, so that the place is in it with what is around. */
+static uint32_t window_first(uint32_t columns, uint32_t from, uint32_t to)
+{
+	uint32_t place = to - from > LINE_COLUMNS / 2 ? from + LINE_COLUMNS / 4 : (from + to) / 2;
+
+	if (columns <= LINE_COLUMNS || place <= LINE_COLUMNS / 2)
+		return 0;
+	if (place + LINE_COLUMNS / 2 >= columns)
+		return columns - LINE_COLUMNS;
+	return place - LINE_COLUMNS / 2;
+}
+
+/* The line and, below, what is pointed at: columns [from, to) of it. */
+static void add_line(struct builder *builder, const char *line, size_t len, uint32_t from,
+		     uint32_t to)
+{
+	/* The place may be behind the last column. */
+	uint32_t columns = count_columns(line, len) + (to > count_columns(line, len));
+	uint32_t first = window_first(columns, from, to), shown = columns - first;
+	bool cut_before = first > 0, cut_after;
+
+	if (shown > LINE_COLUMNS)
+		shown = LINE_COLUMNS;
+	cut_after = first + shown < columns;
+	add_many(builder, ' ', INDENT);
+	if (cut_before)
+		add(builder, CUT, CUT_COLUMNS);
+	add_columns(builder, line, len, first + CUT_COLUMNS * cut_before,
+		    shown - CUT_COLUMNS * (cut_before + cut_after));
+	if (cut_after)
+		add(builder, CUT, CUT_COLUMNS);
+	if (to > first + shown)
+		to = first + shown;
+	add(builder, "\n", 1);
+	add_many(builder, ' ', INDENT + from - first);
+	add(builder, "^", 1);
+	add_many(builder, '~', to > from ? to - from - 1 : 0);
+}
+
+/* "--filter: " or, for an expression of several lines, "--filter: line 3: ". */
+static void add_origin(struct builder *builder, const struct source *source, uint32_t at)
+{
+	char number[32];
+	uint32_t line = 1;
+	const char *origin = source->origin;
+
+	add_columns(builder, origin, strlen(origin), 0, ORIGIN_COLUMNS);
+	add(builder, ": ", 2);
+	if (!memchr(source->text, '\n', source->len))
+		return;
+	for (uint32_t i = 0; i < at; i++)
+		line += source->text[i] == '\n';
+	add(builder, number, (size_t)snprintf(number, sizeof(number), "line %u: ", line));
+}
+
+int source_fault(const struct source *source, uint32_t from, uint32_t to, struct error *err,
+		 const char *format, ...)
+{
+	char message[sizeof(err->message)], text[MESSAGE_BYTES];
+	struct builder builder = {message, 0, sizeof(message)};
+	uint32_t begin = from, end = from;
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	while (begin > 0 && source->text[begin - 1] != '\n')
+		begin--;
+	while (end < source->len && source->text[end] != '\n')
+		end++;
+	/* The line's end of another system is no part of it. */
+	if (end > begin && end > from && source->text[end - 1] == '\r')
+		end--;
+	if (to > end)
+		to = end > from ? end : from;
+	message[0] = '\0';
+	add_origin(&builder, source, from);
+	add(&builder, text, utf8_valid(text, strlen(text)));
+	add(&builder, "\n", 1);
+	from = count_columns(source->text + begin, from - begin);
+	to = count_columns(source->text + begin, to - begin);
+	add_line(&builder, source->text + begin, end - begin, from, to > from ? to : from + 1);
+	return error_set(err, EINVAL, "%s", message);
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "filter/filter.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What is known of an answer. */
+enum truth { NO, YES, MAYBE };
+
+void filter_free(struct filter_expr *filter)
+{
+	if (!filter)
+		return;
+	for (size_t i = 0; i < filter->predicates.len; i++)
+		free(filter->predicates.data[i].key);
+	for (size_t i = 0; i < filter->literals.len; i++) {
+		free(filter->literals.data[i].text);
+		glob_free(filter->literals.data[i].glob);
+	}
+	vec_free(&filter->nodes);
+	vec_free(&filter->predicates);
+	vec_free(&filter->literals);
+	free(filter->source);
+	free(filter);
+}
+
+/* Reads to the end or to one byte more than an expression may have. */
+static ssize_t read_all(int fd, char *text)
+{
+	size_t len = 0;
+
+	while (len <= FILTER_SOURCE_MAX) {
+		ssize_t got = read(fd, text + len, FILTER_SOURCE_MAX + 1 - len);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		if (got == 0)
+			break;
+		len += (size_t)got;
+	}
+	return (ssize_t)len;
+}
+
+static int parse_file(struct filter_expr **filter, const char *origin, const char *name, int fd,
+		      struct error *err)
+{
+	char *text = malloc(FILTER_SOURCE_MAX + 2);
+	ssize_t len = text ? read_all(fd, text) : -ENOMEM;
+	int result;
+
+	if (len < 0) {
+		result = error_set(err, (int)-len, "%s: %s: %s", origin, name, strerror((int)-len));
+	} else if (len > FILTER_SOURCE_MAX) {
+		result = error_set(err, EFBIG, "%s: %s: more than the %d bytes of an expression",
+				   origin, name, FILTER_SOURCE_MAX);
+	} else if (memchr(text, '\0', (size_t)len)) {
+		result = error_set(err, EINVAL, "%s: %s: not a text file, it has a NUL byte",
+				   origin, name);
+	} else {
+		text[len] = '\0';
+		result = filter_parse(filter, name, text, err);
+	}
+	free(text);
+	return result;
+}
+
+int filter_open(struct filter_expr **filter, const char *origin, const char *argument,
+		struct error *err)
+{
+	const char *name = argument + 1;
+	int fd, result;
+
+	*filter = NULL;
+	if (argument[0] != '@')
+		return filter_parse(filter, origin, argument, err);
+	if (!strcmp(name, "-"))
+		return parse_file(filter, origin, "standard input", STDIN_FILENO, err);
+	if (!*name)
+		return error_set(err, EINVAL,
+				 "%s: '@' without a file: expected @FILE, or @- for standard input",
+				 origin);
+	fd = open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0)
+		return error_set(err, errno, "%s: %s: %s", origin, name, strerror(errno));
+	result = parse_file(filter, origin, name, fd, err);
+	close(fd);
+	return result;
+}
+
+bool filter_uses(const struct filter_expr *filter, enum filter_field field)
+{
+	for (size_t i = 0; i < filter->predicates.len; i++)
+		if (filter->predicates.data[i].field == field)
+			return true;
+	return false;
+}
+
+static enum truth predicate_for_sched(const struct filter_expr *filter,
+				      const struct filter_predicate *predicate)
+{
+	bool found = false;
+
+	if (predicate->field != FILTER_KIND)
+		return MAYBE;
+	for (uint32_t i = 0; i < predicate->count; i++)
+		if (filter->literals.data[predicate->literal + i].magnitude == FILTER_KIND_SCHED)
+			found = true;
+	return found == (predicate->op != FILTER_NE) ? YES : NO;
+}
+
+static enum truth node_for_sched(const struct filter_expr *filter, uint32_t index)
+{
+	const struct filter_node *node = &filter->nodes.data[index];
+	enum truth left, right, decides;
+
+	switch (node->type) {
+	case FILTER_TRUE:
+		return YES;
+	case FILTER_FALSE:
+		return NO;
+	case FILTER_TEST:
+		return predicate_for_sched(filter, &filter->predicates.data[node->predicate]);
+	case FILTER_NOT:
+		left = node_for_sched(filter, node->left);
+		return left == MAYBE ? MAYBE : left == YES ? NO : YES;
+	case FILTER_AND:
+	case FILTER_OR:
+		decides = node->type == FILTER_AND ? NO : YES;
+		left = node_for_sched(filter, node->left);
+		right = node_for_sched(filter, node->right);
+		if (left == decides || right == decides)
+			return decides;
+		return left == MAYBE ? left : right;
+	case FILTER_SAMPLE:
+		break;
+	}
+	return MAYBE;
+}
+
+bool filter_wants_sched(const struct filter_expr *filter)
+{
+	return node_for_sched(filter, filter->root) != NO;
+}
