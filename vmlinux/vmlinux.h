@@ -2,7 +2,7 @@
 /*
  * The kernel types that the BPF programs use, with the members that they use: libbpf finds the real
  * offsets in the running kernel's BTF when it loads them (CO-RE), so neither order nor completeness
- * matters here, and a build needs no kernel BTF. Written by hand from the BTF of Linux 6.1 to 6.18.
+ * matters here, and a build needs no kernel BTF. Written by hand from the BTF of Linux 6.1 to 7.2.
  */
 #ifndef __VMLINUX_H__
 #define __VMLINUX_H__
@@ -32,6 +32,7 @@ enum { false = 0, true = 1 };
 enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PROG_ARRAY = 3,
 	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
 	BPF_MAP_TYPE_RINGBUF = 27,
 	BPF_MAP_TYPE_TASK_STORAGE = 29,
@@ -90,8 +91,9 @@ struct task_struct {
 	struct thread_info thread_info;
 	unsigned int __state;
 	unsigned int flags;
-	int on_cpu;
-	int on_rq;
+	/* int up to 6.18, a byte in 7.2: CO-RE adapts the size of unsigned members only */
+	unsigned int on_cpu;
+	unsigned int on_rq;
 	int exit_state;
 	int exit_code;
 	int pid;
