@@ -119,7 +119,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	store_writer_close(writer, fixture_meta.start_ts + 1000000, counts, &err);
 	err = (struct error)ERROR_INIT;
 	if (!store_reader_open(&reader, path, &err)) {
-		if (!model_load(&model, reader, STORE_ALL, &err)) {
+		if (!model_load(&model, reader, STORE_ALL, NULL, &err)) {
 			check_model(model);
 			print_all(model);
 			model_free(model);

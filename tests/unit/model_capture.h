@@ -16,6 +16,7 @@ struct capture {
 	struct store_writer *writer;
 	struct store_reader *reader;
 	struct model *model;
+	struct model_keep keep; /* what capture_load() asks for */
 	uint64_t records, lost[WAFFLE_SOURCE_COUNT];
 };
 
@@ -223,7 +224,8 @@ static inline const struct model *capture_load_window(struct capture *capture, u
 	}
 	capture_must(store_writer_close(capture->writer, end_ts, counts, &err), err);
 	capture_must(store_reader_open(&capture->reader, capture->path, &err), err);
-	capture_must(model_load(&capture->model, capture->reader, window, &err), err);
+	capture_must(model_load(&capture->model, capture->reader, window, &capture->keep, &err),
+		     err);
 	return capture->model;
 }
 

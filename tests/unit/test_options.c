@@ -45,10 +45,10 @@ static int set_quiet(void *options, const char *value, struct error *err)
 }
 
 static const struct option_row rows[] = {
-	{"duration", 'd', "TIME", "Stop after this time.", set_duration},
-	{"output", 'o', "FILE", "Write there.", set_output},
-	{"json", 'j', NULL, "Print JSON.", set_json},
-	{"quiet", 'q', NULL, "Print less.", set_quiet},
+	{"duration", 'd', "TIME", "Stop after this time.", .set = set_duration},
+	{"output", 'o', "FILE", "Write there.", .set = set_output},
+	{"json", 'j', NULL, "Print JSON.", .set = set_json},
+	{"quiet", 'q', NULL, "Print less.", .set = set_quiet},
 };
 
 static const struct command sample = {

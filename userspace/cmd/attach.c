@@ -24,22 +24,14 @@ static int set_comm(void *options, const char *value, struct error *err)
 	return vec_push(&capture->comms, value) ? 0 : error_set(err, ENOMEM, "out of memory");
 }
 
-static int set_follow(void *options, const char *value, struct error *err)
-{
-	(void)value;
-	(void)err;
-	((struct capture_options *)options)->session.follow = true;
-	return 0;
-}
-
 static const struct option_row rows[] = {
-	{"pid", 'p', "PID", "the process to trace; may be given several times", set_pid},
+	{"pid", 'p', "PID", "the process to trace; may be given several times", .set = set_pid},
 	{"comm", 0, "NAME", "trace all processes of this name; may be given several times",
-	 set_comm},
+	 .set = set_comm},
 	{"follow", 'f', NULL,
 	 "trace the children that the processes make from now on, too; arms other processes that "
 	 "run the same files as well, but does not record them",
-	 set_follow},
+	 .at = offsetof(struct capture_options, session.follow)},
 	CAPTURE_OPTION_ROWS,
 };
 
@@ -96,7 +88,10 @@ static int run(const struct command *command, int argc, char **argv)
 	if (!code && first < argc)
 		code = error_set(&err, EINVAL, "'%s': unexpected; attach takes options only",
 				 argv[first]);
-	code = code ? command_parse_failed(command, code, &err) : attach(command, &options);
+	if (code)
+		code = command_parse_failed(command, code, &err);
+	else if ((code = capture_options_filter(command, &options)) == EXIT_DONE)
+		code = attach(command, &options);
 	capture_options_free(&options);
 	return code;
 }

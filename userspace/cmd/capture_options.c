@@ -9,13 +9,6 @@
 
 #include "util/units.h"
 
-int set_output(void *options, const char *value, struct error *err)
-{
-	(void)err;
-	((struct capture_options *)options)->output = value;
-	return 0;
-}
-
 int set_duration(void *options, const char *value, struct error *err)
 {
 	struct capture_options *capture = options;
@@ -57,30 +50,6 @@ int set_sched_size(void *options, const char *value, struct error *err)
 			&((struct capture_options *)options)->session.sched_bytes, err);
 }
 
-int set_json(void *options, const char *value, struct error *err)
-{
-	(void)value;
-	(void)err;
-	((struct capture_options *)options)->json = true;
-	return 0;
-}
-
-int set_no_report(void *options, const char *value, struct error *err)
-{
-	(void)value;
-	(void)err;
-	((struct capture_options *)options)->no_report = true;
-	return 0;
-}
-
-int set_quiet(void *options, const char *value, struct error *err)
-{
-	(void)value;
-	(void)err;
-	((struct capture_options *)options)->quiet = true;
-	return 0;
-}
-
 void capture_options_init(struct capture_options *options)
 {
 	*options = (struct capture_options){.session = {.sched = true,
@@ -92,6 +61,17 @@ void capture_options_free(struct capture_options *options)
 {
 	vec_free(&options->pids);
 	vec_free(&options->comms);
+	filter_options_free(&options->filter);
+}
+
+enum exit_code capture_options_filter(const struct command *command,
+				      struct capture_options *options)
+{
+	enum exit_code code = filter_options_open(command, &options->filter);
+
+	options->session.filter = options->filter.filter;
+	options->session.keep_children = options->filter.keep_children;
+	return code;
 }
 
 /*
@@ -213,9 +193,10 @@ static void summary_print(const struct capture_options *options,
 
 static int report_print(const char *path, bool json)
 {
-	char *arguments[] = {(char *)(uintptr_t)path, "--json", NULL};
+	/* The filter was at work already; WAFFLE_FILTER is not to be asked again. */
+	char *arguments[] = {(char *)(uintptr_t)path, "--filter=", "--json", NULL};
 
-	return command_report.run(&command_report, json ? 2 : 1, arguments);
+	return command_report.run(&command_report, json ? 3 : 2, arguments);
 }
 
 int capture_command(const struct command *command, struct capture_options *options,

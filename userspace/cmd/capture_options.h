@@ -8,6 +8,7 @@
 
 #include "capture/session.h"
 #include "cmd/command.h"
+#include "cmd/filter_options.h"
 #include "util/vec.h"
 
 struct capture_options {
@@ -16,39 +17,44 @@ struct capture_options {
 	VEC(const char *) comms;
 	const char *output; /* NULL: named after the program and the time */
 	bool json, no_report, quiet;
+	struct filter_options filter;
 };
 
-int set_output(void *options, const char *value, struct error *err);
 int set_duration(void *options, const char *value, struct error *err);
 int set_no_sched(void *options, const char *value, struct error *err);
 int set_ring_size(void *options, const char *value, struct error *err);
 int set_sched_size(void *options, const char *value, struct error *err);
-int set_json(void *options, const char *value, struct error *err);
-int set_no_report(void *options, const char *value, struct error *err);
-int set_quiet(void *options, const char *value, struct error *err);
 
 /* The rows of both commands' tables. */
 #define CAPTURE_OPTION_ROWS                                                                        \
 	{"output", 'o', "FILE",                                                                    \
 	 "write the capture to FILE instead of PROGRAM-TIME.waffle in the current folder",         \
-	 set_output},                                                                              \
+	 .at = offsetof(struct capture_options, output)},                                          \
 		{"duration", 'd', "TIME", "stop after TIME, such as 10s, 500ms or 2m",             \
-		 set_duration},                                                                    \
+		 .set = set_duration},                                                             \
 		{"no-sched", 0, NULL, "record spans and events only, not the scheduler",           \
-		 set_no_sched},                                                                    \
+		 .set = set_no_sched},                                                             \
 		{"ring-size", 0, "SIZE",                                                           \
-		 "buffer for spans in the kernel, per eight CPUs (default 32MiB)", set_ring_size}, \
+		 "buffer for spans in the kernel, per eight CPUs (default 32MiB)",                 \
+		 .set = set_ring_size},                                                            \
 		{"sched-size", 0, "SIZE",                                                          \
 		 "buffer for thread switches in the kernel, per CPU (default 4MiB)",               \
-		 set_sched_size},                                                                  \
-		{"json", 0, NULL, "print the report as JSON", set_json},                           \
-		{"no-report", 0, NULL, "end without the report", set_no_report},                   \
+		 .set = set_sched_size},                                                           \
+		{"json", 0, NULL, "print the report as JSON",                                      \
+		 .at = offsetof(struct capture_options, json)},                                    \
+		{"no-report", 0, NULL, "end without the report",                                   \
+		 .at = offsetof(struct capture_options, no_report)},                               \
+		FILTER_OPTION_ROWS(struct capture_options, filter),                                \
 	{                                                                                          \
-		"quiet", 'q', NULL, "no progress line and no notices", set_quiet                   \
+		"quiet", 'q', NULL, "no progress line and no notices",                             \
+			.at = offsetof(struct capture_options, quiet)                              \
 	}
 
 void capture_options_init(struct capture_options *options);
 void capture_options_free(struct capture_options *options);
+/* Reads the filter; EXIT_DONE, or the code to end with. */
+enum exit_code capture_options_filter(const struct command *command,
+				      struct capture_options *options);
 
 /*
  * Runs the session and ends with the report. `program` names the file if no -o was given. Returns

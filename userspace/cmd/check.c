@@ -417,13 +417,6 @@ static int findings_print_json(const struct finding *findings, unsigned missing)
 	return json_close(json);
 }
 
-static int set_json(void *options, const char *value, struct error *err)
-{
-	(void)value, (void)err;
-	*(bool *)options = true;
-	return 0;
-}
-
 static int check_run(const struct command *command, int argc, char **argv)
 {
 	struct finding findings[CHECK_COUNT];
@@ -452,7 +445,7 @@ static int check_run(const struct command *command, int argc, char **argv)
 }
 
 static const struct option_row options[] = {
-	{"json", 0, NULL, "Print one JSON object.", set_json},
+	{"json", 0, NULL, "Print one JSON object.", .at = 0 /* the bool is all there is */},
 };
 
 const struct command command_check = {

@@ -6,7 +6,9 @@
 #include <sys/stat.h>
 
 #include "cmd/command.h"
+#include "cmd/filter_options.h"
 #include "export/export.h"
+#include "export/summary_json.h"
 #include "util/json.h"
 #include "util/units.h"
 
@@ -15,6 +17,7 @@ struct export_options {
 	const char *output;
 	bool json;
 	uint64_t from_ns, to_ns; /* since the begin of the capture */
+	struct filter_options filter;
 };
 
 static int set_format(void *options, const char *value, struct error *err)
@@ -49,27 +52,21 @@ static int set_to(void *options, const char *value, struct error *err)
 	return option_duration("to", value, &((struct export_options *)options)->to_ns, err);
 }
 
-static int set_json(void *options, const char *value, struct error *err)
-{
-	(void)value;
-	(void)err;
-	((struct export_options *)options)->json = true;
-	return 0;
-}
-
 static const struct option_row rows[] = {
 	{"format", 'f', "FORMAT",
 	 "perfetto (the default), for https://ui.perfetto.dev; chrome, for chrome://tracing; or "
 	 "ndjson, one JSON object a line, for jq and scripts.",
-	 set_format},
+	 .set = set_format},
 	{"output", 'o', "OUT",
 	 "Where to write; - is standard output. Default: FILE's name with the format's extension.",
-	 set_output},
+	 .set = set_output},
 	{"from", 0, "TIME", "Leave out what is before this time since the begin of the capture.",
-	 set_from},
+	 .set = set_from},
 	{"to", 0, "TIME", "Leave out what is after this time since the begin of the capture.",
-	 set_to},
-	{"json", 0, NULL, "Print what was written as a JSON object.", set_json},
+	 .set = set_to},
+	{"json", 0, NULL, "Print what was written as a JSON object.",
+	 .at = offsetof(struct export_options, json)},
+	FILTER_OPTION_ROWS(struct export_options, filter),
 };
 
 /* FILE without ".waffle", with the extension. NULL: out of memory. */
@@ -102,6 +99,7 @@ static void print_json(const struct export_options *o, const char *path, const s
 	json_field_u64(json, "events", model->events.len);
 	json_field_u64(json, "links", model->links.len);
 	json_field_u64(json, "switches", model->switches.len);
+	summary_json_filter(json, model);
 	json_key(json, "records");
 	json_object_begin(json);
 	json_field_u64(json, "produced", model->counts.produced);
@@ -159,6 +157,7 @@ static int export_file(const struct export_options *o, const char *file, struct 
 	struct store_reader *reader = NULL;
 	struct model *model = NULL;
 	struct store_window window = STORE_ALL;
+	const struct model_keep keep = {o->filter.filter, o->filter.keep_children};
 	uint64_t start_ts;
 	int code = store_reader_open(&reader, file, err);
 
@@ -169,7 +168,7 @@ static int export_file(const struct export_options *o, const char *file, struct 
 		window.from_ts = start_ts + o->from_ns;
 	if (o->to_ns != UINT64_MAX && o->to_ns < UINT64_MAX - start_ts)
 		window.to_ts = start_ts + o->to_ns;
-	code = model_load(&model, reader, window, err);
+	code = model_load(&model, reader, window, &keep, err);
 	if (code == 0) {
 		code = export_model(o, model, file, err);
 		model_free(model);
@@ -194,9 +193,13 @@ static int run(const struct command *command, int argc, char **argv)
 		error_set(&err, EINVAL, "--from and --to: nothing is between them");
 		return command_fail(command, &err, EXIT_USAGE);
 	}
-	if (export_file(&options, argv[first], &err) < 0)
-		return command_fail(command, &err, EXIT_FAILED);
-	return EXIT_DONE;
+	code = filter_options_open(command, &options.filter);
+	if (code == EXIT_DONE && options.filter.explain)
+		filter_options_explain_file(&options.filter, argv[first]);
+	else if (code == EXIT_DONE && export_file(&options, argv[first], &err) < 0)
+		code = command_fail(command, &err, EXIT_FAILED);
+	filter_options_free(&options.filter);
+	return code;
 }
 
 const struct command command_export = {

@@ -102,7 +102,8 @@ static void print_option(FILE *out, const struct option_row *row, int width)
 	print_wrapped(out, row->help, width + 4);
 }
 
-static const struct option_row option_help = {"help", 'h', NULL, "Show this help.", NULL};
+static const struct option_row option_help = {
+	.name = "help", .letter = 'h', .help = "Show this help."};
 
 static int option_width(const struct command *command)
 {

@@ -7,15 +7,8 @@
 #include "model/model.h"
 #include "store/store.h"
 
-static int set_json(void *options, const char *value, struct error *err)
-{
-	(void)value, (void)err;
-	*(bool *)options = true;
-	return 0;
-}
-
 static const struct option_row rows[] = {
-	{"json", 0, NULL, "Print JSON.", set_json},
+	{"json", 0, NULL, "Print JSON.", .at = 0 /* the bool is all there is */},
 };
 
 static int print_info(const struct model *model, bool json, struct error *err)
@@ -48,7 +41,7 @@ static int info_run(const struct command *command, int argc, char **argv)
 	}
 	result = store_reader_open(&reader, argv[first], &err);
 	if (!result)
-		result = model_load(&model, reader, STORE_ALL, &err);
+		result = model_load(&model, reader, STORE_ALL, NULL, &err);
 	if (!result)
 		result = print_info(model, json, &err);
 	model_free(model);

@@ -16,17 +16,10 @@ static int set_pid(void *options, const char *value, struct error *err)
 	return option_number("pid", value, 1, 4194304, &((struct list_options *)options)->pid, err);
 }
 
-static int set_json(void *options, const char *value, struct error *err)
-{
-	(void)value;
-	(void)err;
-	((struct list_options *)options)->json = true;
-	return 0;
-}
-
 static const struct option_row rows[] = {
-	{"pid", 'p', "PID", "list the sites of a running process and of its libraries", set_pid},
-	{"json", 0, NULL, "print JSON", set_json},
+	{"pid", 'p', "PID", "list the sites of a running process and of its libraries",
+	 .set = set_pid},
+	{"json", 0, NULL, "print JSON", .at = offsetof(struct list_options, json)},
 };
 
 static const char *key_type_name(char type)

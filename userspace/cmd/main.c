@@ -29,8 +29,8 @@ static int set_markdown(void *options, const char *value, struct error *err)
 }
 
 static const struct option_row help_options[] = {
-	{"man", 0, NULL, "Print the manual page waffle-bpf(8) in roff.", set_man},
-	{"markdown", 0, NULL, "Print the help of all commands in Markdown.", set_markdown},
+	{"man", 0, NULL, "Print the manual page waffle-bpf(8) in roff.", .set = set_man},
+	{"markdown", 0, NULL, "Print the help of all commands in Markdown.", .set = set_markdown},
 };
 
 static const struct command command_help = {

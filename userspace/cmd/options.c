@@ -66,7 +66,13 @@ static int option_apply(struct parse *parse, const struct option_row *row, const
 					 row->name, row->name, row->argument);
 		value = parse->argv[parse->at++];
 	}
-	return row->set(parse->options, value, parse->err);
+	if (row->set)
+		return row->set(parse->options, value, parse->err);
+	if (row->argument)
+		*(const char **)((char *)parse->options + row->at) = value;
+	else
+		*(bool *)((char *)parse->options + row->at) = true;
+	return 0;
 }
 
 static int parse_long(struct parse *parse, const char *text)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cmd/command.h"
+#include "cmd/filter_options.h"
 #include "analyze/report.h"
 #include "export/report_text.h"
 #include "model/model.h"
@@ -13,14 +14,8 @@ struct report_cli {
 	uint64_t rows;
 	uint64_t from_ns, to_ns; /* since the capture's begin */
 	enum report_sort sort;
+	struct filter_options filter;
 };
-
-static int set_json(void *options, const char *value, struct error *err)
-{
-	(void)value, (void)err;
-	((struct report_cli *)options)->json = true;
-	return 0;
-}
 
 static int set_top(void *options, const char *value, struct error *err)
 {
@@ -52,15 +47,18 @@ static int set_sort(void *options, const char *value, struct error *err)
 }
 
 static const struct option_row rows[] = {
-	{"json", 0, NULL, "Print JSON, with all rows.", set_json},
-	{"top", 'n', "N", "Show N rows of each table, 0 for all; the default is 20.", set_top},
+	{"json", 0, NULL, "Print JSON, with all rows.", .at = offsetof(struct report_cli, json)},
+	{"top", 'n', "N", "Show N rows of each table, 0 for all; the default is 20.",
+	 .set = set_top},
 	{"sort", 0, "COLUMN",
 	 "Order names by total (the default), count, p50, p99, max, running, runnable, blocked or "
 	 "name.",
-	 set_sort},
+	 .set = set_sort},
 	{"from", 0, "TIME", "Read only what happened at or after this time since the begin.",
-	 set_from},
-	{"to", 0, "TIME", "Read only what happened up to this time since the begin.", set_to},
+	 .set = set_from},
+	{"to", 0, "TIME", "Read only what happened up to this time since the begin.",
+	 .set = set_to},
+	FILTER_OPTION_ROWS(struct report_cli, filter),
 };
 
 static uint64_t after(uint64_t start, uint64_t ns)
@@ -96,12 +94,28 @@ static int print_report(const struct report_cli *cli, const struct model *model,
 	return 0;
 }
 
+static int report_file(const struct report_cli *cli, const char *file, struct error *err)
+{
+	const struct model_keep keep = {cli->filter.filter, cli->filter.keep_children};
+	struct store_reader *reader = NULL;
+	struct model *model = NULL;
+	int result = store_reader_open(&reader, file, err);
+
+	if (!result)
+		result = model_load(&model, reader, cli_window(cli, store_reader_meta(reader)),
+				    &keep, err);
+	if (!result)
+		result = print_report(cli, model, err);
+	model_free(model);
+	store_reader_close(reader);
+	return result;
+}
+
 static int report_run(const struct command *command, int argc, char **argv)
 {
 	struct report_cli cli = {.rows = 20, .to_ns = UINT64_MAX};
 	struct error err = ERROR_INIT;
-	struct store_reader *reader = NULL;
-	struct model *model = NULL;
+	enum exit_code code;
 	int first, result = options_parse(command, argc, argv, false, &cli, &first, &err);
 
 	if (result)
@@ -112,15 +126,13 @@ static int report_run(const struct command *command, int argc, char **argv)
 					    : "--from has to be before --to");
 		return command_fail(command, &err, EXIT_USAGE);
 	}
-	result = store_reader_open(&reader, argv[first], &err);
-	if (!result)
-		result = model_load(&model, reader, cli_window(&cli, store_reader_meta(reader)),
-				    &err);
-	if (!result)
-		result = print_report(&cli, model, &err);
-	model_free(model);
-	store_reader_close(reader);
-	return result ? command_fail(command, &err, EXIT_FAILED) : EXIT_DONE;
+	code = filter_options_open(command, &cli.filter);
+	if (code == EXIT_DONE && cli.filter.explain)
+		filter_options_explain_file(&cli.filter, argv[first]);
+	else if (code == EXIT_DONE && report_file(&cli, argv[first], &err))
+		code = command_fail(command, &err, EXIT_FAILED);
+	filter_options_free(&cli.filter);
+	return code;
 }
 
 const struct command command_report = {

@@ -16,7 +16,7 @@ static int set_no_follow(void *options, const char *value, struct error *err)
 
 static const struct option_row rows[] = {
 	{"no-follow", 0, NULL, "trace the command's own process only, not its children",
-	 set_no_follow},
+	 .set = set_no_follow},
 	CAPTURE_OPTION_ROWS,
 };
 
@@ -69,8 +69,10 @@ static int run(const struct command *command, int argc, char **argv)
 	code = options_parse(command, argc, argv, true, &options, &first, &err);
 	if (!code && first == argc)
 		code = error_set(&err, EINVAL, "no command; write: waffle-bpf run -- COMMAND …");
-	code = code ? command_parse_failed(command, code, &err)
-		    : run_command(command, &options, argv + first);
+	if (code)
+		code = command_parse_failed(command, code, &err);
+	else if ((code = capture_options_filter(command, &options)) == EXIT_DONE)
+		code = run_command(command, &options, argv + first);
 	capture_options_free(&options);
 	return code;
 }

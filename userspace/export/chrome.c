@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "export/formats.h"
+#include "export/summary_json.h"
 #include "export/values.h"
 
 typedef VEC(uint64_t) ends_vec;
@@ -276,6 +277,7 @@ static void write_other(struct chrome *c)
 	json_field_string(c->json, "hostname", m->meta->hostname);
 	json_field_u64(c->json, "start_real_ns",
 		       m->meta->real_ns + (m->start_ts - m->meta->start_ts));
+	summary_json_filter(c->json, m);
 	json_field_u64(c->json, "produced", m->counts.produced);
 	json_field_u64(c->json, "delivered", m->counts.delivered);
 	json_field_u64(c->json, "lost", m->counts.lost);

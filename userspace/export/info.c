@@ -91,6 +91,7 @@ int info_print_json(const struct model *model, FILE *out)
 	json_field_u64(json, "cpus", meta->cpu_count);
 	json_field_bool(json, "sched", meta->sched);
 	processes_json(json, model);
+	summary_json_filter(json, model);
 	summary_json_records(json, model);
 	json_object_end(json);
 	return json_close(json);
@@ -102,6 +103,15 @@ static void put_field(FILE *out, const char *name, const char *text)
 		return;
 	fprintf(out, "%-12s", name);
 	report_put_text(out, text, strlen(text));
+	fputc('\n', out);
+}
+
+static void put_filter(FILE *out, const char *expression)
+{
+	if (!*expression)
+		return;
+	fprintf(out, "%-12s", "filter");
+	report_put_expression(out, expression);
 	fputc('\n', out);
 }
 
@@ -171,6 +181,7 @@ void info_print_text(const struct model *model, FILE *out)
 	put_field(out, "machine", meta->machine);
 	fprintf(out, "%-12s%u\n", "CPUs", meta->cpu_count);
 	put_field(out, "written by", meta->version);
+	put_filter(out, meta->filter);
 	put_processes(out, model);
 	fprintf(out, "%-12s%" PRIu64 "\n", "threads", sum.traced);
 	fprintf(out, "%-12s%" PRIu64 "\n", "sites", sum.sites);

@@ -87,21 +87,28 @@ static void put_attributes(struct perfetto *p)
 		{"waffle.version", meta->version},
 		{"waffle.command", meta->command},
 		{"waffle.host", meta->hostname},
+		{"waffle.recorded_filter", meta->filter},
+		{"waffle.filter", p->model->filtered.expression},
 	};
 	enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
 	Pf__Attribute attributes[ROWS], *list[ROWS];
 	Pf__TraceAttributes message = PF__TRACE_ATTRIBUTES__INIT;
 	Pf__Packet packet = PF__PACKET__INIT;
+	unsigned count = 0;
 
 	p->event.scratch_len = 0;
 	for (int i = 0; i < ROWS; i++) {
-		pf__attribute__init(&attributes[i]);
-		attributes[i].has_key = attributes[i].has_string_value = 1;
-		attributes[i].key = packet_bytes(rows[i].key, strlen(rows[i].key));
-		attributes[i].string_value = text_of(p, rows[i].value);
-		list[i] = &attributes[i];
+		Pf__Attribute *attribute = &attributes[count];
+
+		if (!rows[i].value || !*rows[i].value)
+			continue;
+		pf__attribute__init(attribute);
+		attribute->has_key = attribute->has_string_value = 1;
+		attribute->key = packet_bytes(rows[i].key, strlen(rows[i].key));
+		attribute->string_value = text_of(p, rows[i].value);
+		list[count++] = attribute;
 	}
-	message.n_attribute = ROWS;
+	message.n_attribute = count;
 	message.attribute = list;
 	packet_header(p, &packet, meta->start_ts);
 	packet.trace_attributes = &message;

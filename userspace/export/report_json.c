@@ -161,7 +161,8 @@ int report_print_json(const struct report *report, FILE *out)
 	json_array_end(json);
 	threads_json(json, report);
 	json_field_u64(json, "duration_ns", model->end_ts - model->start_ts);
-	json_field_bool(json, "sched", model->meta->sched);
+	json_field_bool(json, "sched", model->sched);
+	summary_json_filter(json, model);
 	summary_json_records(json, model);
 	json_object_end(json);
 	return json_close(json);

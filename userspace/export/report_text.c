@@ -61,6 +61,42 @@ int report_put_text(FILE *out, const char *text, size_t len)
 	return columns;
 }
 
+/* Copies an expression to `to`, which has room for it, and returns its length there. */
+static size_t expression_line(char *to, const char *expression)
+{
+	bool quoted = false, blank = false;
+	size_t len = 0;
+
+	for (const char *at = expression; *at; at++) {
+		if (!quoted && *at == '#') {
+			at += strcspn(at, "\n") - 1;
+			continue;
+		}
+		if (!quoted && strchr(" \t\r\n", *at)) {
+			blank = len > 0;
+			continue;
+		}
+		if (blank)
+			to[len++] = ' ';
+		blank = false;
+		to[len++] = *at;
+		if (*at == '"')
+			quoted = !quoted;
+		else if (quoted && *at == '\\' && at[1])
+			to[len++] = *++at;
+	}
+	return len;
+}
+
+void report_put_expression(FILE *out, const char *expression)
+{
+	char *line = malloc(strlen(expression) + 1);
+
+	if (line)
+		report_put_text(out, line, expression_line(line, expression));
+	free(line);
+}
+
 static int put(const struct printer *printer, const char *text)
 {
 	return report_put_text(printer->out, text, strlen(text));
@@ -353,7 +389,7 @@ static void print_threads(const struct printer *printer)
 {
 	const struct report *report = printer->report;
 
-	if (!report->threads.len || !printer->model->meta->sched)
+	if (!report->threads.len || !printer->model->sched)
 		return;
 	put_heading(printer, "THREADS", "   running   runnable    blocked       tid       pid");
 	for (size_t i = 0; i < rows_shown(printer, report->threads.len); i++) {
@@ -375,6 +411,22 @@ static void print_threads(const struct printer *printer)
 
 /* ---- what to know of the whole ---- */
 
+static void print_filtered(const struct printer *printer)
+{
+	const struct model *model = printer->model;
+	const struct model_filtered *filtered = &model->filtered;
+	uint64_t kept = model->spans.len + model->events.len;
+	char kept_text[UNITS_TEXT], all_text[UNITS_TEXT];
+
+	if (!filtered->expression)
+		return;
+	fputs("filter: ", printer->out);
+	report_put_expression(printer->out, filtered->expression);
+	fprintf(printer->out, " (kept %s of %s spans and events)\n",
+		units_format_count(kept_text, kept),
+		units_format_count(all_text, kept + filtered->spans + filtered->events));
+}
+
 static void print_head(const struct printer *printer)
 {
 	const struct model *model = printer->model;
@@ -388,9 +440,16 @@ static void print_head(const struct printer *printer)
 		units_format_count(spans, model->spans.len),
 		units_format_count(events, model->events.len));
 	fprintf(printer->out, ", %zu threads\n", printer->report->threads.len);
-	if (!model->meta->sched)
-		fputs("scheduler not recorded: running, runnable and blocked are unknown\n",
-		      printer->out);
+	if (*model->meta->filter) {
+		fputs("recorded with the filter: ", printer->out);
+		report_put_expression(printer->out, model->meta->filter);
+		fputc('\n', printer->out);
+	}
+	print_filtered(printer);
+	if (!model->sched)
+		fprintf(printer->out,
+			"scheduler not %s: running, runnable and blocked are unknown\n",
+			model->meta->sched ? "kept by the filter" : "recorded");
 }
 
 /* Of attach and run, by source. */

@@ -25,4 +25,7 @@ bool report_colour_for(FILE *out);
 /* Text from a traced program without what would move a terminal's cursor. Returns the columns. */
 int report_put_text(FILE *out, const char *text, size_t len);
 
+/* A filter expression on one line: without comments, each break a blank. */
+void report_put_expression(FILE *out, const char *expression);
+
 #endif

@@ -10,6 +10,24 @@ static void counts_fields(struct json *json, const struct store_counts *counts)
 	json_field_u64(json, "lost", counts->lost);
 }
 
+void summary_json_filter(struct json *json, const struct model *model)
+{
+	const struct model_filtered *filtered = &model->filtered;
+
+	if (*model->meta->filter)
+		json_field_string(json, "recorded_filter", model->meta->filter);
+	if (!filtered->expression)
+		return;
+	json_key(json, "filter");
+	json_object_begin(json);
+	json_field_string(json, "expression", filtered->expression);
+	json_field_u64(json, "spans", model->spans.len + filtered->spans);
+	json_field_u64(json, "spans_kept", model->spans.len);
+	json_field_u64(json, "events", model->events.len + filtered->events);
+	json_field_u64(json, "events_kept", model->events.len);
+	json_object_end(json);
+}
+
 void summary_json_records(struct json *json, const struct model *model)
 {
 	uint64_t bytes_cut;

@@ -9,4 +9,8 @@
  * capture is there and what is not. */
 void summary_json_records(struct json *json, const struct model *model);
 
+/* The fields "recorded_filter", the expression the capture was made with, and "filter", the one it
+ * was read with and what that left out; each if there is one. */
+void summary_json_filter(struct json *json, const struct model *model);
+
 #endif

@@ -28,8 +28,17 @@ struct interval_ts {
 	uint64_t from_ts, to_ts;
 };
 
+/* The name of a thread from a time on. */
+struct thread_name {
+	uint64_t ts;
+	uint32_t thread, comm; /* comm in model.strings */
+};
+
 struct builder {
 	struct model *model;
+	const struct model_keep *keep; /* its filter is not NULL; NULL: all is kept */
+	bool want_names;
+	VEC(struct thread_name) names; /* all that were told, if they are wanted */
 	VEC(struct thread_build) threads;
 	VEC(struct exec) execs;
 	VEC(struct site_build) sites;
@@ -73,6 +82,11 @@ int spans_finish(struct builder *builder);
 int links_add(struct model *model, enum model_node_kind from_kind, uint32_t from, uint32_t site,
 	      uint32_t frame);
 int links_resolve(struct model *model);
+
+/* ---- keep.c ---- */
+
+/* Leaves out what the filter does not pass, when spans and events are in their places. */
+int keep_apply(struct builder *builder);
 
 /* ---- walk.c ---- */
 

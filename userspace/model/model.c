@@ -89,6 +89,12 @@ static unsigned source_of(unsigned kind)
 	}
 }
 
+/* Records that say what the scheduler did; a capture without it has none. */
+static bool is_sched(unsigned kind)
+{
+	return kind == WAFFLE_REC_SWITCH || kind == WAFFLE_REC_STATE;
+}
+
 /* `read` is what the file holds, per source. */
 static void set_counts(struct model *model, const struct store_reader *reader, const uint64_t *read)
 {
@@ -125,6 +131,8 @@ static int add_records(struct builder *builder, struct store_reader *reader,
 		    rec->ts > window.to_ts)
 			continue;
 		read[source_of(rec->kind)]++;
+		if (!builder->model->sched && is_sched(rec->kind))
+			continue;
 		if (rec->ts > builder->last_ts)
 			builder->last_ts = rec->ts;
 		if (add_record(builder, rec))
@@ -179,6 +187,8 @@ static int finish(struct builder *builder)
 
 	if (!result)
 		result = spans_finish(builder);
+	if (!result && builder->keep)
+		result = keep_apply(builder);
 	if (!result)
 		result = switches_finish(builder);
 	if (!result)
@@ -191,14 +201,16 @@ static void builder_free(struct builder *builder)
 	vec_free(&builder->threads);
 	vec_free(&builder->execs);
 	vec_free(&builder->sites);
+	vec_free(&builder->names);
 	map_free(&builder->tids);
 	map_free(&builder->pids);
 }
 
 int model_load(struct model **model, struct store_reader *reader, struct store_window window,
-	       struct error *err)
+	       const struct model_keep *keep, struct error *err)
 {
-	struct builder builder = {.model = calloc(1, sizeof(**model))};
+	struct builder builder = {.model = calloc(1, sizeof(**model)),
+				  .keep = keep && keep->filter ? keep : NULL};
 	int result = -ENOMEM;
 
 	*model = NULL;
@@ -210,6 +222,9 @@ int model_load(struct model **model, struct store_reader *reader, struct store_w
 	builder.model->start_ts = builder.model->meta->start_ts > window.from_ts
 					  ? builder.model->meta->start_ts
 					  : window.from_ts;
+	builder.want_names = builder.keep && filter_uses(keep->filter, FILTER_COMM);
+	builder.model->sched =
+		builder.model->meta->sched && (!builder.keep || filter_wants_sched(keep->filter));
 	if (builder.model->strings && !prepare(&builder, reader))
 		result = add_records(&builder, reader, window, err);
 	if (!result) {

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "filter/filter.h"
 #include "store/store.h"
 #include "util/error.h"
 #include "util/map.h"
@@ -57,7 +58,8 @@ struct model_span {
 	uint32_t thread;                  /* of the begin; of the end if begun before */
 	uint32_t end_thread;
 	uint32_t parent; /* index of the parent span, less than its own; MODEL_NONE: not there */
-	uint32_t flags;
+	uint16_t flags;
+	uint16_t cpu;   /* of the begin; MODEL_CPU_NONE if begun before */
 	uint32_t frame; /* offset/8 into model.frames of {u64 bytes, frame}; MODEL_NONE: none */
 };
 
@@ -71,6 +73,7 @@ struct model_event {
 	uint32_t thread;
 	uint32_t parent; /* index of the enclosing span, or MODEL_NONE */
 	uint32_t frame;
+	uint16_t cpu;
 };
 
 enum model_node_kind { MODEL_NODE_SPAN, MODEL_NODE_EVENT };
@@ -115,10 +118,24 @@ struct model_fork {
 	uint32_t parent_pid, child_pid;
 };
 
+/* What of a capture a model is made of. */
+struct model_keep {
+	const struct filter_expr *filter; /* NULL: all */
+	bool keep_children;               /* what is inside a span that passes is kept as well */
+};
+
+/* What a model_keep has left out. Accounts and losses are those of the whole capture. */
+struct model_filtered {
+	const char *expression; /* in model.strings; NULL: nothing was asked for */
+	uint64_t spans, events;
+};
+
 struct model {
 	const struct store_meta *meta; /* belongs to the reader, which must outlive the model */
 	const struct store_reader *reader;
 	uint64_t start_ts, end_ts; /* of the capture or of the window, whichever is shorter */
+	bool sched;                /* the scheduler was recorded, and is wanted */
+	struct model_filtered filtered;
 	struct strtab *strings;
 	VEC(struct model_thread) threads;
 	VEC(struct model_process) processes;
@@ -140,8 +157,9 @@ struct model {
 	struct store_counts counts; /* all sources */
 };
 
+/* `keep` NULL: all. A parent that was left out is no index any more, its id stays. */
 int model_load(struct model **model, struct store_reader *reader, struct store_window window,
-	       struct error *err);
+	       const struct model_keep *keep, struct error *err);
 void model_free(struct model *model);
 
 /* The site of an index; a site named "(unknown)" for MODEL_NONE. */

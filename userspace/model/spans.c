@@ -68,6 +68,7 @@ static int span_begin(struct builder *builder, const struct waffle_rec_hit *hit,
 		.thread = thread,
 		.end_thread = thread,
 		.parent = span_find(model, frame->parent),
+		.cpu = hit->rec.cpu,
 		.frame = kept,
 	};
 	uint32_t index;
@@ -97,6 +98,7 @@ static int event_add(struct builder *builder, const struct waffle_rec_hit *hit,
 		.thread = thread,
 		.parent = span_find(model, frame->parent),
 		.frame = kept,
+		.cpu = hit->rec.cpu,
 	};
 	uint32_t index = (uint32_t)model->events.len;
 
@@ -156,6 +158,7 @@ static int span_begun_before(struct builder *builder, const struct waffle_rec_sp
 		.end_thread = thread,
 		.parent = MODEL_NONE,
 		.flags = MODEL_SPAN_BEGUN_BEFORE,
+		.cpu = MODEL_CPU_NONE,
 		.frame = MODEL_NONE,
 	};
 

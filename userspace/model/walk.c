@@ -270,7 +270,7 @@ static uint64_t first_sched_ts(const struct model *model)
 	uint64_t ts = model->switches.len ? model->switches.data[0].ts : UINT64_MAX;
 
 	/* States alone say nothing of what came after them. */
-	if (!model->meta->sched)
+	if (!model->sched)
 		return UINT64_MAX;
 	for (size_t i = 0; i < model->states.len; i++)
 		if (!model->states.data[i].at_end && model->states.data[i].ts < ts)

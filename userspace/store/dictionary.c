@@ -43,7 +43,8 @@ bool meta_put(byte_vec *to, const struct store_meta *meta)
 	       varint_put(to, meta->real_ns) && varint_put(to, meta->cpu_count) &&
 	       varint_put(to, meta->sched) && text_put(to, meta->hostname) &&
 	       text_put(to, meta->kernel) && text_put(to, meta->machine) &&
-	       text_put(to, meta->version) && text_put(to, meta->command);
+	       text_put(to, meta->version) && text_put(to, meta->command) &&
+	       text_put(to, meta->filter);
 }
 
 bool site_put(byte_vec *to, struct strtab *strings, const struct site_info *site)
@@ -250,7 +251,9 @@ int meta_get(struct store_meta *meta, struct dictionary *dictionary, struct curs
 		if (!*texts[i])
 			return -EBADMSG;
 	}
-	return cursor->bad ? -EBADMSG : 0;
+	/* Added later: older files end here. */
+	meta->filter = cursor->at < cursor->end ? text_get(cursor, &at) : "";
+	return cursor->bad || !meta->filter ? -EBADMSG : 0;
 }
 
 int index_get(chunk_entries *entries, struct cursor *cursor, uint64_t offset, uint64_t end)
