@@ -134,7 +134,8 @@ SCENARIOS = (
         wakers=("holder",),
         check="same_cpu",
     ),
-    # The holder runs all the time: that is what `lock` means.
+    # The holder runs all the time: that is what `lock` means. The object's address is in the log,
+    # its name by the symbols is table_lock.
     Scenario(
         "mutex_computes",
         "mutex.c",
@@ -634,6 +635,20 @@ def parse(lines):
                 row[key] = None
         rows.append(row)
     return rows
+
+
+def rounds(log):
+    """What the program itself says of each span of the victim: {i: (victim, causes)}, the causes
+    by falling `ns`, each with its `share` of the span's duration."""
+    found = {row["i"]: (row, []) for row in log if row["kind"] == "victim"}
+    for row in log:
+        if row["kind"] == "cause":
+            victim, causes = found[row["i"]]
+            row["share"] = min(1.0, row["ns"] / (victim["end"] - victim["begin"]))
+            causes.append(row)
+    for _, causes in found.values():
+        causes.sort(key=lambda cause: -cause["ns"])
+    return found
 
 
 def find(name):

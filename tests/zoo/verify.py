@@ -217,20 +217,13 @@ def matches(seen, samples, who, wrong):
 
 def check_log(row, log, wrong):
     """The program's own numbers: shares of the first cause."""
-    victims = {v["i"]: v for v in log if v["kind"] == "victim"}
-    causes = collections.defaultdict(list)
-    for cause in log:
-        if cause["kind"] == "cause":
-            causes[cause["i"]].append(cause)
-    shares = []
-    for i, victim in victims.items():
-        duration = victim["end"] - victim["begin"]
-        ranked = sorted(causes[i], key=lambda c: -c["ns"])
+    rounds, shares = scenarios.rounds(log), []
+    for i, (_, ranked) in rounds.items():
         if not ranked:
             wrong.append(f"round {i}: no cause logged")
             continue
         first, names = ranked[0], [c["cause"] for c in ranked]
-        shares.append(min(1.0, first["ns"] / duration))
+        shares.append(first["share"])
         got = (first["cause"], first["comm"], first["span"])
         if got != (row.cause, row.culprit, row.span):
             wrong.append(f"round {i}: first is {got}")
@@ -239,12 +232,12 @@ def check_log(row, log, wrong):
             wrong.append(f"round {i}: order {names}")
         if row.object and not re.fullmatch(OBJECTS[row.object], first["object"] or ""):
             wrong.append(f"round {i}: object {first['object']}")
-    if len(victims) < 6:
-        wrong.append(f"only {len(victims)} rounds")
+    if len(rounds) < 6:
+        wrong.append(f"only {len(rounds)} rounds")
     # The middle one, since a busy machine takes its part of some.
     if shares and statistics.median(shares) < row.share:
         wrong.append(f"share {statistics.median(shares):.2f} < {row.share}")
-    return victims, shares
+    return {i: victim for i, (victim, _) in rounds.items()}, shares
 
 
 def culprit_samples(row, log, sampler, victims):
