@@ -429,30 +429,39 @@ static void watch_open(struct session *session)
 		watch_fd(session, mmap_watch_fd(session->watch), EPOLLIN, TAG_MMAP);
 }
 
-static int session_kernel_open(struct session *session)
+int session_configure(struct kernel_options *kernel, struct plan **plan,
+		      const struct session_options *options, struct error *err)
 {
-	const struct session_options *options = session->options;
 	const struct filter_expr *filter = options->filter;
-	struct kernel_options kernel_options = {
+	int result;
+
+	*plan = NULL;
+	*kernel = (struct kernel_options){
 		.ring_bytes = options->ring_bytes,
 		.sched_slots = (uint32_t)(options->sched_bytes / sizeof(struct waffle_rec_switch)),
 		.sched = wants_sched(options),
 		.follow = options->follow,
 		.hold_exec = options->command != NULL,
 	};
-	int result;
+	if (!filter)
+		return 0;
+	result = plan_open(plan, filter, options->keep_children, err);
+	if (result)
+		return result;
+	kernel->filtered = !(*plan)->is_static;
+	kernel->tracks = (*plan)->tracks;
+	kernel->keep_children = options->keep_children;
+	kernel->holds = filter_uses(filter, FILTER_DUR);
+	kernel->rate = filter->rate;
+	return 0;
+}
 
-	if (filter) {
-		result = plan_open(&session->plan, filter, options->keep_children, session->err);
-		if (result)
-			return result;
-		kernel_options.filtered = !session->plan->is_static;
-		kernel_options.tracks = session->plan->tracks;
-		kernel_options.keep_children = options->keep_children;
-		kernel_options.holds = filter_uses(filter, FILTER_DUR);
-		kernel_options.rate = filter->rate;
-	}
-	return kernel_open(&session->kernel, &kernel_options, session->err);
+static int session_kernel_open(struct session *session)
+{
+	struct kernel_options kernel;
+
+	return session_configure(&kernel, &session->plan, session->options, session->err)
+		       ?: kernel_open(&session->kernel, &kernel, session->err);
 }
 
 static int start(struct session *session)
