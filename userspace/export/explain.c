@@ -155,8 +155,9 @@ static void put_residual(const struct filter_expr *filter, const struct residual
 		fputc(')', out);
 		break;
 	case FILTER_NOT:
-		fputc('!', out);
+		fputs("!(", out);
 		put_residual(filter, residual, node->left, out);
+		fputc(')', out);
 		break;
 	case FILTER_TEST:
 		predicate = &filter->predicates.data[node->predicate];
