@@ -285,6 +285,7 @@ static __always_inline bool held_add(void *map, __u32 room, struct pt_regs *ctx,
 	held->has_parent = family->parent != NULL;
 	bpf_get_current_comm(held->comm, sizeof(held->comm));
 	/* As in hit_copy(): without values, if they can't be read. */
+	barrier_var(size); /* checked next to its use, for the verifier of 6.1 */
 	if (size > room || bpf_probe_read_user(held + 1, size, (void *)PT_REGS_PARM3(ctx)))
 		size = 0;
 	held->frame_bytes = size;
@@ -444,6 +445,7 @@ static __always_inline bool held_copy(struct waffle_held *held, __u32 room, __u3
 
 	if (!rec)
 		return false;
+	barrier_var(size); /* checked next to its use, for the verifier of 6.1 */
 	if (size > room || bpf_probe_read_kernel(rec + 1, size, held + 1))
 		size = 0;
 	record_begin(&rec->rec, WAFFLE_REC_HIT, held->tid, held->cpu);
