@@ -534,13 +534,15 @@ static void filter_say(const char *line, void *arg)
 	notify(arg, line);
 }
 
-/* A filter that nothing can pass is a mistake, most likely in a name. */
+/* A filter that nothing can pass is a mistake, most likely in a name; unless it is for switches. */
 static void warn_of_filter(struct session *session)
 {
+	const struct filter_expr *filter = session->options->filter;
 	char names[400], line[600];
 
 	plan_warn(session->plan, filter_say, session);
-	if (arming_match_count(session->arming))
+	if (arming_match_count(session->arming) ||
+	    (filter_uses(filter, FILTER_KIND) && filter_wants_sched(filter)))
 		return;
 	arming_names(session->arming, names, sizeof(names));
 	snprintf(line, sizeof(line), "no site can match the filter; there are sites named %s",
