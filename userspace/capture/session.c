@@ -20,11 +20,11 @@
 #include "capture/arming.h"
 #include "capture/drain.h"
 #include "capture/launch.h"
+#include "capture/pace.h"
 #include "probe/kernel.h"
 #include "target/mmap_watch.h"
 #include "target/process.h"
 
-#define POLL_NS 20000000ull    /* between two drains */
 #define FLUSH_NS 1000000000ull /* between two chunks at most: what a killed tracer loses */
 #define PROGRESS_NS 100000000ull
 #define RESCAN_NS 50000000ull /* between two looks at the mappings of a process that maps much */
@@ -55,6 +55,7 @@ struct session {
 	int epoll, timer, signals;
 	sigset_t old_mask;
 	uint64_t start_ts, end_ts, flush_ts, progress_ts;
+	struct pace pace;
 	unsigned interrupts;
 	bool child_done;
 };
@@ -99,10 +100,26 @@ static int watch_fd(struct session *session, int fd, uint32_t events, uint64_t t
 	return epoll_ctl(session->epoll, EPOLL_CTL_ADD, fd, &event) ? fail(session, "epoll") : 0;
 }
 
+static int timer_set(struct session *session, uint64_t ns)
+{
+	struct itimerspec period = {.it_value.tv_nsec = (long)ns, .it_interval.tv_nsec = (long)ns};
+
+	return timerfd_settime(session->timer, 0, &period, NULL) ? fail(session, "timer") : 0;
+}
+
+/* After a drain: when the next one is due. */
+static int timer_adapt(struct session *session)
+{
+	uint64_t records = 0, before = session->pace.ns;
+
+	for (unsigned i = 0; i < WAFFLE_SOURCE_COUNT; i++)
+		records += session->result->counts[i].delivered;
+	pace_drained(&session->pace, records);
+	return session->pace.ns == before ? 0 : timer_set(session, session->pace.ns);
+}
+
 static int loop_open(struct session *session)
 {
-	struct itimerspec period = {.it_value.tv_nsec = (long)POLL_NS,
-				    .it_interval.tv_nsec = (long)POLL_NS};
 	sigset_t set;
 
 	signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error of write(), not the end */
@@ -114,10 +131,10 @@ static int loop_open(struct session *session)
 	session->epoll = epoll_create1(EPOLL_CLOEXEC);
 	session->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	session->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (session->epoll < 0 || session->signals < 0 || session->timer < 0 ||
-	    timerfd_settime(session->timer, 0, &period, NULL))
+	if (session->epoll < 0 || session->signals < 0 || session->timer < 0)
 		return fail(session, "setting up");
-	return watch_fd(session, session->timer, EPOLLIN, TAG_TIMER)
+	return timer_set(session, PACE_BUSY_NS)
+		       ?: watch_fd(session, session->timer, EPOLLIN, TAG_TIMER)
 		       ?: watch_fd(session, session->signals, EPOLLIN, TAG_SIGNAL);
 }
 
@@ -396,6 +413,7 @@ static int loop(struct session *session)
 			return fail(session, "epoll");
 		result = dispatch(session, events, count > 0 ? count : 0)
 				 ?: drain(session, false)
+				 ?: timer_adapt(session)
 				 ?: targets_rearm(session);
 		now = clock_monotonic_ns();
 		child_reap(session);
@@ -481,6 +499,9 @@ static int start(struct session *session)
 				  TAG_RING);
 	if (result)
 		return result;
+	session->pace = pace_begin(options->ring_bytes, kernel_ring_count(session->kernel),
+				   options->sched ? options->sched_bytes : 0,
+				   kernel_cpu_count(session->kernel));
 	watch_open(session);
 	result = kernel_attach(session->kernel, session->err)
 			 ?: kernel_snapshot(session->kernel, false, state_store, session,
