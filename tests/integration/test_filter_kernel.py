@@ -3,14 +3,10 @@
 
 import os
 import signal
-import time
 
 import pytest
 
 from tracer import parse_log, semaphores, wait_until
-
-MS = 1_000_000
-
 
 @pytest.fixture
 def program(built):
@@ -51,7 +47,9 @@ def values(capture, name, key):
 def all_whole(capture):
     """No span lacks its begin or its end."""
     return all(
-        row["end_ns"] >= row["start_ns"] and not row.get("unfinished") and not row.get("begun_before")
+        row["end_ns"] >= row["start_ns"]
+        and not row.get("unfinished")
+        and not row.get("begun_before")
         for row in capture.hits
         if row["kind"] == "span"
     )
@@ -74,7 +72,8 @@ def test_sites_that_can_not_match_stay_dormant(waffle, program, start):
 
 
 def test_a_static_filter_delivers_what_it_names(filtered):
-    capture = filtered('name == "request" || kind == event && name ~ "co*"', "events 9", "spans 20 0 0")
+    expression = 'name == "request" || kind == event && name ~ "co*"'
+    capture = filtered(expression, "events 9", "spans 20 0 0")
     assert names(capture) == ["copy"] * 9 + ["request"] * 20
     assert all_whole(capture)
 
@@ -82,7 +81,8 @@ def test_a_static_filter_delivers_what_it_names(filtered):
 def test_nothing_can_match_is_said(waffle, program, start):
     running = start(program)
     running.until("ready")
-    attached = waffle.attach("-p", running.pid, "--no-report", "--filter", 'name == "nothing"')
+    nothing = ("--filter", 'name == "nothing"')
+    attached = waffle.attach("-p", running.pid, "--no-report", *nothing)
     notice = attached.wait_notice()
     assert "no site can match the filter" in notice and "'copy'" in notice
     attached.stop()
@@ -99,7 +99,8 @@ def test_events_pass_by_their_values(filtered):
 
 def test_events_pass_by_texts_and_floats(filtered):
     capture = filtered('kv.kind == "device" && kv.ratio > 10.25', "events 50")
-    assert values(capture, "copy", "bytes") == [i * 100 for i in range(50) if i % 2 and i / 2 > 10.25]
+    expected = [i * 100 for i in range(50) if i % 2 and i / 2 > 10.25]
+    assert values(capture, "copy", "bytes") == expected
 
 
 def test_a_span_that_passes_brings_its_end(filtered):
@@ -110,8 +111,14 @@ def test_a_span_that_passes_brings_its_end(filtered):
     assert capture.records["produced"] < 40
 
 
-@pytest.mark.parametrize("expression, count", [("comm == \"filtered\"", 10), ("comm != \"filtered\"", 0),
-                                               ("cpu < 4096 && tid > 0 && pid > 1", 10)])
+@pytest.mark.parametrize(
+    "expression, count",
+    [
+        ('comm == "filtered"', 10),
+        ('comm != "filtered"', 0),
+        ("cpu < 4096 && tid > 0 && pid > 1", 10),
+    ],
+)
 def test_fields_of_the_thread(filtered, expression, count):
     assert len(filtered(f'name == "copy" && {expression}', "events 10").hits) == count
 
@@ -193,12 +200,14 @@ def kept(filtered, expression, *arguments, **options):
     return filtered(expression, *arguments, options=("--keep-children",), **options)
 
 
+SLOW = 'name == "slow" && dur > 10ms'
 FAMILY = ["deep", "first", "last", "part", "slow"]
 
 
 def test_what_is_inside_a_slow_span_is_kept(filtered):
-    capture = kept(filtered, 'name == "slow" && dur > 10ms', "family 0", "family 20", "family 0",
-                   "events 10")
+    capture = kept(
+        filtered, SLOW, "family 0", "family 20", "family 0", "events 10"
+    )  # fmt: skip
     assert names(capture) == FAMILY
     assert all_whole(capture)
     [slow] = [row for row in capture.hits if row["name"] == "slow"]
@@ -234,20 +243,20 @@ def test_of_spans_that_overlap_only_the_kept_one_keeps_its_children(filtered):
 
 
 def test_the_newest_children_are_kept_and_the_others_are_counted(filtered):
-    capture = kept(filtered, 'name == "slow" && dur > 10ms', "crowd 300 20", "crowd 300 0", "crowd 5 20",
-                   lost=300 - 128)
-    crowd = [row["args"]["n"] for row in sorted(capture.hits, key=lambda row: row["start_ns"])
-             if row["name"] == "crowd"]
+    crowds = ("crowd 300 20", "crowd 300 0", "crowd 5 20")
+    capture = kept(filtered, SLOW, *crowds, lost=300 - 128)
+    rows = sorted(capture.hits, key=lambda row: row["start_ns"])
+    crowd = [row["args"]["n"] for row in rows if row["name"] == "crowd"]
     assert crowd == list(range(172, 300)) + list(range(5))
 
 
 def test_children_on_other_threads_are_lost_unless_their_span_is_decided(filtered):
-    capture = kept(filtered, 'name == "slow" && dur > 10ms', "threads 20", "threads 0", lost=2)
+    capture = kept(filtered, SLOW, "threads 20", "threads 0", lost=2)
     assert names(capture) == ["slow"]
 
 
 def test_a_child_that_outlives_its_span_is_delivered_whole(filtered):
-    capture = kept(filtered, 'name == "slow" && dur > 10ms', "survivor 20", "survivor 0")
+    capture = kept(filtered, SLOW, "survivor 20", "survivor 0")
     assert names(capture) == ["slow", "survivor"]
     assert all_whole(capture)
     capture = kept(filtered, 'dur > 10ms && name != "survivor"', "survivor 20")
@@ -285,7 +294,7 @@ def test_filters_without_links_for_many_probes(filtered):
     env = {"WAFFLE_UPROBE_SINGLE": "1"}
     capture = filtered("dur > 10ms || kv.bytes == 300", "spans 100 2 15", "events 5", env=env)
     assert names(capture) == ["copy", "request", "request"]
-    capture = kept(filtered, 'name == "slow" && dur > 10ms', "family 20", "family 0", env=env)
+    capture = kept(filtered, SLOW, "family 20", "family 0", env=env)
     assert names(capture) == FAMILY
 
 
@@ -303,8 +312,9 @@ def test_a_killed_tracer_leaves_nothing(waffle, program, start):
 
 def test_spans_left_open_by_dead_processes_are_forgotten(waffle, program, start):
     """More spans than can be held at a time, from processes that die before they end them."""
-    script = "; ".join([f"{program} 'hold 20000 3000' & p=$!; sleep 1; kill -9 $p; wait $p; sleep 0.5"] * 2)
-    capture = waffle.run("sh", "-c", f"{script}; {program} 'hold 20000 20'", options=(
-        "--no-sched", "--filter", 'name == "held" && dur > 1ms'), timeout=60)  # fmt: skip
+    dying = f"{program} 'hold 20000 3000' & p=$!; sleep 1; kill -9 $p; wait $p; sleep 0.5"
+    script = f"{dying}; {dying}; {program} 'hold 20000 20'"
+    held = ("--no-sched", "--filter", 'name == "held" && dur > 1ms')
+    capture = waffle.run("sh", "-c", script, options=held)
     assert capture.check_sums(lost=0)
     assert len([row for row in capture.rows("span") if row["name"] == "held"]) == 20000
