@@ -8,6 +8,7 @@ import pytest
 
 from tracer import parse_log, semaphores, wait_until
 
+
 @pytest.fixture
 def program(built):
     return built("filtered.c")
