@@ -8,7 +8,6 @@
 /* Weak, so that a static link leaves them out, without a warning, and finds them NULL. */
 #pragma weak dlopen
 #pragma weak dlsym
-#pragma weak dlclose
 
 #define LIBRARY "libdebuginfod.so.1"
 
@@ -51,7 +50,7 @@ struct debuginfod *debuginfod_open(void)
 	const char *urls = getenv("DEBUGINFOD_URLS");
 	struct debuginfod *debuginfod;
 
-	if (!urls || !urls[0] || !dlopen || !dlsym || !dlclose)
+	if (!urls || !urls[0] || !dlopen || !dlsym)
 		return NULL;
 	debuginfod = calloc(1, sizeof(*debuginfod));
 	if (!debuginfod)
@@ -71,8 +70,8 @@ void debuginfod_close(struct debuginfod *debuginfod)
 		return;
 	if (debuginfod->client)
 		debuginfod->end(debuginfod->client);
-	if (debuginfod->library)
-		dlclose(debuginfod->library);
+	/* The library stays loaded: what it needs (TLS libraries) does not clean up behind itself.
+	 */
 	free(debuginfod);
 }
 
