@@ -43,6 +43,19 @@ int codegen_stack(struct codegen *gen, unsigned bytes)
 	return gen->stack;
 }
 
+void codegen_forget(struct codegen *gen, unsigned reg)
+{
+	unsigned unknown = BPF_REG_5;
+
+	/* Any number that the kernel knows nothing of will do. */
+	if (!gen->options->at_end && gen->frame.run_count)
+		unknown = REG_FRAME;
+	else
+		asm_load(&gen->as, BPF_DW, unknown, REG_CTX, gen->options->id_offset);
+	asm_alu(&gen->as, BPF_XOR, reg, unknown);
+	asm_alu(&gen->as, BPF_XOR, reg, unknown);
+}
+
 /* ---- numbers ---- */
 
 bool filter_literal_is_number(const struct filter_literal *literal)
@@ -159,6 +172,7 @@ static void predicate_depth(struct codegen *gen, const struct filter_predicate *
 	} else {
 		parent_need(gen);
 		asm_load(as, BPF_DW, BPF_REG_1, BPF_REG_10, gen->depth);
+		codegen_forget(gen, BPF_REG_1);
 		asm_branch_imm(as, BPF_JEQ, BPF_REG_1, -1, exits.no);
 	}
 	codegen_number(gen, predicate, NUMBER_UNSIGNED, exits);
@@ -178,6 +192,7 @@ static void predicate_parent_name(struct codegen *gen, const struct filter_predi
 	} else {
 		parent_need(gen);
 		asm_load(as, BPF_DW, BPF_REG_1, BPF_REG_10, gen->name_bits);
+		codegen_forget(gen, BPF_REG_1);
 	}
 	if (bit)
 		asm_alu_imm(as, BPF_RSH, BPF_REG_1, (int32_t)bit);
@@ -488,6 +503,7 @@ static void size_check(struct codegen *gen)
 	asm_place(as, empty);
 	asm_const(as, REG_SIZE, 0);
 	asm_place(as, fine);
+	codegen_forget(gen, REG_SIZE);
 }
 
 static void prologue_hit(struct codegen *gen)

@@ -75,30 +75,74 @@ static enum bpf_func_id read_helper(const struct codegen *gen)
 	return gen->options->at_end ? BPF_FUNC_probe_read_kernel : BPF_FUNC_probe_read_user;
 }
 
+/* Bytes of the frame that are there, to be compared and lost. */
+static void load_size(struct codegen *gen, unsigned reg)
+{
+	asm_mov(&gen->as, reg, REG_SIZE);
+	codegen_forget(gen, reg);
+}
+
+/* Nothing of the frame is there. */
+static void drop_frame(struct codegen *gen)
+{
+	asm_const(&gen->as, REG_SIZE, 0);
+	codegen_forget(gen, REG_SIZE);
+}
+
+/* Into r2: how much of the frame is behind the first byte of a run that is read; may be negative.
+ */
+static void run_left(struct codegen *gen, unsigned index)
+{
+	const struct frame_run *run = &gen->frame.runs[index];
+
+	load_size(gen, BPF_REG_2);
+	if (run->from)
+		asm_alu_imm(&gen->as, BPF_SUB, BPF_REG_2, run->from);
+	if (index)
+		asm_alu(&gen->as, BPF_SUB, BPF_REG_2, REG_TEXT);
+}
+
+static void run_slot(struct codegen *gen, unsigned index)
+{
+	asm_mov(&gen->as, BPF_REG_1, BPF_REG_10);
+	asm_alu_imm(&gen->as, BPF_ADD, BPF_REG_1, gen->frame.runs[index].slot);
+}
+
+/*
+ * A frame that ends within the run: what is not there is 0, and r2 bytes are read. The helper
+ * itself sets its bytes to 0 where it can't read, as at the end of all addresses or, in the kernel,
+ * at 0. (Storing them one by one would have the kernel follow what becomes of each 0.)
+ */
+static void run_short(struct codegen *gen, unsigned index, uint32_t done)
+{
+	const struct frame_run *run = &gen->frame.runs[index];
+	struct assembler *as = &gen->as;
+	int bytes = run->to - run->from;
+
+	run_slot(gen, index);
+	asm_const(as, BPF_REG_2, (uint64_t)bytes);
+	asm_const(as, BPF_REG_3, gen->options->at_end ? 0 : UINT64_MAX);
+	asm_call(as, read_helper(gen));
+	run_left(gen, index);
+	asm_branch_imm(as, BPF_JGT, BPF_REG_2, bytes, done); /* less than nothing is left of it */
+}
+
 /* r9: where the run begins, if it is not the first one. */
 static void run_read(struct codegen *gen, unsigned index)
 {
 	const struct frame_run *run = &gen->frame.runs[index];
 	struct assembler *as = &gen->as;
-	uint32_t full = asm_label(as), read = asm_label(as), done = asm_label(as);
+	uint32_t part = asm_label(as), read = asm_label(as), done = asm_label(as);
 	int bytes = run->to - run->from;
 
-	asm_mov(as, BPF_REG_2, REG_SIZE);
-	if (run->from)
-		asm_alu_imm(as, BPF_SUB, BPF_REG_2, run->from);
-	if (index)
-		asm_alu(as, BPF_SUB, BPF_REG_2, REG_TEXT);
-	asm_branch_imm(as, BPF_JSGE, BPF_REG_2, bytes, full);
-	/* A frame that ends within the run: what is not there is 0. */
-	for (int i = 0; i < bytes; i += 8)
-		asm_store_imm(as, BPF_DW, BPF_REG_10, run->slot + i, 0);
-	asm_branch_imm(as, BPF_JGT, BPF_REG_2, bytes, done); /* less than nothing is left of it */
-	asm_jump(as, read);
-	asm_place(as, full);
+	run_left(gen, index);
+	asm_branch_imm(as, BPF_JSLT, BPF_REG_2, bytes, part);
 	asm_const(as, BPF_REG_2, (uint64_t)bytes);
+	asm_jump(as, read);
+	asm_place(as, part);
+	run_short(gen, index, done);
 	asm_place(as, read);
-	asm_mov(as, BPF_REG_1, BPF_REG_10);
-	asm_alu_imm(as, BPF_ADD, BPF_REG_1, run->slot);
+	run_slot(gen, index);
 	asm_mov(as, BPF_REG_3, REG_FRAME);
 	if (index)
 		asm_alu(as, BPF_ADD, BPF_REG_3, REG_TEXT);
@@ -106,7 +150,7 @@ static void run_read(struct codegen *gen, unsigned index)
 		asm_alu_imm(as, BPF_ADD, BPF_REG_3, run->from);
 	asm_call(as, read_helper(gen));
 	asm_branch_imm(as, BPF_JEQ, BPF_REG_0, 0, done);
-	asm_const(as, REG_SIZE, 0); /* can't be read: nothing is there */
+	drop_frame(gen);
 	asm_place(as, done);
 }
 
@@ -118,12 +162,14 @@ static void run_check_number(struct codegen *gen, unsigned index, unsigned key)
 
 	asm_load(as, BPF_DW, BPF_REG_1, BPF_REG_10, frame_key_slot(gen, key));
 	asm_branch_imm(as, BPF_JLE, BPF_REG_1, WAFFLE_NUMBER_F64, fine);
-	if (index) {
-		asm_mov(as, REG_SIZE, REG_TEXT);
-		asm_alu_imm(as, BPF_ADD, REG_SIZE, gen->frame.at[key]);
-	} else {
-		asm_const(as, REG_SIZE, gen->frame.at[key]);
-	}
+	asm_const(as, BPF_REG_1, gen->frame.at[key]);
+	if (index)
+		asm_alu(as, BPF_ADD, BPF_REG_1, REG_TEXT);
+	load_size(gen, BPF_REG_2);
+	/* It may have ended before. */
+	asm_branch(as, BPF_JLE, BPF_REG_2, BPF_REG_1, fine);
+	asm_mov(as, REG_SIZE, BPF_REG_1);
+	codegen_forget(gen, REG_SIZE);
 	asm_place(as, fine);
 }
 
@@ -138,14 +184,15 @@ static void run_check_string(struct codegen *gen, unsigned index, unsigned key)
 		asm_alu_imm(as, BPF_ADD, REG_TEXT, gen->frame.at[key] + 8);
 	else
 		asm_const(as, REG_TEXT, gen->frame.at[key] + 8u);
-	asm_branch(as, BPF_JGT, REG_TEXT, REG_SIZE, bad);
+	load_size(gen, BPF_REG_3);
+	asm_branch(as, BPF_JGT, REG_TEXT, BPF_REG_3, bad);
 	asm_load(as, BPF_DW, BPF_REG_1, BPF_REG_10, slot);
 	asm_mov32(as, BPF_REG_2, BPF_REG_1);
 	asm_branch_imm(as, BPF_JGT, BPF_REG_2, WAFFLE_STR_MAX, bad);
 	asm_alu_imm(as, BPF_ADD, BPF_REG_2, 7);
 	asm_alu_imm(as, BPF_AND, BPF_REG_2, -8);
 	asm_alu(as, BPF_ADD, BPF_REG_2, REG_TEXT);
-	asm_branch(as, BPF_JGT, BPF_REG_2, REG_SIZE, bad);
+	asm_branch(as, BPF_JGT, BPF_REG_2, BPF_REG_3, bad);
 	asm_alu_imm(as, BPF_LSH, BPF_REG_1, 64 - STRING_BITS);
 	asm_alu_imm(as, BPF_RSH, BPF_REG_1, 64 - STRING_BITS);
 	asm_alu_imm(as, BPF_LSH, REG_TEXT, STRING_BITS);
@@ -156,6 +203,7 @@ static void run_check_string(struct codegen *gen, unsigned index, unsigned key)
 	asm_place(as, bad);
 	asm_const(as, BPF_REG_1, (uint64_t)STRING_NOWHERE << STRING_NEXT_SHIFT);
 	asm_place(as, store);
+	codegen_forget(gen, BPF_REG_1);
 	asm_store(as, BPF_DW, BPF_REG_10, slot, BPF_REG_1);
 }
 
@@ -196,14 +244,15 @@ static void key_check(struct codegen *gen, unsigned key, unsigned bytes, uint32_
 	unsigned index = gen->frame.run[key];
 	int end = (int)(gen->frame.at[key] + bytes);
 
+	load_size(gen, BPF_REG_2);
 	if (!index) {
-		asm_branch_imm(&gen->as, BPF_JLT, REG_SIZE, end, no);
+		asm_branch_imm(&gen->as, BPF_JLT, BPF_REG_2, end, no);
 		return;
 	}
 	asm_load(&gen->as, BPF_DW, BPF_REG_1, BPF_REG_10, run_string_slot(gen, index));
 	asm_alu_imm(&gen->as, BPF_RSH, BPF_REG_1, STRING_NEXT_SHIFT);
 	asm_alu_imm(&gen->as, BPF_ADD, BPF_REG_1, end);
-	asm_branch(&gen->as, BPF_JGT, BPF_REG_1, REG_SIZE, no);
+	asm_branch(&gen->as, BPF_JGT, BPF_REG_1, BPF_REG_2, no);
 }
 
 /* A number that comes with its type: one test for each. */
@@ -255,7 +304,8 @@ void frame_string(struct codegen *gen, unsigned key, uint32_t no)
 	asm_load(as, BPF_DW, BPF_REG_1, BPF_REG_10, frame_key_slot(gen, key));
 	asm_mov(as, BPF_REG_2, BPF_REG_1);
 	asm_alu_imm(as, BPF_RSH, BPF_REG_2, STRING_NEXT_SHIFT);
-	asm_branch(as, BPF_JGT, BPF_REG_2, REG_SIZE, no);
+	load_size(gen, BPF_REG_3);
+	asm_branch(as, BPF_JGT, BPF_REG_2, BPF_REG_3, no);
 	asm_mov(as, BPF_REG_2, BPF_REG_1);
 	asm_alu_imm(as, BPF_RSH, BPF_REG_2, 33); /* WAFFLE_STR_NULL */
 	_Static_assert(WAFFLE_STR_NULL == 1ull << 33, "the bit that is tested");
@@ -277,7 +327,8 @@ void frame_read_text(struct codegen *gen, unsigned bytes, bool kernel, uint32_t 
 		asm_const(as, BPF_REG_2, bytes);
 	asm_call(as, kernel ? BPF_FUNC_probe_read_kernel : read_helper(gen));
 	asm_branch_imm(as, BPF_JEQ, BPF_REG_0, 0, fine);
-	asm_const(as, REG_SIZE, 0);
+	if (!kernel)
+		drop_frame(gen);
 	asm_jump(as, no);
 	asm_place(as, fine);
 }

@@ -70,7 +70,7 @@ struct codegen {
  * Verifying a search takes as many steps as it would take at most; all searches of a program
  * together must leave room in what the kernel allows, and be quick. 64 of up to 64 tokens do.
  */
-#define SEARCH_WORK_MAX 250000u
+#define SEARCH_WORK_MAX 180000u
 
 /* Where a predicate leads. */
 struct code_exits {
@@ -96,6 +96,13 @@ int codegen_stack(struct codegen *gen, unsigned bytes);
 void codegen_number(struct codegen *gen, const struct filter_predicate *predicate,
 		    enum number_class class, struct code_exits exits);
 bool filter_literal_is_number(const struct filter_literal *literal);
+/*
+ * Makes the kernel forget what it has found out about a number in a register, which stays the same.
+ * The kernel follows each path of a program until it comes to a place in a state that it has seen;
+ * what it knows of a frame's size or of a string that is not there would make each path another
+ * one, and their number grow with each predicate.
+ */
+void codegen_forget(struct codegen *gen, unsigned reg);
 
 /* ---- codegen_frame.c ---- */
 

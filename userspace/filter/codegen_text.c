@@ -11,7 +11,7 @@
 
 /* What is compared: a string whose address is in r9. */
 struct text {
-	int word;  /* slot whose low 32 bits are the length */
+	int word;  /* slot whose low 9 bits (comm: 4) are the length */
 	bool comm; /* of the kernel's memory, and without NULs */
 };
 
@@ -177,10 +177,12 @@ bool text_searches(const struct glob *glob)
 	return !tokens_take_all(pattern.middle, pattern.middle_len);
 }
 
-static void load_len(struct assembler *as, const struct text *text, unsigned reg)
+static void load_len(struct codegen *gen, const struct text *text, unsigned reg)
 {
-	asm_load(as, BPF_DW, reg, BPF_REG_10, text->word);
-	asm_mov32(as, reg, reg);
+	asm_load(&gen->as, BPF_DW, reg, BPF_REG_10, text->word);
+	codegen_forget(gen, reg);
+	asm_alu_imm(&gen->as, BPF_AND, reg,
+		    text->comm ? WAFFLE_COMM_BYTES - 1 : 2 * WAFFLE_STR_MAX - 1);
 }
 
 /*
@@ -203,7 +205,7 @@ static void load_middle_len(struct codegen *gen, const struct text *text,
 {
 	int ends = (int)(pattern->prefix_len + pattern->suffix_len);
 
-	load_len(&gen->as, text, BPF_REG_2);
+	load_len(gen, text, BPF_REG_2);
 	if (ends)
 		asm_alu_imm(&gen->as, BPF_SUB, BPF_REG_2, ends);
 	asm_branch_imm(&gen->as, BPF_JGT, BPF_REG_2, WAFFLE_STR_MAX, no);
@@ -230,7 +232,7 @@ static void pattern_emit(struct codegen *gen, const struct text *text,
 	struct assembler *as = &gen->as;
 
 	if (!pattern->star || pattern->least) {
-		load_len(as, text, BPF_REG_1);
+		load_len(gen, text, BPF_REG_1);
 		asm_branch_imm(as, pattern->star ? BPF_JLT : BPF_JNE, BPF_REG_1, pattern->least,
 			       exits.no);
 	}
@@ -240,9 +242,9 @@ static void pattern_emit(struct codegen *gen, const struct text *text,
 		tokens_emit(gen, gen->text, pattern->prefix, pattern->prefix_len, false, exits.no);
 	}
 	if (!tokens_take_all(pattern->suffix, pattern->suffix_len)) {
-		load_len(as, text, BPF_REG_3);
-		asm_alu(as, BPF_ADD, BPF_REG_3, REG_TEXT);
+		load_len(gen, text, BPF_REG_3);
 		asm_alu_imm(as, BPF_SUB, BPF_REG_3, (int32_t)pattern->suffix_len);
+		asm_alu(as, BPF_ADD, BPF_REG_3, REG_TEXT);
 		frame_read_text(gen, (unsigned)pattern->suffix_len, text->comm, no);
 		tokens_emit(gen, gen->text, pattern->suffix, pattern->suffix_len, false, exits.no);
 	}

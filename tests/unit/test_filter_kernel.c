@@ -1,0 +1,588 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The compiled filter against its definition: random expressions are made into programs that the
+ * kernel verifies, translates and runs on random frames of this process; filter_eval() has to say
+ * the same of each. Needs root. WAFFLE_SEED and WAFFLE_PAIRS, or the first argument, choose the
+ * pseudo-random numbers and how many pairs of expression and record there are.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <bpf/bpf.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "filter/codegen.h"
+#include "filter/eval.h"
+#include "filter/filter.h"
+#include "filter_random.h"
+
+#ifdef __SANITIZE_ADDRESS__
+#define PAIRS_DEFAULT 12000
+#else
+#define PAIRS_DEFAULT 120000
+#endif
+#define RECORDS 24 /* of one expression */
+#define DURATIONS 3
+#define HELD_KEY 77ull
+#define LOG_BYTES (1 << 20)
+
+static const char *pairs_argument;
+
+/* ---- running programs ---- */
+
+struct machine {
+	int open, held, next, table; /* maps; the table is the program's own */
+	unsigned char *guard;        /* the first byte behind the memory for frames */
+	char *log;
+	struct codegen_options hit, end;
+};
+
+static int map_new(enum bpf_map_type type, const char *name, uint32_t value, uint32_t entries)
+{
+	return bpf_map_create(type, name, type == BPF_MAP_TYPE_ARRAY ? 4 : 8, value, entries, NULL);
+}
+
+/* False: BPF programs may not be loaded here. */
+static bool machine_open(struct machine *machine)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	unsigned char *memory =
+		mmap(NULL, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_ptr_not_equal(memory, MAP_FAILED);
+	machine->guard = memory + 3 * page;
+	assert_int_equal(mprotect(machine->guard, page, PROT_NONE), 0);
+	machine->log = malloc(LOG_BYTES);
+	assert_non_null(machine->log);
+	machine->table = -1;
+	machine->open = map_new(BPF_MAP_TYPE_HASH, "open", sizeof(struct waffle_open), 64);
+	machine->held = map_new(BPF_MAP_TYPE_HASH, "held",
+				sizeof(struct waffle_held) + WAFFLE_FRAME_MAX, 4);
+	machine->hit = (struct codegen_options){
+		.id_offset = 0, .frame_offset = 8, .size_offset = 16, .verdict_as_result = true};
+	machine->end = machine->hit;
+	machine->end.at_end = true;
+	return machine->open >= 0 && machine->held >= 0;
+}
+
+static void machine_close(struct machine *machine)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	munmap(machine->guard - 3 * page, 4 * page);
+	free(machine->log);
+	if (machine->open >= 0)
+		close(machine->open);
+	if (machine->held >= 0)
+		close(machine->held);
+}
+
+static void code_print(const struct filter_code *code)
+{
+	char text[DISASM_TEXT];
+	unsigned words;
+
+	for (uint32_t i = 0; i < code->insns.len; i += words) {
+		words = disasm(text, code, i);
+		print_message("%4u: %s\n", i, text);
+	}
+}
+
+static int table_new(const struct filter_code *code)
+{
+	uint32_t zero = 0;
+	int fd;
+
+	if (!code->table.len)
+		return -1;
+	fd = map_new(BPF_MAP_TYPE_ARRAY, "table", 8 * (uint32_t)code->table.len, 1);
+	assert_true(fd >= 0);
+	assert_int_equal(bpf_map_update_elem(fd, &zero, code->table.data, 0), 0);
+	return fd;
+}
+
+static int program_load(struct machine *machine, struct filter_code *code, const char *source)
+{
+	LIBBPF_OPTS(bpf_prog_load_opts, opts);
+	int table = table_new(code), fd;
+	const int fds[] = {[CODE_RELOC_OPEN] = machine->open,
+			   [CODE_RELOC_HELD] = machine->held,
+			   [CODE_RELOC_NEXT] = -1,
+			   [CODE_RELOC_TABLE] = table};
+
+	for (size_t i = 0; i < code->relocs.len; i++)
+		code->insns.data[code->relocs.data[i].insn].imm = fds[code->relocs.data[i].type];
+	fd = bpf_prog_load(BPF_PROG_TYPE_RAW_TRACEPOINT, "filter", "GPL", code->insns.data,
+			   code->insns.len, &opts);
+	if (fd < 0) {
+		opts.log_buf = machine->log;
+		opts.log_size = LOG_BYTES;
+		opts.log_level = 1;
+		machine->log[0] = '\0';
+		bpf_prog_load(BPF_PROG_TYPE_RAW_TRACEPOINT, "filter", "GPL", code->insns.data,
+			      code->insns.len, &opts);
+		print_message("%s\n", source);
+		code_print(code);
+		print_message("%s\n", machine->log);
+		fail_msg("the kernel refuses a program: %d", fd);
+	}
+	if (table >= 0)
+		close(table);
+	return fd;
+}
+
+static int program_run(int fd, uint64_t id, const void *frame, uint64_t size)
+{
+	uint64_t args[12] = {id, (uintptr_t)frame, size};
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = args, .ctx_size_in = sizeof(args));
+
+	assert_int_equal(bpf_prog_test_run_opts(fd, &opts), 0);
+	return (int)opts.retval;
+}
+
+/* The ids that the kernel has for this thread: not those of a pid namespace. */
+static uint64_t kernel_pid_tgid(uint32_t shift)
+{
+	struct bpf_insn insns[] = {
+		{.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_get_current_pid_tgid},
+		{.code = BPF_ALU64 | BPF_RSH | BPF_K, .imm = (int32_t)shift},
+		{.code = BPF_JMP | BPF_EXIT},
+	};
+	int fd = bpf_prog_load(BPF_PROG_TYPE_RAW_TRACEPOINT, "ids", "GPL", insns, 3, NULL), id;
+
+	assert_true(fd >= 0);
+	id = program_run(fd, 0, NULL, 0);
+	close(fd);
+	return (uint32_t)id;
+}
+
+/* ---- one expression ---- */
+
+struct totals {
+	uint64_t pairs, known, programs, insns, load_ns, verdicts[3];
+	uint64_t answers[2]; /* of filter_eval() when all is known */
+	/* Of each field and operator: records that made it false, and true. */
+	uint64_t asked[FILTER_FIELD_COUNT][FILTER_OP_COUNT][2];
+};
+
+struct trial {
+	struct world world;
+	struct machine machine;
+	struct filter_expr *filter;
+	struct residual residual;
+	struct filter_code hit_code, end_code;
+	int hit, end; /* programs; -1: all is known at the site, or there is no duration in it */
+	struct waffle_open parents[PARENTS];
+	const char *parent_names[PARENTS];
+	struct random_frame frame;
+	struct totals totals;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+static void parents_make(struct trial *trial)
+{
+	struct world *world = &trial->world;
+
+	for (unsigned i = 0; i < PARENTS; i++) {
+		struct site_info site = world->site;
+		uint64_t id = PARENT_ID(i);
+
+		site.name = trial->parent_names[i] = random_names[below(world, NAME_COUNT)];
+		trial->parents[i] = (struct waffle_open){
+			.name_bits = codegen_name_bits(trial->filter, &site),
+			.depth = percent(world, 15) ? WAFFLE_DEPTH_UNKNOWN : below(world, 4),
+		};
+		assert_int_equal(
+			bpf_map_update_elem(trial->machine.open, &id, &trial->parents[i], 0), 0);
+	}
+}
+
+static void expression_parse(struct trial *trial)
+{
+	struct error err = ERROR_INIT;
+
+	if (filter_parse(&trial->filter, "random", trial->world.source, &err))
+		fail_msg("%s\n%s", trial->world.source, err.message);
+}
+
+static int code_make(struct trial *trial, struct filter_code *code,
+		     const struct codegen_options *options)
+{
+	uint64_t begin;
+	int fd;
+
+	assert_int_equal(
+		codegen(code, trial->filter, &trial->residual, &trial->world.site, options), 0);
+	begin = now_ns();
+	fd = program_load(&trial->machine, code, trial->world.source);
+	trial->totals.load_ns += now_ns() - begin;
+	trial->totals.insns += code->insns.len;
+	trial->totals.programs++;
+	return fd;
+}
+
+static void trial_begin(struct trial *trial)
+{
+	enum filter_node_type root;
+
+	world_make(&trial->world);
+	site_make(&trial->world);
+	expression_make(&trial->world);
+	expression_parse(trial);
+	parents_make(trial);
+	assert_true(residual_make(&trial->residual, trial->filter, &trial->world.site));
+	root = trial->residual.nodes.data[trial->residual.nodes.len - 1].type;
+	trial->hit = trial->end = -1;
+	trial->hit_code = trial->end_code = (struct filter_code){0};
+	if (root == FILTER_TRUE || root == FILTER_FALSE)
+		return;
+	trial->hit = code_make(trial, &trial->hit_code, &trial->machine.hit);
+	if (residual_uses(trial->filter, &trial->residual, FILTER_DUR))
+		trial->end = code_make(trial, &trial->end_code, &trial->machine.end);
+}
+
+static void trial_end(struct trial *trial)
+{
+	if (trial->hit >= 0)
+		close(trial->hit);
+	if (trial->end >= 0)
+		close(trial->end);
+	filter_code_free(&trial->hit_code);
+	filter_code_free(&trial->end_code);
+	residual_free(&trial->residual);
+	filter_free(trial->filter);
+}
+
+/* ---- one record ---- */
+
+static void mismatch(struct trial *trial, const struct filter_subject *subject, const char *what,
+		     int verdict, enum filter_truth truth, const struct filter_code *code)
+{
+	const struct site_info *site = &trial->world.site;
+
+	print_message("%s\nsite %s kind %u:", trial->world.source, site->name, site->kind);
+	for (unsigned i = 0; i < site->key_count; i++)
+		print_message(" %s/%c", site->keys[i].name, site->keys[i].type);
+	print_message("\npid %u tid %u cpu %u comm '%s' depth %lld parent %s dur %llu\nframe of %u "
+		      "bytes:",
+		      subject->pid, subject->tid, subject->cpu, subject->comm,
+		      (long long)subject->depth, subject->parent_name ?: "-",
+		      (unsigned long long)subject->dur_ns, trial->frame.size);
+	for (uint32_t i = 0; subject->frame && i < subject->frame_bytes; i++)
+		print_message("%s%02x",
+			      i % 8    ? ""
+			      : i % 32 ? " "
+				       : "\n  ",
+			      ((const unsigned char *)subject->frame)[i]);
+	print_message("\n");
+	if (code)
+		code_print(code);
+	fail_msg("%s: the kernel says %d, the definition %d", what, verdict, truth);
+}
+
+/* What is known of the record but its thread and its end. */
+static struct filter_subject subject_make(struct trial *trial)
+{
+	const struct random_frame *frame = &trial->frame;
+	struct filter_subject subject = {.site = &trial->world.site};
+	struct waffle_frame head = {0};
+
+	if (!frame->unreadable && frame->size <= WAFFLE_FRAME_MAX) {
+		subject.frame = trial->machine.guard - frame->size;
+		subject.frame_bytes = frame->size;
+		if (frame->size >= sizeof(head))
+			memcpy(&head, subject.frame, sizeof(head));
+	}
+	if (!head.parent)
+		return subject;
+	subject.depth = -1;
+	if (head.parent >= PARENT_ID(PARENTS))
+		return subject;
+	subject.parent_name = trial->parent_names[head.parent - PARENT_ID(0)];
+	if (trial->parents[head.parent - PARENT_ID(0)].depth != WAFFLE_DEPTH_UNKNOWN)
+		subject.depth = trial->parents[head.parent - PARENT_ID(0)].depth + 1;
+	return subject;
+}
+
+static void count_answers(struct trial *trial, const struct filter_subject *subject)
+{
+	for (size_t i = 0; i < trial->filter->predicates.len; i++) {
+		const struct filter_predicate *predicate = &trial->filter->predicates.data[i];
+		bool yes = filter_eval_predicate(trial->filter, predicate, subject) == FILTER_YES;
+
+		trial->totals.asked[predicate->field][predicate->op][yes]++;
+	}
+}
+
+static int verdict_known(const struct trial *trial)
+{
+	const struct residual *residual = &trial->residual;
+
+	return residual->nodes.data[residual->nodes.len - 1].type == FILTER_TRUE ? CODEGEN_ACCEPT
+										 : CODEGEN_REJECT;
+}
+
+static void held_put(struct trial *trial, const struct filter_subject *subject)
+{
+	struct {
+		struct waffle_held held;
+		unsigned char frame[WAFFLE_FRAME_MAX];
+	} value = {0};
+	uint64_t key = HELD_KEY;
+	unsigned parent;
+
+	value.held.ts = rnd(&trial->world) >> below(&trial->world, 64);
+	value.held.end_ts = value.held.ts + subject->dur_ns;
+	value.held.tgid = subject->pid;
+	value.held.tid = subject->tid;
+	value.held.cpu = subject->cpu;
+	value.held.depth = (uint32_t)subject->depth;
+	strncpy(value.held.comm, subject->comm, sizeof(value.held.comm) - 1);
+	for (parent = 0; subject->parent_name && parent < PARENTS; parent++)
+		if (trial->parent_names[parent] == subject->parent_name)
+			break;
+	value.held.has_parent = subject->parent_name != NULL;
+	value.held.parent_bits =
+		subject->parent_name ? trial->parents[parent].name_bits : rnd(&trial->world);
+	value.held.frame_bytes = subject->frame_bytes;
+	if (subject->frame)
+		memcpy(value.frame, subject->frame, subject->frame_bytes);
+	assert_int_equal(bpf_map_update_elem(trial->machine.held, &key, &value, 0), 0);
+}
+
+/* The same record with some durations: what the program at the end says, and whether what was said
+ * at the hit holds for all of them. */
+static void record_ends(struct trial *trial, struct filter_subject subject, int verdict)
+{
+	struct world *world = &trial->world;
+	enum filter_truth truth;
+	int at_end = verdict;
+
+	subject.ended = true;
+	for (unsigned i = 0; i < DURATIONS; i++) {
+		subject.dur_ns = world->durations[below(world, POOL)] + below(world, 3) - 1;
+		truth = filter_eval(trial->filter, &subject);
+		trial->totals.answers[truth == FILTER_YES]++;
+		count_answers(trial, &subject);
+		if (verdict != CODEGEN_HOLD && (verdict == CODEGEN_ACCEPT) != (truth == FILTER_YES))
+			mismatch(trial, &subject, "hit, then its end", verdict, truth,
+				 &trial->hit_code);
+		if (trial->end < 0)
+			continue;
+		held_put(trial, &subject);
+		at_end = program_run(trial->end, HELD_KEY, NULL, 0);
+		trial->totals.pairs++;
+		trial->totals.verdicts[at_end]++;
+		if ((at_end == CODEGEN_ACCEPT) != (truth == FILTER_YES))
+			mismatch(trial, &subject, "end", at_end, truth, &trial->end_code);
+	}
+}
+
+static void record_try(struct trial *trial)
+{
+	struct world *world = &trial->world;
+	struct random_frame *frame = &trial->frame;
+	char comm[WAFFLE_COMM_BYTES] = "";
+	const struct random_text *text = &world->comms[below(world, POOL)];
+	struct filter_subject subject;
+	enum filter_truth truth;
+	int verdict;
+
+	frame_make(world, frame);
+	if (frame->size <= WAFFLE_FRAME_MAX)
+		memcpy(trial->machine.guard - frame->size, frame->bytes, frame->size);
+	memcpy(comm, text->bytes, text->len);
+	assert_int_equal(prctl(PR_SET_NAME, comm), 0);
+	subject = subject_make(trial);
+	subject.pid = world->pid;
+	subject.tid = world->tid;
+	subject.cpu = world->cpu;
+	subject.comm = comm;
+	truth = filter_eval(trial->filter, &subject);
+	verdict = trial->hit < 0
+			  ? verdict_known(trial)
+			  : program_run(trial->hit, 1,
+					frame->unreadable ? trial->machine.guard
+							  : trial->machine.guard - frame->size,
+					frame->size);
+	if (trial->hit < 0)
+		trial->totals.known++;
+	else
+		trial->totals.pairs++;
+	trial->totals.verdicts[verdict]++;
+	if (truth != FILTER_UNKNOWN &&
+	    verdict != (truth == FILTER_YES ? CODEGEN_ACCEPT : CODEGEN_REJECT))
+		mismatch(trial, &subject, "hit", verdict, truth, &trial->hit_code);
+	if (trial->world.site.kind == WAFFLE_SITE_SPAN) {
+		subject.pid += below(world, 3) - 1;
+		subject.tid += below(world, 3) - 1;
+		subject.pid = verdict == CODEGEN_HOLD ? subject.pid : world->pid;
+		subject.tid = verdict == CODEGEN_HOLD ? subject.tid : world->tid;
+		record_ends(trial, subject, verdict);
+	} else {
+		trial->totals.answers[truth == FILTER_YES]++;
+		count_answers(trial, &subject);
+	}
+}
+
+/* ---- all ---- */
+
+static uint64_t environment(const char *name, uint64_t otherwise)
+{
+	const char *text = getenv(name);
+
+	return text && *text ? strtoull(text, NULL, 0) : otherwise;
+}
+
+/* To a CPU of those that this thread may run on. */
+static void cpu_choose(struct world *world, const cpu_set_t *allowed)
+{
+	cpu_set_t one;
+	int cpu;
+
+	do
+		cpu = (int)below(world, CPU_SETSIZE < 256 ? CPU_SETSIZE : 256);
+	while (!CPU_ISSET(cpu, allowed));
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+	world->cpu = (uint32_t)cpu;
+}
+
+static void totals_print(const struct totals *totals, double seconds)
+{
+	uint64_t all = totals->answers[0] + totals->answers[1];
+
+	print_message("%llu pairs in the kernel in %.1f s, %.0f/s, and %llu known at the site; "
+		      "%llu programs of %.0f instructions, loaded in %.2f ms; "
+		      "true: %.0f %%; reject %llu accept %llu hold %llu\n",
+		      (unsigned long long)totals->pairs, seconds, (double)totals->pairs / seconds,
+		      (unsigned long long)totals->known, (unsigned long long)totals->programs,
+		      (double)totals->insns / (double)totals->programs,
+		      (double)totals->load_ns / 1e6 / (double)totals->programs,
+		      100.0 * (double)totals->answers[1] / (double)all,
+		      (unsigned long long)totals->verdicts[CODEGEN_REJECT],
+		      (unsigned long long)totals->verdicts[CODEGEN_ACCEPT],
+		      (unsigned long long)totals->verdicts[CODEGEN_HOLD]);
+}
+
+/* Whether a field is compared so at all: texts with patterns, numbers by order. */
+static bool op_allowed(enum filter_field field, enum filter_op op)
+{
+	bool pattern = op == FILTER_MATCH || op == FILTER_NOT_MATCH;
+	bool order = op >= FILTER_LT && op <= FILTER_GE;
+
+	switch (filter_fields[field].type) {
+	case FILTER_TYPE_KIND:
+		return op == FILTER_EQ || op == FILTER_NE;
+	case FILTER_TYPE_TEXT:
+		return !order;
+	case FILTER_TYPE_ANY:
+		return true;
+	default:
+		return !pattern;
+	}
+}
+
+/* That nothing was left out, and nothing came out one way only. */
+static void totals_check(const struct totals *totals)
+{
+	uint64_t all = totals->answers[0] + totals->answers[1];
+	uint64_t least = 0;
+
+	assert_in_range(100 * totals->answers[1] / all, 20, 80);
+	for (unsigned field = 0; field < FILTER_FIELD_COUNT; field++) {
+		for (unsigned op = 0; op < FILTER_OP_COUNT; op++) {
+			const uint64_t *asked = totals->asked[field][op];
+
+			/* What a site decides alone is not asked in the kernel. */
+			least = filter_fields[field].at_site ? 1 : totals->pairs / 4000;
+			if (op_allowed(field, op) && (asked[0] < least || asked[1] < least))
+				fail_msg("%s %s: false %llu times, true %llu times: expected %llu",
+					 filter_fields[field].name, filter_ops[op],
+					 (unsigned long long)asked[0], (unsigned long long)asked[1],
+					 (unsigned long long)least);
+		}
+	}
+}
+
+static void trials_run(struct trial *trial)
+{
+	uint64_t seed = environment("WAFFLE_SEED", 20240607);
+	uint64_t pairs = environment("WAFFLE_PAIRS", PAIRS_DEFAULT);
+	uint64_t begin = now_ns();
+	cpu_set_t allowed;
+
+	pairs = pairs_argument ? strtoull(pairs_argument, NULL, 0) : pairs;
+	assert_int_equal(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+	trial->world.random = seed;
+	trial->world.pid = (uint32_t)kernel_pid_tgid(32);
+	trial->world.tid = (uint32_t)kernel_pid_tgid(0);
+	assert_int_not_equal(trial->world.pid, trial->world.tid);
+	print_message("seed %llu\n", (unsigned long long)seed);
+	while (trial->totals.pairs < pairs) {
+		cpu_choose(&trial->world, &allowed);
+		trial_begin(trial);
+		for (unsigned i = 0; i < (trial->hit < 0 ? 2 : RECORDS); i++)
+			record_try(trial);
+		trial_end(trial);
+	}
+	totals_print(&trial->totals, (double)(now_ns() - begin) / 1e9);
+	totals_check(&trial->totals);
+}
+
+static void test_kernel_and_definition_agree_on_random_pairs(void **state)
+{
+	struct trial *trial = calloc(1, sizeof(*trial));
+
+	(void)state;
+	assert_non_null(trial);
+	if (!machine_open(&trial->machine)) {
+		machine_close(&trial->machine);
+		free(trial);
+		skip();
+	}
+	trials_run(trial);
+	machine_close(&trial->machine);
+	free(trial);
+}
+
+/* Not the first thread, whose id is that of the process. */
+static void *tests_run(void *failed)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_kernel_and_definition_agree_on_random_pairs),
+	};
+
+	*(int *)failed = cmocka_run_group_tests(tests, NULL, NULL);
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t thread;
+	int failed = 1;
+
+	pairs_argument = argc > 1 ? argv[1] : NULL;
+	if (pthread_create(&thread, NULL, tests_run, &failed) || pthread_join(thread, NULL))
+		return 1;
+	return failed;
+}
