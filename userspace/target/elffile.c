@@ -6,6 +6,7 @@
 #include <elfutils/libdwelf.h>
 #include <gelf.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
