@@ -183,6 +183,7 @@ struct trial {
 	struct residual residual;
 	struct filter_code hit_code, end_code;
 	int hit, end; /* programs; -1: all is known at the site, or there is no duration in it */
+	bool rest;    /* the end asks only what the hit has left open, as plan.c has it */
 	struct waffle_open parents[PARENTS];
 	const char *parent_names[PARENTS];
 	struct random_frame frame;
@@ -223,14 +224,13 @@ static void expression_parse(struct trial *trial)
 		fail_msg("%s\n%s", trial->world.source, err.message);
 }
 
-static int code_make(struct trial *trial, struct filter_code *code,
+static int code_make(struct trial *trial, struct filter_code *code, const struct residual *residual,
 		     const struct codegen_options *options)
 {
 	uint64_t begin;
 	int fd;
 
-	assert_int_equal(
-		codegen(code, trial->filter, &trial->residual, &trial->world.site, options), 0);
+	assert_int_equal(codegen(code, trial->filter, residual, &trial->world.site, options), 0);
 	begin = now_ns();
 	fd = program_load(&trial->machine, code, trial->world.source);
 	trial->totals.load_ns += now_ns() - begin;
@@ -242,6 +242,7 @@ static int code_make(struct trial *trial, struct filter_code *code,
 static void trial_begin(struct trial *trial)
 {
 	enum filter_node_type root;
+	struct residual rest;
 
 	world_make(&trial->world);
 	site_make(&trial->world);
@@ -254,9 +255,18 @@ static void trial_begin(struct trial *trial)
 	trial->hit_code = trial->end_code = (struct filter_code){0};
 	if (root == FILTER_TRUE || root == FILTER_FALSE)
 		return;
-	trial->hit = code_make(trial, &trial->hit_code, &trial->machine.hit);
-	if (residual_uses(trial->filter, &trial->residual, FILTER_DUR))
-		trial->end = code_make(trial, &trial->end_code, &trial->machine.end);
+	trial->hit = code_make(trial, &trial->hit_code, &trial->residual, &trial->machine.hit);
+	if (!residual_uses(trial->filter, &trial->residual, FILTER_DUR))
+		return;
+	trial->rest = percent(&trial->world, 30);
+	if (!trial->rest) {
+		trial->end =
+			code_make(trial, &trial->end_code, &trial->residual, &trial->machine.end);
+		return;
+	}
+	assert_true(residual_rest(&rest, trial->filter, &trial->residual));
+	trial->end = code_make(trial, &trial->end_code, &rest, &trial->machine.end);
+	residual_free(&rest);
 }
 
 static void trial_end(struct trial *trial)
@@ -385,7 +395,7 @@ static void record_ends(struct trial *trial, struct filter_subject subject, int 
 		if (verdict != CODEGEN_HOLD && (verdict == CODEGEN_ACCEPT) != (truth == FILTER_YES))
 			mismatch(trial, &subject, "hit, then its end", verdict, truth,
 				 &trial->hit_code);
-		if (trial->end < 0)
+		if (trial->end < 0 || (trial->rest && verdict != CODEGEN_HOLD))
 			continue;
 		held_put(trial, &subject);
 		at_end = program_run(trial->end, HELD_KEY, NULL, 0);
@@ -432,10 +442,11 @@ static void record_try(struct trial *trial)
 	    verdict != (truth == FILTER_YES ? CODEGEN_ACCEPT : CODEGEN_REJECT))
 		mismatch(trial, &subject, "hit", verdict, truth, &trial->hit_code);
 	if (trial->world.site.kind == WAFFLE_SITE_SPAN) {
-		subject.pid += below(world, 3) - 1;
-		subject.tid += below(world, 3) - 1;
-		subject.pid = verdict == CODEGEN_HOLD ? subject.pid : world->pid;
-		subject.tid = verdict == CODEGEN_HOLD ? subject.tid : world->tid;
+		/* The program at the end alone: what it has not seen at the hit. */
+		if (verdict == CODEGEN_HOLD && !trial->rest) {
+			subject.pid += below(world, 3) - 1;
+			subject.tid += below(world, 3) - 1;
+		}
 		record_ends(trial, subject, verdict);
 	} else {
 		trial->totals.answers[truth == FILTER_YES]++;

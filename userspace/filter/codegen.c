@@ -407,7 +407,6 @@ static struct known node_emit(struct codegen *gen, const struct residual *tree, 
 	case FILTER_TEST:
 		predicate = &gen->filter->predicates.data[node->predicate];
 		fields[predicate->field].emit(gen, predicate, exits);
-		gen->as.code->predicates++;
 		break;
 	case FILTER_SAMPLE:
 		sample_emit(gen, node, exits);
@@ -609,6 +608,8 @@ static int codegen_bounds(struct filter_code *code, const struct codegen *from,
 
 	*code = (struct filter_code){0};
 	gen.as.code = code;
+	for (size_t i = 0; i < upper->nodes.len; i++)
+		code->predicates += upper->nodes.data[i].type == FILTER_TEST;
 	err = program_emit(&gen, all, upper, lower);
 	if (err)
 		filter_code_free(code);

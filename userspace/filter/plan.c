@@ -174,6 +174,7 @@ static int class_code(const struct plan *plan, struct plan_class *class,
 		      const struct residual *residual, const struct site_info *site)
 {
 	struct codegen_options options = codegen_options_default();
+	struct residual rest;
 	int err;
 
 	options.on_accept = class->is_span ? WAFFLE_NEXT_KEEP : WAFFLE_NEXT_HIT;
@@ -187,7 +188,11 @@ static int class_code(const struct plan *plan, struct plan_class *class,
 	options.at_end = true;
 	options.on_accept = WAFFLE_NEXT_RELEASE;
 	options.on_reject = WAFFLE_NEXT_DISCARD;
-	return codegen(&class->end, plan->filter, residual, site, &options);
+	if (!residual_rest(&rest, plan->filter, residual))
+		return -ENOMEM;
+	err = codegen(&class->end, plan->filter, &rest, site, &options);
+	residual_free(&rest);
+	return err;
 }
 
 static int class_make(const struct plan *plan, struct plan_class *class,

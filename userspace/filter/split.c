@@ -169,7 +169,7 @@ struct rebuild {
 	const struct filter_node *nodes; /* of the old tree */
 	const struct filter_expr *filter;
 	const struct site_info *site; /* of residual_make() */
-	bool upper;                   /* of residual_bound() */
+	bool bound, upper;            /* residual_bound(), and which */
 	bool failed;
 };
 
@@ -195,23 +195,19 @@ static struct part part_test(struct rebuild *rebuild, const struct filter_node *
 
 	if (rebuild->site)
 		answer = predicate_answer(rebuild->filter, predicate, rebuild->site);
-	else if (predicate->field == FILTER_DUR)
+	else if (rebuild->bound && predicate->field == FILTER_DUR)
 		answer = rebuild->upper != negated ? ANSWER_YES : ANSWER_NO;
 	return answer == ANSWER_ASK ? part_node(rebuild, *node) : part_known(answer == ANSWER_YES);
 }
 
 static struct part part_make(struct rebuild *rebuild, uint32_t index, bool negated);
 
-static struct part part_pair(struct rebuild *rebuild, const struct filter_node *node, bool negated)
+/* Two operands, the nodes of the left one made when there were `len`. */
+static struct part part_join(struct rebuild *rebuild, enum filter_node_type type, struct part left,
+			     struct part right, size_t len)
 {
-	enum answer decides = node->type == FILTER_AND ? ANSWER_NO : ANSWER_YES;
-	size_t len = rebuild->out->nodes.len;
-	struct part left, right;
+	enum answer decides = type == FILTER_AND ? ANSWER_NO : ANSWER_YES;
 
-	left = part_make(rebuild, node->left, negated);
-	if (left.answer == decides)
-		return left;
-	right = part_make(rebuild, node->right, negated);
 	if (right.answer == decides)
 		rebuild->out->nodes.len = len; /* the left side is not asked any more */
 	if (right.answer == decides || left.answer != ANSWER_ASK)
@@ -219,10 +215,21 @@ static struct part part_pair(struct rebuild *rebuild, const struct filter_node *
 	if (right.answer != ANSWER_ASK)
 		return left;
 	return part_node(rebuild, (struct filter_node){
-					  .type = node->type,
+					  .type = type,
 					  .left = left.node,
 					  .right = right.node,
 				  });
+}
+
+static struct part part_pair(struct rebuild *rebuild, const struct filter_node *node, bool negated)
+{
+	enum answer decides = node->type == FILTER_AND ? ANSWER_NO : ANSWER_YES;
+	size_t len = rebuild->out->nodes.len;
+	struct part left = part_make(rebuild, node->left, negated);
+
+	if (left.answer == decides)
+		return left;
+	return part_join(rebuild, node->type, left, part_make(rebuild, node->right, negated), len);
 }
 
 /* Known parts leave no nodes, so that each node but the last is below another one. */
@@ -250,12 +257,40 @@ static struct part part_make(struct rebuild *rebuild, uint32_t index, bool negat
 	}
 }
 
-static bool rebuild_run(struct rebuild *rebuild, uint32_t root)
+static bool asks_dur(const struct rebuild *rebuild, uint32_t index)
 {
-	struct part part;
+	const struct filter_node *node = &rebuild->nodes[index];
 
-	*rebuild->out = (struct residual){0};
-	part = part_make(rebuild, root, false);
+	switch (node->type) {
+	case FILTER_AND:
+	case FILTER_OR:
+		return asks_dur(rebuild, node->left) || asks_dur(rebuild, node->right);
+	case FILTER_NOT:
+		return asks_dur(rebuild, node->left);
+	case FILTER_TEST:
+		return rebuild->filter->predicates.data[node->predicate].field == FILTER_DUR;
+	default:
+		return false;
+	}
+}
+
+static struct part part_rest(struct rebuild *rebuild, uint32_t index)
+{
+	const struct filter_node *node = &rebuild->nodes[index];
+	size_t len = rebuild->out->nodes.len;
+	struct part left;
+
+	if (!asks_dur(rebuild, index))
+		return part_known(true);
+	if (node->type != FILTER_AND)
+		return part_make(rebuild, index, false);
+	left = part_rest(rebuild, node->left);
+	return part_join(rebuild, node->type, left, part_rest(rebuild, node->right), len);
+}
+
+/* The root of a tree that says what it comes to. */
+static bool rebuild_end(struct rebuild *rebuild, struct part part)
+{
 	if (part.answer != ANSWER_ASK)
 		part_node(rebuild,
 			  (struct filter_node){.type = part.answer == ANSWER_YES ? FILTER_TRUE
@@ -271,16 +306,30 @@ bool residual_make(struct residual *residual, const struct filter_expr *filter,
 	struct rebuild rebuild = {
 		.out = residual, .nodes = filter->nodes.data, .filter = filter, .site = site};
 
-	return rebuild_run(&rebuild, filter->root);
+	*residual = (struct residual){0};
+	return rebuild_end(&rebuild, part_make(&rebuild, filter->root, false));
 }
 
 bool residual_bound(struct residual *bound, const struct filter_expr *filter,
 		    const struct residual *residual, bool upper)
 {
-	struct rebuild rebuild = {
-		.out = bound, .nodes = residual->nodes.data, .filter = filter, .upper = upper};
+	struct rebuild rebuild = {.out = bound,
+				  .nodes = residual->nodes.data,
+				  .filter = filter,
+				  .bound = true,
+				  .upper = upper};
 
-	return rebuild_run(&rebuild, (uint32_t)residual->nodes.len - 1);
+	*bound = (struct residual){0};
+	return rebuild_end(&rebuild, part_make(&rebuild, (uint32_t)residual->nodes.len - 1, false));
+}
+
+bool residual_rest(struct residual *rest, const struct filter_expr *filter,
+		   const struct residual *residual)
+{
+	struct rebuild rebuild = {.out = rest, .nodes = residual->nodes.data, .filter = filter};
+
+	*rest = (struct residual){0};
+	return rebuild_end(&rebuild, part_rest(&rebuild, (uint32_t)residual->nodes.len - 1));
 }
 
 void residual_free(struct residual *residual)
