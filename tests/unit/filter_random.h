@@ -540,6 +540,13 @@ static inline void random_string(struct world *world, struct random_frame *frame
 	struct random_text text = world->texts[below(world, POOL)];
 	uint64_t marks = 0;
 
+	if (percent(world, 1)) {
+		/* Longer than any that is copied. */
+		frame_word(frame, WAFFLE_STR_MAX + 1);
+		memset(frame->bytes + frame->size, 'a', WAFFLE_STR_MAX + 8);
+		frame->size += WAFFLE_STR_MAX + 8;
+		return;
+	}
 	if (percent(world, 15) && text.len)
 		text.bytes[below(world, text.len)] = percent(world, 20) ? '\0' : 'b';
 	if (percent(world, 10) && text.len)
