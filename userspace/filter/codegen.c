@@ -425,6 +425,7 @@ struct needs {
 	uint32_t keys; /* a bit each */
 	bool header, comm, parent, text, search;
 	unsigned states;
+	unsigned ahead[WAFFLE_KEYS_MAX];
 };
 
 static void needs_pattern(struct needs *needs, const struct glob *glob)
@@ -441,11 +442,14 @@ static void needs_predicate(struct codegen *gen, struct needs *needs,
 			    const struct filter_predicate *predicate)
 {
 	const struct glob *glob = gen->filter->literals.data[predicate->literal].glob;
-	unsigned key = 0;
+	unsigned key = 0, ahead;
 
 	if (predicate->field == FILTER_KV) {
 		if (site_key_find(gen->site, predicate->key, &key)->type == WAFFLE_KEY_STR) {
 			needs->text = true;
+			ahead = text_ahead(gen->filter, predicate);
+			if (ahead > needs->ahead[key])
+				needs->ahead[key] = ahead;
 			if (glob)
 				needs_pattern(needs, glob);
 		}
@@ -458,6 +462,22 @@ static void needs_predicate(struct codegen *gen, struct needs *needs,
 		}
 	} else if (predicate->field == FILTER_DEPTH || predicate->field == FILTER_PARENT_NAME) {
 		needs->parent = true;
+	}
+}
+
+/* The stack that is left beside the words of a frame goes to the first strings' first bytes. */
+static void ahead_share(struct codegen *gen, const struct needs *needs)
+{
+	const unsigned words = sizeof(struct waffle_frame) + 8 * WAFFLE_KEYS_MAX;
+	unsigned used = (unsigned)-gen->stack + words, left = AHEAD_MAX;
+
+	if (used + left > STACK_BYTES)
+		left = used < STACK_BYTES ? STACK_BYTES - used : 0;
+	for (unsigned key = 0; key < WAFFLE_KEYS_MAX; key++) {
+		if (!needs->ahead[key] || needs->ahead[key] > left)
+			continue;
+		gen->frame.ahead[key] = (uint8_t)needs->ahead[key];
+		left -= (needs->ahead[key] + 7) & ~7u;
 	}
 }
 
@@ -486,9 +506,10 @@ static void frame_prepare(struct codegen *gen, const struct residual *tree)
 		gen->name_bits = codegen_stack(gen, 8);
 	}
 	gen->states = codegen_stack(gen, needs.states);
-	frame_layout_make(gen, needs.keys, needs.header);
 	if (needs.text)
 		gen->text = codegen_stack(gen, needs.search ? TEXT_BUFFER_BYTES : WAFFLE_STR_MAX);
+	ahead_share(gen, &needs);
+	frame_layout_make(gen, needs.keys, needs.header);
 }
 
 /* Frames that capture/ would not take, or that have no header, are as if empty. */
@@ -537,24 +558,53 @@ static void prologue_end(struct codegen *gen, uint32_t miss)
 	size_check(gen);
 }
 
-static void verdict_emit(struct codegen *gen, uint32_t label, enum codegen_verdict verdict,
-			 int slot)
+/* The labels of a program's ends. */
+struct verdicts {
+	uint32_t label[CODEGEN_HOLD + 1];
+	uint32_t out; /* nothing is to be done */
+};
+
+static int verdict_slot(const struct codegen *gen, enum codegen_verdict verdict)
+{
+	const int slots[] = {[CODEGEN_REJECT] = gen->options->on_reject,
+			     [CODEGEN_ACCEPT] = gen->options->on_accept,
+			     [CODEGEN_HOLD] = gen->options->on_hold};
+
+	return slots[verdict];
+}
+
+static struct verdicts verdicts_make(struct codegen *gen)
+{
+	struct verdicts verdicts = {.out = asm_label(&gen->as)};
+
+	for (unsigned i = 0; i <= CODEGEN_HOLD; i++)
+		verdicts.label[i] = gen->options->verdict_as_result || verdict_slot(gen, i) >= 0
+					    ? asm_label(&gen->as)
+					    : verdicts.out;
+	return verdicts;
+}
+
+static void verdicts_emit(struct codegen *gen, const struct verdicts *verdicts)
 {
 	struct assembler *as = &gen->as;
 
-	asm_place(as, label);
-	if (gen->options->verdict_as_result) {
-		asm_const(as, BPF_REG_0, verdict);
-		asm_exit(as);
-		return;
-	}
-	if (slot != CODEGEN_EXIT) {
+	for (unsigned i = 0; i <= CODEGEN_HOLD; i++) {
+		if (verdicts->label[i] == verdicts->out)
+			continue;
+		asm_place(as, verdicts->label[i]);
+		if (gen->options->verdict_as_result) {
+			asm_const(as, BPF_REG_0, i);
+			asm_exit(as);
+			continue;
+		}
 		asm_mov(as, BPF_REG_1, REG_CTX);
 		asm_map(as, BPF_REG_2, CODE_RELOC_NEXT, 0);
-		asm_const(as, BPF_REG_3, (uint64_t)slot);
+		asm_const(as, BPF_REG_3, (uint64_t)verdict_slot(gen, i));
 		asm_call(as, BPF_FUNC_tail_call);
+		asm_jump(as, verdicts->out); /* there is no such program */
 	}
-	asm_const(as, BPF_REG_0, 0);
+	asm_place(as, verdicts->out);
+	asm_const(as, BPF_REG_0, CODEGEN_REJECT);
 	asm_exit(as);
 }
 
@@ -573,13 +623,13 @@ static int program_emit(struct codegen *gen, const struct residual *all,
 			const struct residual *upper, const struct residual *lower)
 {
 	struct assembler *as = &gen->as;
-	const struct codegen_options *options = gen->options;
-	uint32_t reject = asm_label(as), accept = asm_label(as), hold = asm_label(as);
-	uint32_t maybe = asm_label(as), miss = asm_label(as);
+	struct verdicts verdicts = verdicts_make(gen);
+	uint32_t reject = verdicts.label[CODEGEN_REJECT], accept = verdicts.label[CODEGEN_ACCEPT];
+	uint32_t hold = verdicts.label[CODEGEN_HOLD], maybe = asm_label(as);
 
 	frame_prepare(gen, all);
-	if (options->at_end)
-		prologue_end(gen, miss);
+	if (gen->options->at_end)
+		prologue_end(gen, verdicts.out);
 	else
 		prologue_hit(gen);
 	if (upper == lower) {
@@ -592,10 +642,7 @@ static int program_emit(struct codegen *gen, const struct residual *all,
 		else
 			asm_jump(as, hold);
 	}
-	verdict_emit(gen, reject, CODEGEN_REJECT, options->on_reject);
-	verdict_emit(gen, accept, CODEGEN_ACCEPT, options->on_accept);
-	verdict_emit(gen, hold, CODEGEN_HOLD, options->on_hold);
-	verdict_emit(gen, miss, CODEGEN_REJECT, CODEGEN_EXIT);
+	verdicts_emit(gen, &verdicts);
 	return assembler_finish(as);
 }
 

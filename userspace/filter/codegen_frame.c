@@ -35,7 +35,7 @@ void frame_layout_make(struct codegen *gen, uint32_t keys, bool header)
 		frame->at[i] = (uint16_t)at;
 		/* Also what says where later keys are, and whether they are there. */
 		if (asked || type == WAFFLE_KEY_STR || type == WAFFLE_KEY_NUMBER)
-			run_cover(run, at, at + key_bytes(type));
+			run_cover(run, at, at + key_bytes(type) + ((frame->ahead[i] + 7u) & ~7u));
 		at += key_bytes(type);
 		run->end = (uint16_t)(i + 1);
 		if (type == WAFFLE_KEY_STR && keys >> i > 1) {

@@ -34,7 +34,11 @@ struct frame_layout {
 	unsigned run_count; /* runs that are read */
 	uint8_t run[WAFFLE_KEYS_MAX];
 	uint16_t at[WAFFLE_KEYS_MAX]; /* offset of a key in its run */
+	/* First bytes of a string's text that are read with its run, behind its first word: a read
+	 * of its own would cost as much as all else that a predicate does. */
+	uint8_t ahead[WAFFLE_KEYS_MAX];
 };
+#define AHEAD_MAX 64 /* bytes of all strings together */
 
 /*
  * The first word of a string, once its run is read: the length and marks as in the frame (34 bits),
@@ -106,7 +110,8 @@ void codegen_forget(struct codegen *gen, unsigned reg);
 
 /* ---- codegen_frame.c ---- */
 
-/* Which keys are in which run, and what is read of each. `keys`: a bit for each that is asked. */
+/* Which keys are in which run, and what is read of each. `keys`: a bit for each that is asked.
+ * frame.ahead has been set. */
 void frame_layout_make(struct codegen *gen, uint32_t keys, bool header);
 /* Reads what is needed up to a run, if it has not been read. */
 void frame_need(struct codegen *gen, unsigned run);
@@ -131,6 +136,8 @@ void text_key(struct codegen *gen, const struct filter_predicate *predicate, uns
 void text_comm(struct codegen *gen, const struct filter_predicate *predicate,
 	       struct code_exits exits);
 bool text_searches(const struct glob *glob);
+/* How many of a text's first bytes a predicate compares. */
+unsigned text_ahead(const struct filter_expr *filter, const struct filter_predicate *predicate);
 /* Roughly how much more it takes than comparing a number. */
 unsigned text_cost(const struct filter_expr *filter, const struct filter_predicate *predicate);
 

@@ -11,8 +11,9 @@
 
 /* What is compared: a string whose address is in r9. */
 struct text {
-	int word;  /* slot whose low 9 bits (comm: 4) are the length */
-	bool comm; /* of the kernel's memory, and without NULs */
+	int word;       /* slot whose low 9 bits (comm: 4) are the length */
+	bool comm;      /* of the kernel's memory, and without NULs */
+	unsigned ahead; /* of a key: bytes that are in the stack already, behind `word` */
 };
 
 /* ---- bytes in the stack ---- */
@@ -225,11 +226,22 @@ static void middle_emit(struct codegen *gen, const struct text *text, const stru
 	search_emit(gen, pattern->middle, pattern->middle_len, exits);
 }
 
+/* The slot of a text's first bytes, which are read unless they have been. */
+static int text_begin(struct codegen *gen, const struct text *text, unsigned bytes, uint32_t no)
+{
+	if (bytes <= text->ahead)
+		return text->word + 8;
+	asm_mov(&gen->as, BPF_REG_3, REG_TEXT);
+	frame_read_text(gen, bytes, text->comm, no);
+	return gen->text;
+}
+
 /* `no`: the text is not there; `exits`: it matches or not. */
 static void pattern_emit(struct codegen *gen, const struct text *text,
 			 const struct pattern *pattern, uint32_t no, struct code_exits exits)
 {
 	struct assembler *as = &gen->as;
+	int slot;
 
 	if (!pattern->star || pattern->least) {
 		load_len(gen, text, BPF_REG_1);
@@ -237,9 +249,8 @@ static void pattern_emit(struct codegen *gen, const struct text *text,
 			       exits.no);
 	}
 	if (!tokens_take_all(pattern->prefix, pattern->prefix_len)) {
-		asm_mov(as, BPF_REG_3, REG_TEXT);
-		frame_read_text(gen, (unsigned)pattern->prefix_len, text->comm, no);
-		tokens_emit(gen, gen->text, pattern->prefix, pattern->prefix_len, false, exits.no);
+		slot = text_begin(gen, text, (unsigned)pattern->prefix_len, no);
+		tokens_emit(gen, slot, pattern->prefix, pattern->prefix_len, false, exits.no);
 	}
 	if (!tokens_take_all(pattern->suffix, pattern->suffix_len)) {
 		load_len(gen, text, BPF_REG_3);
@@ -279,21 +290,20 @@ static unsigned literals_sort(const struct filter_expr *filter,
 }
 
 /* Literals of one length; goes on behind it if the length in r1 is another. */
-static void equal_length(struct codegen *gen, const struct filter_literal *const *literals,
-			 unsigned count, uint32_t no, struct code_exits exits)
+static void equal_length(struct codegen *gen, const struct text *text,
+			 const struct filter_literal *const *literals, unsigned count, uint32_t no,
+			 struct code_exits exits)
 {
 	struct assembler *as = &gen->as;
 	unsigned len = literals[0]->text_len;
 	uint32_t other = asm_label(as), differ;
+	int slot;
 
 	asm_branch_imm(as, BPF_JNE, BPF_REG_1, (int32_t)len, other);
-	if (len) {
-		asm_mov(as, BPF_REG_3, REG_TEXT);
-		frame_read_text(gen, len, false, no);
-	}
+	slot = text_begin(gen, text, len, no);
 	for (unsigned i = 0; i < count; i++) {
 		differ = asm_label(as);
-		bytes_emit(as, gen->text, 0, (const unsigned char *)literals[i]->text, len, differ);
+		bytes_emit(as, slot, 0, (const unsigned char *)literals[i]->text, len, differ);
 		asm_jump(as, exits.yes);
 		asm_place(as, differ);
 	}
@@ -303,7 +313,8 @@ static void equal_length(struct codegen *gen, const struct filter_literal *const
 
 /* The word of the string is in r1: its length and the mark of a text that was cut, which equals
  * nothing. */
-static void equal_emit(struct codegen *gen, const struct filter_predicate *predicate, uint32_t no,
+static void equal_emit(struct codegen *gen, const struct text *text,
+		       const struct filter_predicate *predicate, uint32_t no,
 		       struct code_exits exits)
 {
 	const struct filter_literal *literals[FILTER_LITERALS_MAX];
@@ -315,7 +326,7 @@ static void equal_emit(struct codegen *gen, const struct filter_predicate *predi
 		for (next = i + 1; next < count; next++)
 			if (literals[next]->text_len != literals[i]->text_len)
 				break;
-		equal_length(gen, &literals[i], next - i, no, exits);
+		equal_length(gen, text, &literals[i], next - i, no, exits);
 	}
 	asm_jump(&gen->as, exits.no);
 }
@@ -338,11 +349,11 @@ void text_key(struct codegen *gen, const struct filter_predicate *predicate, uns
 	if (glob && text_searches(glob))
 		text_clear(gen);
 	frame_string(gen, key, exits.no);
+	text = (struct text){.word = frame_key_slot(gen, key), .ahead = gen->frame.ahead[key]};
 	if (predicate->op != FILTER_MATCH && predicate->op != FILTER_NOT_MATCH) {
-		equal_emit(gen, predicate, exits.no, inner);
+		equal_emit(gen, &text, predicate, exits.no, inner);
 		return;
 	}
-	text = (struct text){.word = frame_key_slot(gen, key)};
 	pattern = pattern_split(glob);
 	pattern_emit(gen, &text, &pattern, exits.no, inner);
 }
@@ -465,7 +476,25 @@ void text_comm(struct codegen *gen, const struct filter_predicate *predicate,
 	asm_jump(&gen->as, exits.yes);
 }
 
-/* ---- cost ---- */
+/* ---- what a predicate needs ---- */
+
+unsigned text_ahead(const struct filter_expr *filter, const struct filter_predicate *predicate)
+{
+	const struct filter_literal *literal = &filter->literals.data[predicate->literal];
+	struct pattern pattern;
+	unsigned longest = 0;
+
+	if (literal->glob) {
+		pattern = pattern_split(literal->glob);
+		return tokens_take_all(pattern.prefix, pattern.prefix_len)
+			       ? 0
+			       : (unsigned)pattern.prefix_len;
+	}
+	for (uint32_t i = 0; i < predicate->count; i++, literal++)
+		if (literal->type == FILTER_LITERAL_TEXT && literal->text_len > longest)
+			longest = literal->text_len;
+	return longest;
+}
 
 unsigned text_cost(const struct filter_expr *filter, const struct filter_predicate *predicate)
 {
