@@ -79,7 +79,7 @@ static void line_keep(const char *line, void *arg)
 	snprintf(fixture->lines[fixture->count++], sizeof(fixture->lines[0]), "%s", line);
 }
 
-/* The slots that a program's tail calls lead to, a bit each; bit 31: it can also just return. */
+/* The slots that a program's tail calls lead to, a bit each. */
 static uint32_t slots_of(const struct filter_code *code)
 {
 	uint32_t slots = 0;
@@ -89,14 +89,10 @@ static uint32_t slots_of(const struct filter_code *code)
 
 		if (insn->code == (BPF_JMP | BPF_CALL) && insn->imm == BPF_FUNC_tail_call)
 			slots |= 1u << insn[-1].imm;
-		if (insn->code == (BPF_JMP | BPF_EXIT) && i >= 2 &&
-		    insn[-2].code != (BPF_JMP | BPF_CALL))
-			slots |= 1u << 31;
 	}
 	return slots;
 }
 #define SLOT(next) (1u << WAFFLE_NEXT_##next)
-#define RETURNS (1u << 31)
 
 static void test_sites_that_can_not_match_stay_dormant(void **state)
 {
@@ -171,17 +167,17 @@ static void test_verdicts_lead_where_the_kernel_side_expects_them(void **state)
 	(void)state;
 	fixture_open(&fixture, "kv.bytes > 10", false);
 	use_of(&fixture, &copy, &class);
-	assert_int_equal(slots_of(&fixture.plan->classes.data[class].hit), SLOT(KEEP) | RETURNS);
+	assert_int_equal(slots_of(&fixture.plan->classes.data[class].hit), SLOT(KEEP));
 	use_of(&fixture, &event, &class);
-	assert_int_equal(slots_of(&fixture.plan->classes.data[class].hit), SLOT(HIT) | RETURNS);
+	assert_int_equal(slots_of(&fixture.plan->classes.data[class].hit), SLOT(HIT));
 	fixture_close(&fixture);
 
 	fixture_open(&fixture, "kv.bytes > 10 && dur > 5 || cpu == 0", false);
 	use_of(&fixture, &copy, &class);
 	classes = fixture.plan->classes.data;
 	assert_true(classes[class].holds);
-	assert_int_equal(slots_of(&classes[class].hit), SLOT(KEEP) | SLOT(HOLD) | RETURNS);
-	assert_int_equal(slots_of(&classes[class].end), SLOT(RELEASE) | SLOT(DISCARD) | RETURNS);
+	assert_int_equal(slots_of(&classes[class].hit), SLOT(KEEP) | SLOT(HOLD));
+	assert_int_equal(slots_of(&classes[class].end), SLOT(RELEASE) | SLOT(DISCARD));
 	use_of(&fixture, &event, &class);
 	assert_false(fixture.plan->classes.data[class].holds);
 	fixture_close(&fixture);
