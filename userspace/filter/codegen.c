@@ -468,9 +468,10 @@ static void needs_predicate(struct codegen *gen, struct needs *needs,
 /* The stack that is left beside the words of a frame goes to the first strings' first bytes. */
 static void ahead_share(struct codegen *gen, const struct needs *needs)
 {
-	const unsigned words = sizeof(struct waffle_frame) + 8 * WAFFLE_KEYS_MAX;
-	unsigned used = (unsigned)-gen->stack + words, left = AHEAD_MAX;
+	unsigned used = (unsigned)-gen->stack + sizeof(struct waffle_frame), left = AHEAD_MAX;
 
+	for (unsigned key = 0; key < gen->site->key_count && key < WAFFLE_KEYS_MAX; key++)
+		used += gen->site->keys[key].type == WAFFLE_KEY_NUMBER ? 16 : 8;
 	if (used + left > STACK_BYTES)
 		left = used < STACK_BYTES ? STACK_BYTES - used : 0;
 	for (unsigned key = 0; key < WAFFLE_KEYS_MAX; key++) {
