@@ -157,7 +157,6 @@ static int writer_open(struct session *session)
 	meta.version = WAFFLE_VERSION;
 	meta.command = session->options->label;
 	meta.filter = session->options->filter ? filter_source(session->options->filter) : "";
-	meta.filter = session->options->filter ? filter_source(session->options->filter) : "";
 	meta.cpu_count = kernel_cpu_count(session->kernel);
 	meta.sched = wants_sched(session->options);
 	session->start_ts = session->flush_ts = meta.start_ts;
