@@ -12,9 +12,14 @@
 #ifndef WAFFLE_FILTER_CODEGEN_PARTS_H
 #define WAFFLE_FILTER_CODEGEN_PARTS_H
 
+#include <stddef.h>
+
 #include "filter/codegen_number.h"
 
 enum { REG_CTX = BPF_REG_6, REG_FRAME = BPF_REG_7, REG_SIZE = BPF_REG_8, REG_TEXT = BPF_REG_9 };
+
+/* Offset of a member of the held span from the frame behind it. */
+#define HELD(member) ((int)offsetof(struct waffle_held, member) - (int)sizeof(struct waffle_held))
 
 /* What has been read on every path to a place in the program; also a bit for each run. */
 enum code_have {

@@ -22,9 +22,6 @@ void codegen_number(struct codegen *gen, const struct filter_predicate *predicat
 	asm_jump(&gen->as, exits.no);
 }
 
-/* Offset of a member of the held span from the frame behind it. */
-#define HELD(member) ((int)offsetof(struct waffle_held, member) - (int)sizeof(struct waffle_held))
-
 static void predicate_thread(struct codegen *gen, const struct filter_predicate *predicate,
 			     struct code_exits exits)
 {
