@@ -2,6 +2,7 @@
 """Filters at work in the kernel: what is armed, what is delivered, and that the accounts hold."""
 
 import os
+import re
 import signal
 
 import pytest
@@ -319,3 +320,10 @@ def test_spans_left_open_by_dead_processes_are_forgotten(waffle, program, start)
     capture = waffle.run("sh", "-c", script, options=held)
     assert capture.check_sums(lost=0)
     assert len([row for row in capture.rows("span") if row["name"] == "held"]) == 20000
+
+
+def test_a_key_that_no_site_declares_is_said_for_a_command_too(waffle, program):
+    options = ("--no-report", "-o", waffle.path(), "--filter", "kv.nothing > 3")
+    done = waffle.ok("run", *options, "--", program)
+    assert re.search(r"no site declares the key 'nothing'", done.stderr), done.stderr
+    assert "no site can match the filter" in done.stderr

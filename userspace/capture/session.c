@@ -605,6 +605,9 @@ int session_run(const struct session_options *options, const struct session_even
 		if (options->command)
 			launch_go(&session.launch);
 		code = loop(&session);
+		/* What a command is made of is known by now. */
+		if (session.plan && options->command && arming_site_count(session.arming))
+			warn_of_filter(&session);
 		closed = finish(&session);
 	}
 	if (session.writer) {
