@@ -78,7 +78,8 @@ static bool parse_line(struct kallsyms *kallsyms, char *line, size_t *seen)
 	char *at = parse_address(line, &entry.address);
 	char type;
 
-	if (!at || !at[0] || !strchr(function_types, at[0]) || at[1] != ' ' || !at[2])
+	if (!at || !at[0] || !strchr(function_types, at[0]) || at[1] != ' ' || !at[2] ||
+	    at[2] == '\t')
 		return true;
 	type = at[0];
 	++*seen;
