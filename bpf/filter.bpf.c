@@ -196,8 +196,9 @@ static __noinline int pass_by(struct pt_regs *ctx, __u64 now)
 				state = WAFFLE_OPEN_BUFFERED;
 		}
 	}
-	if (class->is_span)
-		open_add(ctx, &open, task, state);
+	/* Without room its children would not be told from those of an unknown parent. */
+	if (class->is_span && !open_add(ctx, &open, task, state))
+		loss_count(1);
 	return 0;
 }
 
