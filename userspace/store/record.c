@@ -22,6 +22,12 @@ static const struct kind_row kinds[] = {
 	[WAFFLE_REC_EXEC] = {"exec", sizeof(struct waffle_rec_exit)},
 	[WAFFLE_REC_EXIT] = {"exit", sizeof(struct waffle_rec_exit)},
 	[WAFFLE_REC_LOSS] = {"loss", sizeof(struct waffle_rec_loss)},
+	[WAFFLE_REC_WAIT] = {"wait", sizeof(struct waffle_rec_wait)},
+	[WAFFLE_REC_WAKE] = {"wake", sizeof(struct waffle_rec_wake)},
+	[WAFFLE_REC_FAULT] = {"fault", sizeof(struct waffle_rec_fault)},
+	[WAFFLE_REC_IO] = {"io", sizeof(struct waffle_rec_io)},
+	[WAFFLE_REC_SIGNAL] = {"signal", sizeof(struct waffle_rec_signal)},
+	[WAFFLE_REC_QUOTA] = {"quota", sizeof(struct waffle_rec_quota)},
 };
 _Static_assert(sizeof(kinds) / sizeof(kinds[0]) == WAFFLE_REC_KIND_COUNT, "a row a kind");
 _Static_assert(sizeof(struct waffle_rec_hit) + WAFFLE_FRAME_MAX + 7 <= RECORD_BYTES_MAX,
@@ -30,6 +36,7 @@ _Static_assert(sizeof(struct waffle_rec_hit) + WAFFLE_FRAME_MAX + 7 <= RECORD_BY
 static const char *const sources[] = {
 	[WAFFLE_SOURCE_SPANS] = "spans",
 	[WAFFLE_SOURCE_SCHED] = "sched",
+	[WAFFLE_SOURCE_WAITS] = "waits",
 };
 _Static_assert(sizeof(sources) / sizeof(sources[0]) == WAFFLE_SOURCE_COUNT, "a row a source");
 
