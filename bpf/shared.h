@@ -17,7 +17,7 @@ struct waffle_cpu {
 	__u64 head; /* slots written */
 	__u64 produced[WAFFLE_SOURCE_COUNT];
 	__u64 dropped[WAFFLE_SOURCE_COUNT];
-	__u64 padding[3];
+	__u64 padding[7 - 2 * WAFFLE_SOURCE_COUNT];
 };
 
 /* Slots read so far, written by capture/ only. */
