@@ -54,6 +54,20 @@ extern __u64 tgid_bits[WAFFLE_TGID_WORDS];
 extern bool stop_on_exec;
 extern bool finished; /* nothing is recorded any more: begins and ends stop together */
 
+/* Of a thread's last way off a CPU and of its page faults (wait.h). */
+struct thread_wait {
+	__u64 from_ts;
+	__u64 throttled_ns; /* of its cgroups then */
+	__u64 stack_ts;     /* when a user stack was taken last */
+	__u32 kernel_stack, user_stack;
+	__u64 fault_ts, fault_address, fault_ip; /* of the page fault it is in; fault_ts 0: none */
+	/* Faults that were not reported yet. */
+	__u64 faults_from_ts, faults_ns;
+	__u32 faults;
+	bool blocks;
+	bool was_long;
+};
+
 /* A thread of the target. */
 struct thread_state {
 	__u64 wake_ts;
@@ -62,6 +76,7 @@ struct thread_state {
 	__u64 exec_ns;    /* its CPU time when it was last seen to change */
 	__u32 on_cpu;     /* THREAD_* */
 	__u32 reserved;
+	struct thread_wait wait;
 };
 enum { THREAD_UNSEEN, THREAD_ON_CPU, THREAD_OFF_CPU };
 
@@ -128,15 +143,16 @@ static __always_inline bool target_has(__u32 tgid)
  * Reserves a record of a fixed size in a ring and counts it. The counters are atomic because a
  * probe may be preempted by another one on its CPU.
  */
-#define record_reserve(cpu, size)                                                                  \
+#define record_reserve(cpu, size) record_reserve_of(WAFFLE_SOURCE_SPANS, cpu, size)
+#define record_reserve_of(source, cpu, size)                                                       \
 	({                                                                                         \
 		struct waffle_cpu *cpu_ = cpu_get(cpu);                                            \
 		void *ring_ = ring_get(cpu), *record_ = NULL;                                      \
 		if (cpu_ && ring_) {                                                               \
-			__sync_fetch_and_add(&cpu_->produced[WAFFLE_SOURCE_SPANS], 1);             \
+			__sync_fetch_and_add(&cpu_->produced[source], 1);                          \
 			record_ = bpf_ringbuf_reserve(ring_, size, 0);                             \
 			if (!record_)                                                              \
-				__sync_fetch_and_add(&cpu_->dropped[WAFFLE_SOURCE_SPANS], 1);      \
+				__sync_fetch_and_add(&cpu_->dropped[source], 1);                   \
 		}                                                                                  \
 		record_;                                                                           \
 	})

@@ -3,12 +3,16 @@
  * them. */
 #include "vmlinux.h"
 #include "shared.h"
+#include "wait.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 const volatile __u32 sched_slots = 1;
 const volatile __u32 ring_shift = 0;
 const volatile bool follow_children = false;
+const volatile __u32 wait_sources = 0;
+const volatile __u64 wait_min_ns = ~0ull;
+const volatile __u64 stack_gap_ns = 0;
 
 __u64 tgid_bits[WAFFLE_TGID_WORDS];
 bool stop_on_exec;
@@ -19,6 +23,7 @@ struct cpus_map cpus SEC(".maps");
 struct targets_map targets SEC(".maps");
 struct threads_map threads SEC(".maps");
 struct rings_map rings SEC(".maps");
+struct stacks_map stacks SEC(".maps");
 
 /* Programs whose sites are armed, or that have none: their exec need not wait for userspace. */
 struct {
