@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# waffle's one makefile: setup all check demo bench fuzz lint docs install clean
+# waffle's one makefile: setup all check kernels demo bench fuzz lint docs install clean
 # make STATIC=1 links one static binary; SANITIZE=address,undefined builds with sanitizers, best
 # with a BUILD of its own.
 
@@ -157,6 +157,11 @@ setup:
 check:
 	@scripts/check.sh
 
+# Other kernels, in QEMU (docs/kernels.md); KERNELS="6.1 6.12" for some of them.
+kernels: all unit-programs
+	@tests/kernels/setup.sh
+	@BUILD=$(BUILD) tests/kernels/run.py $(KERNELS)
+
 demo: all examples
 	@BUILD=$(BUILD) scripts/demo.sh
 
@@ -180,4 +185,4 @@ clean:
 -include $(LIB_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(UNIT_BIN:=.d) $(FUZZ_BIN:=.d) $(TIDY_OK:.ok=.d)
 FORCE:
 .PHONY: all unit-programs unit asan fuzz-bin fuzz-programs fuzz examples lint lint-format lint-code lint-docs \
-	docs setup check demo bench install clean FORCE
+	docs setup check kernels demo bench install clean FORCE

@@ -53,16 +53,19 @@ enum waffle_open_state {
 /* A span that has not ended; key: its id. */
 struct waffle_open {
 	__u64 name_bits; /* of its own name: what its children ask of their parent */
-	__u64 inside;    /* --keep-children: held spans of its thread that it is in, a bit each */
+	__u64 inside;    /* --keep-children: slots of the held spans that it is in, a bit each */
 	__u32 depth;     /* WAFFLE_DEPTH_UNKNOWN: a parent of it is not known */
 	__u32 class;
 	__u32 tid, tgid; /* that began it */
 	__u8 state;      /* enum waffle_open_state */
-	__u8 inside_kept;
-	__u8 slot; /* --keep-children: its own bit in `inside` of others; 0xff: none */
+	__u8 held;       /* enum waffle_held_size, if WAFFLE_OPEN_HELD */
+	__u8 slot;       /* --keep-children: its own bit in `inside` of others */
 	__u8 reserved;
-	__u32 begin_position; /* --keep-children: of its thread's buffer when it began */
+	__u32 born;     /* --keep-children: when it began, on the clock of its thread's buffer */
+	__u32 position; /* WAFFLE_OPEN_BUFFERED: of its begin in the buffer */
+	__u32 lost;     /* WAFFLE_OPEN_HELD: children that could not be kept for it */
 };
+#define WAFFLE_SLOT_NONE 0xff
 
 /* A span that is held; key: its id. Followed by room for the frame, by enum waffle_held_size. */
 struct waffle_held {

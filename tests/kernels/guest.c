@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What the kernel matrix traces in the guest. It says on standard output what it did.
- *	work N   N steps: an event, a counter, a wait for an answer of another thread, some work
- *	stay     until its input ends, three sites every 10 ms; says when how many are armed
+ *	work N   N steps: an event, a counter, a wait for an answer of another thread, some work;
+ *then it competes with a thread that never sleeps (the guest has one CPU) stay     until its input
+ *ends, three sites every 10 ms; says when how many are armed
  */
 #include "../integration/programs/log.h"
 
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "waffle.h"
 
 #define WAIT_MS 5
 #define SPIN_MS 2
+#define RIVALS_MS 400
 
 static long evaluations;
 
@@ -40,6 +43,26 @@ static void *helper_main(void *arg)
 			break;
 	}
 	return NULL;
+}
+
+static void *rival_main(void *stop)
+{
+	while (!atomic_load((atomic_bool *)stop))
+		;
+	return NULL;
+}
+
+static int compete(void)
+{
+	atomic_bool stop = false;
+	pthread_t rival;
+
+	WAFFLE_SPAN("guest rivals");
+	if (pthread_create(&rival, NULL, rival_main, &stop))
+		return 1;
+	spin_ms(RIVALS_MS);
+	atomic_store(&stop, true);
+	return pthread_join(rival, NULL);
 }
 
 /* CPU time and time in the run queue of this thread, after the kernel has brought both up to date:
@@ -93,14 +116,17 @@ static int work(long n)
 			waited += step(i, request[1], answer[0]);
 			sum += i * i;
 		}
+		if (compete())
+			return 1;
 		schedstat_read(&run_ns[1], &delay_ns[1]);
 	}
 	close(request[1]);
 	pthread_join(thread, NULL);
-	printf("did steps=%ld sum=%ld last=%ld waited_ns=%lld least_ns=%ld tid=%d helper=%d "
+	printf("did steps=%ld sum=%ld last=%ld half=%.1f waited_ns=%lld least_ns=%ld tid=%d "
+	       "helper=%d "
 	       "run_ns=%lld delay_ns=%lld\n",
-	       n, sum, n - 1, waited, WAIT_MS * 1000000l, thread_id(), helper.tid,
-	       run_ns[1] - run_ns[0], delay_ns[1] - delay_ns[0]);
+	       n, sum, n - 1, (double)(n - 1) / 2, waited, WAIT_MS * 1000000l, thread_id(),
+	       helper.tid, run_ns[1] - run_ns[0], delay_ns[1] - delay_ns[0]);
 	return 0;
 }
 

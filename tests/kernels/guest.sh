@@ -35,11 +35,12 @@ sum() { awk '{ s += $1 } END { printf "%d", s }'; }
 
 equal() { [ "$2" = "$3" ] || fail "$1: $2 in the capture, $3 said by the program"; }
 
-# near WHAT CAPTURED SAID SLACK: within a tenth and SLACK ns.
+# near WHAT CAPTURED SCHEDSTAT SLACK: within a tenth and SLACK ns. (An emulated switch between
+# threads takes 0.1 ms, in which the kernel and its tracepoint read their clocks at different moments.)
 near() {
+	reason="${reason:+$reason; }$1 $2 ns, by schedstat $3 ns"
 	awk -v a="$2" -v b="$3" -v slack="$4" \
-		'BEGIN { d = a - b; exit !(a != "" && b >= 0 && (d < 0 ? -d : d) <= b / 10 + slack) }' ||
-		fail "$1: $2 ns in the capture, $3 ns otherwise"
+		'BEGIN { d = a - b; exit !(a != "" && b >= 0 && (d < 0 ? -d : d) <= b / 10 + slack) }'
 }
 
 # export_of NAME: NAME.waffle as NAME.ndjson, and that nothing was lost.
@@ -60,69 +61,75 @@ check_uprobe_multi() {
 	return 2
 }
 
-# capture NAME: 20 steps of the program, their counts and values against what it says.
+# capture NAME [VARIABLE=VALUE…]: 20 steps of the program, counted against what it says.
 capture() {
-	timeout 120 waffle-bpf run -q --no-report -o "$1.waffle" -- guest work 20 >"$1.said" 2>err ||
-		fail "run: $(words err)" || return
-	export_of "$1" || return
-	steps=$(said "$1.said" steps)
-	equal spans "$(rows "$1.ndjson" "guest step" span | count)" "$steps" &&
-		equal events "$(rows "$1.ndjson" "guest event" event | count)" "$steps" &&
-		equal counters "$(rows "$1.ndjson" "guest counter" counter | count)" "$steps"
+	local name=$1 steps
+	shift
+	timeout 120 env "$@" waffle-bpf run -q --no-report -o "$name.waffle" -- guest work 20 \
+		>"$name.said" 2>err || fail "run: $(words err)" || return
+	export_of "$name" || return
+	steps=$(said "$name.said" steps)
+	equal spans "$(rows "$name.ndjson" "guest step" span | count)" "$steps" &&
+		equal events "$(rows "$name.ndjson" "guest event" event | count)" "$steps" &&
+		equal counters "$(rows "$name.ndjson" "guest counter" counter | count)" "$steps"
 }
 
 check_run() { capture run; }
 
-check_single() {
-	WAFFLE_UPROBE_SINGLE=1
-	export WAFFLE_UPROBE_SINGLE
-	capture single
-	set -- $?
-	unset WAFFLE_UPROBE_SINGLE
-	return "$1"
-}
+check_single() { capture single WAFFLE_UPROBE_SINGLE=1; }
 
 check_values() {
-	n=$(said run.said steps)
-	equal "sum of n" "$(rows run.ndjson "guest event" event | values n | sum)" "$(said run.said sum)" &&
+	rows run.ndjson "guest event" event >events
+	rows run.ndjson "guest step" span >steps
+	equal "sum of n" "$(values n <events | sum)" "$(said run.said sum)" &&
+		equal "a double" "$(values half <events | tail -n 1)" "$(said run.said half)" &&
+		equal "strings" "$(grep -c '"text":"as written"' steps)" "$(said run.said steps)" &&
+		equal "thread" "$(values tid <steps | sort -u)" "$(said run.said tid)" &&
 		equal "last counter" "$(rows run.ndjson "guest counter" counter | values value | tail -n 1)" \
-			"$(said run.said last)" &&
-		equal "strings" "$(rows run.ndjson "guest step" span | grep -c '"text":"as written"')" "$n" &&
-		equal "a double" "$(rows run.ndjson "guest event" event | values half | sort -n | tail -n 1)" 9.5 &&
-		equal "thread" "$(rows run.ndjson "guest step" span | values tid | sort -u)" "$(said run.said tid)"
+			"$(said run.said last)"
 }
 
 # The report reads the same file by another path.
 check_report() {
 	waffle-bpf report run.waffle --json >report 2>err || fail "$(words err)" || return
-	equal "steps in the report" "$(grep -A2 '"name": "guest step"' report | sed -n 's/.*"count": \([0-9]*\).*/\1/p')" \
-		"$(said run.said steps)"
+	equal "steps in the report" "$(grep -A2 '"name": "guest step"' report |
+		sed -n 's/.*"count": \([0-9]*\).*/\1/p')" "$(said run.said steps)"
 }
 
-# Times of each step add up, it blocked as long as the other thread slept, which is who woke it; and
-# the whole agrees with /proc/thread-self/schedstat.
-check_sched() {
-	rows run.ndjson "guest step" span | tr '{},' '\n\n\n' >steps
-	awk -F: -v least="$(said run.said least_ns)" '
+# Times of each step add up; it blocked nearly as long as the other thread slept (which may fall
+# asleep first), and all of them no longer than the program waited by its own clock.
+states_agree() {
+	awk -F: -v least="$(said run.said least_ns)" -v waited="$(said run.said waited_ns)" '
 		/_ns"/ { v[$1] = $2 }
 		/"blocked_ns"/ {
 			total = v["\"end_ns\""] - v["\"start_ns\""]
-			parts = v["\"running_ns\""] + v["\"runnable_ns\""] + v["\"blocked_ns\""]
-			if (total != parts) { printf "a step of %d ns has states of %d ns", total, parts; exit 1 }
-			if (v["\"blocked_ns\""] < least * 0.9) { printf "a step blocked only %d ns", v["\"blocked_ns\""]; exit 1 }
-			seen++
+			parts = v["\"running_ns\""] + v["\"runnable_ns\""] + $2
+			if (total != parts) bad = "a step of " total " ns has states of " parts " ns"
+			if ($2 < least * 0.7) bad = "a step blocked for only " $2 " ns"
+			blocked += $2
 		}
-		END { if (!seen) { print "no step has scheduler times"; exit 1 } }' steps >err || fail "$(words err)" || return
-	waker=$(rows run.ndjson runnable sched | grep "\"tid\":$(said run.said tid)," | grep -c "\"waker_tid\":$(said run.said helper),")
-	[ "$waker" -ge "$(said run.said steps)" ] ||
-		fail "woken $waker times by the other thread, $(said run.said steps) said by the program" || return
+		END {
+			if (!blocked) bad = "no step has scheduler times"
+			if (blocked > waited) bad = "blocked " blocked " ns, waited " waited " ns"
+			if (bad) print bad
+		}'
+}
+
+check_sched() {
+	local woken bad
+	bad=$(rows run.ndjson "guest step" span | tr '{},' '\n\n\n' | states_agree)
+	[ -z "$bad" ] || fail "$bad" || return
+	woken=$(rows run.ndjson runnable sched | grep "\"tid\":$(said run.said tid)," |
+		grep -c "\"waker_tid\":$(said run.said helper),")
+	[ "$woken" -ge "$(said run.said steps)" ] ||
+		fail "woken $woken times by the other thread, of $(said run.said steps)" || return
 	rows run.ndjson "guest work" span >work
-	near "CPU time" "$(values running_ns <work)" "$(said run.said run_ns)" 1000000 &&
+	near "CPU time" "$(values running_ns <work)" "$(said run.said run_ns)" 3000000 &&
 		near "run queue time" "$(values runnable_ns <work)" "$(said run.said delay_ns)" 3000000
 }
 
 await() {
-	tries=0
+	local tries=0
 	until words stay | grep -q "$1"; do
 		tries=$((tries + 1))
 		[ $tries -lt 400 ] || fail "the program does not say $1 but $(words stay)" || return
@@ -130,49 +137,59 @@ await() {
 	done
 }
 
-# trace SIGNAL NAME: attaches to a running process until it says that it is armed, for some time
-# more, and ends the tracer by SIGNAL; then the process must say that nothing is armed.
-trace() {
+# stay_begin, stay_end: a program that runs while tracers come and go; it ends with its input.
+stay_begin() {
 	rm -f in
 	mkfifo in
 	guest stay <in >stay &
 	program=$!
 	exec 3>in
-	await armed=0 && {
-		waffle-bpf attach -q --no-report --pid $program -o "$2.waffle" >err 2>&1 &
-		tracer=$!
-		await armed=3 && usleep 500000
-		set -- "$1" "$2" $?
-		kill -"$1" $tracer
-		wait $tracer
-		status=$?
-		[ "$3" = 0 ] || fail "$reason: $(words err)"
-	} && await armed=0
-	set -- "$1" "$2" $?
+	await armed=0
+}
+
+stay_end() {
+	local result=$?
 	exec 3>&-
-	wait $program
-	return "$3"
+	wait "$program"
+	return $result
+}
+
+# trace SIGNAL NAME: attaches to the program until it says that it is armed, and some time more;
+# ends the tracer by SIGNAL; then the program must say that nothing is armed.
+trace() {
+	local tracer
+	waffle-bpf attach -q --no-report --pid "$program" -o "$2.waffle" 2>err &
+	tracer=$!
+	await armed=3 || fail "$reason: $(words err)" || { kill -KILL $tracer; return 1; }
+	usleep 500000
+	kill -"$1" $tracer
+	wait $tracer
+	status=$?
+	await armed=0
 }
 
 check_attach() {
-	trace INT attach && export_of attach || return
+	local n first last evaluated
+	{ stay_begin && trace INT attach; stay_end; } || return
 	[ $status = 0 ] || fail "attach ended with $status: $(words err)" || return
+	export_of attach || return
 	rows attach.ndjson "guest beat" event | values n >beats
-	set -- "$(count <beats)" "$(head -n 1 beats)" "$(tail -n 1 beats)" "$(said stay evaluated)"
-	[ "$1" -ge 20 ] || fail "only $1 events" || return
-	[ $(($3 - $2 + 1)) = "$1" ] || fail "$1 events with numbers $2 to $3" || return
-	[ $(($1 * 3)) -le "$4" ] || fail "$1 events, but only $4 arguments evaluated"
+	n=$(count <beats) first=$(head -n 1 beats) last=$(tail -n 1 beats) evaluated=$(said stay evaluated)
+	[ "$n" -ge 20 ] || fail "only $n events" || return
+	[ $((last - first + 1)) = "$n" ] || fail "$n events with numbers $first to $last" || return
+	[ $((n * 3)) -le "$evaluated" ] || fail "$n events, but only $evaluated arguments evaluated"
 }
 
-check_killed() { trace KILL killed; }
+check_killed() { stay_begin && trace KILL killed; stay_end; }
 
-# Each line of /programs: name, what it must print, command.
+# check_program TEXT COMMAND…: a line of /programs.
 check_program() {
-	text=$2
-	shift 2
-	timeout 300 "$@" >program 2>&1 || fail "exit status $?: $(grep -m1 -iE 'error|fail' program || words program)" || return
-	grep -qF "$text" program || fail "it did not print '$text' but: $(words program)" || return
-	skipped=$(grep -F -e '[  SKIPPED ]' program) || return 0
+	local text=$1 skipped
+	shift
+	timeout 300 "$@" >program 2>&1 ||
+		fail "exit status $?: $(grep -m1 -iE 'error|fail' program || words program)" || return
+	grep -qF "$text" program || fail "printed '$(words program)' but not '$text'" || return
+	skipped=$(grep -F '[  SKIPPED ]' program) || return 0
 	reason="skipped: $(echo "$skipped" | tail -n 1 | sed 's/.*\] *//')"
 	return 2
 }
@@ -210,9 +227,9 @@ verdict attach check_attach
 verdict killed check_killed
 while IFS='	' read -r name text command; do
 	# shellcheck disable=SC2086
-	verdict "$name" check_program "$name" "$text" $command
+	verdict "$name" check_program "$text" $command
 done </programs
 verdict dmesg check_dmesg
-grep ^limited ready | sed 's/^limited */note /'
+grep '^limited ' ready | grep -v uprobe.multi | sed 's/^limited */note /'
 echo "guest done"
 poweroff -f

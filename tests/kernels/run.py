@@ -66,6 +66,8 @@ def build_initramfs():
     programs = {BUILD / "waffle-bpf": "waffle-bpf"}
     programs.update({BUILD / path: pathlib.Path(path).name for _, path, _, _ in PROGRAMS})
     for path, name in programs.items():
+        if not path.exists():
+            sys.exit(f"kernels: {path} is not built")
         shutil.copy(path, tree / "bin" / name)
     for path in {path for program in [guest, *programs] for path in libraries(program)}:
         target = tree / path[1:]
@@ -106,7 +108,8 @@ def verdicts(console):
             r"^verdict (\S+) (pass|fail|cannot) (\d+) ?(.*)$", console, re.M):
         found[name] = (word, int(ms) / 1000, reason)
     if not re.search("^guest done$", console, re.M):
-        last = [line for line in console.splitlines() if line.strip()][-3:]
+        lines = [line for line in console.splitlines() if line.strip()]
+        last = [line for line in lines if "Kernel panic" in line][:1] or lines[-3:]
         found["ended"] = ("fail", 0.0, "the guest did not come to its end: " + " | ".join(last))
     return found, re.findall("^note (.*)$", console, re.M)
 

@@ -106,6 +106,7 @@ static const struct store_meta fixture_meta = {
 	.machine = "x86_64",
 	.version = "0.1.0",
 	.command = "train --epochs 3",
+	.filter = "name ~ \"a*\"\n && dur > 1ms",
 	.cpu_count = 4,
 	.sched = true,
 };

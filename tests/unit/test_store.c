@@ -273,6 +273,7 @@ static void test_meta_sites_and_processes_come_back(void **state)
 	assert_string_equal(meta->machine, "x86_64");
 	assert_string_equal(meta->version, "0.1.0");
 	assert_string_equal(meta->command, "train --epochs 3");
+	assert_string_equal(meta->filter, "name ~ \"a*\"\n && dur > 1ms");
 	assert_int_equal(meta->cpu_count, 4);
 	assert_true(meta->sched);
 	assert_memory_equal(meta->counts, fixture_counts, sizeof(fixture_counts));

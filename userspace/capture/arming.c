@@ -19,6 +19,7 @@ struct file {
 	ino_t ino;
 	struct object *object; /* NULL: no sites in it */
 	uint32_t first_site;
+	struct arm_use *uses; /* a row a site; NULL: all are armed plainly */
 	struct map by_offset; /* probe's offset in the file → site number in the capture */
 	bool armed_everywhere;
 };
@@ -39,23 +40,25 @@ struct memory {
 struct arming {
 	struct kernel *kernel;
 	struct store_writer *writer;
+	struct plan *plan; /* may be NULL */
 	bool follow;
 	VEC(struct file) files;
 	VEC(struct arm) arms;
 	VEC(struct memory) memories;
 	struct map addresses; /* hash of (pid, address) → site number */
-	uint64_t sites;
+	uint64_t sites, matching;
 	char warning[1200];
 };
 
 int arming_open(struct arming **arming, struct kernel *kernel, struct store_writer *writer,
-		bool follow, struct error *err)
+		struct plan *plan, bool follow, struct error *err)
 {
 	*arming = calloc(1, sizeof(**arming));
 	if (!*arming)
 		return error_set(err, ENOMEM, "out of memory");
 	(*arming)->kernel = kernel;
 	(*arming)->writer = writer;
+	(*arming)->plan = plan;
 	(*arming)->follow = follow;
 	return 0;
 }
@@ -66,6 +69,49 @@ static int file_find(const struct arming *arming, dev_t dev, ino_t ino)
 		if (arming->files.data[i].ino == ino && arming->files.data[i].dev == dev)
 			return (int)i;
 	return -1;
+}
+
+/* Asks the plan what is done with each site of a file, and loads the programs that this takes. */
+static int file_plan(struct arming *arming, struct file *file, struct error *err)
+{
+	struct plan *plan = arming->plan;
+	struct object *object = file->object;
+	int result = 0;
+
+	if (!plan) {
+		arming->matching += object->sites.len;
+		return 0;
+	}
+	file->uses = calloc(object->sites.len + 1, sizeof(*file->uses));
+	if (!file->uses)
+		return error_set(err, ENOMEM, "out of memory");
+	for (size_t i = 0; !result && i < object->sites.len; i++) {
+		struct arm_use *use = &file->uses[i];
+
+		result = plan_site(plan, &object->sites.data[i], &use->use, &use->class, err);
+		arming->matching += !result && use->use == PLAN_MATCHES;
+	}
+	for (uint32_t i = kernel_class_count(arming->kernel);
+	     !result && !plan->is_static && i < plan->classes.len; i++)
+		result = kernel_class_load(arming->kernel, i, &plan->classes.data[i], err);
+	return result;
+}
+
+/* A library that comes late and that the filter's programs can't be made for stays dormant. */
+static int file_plan_late(struct arming *arming, struct file *file, struct error *err)
+{
+	struct error problem = ERROR_INIT;
+	int result = file_plan(arming, file, &problem);
+
+	if (!result)
+		return 0;
+	if (!arming->arms.len || !file->uses)
+		return error_set(err, -result, "%s", problem.message);
+	memset(file->uses, 0, file->object->sites.len * sizeof(*file->uses));
+	if (!arming->warning[0])
+		snprintf(arming->warning, sizeof(arming->warning), "%s: %s", file->object->path,
+			 problem.message);
+	return 0;
 }
 
 /* Numbers the sites of a file and tells the capture about them. */
@@ -109,7 +155,8 @@ static int file_add(struct arming *arming, int fd, const char *shown_path, struc
 	/* A file that is not ELF, or has no sites, is remembered as such. */
 	if (!object_read(&file.object, fd, shown_path, &ignored)) {
 		if (file.object->probes.len) {
-			result = file_register(arming, &file, err);
+			result = file_register(arming, &file, err)
+					 ?: file_plan_late(arming, &file, err);
 		} else {
 			object_free(file.object);
 			file.object = NULL;
@@ -118,6 +165,7 @@ static int file_add(struct arming *arming, int fd, const char *shown_path, struc
 	if (!result && vec_push(&arming->files, file))
 		return (int)arming->files.len - 1;
 	object_free(file.object);
+	free(file.uses);
 	map_free(&file.by_offset);
 	return result ? result : error_set(err, ENOMEM, "out of memory");
 }
@@ -138,13 +186,19 @@ static int arm_file(struct arming *arming, uint32_t index, const char *path, pid
 {
 	struct file *file = &arming->files.data[index];
 	struct arm arm = {.pid = arming->follow ? -1 : pid, .file = index};
+	struct arm_request request = {
+		.object = file->object,
+		.path = path,
+		.pid = arm.pid,
+		.first_site = file->first_site,
+		.uses = file->uses,
+	};
 	struct error problem = ERROR_INIT;
 	int result;
 
 	if (!file->object || is_armed(arming, pid, index))
 		return 0;
-	result = kernel_arm(arming->kernel, &arm.armed, file->object, path, arm.pid,
-			    file->first_site, &problem);
+	result = kernel_arm(arming->kernel, &arm.armed, &request, &problem);
 	if (result == -ESRCH || (result && kill(pid, 0) && errno == ESRCH))
 		return error_set(err, ESRCH, "pid %d: it exited while being armed", pid);
 	if (result) {
@@ -272,6 +326,7 @@ void arming_close(struct arming *arming)
 	arming_release(arming);
 	for (size_t i = 0; i < arming->files.len; i++) {
 		object_free(arming->files.data[i].object);
+		free(arming->files.data[i].uses);
 		map_free(&arming->files.data[i].by_offset);
 	}
 	for (size_t i = 0; i < arming->memories.len; i++)
@@ -333,6 +388,32 @@ uint32_t arming_site_at(struct arming *arming, pid_t pid, uint64_t probe_addr)
 uint64_t arming_site_count(const struct arming *arming)
 {
 	return arming->sites;
+}
+
+uint64_t arming_match_count(const struct arming *arming)
+{
+	return arming->matching;
+}
+
+void arming_names(const struct arming *arming, char *text, size_t size)
+{
+	size_t used = 0;
+
+	text[0] = '\0';
+	for (size_t f = 0; f < arming->files.len; f++) {
+		const struct object *object = arming->files.data[f].object;
+
+		for (size_t i = 0; object && i < object->sites.len; i++) {
+			int len = snprintf(text + used, size - used, "%s'%s'", used ? ", " : "",
+					   object->sites.data[i].name);
+
+			if (len < 0 || used + (size_t)len + sizeof(", …") > size) {
+				snprintf(text + used, size - used, "%s", used ? ", …" : "");
+				return;
+			}
+			used += (size_t)len;
+		}
+	}
 }
 
 const char *arming_warning(const struct arming *arming)

@@ -8,13 +8,15 @@
 #ifndef WAFFLE_CAPTURE_ARMING_H
 #define WAFFLE_CAPTURE_ARMING_H
 
+#include "filter/plan.h"
 #include "probe/kernel.h"
 #include "store/store.h"
 
 struct arming;
 
+/* `plan` says what is done with each site; NULL: all are armed and nothing is decided. */
 int arming_open(struct arming **arming, struct kernel *kernel, struct store_writer *writer,
-		bool follow, struct error *err);
+		struct plan *plan, bool follow, struct error *err);
 
 /*
  * Arms what a process has mapped and is not armed yet. -ESRCH: it is gone. A single file that can't
@@ -36,7 +38,11 @@ void arming_close(struct arming *arming);
  * known. */
 uint32_t arming_site_at(struct arming *arming, pid_t pid, uint64_t probe_addr);
 
+/* All sites of the files that were looked at, and those that are armed because they can match. */
 uint64_t arming_site_count(const struct arming *arming);
+uint64_t arming_match_count(const struct arming *arming);
+/* Names of the first of them, in quotes: "'a', 'b', …". */
+void arming_names(const struct arming *arming, char *text, size_t size);
 /* The first file that could not be armed and why; NULL: none. */
 const char *arming_warning(const struct arming *arming);
 

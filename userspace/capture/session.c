@@ -46,6 +46,7 @@ struct session {
 	struct error *err;
 	struct kernel *kernel;
 	struct drain *drain;
+	struct plan *plan; /* NULL: no filter */
 	struct arming *arming;
 	struct mmap_watch *watch;
 	struct store_writer *writer;
@@ -82,6 +83,11 @@ static uint64_t clock_ns(clockid_t id)
 
 	clock_gettime(id, &now);
 	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
+static bool wants_sched(const struct session_options *options)
+{
+	return options->sched && (!options->filter || filter_wants_sched(options->filter));
 }
 
 /* ---- setting up ---- */
@@ -133,8 +139,10 @@ static int writer_open(struct session *session)
 	meta.machine = name.machine;
 	meta.version = WAFFLE_VERSION;
 	meta.command = session->options->label;
+	meta.filter = session->options->filter ? filter_source(session->options->filter) : "";
+	meta.filter = session->options->filter ? filter_source(session->options->filter) : "";
 	meta.cpu_count = kernel_cpu_count(session->kernel);
-	meta.sched = session->options->sched;
+	meta.sched = wants_sched(session->options);
 	session->start_ts = session->flush_ts = meta.start_ts;
 	result = store_writer_open(&session->writer, session->options->output, &meta, session->err);
 	session->result->file_written = !result;
@@ -190,6 +198,7 @@ static void target_remove(struct session *session, pid_t pid)
 	close(target->pidfd);
 	*target = session->targets.data[--session->targets.len];
 	arming_forget(session->arming, pid);
+	kernel_filter_forget(session->kernel, pid);
 }
 
 static int targets_open(struct session *session)
@@ -420,23 +429,42 @@ static void watch_open(struct session *session)
 		watch_fd(session, mmap_watch_fd(session->watch), EPOLLIN, TAG_MMAP);
 }
 
-static int start(struct session *session)
+static int session_kernel_open(struct session *session)
 {
 	const struct session_options *options = session->options;
+	const struct filter_expr *filter = options->filter;
 	struct kernel_options kernel_options = {
 		.ring_bytes = options->ring_bytes,
 		.sched_slots = (uint32_t)(options->sched_bytes / sizeof(struct waffle_rec_switch)),
-		.sched = options->sched,
+		.sched = wants_sched(options),
 		.follow = options->follow,
 		.hold_exec = options->command != NULL,
 	};
+	int result;
+
+	if (filter) {
+		result = plan_open(&session->plan, filter, options->keep_children, session->err);
+		if (result)
+			return result;
+		kernel_options.filtered = !session->plan->is_static;
+		kernel_options.tracks = session->plan->tracks;
+		kernel_options.keep_children = options->keep_children;
+		kernel_options.holds = filter_uses(filter, FILTER_DUR);
+		kernel_options.rate = filter->rate;
+	}
+	return kernel_open(&session->kernel, &kernel_options, session->err);
+}
+
+static int start(struct session *session)
+{
+	const struct session_options *options = session->options;
 	struct drain_callbacks callbacks = {record_store, record_notice, session};
 	int result = loop_open(session)
-			     ?: kernel_open(&session->kernel, &kernel_options, session->err)
+			     ?: session_kernel_open(session)
 			     ?: drain_open(&session->drain, session->kernel, &callbacks, session->err)
 			     ?: writer_open(session)
 			     ?: arming_open(&session->arming, session->kernel, session->writer,
-					    options->follow, session->err)
+					    session->plan, options->follow, session->err)
 			     ?: targets_open(session);
 
 	for (uint32_t i = 0; !result && i < kernel_ring_count(session->kernel); i++)
@@ -482,6 +510,7 @@ static void close_all(struct session *session)
 	launch_abort(
 		&session->launch); /* it has a copy of the pipe whose end kernel_close() awaits */
 	kernel_close(session->kernel);
+	plan_free(session->plan);
 	for (size_t i = 0; i < session->targets.len; i++)
 		close(session->targets.data[i].pidfd);
 	vec_free(&session->targets);
@@ -489,6 +518,25 @@ static void close_all(struct session *session)
 	close(session->timer);
 	close(session->signals);
 	sigprocmask(SIG_SETMASK, &session->old_mask, NULL);
+}
+
+static void filter_say(const char *line, void *arg)
+{
+	notify(arg, line);
+}
+
+/* A filter that nothing can pass is a mistake, most likely in a name. */
+static void warn_of_filter(struct session *session)
+{
+	char names[400], line[600];
+
+	plan_warn(session->plan, filter_say, session);
+	if (arming_match_count(session->arming))
+		return;
+	arming_names(session->arming, names, sizeof(names));
+	snprintf(line, sizeof(line), "no site can match the filter; there are sites named %s",
+		 names);
+	notify(session, line);
 }
 
 static void warn_after_arming(struct session *session)
@@ -499,6 +547,8 @@ static void warn_after_arming(struct session *session)
 		notify(session,
 		       "no sites in the target's files: it was built without waffle.h, or its "
 		       "notes were stripped; only the scheduler is recorded");
+	if (session->plan && !session->options->command && arming_site_count(session->arming))
+		warn_of_filter(session);
 }
 
 int session_run(const struct session_options *options, const struct session_events *events,

@@ -74,7 +74,8 @@ static int take_percent(struct parser *parser, struct filter_node *made)
 		of *= 10;
 	if (number.unit != UNIT_NONE || number.negative || !number.digits || of > UINT32_MAX ||
 	    number.digits > of)
-		return wrong_expected(parser, &token, "a share up to 100%%, as in sample(0.5%%)");
+		return wrong_expected(parser, &token,
+				      "a share from 0.0000001%% to 100%%, as in sample(0.5%%)");
 	made->keep = (uint32_t)number.digits;
 	made->of = (uint32_t)of;
 	parser_advance(parser);

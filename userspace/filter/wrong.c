@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What is said of an expression that is wrong: what was found, what was expected, what to write. */
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -93,10 +94,13 @@ static void copy_word(const struct parser *parser, const struct token *token, ch
 	word[len] = '\0';
 }
 
-/* Also what was written out: "duration" for dur. */
+/* Also what was written out: "duration" for dur. Of short words more than the half has to fit. */
 static bool is_near(const char *word, const char *name)
 {
-	return near_name(word, name) || (strlen(name) > 2 && !strncmp(word, name, strlen(name)));
+	if (strlen(name) > 2 && !strncmp(word, name, strlen(name)))
+		return true;
+	return near_name(word, name) && (!strncmp(word, name, strlen(word)) ||
+					 2 * near_distance(word, name) <= strlen(word));
 }
 
 enum filter_field field_of_word(const struct parser *parser, const struct token *token)
@@ -118,10 +122,15 @@ static int wrong_function(struct parser *parser, const struct token *token)
 
 int wrong_field(struct parser *parser, const struct token *token)
 {
-	struct token behind = token_next(&parser->source, token->to);
+	struct token behind = token_next(&parser->source, token->to), whole = *token;
 	struct words near = {0}, all = {0};
 	char word[WORD_BYTES];
 
+	/* Letters that no field has are a part of the word, for who wrote it. */
+	while (whole.to < parser->source.len &&
+	       (parser->source.text[whole.to] & 0x80 ||
+		isalnum((unsigned char)parser->source.text[whole.to])))
+		whole.to++;
 	copy_word(parser, token, word);
 	if (token_meant(&parser->source, token))
 		return wrong_expected(parser, token, "a field");
@@ -145,10 +154,10 @@ int wrong_field(struct parser *parser, const struct token *token)
 	}
 	words_add(&all, " ", "kv.KEY");
 	if (near.len)
-		return wrong(parser, token, "unknown field '%s'; near: %s",
-			     token_show(parser, token).text, near.text);
-	return wrong(parser, token, "unknown field '%s': expected %s",
-		     token_show(parser, token).text, all.text);
+		return wrong(parser, &whole, "unknown field '%s'; near: %s",
+			     token_show(parser, &whole).text, near.text);
+	return wrong(parser, &whole, "unknown field '%s': expected %s",
+		     token_show(parser, &whole).text, all.text);
 }
 
 unsigned ops_of_type(enum filter_type type)
@@ -209,8 +218,10 @@ int wrong_comparison(struct parser *parser, const struct token *token,
 		     const struct filter_predicate *predicate)
 {
 	static const char *const nouns[] = {
-		[FILTER_TYPE_KIND] = "a kind",     [FILTER_TYPE_TEXT] = "a text",
-		[FILTER_TYPE_NUMBER] = "a number", [FILTER_TYPE_TIME] = "a time",
+		[FILTER_TYPE_KIND] = "one of a few words",
+		[FILTER_TYPE_TEXT] = "a text",
+		[FILTER_TYPE_NUMBER] = "a number",
+		[FILTER_TYPE_TIME] = "a time",
 		[FILTER_TYPE_ANY] = "a value",
 	};
 	const struct filter_field_info *info = &filter_fields[predicate->field];
@@ -266,8 +277,10 @@ int wrong_literal(struct parser *parser, const struct token *token,
 	if (info->type == FILTER_TYPE_ANY && op >= FILTER_LT && op <= FILTER_GE)
 		return wrong_expected(parser, token, "a number behind '%s', such as 10 or 1MiB",
 				      filter_ops[op]);
-	return wrong_expected(parser, token, "%s, to compare with %s", takes[info->type],
-			      info->name);
+	return wrong_expected(
+		parser, token, "%s, to compare with %s%s%s", takes[info->type], info->name,
+		predicate->key ? "." : "",
+		predicate->key ? source_show(predicate->key, strlen(predicate->key)).text : "");
 }
 
 int wrong_kind(struct parser *parser, const struct token *token)

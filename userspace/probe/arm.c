@@ -1,18 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
+/*
+ * Arming: attaching programs to the probes of a file. Since Linux 6.6 one link takes many probes;
+ * before, each has a perf event of its own. Programs are plain descriptors, since those of a filter
+ * are no part of the skeleton.
+ */
+#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "probe/kernel_internal.h"
 #include "waffle.skel.h"
 
+#define UPROBE_PMU "/sys/bus/event_source/devices/uprobe/type"
+#define UPROBE_SEMAPHORE_SHIFT 32 /* format/ref_ctr_offset beside it: config:32-63 */
+
 struct armed {
-	VEC(struct bpf_link *) links;
+	VEC(int) fds;   /* links, and the perf events below them */
 	size_t refused; /* probes that another tracer holds */
 };
 
-/* Probes of one program, as the kernel wants them: parallel arrays. */
+/* A probe and what is attached to it. */
+struct row {
+	int program;
+	unsigned long offset, semaphore;
+	uint64_t cookie;
+};
+
+/* Probes sorted by program; and the same as the kernel wants them, as parallel arrays. */
 struct batch {
+	struct row *rows;
 	unsigned long *offsets, *semaphores;
 	__u64 *cookies;
 	size_t count;
@@ -20,42 +42,83 @@ struct batch {
 
 static void batch_free(struct batch *batch)
 {
+	free(batch->rows);
 	free(batch->offsets);
 	free(batch->semaphores);
 	free(batch->cookies);
 }
 
-/* Collects the object's span ends, or everything else. */
-static bool batch_fill(struct batch *batch, const struct object *object, bool ends,
-		       uint32_t first_site)
+/* What is attached to a begin or event; -1: nothing. */
+static int row_program(const struct kernel *kernel, const struct arm_request *request,
+		       uint32_t site, uint64_t *cookie)
 {
+	const struct arm_use *use = request->uses ? &request->uses[site] : NULL;
+
+	*cookie = request->first_site + site;
+	if (use && use->use == PLAN_DORMANT)
+		return -1;
+	if (!use || !kernel->filtered)
+		return bpf_program__fd(kernel->bpf->progs.hit);
+	if (use->class >= kernel->classes.len)
+		return -1;
+	*cookie |= (uint64_t)use->class << 32;
+	return kernel->classes.data[use->class].hit;
+}
+
+static int row_compare(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+
+	if (x->program != y->program)
+		return x->program < y->program ? -1 : 1;
+	return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+/* Collects the object's span ends, or everything else. */
+static bool batch_fill(struct batch *batch, const struct kernel *kernel,
+		       const struct arm_request *request, bool ends)
+{
+	const struct object *object = request->object;
 	size_t max = object->probes.len;
 
 	*batch = (struct batch){
+		.rows = calloc(max, sizeof(*batch->rows)),
 		.offsets = calloc(max, sizeof(*batch->offsets)),
 		.semaphores = calloc(max, sizeof(*batch->semaphores)),
 		.cookies = calloc(max, sizeof(*batch->cookies)),
 	};
-	if (!batch->offsets || !batch->semaphores || !batch->cookies)
+	if (!batch->rows || !batch->offsets || !batch->semaphores || !batch->cookies)
 		return false;
 	for (size_t i = 0; i < max; i++) {
 		const struct object_probe *probe = &object->probes.data[i];
+		struct row row = {.offset = probe->offset, .semaphore = probe->semaphore_offset};
 
 		if ((probe->site == OBJECT_SPAN_END) != ends)
 			continue;
-		batch->offsets[batch->count] = probe->offset;
-		batch->semaphores[batch->count] = probe->semaphore_offset;
-		batch->cookies[batch->count++] = ends ? 0 : first_site + probe->site;
+		row.program = !ends ? row_program(kernel, request, probe->site, &row.cookie)
+			      : kernel->filtered ? bpf_program__fd(kernel->bpf->progs.filter_end)
+						 : bpf_program__fd(kernel->bpf->progs.span_end);
+		if (row.program >= 0)
+			batch->rows[batch->count++] = row;
+	}
+	qsort(batch->rows, batch->count, sizeof(*batch->rows), row_compare);
+	for (size_t i = 0; i < batch->count; i++) {
+		batch->offsets[i] = batch->rows[i].offset;
+		batch->semaphores[i] = batch->rows[i].semaphore;
+		batch->cookies[i] = batch->rows[i].cookie;
 	}
 	return true;
 }
 
-static bool link_keep(struct armed *armed, struct bpf_link *link)
+/* Keeps a descriptor that was just made: 0, or what went wrong. */
+static int fd_keep(struct armed *armed, int fd)
 {
-	if (link && vec_push(&armed->links, link))
-		return true;
-	bpf_link__destroy(link);
-	return false;
+	if (fd < 0)
+		return -errno;
+	if (vec_push(&armed->fds, fd))
+		return 0;
+	close(fd);
+	return -ENOMEM;
 }
 
 /*
@@ -65,83 +128,137 @@ static bool link_keep(struct armed *armed, struct bpf_link *link)
  * out.
  */
 static int attach_multi(struct armed *armed, const struct batch *batch, size_t first, size_t count,
-			struct bpf_program *program, const char *path, pid_t pid)
+			const struct arm_request *request)
 {
-	LIBBPF_OPTS(bpf_uprobe_multi_opts, options, .offsets = batch->offsets + first,
-		    .ref_ctr_offsets = batch->semaphores + first, .cookies = batch->cookies + first,
-		    .cnt = count);
-	int result = 0;
+	LIBBPF_OPTS(bpf_link_create_opts, options,
+		    .uprobe_multi = {
+			    .path = request->path,
+			    .offsets = batch->offsets + first,
+			    .ref_ctr_offsets = batch->semaphores + first,
+			    .cookies = batch->cookies + first,
+			    .cnt = (__u32)count,
+			    .pid = request->pid < 0 ? 0 : (__u32)request->pid, /* 0: all */
+		    });
+	int result = fd_keep(armed, bpf_link_create(batch->rows[first].program, 0,
+						    BPF_TRACE_UPROBE_MULTI, &options));
 
-	if (!link_keep(armed, bpf_program__attach_uprobe_multi(program, pid, path, NULL, &options)))
-		result = -errno;
 	if (result != -EINVAL)
 		return result;
 	if (count == 1) {
 		armed->refused++;
 		return 0;
 	}
-	return attach_multi(armed, batch, first, count / 2, program, path, pid)
-		       ?: attach_multi(armed, batch, first + count / 2, count - count / 2, program,
-				       path, pid);
+	return attach_multi(armed, batch, first, count / 2, request)
+		       ?: attach_multi(armed, batch, first + count / 2, count - count / 2, request);
 }
 
-static int attach_each(struct armed *armed, const struct batch *batch, struct bpf_program *program,
-		       const char *path, pid_t pid)
+/* The type of uprobes among perf events; a negative errno without them. */
+static int uprobe_type(void)
 {
-	for (size_t i = 0; i < batch->count; i++) {
-		LIBBPF_OPTS(bpf_uprobe_opts, options, .bpf_cookie = batch->cookies[i],
-			    .ref_ctr_offset = batch->semaphores[i]);
+	FILE *file = fopen(UPROBE_PMU, "re");
+	int type = -ENODEV;
 
-		if (!link_keep(armed, bpf_program__attach_uprobe_opts(program, pid, path,
-								      batch->offsets[i], &options)))
-			return -errno;
+	if (!file)
+		return -errno;
+	if (fscanf(file, "%d", &type) != 1)
+		type = -ENODEV;
+	fclose(file);
+	return type;
+}
+
+static int attach_single(struct armed *armed, const struct row *row, int type,
+			 const struct arm_request *request)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, options, .perf_event.bpf_cookie = row->cookie);
+	struct perf_event_attr event = {
+		.size = sizeof(event),
+		.type = (__u32)type,
+		.config = (__u64)row->semaphore << UPROBE_SEMAPHORE_SHIFT,
+		.uprobe_path = (__u64)(uintptr_t)request->path,
+		.probe_offset = row->offset,
+	};
+	int fd, result;
+
+	if (row->semaphore >> UPROBE_SEMAPHORE_SHIFT)
+		return -EFBIG;
+	fd = (int)syscall(SYS_perf_event_open, &event, request->pid, request->pid < 0 ? 0 : -1, -1,
+			  PERF_FLAG_FD_CLOEXEC);
+	result = fd_keep(armed, fd);
+	if (result == -EINVAL) { /* as in attach_multi() */
+		armed->refused++;
+		return 0;
 	}
-	return 0;
+	if (!result)
+		result =
+			fd_keep(armed, bpf_link_create(row->program, fd, BPF_PERF_EVENT, &options));
+	if (!result && ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))
+		result = -errno;
+	return result;
 }
 
-static int arm_part(struct kernel *kernel, struct armed *armed, const struct object *object,
-		    const char *path, pid_t pid, bool ends, uint32_t first_site)
+static int attach_each(struct armed *armed, const struct batch *batch,
+		       const struct arm_request *request)
 {
-	struct waffle_bpf *bpf = kernel->bpf;
-	struct bpf_program *program =
-		kernel->multi ? (ends ? bpf->progs.span_end_multi : bpf->progs.hit_multi)
-			      : (ends ? bpf->progs.span_end_single : bpf->progs.hit_single);
+	int type = uprobe_type(), result = type < 0 ? type : 0;
+
+	for (size_t i = 0; !result && i < batch->count; i++)
+		result = attach_single(armed, &batch->rows[i], type, request);
+	return result;
+}
+
+/* A link for each program that some probes have in common. */
+static int attach_programs(struct armed *armed, const struct batch *batch,
+			   const struct arm_request *request)
+{
+	size_t first = 0, end;
+	int result = 0;
+
+	for (; !result && first < batch->count; first = end) {
+		for (end = first + 1; end < batch->count; end++)
+			if (batch->rows[end].program != batch->rows[first].program)
+				break;
+		result = attach_multi(armed, batch, first, end - first, request);
+	}
+	return result;
+}
+
+static int arm_part(struct kernel *kernel, struct armed *armed, const struct arm_request *request,
+		    bool ends)
+{
 	struct batch batch;
 	int result = 0;
 
-	if (!batch_fill(&batch, object, ends, first_site))
+	if (!batch_fill(&batch, kernel, request, ends))
 		result = -ENOMEM;
 	else if (batch.count)
-		result = kernel->multi
-				 ? attach_multi(armed, &batch, 0, batch.count, program, path, pid)
-				 : attach_each(armed, &batch, program, path, pid);
+		result = kernel->multi ? attach_programs(armed, &batch, request)
+				       : attach_each(armed, &batch, request);
 	batch_free(&batch);
 	return result;
 }
 
-int kernel_arm(struct kernel *kernel, struct armed **armed, const struct object *object,
-	       const char *path, pid_t pid, uint32_t first_site, struct error *err)
+int kernel_arm(struct kernel *kernel, struct armed **armed, const struct arm_request *request,
+	       struct error *err)
 {
 	struct armed *made;
 	int result;
 
 	*armed = NULL;
-	if (!object->probes.len)
+	if (!request->object->probes.len)
 		return 0;
 	made = calloc(1, sizeof(*made));
 	if (!made)
 		return error_set(err, ENOMEM, "out of memory");
 	/* Ends first: a span that begins armed can then always end so. */
-	result = arm_part(kernel, made, object, path, pid, true, first_site)
-			 ?: arm_part(kernel, made, object, path, pid, false, first_site);
+	result = arm_part(kernel, made, request, true) ?: arm_part(kernel, made, request, false);
 	if (!result) {
 		*armed = made;
 		return 0;
 	}
 	armed_release(made);
 	if (result == -ESRCH)
-		return error_set(err, ESRCH, "pid %d: it exited while being armed", pid);
-	return error_set(err, -result, "arming %s: %s", object->path, strerror(-result));
+		return error_set(err, ESRCH, "pid %d: it exited while being armed", request->pid);
+	return error_set(err, -result, "arming %s: %s", request->object->path, strerror(-result));
 }
 
 size_t armed_refused(const struct armed *armed)
@@ -154,8 +271,8 @@ void armed_release(struct armed *armed)
 	if (!armed)
 		return;
 	/* Begins go first, so that no span is begun whose end is not seen. */
-	for (size_t i = armed->links.len; i > 0; i--)
-		bpf_link__destroy(armed->links.data[i - 1]);
-	vec_free(&armed->links);
+	for (size_t i = armed->fds.len; i > 0; i--)
+		close(armed->fds.data[i - 1]);
+	vec_free(&armed->fds);
 	free(armed);
 }

@@ -79,6 +79,22 @@ static bool has_uprobe_multi(void)
 	return major > 6 || (major == 6 && minor >= 6);
 }
 
+enum bpf_attach_type kernel_site_attach_type(const struct kernel *kernel)
+{
+	return kernel->multi ? BPF_TRACE_UPROBE_MULTI : 0;
+}
+
+/* The programs at sites, which are written for uprobe.multi. */
+static void site_programs_configure(struct kernel *kernel)
+{
+	struct bpf_program *program = NULL;
+
+	while ((program = bpf_object__next_program(kernel->bpf->obj, program)))
+		if (bpf_program__expected_attach_type(program) == BPF_TRACE_UPROBE_MULTI)
+			bpf_program__set_expected_attach_type(program,
+							      kernel_site_attach_type(kernel));
+}
+
 static int configure(struct kernel *kernel, const struct kernel_options *options)
 {
 	struct waffle_bpf *bpf = kernel->bpf;
@@ -90,13 +106,11 @@ static int configure(struct kernel *kernel, const struct kernel_options *options
 	bpf->rodata->ring_shift = CPUS_PER_RING_SHIFT;
 	bpf->rodata->follow_children = options->follow;
 	bpf->bss->stop_on_exec = options->hold_exec;
-	bpf_program__set_autoload(bpf->progs.hit_single, !kernel->multi);
-	bpf_program__set_autoload(bpf->progs.span_end_single, !kernel->multi);
-	bpf_program__set_autoload(bpf->progs.hit_multi, kernel->multi);
-	bpf_program__set_autoload(bpf->progs.span_end_multi, kernel->multi);
 	bpf_program__set_autoload(bpf->progs.on_switch, options->sched);
 	bpf_program__set_autoload(bpf->progs.on_waking, options->sched);
-	return bpf_map__set_max_entries(bpf->maps.cpus, cpus)
+	site_programs_configure(kernel);
+	return classes_configure(kernel, options)
+		       ?: bpf_map__set_max_entries(bpf->maps.cpus, cpus)
 		       ?: bpf_map__set_max_entries(bpf->maps.sched_tails, cpus)
 			  ?: bpf_map__set_max_entries(bpf->maps.sched_ring, cpus * kernel->slots)
 			     ?: bpf_map__set_max_entries(bpf->maps.rings, kernel->ring_count);
@@ -197,6 +211,8 @@ static int kernel_load(struct kernel *kernel, const struct kernel_options *optio
 	result = rings_make(kernel, options->ring_bytes, err);
 	if (!result)
 		result = memory_map(kernel, err);
+	if (!result)
+		result = classes_open(kernel, err);
 	if (!result && options->hold_exec)
 		result = guardian_start(kernel, err);
 	return result;
@@ -244,6 +260,7 @@ void kernel_close(struct kernel *kernel)
 		if (kernel->ring_fds[i] >= 0)
 			close(kernel->ring_fds[i]);
 	free(kernel->ring_fds);
+	classes_close(kernel);
 	waffle_bpf__destroy(kernel->bpf);
 	if (kernel->guardian_pipe >= 0) {
 		close(kernel->guardian_pipe); /* it releases what is still held, and ends */
@@ -280,6 +297,8 @@ static int attach_all(struct kernel *kernel, bool attach)
 		{bpf->progs.on_waking, &bpf->links.on_waking, kernel->sched},
 		{bpf->progs.on_wakeup_new, &bpf->links.on_wakeup_new, true}, /* names */
 		{bpf->progs.on_switch, &bpf->links.on_switch, kernel->sched},
+		{bpf->progs.filter_thread_exit, &bpf->links.filter_thread_exit,
+		 kernel->keep_children},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -12,6 +12,7 @@
 
 #include "bpf/record.h"
 #include "bpf/shared.h"
+#include "filter/plan.h"
 #include "target/object.h"
 #include "util/error.h"
 
@@ -23,6 +24,12 @@ struct kernel_options {
 	bool sched;           /* record the scheduler */
 	bool follow;          /* children of targets are targets */
 	bool hold_exec;       /* stop a target's new program until kernel_exec_release() */
+	/* Sites are armed by a plan that is not static; the rest is of no use without. */
+	bool filtered;
+	bool holds;         /* spans may be decided at their end */
+	bool tracks;        /* parents are asked */
+	bool keep_children; /* what is inside a kept span is kept */
+	struct filter_rate rate;
 };
 
 /* Loads programs and maps; nothing is attached yet. */
@@ -58,18 +65,45 @@ void kernel_exec_known(struct kernel *kernel, dev_t dev, ino_t ino);
 /* Lets a held program run. Nothing happens if it was not held. */
 void kernel_exec_release(struct kernel *kernel, pid_t pid);
 
+/* ---- filters ---- */
+
+/*
+ * Loads the programs of a class of the plan. Classes are loaded once, in the order of their
+ * indexes, before a site of theirs is armed.
+ */
+int kernel_class_load(struct kernel *kernel, uint32_t index, const struct plan_class *class,
+		      struct error *err);
+uint32_t kernel_class_count(const struct kernel *kernel);
+
+/* Forgets the spans that a process left open when it died. */
+void kernel_filter_forget(struct kernel *kernel, pid_t pid);
+
 /* ---- arming ---- */
 
 struct armed;
 
+/* What is done with a site of an object. */
+struct arm_use {
+	enum plan_use use;
+	uint32_t class;
+};
+
+/* An object in one process or, with pid -1, wherever the file is mapped. */
+struct arm_request {
+	const struct object *object;
+	const char *path; /* a path to the file that is valid now */
+	pid_t pid;
+	uint32_t first_site; /* hits are sent with this + the object's own number of the site */
+	/* A row a site of the object; NULL: all are armed. Classes count in a filtered session. */
+	const struct arm_use *uses;
+};
+
 /*
- * Arms the probes of an object in one process (or, pid -1, wherever the file is mapped). `path` is
- * a path to the file that is valid now; site numbers sent with hits are `first_site` + the object's
- * own. NULL in *armed and 0: nothing to arm. The kernel raises the semaphores and lowers them when
- * the link goes.
+ * Arms the probes of an object. NULL in *armed and 0: nothing to arm. The kernel raises the
+ * semaphores and lowers them when the link goes.
  */
-int kernel_arm(struct kernel *kernel, struct armed **armed, const struct object *object,
-	       const char *path, pid_t pid, uint32_t first_site, struct error *err);
+int kernel_arm(struct kernel *kernel, struct armed **armed, const struct arm_request *request,
+	       struct error *err);
 /* Probes left out because another tracer holds them with another semaphore, as bpftrace may. */
 size_t armed_refused(const struct armed *armed);
 void armed_release(struct armed *armed);

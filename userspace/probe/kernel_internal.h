@@ -3,14 +3,27 @@
 #ifndef WAFFLE_PROBE_KERNEL_INTERNAL_H
 #define WAFFLE_PROBE_KERNEL_INTERNAL_H
 
+#include <linux/bpf.h>
+
 #include "probe/kernel.h"
+#include "util/vec.h"
 
 struct waffle_bpf;
+
+/* The programs of a class of sites. */
+struct loaded_class {
+	int hit;      /* attached to its sites; belongs to `fds` or to the skeleton */
+	VEC(int) fds; /* programs and tables that were made for it */
+	bool is_span;
+};
 
 struct kernel {
 	struct waffle_bpf *bpf;
 	bool multi; /* one link arms many sites */
 	bool sched;
+	bool filtered;
+	bool keep_children;
+	VEC(struct loaded_class) classes;
 	uint32_t cpus, slots, ring_count;
 	int *ring_fds;
 	const struct waffle_cpu *cpu_memory;
@@ -20,5 +33,15 @@ struct kernel {
 	pid_t guardian;
 	int guardian_pipe; /* -1: none */
 };
+
+/* The attach type that all programs at sites have: they go to each other by tail calls, and the
+ * kernel wants it the same then. */
+enum bpf_attach_type kernel_site_attach_type(const struct kernel *kernel);
+
+/* Sizes of the filter's maps and constants of its programs, before loading. */
+int classes_configure(struct kernel *kernel, const struct kernel_options *options);
+/* Fills the program array, after loading. */
+int classes_open(struct kernel *kernel, struct error *err);
+void classes_close(struct kernel *kernel);
 
 #endif

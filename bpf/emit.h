@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* From the registers at a probe (include/waffle/abi.h) to a record. */
+#ifndef WAFFLE_EMIT_RECORD_H
+#define WAFFLE_EMIT_RECORD_H
+
+#include "shared.h"
+#include "waffle/abi.h"
+
+/*
+ * Whether the current process is a target. Where children are not followed, the kernel has attached
+ * the probe to targets only.
+ */
+static __always_inline bool wanted(struct task_struct *task)
+{
+	return !finished && (!follow_children || thread_get(task));
+}
+
+/* Copies a frame of at most `room` bytes into a record with that much room. `ts` 0: now. */
+static __always_inline int hit_copy(struct pt_regs *ctx, __u32 room, __u32 size,
+				    struct task_struct *task, __u64 ts)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct waffle_rec_hit *rec = record_reserve(cpu, sizeof(*rec) + room);
+
+	if (!rec)
+		return 0;
+	rec->tgid = task->tgid;
+	rec->site = bpf_get_attach_cookie(ctx);
+	rec->reserved = 0;
+	/* A frame that can't be read stays without values: the hit itself is a fact. */
+	if (size > room || bpf_probe_read_user(rec + 1, size, (void *)PT_REGS_PARM3(ctx)))
+		size = 0;
+	rec->frame_bytes = size;
+	record_begin(&rec->rec, WAFFLE_REC_HIT, task->pid, cpu);
+	if (ts)
+		rec->rec.ts = ts;
+	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+static __always_inline int hit_emit(struct pt_regs *ctx, struct task_struct *task, __u64 ts)
+{
+	__u64 size = PT_REGS_PARM4(ctx);
+
+	/* Sizes for which a ring buffer reservation has to be a constant. */
+	if (size <= 64)
+		return hit_copy(ctx, 64, size, task, ts);
+	if (size <= 128)
+		return hit_copy(ctx, 128, size, task, ts);
+	if (size <= 256)
+		return hit_copy(ctx, 256, size, task, ts);
+	if (size <= 640)
+		return hit_copy(ctx, 640, size, task, ts);
+	if (size <= 1536)
+		return hit_copy(ctx, 1536, size, task, ts);
+	if (size <= WAFFLE_FRAME_MAX)
+		return hit_copy(ctx, WAFFLE_FRAME_MAX, size, task, ts);
+	return hit_copy(ctx, 64, 0, task, ts);
+}
+
+static __always_inline int span_end_emit(struct pt_regs *ctx, struct task_struct *task, __u64 ts)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct waffle_rec_span_end *rec = record_reserve(cpu, sizeof(*rec));
+
+	if (!rec)
+		return 0;
+	rec->span_id = PT_REGS_PARM1(ctx);
+	rec->tgid = task->tgid;
+	rec->site = WAFFLE_SITE_UNKNOWN;
+	rec->probe_addr = PT_REGS_PARM2(ctx);
+	record_begin(&rec->rec, WAFFLE_REC_SPAN_END, task->pid, cpu);
+	if (ts)
+		rec->rec.ts = ts;
+	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+#endif

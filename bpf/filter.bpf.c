@@ -1,0 +1,660 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+/*
+ * What is done with the hits and span ends of a filtered capture. Programs that were generated from
+ * the expression decide and come here by a tail call (enum waffle_next); where nothing is to be
+ * decided, these programs are attached themselves.
+ *
+ * A span that passes is remembered until it ends, so that its end passes too. One whose duration is
+ * asked is held: its begin is copied into a map and becomes a record, with its own time, if the
+ * program for its end says so. What does not fit into these maps is a span that is lost: it is
+ * counted as one record produced and lost.
+ */
+#include "vmlinux.h"
+#include "children.h"
+
+/* Set before loading. */
+const volatile bool filter_tracks;        /* parents are asked */
+const volatile bool filter_keep_children; /* what is inside a kept span is kept */
+const volatile __u32 rate_count;
+const volatile __u64 rate_unit_ns; /* 0: no rate */
+
+__u64 rate_state; /* window << 24 | used in it */
+
+/* The sizes of these are set before loading, by what the expression needs. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u64);
+	__type(value, struct waffle_open);
+} filter_open SEC(".maps");
+
+#define HELD_MAP(name, room)                                                                       \
+	struct {                                                                                   \
+		__uint(type, BPF_MAP_TYPE_HASH);                                                   \
+		__uint(max_entries, 1);                                                            \
+		__uint(key_size, sizeof(__u64));                                                   \
+		__uint(value_size, sizeof(struct waffle_held) + (room));                           \
+	} name SEC(".maps")
+
+HELD_MAP(filter_held_small, WAFFLE_HELD_SMALL_BYTES);
+HELD_MAP(filter_held_medium, WAFFLE_HELD_MEDIUM_BYTES);
+HELD_MAP(filter_held_large, WAFFLE_FRAME_MAX);
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct waffle_class);
+} filter_classes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, WAFFLE_NEXT_COUNT);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(__u32));
+} filter_next SEC(".maps");
+
+/*
+ * The first `rate_count` of each window pass. A hit whose time is just before the window that
+ * another CPU has begun counts to that one.
+ */
+static __always_inline bool rate_take(__u64 now)
+{
+	__u64 window, state, next;
+
+	if (!rate_unit_ns)
+		return true;
+	window = now / rate_unit_ns & (~0ull >> 24);
+	for (int i = 0; i < 64; i++) {
+		state = *(volatile __u64 *)&rate_state;
+		next = state + 1;
+		if (state >> 24 < window)
+			next = window << 24 | 1;
+		else if ((state & 0xffffff) >= rate_count)
+			return false;
+		if (__sync_val_compare_and_swap(&rate_state, state, next) == state)
+			return true;
+	}
+	return false; /* 64 others were faster, one of them in each try */
+}
+
+/* Shared by all programs but filter_hit, where a call would count. */
+static __noinline int begin_emit(struct pt_regs *ctx, __u64 ts)
+{
+	return hit_emit(ctx, bpf_get_current_task_btf(), ts);
+}
+
+/* The parent of what is hit. */
+struct family {
+	struct waffle_open *parent; /* NULL: none, or not known */
+	__u64 parent_id, parent_bits;
+	__u32 depth; /* of the hit itself */
+};
+
+static __always_inline void family_get(struct pt_regs *ctx, struct family *family)
+{
+	const struct waffle_frame *frame = (const void *)PT_REGS_PARM3(ctx);
+
+	family->parent = NULL;
+	family->parent_id = 0;
+	family->parent_bits = 0;
+	family->depth = WAFFLE_DEPTH_UNKNOWN;
+	if ((!filter_tracks && !filter_keep_children) ||
+	    bpf_probe_read_user(&family->parent_id, sizeof(__u64), &frame->parent))
+		return;
+	if (!family->parent_id) {
+		family->depth = 0;
+		return;
+	}
+	family->parent = bpf_map_lookup_elem(&filter_open, &family->parent_id);
+	if (!family->parent)
+		return;
+	family->parent_bits = family->parent->name_bits;
+	if (family->parent->depth != WAFFLE_DEPTH_UNKNOWN)
+		family->depth = family->parent->depth + 1;
+}
+
+static __always_inline struct waffle_class *class_get(struct pt_regs *ctx, struct waffle_open *open)
+{
+	__u32 index = bpf_get_attach_cookie(ctx) >> 32;
+	struct waffle_class *class = bpf_map_lookup_elem(&filter_classes, &index);
+
+	if (class) {
+		__builtin_memset(open, 0, sizeof(*open));
+		open->name_bits = class->name_bits;
+		open->class = index;
+		open->slot = WAFFLE_SLOT_NONE;
+	}
+	return class;
+}
+
+static __always_inline bool open_add(struct pt_regs *ctx, struct waffle_open *open,
+				     struct task_struct *task, enum waffle_open_state state)
+{
+	__u64 id = PT_REGS_PARM1(ctx);
+
+	open->tid = task->pid;
+	open->tgid = task->tgid;
+	open->state = state;
+	return !bpf_map_update_elem(&filter_open, &id, open, BPF_NOEXIST);
+}
+
+/* A span whose begin is delivered now. */
+static __always_inline int span_keep(struct pt_regs *ctx, struct waffle_open *open,
+				     struct task_struct *task, __u64 now)
+{
+	if (open_add(ctx, open, task, WAFFLE_OPEN_KEPT))
+		return begin_emit(ctx, now);
+	loss_count(1);
+	return 0;
+}
+
+static __always_inline bool is_kept(const struct waffle_open *open)
+{
+	return filter_keep_children && open && open->state == WAFFLE_OPEN_KEPT;
+}
+
+/*
+ * What the held spans around a record say of it, NULL if there are none. They are in the buffer of
+ * the thread that began the parent. A record of another thread can't wait there: if they are not
+ * decided yet, it is lost if they pass.
+ */
+static __always_inline struct buffer *
+children_standing(struct waffle_open *parent, struct task_struct *task, struct standing *standing)
+{
+	struct buffer *buffer;
+	bool own = parent->tid == (__u32)task->pid && parent->tgid == (__u32)task->tgid;
+	__u64 inside = open_inside(parent);
+
+	buffer = inside ? buffer_get(parent->tgid, parent->tid) : NULL;
+	if (!buffer || (!own && parent->state == WAFFLE_OPEN_HELD)) {
+		if (parent->state == WAFFLE_OPEN_HELD)
+			__sync_fetch_and_add(&parent->lost, 1);
+		return NULL;
+	}
+	standing_get(buffer, inside, parent->born, standing);
+	if (own || standing->kept)
+		return buffer;
+	if (standing->pending)
+		slot_lose(buffer, standing->innermost, 1);
+	return NULL;
+}
+
+/* What does not pass, or may not: a parent of others, or a child of a kept span. */
+static __noinline int pass_by(struct pt_regs *ctx, __u64 now)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	enum waffle_open_state state = WAFFLE_OPEN_PASSED_BY;
+	struct standing standing;
+	struct waffle_class *class;
+	struct waffle_open open;
+	struct family family;
+	struct buffer *buffer;
+
+	if (!filter_tracks && !filter_keep_children)
+		return 0;
+	class = class_get(ctx, &open);
+	if (!class || (!class->is_span && !filter_keep_children))
+		return 0;
+	family_get(ctx, &family);
+	open.depth = family.depth;
+	if (filter_keep_children && family.parent) {
+		if (is_kept(family.parent))
+			return class->is_span ? span_keep(ctx, &open, task, now)
+					      : begin_emit(ctx, now);
+		buffer = children_standing(family.parent, task, &standing);
+		if (buffer && standing.kept)
+			return class->is_span ? span_keep(ctx, &open, task, now)
+					      : begin_emit(ctx, now);
+		if (buffer && standing.pending) {
+			open.inside = standing.pending;
+			open.position = buffer->head;
+			open.born = buffer->clock;
+			if (child_add_hit(ctx, buffer, &standing, task, now, class->is_span))
+				state = WAFFLE_OPEN_BUFFERED;
+		}
+	}
+	if (class->is_span)
+		open_add(ctx, &open, task, state);
+	return 0;
+}
+
+SEC("uprobe.multi")
+int filter_hit(struct pt_regs *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 now;
+
+	if (!wanted(task))
+		return 0;
+	if (!rate_unit_ns)
+		return hit_emit(ctx, task, 0);
+	now = bpf_ktime_get_ns();
+	return rate_take(now) ? hit_emit(ctx, task, now) : pass_by(ctx, now);
+}
+
+SEC("uprobe.multi")
+int filter_keep(struct pt_regs *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 now = bpf_ktime_get_ns();
+	struct waffle_open open;
+	struct family family;
+
+	if (!wanted(task))
+		return 0;
+	if (!rate_take(now))
+		return pass_by(ctx, now);
+	if (!class_get(ctx, &open))
+		return 0;
+	family_get(ctx, &family);
+	open.depth = family.depth;
+	return span_keep(ctx, &open, task, now);
+}
+
+SEC("uprobe.multi")
+int filter_pass_by(struct pt_regs *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	return wanted(task) ? pass_by(ctx, bpf_ktime_get_ns()) : 0;
+}
+
+/* Makes an element for a held span and fills it. */
+static __always_inline bool held_add(void *map, __u32 room, struct pt_regs *ctx,
+				     const struct family *family, __u64 now)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 id = PT_REGS_PARM1(ctx), size = PT_REGS_PARM4(ctx);
+	struct waffle_held *held;
+	__u32 zero = 0;
+	void *empty = bpf_map_lookup_elem(&filter_zero, &zero);
+
+	if (!empty || bpf_map_update_elem(map, &id, empty, BPF_NOEXIST))
+		return false;
+	held = bpf_map_lookup_elem(map, &id);
+	if (!held)
+		return false;
+	held->ts = now;
+	held->parent_bits = family->parent_bits;
+	held->tid = task->pid;
+	held->tgid = task->tgid;
+	held->cpu = bpf_get_smp_processor_id();
+	held->site = bpf_get_attach_cookie(ctx);
+	held->depth = family->depth;
+	held->has_parent = family->parent != NULL;
+	bpf_get_current_comm(held->comm, sizeof(held->comm));
+	/* As in hit_copy(): without values, if they can't be read. */
+	if (size > room || bpf_probe_read_user(held + 1, size, (void *)PT_REGS_PARM3(ctx)))
+		size = 0;
+	held->frame_bytes = size;
+	return true;
+}
+
+static __always_inline bool held_add_sized(__u32 held, struct pt_regs *ctx,
+					   const struct family *family, __u64 now)
+{
+	switch (held) {
+	case WAFFLE_HELD_SMALL:
+		return held_add(&filter_held_small, WAFFLE_HELD_SMALL_BYTES, ctx, family, now);
+	case WAFFLE_HELD_MEDIUM:
+		return held_add(&filter_held_medium, WAFFLE_HELD_MEDIUM_BYTES, ctx, family, now);
+	default:
+		return held_add(&filter_held_large, WAFFLE_FRAME_MAX, ctx, family, now);
+	}
+}
+
+static __always_inline struct waffle_held *held_get(__u32 held, __u64 id)
+{
+	switch (held) {
+	case WAFFLE_HELD_SMALL:
+		return bpf_map_lookup_elem(&filter_held_small, &id);
+	case WAFFLE_HELD_MEDIUM:
+		return bpf_map_lookup_elem(&filter_held_medium, &id);
+	default:
+		return bpf_map_lookup_elem(&filter_held_large, &id);
+	}
+}
+
+static __always_inline void held_delete(__u32 held, __u64 id)
+{
+	switch (held) {
+	case WAFFLE_HELD_SMALL:
+		bpf_map_delete_elem(&filter_held_small, &id);
+		break;
+	case WAFFLE_HELD_MEDIUM:
+		bpf_map_delete_elem(&filter_held_medium, &id);
+		break;
+	default:
+		bpf_map_delete_elem(&filter_held_large, &id);
+	}
+}
+
+/* A held span's place among those around it, and its own slot for those inside it. */
+static __always_inline bool hold_place(struct waffle_open *open, const struct family *family,
+				       struct task_struct *task)
+{
+	struct waffle_open *parent = family->parent;
+	struct standing standing;
+	struct buffer *buffer = buffer_make(task);
+
+	if (parent && open_inside(parent) && buffer && parent->tid == (__u32)task->pid &&
+	    parent->tgid == (__u32)task->tgid) {
+		standing_get(buffer, open_inside(parent), parent->born, &standing);
+		if (standing.kept)
+			return false;
+		open->inside = standing.pending;
+	}
+	if (buffer)
+		slot_take(buffer, open);
+	return true;
+}
+
+SEC("uprobe.multi")
+int filter_hold(struct pt_regs *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 now = bpf_ktime_get_ns(), id = PT_REGS_PARM1(ctx);
+	struct waffle_class *class;
+	struct waffle_open open;
+	struct family family;
+	struct buffer *buffer;
+
+	if (!wanted(task))
+		return 0;
+	class = class_get(ctx, &open);
+	if (!class)
+		return 0;
+	family_get(ctx, &family);
+	open.depth = family.depth;
+	open.held = class->held;
+	if (is_kept(family.parent) || (filter_keep_children && !hold_place(&open, &family, task)))
+		return span_keep(ctx, &open, task, now);
+	if (held_add_sized(class->held, ctx, &family, now)) {
+		if (open_add(ctx, &open, task, WAFFLE_OPEN_HELD))
+			return 0;
+		held_delete(class->held, id);
+	}
+	loss_count(1);
+	if (filter_keep_children && open.slot < SLOT_COUNT) {
+		buffer = buffer_get(task->tgid, task->pid);
+		if (buffer)
+			__sync_fetch_and_and(&buffer->held, ~(1ull << open.slot));
+	}
+	return 0;
+}
+
+/* The end of a span whose begin waits in the buffer of its thread. */
+static __noinline void buffered_end(struct pt_regs *ctx, struct waffle_open *open, __u64 now)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct buffer *buffer = buffer_get(open->tgid, open->tid);
+	struct standing standing;
+
+	if (!buffer)
+		return;
+	standing_get(buffer, open->inside, open->born, &standing);
+	if (standing.kept) /* then its begin had been overwritten already */
+		loss_count(1);
+	else if (!standing.pending)
+		return;
+	else if (open->tid != (__u32)task->pid || buffer->head - open->position > CHILD_COUNT)
+		slot_lose(buffer, standing.innermost, 1);
+	else
+		child_add_end(ctx, buffer, &standing, task, now, open->position);
+}
+
+SEC("uprobe.multi")
+int filter_end(struct pt_regs *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 id = PT_REGS_PARM1(ctx), now;
+	struct waffle_held *held;
+	struct waffle_open *open;
+
+	if (!wanted(task))
+		return 0;
+	open = bpf_map_lookup_elem(&filter_open, &id);
+	/* A child process has copies of the spans that were open at the fork. */
+	if (!open || open->tgid != (__u32)task->tgid)
+		return 0;
+	now = bpf_ktime_get_ns();
+	if (open->state == WAFFLE_OPEN_HELD) {
+		held = held_get(open->held, id);
+		if (held) {
+			held->end_ts = now;
+			bpf_tail_call(ctx, &filter_next, WAFFLE_NEXT_COUNT + open->class);
+			held_delete(open->held, id);
+		}
+	} else if (open->state == WAFFLE_OPEN_KEPT) {
+		span_end_emit(ctx, task, now);
+	} else if (filter_keep_children && open->state == WAFFLE_OPEN_BUFFERED) {
+		buffered_end(ctx, open, now);
+	}
+	bpf_map_delete_elem(&filter_open, &id);
+	return 0;
+}
+
+/* ---- the end of a held span ---- */
+
+static __always_inline bool held_copy(struct waffle_held *held, __u32 room, __u32 size)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct waffle_rec_hit *rec = record_reserve(cpu, sizeof(*rec) + room);
+
+	if (!rec)
+		return false;
+	if (size > room || bpf_probe_read_kernel(rec + 1, size, held + 1))
+		size = 0;
+	record_begin(&rec->rec, WAFFLE_REC_HIT, held->tid, held->cpu);
+	rec->rec.ts = held->ts;
+	rec->tgid = held->tgid;
+	rec->site = held->site;
+	rec->frame_bytes = size;
+	rec->reserved = 0;
+	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
+	return true;
+}
+
+/* The begin of a held span, as it would have been delivered then. */
+static __noinline bool held_emit(__u32 where, __u64 id)
+{
+	struct waffle_held *held;
+	__u32 size;
+
+	if (where == WAFFLE_HELD_SMALL) {
+		held = bpf_map_lookup_elem(&filter_held_small, &id);
+		if (!held)
+			return false;
+		size = held->frame_bytes;
+		return size <= 64 ? held_copy(held, 64, size)
+				  : held_copy(held, WAFFLE_HELD_SMALL_BYTES, size);
+	}
+	if (where == WAFFLE_HELD_MEDIUM) {
+		held = bpf_map_lookup_elem(&filter_held_medium, &id);
+		if (!held)
+			return false;
+		size = held->frame_bytes;
+		return size <= 256 ? held_copy(held, 256, size)
+				   : held_copy(held, WAFFLE_HELD_MEDIUM_BYTES, size);
+	}
+	held = bpf_map_lookup_elem(&filter_held_large, &id);
+	if (!held)
+		return false;
+	size = held->frame_bytes;
+	if (size <= 256)
+		return held_copy(held, 256, size);
+	return size <= 1536 ? held_copy(held, 1536, size) : held_copy(held, WAFFLE_FRAME_MAX, size);
+}
+
+/* A walk over what waits for a held span. */
+struct walk {
+	struct buffer *buffer;
+	__u64 bit;
+	__u32 from;
+	__u32 lost;
+	bool count; /* of another thread: what waits is lost */
+};
+
+static long walk_child(__u32 index, void *context)
+{
+	struct walk *walk = context;
+	__u32 cpu = bpf_get_smp_processor_id(), position = walk->from + index;
+	struct child *child = &walk->buffer->children[position & (CHILD_COUNT - 1)];
+	struct waffle_open *open;
+	struct waffle_cpu *counts;
+	__u32 bytes = child->bytes;
+	void *ring;
+	__u64 id;
+
+	if (!(child->inside & walk->bit))
+		return 0;
+	if (walk->count) {
+		walk->lost++;
+		return 0;
+	}
+	child->inside = 0;
+	/* The end of a span whose begin was overwritten. */
+	if (child->ends && (__s32)(child->position - walk->from) < 0) {
+		walk->lost++;
+		return 0;
+	}
+	counts = cpu_get(cpu);
+	ring = ring_get(cpu);
+	if (!counts || !ring || bytes > CHILD_BYTES)
+		return 0;
+	__sync_fetch_and_add(&counts->produced[WAFFLE_SOURCE_SPANS], 1);
+	if (bpf_ringbuf_output(ring, child->record, bytes, BPF_RB_NO_WAKEUP))
+		__sync_fetch_and_add(&counts->dropped[WAFFLE_SOURCE_SPANS], 1);
+	if (child->begins) {
+		id = *(__u64 *)(child->record + sizeof(struct waffle_rec_hit));
+		open = bpf_map_lookup_elem(&filter_open, &id);
+		if (open && open->state == WAFFLE_OPEN_BUFFERED)
+			open->state = WAFFLE_OPEN_KEPT;
+	}
+	return 0;
+}
+
+/* Delivers what waits for a held span that passes. */
+static __noinline void children_release(struct waffle_open *open)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct buffer *buffer = buffer_get(open->tgid, open->tid);
+	struct walk walk = {.buffer = buffer, .lost = open->lost};
+	struct slot *slot;
+	__u32 count;
+
+	if (buffer && open->slot < SLOT_COUNT) {
+		slot = &buffer->slots[open->slot & (SLOT_COUNT - 1)];
+		walk.bit = 1ull << (open->slot & (SLOT_COUNT - 1));
+		walk.count = open->tid != (__u32)task->pid;
+		walk.lost += slot->lost;
+		walk.from = slot->first;
+		count = buffer->head - slot->first;
+		if (count > CHILD_COUNT) {
+			count = CHILD_COUNT;
+			walk.from = buffer->head - CHILD_COUNT;
+		}
+		slot->kept_from = slot->begin;
+		slot->kept_to = buffer->clock;
+		bpf_loop(count, walk_child, &walk, 0);
+		__sync_fetch_and_and(&buffer->held, ~walk.bit);
+	}
+	loss_count(walk.lost);
+}
+
+/* A held span that passes: its begin with what was then, what waits for it, and its end. */
+static __noinline int release(struct pt_regs *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 id = PT_REGS_PARM1(ctx);
+	struct waffle_open *open = bpf_map_lookup_elem(&filter_open, &id);
+	struct waffle_held *held = open ? held_get(open->held, id) : NULL;
+
+	if (!open || !held)
+		return 0;
+	if (held_emit(open->held, id))
+		span_end_emit(ctx, task, held->end_ts);
+	else
+		loss_count(1);
+	if (filter_keep_children)
+		children_release(open);
+	held_delete(open->held, id);
+	bpf_map_delete_elem(&filter_open, &id);
+	return 0;
+}
+
+/*
+ * --keep-children: a held span that does not pass may be inside one that does, or that is not
+ * decided yet. True: it was inside one that passed, and has to be released.
+ */
+static __noinline bool children_discard(struct pt_regs *ctx, struct waffle_open *open,
+					struct waffle_held *held)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct buffer *buffer = buffer_get(open->tgid, open->tid);
+	struct standing standing;
+	__u32 position, lost = open->lost;
+
+	if (!buffer)
+		return false;
+	standing_get(buffer, open->inside, open->born, &standing);
+	if (standing.kept)
+		return true;
+	if (open->slot < SLOT_COUNT) {
+		__sync_fetch_and_and(&buffer->held, ~(1ull << (open->slot & (SLOT_COUNT - 1))));
+		lost += buffer->slots[open->slot & (SLOT_COUNT - 1)].lost;
+	}
+	if (!standing.pending)
+		return false;
+	position = buffer->head;
+	if (open->tid != (__u32)task->pid)
+		lost += 2;
+	else if (child_add_held(buffer, &standing, held))
+		child_add_end(ctx, buffer, &standing, task, held->end_ts, position);
+	else
+		lost++;
+	if (lost)
+		slot_lose(buffer, standing.innermost, lost);
+	return false;
+}
+
+static __noinline int discard(struct pt_regs *ctx)
+{
+	__u64 id = PT_REGS_PARM1(ctx);
+	struct waffle_open *open = bpf_map_lookup_elem(&filter_open, &id);
+	struct waffle_held *held = open ? held_get(open->held, id) : NULL;
+
+	if (!open || !held)
+		return 0;
+	if (filter_keep_children && children_discard(ctx, open, held))
+		return release(ctx);
+	held_delete(open->held, id);
+	bpf_map_delete_elem(&filter_open, &id);
+	return 0;
+}
+
+SEC("uprobe.multi")
+int filter_release(struct pt_regs *ctx)
+{
+	return rate_take(bpf_ktime_get_ns()) ? release(ctx) : discard(ctx);
+}
+
+SEC("uprobe.multi")
+int filter_discard(struct pt_regs *ctx)
+{
+	return discard(ctx);
+}
+
+/* The buffer of a thread that is gone, unless somebody else has still to end what it held; then it
+ * stays while the process lives. */
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(filter_thread_exit, struct task_struct *task)
+{
+	__u64 key = (__u64)task->tgid << 32 | task->pid;
+	struct buffer *buffer = bpf_map_lookup_elem(&filter_buffers, &key);
+
+	if (buffer && !buffer->held)
+		bpf_map_delete_elem(&filter_buffers, &key);
+	return 0;
+}

@@ -1,0 +1,635 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The zoo: programs that are slow for one known reason each, and what `why` has to say of them.
+
+How the right answers were chosen. A cause is what stands at the end of the chain of waits, not
+what the victim itself waits for:
+  - the last thread of the chain is blocked on nothing that anybody else does: `sleep`, `timer`,
+    `disk-read`, `disk-write`, `page-fault-major`, `stopped`, `cpu-quota`;
+  - it is runnable and does not run: `cpu-contention`, the culprit is who runs in its place;
+  - it runs: the time is named after the last link of the chain, since that is what made its
+    running somebody's wait: `lock` (a mutex's holder), `gil`, `pipe`, `socket`, `process-exit`;
+    a condition variable or semaphore says nothing of who must come, so there it is
+    `user-work`, with the other thread's span; without any link it is `running`.
+The peers behind pipe, socket and process-exit have no spans, so that `user-work` ("its span
+named") is no second right answer there.
+"""
+
+import contextlib
+import dataclasses
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+INCLUDE = HERE.parents[1] / "include"
+CGROUPS = pathlib.Path("/sys/fs/cgroup")
+
+# A slow disk is a real one that a cgroup may use at this rate only; the part that waits for the
+# cgroup's turn, 100 ms at most at a time, is spent where the disk's own time would be: blocked
+# without interruption in the read, with the request not yet issued to the device.
+DISK_RATE = 4 << 20
+# What the victim of cpu_quota may use: 10 ms in each 50.
+QUOTA_US, PERIOD_US = 10_000, 50_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """What an observer sees of a thread while the victim's spans are open: in a share of the
+    samples of at least `share` it was in one of these states (as in /proc/PID/stat) and, if
+    given, in one of these system calls. `runnable` and `running` are shares of the time, by
+    schedstat."""
+
+    states: str = ""
+    calls: tuple = ()
+    share: float = 0.8
+    runnable: float = 0.0
+    running: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Scenario:
+    """One row. `cause`, `culprit` (the name of a thread), `span` (open in the culprit) and `object`
+    are the first cause of each of the victim's spans; `share` is the least share of the span's
+    duration it may have, `grade` the weakest grade it may have. `second` are the causes that
+    must come next; `others` are those that may appear beside (small shares of `running` and
+    `cpu-contention` may always). `object` is a kind; which one it is, is in the program's log."""
+
+    name: str
+    source: str
+    arguments: tuple = ()
+    cause: str = "running"
+    culprit: str = "victim"
+    span: str | None = None
+    object: str | None = None
+    share: float = 0.85
+    grade: str = "certain"
+    second: tuple = ()
+    others: tuple = ()
+    cgroups: tuple = ()
+    needs: tuple = ()
+    victim: Seen = Seen()
+    other: Seen | None = None  # of the culprit, or of `watch`
+    watch: str | None = None
+    wakers: tuple = ()
+    check: str | None = None
+    quiet: bool = False
+
+    @property
+    def library(self):
+        return self.source.endswith(".py")
+
+
+FUTEX = ("futex",)
+
+SCENARIOS = (
+    # Two on one CPU, weights 335 and 1024: the victim is runnable for three quarters of its span
+    # and runs the rest. It never blocks, so nothing else may appear. Of many short turns the
+    # culprit is the one that ran for most of the victim's runnable time.
+    Scenario(
+        "cpu_hog",
+        "cpu_hog.c",
+        cause="cpu-contention",
+        culprit="hog",
+        span="burn",
+        share=0.6,
+        second=("running",),
+        victim=Seen("R", runnable=0.6),
+        check="same_cpu",
+    ),
+    # The victim waits in futex(2), its holder in clock_nanosleep(2): the mutex is a link, what the
+    # holder does is the cause. `lock` would be wrong: nobody computes under it.
+    Scenario(
+        "mutex_sleeps",
+        "mutex.c",
+        ("sleeps",),
+        cause="sleep",
+        culprit="holder",
+        span="hold",
+        share=0.9,
+        victim=Seen("S", FUTEX),
+        other=Seen("S", ("clock_nanosleep", "nanosleep")),
+        wakers=("holder",),
+    ),
+    # The holder needs its CPU for a quarter of the time and is kept from it by a hog for the rest:
+    # the hog is to blame (`cpu-contention`, 0.7), not the lock or its holder (`lock`, 0.25).
+    Scenario(
+        "mutex_preempted",
+        "mutex.c",
+        ("preempted",),
+        cause="cpu-contention",
+        culprit="hog",
+        span="burn",
+        share=0.6,
+        second=("lock",),
+        victim=Seen("S", FUTEX),
+        other=Seen("R", runnable=0.6),
+        watch="holder",
+        wakers=("holder",),
+        check="same_cpu",
+    ),
+    # The holder runs all the time: that is what `lock` means.
+    Scenario(
+        "mutex_computes",
+        "mutex.c",
+        ("computes",),
+        cause="lock",
+        culprit="holder",
+        span="hold",
+        object="lock",
+        share=0.85,
+        victim=Seen("S", FUTEX),
+        other=Seen("R", running=0.85),
+        wakers=("holder",),
+    ),
+    # The producer is in D state in pread(2) of a throttled disk; it is woken by the disk's
+    # interrupt or by the throttle's timer, both without a thread to follow: the disk is the end.
+    # A little of the rest is the producer's own running (`user-work`, below 0.02).
+    Scenario(
+        "cond_disk",
+        "cond.c",
+        ("reads",),
+        cause="disk-read",
+        culprit="producer",
+        span="decode",
+        object="file",
+        share=0.85,
+        others=("user-work",),
+        cgroups=("blkio",),
+        needs=("disk",),
+        victim=Seen("S", FUTEX),
+        other=Seen("D", ("pread64",)),
+        wakers=("producer",),
+        check="bytes_read",
+    ),
+    # The same condition variable, the producer computing in its span.
+    Scenario(
+        "cond_computes",
+        "cond.c",
+        ("computes",),
+        cause="user-work",
+        culprit="producer",
+        span="decode",
+        share=0.85,
+        victim=Seen("S", FUTEX),
+        other=Seen("R", running=0.85),
+        wakers=("producer",),
+    ),
+    # write(2) waits for the reader to make room. The reader is a process without spans which
+    # computes, so the chain ends at running code behind a pipe. Were it asleep, the cause would
+    # be `sleep`; were it not recorded, `pipe` still, but not `certain`.
+    Scenario(
+        "pipe_full",
+        "pipe_full.c",
+        cause="pipe",
+        culprit="drain",
+        object="pipe",
+        share=0.85,
+        victim=Seen("S", ("write",)),
+        other=Seen("R", running=0.85),
+        wakers=("drain",),
+    ),
+    # The same over TCP: the answer comes through the loopback's softirq, which runs in the peer's
+    # own context, or, when the machine is busy, in ksoftirqd's: then the waker is no evidence and
+    # the peer follows from the connection's other end only. Hence `likely` will do.
+    Scenario(
+        "socket_computes",
+        "socket_peer.c",
+        ("computes",),
+        cause="socket",
+        culprit="peer",
+        object="socket",
+        share=0.85,
+        grade="likely",
+        victim=Seen("S", ("read",)),
+        other=Seen("R", running=0.85),
+        wakers=("peer", "ksoftirqd"),
+    ),
+    # A peer that sleeps before it answers: the chain goes on through the socket to its sleep.
+    Scenario(
+        "socket_sleeps",
+        "socket_peer.c",
+        ("sleeps",),
+        cause="sleep",
+        culprit="peer",
+        share=0.85,
+        grade="likely",
+        victim=Seen("S", ("read",)),
+        other=Seen("S", ("clock_nanosleep", "nanosleep")),
+        wakers=("peer", "ksoftirqd"),
+    ),
+    # Mostly the data, written by the victim itself at the throttled rate (write-back of a v1
+    # cgroup is not throttled, so it is fsync that issues it), the rest the journal's commit:
+    # there the victim is woken by jbd2, which waited for the same disk.
+    Scenario(
+        "fsync",
+        "fsync.c",
+        cause="disk-write",
+        culprit="victim",
+        span="victim",
+        object="file",
+        share=0.8,
+        cgroups=("blkio",),
+        needs=("disk",),
+        victim=Seen("D", ("fsync",)),
+    ),
+    # Each touch of a page reads 4 KiB from the disk, unthrottled: a fault takes some 100 µs or
+    # less where the host has the file, of which the part in D state is the cause for certain;
+    # the way into and out of the fault runs on the CPU (`running`, `page-fault-major` if the
+    # fault's end is known). Hence a low share.
+    Scenario(
+        "fault_major",
+        "fault_major.c",
+        cause="page-fault-major",
+        culprit="victim",
+        span="victim",
+        object="file",
+        share=0.5,
+        others=("page-fault-minor", "disk-read"),
+        needs=("disk",),
+        victim=Seen("D", share=0.4),
+        check="major_faults",
+    ),
+    # All of it runs on the CPU, in the kernel: by the scheduler this span has no wait at all. The
+    # cause can only come from the faults that were recorded, and how long each took is an
+    # estimate unless their ends were recorded, too: `likely` will do.
+    Scenario(
+        "fault_minor",
+        "fault_minor.c",
+        cause="page-fault-minor",
+        culprit="victim",
+        span="victim",
+        share=0.7,
+        grade="likely",
+        second=("running",),
+        victim=Seen("R", running=0.8),
+        check="minor_faults",
+    ),
+    # The thread is runnable, or not queued at all, while no time is left in its cgroup. By
+    # schedstat it looks like waiting for the CPU: `cpu-contention` is the wrong answer to avoid,
+    # since the CPU is idle meanwhile.
+    Scenario(
+        "cpu_quota",
+        "cpu_quota.c",
+        cause="cpu-quota",
+        culprit="victim",
+        span="victim",
+        object="cgroup",
+        share=0.6,
+        second=("running",),
+        cgroups=("quota",),
+        victim=Seen("R", runnable=0.6),
+        check="throttled",
+    ),
+    # The culprit is who sent the signals, without a span; its own sleep in between is not the
+    # cause: nobody asked it to go on. 20 ms of each span run.
+    Scenario(
+        "stopped",
+        "stopped.c",
+        cause="stopped",
+        culprit="stopper",
+        share=0.75,
+        second=("running",),
+        victim=Seen("T", share=0.7),
+        wakers=("stopper",),
+    ),
+    # The victim's own sleeps, woken by the timer each time: that another thread sets what it looks
+    # at is nowhere to be seen, and must not be guessed.
+    Scenario(
+        "retry_sleep",
+        "retry_sleep.c",
+        cause="sleep",
+        culprit="victim",
+        span="victim",
+        share=0.9,
+        victim=Seen("S", ("clock_nanosleep", "nanosleep")),
+    ),
+    # Woken in the hard interrupt of the timer that the victim set itself; the eventfd beside it
+    # never fires.
+    Scenario(
+        "epoll_timer",
+        "epoll_timer.c",
+        cause="timer",
+        culprit="victim",
+        span="victim",
+        object="timerfd",
+        share=0.9,
+        victim=Seen("S", ("epoll_wait", "epoll_pwait")),
+    ),
+    # waitpid(2) for a child that computes.
+    Scenario(
+        "child_exit",
+        "child_exit.c",
+        cause="process-exit",
+        culprit="compiler",
+        share=0.85,
+        victim=Seen("S", ("wait4",)),
+        other=Seen("R", running=0.8),
+        wakers=("compiler",),
+    ),
+    # The victim waits 5 ms at a time in a futex with a timeout (take_gil()), so all but the last
+    # wake-up come from a timer: `timer` is the wrong answer to avoid. That it is the GIL, only
+    # the user stack or the lock's address tells: `likely` will do.
+    Scenario(
+        "gil",
+        "gil.py",
+        ("held",),
+        cause="gil",
+        culprit="holder",
+        span="hold",
+        share=0.8,
+        grade="likely",
+        victim=Seen("S", FUTEX),
+        other=Seen("R", running=0.8),
+        wakers=("holder", "timer"),
+        needs=("python",),
+    ),
+    # victim -> mutex -> index -> condition variable -> decoder, which computes. The last 2 ms are
+    # index's own running under the mutex (`lock`, below 0.03).
+    Scenario(
+        "chain_threads",
+        "chain_threads.c",
+        cause="user-work",
+        culprit="decoder",
+        span="decode",
+        share=0.85,
+        others=("lock",),
+        victim=Seen("S", FUTEX),
+        other=Seen("R", running=0.85),
+        wakers=("index",),
+    ),
+    # victim -> pipe -> relay -> pipe -> reader -> disk. The relay's own 2 ms are `pipe` or
+    # `user-work` (its span is "relay"), below 0.03.
+    Scenario(
+        "chain_processes",
+        "chain_processes.c",
+        cause="disk-read",
+        culprit="reader",
+        span="load",
+        object="file",
+        share=0.85,
+        others=("pipe", "user-work"),
+        cgroups=("blkio",),
+        needs=("disk",),
+        victim=Seen("S", ("read",)),
+        other=Seen("D", ("pread64",)),
+        wakers=("relay",),
+        check="bytes_read",
+    ),
+    # In this order by share, whichever comes first in time: `lock` 0.6, `sleep` 0.3, `running` 0.1.
+    Scenario(
+        "two_causes",
+        "two_causes.c",
+        cause="lock",
+        culprit="holder",
+        span="hold",
+        object="lock",
+        share=0.5,
+        second=("sleep", "running"),
+        victim=Seen("S", ("futex", "clock_nanosleep", "nanosleep")),
+        other=Seen("R", running=0.5),
+    ),
+    # Nothing but its own running.
+    Scenario(
+        "quiet_computes",
+        "quiet.c",
+        ("computes",),
+        span="victim",
+        share=0.9,
+        victim=Seen("R", running=0.9),
+        quiet=True,
+    ),
+    # Reads and writes that never touch a disk: no `disk-read` from counts of system calls.
+    Scenario(
+        "quiet_cached",
+        "quiet.c",
+        ("cached",),
+        span="victim",
+        share=0.9,
+        victim=Seen("R", running=0.9),
+        quiet=True,
+    ),
+    # Free mutexes, and others who sleep, compute and wait for the victim, at the same time.
+    Scenario(
+        "quiet_neighbours",
+        "quiet.c",
+        ("neighbours",),
+        span="victim",
+        share=0.9,
+        victim=Seen("R", running=0.9),
+        quiet=True,
+    ),
+    # A thread that sleeps nine tenths of the time, between its spans.
+    Scenario(
+        "quiet_serves",
+        "quiet.c",
+        ("serves",),
+        span="victim",
+        share=0.9,
+        victim=Seen("R", running=0.9),
+        quiet=True,
+    ),
+    # Python that has the GIL for itself while the other thread computes without it.
+    Scenario(
+        "quiet_gil",
+        "gil.py",
+        ("quiet",),
+        span="victim",
+        share=0.85,
+        victim=Seen("R", running=0.85),
+        needs=("python",),
+        quiet=True,
+    ),
+)
+
+
+# ---- building, and what a scenario needs ----
+
+
+def build(scenario, folder):
+    """Compiles a scenario's program as an application would be; returns the file."""
+    source = HERE / scenario.source
+    flags = ["-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", f"-I{INCLUDE}"]
+    out = pathlib.Path(folder) / source.stem
+    if scenario.library:
+        source, out = source.with_suffix(".c"), out.with_suffix(".so")
+        flags += ["-shared", "-fPIC"]
+    if not out.exists():
+        subprocess.run(["gcc", *flags, "-o", out, source, "-pthread"], check=True)
+    return out
+
+
+def command(scenario, built, seed):
+    arguments = [*scenario.arguments, str(seed)]
+    if scenario.library:
+        return [sys.executable, str(HERE / scenario.source), str(built), *arguments]
+    return [str(built), *arguments]
+
+
+def disk_of(folder):
+    """"major:minor" of the whole disk that a folder is on; None if it is on no block device."""
+    number = os.stat(folder).st_dev
+    entry = pathlib.Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
+    if not entry.exists():
+        return None
+    if (entry / "partition").exists():
+        entry = entry.resolve().parent
+    return (entry / "dev").read_text().strip()
+
+
+def zoo_folder():
+    return os.environ.get("ZOO_DIR", "/var/tmp")
+
+
+def missing(scenario):
+    """Why a scenario cannot run here, or None."""
+    if os.geteuid() != 0:
+        return "needs root"
+    if "disk" in scenario.needs and not disk_of(zoo_folder()):
+        return f"{zoo_folder()} is on no block device: set ZOO_DIR"
+    if "blkio" in scenario.cgroups and not any(
+        CGROUPS.glob("blkio/blkio.throttle.read_bps_device")
+    ):
+        return "needs the blkio controller of cgroup v1"
+    if "quota" in scenario.cgroups and not any(CGROUPS.glob("cpu/cpu.cfs_quota_us")):
+        return "needs the cpu controller of cgroup v1, with CFS bandwidth"
+    return None
+
+
+# ---- cgroups ----
+
+
+def _settings(kind):
+    """Controller, variable of the environment, and files of a cgroup."""
+    disk = f"{disk_of(zoo_folder())} {DISK_RATE}"
+    return {
+        "blkio": (
+            "blkio",
+            "ZOO_BLKIO",
+            {
+                "blkio.throttle.read_bps_device": disk,
+                "blkio.throttle.write_bps_device": disk,
+            },
+        ),
+        "quota": (
+            "cpu",
+            "ZOO_CPU",
+            {"cpu.cfs_period_us": PERIOD_US, "cpu.cfs_quota_us": QUOTA_US},
+        ),
+        # Ten times the weight of what else runs on the machine, so that a busy machine puts no
+        # contention of its own into the answers, and the tracer still gets its turn.
+        "shield": ("cpu", "ZOO_SHIELD", {"cpu.shares": 10240}),
+    }[kind]
+
+
+@contextlib.contextmanager
+def cgroups(kinds):
+    """Makes cgroups for one run and yields the environment that names them; they are removed when
+    nobody is in them any more."""
+    made, environment = [], {}
+    try:
+        for kind in kinds:
+            controller, variable, files = _settings(kind)
+            folder = CGROUPS / controller / f"zoo-{os.getpid()}-{kind}"
+            folder.mkdir()
+            made.append(folder)
+            for name, value in files.items():
+                (folder / name).write_text(str(value))
+            environment[variable] = str(folder)
+        yield environment
+    finally:
+        for folder in made:
+            folder.rmdir()
+
+
+class Running:
+    """A scenario's program, started, set up, and waiting to be told to go."""
+
+    def __init__(self, scenario, built, seed, environment):
+        def enter():
+            if "ZOO_SHIELD" in environment:
+                with open(environment["ZOO_SHIELD"] + "/tasks", "w", encoding="ascii") as tasks:
+                    tasks.write("0")
+
+        self.scenario = scenario
+        self.process = subprocess.Popen(
+            command(scenario, built, seed),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **environment, "ZOO_DIR": zoo_folder()},
+            preexec_fn=enter,
+        )
+        self.lines = []
+        while not self.lines or not self.lines[-1].startswith("ready"):
+            line = self.process.stdout.readline()
+            assert line, f"{scenario.name} ended before it was ready"
+            self.lines.append(line)
+
+    def pids(self):
+        """All processes, the first one last."""
+        return [row["pid"] for row in parse(self.lines) if row["kind"] in ("process", "ready")]
+
+    def go(self):
+        self.process.stdin.close()
+
+    def finish(self, timeout=60):
+        """The whole log, as parsed rows."""
+        self.lines += self.process.stdout.readlines()
+        assert self.process.wait(timeout) == 0, f"{self.scenario.name} failed"
+        return parse(self.lines)
+
+
+@contextlib.contextmanager
+def running(scenario, built, seed, shield=True):
+    """with running(…) as program: attach to program.pids(), program.go(), program.finish()."""
+    kinds = (("shield",) if shield and (CGROUPS / "cpu/cpu.shares").exists() else ()) + tuple(
+        scenario.cgroups
+    )
+    with cgroups(kinds) as environment:
+        program = Running(scenario, built, seed, environment)
+        try:
+            yield program
+        finally:
+            program.process.kill()
+            program.process.wait()
+            program.process.stdout.close()
+            wait_for_empty(environment.values())
+
+
+def wait_for_empty(folders):
+    """A hog outlives its parent for a moment."""
+    import time
+
+    end = time.monotonic() + 5
+    while time.monotonic() < end and any(
+        (pathlib.Path(folder) / "tasks").read_text() for folder in folders
+    ):
+        time.sleep(0.005)
+
+
+def parse(lines):
+    """Lines of "kind key=value …" as dicts; numbers as int, "-" as None."""
+    rows = []
+    for line in lines:
+        words = line.split()
+        if not words:
+            continue
+        row = {"kind": words[0]}
+        for word in words[1:]:
+            key, _, value = word.partition("=")
+            row[key] = int(value) if re.fullmatch(r"-?\d+", value) else value
+            if value == "-":
+                row[key] = None
+        rows.append(row)
+    return rows
+
+
+def find(name):
+    return next(scenario for scenario in SCENARIOS if scenario.name == name)
+
+
+def temporary():
+    return tempfile.TemporaryDirectory(prefix="zoo-")
