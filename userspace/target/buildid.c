@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "target/buildid.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <gelf.h>
+#include <libelf.h>
+#include <elfutils/libdwelf.h>
+
+bool build_id_set(struct build_id *id, const void *bytes, size_t size)
+{
+	*id = (struct build_id){0};
+	if (!size || size > BUILD_ID_MAX)
+		return false;
+	memcpy(id->bytes, bytes, size);
+	id->size = (uint8_t)size;
+	return true;
+}
+
+int build_id_read(int fd, struct build_id *id)
+{
+	const void *bytes;
+	ssize_t size;
+	Elf *elf;
+	int result = -ENOEXEC;
+
+	*id = (struct build_id){0};
+	if (elf_version(EV_CURRENT) == EV_NONE)
+		return -ENOEXEC;
+	elf = elf_begin(fd, ELF_C_READ, NULL);
+	if (elf && elf_kind(elf) == ELF_K_ELF) {
+		size = dwelf_elf_gnu_build_id(elf, &bytes);
+		result = size > 0 && build_id_set(id, bytes, (size_t)size) ? 0 : -ENOENT;
+	}
+	elf_end(elf);
+	return result;
+}
+
+/* Names and descriptors of notes are padded to words. */
+static size_t note_padded(uint32_t size)
+{
+	return ((size_t)size + 3) & ~(size_t)3;
+}
+
+bool build_id_from_notes(struct build_id *id, const void *notes, size_t size)
+{
+	const unsigned char *at = notes;
+	Elf64_Nhdr note; /* the same as Elf32_Nhdr */
+
+	*id = (struct build_id){0};
+	while (size >= sizeof(note)) {
+		size_t name, desc;
+
+		memcpy(&note, at, sizeof(note));
+		at += sizeof(note);
+		size -= sizeof(note);
+		name = note_padded(note.n_namesz);
+		desc = note_padded(note.n_descsz);
+		/* The last descriptor need not be padded. */
+		if (name > size || note.n_descsz > size - name)
+			return false;
+		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == sizeof(ELF_NOTE_GNU) &&
+		    !memcmp(at, ELF_NOTE_GNU, sizeof(ELF_NOTE_GNU)))
+			return build_id_set(id, at + name, note.n_descsz);
+		if (desc > size - name)
+			return false;
+		at += name + desc;
+		size -= name + desc;
+	}
+	return false;
+}
+
+char *build_id_text(char text[BUILD_ID_TEXT], const struct build_id *id)
+{
+	static const char digits[] = "0123456789abcdef";
+	char *at = text;
+
+	for (unsigned i = 0; i < id->size && i < BUILD_ID_MAX; i++) {
+		*at++ = digits[id->bytes[i] >> 4];
+		*at++ = digits[id->bytes[i] & 15];
+	}
+	*at = '\0';
+	return text;
+}
+
+static int digit_value(char digit)
+{
+	if (digit >= '0' && digit <= '9')
+		return digit - '0';
+	if (digit >= 'a' && digit <= 'f')
+		return digit - 'a' + 10;
+	return digit >= 'A' && digit <= 'F' ? digit - 'A' + 10 : -1;
+}
+
+bool build_id_parse(struct build_id *id, const char *text)
+{
+	uint8_t bytes[BUILD_ID_MAX];
+	size_t digits = strlen(text);
+
+	*id = (struct build_id){0};
+	if (digits % 2 || digits / 2 > BUILD_ID_MAX)
+		return false;
+	for (size_t i = 0; i < digits / 2; i++) {
+		int high = digit_value(text[2 * i]), low = digit_value(text[2 * i + 1]);
+
+		if (high < 0 || low < 0)
+			return false;
+		bytes[i] = (uint8_t)(high << 4 | low);
+	}
+	return build_id_set(id, bytes, digits / 2);
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "target/elffile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <limits.h>
+#include <elfutils/libdwelf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+static int elf_file_check(struct elf_file *file)
+{
+	GElf_Ehdr header;
+	const void *id;
+	ssize_t id_size;
+
+	if (elf_version(EV_CURRENT) == EV_NONE)
+		return -ENOEXEC;
+	file->elf = elf_begin(file->fd, ELF_C_READ_MMAP, NULL);
+	if (!file->elf || elf_kind(file->elf) != ELF_K_ELF || !gelf_getehdr(file->elf, &header) ||
+	    (header.e_type != ET_EXEC && header.e_type != ET_DYN))
+		return -ENOEXEC;
+	id_size = dwelf_elf_gnu_build_id(file->elf, &id);
+	if (id_size > 0)
+		build_id_set(&file->build_id, id, (size_t)id_size);
+	return 0;
+}
+
+int elf_file_open_fd(struct elf_file *file, int fd, const char *path)
+{
+	struct stat stat;
+	int result;
+
+	*file = (struct elf_file){.fd = fd, .path = strdup(path)};
+	if (!file->path)
+		result = -ENOMEM;
+	else if (fstat(fd, &stat) || !S_ISREG(stat.st_mode))
+		result = -ENOEXEC;
+	else
+		result = elf_file_check(file);
+	if (result)
+		elf_file_close(file);
+	return result;
+}
+
+int elf_file_open(struct elf_file *file, const char *path)
+{
+	/* Without O_NONBLOCK a FIFO would wait for its writer. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+	*file = (struct elf_file)ELF_FILE_INIT;
+	return fd < 0 ? -errno : elf_file_open_fd(file, fd, path);
+}
+
+void elf_file_close(struct elf_file *file)
+{
+	elf_end(file->elf);
+	if (file->fd >= 0)
+		close(file->fd);
+	free(file->path);
+	*file = (struct elf_file)ELF_FILE_INIT;
+}
+
+bool elf_file_has_section(const struct elf_file *file, const char *name)
+{
+	Elf_Scn *section = NULL;
+	size_t names;
+
+	if (elf_getshdrstrndx(file->elf, &names))
+		return false;
+	while ((section = elf_nextscn(file->elf, section))) {
+		GElf_Shdr header;
+		const char *text;
+
+		if (!gelf_getshdr(section, &header) || header.sh_type == SHT_NOBITS ||
+		    !header.sh_size)
+			continue;
+		text = elf_strptr(file->elf, names, header.sh_name);
+		if (text && !strcmp(text, name))
+			return true;
+	}
+	return false;
+}
+
+bool elf_file_has_debug(const struct elf_file *file)
+{
+	/* GNU's old way of compressing changed the name. */
+	return elf_file_has_section(file, ".debug_info") ||
+	       elf_file_has_section(file, ".zdebug_info");
+}
+
+void elf_file_segments(const struct elf_file *file, struct elf_segments *segments)
+{
+	size_t count;
+
+	segments->count = 0;
+	if (elf_getphdrnum(file->elf, &count))
+		return;
+	for (size_t i = 0; i < count && segments->count < ELF_SEGMENTS_MAX; i++) {
+		GElf_Phdr segment;
+
+		if (!gelf_getphdr(file->elf, (int)i, &segment))
+			return;
+		if (segment.p_type != PT_LOAD || !(segment.p_flags & PF_X) || !segment.p_filesz)
+			continue;
+		segments->list[segments->count++] = (struct elf_segment){
+			.offset = segment.p_offset,
+			.address = segment.p_vaddr,
+			.size = segment.p_filesz,
+		};
+	}
+}
+
+bool elf_segments_address(const struct elf_segments *segments, uint64_t offset, uint64_t *address)
+{
+	for (uint32_t i = 0; i < segments->count && i < ELF_SEGMENTS_MAX; i++) {
+		const struct elf_segment *segment = &segments->list[i];
+
+		if (offset < segment->offset || offset - segment->offset >= segment->size)
+			continue;
+		*address = segment->address + (offset - segment->offset);
+		return true;
+	}
+	return false;
+}
+
+/* The checksum of a .gnu_debuglink: CRC-32 of the whole debug file. */
+static bool checksum_is(const struct elf_file *file, uint32_t want)
+{
+	unsigned char buffer[1 << 16];
+	uLong sum = crc32(0, NULL, 0);
+	off_t at = 0;
+	ssize_t got;
+
+	while ((got = pread(file->fd, buffer, sizeof(buffer), at)) > 0) {
+		sum = crc32(sum, buffer, (uInt)got);
+		at += got;
+	}
+	return !got && sum == want;
+}
+
+struct debug_search {
+	struct elf_file *debug;
+	const struct build_id *id;
+	bool linked; /* found by name, to be checked by `crc` if there is no build-id */
+	GElf_Word crc;
+};
+
+static bool try_debug(const struct debug_search *search, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static bool try_debug(const struct debug_search *search, const char *format, ...)
+{
+	struct elf_file *file = search->debug;
+	char path[PATH_MAX];
+	va_list args;
+	int len;
+
+	va_start(args, format);
+	len = vsnprintf(path, sizeof(path), format, args);
+	va_end(args);
+	if (len < 0 || (size_t)len >= sizeof(path) || elf_file_open(file, path))
+		return false;
+	if (search->id->size && file->build_id.size
+		    ? build_id_equal(&file->build_id, search->id)
+		    : search->linked && checksum_is(file, search->crc))
+		return true;
+	elf_file_close(file);
+	return false;
+}
+
+static bool find_by_id(const struct debug_search *search, const char *debug_dir)
+{
+	char text[BUILD_ID_TEXT];
+
+	if (search->id->size < 2)
+		return false;
+	build_id_text(text, search->id);
+	return try_debug(search, "%s/.build-id/%.2s/%s.debug", debug_dir, text, text + 2);
+}
+
+static bool find_by_link(struct debug_search *search, const struct elf_file *program,
+			 const char *debug_dir)
+{
+	const char *name = dwelf_elf_gnu_debuglink(program->elf, &search->crc);
+	const char *slash = strrchr(program->path, '/');
+	int dir_len = slash ? (int)(slash - program->path) : 1;
+	const char *dir = slash ? program->path : ".";
+
+	/* A name, not a path: the file may not send us elsewhere. */
+	if (!name || !name[0] || strchr(name, '/'))
+		return false;
+	search->linked = true;
+	return try_debug(search, "%.*s/%s", dir_len, dir, name) ||
+	       try_debug(search, "%.*s/.debug/%s", dir_len, dir, name) ||
+	       (dir[0] == '/' && try_debug(search, "%s%.*s/%s", debug_dir, dir_len, dir, name));
+}
+
+int elf_file_find_debug(struct elf_file *debug, const struct elf_file *program,
+			const struct build_id *id, const char *debug_dir)
+{
+	struct debug_search search = {.debug = debug, .id = id};
+
+	*debug = (struct elf_file)ELF_FILE_INIT;
+	if (find_by_id(&search, debug_dir) ||
+	    (program->elf && find_by_link(&search, program, debug_dir)))
+		return 0;
+	return -ENOENT;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ELF files that symbols are read from: a program or library, or its detached debug file. None is
+ * trusted, and paths may come from a capture made elsewhere: only regular files are opened.
+ */
+#ifndef WAFFLE_TARGET_ELFFILE_H
+#define WAFFLE_TARGET_ELFFILE_H
+
+#include <libelf.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "target/buildid.h"
+
+struct elf_file {
+	int fd;   /* -1: not open */
+	Elf *elf; /* NULL: not open */
+	char *path;
+	struct build_id build_id;
+};
+
+#define ELF_FILE_INIT                                                                              \
+	{                                                                                          \
+		.fd = -1                                                                           \
+	}
+
+/*
+ * Opens a program or library (ET_EXEC, ET_DYN). -ENOENT and other negative errno of open(2);
+ * -ENOEXEC: not such a file; -ENOMEM.
+ */
+int elf_file_open(struct elf_file *file, const char *path);
+/* The same for a descriptor, which belongs to `file` from then on, also on an error. */
+int elf_file_open_fd(struct elf_file *file, int fd, const char *path);
+void elf_file_close(struct elf_file *file);
+
+/* Whether it has the section with contents (a debug file keeps some sections as empty shells). */
+bool elf_file_has_section(const struct elf_file *file, const char *name);
+/* Whether it has DWARF. */
+bool elf_file_has_debug(const struct elf_file *file);
+
+/*
+ * Finds the detached debug file of a program and opens it as `debug`: by build-id under
+ * `debug_dir`/.build-id (https://sourceware.org/gdb/current/onlinedocs/gdb.html/
+ * Separate-Debug-Files.html), then, if `program` is open, by its .gnu_debuglink beside it, in
+ * .debug beside it, and under `debug_dir`. One with another build-id, or, where there are no
+ * build-ids, another checksum, is passed over. `id` may be empty. Returns 0 or -ENOENT.
+ */
+int elf_file_find_debug(struct elf_file *debug, const struct elf_file *program,
+			const struct build_id *id, const char *debug_dir);
+
+#define ELF_SEGMENTS_MAX 8
+
+/* How the code of a file lies in memory: its executable PT_LOAD segments. */
+struct elf_segment {
+	uint64_t offset;  /* in the file */
+	uint64_t address; /* link-time */
+	uint64_t size;    /* in the file */
+};
+
+struct elf_segments {
+	uint32_t count;
+	struct elf_segment list[ELF_SEGMENTS_MAX];
+};
+
+/* Segments past the eighth are left out (linkers make one). */
+void elf_file_segments(const struct elf_file *file, struct elf_segments *segments);
+/* The link-time address of a byte of the file; false if it is in no segment. */
+bool elf_segments_address(const struct elf_segments *segments, uint64_t offset, uint64_t *address);
+
+#endif

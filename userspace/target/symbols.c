@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "target/symbols.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "target/debuginfod.h"
+#include "target/demangle.h"
+#include "target/dwarf_index.h"
+#include "target/symtab.h"
+#include "util/map.h"
+#include "util/strtab.h"
+#include "util/vec.h"
+
+/* What is known of an address. */
+struct resolved {
+	uint32_t count;
+	enum symbol_source source;
+	struct symbol_frame frames[];
+};
+
+struct module {
+	char *path;
+	struct build_id build_id;
+	struct elf_segments segments;
+	bool opened;
+	enum symbol_file file;
+	struct elf_file program, debug;  /* those in use */
+	enum symbol_source table_source; /* of `code` */
+	struct symtab code, data;
+	bool data_read;
+	struct dwarf_index *dwarf;
+	struct map cache; /* address → index into resolved */
+	VEC(struct resolved *) resolved;
+};
+
+struct symbolizer {
+	char *debug_dir;
+	bool fetch;
+	struct debuginfod *debuginfod;
+	struct strtab *strings;
+	VEC(struct module *) modules;
+};
+
+static const char *const file_reasons[] = {
+	[SYMBOL_FILE_USED] = NULL,
+	[SYMBOL_FILE_UNCHECKED] = NULL,
+	[SYMBOL_FILE_OTHER] = "the file has changed since (another build-id)",
+	[SYMBOL_FILE_MISSING] = "the file cannot be opened",
+	[SYMBOL_FILE_BAD] = "the file is not an ELF program or library",
+};
+
+const char *symbol_file_reason(enum symbol_file file)
+{
+	return file <= SYMBOL_FILE_BAD ? file_reasons[file] : NULL;
+}
+
+int symbolizer_open(struct symbolizer **result, const struct symbolizer_options *options)
+{
+	struct symbolizer *symbolizer = calloc(1, sizeof(*symbolizer));
+
+	*result = NULL;
+	if (!symbolizer)
+		return -ENOMEM;
+	symbolizer->fetch = options->fetch;
+	symbolizer->debug_dir = strdup(options->debug_dir ? options->debug_dir : "/usr/lib/debug");
+	symbolizer->strings = strtab_new();
+	if (!symbolizer->debug_dir || !symbolizer->strings) {
+		symbolizer_close(symbolizer);
+		return -ENOMEM;
+	}
+	*result = symbolizer;
+	return 0;
+}
+
+static void module_free(struct module *module)
+{
+	for (size_t i = 0; i < module->resolved.len; i++)
+		free(module->resolved.data[i]);
+	vec_free(&module->resolved);
+	map_free(&module->cache);
+	symtab_free(&module->code);
+	symtab_free(&module->data);
+	dwarf_index_close(module->dwarf);
+	elf_file_close(&module->debug);
+	elf_file_close(&module->program);
+	free(module->path);
+	free(module);
+}
+
+void symbolizer_close(struct symbolizer *symbolizer)
+{
+	if (!symbolizer)
+		return;
+	for (size_t i = 0; i < symbolizer->modules.len; i++)
+		module_free(symbolizer->modules.data[i]);
+	vec_free(&symbolizer->modules);
+	debuginfod_close(symbolizer->debuginfod);
+	strtab_free(symbolizer->strings);
+	free(symbolizer->debug_dir);
+	free(symbolizer);
+}
+
+static bool module_is(const struct module *module, const struct symbol_module *like)
+{
+	if (!build_id_equal(&module->build_id, &like->build_id))
+		return false;
+	return module->path && like->path ? !strcmp(module->path, like->path)
+					  : !module->path && !like->path;
+}
+
+int symbolizer_add(struct symbolizer *symbolizer, const struct symbol_module *like,
+		   uint32_t *number)
+{
+	struct module *module;
+
+	for (size_t i = 0; i < symbolizer->modules.len; i++) {
+		if (module_is(symbolizer->modules.data[i], like)) {
+			*number = (uint32_t)i;
+			return 0;
+		}
+	}
+	module = calloc(1, sizeof(*module));
+	if (!module)
+		return -ENOMEM;
+	module->program = module->debug = (struct elf_file)ELF_FILE_INIT;
+	module->build_id = like->build_id;
+	module->segments = like->segments;
+	if (like->path)
+		module->path = strdup(like->path);
+	if ((like->path && !module->path) || !vec_push(&symbolizer->modules, module)) {
+		module_free(module);
+		return -ENOMEM;
+	}
+	*number = (uint32_t)(symbolizer->modules.len - 1);
+	return 0;
+}
+
+static int open_program(struct module *module)
+{
+	int err = module->path ? elf_file_open(&module->program, module->path) : -ENOENT;
+
+	if (err == -ENOMEM)
+		return err;
+	if (err) {
+		module->file = err == -ENOEXEC ? SYMBOL_FILE_BAD : SYMBOL_FILE_MISSING;
+		return 0;
+	}
+	if (!module->build_id.size) {
+		module->file = SYMBOL_FILE_UNCHECKED;
+		module->build_id = module->program.build_id;
+	} else if (build_id_equal(&module->build_id, &module->program.build_id)) {
+		module->file = SYMBOL_FILE_USED;
+	} else {
+		module->file = SYMBOL_FILE_OTHER;
+		elf_file_close(&module->program);
+		return 0;
+	}
+	if (!module->segments.count)
+		elf_file_segments(&module->program, &module->segments);
+	return 0;
+}
+
+static void fetch_debug(struct symbolizer *symbolizer, struct module *module)
+{
+	int fd;
+
+	if (!symbolizer->fetch || !module->build_id.size)
+		return;
+	if (!symbolizer->debuginfod)
+		symbolizer->debuginfod = debuginfod_open();
+	if (!symbolizer->debuginfod) {
+		symbolizer->fetch = false;
+		return;
+	}
+	fd = debuginfod_fetch(symbolizer->debuginfod, &module->build_id);
+	if (fd < 0 || elf_file_open_fd(&module->debug, fd, "debuginfod"))
+		return;
+	if (!build_id_equal(&module->debug.build_id, &module->build_id))
+		elf_file_close(&module->debug);
+}
+
+static int open_debug(struct symbolizer *symbolizer, struct module *module)
+{
+	const struct elf_file *file = &module->program;
+	int err;
+
+	if (!file->elf || !elf_file_has_debug(file)) {
+		if (elf_file_find_debug(&module->debug, file, &module->build_id,
+					symbolizer->debug_dir))
+			fetch_debug(symbolizer, module);
+		file = &module->debug;
+	}
+	if (!file->elf)
+		return 0;
+	err = dwarf_index_open(&module->dwarf, file->elf, symbolizer->strings);
+	return err == -ENOMEM ? err : 0;
+}
+
+/* Reads the best symbol table there is. */
+static int open_table(struct module *module, struct symtab *symtab, enum symtab_kind kind,
+		      enum symbol_source *source)
+{
+	const struct {
+		Elf *elf;
+		uint32_t type;
+		enum symbol_source source;
+	} tables[] = {
+		{module->program.elf, SHT_SYMTAB, SYMBOL_SYMTAB},
+		{module->debug.elf, SHT_SYMTAB, SYMBOL_SYMTAB},
+		{module->program.elf, SHT_DYNSYM, SYMBOL_DYNSYM},
+	};
+
+	*source = SYMBOL_NONE;
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+		int err = tables[i].elf ? symtab_read(symtab, tables[i].elf, tables[i].type, kind)
+					: -ENOENT;
+
+		if (!err)
+			*source = tables[i].source;
+		if (err != -ENOENT)
+			return err;
+	}
+	return 0;
+}
+
+static int module_open(struct symbolizer *symbolizer, uint32_t number, struct module **result)
+{
+	struct module *module;
+	int err = 0;
+
+	if (number >= symbolizer->modules.len)
+		return -EINVAL;
+	module = *result = symbolizer->modules.data[number];
+	if (module->opened)
+		return 0;
+	module->opened = true;
+	err = err ?: open_program(module);
+	err = err ?: open_debug(symbolizer, module);
+	err = err ?: open_table(module, &module->code, SYMTAB_CODE, &module->table_source);
+	return err;
+}
+
+static const char *keep(struct symbolizer *symbolizer, const char *text)
+{
+	uint32_t number = strtab_add(symbolizer->strings, text, strlen(text));
+
+	return number == STRTAB_NONE ? NULL : strtab_get(symbolizer->strings, number);
+}
+
+static const char *keep_symbol(struct symbolizer *symbolizer, const char *symbol)
+{
+	char text[DEMANGLE_MAX];
+	const char *name = demangle(symbol, text);
+
+	return keep(symbolizer, name ? name : symbol);
+}
+
+/*
+ * The symbol table knows some functions by a better name than DWARF does: functions of C++ that are
+ * local to a file have no mangled name there, and those of the C library are called
+ * ___pthread_mutex_lock.
+ */
+static bool symbol_is_better(const struct dwarf_frame *frame, const char *symbol)
+{
+	if (!frame->function)
+		return true;
+	if (frame->mangled)
+		return false;
+	return !strncmp(symbol, "_Z", 2) ||
+	       symbol_underscores(symbol) < symbol_underscores(frame->function);
+}
+
+static struct resolved *resolve_symbol(struct symbolizer *symbolizer, struct module *module,
+				       uint64_t address, const struct dwarf_place *place)
+{
+	struct resolved *resolved = calloc(1, sizeof(*resolved) + sizeof(resolved->frames[0]));
+	uint64_t start;
+	const char *symbol = symtab_find(&module->code, address, &start);
+
+	if (!resolved || !symbol)
+		return resolved;
+	resolved->count = 1;
+	resolved->source = module->table_source;
+	resolved->frames[0] = (struct symbol_frame){
+		.function = keep_symbol(symbolizer, symbol),
+		.file = place->file,
+		.line = place->line,
+		.offset = address - start,
+	};
+	return resolved;
+}
+
+static struct resolved *resolve_dwarf(struct symbolizer *symbolizer, struct module *module,
+				      uint64_t address, const struct dwarf_place *place)
+{
+	struct resolved *resolved =
+		malloc(sizeof(*resolved) + place->count * sizeof(resolved->frames[0]));
+	const char *symbol;
+	uint64_t start;
+
+	if (!resolved)
+		return NULL;
+	resolved->count = place->count;
+	resolved->source = SYMBOL_DWARF;
+	for (uint32_t i = 0; i < place->count; i++) {
+		resolved->frames[i] = (struct symbol_frame){
+			.function = place->frames[i].function,
+			.file = place->frames[i].file,
+			.line = place->frames[i].line,
+			.inlined = place->frames[i].inlined,
+			.offset = address - place->start,
+		};
+	}
+	symbol = symtab_find(&module->code, address, &start);
+	if (symbol && start == place->start && !place->frames[place->count - 1].inlined &&
+	    symbol_is_better(&place->frames[place->count - 1], symbol))
+		resolved->frames[place->count - 1].function = keep_symbol(symbolizer, symbol);
+	return resolved;
+}
+
+static int resolve(struct symbolizer *symbolizer, struct module *module, uint64_t address,
+		   struct resolved **result)
+{
+	struct dwarf_place place = {.count = 0};
+	struct resolved *resolved;
+	uint32_t number = map_get(&module->cache, address);
+	int err = 0;
+
+	if (number != MAP_NONE) {
+		*result = module->resolved.data[number];
+		return 0;
+	}
+	if (module->dwarf)
+		err = dwarf_index_find(module->dwarf, address, &place);
+	if (err)
+		return err;
+	resolved = place.count ? resolve_dwarf(symbolizer, module, address, &place)
+			       : resolve_symbol(symbolizer, module, address, &place);
+	if (!resolved || !vec_push(&module->resolved, resolved)) {
+		free(resolved);
+		return -ENOMEM;
+	}
+	/* If the map cannot grow, it is worked out anew the next time. */
+	map_set(&module->cache, address, (uint32_t)(module->resolved.len - 1));
+	*result = resolved;
+	return 0;
+}
+
+static int module_address(struct symbolizer *symbolizer, struct module *module, uint64_t address,
+			  struct symbol_frames *frames)
+{
+	struct resolved *resolved;
+	int err = resolve(symbolizer, module, address, &resolved);
+
+	if (err)
+		return err;
+	*frames = (struct symbol_frames){
+		.list = resolved->frames,
+		.count = resolved->count,
+		.source = resolved->source,
+		.located = true,
+		.address = address,
+	};
+	return 0;
+}
+
+int symbolizer_address(struct symbolizer *symbolizer, uint32_t number, uint64_t address,
+		       struct symbol_frames *frames)
+{
+	struct module *module;
+	int err = module_open(symbolizer, number, &module);
+
+	*frames = (struct symbol_frames){.address = address};
+	return err ? err : module_address(symbolizer, module, address, frames);
+}
+
+int symbolizer_offset(struct symbolizer *symbolizer, uint32_t number, uint64_t offset,
+		      struct symbol_frames *frames)
+{
+	struct module *module;
+	uint64_t address;
+	int err = module_open(symbolizer, number, &module);
+
+	*frames = (struct symbol_frames){.address = offset};
+	if (err || !elf_segments_address(&module->segments, offset, &address))
+		return err;
+	return module_address(symbolizer, module, address, frames);
+}
+
+const char *symbolizer_variable(struct symbolizer *symbolizer, uint32_t number, uint64_t address,
+				uint64_t *offset)
+{
+	enum symbol_source source;
+	struct module *module;
+	const char *symbol;
+	uint64_t start;
+
+	if (module_open(symbolizer, number, &module))
+		return NULL;
+	if (!module->data_read && open_table(module, &module->data, SYMTAB_DATA, &source))
+		return NULL;
+	module->data_read = true;
+	symbol = symtab_find(&module->data, address, &start);
+	if (!symbol)
+		return NULL;
+	*offset = address - start;
+	return keep_symbol(symbolizer, symbol);
+}
+
+int symbolizer_module(struct symbolizer *symbolizer, uint32_t number,
+		      struct symbol_module_state *state)
+{
+	struct module *module;
+	int err = module_open(symbolizer, number, &module);
+
+	*state = (struct symbol_module_state){.file = SYMBOL_FILE_MISSING};
+	if (err)
+		return err;
+	state->file = module->file;
+	state->source = module->dwarf ? SYMBOL_DWARF : module->table_source;
+	state->debug_path = module->debug.path;
+	state->build_id = module->build_id;
+	return 0;
+}
