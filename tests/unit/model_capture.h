@@ -80,7 +80,7 @@ static const struct site_info capture_sites[] = {
 			fail_msg("%s", (err).message);                                             \
 	} while (0)
 
-static inline void capture_begin(struct capture *capture, bool sched)
+static inline void capture_begin_with(struct capture *capture, bool sched, const char *filter)
 {
 	struct store_meta meta = {.start_ts = CAPTURE_START,
 				  .boot_ns = 5000,
@@ -90,6 +90,7 @@ static inline void capture_begin(struct capture *capture, bool sched)
 				  .machine = "x86_64",
 				  .version = "0.1.0",
 				  .command = "a --fast",
+				  .filter = filter,
 				  .cpu_count = 2,
 				  .sched = sched};
 	struct error err = ERROR_INIT;
@@ -103,6 +104,11 @@ static inline void capture_begin(struct capture *capture, bool sched)
 	capture_must(store_writer_open(&capture->writer, capture->path, &meta, &err), err);
 	for (size_t i = 0; i < CAPTURE_SITES; i++)
 		capture_must(store_writer_add_site(capture->writer, &capture_sites[i], &err), err);
+}
+
+static inline void capture_begin(struct capture *capture, bool sched)
+{
+	capture_begin_with(capture, sched, "");
 }
 
 static inline void capture_add(struct capture *capture, const void *rec)

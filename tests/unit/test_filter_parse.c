@@ -478,6 +478,38 @@ static void test_expression_is_read_from_a_file(void **state)
 	unlink(path);
 }
 
+/* "| `dur` | time | at the end | from …" */
+static void test_page_of_the_language_has_the_table_of_fields(void **state)
+{
+	static const char *const types[] = {
+		[FILTER_TYPE_KIND] = "kind",     [FILTER_TYPE_TEXT] = "text",
+		[FILTER_TYPE_NUMBER] = "number", [FILTER_TYPE_TIME] = "time",
+		[FILTER_TYPE_ANY] = "any",
+	};
+	FILE *file = fopen("docs/filter.md", "r");
+	char page[32768], row[512];
+	size_t len;
+
+	(void)state;
+	assert_non_null(file);
+	len = fread(page, 1, sizeof(page) - 1, file);
+	fclose(file);
+	page[len] = '\0';
+	assert_true(len < sizeof(page) - 1);
+	for (unsigned i = 0; i < FILTER_FIELD_COUNT; i++) {
+		const struct filter_field_info *field = &filter_fields[i];
+
+		snprintf(row, sizeof(row), "\n| `%s%s` | %s | %s | %s |\n", field->name,
+			 i == FILTER_KV ? ".KEY" : "", types[field->type],
+			 field->at_site    ? "when armed"
+			 : i == FILTER_DUR ? "at the end"
+					   : "at the hit",
+			 field->help);
+		if (!strstr(page, row))
+			fail_msg("docs/filter.md lacks%s", row);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -495,6 +527,7 @@ int main(void)
 		cmocka_unit_test(test_switches_are_wanted_unless_kind_rules_them_out),
 		cmocka_unit_test(test_fields_in_use_are_known),
 		cmocka_unit_test(test_expression_is_read_from_a_file),
+		cmocka_unit_test(test_page_of_the_language_has_the_table_of_fields),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

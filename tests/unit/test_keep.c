@@ -237,7 +237,7 @@ static void test_a_span_begun_before_passes_only_if_its_site_decides(void **stat
 		const char *expression, *spans;
 	} rows[] = {
 		{"name == \"step\"", "9"}, {"name == \"step\" || dur > 5", "9"},
-		{"dur > 5", ""},          {"tid == 11", ""},
+		{"dur > 5", ""},           {"tid == 11", ""},
 		{"!(tid == 12)", ""},      {"sample(1/2) || sample(1/2)", ""},
 		{"name == \"load\"", ""},  {"kind == span", "9"},
 	};

@@ -15,6 +15,8 @@ struct sample_options {
 	uint64_t duration_ns;
 	const char *output;
 	unsigned json, quiet;
+	bool fast;
+	const char *label;
 };
 
 static int set_duration(void *options, const char *value, struct error *err)
@@ -49,6 +51,8 @@ static const struct option_row rows[] = {
 	{"output", 'o', "FILE", "Write there.", .set = set_output},
 	{"json", 'j', NULL, "Print JSON.", .set = set_json},
 	{"quiet", 'q', NULL, "Print less.", .set = set_quiet},
+	{"fast", 'f', NULL, "Hurry.", .at = offsetof(struct sample_options, fast)},
+	{"label", 0, "TEXT", "Say it.", .at = offsetof(struct sample_options, label)},
 };
 
 static const struct command sample = {
@@ -83,6 +87,12 @@ static struct outcome parse_words(bool stop_at_first, const char *const *words)
 
 #define PARSE(stop, ...) parse_words(stop, (const char *const[]){__VA_ARGS__, NULL})
 
+static void assert_refused(struct outcome got, const char *message)
+{
+	assert_int_equal(got.ret, -EINVAL);
+	assert_string_equal(got.err.message, message);
+}
+
 static void test_options_are_taken_wherever_they_stand(void **state)
 {
 	struct outcome got =
@@ -110,6 +120,22 @@ static void test_letters_join_and_take_glued_values(void **state)
 	assert_string_equal(got.options.output, "file");
 	assert_int_equal(got.options.duration_ns, 1000000000);
 	assert_int_equal(got.first, got.argc);
+}
+
+static void test_flags_and_texts_are_stored_where_their_rows_say(void **state)
+{
+	struct outcome got = PARSE(false, "--label", "a b", "x");
+
+	(void)state;
+	assert_int_equal(got.ret, 0);
+	assert_false(got.options.fast);
+	assert_string_equal(got.options.label, "a b");
+	got = PARSE(false, "-jf", "--label=");
+	assert_true(got.options.fast);
+	assert_int_equal(got.options.json, 1);
+	assert_string_equal(got.options.label, "");
+	assert_refused(PARSE(false, "--fast=1"), "--fast takes no value, got '1'");
+	assert_refused(PARSE(false, "--label"), "--label needs a value: --label TEXT");
 }
 
 static void test_two_dashes_end_the_options(void **state)
@@ -148,12 +174,6 @@ static void test_an_empty_value_is_a_value_and_the_last_one_counts(void **state)
 	(void)state;
 	assert_int_equal(got.ret, 0);
 	assert_string_equal(got.options.output, "");
-}
-
-static void assert_refused(struct outcome got, const char *message)
-{
-	assert_int_equal(got.ret, -EINVAL);
-	assert_string_equal(got.err.message, message);
 }
 
 static void test_wrong_use_is_refused_with_one_line(void **state)
@@ -229,6 +249,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_options_are_taken_wherever_they_stand),
 		cmocka_unit_test(test_letters_join_and_take_glued_values),
+		cmocka_unit_test(test_flags_and_texts_are_stored_where_their_rows_say),
 		cmocka_unit_test(test_two_dashes_end_the_options),
 		cmocka_unit_test(test_a_traced_command_keeps_its_own_options),
 		cmocka_unit_test(test_an_empty_value_is_a_value_and_the_last_one_counts),

@@ -351,6 +351,79 @@ static void test_text_report_shows_losses(void **state)
 	capture_free(&capture);
 }
 
+/* Three spans of which one passes, and an event that does not. */
+static const struct model *filtered(struct capture *capture, const char *recorded,
+				    const char *expression)
+{
+	struct filter_expr *filter;
+	struct error err = ERROR_INIT;
+
+	capture_begin_with(capture, true, recorded);
+	for (uint64_t i = 1; i <= 3; i++) {
+		capture_span(capture, 1000 * i, 11, i);
+		capture_end(capture, 1000 * i + 100 * i, 11, i);
+	}
+	capture_hit(capture, 4000, 11, SITE_FAILED, 20, 0, 0, NULL);
+	capture_must(filter_parse(&filter, "test", expression, &err), err);
+	capture->keep.filter = filter;
+	return capture_load(capture, 5000);
+}
+
+static void filtered_free(struct capture *capture)
+{
+	filter_free((struct filter_expr *)(uintptr_t)capture->keep.filter);
+	capture_free(capture);
+}
+
+static void test_text_says_which_filters_were_at_work_on_a_line_each(void **state)
+{
+	struct capture capture;
+	struct report *report =
+		report_of(filtered(&capture, "name ~ \"*\"  # all \"names\n\t&& kv.a != \"#  1\"\n",
+				   "kind != sched &&\n dur >= 300ns # slow"),
+			  REPORT_SORT_TOTAL);
+	char *text = printed(report, false);
+
+	(void)state;
+	assert_non_null(strstr(text,
+			       "\nrecorded with the filter: name ~ \"*\" && kv.a != \"#  1\"\n"
+			       "filter: kind != sched && dur >= 300ns (kept 1 of 4 spans and "
+			       "events)\nscheduler not kept by the filter: "));
+	assert_null(strstr(text, "THREADS"));
+	free(text);
+	report_free(report);
+	filtered_free(&capture);
+}
+
+static void test_json_has_the_filters_as_they_were_written(void **state)
+{
+	struct capture capture;
+	struct report *report = report_of(filtered(&capture, "pid >= 1", "dur >= 200ns\n# slow"),
+					  REPORT_SORT_TOTAL);
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+	yajl_val tree, filter;
+
+	(void)state;
+	assert_int_equal(report_print_json(report, out), 0);
+	fclose(out);
+	tree = parsed(text);
+	filter = member(tree, "filter", yajl_t_object);
+	assert_string_equal(YAJL_GET_STRING(member(tree, "recorded_filter", yajl_t_string)),
+			    "pid >= 1");
+	assert_string_equal(YAJL_GET_STRING(member(filter, "expression", yajl_t_string)),
+			    "dur >= 200ns\n# slow");
+	assert_int_equal(number(filter, "spans"), 3);
+	assert_int_equal(number(filter, "spans_kept"), 2);
+	assert_int_equal(number(filter, "events"), 1);
+	assert_int_equal(number(filter, "events_kept"), 0);
+	yajl_tree_free(tree);
+	free(text);
+	report_free(report);
+	filtered_free(&capture);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -364,6 +437,8 @@ int main(void)
 		cmocka_unit_test(test_text_report_has_colour_only_if_asked_and_no_foreign_escapes),
 		cmocka_unit_test(test_text_of_a_program_can_not_move_the_cursor),
 		cmocka_unit_test(test_text_report_shows_losses),
+		cmocka_unit_test(test_text_says_which_filters_were_at_work_on_a_line_each),
+		cmocka_unit_test(test_json_has_the_filters_as_they_were_written),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

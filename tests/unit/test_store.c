@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "store/format.h"
 #include "store_helpers.h"
 
 /* ---- record.h ---- */
@@ -455,6 +456,48 @@ static void test_late_record_is_found_by_its_time(void **state)
 
 #define with_folder(f) cmocka_unit_test_setup_teardown(f, store_setup, store_teardown)
 
+/* A file of nothing but META, cut or followed by what a later version may add. */
+static void write_meta_file(const char *path, const unsigned char *meta, size_t bytes)
+{
+	struct chunk_header header = {.type = CHUNK_META,
+				      .codec = CODEC_NONE,
+				      .stored_bytes = (uint32_t)bytes,
+				      .raw_bytes = (uint32_t)bytes,
+				      .checksum = chunk_checksum(meta, bytes)};
+	unsigned char file[FILE_HEADER_BYTES + CHUNK_HEADER_BYTES + 256];
+
+	assert_true(bytes <= 256);
+	file_header_pack(file);
+	chunk_header_pack(file + FILE_HEADER_BYTES, &header);
+	memcpy(file + FILE_HEADER_BYTES + CHUNK_HEADER_BYTES, meta, bytes);
+	write_file(path, file, FILE_HEADER_BYTES + CHUNK_HEADER_BYTES + bytes);
+}
+
+static void test_meta_without_a_filter_and_with_more_than_is_known_is_read(void **state)
+{
+	static const unsigned char meta[] = "\x05\x06\x07\x02\x01\x01h\x01k\x01m\x01v\x02"
+					    "ab\x04pid1\xff\xff";
+	const size_t without = 5 + 4 * 2 + 3, with = without + 5;
+	const struct {
+		size_t bytes;
+		const char *filter;
+	} rows[] = {{without, ""}, {with, "pid1"}, {sizeof(meta) - 1, "pid1"}};
+	struct store_test *test = *state;
+	struct store_reader *reader;
+	struct error err = ERROR_INIT;
+
+	for (unsigned i = 0; i < 3; i++) {
+		write_meta_file(test->path, meta, rows[i].bytes);
+		reader = open_reader(test->path);
+		assert_int_equal(store_reader_meta(reader)->start_ts, 5);
+		assert_string_equal(store_reader_meta(reader)->command, "ab");
+		assert_string_equal(store_reader_meta(reader)->filter, rows[i].filter);
+		store_reader_close(reader);
+	}
+	write_meta_file(test->path, meta, with - 1);
+	assert_int_equal(store_reader_open(&reader, test->path, &err), -EBADMSG);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -467,6 +510,7 @@ int main(void)
 		with_folder(test_nested_spans_cost_less_than_six_bytes_a_record),
 		with_folder(test_meta_sites_and_processes_come_back),
 		with_folder(test_stacks_objects_mappings_and_symbols_come_back),
+		with_folder(test_meta_without_a_filter_and_with_more_than_is_known_is_read),
 		with_folder(test_file_of_a_writer_that_did_not_finish_has_all_flushed_records),
 		with_folder(test_window_decodes_only_chunks_that_overlap_it_and_names_its_threads),
 		with_folder(test_window_works_without_the_index_of_a_finished_file),

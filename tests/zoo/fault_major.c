@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The victim touches pages of a mapped file that the page cache no longer has, in any order. */
+/*
+ * The victim touches pages of a mapped file that the page cache no longer has, in any order, on a
+ * disk that answers only so many requests a second.
+ */
 #include "zoo.h"
 
 #define ROUNDS 6
@@ -33,9 +36,10 @@ static void victim(void)
 	struct zoo_time t;
 	char sum = 0;
 
+	zoo_enter_cgroup("ZOO_BLKIO");
 	for (int i = 0; i < ROUNDS; i++) {
 		volatile char *map = cold_map();
-		long pages = zoo_vary(i, 800, 1600), faults = major_faults();
+		long pages = zoo_vary(i, 100, 200), faults = major_faults();
 
 		zoo_time_begin(&t);
 		{

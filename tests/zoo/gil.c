@@ -7,12 +7,13 @@
 
 void gil_seed(int seed);
 void gil_name(const char *role);
+void gil_await(int i);
 void gil_hold(int i);
 void gil_compute(int i);
-void gil_victim_begin(int i, int after_hold);
-void gil_victim_end(int i);
+void gil_victim_begin(int i, int stalled);
+void gil_victim_end(int i, int stalled);
 
-static atomic_int holding = -1;
+static atomic_int ready = -1, holding = -1;
 static waffle_span_t span;
 static struct zoo_time span_time;
 
@@ -26,6 +27,13 @@ void gil_seed(int seed)
 void gil_name(const char *role)
 {
 	zoo_introduce(role);
+}
+
+/* CDLL: waits until the victim is where it needs no GIL any more but for its return. */
+void gil_await(int i)
+{
+	while (ready < i)
+		usleep(100);
 }
 
 /* PyDLL: computes with the GIL in hand. */
@@ -44,20 +52,23 @@ void gil_hold(int i)
 }
 
 /* CDLL: begins the span, if asked when the other thread has the GIL; returning waits for it. */
-void gil_victim_begin(int i, int after_hold)
+void gil_victim_begin(int i, int stalled)
 {
-	while (after_hold && holding < i)
+	ready = i;
+	while (stalled && holding < i)
 		usleep(100);
 	zoo_time_begin(&span_time);
 	span = SPAN_BEGIN("victim", KV_I64("i", i));
 }
 
 /* PyDLL */
-void gil_victim_end(int i)
+void gil_victim_end(int i, int stalled)
 {
 	SPAN_END(span);
 	zoo_time_end(&span_time);
 	zoo_say_victim(i, &span_time);
+	if (!stalled)
+		zoo_say_cause(i, "running", span_time.running, zoo_self(), "victim", NULL);
 }
 
 /* CDLL: computes without the GIL. */

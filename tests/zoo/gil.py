@@ -21,6 +21,7 @@ def holder():
         if quiet:
             free.gil_compute(i)
         else:
+            free.gil_await(i)
             keep.gil_hold(i)
 
 
@@ -30,10 +31,10 @@ def victim():
         turn.wait()
         if quiet:
             keep.gil_victim_begin(i, 0)
-            sum(x * x for x in range(1_000_000))
+            sum(x * x for x in range(1_500_000))
         else:
             free.gil_victim_begin(i, 1)
-        keep.gil_victim_end(i)
+        keep.gil_victim_end(i, not quiet)
 
 
 free.gil_seed(int(sys.argv[3]))

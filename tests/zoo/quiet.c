@@ -46,12 +46,13 @@ static void neighbours(int i)
 
 static void serve(int i)
 {
-	zoo_burn(zoo_vary(i, 5, 15));
+	zoo_burn(zoo_vary(i, 20, 40));
 }
 
 /* Waits for the victim, never the other way round. */
 static void waiter(void)
 {
+	zoo_need(!setpriority(PRIO_PROCESS, 0, 19), "setpriority");
 	while (!zoo_over) {
 		sem_wait(&work);
 		SPAN("decode");

@@ -22,6 +22,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 INCLUDE = HERE.parents[1] / "include"
@@ -31,8 +32,10 @@ CGROUPS = pathlib.Path("/sys/fs/cgroup")
 # cgroup's turn, 100 ms at most at a time, is spent where the disk's own time would be: blocked
 # without interruption in the read, with the request not yet issued to the device.
 DISK_RATE = 4 << 20
+DISK_READS = 1000
 # What the victim of cpu_quota may use: 10 ms in each 50.
 QUOTA_US, PERIOD_US = 10_000, 50_000
+SHARES = 102_400
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +56,8 @@ class Seen:
 class Scenario:
     """One row. `cause`, `culprit` (the name of a thread), `span` (open in the culprit) and `object`
     are the first cause of each of the victim's spans; `share` is the least share of the span's
-    duration it may have, `grade` the weakest grade it may have. `second` are the causes that
+    duration it has on a quiet machine (what it was in each span, the program's log says, also
+    when the machine was busy), `grade` the weakest grade it may have. `second` are the causes that
     must come next; `others` are those that may appear beside (small shares of `running` and
     `cpu-contention` may always). `object` is a kind; which one it is, is in the program's log."""
 
@@ -130,7 +134,8 @@ SCENARIOS = (
         wakers=("holder",),
         check="same_cpu",
     ),
-    # The holder runs all the time: that is what `lock` means.
+    # The holder runs all the time: that is what `lock` means. The object's address is in the log,
+    # its name by the symbols is table_lock.
     Scenario(
         "mutex_computes",
         "mutex.c",
@@ -235,10 +240,10 @@ SCENARIOS = (
         needs=("disk",),
         victim=Seen("D", ("fsync",)),
     ),
-    # Each touch of a page reads 4 KiB from the disk, unthrottled: a fault takes some 100 µs or
-    # less where the host has the file, of which the part in D state is the cause for certain;
-    # the way into and out of the fault runs on the CPU (`running`, `page-fault-major` if the
-    # fault's end is known). Hence a low share.
+    # Each touch of a page reads 4 KiB. Unthrottled that takes some 60 µs on a fast virtual disk,
+    # half of it on the CPU on the way into and out of the fault, and the first cause would be a
+    # matter of chance; so the disk answers 1,000 requests a second only, and most of the span is
+    # spent in D state without a system call. `disk-read` would be the wrong name: nothing read.
     Scenario(
         "fault_major",
         "fault_major.c",
@@ -246,10 +251,11 @@ SCENARIOS = (
         culprit="victim",
         span="victim",
         object="file",
-        share=0.5,
-        others=("page-fault-minor", "disk-read"),
+        share=0.8,
+        others=("page-fault-minor",),
+        cgroups=("blkio",),
         needs=("disk",),
-        victim=Seen("D", share=0.4),
+        victim=Seen("D"),
         check="major_faults",
     ),
     # All of it runs on the CPU, in the kernel: by the scheduler this span has no wait at all. The
@@ -387,9 +393,9 @@ SCENARIOS = (
         span="hold",
         object="lock",
         share=0.5,
-        second=("sleep", "running"),
+        second=("sleep",),
         victim=Seen("S", ("futex", "clock_nanosleep", "nanosleep")),
-        other=Seen("R", running=0.5),
+        other=Seen("R", share=0.5, running=0.45),
     ),
     # Nothing but its own running.
     Scenario(
@@ -511,16 +517,21 @@ def _settings(kind):
             {
                 "blkio.throttle.read_bps_device": disk,
                 "blkio.throttle.write_bps_device": disk,
+                "blkio.throttle.read_iops_device": f"{disk_of(zoo_folder())} {DISK_READS}",
             },
         ),
         "quota": (
             "cpu",
             "ZOO_CPU",
-            {"cpu.cfs_period_us": PERIOD_US, "cpu.cfs_quota_us": QUOTA_US},
+            {
+                "cpu.cfs_period_us": PERIOD_US,
+                "cpu.cfs_quota_us": QUOTA_US,
+                "cpu.shares": SHARES,
+            },
         ),
-        # Ten times the weight of what else runs on the machine, so that a busy machine puts no
-        # contention of its own into the answers, and the tracer still gets its turn.
-        "shield": ("cpu", "ZOO_SHIELD", {"cpu.shares": 10240}),
+        # A hundred times the weight of what else runs on the machine, so that a busy machine puts
+        # little contention of its own into the answers.
+        "shield": ("cpu", "ZOO_SHIELD", {"cpu.shares": SHARES}),
     }[kind]
 
 
@@ -554,6 +565,7 @@ class Running:
                     tasks.write("0")
 
         self.scenario = scenario
+        self.environment = environment
         self.process = subprocess.Popen(
             command(scenario, built, seed),
             stdin=subprocess.PIPE,
@@ -601,8 +613,6 @@ def running(scenario, built, seed, shield=True):
 
 def wait_for_empty(folders):
     """A hog outlives its parent for a moment."""
-    import time
-
     end = time.monotonic() + 5
     while time.monotonic() < end and any(
         (pathlib.Path(folder) / "tasks").read_text() for folder in folders
@@ -625,6 +635,20 @@ def parse(lines):
                 row[key] = None
         rows.append(row)
     return rows
+
+
+def rounds(log):
+    """What the program itself says of each span of the victim: {i: (victim, causes)}, the causes
+    by falling `ns`, each with its `share` of the span's duration."""
+    found = {row["i"]: (row, []) for row in log if row["kind"] == "victim"}
+    for row in log:
+        if row["kind"] == "cause":
+            victim, causes = found[row["i"]]
+            row["share"] = min(1.0, row["ns"] / (victim["end"] - victim["begin"]))
+            causes.append(row)
+    for _, causes in found.values():
+        causes.sort(key=lambda cause: -cause["ns"])
+    return found
 
 
 def find(name):

@@ -4,7 +4,9 @@
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 const struct filter_field_info filter_fields[] = {
-	[FILTER_KIND] = {"kind", FILTER_TYPE_KIND, true, "what it is"},
+	[FILTER_KIND] =
+		{"kind", FILTER_TYPE_KIND, true,
+		 "what it is: `span`, `event`, `counter`, `log`, `sched`, `cuda` or `nccl`"},
 	[FILTER_NAME] = {"name", FILTER_TYPE_TEXT, true, "its name; of a log, the message"},
 	[FILTER_CATEGORY] = {"category", FILTER_TYPE_TEXT, true,
 			     "`WAFFLE_CATEGORY` where it stands; \"\" if there is none"},

@@ -37,7 +37,7 @@ struct thread_name {
 struct builder {
 	struct model *model;
 	const struct model_keep *keep; /* its filter is not NULL; NULL: all is kept */
-	bool want_names;
+	bool want_names, no_sched;     /* as the filter asks for */
 	VEC(struct thread_name) names; /* all that were told, if they are wanted */
 	VEC(struct thread_build) threads;
 	VEC(struct exec) execs;

@@ -243,7 +243,7 @@ static void mark_children(struct keeper *keeper)
 /* New indexes of old ones; MODEL_NONE: left out. NULL: out of memory. */
 static uint32_t *ranks(const bool *kept, size_t count)
 {
-	uint32_t *rank = malloc((count + 1) * sizeof(*rank));
+	uint32_t *rank = calloc(count + 1, sizeof(*rank));
 	uint32_t next = 0;
 
 	for (size_t i = 0; rank && i < count; i++)

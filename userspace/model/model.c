@@ -129,7 +129,7 @@ static int add_records(struct builder *builder, struct store_reader *reader,
 		    rec->ts > window.to_ts)
 			continue;
 		read[record_source(rec->kind)]++;
-		if (!builder->model->sched && is_sched(rec->kind))
+		if (builder->no_sched && is_sched(rec->kind))
 			continue;
 		if (rec->ts > builder->last_ts)
 			builder->last_ts = rec->ts;
@@ -223,8 +223,8 @@ int model_load(struct model **model, struct store_reader *reader, struct store_w
 					  ? builder.model->meta->start_ts
 					  : window.from_ts;
 	builder.want_names = builder.keep && filter_uses(keep->filter, FILTER_COMM);
-	builder.model->sched =
-		builder.model->meta->sched && (!builder.keep || filter_wants_sched(keep->filter));
+	builder.no_sched = builder.keep && !filter_wants_sched(keep->filter);
+	builder.model->sched = builder.model->meta->sched && !builder.no_sched;
 	if (builder.model->strings && !prepare(&builder, reader))
 		result = add_records(&builder, reader, window, err);
 	if (!result) {
