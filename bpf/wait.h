@@ -18,6 +18,7 @@ enum waffle_wait_source {
 };
 
 #define WAFFLE_STACK_DEPTH 64
+#define WAFFLE_SYSCALLS_MAX 512
 #define WAFFLE_STACKS_MAX 16384
 
 #ifdef __VMLINUX_H__
@@ -35,6 +36,8 @@ enum waffle_wait_source {
 
 extern const volatile __u32 wait_sources; /* enum waffle_wait_source */
 extern const volatile __u64 wait_min_ns;
+/* A bit a system call: whether its first argument is a descriptor. */
+extern const volatile __u64 descriptor_calls[WAFFLE_SYSCALLS_MAX / 64];
 extern const volatile __u64
 	stack_gap_ns; /* between two user stacks of a thread that waits shortly */
 
@@ -90,22 +93,28 @@ static __always_inline void wait_begin(void *ctx, struct thread_wait *wait,
 	}
 }
 
-/* The file behind the descriptor that is a system call's first argument, if it can be one. */
+/* The file behind the descriptor that is the first argument of a system call like read(). */
 static __always_inline void wait_file(struct task_struct *task, struct waffle_rec_wait *rec)
 {
 	__u64 args[WAFFLE_SYSCALL_ARGS];
+	__u32 syscall = task_syscall(task, args), word = syscall / 64;
 	struct files_struct *files = task->files;
 	struct file *file = NULL, **files_at;
 	struct fdtable *table;
 
-	if (task_syscall(task, args) < 0 || !files)
+	barrier_var(word); /* else clang takes the mask away, which the verifier needs */
+	word &= WAFFLE_SYSCALLS_MAX / 64 - 1;
+	if (syscall >= WAFFLE_SYSCALLS_MAX || !(descriptor_calls[word] >> (syscall & 63) & 1) ||
+	    !files)
 		return;
+	args[0] = (__u32)args[0];
 	table = BPF_CORE_READ(files, fdt);
 	if (args[0] >= BPF_CORE_READ(table, max_fds))
 		return;
 	files_at = BPF_CORE_READ(table, fd) + args[0];
 	if (bpf_probe_read_kernel(&file, sizeof(file), files_at) || !file)
 		return;
+	rec->object = args[0];
 	rec->ino = BPF_CORE_READ(file, f_inode, i_ino);
 	rec->dev = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
 }

@@ -44,7 +44,7 @@ bool meta_put(byte_vec *to, const struct store_meta *meta)
 	       varint_put(to, meta->sched) && text_put(to, meta->hostname) &&
 	       text_put(to, meta->kernel) && text_put(to, meta->machine) &&
 	       text_put(to, meta->version) && text_put(to, meta->command) &&
-	       text_put(to, meta->filter);
+	       text_put(to, meta->filter) && text_put(to, meta->sources);
 }
 
 bool site_put(byte_vec *to, struct strtab *strings, const struct site_info *site)
@@ -393,7 +393,8 @@ int meta_get(struct store_meta *meta, struct dictionary *dictionary, struct curs
 	}
 	/* Added later: older files end here. */
 	meta->filter = cursor->at < cursor->end ? text_get(cursor, &at) : "";
-	return cursor->bad || !meta->filter ? -EBADMSG : 0;
+	meta->sources = meta->filter && cursor->at < cursor->end ? text_get(cursor, &at) : "";
+	return cursor->bad || !meta->filter || !meta->sources ? -EBADMSG : 0;
 }
 
 int index_get(chunk_entries *entries, struct cursor *cursor, uint64_t offset, uint64_t end)

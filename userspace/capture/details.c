@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/details.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture/memory.h"
+#include "capture/naming.h"
+#include "target/kallsyms.h"
+#include "util/map.h"
+
+#define THREADS_MAX (1u << 20) /* whose process is known */
+#define STACKS_MAX (1u << 20)
+#define SYMBOLS_MAX (1u << 20)
+
+struct details {
+	struct kernel *kernel;
+	struct store_writer *writer;
+	struct memory *memory;
+	struct naming *naming;
+	struct map tgids;  /* tid → tgid */
+	struct map stacks; /* the kernel's number, and the process of a user stack → the file's */
+	uint32_t stack_count;
+	struct map symbols; /* addresses in the kernel that were named */
+	struct kallsyms *kallsyms;
+	bool kallsyms_read;
+	struct error problem;
+};
+
+int details_open(struct details **details, struct kernel *kernel, struct store_writer *writer,
+		 struct error *err)
+{
+	struct details *made = calloc(1, sizeof(*made));
+	int result;
+
+	*details = NULL;
+	if (!made)
+		return error_set(err, ENOMEM, "out of memory");
+	made->kernel = kernel;
+	made->writer = writer;
+	result = memory_open(&made->memory, writer, err) ?: naming_open(&made->naming, writer, err);
+	if (result)
+		details_close(made);
+	else
+		*details = made;
+	return result;
+}
+
+void details_close(struct details *details)
+{
+	if (!details)
+		return;
+	memory_close(details->memory);
+	naming_close(details->naming);
+	kallsyms_free(details->kallsyms);
+	map_free(&details->tgids);
+	map_free(&details->stacks);
+	map_free(&details->symbols);
+	free(details);
+}
+
+const char *details_warning(const struct details *details)
+{
+	return details->problem.message[0] ? details->problem.message : NULL;
+}
+
+/* ---- threads ---- */
+
+static void thread_is_of(struct details *details, uint32_t tid, uint32_t tgid)
+{
+	if (details->tgids.len < THREADS_MAX || map_get(&details->tgids, tid) != MAP_NONE)
+		map_set(&details->tgids, tid, tgid);
+}
+
+/* 0: not known. */
+static uint32_t process_of(const struct details *details, uint32_t tid)
+{
+	uint32_t tgid = map_get(&details->tgids, tid);
+
+	return tgid == MAP_NONE ? 0 : tgid;
+}
+
+/* ---- stacks ---- */
+
+static int symbol_add(struct details *details, uint64_t address, struct error *err)
+{
+	struct kernel_symbol found;
+	char name[256];
+
+	if (map_get(&details->symbols, address) != MAP_NONE ||
+	    details->symbols.len >= SYMBOLS_MAX || !map_set(&details->symbols, address, 1) ||
+	    !kallsyms_find(details->kallsyms, address, &found))
+		return 0;
+	if (*found.module)
+		snprintf(name, sizeof(name), "%.190s [%.60s]", found.name, found.module);
+	else
+		snprintf(name, sizeof(name), "%.250s", found.name);
+	return store_writer_add_symbol(details->writer,
+				       &(struct store_symbol){.address = address,
+							      .offset = (uint32_t)found.offset,
+							      .name = name},
+				       err);
+}
+
+static int symbols_add(struct details *details, const uint64_t *addresses, uint32_t count,
+		       struct error *err)
+{
+	int result = 0;
+
+	if (!details->kallsyms_read) {
+		details->kallsyms_read = true;
+		kallsyms_read(&details->kallsyms, NULL, &details->problem);
+	}
+	for (uint32_t i = 0; i < count && details->kallsyms && !result; i++)
+		result = symbol_add(details, addresses[i], err);
+	return result;
+}
+
+/* Puts the file's number of a stack in place of the kernel's. `pid` 0: a stack of the kernel. */
+static int stack_replace(struct details *details, uint32_t *number, uint32_t pid, bool user,
+			 struct error *err)
+{
+	uint64_t key = (uint64_t)pid << 32 | *number, addresses[WAFFLE_STACK_DEPTH];
+	struct store_stack stack = {.addresses = addresses, .pid = pid};
+	uint32_t known = map_get(&details->stacks, key);
+	int result;
+
+	if (!*number)
+		return 0;
+	if (known != MAP_NONE) {
+		*number = known;
+		return 0;
+	}
+	stack.count = kernel_stack(details->kernel, *number, addresses);
+	*number = 0;
+	if (!stack.count || (user && !pid) || details->stack_count >= STACKS_MAX ||
+	    !map_set(&details->stacks, key, details->stack_count + 1))
+		return 0;
+	result = store_writer_add_stack(details->writer, &stack, err);
+	if (result)
+		return result;
+	*number = ++details->stack_count;
+	return user ? memory_need(details->memory, (pid_t)pid, addresses, stack.count, err)
+		    : symbols_add(details, addresses, stack.count, err);
+}
+
+static int stacks_replace(struct details *details, uint32_t tid, uint32_t *kernel_stack_number,
+			  uint32_t *user_stack_number, struct error *err)
+{
+	return stack_replace(details, kernel_stack_number, 0, false, err)
+		       ?: stack_replace(details, user_stack_number, process_of(details, tid), true,
+					err);
+}
+
+/* ---- records ---- */
+
+static int see_wait(struct details *details, struct waffle_rec *rec, struct error *err)
+{
+	struct waffle_rec_wait *wait = (struct waffle_rec_wait *)rec;
+	struct file_key key = {.ino = wait->ino, .dev = wait->dev};
+	uint32_t pid = process_of(details, rec->tid);
+	int fd = (int)wait->object;
+	int64_t object = 0;
+	uint64_t address = wait->address;
+	int result = stacks_replace(details, rec->tid, &wait->kernel_stack, &wait->user_stack, err);
+
+	if (!result && wait->address && pid)
+		result = memory_need(details->memory, (pid_t)pid, &address, 1, err);
+	if (!result && wait->ino)
+		object = naming_file(details->naming, (pid_t)pid, fd, &key, err);
+	wait->object = object > 0 ? (uint32_t)object : 0;
+	return result ?: object < 0 ? (int)object : 0;
+}
+
+static int see_wake(struct details *details, struct waffle_rec *rec, struct error *err)
+{
+	struct waffle_rec_wake *wake = (struct waffle_rec_wake *)rec;
+
+	return stacks_replace(details, rec->tid, &wake->kernel_stack, &wake->user_stack, err);
+}
+
+static int see_fault(struct details *details, struct waffle_rec *rec, struct error *err)
+{
+	const struct waffle_rec_fault *fault = (const struct waffle_rec_fault *)rec;
+	const uint64_t addresses[] = {fault->address, fault->ip};
+	uint32_t pid = process_of(details, rec->tid);
+
+	return pid ? memory_need(details->memory, (pid_t)pid, addresses, 2, err) : 0;
+}
+
+static int see_io(struct details *details, struct waffle_rec *rec, struct error *err)
+{
+	int64_t number =
+		naming_device(details->naming, ((const struct waffle_rec_io *)rec)->dev, err);
+
+	return number < 0 ? (int)number : 0;
+}
+
+static int see_quota(struct details *details, struct waffle_rec *rec, struct error *err)
+{
+	int64_t number = naming_cgroup(details->naming, (pid_t)rec->tid,
+				       ((const struct waffle_rec_quota *)rec)->cgroup, err);
+
+	return number < 0 ? (int)number : 0;
+}
+
+static int see_task(struct details *details, struct waffle_rec *rec, struct error *err)
+{
+	(void)err;
+	thread_is_of(details, rec->tid, ((const struct waffle_rec_task *)rec)->tgid);
+	return 0;
+}
+
+static int see_state(struct details *details, struct waffle_rec *rec, struct error *err)
+{
+	(void)err;
+	thread_is_of(details, rec->tid, ((const struct waffle_rec_state *)rec)->tgid);
+	return 0;
+}
+
+static int see_fork(struct details *details, struct waffle_rec *rec, struct error *err)
+{
+	const struct waffle_rec_fork *fork = (const struct waffle_rec_fork *)rec;
+
+	(void)err;
+	thread_is_of(details, fork->child_tgid, fork->child_tgid);
+	return 0;
+}
+
+static int see_exec(struct details *details, struct waffle_rec *rec, struct error *err)
+{
+	uint32_t tgid = ((const struct waffle_rec_exit *)rec)->tgid;
+
+	thread_is_of(details, rec->tid, tgid);
+	memory_forget(details->memory, (pid_t)tgid);
+	return memory_need(details->memory, (pid_t)tgid, NULL, 0, err);
+}
+
+static int see_exit(struct details *details, struct waffle_rec *rec, struct error *err)
+{
+	(void)err;
+	if (rec->tid == ((const struct waffle_rec_exit *)rec)->tgid)
+		memory_forget(details->memory, (pid_t)rec->tid);
+	map_remove(&details->tgids, rec->tid);
+	return 0;
+}
+
+int details_record(struct details *details, struct waffle_rec *rec, struct error *err)
+{
+	static int (*const seen[WAFFLE_REC_KIND_COUNT])(struct details *, struct waffle_rec *,
+							struct error *) = {
+		[WAFFLE_REC_TASK] = see_task, [WAFFLE_REC_STATE] = see_state,
+		[WAFFLE_REC_FORK] = see_fork, [WAFFLE_REC_EXEC] = see_exec,
+		[WAFFLE_REC_EXIT] = see_exit, [WAFFLE_REC_WAIT] = see_wait,
+		[WAFFLE_REC_WAKE] = see_wake, [WAFFLE_REC_FAULT] = see_fault,
+		[WAFFLE_REC_IO] = see_io,     [WAFFLE_REC_QUOTA] = see_quota,
+	};
+
+	if (rec->kind >= WAFFLE_REC_KIND_COUNT || !seen[rec->kind])
+		return 0;
+	return seen[rec->kind](details, rec, err);
+}
+
+int details_process(struct details *details, pid_t pid, struct error *err)
+{
+	return memory_need(details->memory, pid, NULL, 0, err);
+}
