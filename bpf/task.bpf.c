@@ -34,6 +34,15 @@ struct {
 	__type(value, __u32);
 } known_programs SEC(".maps");
 
+/* The last faults of a thread; what it does after its exit is not told. */
+static __always_inline void faults_flush(struct task_struct *task)
+{
+	struct thread_state *state = bpf_task_storage_get(&threads, task, NULL, 0);
+
+	if (state && state->wait.faults)
+		faults_emit(&state->wait, task, bpf_ktime_get_ns(), 0);
+}
+
 /* Processes that were stopped at an exec until userspace has armed them. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -111,6 +120,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	if (!target_has(tgid))
 		return 0;
 	last = task->signal->live.counter == 0;
+	faults_flush(task);
 	rec = record_reserve(cpu, sizeof(*rec));
 	if (rec) {
 		record_begin(&rec->rec, WAFFLE_REC_EXIT, task->pid, cpu);

@@ -3,9 +3,11 @@
 #include "vmlinux.h"
 #include "wait.h"
 
-/* A page fault of a thread in user mode begins … */
-SEC("tp_btf/page_fault_user")
-int BPF_PROG(on_fault, unsigned long address, struct pt_regs *regs)
+#define SI_KERNEL 0x80 /* include/uapi/asm-generic/siginfo.h */
+#define EIO 5
+
+/* A page fault begins … */
+static __always_inline int fault_begin(unsigned long address, struct pt_regs *regs)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread_state *state;
@@ -21,6 +23,23 @@ int BPF_PROG(on_fault, unsigned long address, struct pt_regs *regs)
 	return 0;
 }
 
+SEC("tp_btf/page_fault_user")
+int BPF_PROG(on_fault, unsigned long address, struct pt_regs *regs)
+{
+	return fault_begin(address, regs);
+}
+
+/* In a system call that reads or writes the program's memory; not one that a tracer looks at. */
+SEC("tp_btf/page_fault_kernel")
+int BPF_PROG(on_fault_kernel, unsigned long address, struct pt_regs *regs)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	if ((long)address < 0 || task->pagefault_disabled)
+		return 0;
+	return fault_begin(address, regs);
+}
+
 /* … and the kernel counts it, as its last step, as a major or a minor one. */
 static __always_inline int fault_done(__u32 flags)
 {
@@ -29,7 +48,7 @@ static __always_inline int fault_done(__u32 flags)
 	struct thread_wait *wait;
 	__u64 now, took;
 
-	if (finished || !target_maybe(task->tgid))
+	if (finished || !target_maybe(task->tgid) || task->flags & PF_EXITING)
 		return 0;
 	state = thread_get(task);
 	if (!state || !state->wait.fault_ts)
@@ -123,8 +142,10 @@ int BPF_PROG(on_io_complete, struct request *request, __u8 error, unsigned int b
 	rec->sector = request->__sector;
 	rec->bytes = bytes;
 	rec->dev = BPF_CORE_READ(request, part, bd_dev);
+	if (!rec->dev) /* a disk that keeps no statistics */
+		rec->dev = BPF_CORE_READ(request, q, disk, part0, bd_dev);
 	rec->flags = io_flags(request->cmd_flags);
-	rec->error = error;
+	rec->error = error ? -EIO : 0; /* a blk_status_t; int before 5.16 */
 	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
 	return 0;
 }
@@ -146,8 +167,8 @@ int BPF_PROG(on_signal, int signo, struct kernel_siginfo *info, struct task_stru
 	rec->target_tid = task->pid;
 	rec->target_tgid = task->tgid;
 	rec->signo = signo;
-	rec->code = 0;
-	if ((__u64)info > 2) /* SEND_SIG_NOINFO, SEND_SIG_PRIV */
+	rec->code = (__u64)info == 1 ? SI_KERNEL : 0; /* SEND_SIG_PRIV, SEND_SIG_NOINFO */
+	if ((__u64)info > 1)
 		bpf_core_read(&rec->code, sizeof(rec->code), &info->si_code);
 	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
 	return 0;

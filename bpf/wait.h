@@ -32,6 +32,7 @@ enum waffle_wait_source {
 #endif
 
 #define PF_KTHREAD 0x00200000 /* include/linux/sched.h */
+#define PF_EXITING 0x00000004
 #define FAULTS_GAP_NS 1000000 /* minor page faults of a thread are reported together */
 
 extern const volatile __u32 wait_sources; /* enum waffle_wait_source */
@@ -59,12 +60,13 @@ static __always_inline __u32 stack_take(void *ctx, __u64 flags)
 /* Time that the cgroups of a task were throttled so far, on all CPUs; four levels up. */
 static __always_inline __u64 throttled_ns(struct task_struct *task)
 {
-	struct task_group *group = task->sched_task_group;
+	struct task_group *group;
 	__u64 ns = 0;
 
 	if (!(wait_sources & WAFFLE_WAIT_QUOTA) ||
 	    !bpf_core_field_exists(struct task_group, cfs_bandwidth))
 		return 0;
+	group = task->sched_task_group;
 	for (int level = 0; level < 4 && group; level++) {
 		ns += group->cfs_bandwidth.throttled_time;
 		group = group->parent;

@@ -132,6 +132,7 @@ struct task_struct {
 	struct signal_struct *signal;
 	struct task_group *sched_task_group;
 	struct files_struct *files;
+	int pagefault_disabled;
 	char comm[16];
 };
 
@@ -163,7 +164,16 @@ struct block_device {
 	dev_t bd_dev;
 };
 
+struct gendisk {
+	struct block_device *part0;
+};
+
+struct request_queue {
+	struct gendisk *disk;
+};
+
 struct request {
+	struct request_queue *q;
 	unsigned int cmd_flags;
 	unsigned int __data_len;
 	__u64 __sector;

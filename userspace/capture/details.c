@@ -104,8 +104,24 @@ static int symbol_add(struct details *details, uint64_t address, struct error *e
 				       err);
 }
 
-static int symbols_add(struct details *details, const uint64_t *addresses, uint32_t count,
-		       struct error *err)
+/* Our own program on the stack, and the tracepoint that called it. */
+static bool is_tracing(const struct details *details, uint64_t address)
+{
+	static const char *const beginnings[] = {"bpf_prog_", "bpf_trace_run", "__bpf_trace_",
+						 "__traceiter_", "bpf_trampoline_"};
+	struct kernel_symbol found;
+
+	if (!kallsyms_find(details->kallsyms, address, &found))
+		return false;
+	for (size_t i = 0; i < sizeof(beginnings) / sizeof(beginnings[0]); i++)
+		if (!strncmp(found.name, beginnings[i], strlen(beginnings[i])))
+			return true;
+	return false;
+}
+
+/* Names the functions of a stack of the kernel, and takes those off that made it. */
+static int kernel_stack_finish(struct details *details, struct store_stack *stack,
+			       struct error *err)
 {
 	int result = 0;
 
@@ -113,14 +129,26 @@ static int symbols_add(struct details *details, const uint64_t *addresses, uint3
 		details->kallsyms_read = true;
 		kallsyms_read(&details->kallsyms, NULL, &details->problem);
 	}
-	for (uint32_t i = 0; i < count && details->kallsyms && !result; i++)
-		result = symbol_add(details, addresses[i], err);
+	while (stack->count > 1 && is_tracing(details, stack->addresses[0])) {
+		stack->addresses++;
+		stack->count--;
+	}
+	for (uint32_t i = 0; i < stack->count && details->kallsyms && !result; i++)
+		result = symbol_add(details, stack->addresses[i], err);
+	return result;
+}
+
+static int user_stack_finish(struct details *details, struct store_stack *stack, struct error *err)
+{
+	pid_t pid = (pid_t)stack->pid;
+	int result = memory_need(details->memory, pid, stack->addresses, stack->count, err);
+
+	stack->count = memory_code(details->memory, pid, stack->addresses, stack->count);
 	return result;
 }
 
 /* Puts the file's number of a stack in place of the kernel's. `pid` 0: a stack of the kernel. */
-static int stack_replace(struct details *details, uint32_t *number, uint32_t pid, bool user,
-			 struct error *err)
+static int stack_replace(struct details *details, uint32_t *number, uint32_t pid, struct error *err)
 {
 	uint64_t key = (uint64_t)pid << 32 | *number, addresses[WAFFLE_STACK_DEPTH];
 	struct store_stack stack = {.addresses = addresses, .pid = pid};
@@ -135,23 +163,26 @@ static int stack_replace(struct details *details, uint32_t *number, uint32_t pid
 	}
 	stack.count = kernel_stack(details->kernel, *number, addresses);
 	*number = 0;
-	if (!stack.count || (user && !pid) || details->stack_count >= STACKS_MAX ||
+	if (!stack.count || details->stack_count >= STACKS_MAX ||
 	    !map_set(&details->stacks, key, details->stack_count + 1))
 		return 0;
-	result = store_writer_add_stack(details->writer, &stack, err);
-	if (result)
-		return result;
-	*number = ++details->stack_count;
-	return user ? memory_need(details->memory, (pid_t)pid, addresses, stack.count, err)
-		    : symbols_add(details, addresses, stack.count, err);
+	result = pid ? user_stack_finish(details, &stack, err)
+		     : kernel_stack_finish(details, &stack, err);
+	result = result ?: store_writer_add_stack(details->writer, &stack, err);
+	if (!result)
+		*number = ++details->stack_count;
+	return result;
 }
 
-static int stacks_replace(struct details *details, uint32_t tid, uint32_t *kernel_stack_number,
-			  uint32_t *user_stack_number, struct error *err)
+static int stacks_replace(struct details *details, uint32_t tid, uint32_t *kernel_number,
+			  uint32_t *user_number, struct error *err)
 {
-	return stack_replace(details, kernel_stack_number, 0, false, err)
-		       ?: stack_replace(details, user_stack_number, process_of(details, tid), true,
-					err);
+	uint32_t pid = process_of(details, tid);
+
+	if (!pid)
+		*user_number = 0;
+	return stack_replace(details, kernel_number, 0, err)
+		       ?: stack_replace(details, user_number, pid, err);
 }
 
 /* ---- records ---- */

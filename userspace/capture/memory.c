@@ -20,6 +20,7 @@
 
 struct range {
 	uint64_t start, end;
+	bool executable;
 };
 
 struct known {
@@ -68,7 +69,7 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 	return hash ^ hash >> 29;
 }
 
-static bool covered(const struct known *known, uint64_t address)
+static const struct range *range_of(const struct known *known, uint64_t address)
 {
 	size_t low = 0, high = known->ranges.len;
 
@@ -80,7 +81,9 @@ static bool covered(const struct known *known, uint64_t address)
 		else
 			high = middle;
 	}
-	return low < known->ranges.len && address >= known->ranges.data[low].start;
+	if (low == known->ranges.len || address < known->ranges.data[low].start)
+		return NULL;
+	return &known->ranges.data[low];
 }
 
 /* The build-id of a program or library, read once a file. */
@@ -150,8 +153,9 @@ static int scan(struct memory *memory, struct known *known, pid_t pid, bool *new
 		const struct mapping *mapping = &mappings.list.data[i];
 
 		result = mapping_write(memory, mapping, pid, err);
-		*news = *news || !covered(known, mapping->start);
-		if (!vec_push(&ranges, (struct range){mapping->start, mapping->end}))
+		*news = *news || !range_of(known, mapping->start);
+		if (!vec_push(&ranges,
+			      (struct range){mapping->start, mapping->end, mapping->executable}))
 			break;
 	}
 	mappings_free(&mappings);
@@ -191,7 +195,7 @@ int memory_need(struct memory *memory, pid_t pid, const uint64_t *addresses, uin
 	if (!known)
 		return 0;
 	for (uint32_t i = 0; i < count && !missing; i++)
-		missing = !covered(known, addresses[i]);
+		missing = !range_of(known, addresses[i]);
 	if (!missing)
 		return 0;
 	now = clock_monotonic_ns();
@@ -203,6 +207,23 @@ int memory_need(struct memory *memory, pid_t pid, const uint64_t *addresses, uin
 		known->gap_ns = RESCAN_MAX_NS;
 	known->next_ts = now + known->gap_ns;
 	return result;
+}
+
+uint32_t memory_code(const struct memory *memory, pid_t pid, const uint64_t *addresses,
+		     uint32_t count)
+{
+	uint32_t index = map_get(&memory->pids, (uint64_t)pid);
+	const struct known *known = index == MAP_NONE ? NULL : &memory->known.data[index];
+
+	if (!known || !known->ranges.len)
+		return count;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct range *range = range_of(known, addresses[i]);
+
+		if (i && (!range || !range->executable))
+			return i;
+	}
+	return count;
 }
 
 void memory_forget(struct memory *memory, pid_t pid)

@@ -21,6 +21,11 @@ void memory_close(struct memory *memory);
 int memory_need(struct memory *memory, pid_t pid, const uint64_t *addresses, uint32_t count,
 		struct error *err);
 
+/* How many addresses from the first on lie in code, as far as is known. A stack that was unwound by
+ * frame pointers ends in nonsense where a function does not keep one. */
+uint32_t memory_code(const struct memory *memory, pid_t pid, const uint64_t *addresses,
+		     uint32_t count);
+
 /* The process runs a new program, or has ended: nothing is known of it any more. */
 void memory_forget(struct memory *memory, pid_t pid);
 

@@ -23,6 +23,7 @@ struct wait_program {
 
 static const struct wait_program programs[] = {
 	{"on_fault", "page_fault_user", WAFFLE_WAIT_FAULTS, 0},
+	{"on_fault_kernel", "page_fault_kernel", WAFFLE_WAIT_FAULTS, 0},
 	{"on_fault_minor", NULL, WAFFLE_WAIT_FAULTS, PERF_COUNT_SW_PAGE_FAULTS_MIN},
 	{"on_fault_major", NULL, WAFFLE_WAIT_FAULTS, PERF_COUNT_SW_PAGE_FAULTS_MAJ},
 	{"on_io_issue", "block_rq_issue", WAFFLE_WAIT_IO, 0},
