@@ -23,15 +23,6 @@ struct {
 	__type(value, struct waffle_tail);
 } sched_tails SEC(".maps");
 
-/* Wakers and neighbours that were named, by tid; the value is their start time, as tids are reused.
- */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, WAFFLE_MAX_NAMED);
-	__type(key, __u32);
-	__type(value, __u64);
-} named SEC(".maps");
-
 /*
  * Whether an interrupt woke the thread rather than what `waker` itself did. The preemption counter
  * would say it, but per-CPU symbols can't be reached on kernels without KALLSYMS_ALL. Sure signs:
@@ -50,21 +41,6 @@ static __always_inline __u32 interrupt_flags(struct task_struct *waker)
 }
 
 #define WAKER_FLAGS (WAFFLE_SWITCH_WAKER_HARDIRQ | WAFFLE_SWITCH_WAKER_SOFTIRQ)
-
-/* Names a thread outside the target, once. */
-static __always_inline void name_stranger(struct task_struct *task)
-{
-	__u32 tid = task->pid;
-	__u64 start = task->start_time, *known;
-
-	if (!tid)
-		return;
-	known = bpf_map_lookup_elem(&named, &tid);
-	if (known && *known == start)
-		return;
-	if (!bpf_map_update_elem(&named, &tid, &start, BPF_ANY))
-		task_emit(task, NULL, 0);
-}
 
 static __always_inline void woken(void *ctx, struct task_struct *task, __u32 flags)
 {

@@ -104,6 +104,15 @@ extern struct threads_map {
 	__type(value, struct thread_state);
 } threads SEC(".maps");
 
+/* Threads outside the target that were named, by tid; the value is their start time, as tids are
+ * reused. */
+extern struct named_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, WAFFLE_MAX_NAMED);
+	__type(key, __u32);
+	__type(value, __u64);
+} named SEC(".maps");
+
 struct ring_map {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096);
@@ -181,6 +190,21 @@ static __noinline void task_emit(struct task_struct *task, const char *comm, __u
 	__builtin_memset(rec->comm, 0, sizeof(rec->comm));
 	bpf_probe_read_kernel_str(rec->comm, sizeof(rec->comm), comm ?: task->comm);
 	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
+}
+
+/* Names a thread outside the target, once. */
+static __always_inline void name_stranger(struct task_struct *task)
+{
+	__u32 tid = task->pid;
+	__u64 start = task->start_time, *known;
+
+	if (!tid)
+		return;
+	known = bpf_map_lookup_elem(&named, &tid);
+	if (known && *known == start)
+		return;
+	if (!bpf_map_update_elem(&named, &tid, &start, BPF_ANY))
+		task_emit(task, NULL, 0);
 }
 
 /* The state of a thread of the target, made when it is seen first; NULL for all other threads. */

@@ -23,6 +23,7 @@ bool snapshot_at_end;
 struct cpus_map cpus SEC(".maps");
 struct targets_map targets SEC(".maps");
 struct threads_map threads SEC(".maps");
+struct named_map named SEC(".maps");
 struct rings_map rings SEC(".maps");
 struct stacks_map stacks SEC(".maps");
 

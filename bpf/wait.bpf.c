@@ -104,6 +104,8 @@ int BPF_PROG(on_io_issue, struct request *request)
 
 	if (finished || (!target_maybe(task->tgid) && !(task->flags & PF_KTHREAD)))
 		return 0;
+	if (!target_maybe(task->tgid))
+		name_stranger(task);
 	bpf_map_update_elem(&requests, &key, &begin, BPF_ANY);
 	return 0;
 }

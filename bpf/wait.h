@@ -84,6 +84,10 @@ static __always_inline void wait_begin(void *ctx, struct thread_wait *wait,
 	wait->kernel_stack = 0;
 	wait->user_stack = 0;
 	wait->throttled_ns = throttled_ns(task);
+	/* A page fault that ended in a signal was never counted. */
+	if (task_state & (WAFFLE_TASK_STOPPED | WAFFLE_TASK_TRACED) ||
+	    (syscall >= 0 && (__s64)wait->fault_ip >= 0))
+		wait->fault_ts = 0;
 	if (!blocks || !(wait_sources & WAFFLE_WAIT_STACKS))
 		return;
 	/* What the system call does not tell: page faults, device drivers, file systems. */
@@ -220,9 +224,9 @@ wake_emit(void *ctx, struct task_struct *woken, struct task_struct *waker, __u32
 	rec->kernel_stack = 0;
 	rec->user_stack = 0;
 	if (wait_sources & WAFFLE_WAIT_STACKS) {
-		if (flags || (waker->flags & PF_KTHREAD))
-			rec->kernel_stack = stack_take(ctx, 0);
-		else
+		/* Also tells an interrupt, which may have come in a system call of the waker. */
+		rec->kernel_stack = stack_take(ctx, 0);
+		if (!flags && !(waker->flags & PF_KTHREAD))
 			rec->user_stack = stack_take(ctx, BPF_F_USER_STACK);
 	}
 	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);

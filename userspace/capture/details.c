@@ -2,6 +2,7 @@
 #include "capture/details.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "capture/naming.h"
 #include "target/kallsyms.h"
 #include "util/map.h"
+#include "util/vec.h"
 
 #define THREADS_MAX (1u << 20) /* whose process is known */
 #define STACKS_MAX (1u << 20)
@@ -24,10 +26,30 @@ struct details {
 	struct map stacks; /* the kernel's number, and the process of a user stack → the file's */
 	uint32_t stack_count;
 	struct map symbols; /* addresses in the kernel that were named */
+	VEC(bool)
+	interrupts;       /* of the stacks by the file's numbers, from 1 on: see is_interrupt() */
+	struct map woken; /* tids whose wake-up was an interrupt → what the switch has to say */
+	/* Reading the kernel's symbols takes long enough for processes to end meanwhile. */
+	pthread_t reader;
+	bool reading;
 	struct kallsyms *kallsyms;
-	bool kallsyms_read;
 	struct error problem;
 };
+
+static void *symbols_read(void *arg)
+{
+	struct details *details = arg;
+
+	kallsyms_read(&details->kallsyms, NULL, &details->problem);
+	return NULL;
+}
+
+static void symbols_wait(struct details *details)
+{
+	if (details->reading)
+		pthread_join(details->reader, NULL);
+	details->reading = false;
+}
 
 int details_open(struct details **details, struct kernel *kernel, struct store_writer *writer,
 		 struct error *err)
@@ -41,28 +63,35 @@ int details_open(struct details **details, struct kernel *kernel, struct store_w
 	made->kernel = kernel;
 	made->writer = writer;
 	result = memory_open(&made->memory, writer, err) ?: naming_open(&made->naming, writer, err);
-	if (result)
+	if (result) {
 		details_close(made);
-	else
-		*details = made;
-	return result;
+		return result;
+	}
+	if (kernel_wait_sources(kernel) & WAFFLE_WAIT_STACKS)
+		made->reading = !pthread_create(&made->reader, NULL, symbols_read, made);
+	*details = made;
+	return 0;
 }
 
 void details_close(struct details *details)
 {
 	if (!details)
 		return;
+	symbols_wait(details);
 	memory_close(details->memory);
 	naming_close(details->naming);
 	kallsyms_free(details->kallsyms);
 	map_free(&details->tgids);
 	map_free(&details->stacks);
 	map_free(&details->symbols);
+	map_free(&details->woken);
+	vec_free(&details->interrupts);
 	free(details);
 }
 
-const char *details_warning(const struct details *details)
+const char *details_warning(struct details *details)
 {
+	symbols_wait(details);
 	return details->problem.message[0] ? details->problem.message : NULL;
 }
 
@@ -119,19 +148,39 @@ static bool is_tracing(const struct details *details, uint64_t address)
 	return false;
 }
 
+/* Where an interrupt enters the kernel (arch/x86/include/asm/idtentry.h,
+ * arch/arm64/kernel/entry.S).
+ */
+static bool is_interrupt(const struct details *details, uint64_t address)
+{
+	static const char *const beginnings[] = {"asm_sysvec_", "asm_common_interrupt",
+						 "asm_spurious_interrupt", "el1h_64_irq",
+						 "el0t_64_irq"};
+	struct kernel_symbol found;
+
+	if (!kallsyms_find(details->kallsyms, address, &found))
+		return false;
+	for (size_t i = 0; i < sizeof(beginnings) / sizeof(beginnings[0]); i++)
+		if (!strncmp(found.name, beginnings[i], strlen(beginnings[i])))
+			return true;
+	return false;
+}
+
 /* Names the functions of a stack of the kernel, and takes those off that made it. */
-static int kernel_stack_finish(struct details *details, struct store_stack *stack,
+static int kernel_stack_finish(struct details *details, struct store_stack *stack, bool *interrupt,
 			       struct error *err)
 {
 	int result = 0;
 
-	if (!details->kallsyms_read) {
-		details->kallsyms_read = true;
-		kallsyms_read(&details->kallsyms, NULL, &details->problem);
-	}
+	symbols_wait(details);
 	while (stack->count > 1 && is_tracing(details, stack->addresses[0])) {
 		stack->addresses++;
 		stack->count--;
+	}
+	for (uint32_t i = 0; i < stack->count && !*interrupt; i++) {
+		*interrupt = is_interrupt(details, stack->addresses[i]);
+		if (*interrupt) /* what was interrupted is not what did it */
+			stack->count = i + 1;
 	}
 	for (uint32_t i = 0; i < stack->count && details->kallsyms && !result; i++)
 		result = symbol_add(details, stack->addresses[i], err);
@@ -153,6 +202,7 @@ static int stack_replace(struct details *details, uint32_t *number, uint32_t pid
 	uint64_t key = (uint64_t)pid << 32 | *number, addresses[WAFFLE_STACK_DEPTH];
 	struct store_stack stack = {.addresses = addresses, .pid = pid};
 	uint32_t known = map_get(&details->stacks, key);
+	bool interrupt = false;
 	int result;
 
 	if (!*number)
@@ -167,11 +217,12 @@ static int stack_replace(struct details *details, uint32_t *number, uint32_t pid
 	    !map_set(&details->stacks, key, details->stack_count + 1))
 		return 0;
 	result = pid ? user_stack_finish(details, &stack, err)
-		     : kernel_stack_finish(details, &stack, err);
+		     : kernel_stack_finish(details, &stack, &interrupt, err);
 	result = result ?: store_writer_add_stack(details->writer, &stack, err);
-	if (!result)
-		*number = ++details->stack_count;
-	return result;
+	if (result)
+		return result;
+	*number = ++details->stack_count;
+	return vec_push(&details->interrupts, interrupt) ? 0 : -ENOMEM;
 }
 
 static int stacks_replace(struct details *details, uint32_t tid, uint32_t *kernel_number,
@@ -195,21 +246,49 @@ static int see_wait(struct details *details, struct waffle_rec *rec, struct erro
 	int fd = (int)wait->object;
 	int64_t object = 0;
 	uint64_t address = wait->address;
-	int result = stacks_replace(details, rec->tid, &wait->kernel_stack, &wait->user_stack, err);
+	int result = 0;
 
-	if (!result && wait->address && pid)
-		result = memory_need(details->memory, (pid_t)pid, &address, 1, err);
-	if (!result && wait->ino)
+	/* First what may go away soon. */
+	if (wait->ino)
 		object = naming_file(details->naming, (pid_t)pid, fd, &key, err);
 	wait->object = object > 0 ? (uint32_t)object : 0;
-	return result ?: object < 0 ? (int)object : 0;
+	if (object < 0)
+		return (int)object;
+	if (wait->address && pid)
+		result = memory_need(details->memory, (pid_t)pid, &address, 1, err);
+	return result
+		       ?: stacks_replace(details, rec->tid, &wait->kernel_stack, &wait->user_stack,
+					 err);
 }
 
 static int see_wake(struct details *details, struct waffle_rec *rec, struct error *err)
 {
 	struct waffle_rec_wake *wake = (struct waffle_rec_wake *)rec;
+	int result = stacks_replace(details, rec->tid, &wake->kernel_stack, &wake->user_stack, err);
 
-	return stacks_replace(details, rec->tid, &wake->kernel_stack, &wake->user_stack, err);
+	if (result || !wake->kernel_stack || !details->interrupts.data[wake->kernel_stack - 1])
+		return result;
+	/* An interrupt during a system call: the kernel part can't tell. */
+	wake->user_stack = 0;
+	if (!(wake->flags & WAFFLE_SWITCH_WAKER_HARDIRQ) && details->woken.len < THREADS_MAX)
+		map_set(&details->woken, wake->woken_tid, WAFFLE_SWITCH_WAKER_HARDIRQ);
+	wake->flags |= WAFFLE_SWITCH_WAKER_HARDIRQ;
+	return 0;
+}
+
+/* The wake-up is told by the switch, too. */
+static int see_switch(struct details *details, struct waffle_rec *rec, struct error *err)
+{
+	struct waffle_rec_switch *to = (struct waffle_rec_switch *)rec;
+	uint32_t flags;
+
+	(void)err;
+	if (!details->woken.len)
+		return 0;
+	flags = map_remove(&details->woken, to->next_tid);
+	if (flags != MAP_NONE && to->flags & WAFFLE_SWITCH_WOKEN)
+		to->flags |= (uint8_t)flags;
+	return 0;
 }
 
 static int see_fault(struct details *details, struct waffle_rec *rec, struct error *err)
@@ -282,11 +361,12 @@ int details_record(struct details *details, struct waffle_rec *rec, struct error
 {
 	static int (*const seen[WAFFLE_REC_KIND_COUNT])(struct details *, struct waffle_rec *,
 							struct error *) = {
-		[WAFFLE_REC_TASK] = see_task, [WAFFLE_REC_STATE] = see_state,
-		[WAFFLE_REC_FORK] = see_fork, [WAFFLE_REC_EXEC] = see_exec,
-		[WAFFLE_REC_EXIT] = see_exit, [WAFFLE_REC_WAIT] = see_wait,
-		[WAFFLE_REC_WAKE] = see_wake, [WAFFLE_REC_FAULT] = see_fault,
-		[WAFFLE_REC_IO] = see_io,     [WAFFLE_REC_QUOTA] = see_quota,
+		[WAFFLE_REC_SWITCH] = see_switch, [WAFFLE_REC_TASK] = see_task,
+		[WAFFLE_REC_STATE] = see_state,   [WAFFLE_REC_FORK] = see_fork,
+		[WAFFLE_REC_EXEC] = see_exec,     [WAFFLE_REC_EXIT] = see_exit,
+		[WAFFLE_REC_WAIT] = see_wait,     [WAFFLE_REC_WAKE] = see_wake,
+		[WAFFLE_REC_FAULT] = see_fault,   [WAFFLE_REC_IO] = see_io,
+		[WAFFLE_REC_QUOTA] = see_quota,
 	};
 
 	if (rec->kind >= WAFFLE_REC_KIND_COUNT || !seen[rec->kind])

@@ -23,6 +23,6 @@ int details_record(struct details *details, struct waffle_rec *rec, struct error
 int details_process(struct details *details, pid_t pid, struct error *err);
 
 /* Why the functions of the kernel have no names; NULL: they do, or none were needed. */
-const char *details_warning(const struct details *details);
+const char *details_warning(struct details *details);
 
 #endif

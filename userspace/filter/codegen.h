@@ -18,7 +18,10 @@
 
 enum codegen_verdict { CODEGEN_REJECT, CODEGEN_ACCEPT, CODEGEN_HOLD };
 
-/* What an instruction pair (BPF_LD_IMM64) needs of the loader. */
+/*
+ * What an instruction pair (BPF_LD_IMM64) needs of the loader: the fd of a map in the imm of the
+ * first instruction. All else is set.
+ */
 enum code_reloc_type {
 	CODE_RELOC_OPEN,  /* fd of the map of open spans */
 	CODE_RELOC_HELD,  /* fd of the map of held spans of this size */
@@ -57,8 +60,10 @@ struct codegen_options {
 struct codegen_options codegen_options_default(void);
 
 /*
- * `parent_bit` of a predicate on parent.name is its index in filter->predicates: bit of
- * waffle_open.name_bits. -ENOMEM, or -E2BIG: a program would be too long.
+ * The bit of a predicate on parent.name in waffle_open.name_bits is its index in
+ * filter->predicates. -ENOMEM, or -E2BIG: a program would be too long: more than SEARCH_WORK_MAX
+ * (codegen_parts.h) of patterns with text between two stars, or a jump of more than 32767
+ * instructions.
  */
 int codegen(struct filter_code *code, const struct filter_expr *filter,
 	    const struct residual *residual, const struct site_info *site,

@@ -22,12 +22,13 @@ struct wait_program {
 };
 
 static const struct wait_program programs[] = {
-	{"on_fault", "page_fault_user", WAFFLE_WAIT_FAULTS, 0},
-	{"on_fault_kernel", "page_fault_kernel", WAFFLE_WAIT_FAULTS, 0},
+	/* Ends first: a begin whose end is not seen would be taken for a fault that lasts. */
 	{"on_fault_minor", NULL, WAFFLE_WAIT_FAULTS, PERF_COUNT_SW_PAGE_FAULTS_MIN},
 	{"on_fault_major", NULL, WAFFLE_WAIT_FAULTS, PERF_COUNT_SW_PAGE_FAULTS_MAJ},
-	{"on_io_issue", "block_rq_issue", WAFFLE_WAIT_IO, 0},
+	{"on_fault", "page_fault_user", WAFFLE_WAIT_FAULTS, 0},
+	{"on_fault_kernel", "page_fault_kernel", WAFFLE_WAIT_FAULTS, 0},
 	{"on_io_complete", "block_rq_complete", WAFFLE_WAIT_IO, 0},
+	{"on_io_issue", "block_rq_issue", WAFFLE_WAIT_IO, 0},
 	{"on_signal", "signal_generate", WAFFLE_WAIT_SIGNALS, 0},
 };
 #define PROGRAMS (sizeof(programs) / sizeof(programs[0]))
