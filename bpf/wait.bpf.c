@@ -95,8 +95,7 @@ struct {
 } requests SEC(".maps");
 
 /* Of a target's thread, or of the kernel on somebody's behalf. */
-SEC("tp_btf/block_rq_issue")
-int BPF_PROG(on_io_issue, struct request *request)
+static __always_inline int io_begin(struct request *request, __u64 flags)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct io_begin begin = {.ts = bpf_ktime_get_ns(), .tid = task->pid};
@@ -106,8 +105,21 @@ int BPF_PROG(on_io_issue, struct request *request)
 		return 0;
 	if (!target_maybe(task->tgid))
 		name_stranger(task);
-	bpf_map_update_elem(&requests, &key, &begin, BPF_ANY);
+	bpf_map_update_elem(&requests, &key, &begin, flags);
 	return 0;
+}
+
+/* By the thread that wants it; a worker of the kernel may issue it. Since Linux 6.5. */
+SEC("tp_btf/block_io_start")
+int BPF_PROG(on_io_start, struct request *request)
+{
+	return io_begin(request, BPF_ANY);
+}
+
+SEC("tp_btf/block_rq_issue")
+int BPF_PROG(on_io_issue, struct request *request)
+{
+	return io_begin(request, BPF_NOEXIST);
 }
 
 /* include/linux/blk_types.h: the operation in the low byte, odd ones write; flags above. */

@@ -339,13 +339,23 @@ static int see_fork(struct details *details, struct waffle_rec *rec, struct erro
 	return 0;
 }
 
+/* What is mapped, before it is asked for: the process may be gone then. */
+static int mappings_write(struct details *details, pid_t pid, struct error *err)
+{
+	uint32_t users = WAFFLE_WAIT_STACKS | WAFFLE_WAIT_FAULTS;
+
+	if (!(kernel_wait_sources(details->kernel) & users))
+		return 0;
+	return memory_need(details->memory, pid, NULL, 0, err);
+}
+
 static int see_exec(struct details *details, struct waffle_rec *rec, struct error *err)
 {
 	uint32_t tgid = ((const struct waffle_rec_exit *)rec)->tgid;
 
 	thread_is_of(details, rec->tid, tgid);
 	memory_forget(details->memory, (pid_t)tgid);
-	return memory_need(details->memory, (pid_t)tgid, NULL, 0, err);
+	return mappings_write(details, (pid_t)tgid, err);
 }
 
 static int see_exit(struct details *details, struct waffle_rec *rec, struct error *err)
@@ -376,5 +386,5 @@ int details_record(struct details *details, struct waffle_rec *rec, struct error
 
 int details_process(struct details *details, pid_t pid, struct error *err)
 {
-	return memory_need(details->memory, pid, NULL, 0, err);
+	return mappings_write(details, pid, err);
 }

@@ -26,6 +26,7 @@ struct kernel {
 	bool keep_children;
 	VEC(struct loaded_class) classes;
 	uint32_t wait_sources; /* enum waffle_wait_source */
+	uint32_t wait_missing; /* a bit for each of their programs that this kernel can't load */
 	VEC(struct bpf_link *) wait_links;
 	uint32_t cpus, slots, ring_count;
 	int *ring_fds;

@@ -19,17 +19,19 @@ struct wait_program {
 	const char *tracepoint; /* that it needs; NULL: it is attached to a software event */
 	uint32_t source;        /* enum waffle_wait_source */
 	uint64_t event;         /* PERF_COUNT_SW_* */
+	bool optional;          /* the source is of use without it */
 };
 
 static const struct wait_program programs[] = {
 	/* Ends first: a begin whose end is not seen would be taken for a fault that lasts. */
-	{"on_fault_minor", NULL, WAFFLE_WAIT_FAULTS, PERF_COUNT_SW_PAGE_FAULTS_MIN},
-	{"on_fault_major", NULL, WAFFLE_WAIT_FAULTS, PERF_COUNT_SW_PAGE_FAULTS_MAJ},
-	{"on_fault", "page_fault_user", WAFFLE_WAIT_FAULTS, 0},
-	{"on_fault_kernel", "page_fault_kernel", WAFFLE_WAIT_FAULTS, 0},
-	{"on_io_complete", "block_rq_complete", WAFFLE_WAIT_IO, 0},
-	{"on_io_issue", "block_rq_issue", WAFFLE_WAIT_IO, 0},
-	{"on_signal", "signal_generate", WAFFLE_WAIT_SIGNALS, 0},
+	{"on_fault_minor", NULL, WAFFLE_WAIT_FAULTS, PERF_COUNT_SW_PAGE_FAULTS_MIN, false},
+	{"on_fault_major", NULL, WAFFLE_WAIT_FAULTS, PERF_COUNT_SW_PAGE_FAULTS_MAJ, false},
+	{"on_fault", "page_fault_user", WAFFLE_WAIT_FAULTS, 0, false},
+	{"on_fault_kernel", "page_fault_kernel", WAFFLE_WAIT_FAULTS, 0, false},
+	{"on_io_complete", "block_rq_complete", WAFFLE_WAIT_IO, 0, false},
+	{"on_io_issue", "block_rq_issue", WAFFLE_WAIT_IO, 0, false},
+	{"on_io_start", "block_io_start", WAFFLE_WAIT_IO, 0, true},
+	{"on_signal", "signal_generate", WAFFLE_WAIT_SIGNALS, 0, false},
 };
 #define PROGRAMS (sizeof(programs) / sizeof(programs[0]))
 
@@ -65,24 +67,36 @@ static bool has_tracepoint(const struct btf *kernel_types, const char *name)
 	return btf__find_by_name_kind(kernel_types, type, BTF_KIND_TYPEDEF) > 0;
 }
 
-/* Takes away the sources that this kernel can't give. */
-static uint32_t sources_possible(uint32_t sources)
+/* Takes away the sources that this kernel can't give; a bit for each program that it can't load. */
+static uint32_t sources_possible(uint32_t sources, uint32_t *missing)
 {
 	struct btf *kernel_types = btf__load_vmlinux_btf();
 
-	for (size_t i = 0; kernel_types && i < PROGRAMS; i++)
-		if (programs[i].tracepoint && (sources & programs[i].source) &&
-		    !has_tracepoint(kernel_types, programs[i].tracepoint))
+	*missing = 0;
+	for (size_t i = 0; kernel_types && i < PROGRAMS; i++) {
+		if (!programs[i].tracepoint || !(sources & programs[i].source) ||
+		    has_tracepoint(kernel_types, programs[i].tracepoint))
+			continue;
+		*missing |= 1u << i;
+		if (!programs[i].optional)
 			sources &= ~programs[i].source;
+	}
 	btf__free(kernel_types);
 	return sources;
+}
+
+static bool is_wanted(const struct kernel *kernel, size_t program)
+{
+	return kernel->wait_sources & programs[program].source &&
+	       !(kernel->wait_missing >> program & 1);
 }
 
 int waits_configure(struct kernel *kernel, const struct kernel_options *options)
 {
 	struct waffle_bpf *bpf = kernel->bpf;
 
-	kernel->wait_sources = options->sched ? sources_possible(options->wait_sources) : 0;
+	kernel->wait_sources =
+		sources_possible(options->sched ? options->wait_sources : 0, &kernel->wait_missing);
 	bpf->rodata->wait_sources = kernel->wait_sources;
 	bpf->rodata->stack_gap_ns = options->stack_gap_ns;
 	for (size_t i = 0; i < sizeof(descriptor_calls) / sizeof(descriptor_calls[0]); i++)
@@ -93,7 +107,7 @@ int waits_configure(struct kernel *kernel, const struct kernel_options *options)
 	for (size_t i = 0; i < PROGRAMS; i++)
 		bpf_program__set_autoload(
 			bpf_object__find_program_by_name(bpf->obj, programs[i].name),
-			kernel->wait_sources & programs[i].source);
+			is_wanted(kernel, i));
 	if (kernel->wait_sources & WAFFLE_WAIT_STACKS)
 		return 0;
 	return bpf_map__set_max_entries(bpf->maps.stacks, 1);
@@ -153,7 +167,7 @@ int waits_attach(struct kernel *kernel)
 	int result = 0;
 
 	for (size_t i = 0; i < PROGRAMS && !result; i++)
-		if (kernel->wait_sources & programs[i].source)
+		if (is_wanted(kernel, i))
 			result = program_attach(kernel, &programs[i]);
 	return result;
 }
