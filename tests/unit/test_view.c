@@ -190,10 +190,10 @@ static void test_span_asked_for_is_drawn_whole_with_its_thread_first(void **stat
 	assert_drawn(model, options,
 		     "a --fast\n"
 		     "0.000019968 s to 0.000021032 s: 1.06 us~\n"
-		     "|0             |+400 ns       |+800 ns\n"
+		     "|0                |+500 ns\n"
 		     "other (12): 1 span\n"
-		     " [load-------------------------------]\n"
-		     "1 more threads; --top 0 shows all\n" LEGEND_ASCII);
+		     " [load--------------------------------]\n"
+		     "1 more thread; --top 0 shows all\n" LEGEND_ASCII);
 	options.thread = "11";
 	options.span = NULL;
 	options.from_ts = AT(360);

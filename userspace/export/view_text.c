@@ -459,7 +459,8 @@ static bool draw(struct drawing *drawing, struct grid *grid, const struct view_r
 	for (size_t i = 0; i < lanes; i++)
 		put_lane(drawing, &grid->lanes.data[i]);
 	if (lanes < count)
-		put_line(drawing, "", "%zu more threads; --top 0 shows all", count - lanes);
+		put_line(drawing, "", "%zu more thread%s; --top 0 shows all", count - lanes,
+			 count - lanes == 1 ? "" : "s");
 	put_legend(drawing);
 	return true;
 }
