@@ -202,6 +202,7 @@ static __always_inline bool child_add_hit(struct pt_regs *ctx, struct buffer *bu
 	struct waffle_rec_hit *rec;
 	struct child *child;
 
+	barrier_var(size); /* checked next to its use, for the verifier of 6.1 */
 	if (size > CHILD_FRAME_BYTES) {
 		slot_lose(buffer, standing->innermost, 1);
 		return false;
@@ -229,6 +230,7 @@ static __always_inline bool child_add_held(struct buffer *buffer, const struct s
 	struct waffle_rec_hit *rec;
 	struct child *child;
 
+	barrier_var(size); /* checked next to its use, for the verifier of 6.1 */
 	if (size > CHILD_FRAME_BYTES) {
 		slot_lose(buffer, standing->innermost, 1);
 		return false;

@@ -28,6 +28,7 @@ static __always_inline int hit_copy(struct pt_regs *ctx, __u32 room, __u32 size,
 	rec->site = bpf_get_attach_cookie(ctx);
 	rec->reserved = 0;
 	/* A frame that can't be read stays without values: the hit itself is a fact. */
+	barrier_var(size); /* checked next to its use, for the verifier of 6.1 */
 	if (size > room || bpf_probe_read_user(rec + 1, size, (void *)PT_REGS_PARM3(ctx)))
 		size = 0;
 	rec->frame_bytes = size;

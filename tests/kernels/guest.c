@@ -87,7 +87,8 @@ static long long step(long i, int request, int answer)
 	char byte = 0;
 
 	WAFFLE_SPAN("guest step", KV_I64("i", i), KV_STR("text", "as written"));
-	WAFFLE_EVENT("guest event", KV_I64("n", i * i), KV_F64("half", (double)i / 2));
+	WAFFLE_EVENT("guest event", KV_I64("n", i * i), KV_F64("half", (double)i / 2),
+		     KV_STR("text", "as written"));
 	WAFFLE_COUNTER("guest counter", i);
 	waited = now_ns();
 	if (write(request, &byte, 1) != 1 || read(answer, &byte, 1) != 1)

@@ -96,6 +96,20 @@ check_filter() {
 		equal spans "$(grep -c '^{"kind":"span"' filter.ndjson)" 0
 }
 
+# 64 predicates, the most there may be, of which the verifier sees each; only the last is ever true.
+check_longest() {
+	awk 'BEGIN {
+		kinds = split("kv.n > 1000%d|kv.half > 1%02d.5|kv.text ~ \"*shard*%d*.bin\"|" \
+			"kv.n in {2, 3, 1000%d}|kv.text == \"/var/lib/data/shard-%04d.bin\"|" \
+			"comm ~ \"x*%d?y*\"|tid == 5000%d|parent.name == \"none %d\"|depth > 1%d", kind, "|")
+		for (i = 0; i < 63; i++)
+			printf kind[i % kinds + 1] " || ", i
+		print "kv.n >= 100"
+	}' >expression
+	work longest --filter @expression || return
+	equal events "$(rows longest.ndjson "guest event" event | count)" "$(said longest.said late)"
+}
+
 # Decided when the span ends, and then what was in it is kept too.
 check_children() {
 	work children --keep-children \
@@ -253,6 +267,7 @@ verdict report check_report
 verdict sched check_sched
 verdict single check_single
 verdict filter check_filter
+verdict longest check_longest
 verdict children check_children
 verdict attach check_attach
 verdict killed check_killed

@@ -7,7 +7,7 @@ set -eu
 qemu_min=1:10
 say() { echo "kernels: $*" >&2; }
 root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo -E "$@"; fi; }
-version() { dpkg-query -W -f '${Version}' "$1" 2>/dev/null || true; }
+version() { dpkg-query -W -f '${db:Status-Status} ${Version}' "$1" 2>/dev/null | sed -n 's/^installed //p'; }
 new_enough() { dpkg --compare-versions "$1" ge $qemu_min; }
 
 apt_install() {

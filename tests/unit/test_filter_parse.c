@@ -265,9 +265,9 @@ static void test_text_has_the_bytes_of_its_escapes(void **state)
 	(void)state;
 	check_trees(samples, COUNT_OF(samples));
 	/* A star that stands for itself, and one that does not. */
-	assert_true(glob_match(filter->literals.data[0].glob, "*", 1));
-	assert_false(glob_match(filter->literals.data[0].glob, "x", 1));
-	assert_true(glob_match(filter->literals.data[1].glob, "x", 1));
+	assert_true(glob_matches(filter->literals.data[0].glob, "*", 1));
+	assert_false(glob_matches(filter->literals.data[0].glob, "x", 1));
+	assert_true(glob_matches(filter->literals.data[1].glob, "x", 1));
 	filter_free(filter);
 }
 

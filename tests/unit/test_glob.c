@@ -23,7 +23,7 @@ static struct glob *make(const char *pattern)
 static bool matches(const char *pattern, const char *text)
 {
 	struct glob *glob = make(pattern);
-	bool result = glob_match(glob, text, strlen(text));
+	bool result = glob_matches(glob, text, strlen(text));
 
 	glob_free(glob);
 	return result;
@@ -90,10 +90,10 @@ static void test_set_is_members_ranges_and_their_opposite(void **state)
 
 		assert_int_equal(glob->len, 1);
 		for (const char *c = samples[i].yes; *c; c++)
-			if (!glob_match(glob, c, 1))
+			if (!glob_matches(glob, c, 1))
 				fail_msg("%s misses %c", samples[i].pattern, *c);
 		for (const char *c = samples[i].no; *c; c++)
-			if (glob_match(glob, c, 1))
+			if (glob_matches(glob, c, 1))
 				fail_msg("%s takes %c", samples[i].pattern, *c);
 		glob_free(glob);
 	}
@@ -120,8 +120,8 @@ static void test_bytes_are_compared_not_characters(void **state)
 	assert_true(matches("??", "ö"));
 	assert_true(matches("gr*e", "größe"));
 	/* A NUL is a byte as others. */
-	assert_true(glob_match(any, "a\0b", 3));
-	assert_false(glob_match(any, "a\0c", 3));
+	assert_true(glob_matches(any, "a\0b", 3));
+	assert_false(glob_matches(any, "a\0c", 3));
 	glob_free(any);
 }
 
@@ -214,7 +214,7 @@ static void test_every_short_pattern_matches_as_trying_all_ways_does(void **stat
 			/* Below its highest bit: the letters. */
 			for (unsigned left = bits; left > 1; left >>= 1)
 				text[len++] = left & 1 ? 'a' : 'b';
-			if (glob_match(glob, text, len) != slow_match(glob, 0, text, len))
+			if (glob_matches(glob, text, len) != slow_match(glob, 0, text, len))
 				fail_msg("'%s' and '%.*s'", pattern, (int)len, text);
 		}
 		glob_free(glob);

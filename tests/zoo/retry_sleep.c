@@ -16,7 +16,7 @@ static void opener(void)
 
 static void victim(void)
 {
-	long pause = zoo_vary(-3, 2, 9);
+	long pause = zoo_vary(-3, 8, 20);
 	struct zoo_time t;
 	int tries;
 

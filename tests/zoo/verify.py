@@ -20,6 +20,7 @@ import threading
 import time
 
 import scenarios
+import zoo
 
 INTERVAL = 0.005
 OBJECTS = {
@@ -217,7 +218,7 @@ def matches(seen, samples, who, wrong):
 
 def check_log(row, log, wrong):
     """The program's own numbers: shares of the first cause."""
-    rounds, shares = scenarios.rounds(log), []
+    rounds, shares = zoo.rounds(log), []
     for i, (_, ranked) in rounds.items():
         if not ranked:
             wrong.append(f"round {i}: no cause logged")
@@ -294,7 +295,7 @@ def cpu_stat(folder):
 def verify(row, built, seed, shield, wakers):
     """Runs a row once; returns (what was seen, what is wrong)."""
     wrong = []
-    with scenarios.running(row, built, seed, shield) as program:
+    with zoo.running(row, built, seed, shield) as program:
         sampler = Sampler(program.pids())
         sampler.start()
         started = time.monotonic()
@@ -335,16 +336,16 @@ def main():
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     wakers, bad = Wakers(), 0
-    with scenarios.temporary() as folder:
+    with zoo.temporary() as folder:
         for row in scenarios.SCENARIOS:
             if options.names and row.name not in options.names:
                 continue
-            why = scenarios.missing(row)
+            why = zoo.missing(row)
             if why:
                 print(f"SKIPPED {row.name}: {why}")
                 bad += 1
                 continue
-            built = scenarios.build(row, folder)
+            built = zoo.build(row, folder)
             for seed in range(1, options.seeds + 1):
                 seen, wrong = verify(row, built, seed, not options.no_shield, wakers)
                 bad += bool(wrong)

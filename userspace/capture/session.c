@@ -21,11 +21,11 @@
 #include "capture/details.h"
 #include "capture/drain.h"
 #include "capture/launch.h"
+#include "capture/pace.h"
 #include "probe/kernel.h"
 #include "target/mmap_watch.h"
 #include "target/process.h"
 
-#define POLL_NS 20000000ull    /* between two drains */
 #define FLUSH_NS 1000000000ull /* between two chunks at most: what a killed tracer loses */
 #define PROGRESS_NS 100000000ull
 #define RESCAN_NS 50000000ull /* between two looks at the mappings of a process that maps much */
@@ -57,6 +57,7 @@ struct session {
 	int epoll, timer, signals;
 	sigset_t old_mask;
 	uint64_t start_ts, end_ts, flush_ts, progress_ts;
+	struct pace pace;
 	unsigned interrupts;
 	bool child_done;
 };
@@ -102,10 +103,26 @@ static int watch_fd(struct session *session, int fd, uint32_t events, uint64_t t
 	return epoll_ctl(session->epoll, EPOLL_CTL_ADD, fd, &event) ? fail(session, "epoll") : 0;
 }
 
+static int timer_set(struct session *session, uint64_t ns)
+{
+	struct itimerspec period = {.it_value.tv_nsec = (long)ns, .it_interval.tv_nsec = (long)ns};
+
+	return timerfd_settime(session->timer, 0, &period, NULL) ? fail(session, "timer") : 0;
+}
+
+/* After a drain: when the next one is due. */
+static int timer_adapt(struct session *session)
+{
+	uint64_t records = 0, before = session->pace.ns;
+
+	for (unsigned i = 0; i < WAFFLE_SOURCE_COUNT; i++)
+		records += session->result->counts[i].delivered;
+	pace_drained(&session->pace, records);
+	return session->pace.ns == before ? 0 : timer_set(session, session->pace.ns);
+}
+
 static int loop_open(struct session *session)
 {
-	struct itimerspec period = {.it_value.tv_nsec = (long)POLL_NS,
-				    .it_interval.tv_nsec = (long)POLL_NS};
 	sigset_t set;
 
 	signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error of write(), not the end */
@@ -117,10 +134,10 @@ static int loop_open(struct session *session)
 	session->epoll = epoll_create1(EPOLL_CLOEXEC);
 	session->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	session->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (session->epoll < 0 || session->signals < 0 || session->timer < 0 ||
-	    timerfd_settime(session->timer, 0, &period, NULL))
+	if (session->epoll < 0 || session->signals < 0 || session->timer < 0)
 		return fail(session, "setting up");
-	return watch_fd(session, session->timer, EPOLLIN, TAG_TIMER)
+	return timer_set(session, PACE_BUSY_NS)
+		       ?: watch_fd(session, session->timer, EPOLLIN, TAG_TIMER)
 		       ?: watch_fd(session, session->signals, EPOLLIN, TAG_SIGNAL);
 }
 
@@ -424,6 +441,7 @@ static int loop(struct session *session)
 			return fail(session, "epoll");
 		result = dispatch(session, events, count > 0 ? count : 0)
 				 ?: drain(session, false)
+				 ?: timer_adapt(session)
 				 ?: targets_rearm(session);
 		now = clock_monotonic_ns();
 		child_reap(session);
@@ -457,11 +475,14 @@ static void watch_open(struct session *session)
 		watch_fd(session, mmap_watch_fd(session->watch), EPOLLIN, TAG_MMAP);
 }
 
-static int session_kernel_open(struct session *session)
+int session_configure(struct kernel_options *kernel, struct plan **plan,
+		      const struct session_options *options, struct error *err)
 {
-	const struct session_options *options = session->options;
 	const struct filter_expr *filter = options->filter;
-	struct kernel_options kernel_options = {
+	int result;
+
+	*plan = NULL;
+	*kernel = (struct kernel_options){
 		.ring_bytes = options->ring_bytes,
 		.sched_slots = (uint32_t)(options->sched_bytes / sizeof(struct waffle_rec_switch)),
 		.sched = wants_sched(options),
@@ -469,21 +490,27 @@ static int session_kernel_open(struct session *session)
 		.wait_min_ns = options->wait_min_ns,
 		.stack_gap_ns = options->stack_gap_ns,
 		.follow = options->follow,
-		.hold_exec = options->command && wants_spans(session),
+		.hold_exec = options->command && (options->sources & CAPTURE_SPANS),
 	};
-	int result;
+	if (!filter)
+		return 0;
+	result = plan_open(plan, filter, options->keep_children, err);
+	if (result)
+		return result;
+	kernel->filtered = !(*plan)->is_static;
+	kernel->tracks = (*plan)->tracks;
+	kernel->keep_children = options->keep_children;
+	kernel->holds = filter_uses(filter, FILTER_DUR);
+	kernel->rate = filter->rate;
+	return 0;
+}
 
-	if (filter) {
-		result = plan_open(&session->plan, filter, options->keep_children, session->err);
-		if (result)
-			return result;
-		kernel_options.filtered = !session->plan->is_static;
-		kernel_options.tracks = session->plan->tracks;
-		kernel_options.keep_children = options->keep_children;
-		kernel_options.holds = filter_uses(filter, FILTER_DUR);
-		kernel_options.rate = filter->rate;
-	}
-	return kernel_open(&session->kernel, &kernel_options, session->err);
+static int session_kernel_open(struct session *session)
+{
+	struct kernel_options kernel;
+
+	return session_configure(&kernel, &session->plan, session->options, session->err)
+		       ?: kernel_open(&session->kernel, &kernel, session->err);
 }
 
 static int start(struct session *session)
@@ -505,6 +532,9 @@ static int start(struct session *session)
 				  TAG_RING);
 	if (result)
 		return result;
+	session->pace = pace_begin(options->ring_bytes, kernel_ring_count(session->kernel),
+				   wants_sched(options) ? options->sched_bytes : 0,
+				   kernel_cpu_count(session->kernel));
 	watch_open(session);
 	result = kernel_attach(session->kernel, session->err)
 			 ?: kernel_snapshot(session->kernel, false, state_store, session,
@@ -561,13 +591,15 @@ static void filter_say(const char *line, void *arg)
 	notify(arg, line);
 }
 
-/* A filter that nothing can pass is a mistake, most likely in a name. */
+/* A filter that nothing can pass is a mistake, most likely in a name; unless it is for switches. */
 static void warn_of_filter(struct session *session)
 {
+	const struct filter_expr *filter = session->options->filter;
 	char names[400], line[600];
 
 	plan_warn(session->plan, filter_say, session);
-	if (arming_match_count(session->arming))
+	if (arming_match_count(session->arming) ||
+	    (filter_uses(filter, FILTER_KIND) && filter_wants_sched(filter)))
 		return;
 	arming_names(session->arming, names, sizeof(names));
 	snprintf(line, sizeof(line), "no site can match the filter; there are sites named %s",

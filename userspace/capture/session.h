@@ -11,7 +11,8 @@
 #include <sys/types.h>
 
 #include "capture/sources.h"
-#include "filter/filter.h"
+#include "filter/plan.h"
+#include "probe/kernel.h"
 #include "store/store.h"
 #include "util/error.h"
 
@@ -57,6 +58,10 @@ struct session_events {
 	void (*progress)(const struct session_result *so_far, uint64_t elapsed_ns, void *arg);
 	void *arg;
 };
+
+/* What the options mean for the kernel; *plan: of the filter, NULL without one. */
+int session_configure(struct kernel_options *kernel, struct plan **plan,
+		      const struct session_options *options, struct error *err);
 
 int session_run(const struct session_options *options, const struct session_events *events,
 		struct session_result *result, struct error *err);

@@ -7,6 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "capture/explain.h"
+#include "export/explain.h"
 #include "util/units.h"
 
 int set_duration(void *options, const char *value, struct error *err)
@@ -206,6 +208,31 @@ static int report_print(const char *path, bool json)
 	return command_report.run(&command_report, json ? 3 : 2, arguments);
 }
 
+static int explain_show(const struct explain *explain, void *arg)
+{
+	const struct capture_options *options = arg;
+
+	if (options->json)
+		return explain_print_json(explain, stdout);
+	explain_print_text(explain, stdout);
+	return 0;
+}
+
+static int explain_command(const struct command *command, struct capture_options *options)
+{
+	struct display display = {.options = options, .command = command->name};
+	struct session_events events = {.notify = display_notify, .arg = &display};
+	struct error err = ERROR_INIT;
+
+	if (!options->session.filter) {
+		error_set(&err, EINVAL, "--explain needs a --filter");
+		return command_fail(command, &err, EXIT_USAGE);
+	}
+	if (session_explain(&options->session, &events, explain_show, options, &err))
+		return command_fail(command, &err, EXIT_FAILED);
+	return EXIT_DONE;
+}
+
 int capture_command(const struct command *command, struct capture_options *options,
 		    const char *program, struct session_result *result)
 {
@@ -221,10 +248,11 @@ int capture_command(const struct command *command, struct capture_options *optio
 	char name[256];
 	int code, reported = EXIT_DONE;
 
-	if (!options->output && default_name(name, sizeof(name), program, &err)) {
-		*result = (struct session_result){.exit_status = -1};
+	*result = (struct session_result){.exit_status = -1};
+	if (options->filter.explain)
+		return explain_command(command, options);
+	if (!options->output && default_name(name, sizeof(name), program, &err))
 		return command_fail(command, &err, EXIT_FAILED);
-	}
 	options->session.output = options->output ? options->output : name;
 	code = session_run(&options->session, &events, result, &err);
 	display_clear(&display);

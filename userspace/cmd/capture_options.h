@@ -62,8 +62,9 @@ enum exit_code capture_options_filter(const struct command *command,
 				      struct capture_options *options);
 
 /*
- * Runs the session and ends with the report. `program` names the file if no -o was given. Returns
- * the exit code of a failed session, or EXIT_DONE; *result tells the rest.
+ * Runs the session and ends with the report; or, with --explain, says what it would do. `program`
+ * names the file if no -o was given. Returns the exit code of a failed session, or EXIT_DONE;
+ * *result tells the rest.
  */
 int capture_command(const struct command *command, struct capture_options *options,
 		    const char *program, struct session_result *result);

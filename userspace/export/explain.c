@@ -138,6 +138,59 @@ static void put_code(const struct filter_code *code, const char *when, uint32_t 
 	}
 }
 
+/* What is left of the expression, each comparison as it was written. */
+static void put_residual(const struct filter_expr *filter, const struct residual *residual,
+			 uint32_t index, FILE *out)
+{
+	const struct filter_node *node = &residual->nodes.data[index];
+	const struct filter_predicate *predicate;
+
+	switch (node->type) {
+	case FILTER_AND:
+	case FILTER_OR:
+		fputc('(', out);
+		put_residual(filter, residual, node->left, out);
+		fputs(node->type == FILTER_AND ? " && " : " || ", out);
+		put_residual(filter, residual, node->right, out);
+		fputc(')', out);
+		break;
+	case FILTER_NOT:
+		fputs("!(", out);
+		put_residual(filter, residual, node->left, out);
+		fputc(')', out);
+		break;
+	case FILTER_TEST:
+		predicate = &filter->predicates.data[node->predicate];
+		report_put_text(out, filter->source + predicate->from,
+				predicate->to - predicate->from);
+		break;
+	case FILTER_SAMPLE:
+		fprintf(out, "sample(%" PRIu32 "/%" PRIu32 ")", node->keep, node->of);
+		break;
+	default:
+		fputs(node->type == FILTER_TRUE ? "true" : "false", out);
+	}
+}
+
+/* Of the first site of a class: the same is asked at the others. */
+static void put_question(const struct explain *explain, uint32_t class, FILE *out)
+{
+	const struct filter_expr *filter = explain->plan->filter;
+	struct residual residual = {0};
+	size_t i = 0;
+
+	while (i < explain->sites.len && (explain->sites.data[i].use != PLAN_MATCHES ||
+					  explain->sites.data[i].class != class))
+		i++;
+	if (i < explain->sites.len &&
+	    residual_make(&residual, filter, explain->sites.data[i].site)) {
+		fputs("  asks: ", out);
+		put_residual(filter, &residual, (uint32_t)residual.nodes.len - 1, out);
+		fputc('\n', out);
+	}
+	residual_free(&residual);
+}
+
 static void put_classes(const struct explain *explain, FILE *out)
 {
 	const struct plan *plan = explain->plan;
@@ -152,6 +205,7 @@ static void put_classes(const struct explain *explain, FILE *out)
 		fprintf(out, "\nprogram %" PRIu32 ", of %" PRIu32 " %s%s, accepted by the kernel\n",
 			i + 1, class->sites, class->is_span ? "span" : "event",
 			class->sites == 1 ? "" : "s");
+		put_question(explain, i, out);
 		put_code(&class->hit, class->is_span ? "at the begin" : "at the hit",
 			 loaded->hit_jited_bytes, out);
 		put_code(&class->end, "at the end", loaded->end_jited_bytes, out);
@@ -175,18 +229,6 @@ void explain_print_text(const struct explain *explain, FILE *out)
 	      out);
 	put_sites(explain, out);
 	put_classes(explain, out);
-}
-
-void explain_print_recorded(const struct filter_expr *filter, FILE *out)
-{
-	put_head(filter, out);
-	fputs("decided when sites are armed: nothing\n"
-	      "decided in the kernel, at each hit: nothing\n"
-	      "decided afterwards, by waffle-bpf: all of it (the file is recorded already)\n",
-	      out);
-	fputs(filter_wants_sched(filter) ? "thread switches: shown\n"
-					 : "thread switches: left out\n",
-	      out);
 }
 
 /* ---- JSON ---- */

@@ -11,7 +11,4 @@ void explain_print_text(const struct explain *explain, FILE *out);
 /* Returns 0 or a negative errno of json_close(). */
 int explain_print_json(const struct explain *explain, FILE *out);
 
-/* The same question of a file: it is recorded, so all is decided afterwards. */
-void explain_print_recorded(const struct filter_expr *filter, FILE *out);
-
 #endif

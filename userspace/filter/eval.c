@@ -350,7 +350,7 @@ static bool text_is(const struct operand *operand, enum filter_op op,
 	bool equal;
 
 	if (op == FILTER_MATCH || op == FILTER_NOT_MATCH)
-		return glob_match(literal->glob, text.text, text.len) == (op == FILTER_MATCH);
+		return glob_matches(literal->glob, text.text, text.len) == (op == FILTER_MATCH);
 	equal = !text.cut && text.len == literal->text_len &&
 		!memcmp(text.text, literal->text, text.len);
 	/* Texts have no order but this one. */

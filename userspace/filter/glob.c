@@ -145,7 +145,7 @@ bool glob_token_takes(const struct glob_token *token, unsigned char byte)
  * What stands behind a star is tried at each place in turn. Only the last star need be tried again:
  * the ones before it have taken as little as they can, and a later place is never better for them.
  */
-bool glob_match(const struct glob *glob, const char *text, size_t len)
+bool glob_matches(const struct glob *glob, const char *text, size_t len)
 {
 	size_t token = 0, at = 0, star = SIZE_MAX, star_at = 0;
 

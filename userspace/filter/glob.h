@@ -32,7 +32,7 @@ struct glob *glob_new(const char *pattern, size_t len, size_t *at);
 void glob_free(struct glob *glob);
 
 /* The definition of a match. */
-bool glob_match(const struct glob *glob, const char *text, size_t len);
+bool glob_matches(const struct glob *glob, const char *text, size_t len);
 
 /* Whether a token other than a star takes a byte. */
 bool glob_token_takes(const struct glob_token *token, unsigned char byte);

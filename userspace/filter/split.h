@@ -26,6 +26,12 @@ void residual_free(struct residual *residual);
  */
 bool residual_bound(struct residual *bound, const struct filter_expr *filter,
 		    const struct residual *residual, bool upper);
+/*
+ * What is left to be asked at the end of a span that `upper` was true for at its begin: operands of
+ * the outermost && that do not ask the duration were true then.
+ */
+bool residual_rest(struct residual *rest, const struct filter_expr *filter,
+		   const struct residual *residual);
 bool residual_uses(const struct filter_expr *filter, const struct residual *residual,
 		   enum filter_field field);
 

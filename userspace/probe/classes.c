@@ -247,7 +247,7 @@ static int class_publish(struct kernel *kernel, uint32_t index, const struct pla
 int kernel_class_load(struct kernel *kernel, uint32_t index, const struct plan_class *class,
 		      struct error *err)
 {
-	struct loaded_class loaded = {.is_span = class->is_span};
+	struct loaded_class loaded = {.is_span = class->is_span, .hit_code = -1, .end_code = -1};
 	int end = 0, result;
 
 	if (index != kernel->classes.len || index >= WAFFLE_CLASSES_MAX)
@@ -255,7 +255,9 @@ int kernel_class_load(struct kernel *kernel, uint32_t index, const struct plan_c
 				 WAFFLE_CLASSES_MAX);
 	loaded.hit = hit_load(kernel, &loaded, class, err);
 	if (loaded.hit >= 0 && class->holds)
-		end = code_load(kernel, &loaded, &class->end, class->held, err);
+		end = loaded.end_code = code_load(kernel, &loaded, &class->end, class->held, err);
+	if (class->hit.insns.len)
+		loaded.hit_code = loaded.hit;
 	result = loaded.hit < 0 ? loaded.hit : end;
 	if (result >= 0)
 		result = class_publish(kernel, index, class, end, err);
@@ -269,6 +271,18 @@ int kernel_class_load(struct kernel *kernel, uint32_t index, const struct plan_c
 uint32_t kernel_class_count(const struct kernel *kernel)
 {
 	return (uint32_t)kernel->classes.len;
+}
+
+uint32_t kernel_class_jited(const struct kernel *kernel, uint32_t index, bool at_end)
+{
+	struct bpf_prog_info info = {0};
+	uint32_t bytes = sizeof(info);
+	int fd = -1;
+
+	if (index < kernel->classes.len)
+		fd = at_end ? kernel->classes.data[index].end_code
+			    : kernel->classes.data[index].hit_code;
+	return fd < 0 || bpf_prog_get_info_by_fd(fd, &info, &bytes) ? 0 : info.jited_prog_len;
 }
 
 /* Deletes the elements of a map whose keys `is_gone`. */

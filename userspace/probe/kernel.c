@@ -48,7 +48,8 @@ static uint64_t power_of_two(uint64_t value, uint64_t min)
 /* What to say when the kernel refuses: nearly always a missing privilege. */
 static int load_failed(struct error *err, int code)
 {
-	if (code == EPERM || code == EACCES)
+	/* The verifier, too, says EACCES. */
+	if (code == EPERM || (code == EACCES && geteuid()))
 		return error_set(err, code,
 				 "loading BPF programs: %s; run as root (sudo), or with CAP_BPF, "
 				 "CAP_PERFMON and CAP_SYS_PTRACE",

@@ -85,6 +85,9 @@ void kernel_exec_release(struct kernel *kernel, pid_t pid);
 int kernel_class_load(struct kernel *kernel, uint32_t index, const struct plan_class *class,
 		      struct error *err);
 uint32_t kernel_class_count(const struct kernel *kernel);
+/* Bytes of machine code that the kernel made of a class's program at hits, or at ends; 0: it has no
+ * such program of its own, or the kernel won't say. */
+uint32_t kernel_class_jited(const struct kernel *kernel, uint32_t index, bool at_end);
 
 /* Forgets the spans that a process left open when it died. */
 void kernel_filter_forget(struct kernel *kernel, pid_t pid);

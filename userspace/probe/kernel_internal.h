@@ -13,8 +13,9 @@ struct waffle_bpf;
 
 /* The programs of a class of sites. */
 struct loaded_class {
-	int hit;      /* attached to its sites; belongs to `fds` or to the skeleton */
-	VEC(int) fds; /* programs and tables that were made for it */
+	int hit;                /* attached to its sites; belongs to `fds` or to the skeleton */
+	VEC(int) fds;           /* programs and tables that were made for it */
+	int hit_code, end_code; /* of them, the generated programs; -1: none */
 	bool is_span;
 };
 

@@ -56,10 +56,14 @@ void *eu_tdelete(const void *key, struct eu_tree *tree, eu_compare *compare)
 
 void eu_tdestroy(struct eu_tree *tree, void (*free_node)(void *))
 {
+	void *root;
+
+	/* A node may hold trees of its own, which free_node destroys: not under the lock. */
 	pthread_mutex_lock(&eu_lock);
-	tdestroy(tree->root, free_node);
+	root = tree->root;
 	tree->root = NULL;
 	pthread_mutex_unlock(&eu_lock);
+	tdestroy(root, free_node);
 }
 
 void eu_search_tree_init(struct eu_tree *tree)

@@ -4,8 +4,6 @@
 #include <elf.h>
 #include <errno.h>
 #include <gelf.h>
-#include <libelf.h>
-#include <elfutils/libdwelf.h>
 
 bool build_id_set(struct build_id *id, const void *bytes, size_t size)
 {
@@ -17,21 +15,61 @@ bool build_id_set(struct build_id *id, const void *bytes, size_t size)
 	return true;
 }
 
+/* Notes are read in this machine's byte order, whatever the file's. */
+static bool id_in_chunk(struct build_id *id, Elf *elf, uint64_t offset, uint64_t size)
+{
+	Elf_Data *data;
+
+	if (offset > INT64_MAX || size > SIZE_MAX)
+		return false;
+	data = elf_getdata_rawchunk(elf, (int64_t)offset, (size_t)size, ELF_T_NHDR);
+	return data && data->d_buf && build_id_from_notes(id, data->d_buf, data->d_size);
+}
+
+static bool id_in_segments(struct build_id *id, Elf *elf)
+{
+	GElf_Phdr segment;
+	size_t count;
+
+	if (elf_getphdrnum(elf, &count))
+		return false;
+	for (size_t i = 0; i < count && gelf_getphdr(elf, (int)i, &segment); i++)
+		if (segment.p_type == PT_NOTE &&
+		    id_in_chunk(id, elf, segment.p_offset, segment.p_filesz))
+			return true;
+	return false;
+}
+
+/* Of a debug file, the segments are the program's, and need not fit. */
+static bool id_in_sections(struct build_id *id, Elf *elf)
+{
+	Elf_Scn *section = NULL;
+	GElf_Shdr header;
+
+	while ((section = elf_nextscn(elf, section)))
+		if (gelf_getshdr(section, &header) && header.sh_type == SHT_NOTE &&
+		    id_in_chunk(id, elf, header.sh_offset, header.sh_size))
+			return true;
+	return false;
+}
+
+bool build_id_of_elf(struct build_id *id, Elf *elf)
+{
+	*id = (struct build_id){0};
+	return id_in_sections(id, elf) || id_in_segments(id, elf);
+}
+
 int build_id_read(int fd, struct build_id *id)
 {
-	const void *bytes;
-	ssize_t size;
-	Elf *elf;
 	int result = -ENOEXEC;
+	Elf *elf;
 
 	*id = (struct build_id){0};
 	if (elf_version(EV_CURRENT) == EV_NONE)
 		return -ENOEXEC;
 	elf = elf_begin(fd, ELF_C_READ, NULL);
-	if (elf && elf_kind(elf) == ELF_K_ELF) {
-		size = dwelf_elf_gnu_build_id(elf, &bytes);
-		result = size > 0 && build_id_set(id, bytes, (size_t)size) ? 0 : -ENOENT;
-	}
+	if (elf && elf_kind(elf) == ELF_K_ELF)
+		result = build_id_of_elf(id, elf) ? 0 : -ENOENT;
 	elf_end(elf);
 	return result;
 }

@@ -6,6 +6,7 @@
 #ifndef WAFFLE_TARGET_BUILDID_H
 #define WAFFLE_TARGET_BUILDID_H
 
+#include <libelf.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,6 +28,9 @@ static inline bool build_id_equal(const struct build_id *a, const struct build_i
 /* Sets bytes; an id that is empty or longer than BUILD_ID_MAX becomes "none" and gives false. */
 bool build_id_set(struct build_id *id, const void *bytes, size_t size);
 
+/* Finds that of an ELF file; false: it has none. Not dwelf_elf_gnu_build_id(): a static link would
+ * get all of libdwfl with it. */
+bool build_id_of_elf(struct build_id *id, Elf *elf);
 /* Reads that of the ELF file open at `fd`. -ENOEXEC: not an ELF file. -ENOENT: it has none. */
 int build_id_read(int fd, struct build_id *id);
 

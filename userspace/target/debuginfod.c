@@ -4,11 +4,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>
-
-/* Weak, so that a static link leaves them out, without a warning, and finds them NULL. */
-#pragma weak dlopen
-#pragma weak dlsym
-#pragma weak dlclose
+#include <sys/auxv.h>
 
 #define LIBRARY "libdebuginfod.so.1"
 
@@ -51,7 +47,8 @@ struct debuginfod *debuginfod_open(void)
 	const char *urls = getenv("DEBUGINFOD_URLS");
 	struct debuginfod *debuginfod;
 
-	if (!urls || !urls[0] || !dlopen || !dlsym || !dlclose)
+	/* A program without a loader (static) would get a second C library with it. */
+	if (!urls || !urls[0] || !getauxval(AT_BASE))
 		return NULL;
 	debuginfod = calloc(1, sizeof(*debuginfod));
 	if (!debuginfod)
@@ -71,8 +68,7 @@ void debuginfod_close(struct debuginfod *debuginfod)
 		return;
 	if (debuginfod->client)
 		debuginfod->end(debuginfod->client);
-	if (debuginfod->library)
-		dlclose(debuginfod->library);
+	/* The library stays loaded: the TLS libraries it needs leave memory behind. */
 	free(debuginfod);
 }
 

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* libsupc++; returns 1 if the whole name was written. It allocates on the stack only, so that one
+/* libsupc++; returns 0 if the whole name was written. It allocates on the stack only, so that one
  * may leave it with longjmp. */
 int __gcclibcxx_demangle_callback(const char *mangled,
 				  void (*piece)(const char *text, size_t len, void *arg),
@@ -36,7 +36,7 @@ const char *demangle(const char *symbol, char text[DEMANGLE_MAX])
 		return NULL;
 	if (setjmp(output.full))
 		return NULL;
-	if (!__gcclibcxx_demangle_callback(symbol, append_piece, &output) || !output.len)
+	if (__gcclibcxx_demangle_callback(symbol, append_piece, &output) || !output.len)
 		return NULL;
 	text[output.len] = '\0';
 	return text;

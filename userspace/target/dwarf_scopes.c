@@ -148,10 +148,10 @@ static int compare_ranges(const void *a, const void *b)
 
 static bool add_boundary(struct dwarf_scopes *scopes, uint64_t start, uint32_t scope)
 {
-	struct boundary *last = scopes->boundaries.data + scopes->boundaries.len;
+	size_t count = scopes->boundaries.len;
 
-	if (scopes->boundaries.len && last[-1].start == start) {
-		last[-1].scope = scope;
+	if (count && scopes->boundaries.data[count - 1].start == start) {
+		scopes->boundaries.data[count - 1].scope = scope;
 		return true;
 	}
 	return vec_push(&scopes->boundaries, (struct boundary){start, scope});

@@ -3,9 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <elfutils/libdwelf.h>
 #include <gelf.h>
 #include <limits.h>
-#include <elfutils/libdwelf.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +17,6 @@
 static int elf_file_check(struct elf_file *file)
 {
 	GElf_Ehdr header;
-	const void *id;
-	ssize_t id_size;
 
 	if (elf_version(EV_CURRENT) == EV_NONE)
 		return -ENOEXEC;
@@ -25,9 +24,7 @@ static int elf_file_check(struct elf_file *file)
 	if (!file->elf || elf_kind(file->elf) != ELF_K_ELF || !gelf_getehdr(file->elf, &header) ||
 	    (header.e_type != ET_EXEC && header.e_type != ET_DYN))
 		return -ENOEXEC;
-	id_size = dwelf_elf_gnu_build_id(file->elf, &id);
-	if (id_size > 0)
-		build_id_set(&file->build_id, id, (size_t)id_size);
+	build_id_of_elf(&file->build_id, file->elf);
 	return 0;
 }
 

@@ -23,7 +23,8 @@ struct resolved {
 
 struct module {
 	char *path;
-	struct build_id build_id;
+	struct build_id recorded;
+	struct build_id build_id; /* recorded, or else the file's */
 	struct elf_segments segments;
 	bool opened;
 	enum symbol_file file;
@@ -105,7 +106,7 @@ void symbolizer_close(struct symbolizer *symbolizer)
 
 static bool module_is(const struct module *module, const struct symbol_module *like)
 {
-	if (!build_id_equal(&module->build_id, &like->build_id))
+	if (!build_id_equal(&module->recorded, &like->build_id))
 		return false;
 	return module->path && like->path ? !strcmp(module->path, like->path)
 					  : !module->path && !like->path;
@@ -126,7 +127,7 @@ int symbolizer_add(struct symbolizer *symbolizer, const struct symbol_module *li
 	if (!module)
 		return -ENOMEM;
 	module->program = module->debug = (struct elf_file)ELF_FILE_INIT;
-	module->build_id = like->build_id;
+	module->recorded = module->build_id = like->build_id;
 	module->segments = like->segments;
 	if (like->path)
 		module->path = strdup(like->path);
@@ -243,9 +244,9 @@ static int module_open(struct symbolizer *symbolizer, uint32_t number, struct mo
 	return err;
 }
 
-static const char *keep(struct symbolizer *symbolizer, const char *text)
+static const char *keep(struct symbolizer *symbolizer, const char *text, size_t len)
 {
-	uint32_t number = strtab_add(symbolizer->strings, text, strlen(text));
+	uint32_t number = strtab_add(symbolizer->strings, text, len);
 
 	return number == STRTAB_NONE ? NULL : strtab_get(symbolizer->strings, number);
 }
@@ -254,8 +255,12 @@ static const char *keep_symbol(struct symbolizer *symbolizer, const char *symbol
 {
 	char text[DEMANGLE_MAX];
 	const char *name = demangle(symbol, text);
+	size_t len = strlen(symbol), plain = strcspn(symbol, "@");
 
-	return keep(symbolizer, name ? name : symbol);
+	/* A linker puts a symbol's version behind it: "fopen@@GLIBC_2.2.5". */
+	if (!name && plain && plain < len)
+		return keep(symbolizer, symbol, plain);
+	return name ? keep(symbolizer, name, strlen(name)) : keep(symbolizer, symbol, len);
 }
 
 /*

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Any bytes as an ELF file: its symbols, lines and inlined functions are looked up without a fault.
+ * Also as the text of /proc/kallsyms, as notes, and as a mangled name.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "target/demangle.h"
+#include "target/kallsyms.h"
+#include "target/symbols.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define require(condition)                                                                         \
+	do {                                                                                       \
+		if (!(condition))                                                                  \
+			abort();                                                                   \
+	} while (0)
+
+static void check_frames(const struct symbol_frames *frames)
+{
+	size_t length = 0;
+
+	require(!frames->count || (frames->located && frames->source != SYMBOL_NONE));
+	for (uint32_t i = 0; i < frames->count; i++) {
+		if (frames->list[i].function)
+			length += strlen(frames->list[i].function);
+		if (frames->list[i].file)
+			length += strlen(frames->list[i].file);
+		require(frames->list[i].offset <= frames->address);
+	}
+	require(length < SIZE_MAX);
+}
+
+/* Looks at all pages' worth of addresses that a small file can have, and some beyond. */
+static void look_up(struct symbolizer *symbolizer, uint32_t module)
+{
+	struct symbol_frames frames;
+	uint64_t offset;
+
+	for (uint64_t at = 0; at < 0x6000; at += 61) {
+		if (!symbolizer_offset(symbolizer, module, at, &frames))
+			check_frames(&frames);
+		if (!symbolizer_address(symbolizer, module, 0x400000 + at, &frames))
+			check_frames(&frames);
+		symbolizer_variable(symbolizer, module, at, &offset);
+	}
+}
+
+static void read_object(int fd)
+{
+	struct symbol_module_state state;
+	struct symbolizer *symbolizer;
+	struct build_id id;
+	char path[64];
+	uint32_t module;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	require(!symbolizer_open(&symbolizer,
+				 &(struct symbolizer_options){.debug_dir = "/nowhere"}));
+	require(!symbolizer_add(symbolizer, &(struct symbol_module){.path = path}, &module));
+	if (!symbolizer_module(symbolizer, module, &state) && state.file == SYMBOL_FILE_UNCHECKED &&
+	    !build_id_read(fd, &id))
+		require(build_id_equal(&id, &state.build_id));
+	look_up(symbolizer, module);
+	symbolizer_close(symbolizer);
+}
+
+static void read_text(const uint8_t *data, size_t size)
+{
+	struct error err = ERROR_INIT;
+	struct kernel_symbol symbol;
+	struct kallsyms *kallsyms;
+	struct build_id id;
+	char demangled[DEMANGLE_MAX], *text;
+
+	if (!kallsyms_parse(&kallsyms, (const char *)data, size, &err)) {
+		if (kallsyms_find(kallsyms, 0xffffffff81000123, &symbol))
+			require(strlen(symbol.name) && symbol.module);
+		kallsyms_free(kallsyms);
+	}
+	build_id_from_notes(&id, data, size);
+	text = strndup((const char *)data, size);
+	require(text);
+	if (demangle(text, demangled))
+		require(strlen(demangled) < DEMANGLE_MAX);
+	free(text);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	int fd = memfd_create("fuzz", MFD_CLOEXEC);
+
+	require(fd >= 0 && write(fd, data, size) == (ssize_t)size);
+	if (size > 4 && !memcmp(data, "\177ELF", 4))
+		read_object(fd);
+	else
+		read_text(data, size);
+	close(fd);
+	return 0;
+}

@@ -1,0 +1,638 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Random sites, frames and expressions for the differential test. Literals and values are taken
+ * from one small pool for each expression, so that a comparison is about as often true as false.
+ */
+#ifndef WAFFLE_TESTS_FILTER_RANDOM_H
+#define WAFFLE_TESTS_FILTER_RANDOM_H
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "filter/expr.h"
+#include "target/site.h"
+
+#define POOL 5
+#define SOURCE_BYTES (FILTER_SOURCE_MAX + 1024)
+#define FRAME_ROOM (WAFFLE_FRAME_MAX + 512)
+#define PARENTS 6
+#define PARENT_ID(i) (1000u + (i)) /* those from PARENTS on are not known */
+
+struct random_text {
+	unsigned len;
+	char bytes[WAFFLE_STR_MAX];
+};
+
+struct world {
+	uint64_t random;
+	struct random_text texts[POOL], comms[POOL];
+	const char *numbers[POOL]; /* as an expression has them */
+	uint64_t durations[POOL];
+	uint32_t pid, tid, cpu; /* of the thread that runs the programs */
+	struct site_info site;
+	char source[SOURCE_BYTES];
+	size_t source_len;
+	unsigned predicates;
+};
+
+/* A frame and whether it can be read. */
+struct random_frame {
+	uint32_t size;
+	bool unreadable;
+	unsigned char bytes[FRAME_ROOM];
+};
+
+/* splitmix64: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014. */
+static inline uint64_t rnd(struct world *world)
+{
+	uint64_t z = world->random += 0x9e3779b97f4a7c15ull;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+	return z ^ z >> 31;
+}
+
+static inline unsigned below(struct world *world, unsigned n)
+{
+	return (unsigned)(rnd(world) % n);
+}
+
+static inline bool percent(struct world *world, unsigned n)
+{
+	return below(world, 100) < n;
+}
+
+/* ---- pools ---- */
+
+static const char *const random_names[] = {"copy", "send", "recv", "step", "copy_all", "a*b"};
+#define NAME_COUNT 6
+
+static const char *const random_numbers[] = {
+	"0",
+	"1",
+	"2",
+	"3",
+	"-1",
+	"-2",
+	"100",
+	"0.5",
+	"1.5",
+	"-1.5",
+	"2.25",
+	"0.1",
+	"-0.000001",
+	"9223372036854775807",
+	"9223372036854775808",
+	"-9223372036854775808",
+	"18446744073709551615",
+	"9007199254740992",
+	"9007199254740993",
+	"9007199254740993.5",
+	"4294967296",
+	"2147483647",
+	"2147483648",
+	"-2147483648",
+	"-2147483649",
+	"1KiB",
+	"1.5k",
+	"-9007199254740993",
+	"0.0",
+	"18446744073709551614",
+};
+
+static inline void random_text_make(struct world *world, struct random_text *text, unsigned longest)
+{
+	static const char bytes[] = "aaaabbbbcc.*?[\\\xff \"";
+	static const unsigned lengths[] = {5, 5, 5, 17, 17, 90, 257};
+	unsigned most = lengths[below(world, 7)];
+
+	most = most > longest + 1 ? longest + 1 : most;
+	text->len = below(world, most);
+	if (most == 257 && percent(world, 70))
+		text->len = 100 + below(world, 157);
+	for (unsigned i = 0; i < text->len; i++)
+		text->bytes[i] = percent(world, 97) ? bytes[below(world, 10)]
+						    : bytes[below(world, sizeof(bytes))];
+}
+
+/* A thread's name has no NUL in it. */
+static inline void random_comm_make(struct world *world, struct random_text *comm)
+{
+	random_text_make(world, comm, percent(world, 30) ? 15 : 6);
+	for (unsigned i = 0; i < comm->len; i++)
+		comm->bytes[i] = comm->bytes[i] ? comm->bytes[i] : 'c';
+}
+
+static inline void world_make(struct world *world)
+{
+	static const uint64_t durations[] = {0,          1,          2,          3,
+					     1000,       10000000,   1ull << 31, 1ull << 32,
+					     1ull << 63, UINT64_MAX, 4294967295, 12345678901};
+
+	for (unsigned i = 0; i < POOL; i++) {
+		random_text_make(world, &world->texts[i], WAFFLE_STR_MAX);
+		random_comm_make(world, &world->comms[i]);
+		world->numbers[i] = random_numbers[below(world, sizeof(random_numbers) /
+									sizeof(*random_numbers))];
+		world->durations[i] = durations[below(world, 12)];
+	}
+}
+
+static inline void site_make(struct world *world)
+{
+	static const char types[] = "iiiiuuuudddbbpsssssssnnSE";
+	static const uint16_t kinds[] = {WAFFLE_SITE_SPAN,    WAFFLE_SITE_SPAN,
+					 WAFFLE_SITE_SPAN,    WAFFLE_SITE_EVENT,
+					 WAFFLE_SITE_COUNTER, WAFFLE_SITE_LOG_WARN};
+	static const char *const keys[] = {"k0", "k1", "k2",  "k3",  "k4",  "k5",  "k6",  "k7",
+					   "k8", "k9", "k10", "k11", "k12", "k13", "k14", "k15"};
+	struct site_info *site = &world->site;
+
+	*site = (struct site_info){
+		.name = random_names[below(world, NAME_COUNT)],
+		.category = percent(world, 50) ? "" : "net",
+		.file = percent(world, 50) ? "src/a.c" : "b.c",
+		.func = percent(world, 50) ? "main" : "run",
+		.object = percent(world, 50) ? "/usr/lib/libx.so" : "/bin/prog",
+		.line = 10 + below(world, 3),
+		.kind = kinds[below(world, 6)],
+		.key_count = (uint16_t)(percent(world, 80) ? 1 + below(world, 5)
+							   : 1 + below(world, WAFFLE_KEYS_MAX)),
+	};
+	for (unsigned i = 0; i < site->key_count; i++) {
+		site->keys[i].type = types[below(world, sizeof(types) - 1)];
+		site->keys[i].name = keys[percent(world, 95) ? i : below(world, 16)];
+	}
+	if (percent(world, 2))
+		site->keys[below(world, site->key_count)].type = 'X';
+}
+
+/* ---- expressions ---- */
+
+__attribute__((format(printf, 2, 3))) static inline void put(struct world *world,
+							     const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	world->source_len +=
+		(size_t)vsnprintf(world->source + world->source_len,
+				  sizeof(world->source) - world->source_len, format, args);
+	va_end(args);
+}
+
+static inline void put_text_byte(struct world *world, unsigned char byte)
+{
+	byte = byte ? byte : 'c'; /* no text of an expression has a NUL */
+	if (byte == '"' || byte == '\\')
+		put(world, "\\%c", byte);
+	else if (byte < 0x20 || byte >= 0x7f)
+		put(world, "\\x%02x", byte);
+	else
+		put(world, "%c", byte);
+}
+
+static inline void put_text(struct world *world, const struct random_text *text)
+{
+	bool change = percent(world, 15);
+
+	put(world, "\"");
+	for (unsigned i = 0; i < text->len; i++)
+		put_text_byte(world,
+			      change && percent(world, 10) ? 'c' : (unsigned char)text->bytes[i]);
+	put(world, "\"");
+}
+
+/* One byte as a pattern takes it; at most 5 bytes of it. */
+static inline unsigned put_pattern_byte(struct world *world, unsigned char byte, unsigned strange)
+{
+	if (!percent(world, strange)) {
+		if (!byte || !strchr("*?[\\", byte)) {
+			put_text_byte(world, byte);
+			return 1;
+		}
+		put_text_byte(world, '\\');
+		put_text_byte(world, byte);
+		return 2;
+	}
+	switch (below(world, 5)) {
+	case 0:
+		put(world, "[a-b]");
+		return 5;
+	case 1:
+		put(world, "[!c]");
+		return 4;
+	case 2:
+		put(world, "[ac.]");
+		return 5;
+	default:
+		put(world, "?");
+		return 1;
+	}
+}
+
+/* A text with parts of it left to stars. */
+static inline void put_pattern(struct world *world, const struct random_text *text)
+{
+	unsigned stars = below(world, 4), strange = percent(world, 40) ? 20 : 1;
+	unsigned each = stars ? 100 * stars / (text->len + 1) : 0;
+	unsigned len = 0;
+
+	put(world, "\"");
+	if (stars && percent(world, 60))
+		put(world, "*"), len++;
+	for (unsigned i = 0; i < text->len && len < 240; i++) {
+		if (percent(world, each)) {
+			put(world, "*");
+			len++;
+			i += below(world, percent(world, 50) ? 3 : text->len);
+			continue;
+		}
+		len += put_pattern_byte(world, (unsigned char)text->bytes[i], strange);
+	}
+	if (len >= 240 || (stars && percent(world, 60)))
+		put(world, "*");
+	put(world, "\"");
+}
+
+static inline void put_text_test(struct world *world, const struct random_text *pool)
+{
+	unsigned count;
+
+	switch (below(world, 6)) {
+	case 0:
+		put(world, " == ");
+		put_text(world, &pool[below(world, POOL)]);
+		return;
+	case 1:
+		put(world, " != ");
+		put_text(world, &pool[below(world, POOL)]);
+		return;
+	case 2:
+		count = percent(world, 90) ? 1 + below(world, 4) : 20;
+		put(world, " in {");
+		for (unsigned i = 0; i < count; i++) {
+			put(world, i ? ", " : "");
+			put_text(world, &pool[below(world, POOL)]);
+		}
+		put(world, "}");
+		return;
+	default:
+		put(world, percent(world, 65) ? " ~ " : " !~ ");
+		put_pattern(world, &pool[below(world, POOL)]);
+		return;
+	}
+}
+
+static inline void put_number_test(struct world *world, const char *(*literal)(struct world *world))
+{
+	static const char *const ops[] = {"==", "!=", "<", "<=", ">", ">="};
+	unsigned op = below(world, 7);
+
+	if (op < 6) {
+		put(world, " %s ", ops[op]);
+		put(world, "%s", literal(world));
+		return;
+	}
+	put(world, " in {");
+	for (unsigned i = 0, count = 1 + below(world, 4); i < count; i++) {
+		put(world, i ? ", " : "");
+		put(world, "%s", literal(world));
+	}
+	put(world, "}");
+}
+
+static inline const char *number_literal(struct world *world)
+{
+	return percent(world, 80) ? world->numbers[below(world, POOL)]
+				  : random_numbers[below(world, 4)];
+}
+
+static inline const char *small_literal(struct world *world)
+{
+	static const char *const small[] = {"0", "1", "2", "3", "4"};
+
+	return small[below(world, 5)];
+}
+
+static inline const char *print_literal(uint64_t value)
+{
+	static _Thread_local char text[32];
+
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+	return text;
+}
+
+static inline const char *pid_literal(struct world *world)
+{
+	return print_literal(world->pid + below(world, 3) - 1);
+}
+
+static inline const char *tid_literal(struct world *world)
+{
+	return print_literal(world->tid + below(world, 3) - 1);
+}
+
+static inline const char *cpu_literal(struct world *world)
+{
+	return print_literal(below(world, world->cpu + 2));
+}
+
+static inline const char *dur_literal(struct world *world)
+{
+	return print_literal(world->durations[below(world, POOL)]);
+}
+
+static inline const char *line_literal(struct world *world)
+{
+	return print_literal(9 + below(world, 5));
+}
+
+static inline void put_bool_test(struct world *world)
+{
+	put(world, " %s %s",
+	    percent(world, 50) ? "==" : "!=", percent(world, 50) ? "true" : "false");
+}
+
+static inline void put_key(struct world *world)
+{
+	const struct site_key *key = &world->site.keys[below(world, world->site.key_count)];
+	char type = percent(world, 95) ? key->type : "is"[below(world, 2)];
+
+	if (percent(world, 2))
+		put(world, "kv.missing");
+	else
+		put(world, "kv.%s", key->name);
+	if (type == WAFFLE_KEY_STR)
+		put_text_test(world, world->texts);
+	else if (type == WAFFLE_KEY_BOOL && percent(world, 60))
+		put_bool_test(world);
+	else
+		put_number_test(world, number_literal);
+}
+
+static inline void put_name_test(struct world *world, const char *const *names, unsigned count)
+{
+	static const char *const ops[] = {"==", "!=", "~", "!~"};
+	struct random_text text;
+	const char *name = names[below(world, count)];
+	unsigned op = below(world, 5);
+
+	if (op == 4) {
+		put(world, " in {\"%s\", \"%s\"}", name, names[below(world, count)]);
+		return;
+	}
+	put(world, " %s ", ops[op]);
+	text.len = (unsigned)strlen(name);
+	memcpy(text.bytes, name, text.len);
+	if (op < 2)
+		put(world, "\"%s\"", name);
+	else
+		put_pattern(world, &text);
+}
+
+static inline void put_static(struct world *world)
+{
+	static const char *const kinds[] = {"span", "event", "counter", "log", "sched"};
+	static const char *const others[] = {"",     "net", "src/a.c", "a.c",      "b.c",
+					     "main", "run", "libx.so", "/bin/prog"};
+	const struct site_info *site = &world->site;
+	const struct {
+		const char *field, *value;
+	} fields[] = {{"name", site->name},
+		      {"category", site->category},
+		      {"file", site->file},
+		      {"func", site->func},
+		      {"lib", site->object}};
+	unsigned pick = below(world, 8);
+
+	if (pick == 6) {
+		put(world, "kind %s %s", percent(world, 30) ? "==" : "!=", kinds[below(world, 5)]);
+	} else if (pick == 7) {
+		put(world, "line");
+		put_number_test(world, line_literal);
+	} else {
+		pick = pick == 5 ? 0 : pick;
+		put(world, "%s", fields[pick].field);
+		if (percent(world, 50))
+			put_name_test(world, &fields[pick].value, 1);
+		else
+			put_name_test(world, pick ? others : random_names, pick ? 9 : NAME_COUNT);
+	}
+}
+
+static inline void put_predicate(struct world *world)
+{
+	static const struct {
+		const char *field;
+		const char *(*literal)(struct world *world);
+	} numbers[] = {
+		{"pid", pid_literal}, {"tid", tid_literal},     {"cpu", cpu_literal},
+		{"dur", dur_literal}, {"depth", small_literal},
+	};
+	unsigned pick = below(world, 100);
+
+	world->predicates++;
+	if (pick < 45) {
+		put_key(world);
+	} else if (pick < 77) {
+		pick = pick < 50 ? 0 : pick < 55 ? 1 : pick < 60 ? 2 : pick < 71 ? 3 : 4;
+		put(world, "%s", numbers[pick].field);
+		put_number_test(world, numbers[pick].literal);
+	} else if (pick < 85) {
+		put(world, "comm");
+		put_text_test(world, world->comms);
+	} else if (pick < 92) {
+		put(world, "parent.name");
+		put_name_test(world, random_names, NAME_COUNT);
+	} else if (pick < 98) {
+		put_static(world);
+	} else {
+		world->predicates--;
+		put(world, "sample(%u/4)", 1 + below(world, 4));
+	}
+}
+
+static inline void put_expression(struct world *world, unsigned depth)
+{
+	unsigned count, pick = below(world, 10);
+	const char *op = pick < 6 ? " && " : " || ";
+
+	if (!depth || pick == 0 || world->predicates > FILTER_PREDICATES_MAX - 16 ||
+	    world->source_len > FILTER_SOURCE_MAX - 4096) {
+		put_predicate(world);
+		return;
+	}
+	if (pick == 9) {
+		put(world, "!(");
+		put_expression(world, depth - 1);
+		put(world, ")");
+		return;
+	}
+	count = 2 + below(world, 2);
+	put(world, "(");
+	for (unsigned i = 0; i < count; i++) {
+		put(world, "%s", i ? op : "");
+		put_expression(world, depth - 1);
+	}
+	put(world, ")");
+}
+
+static inline void expression_make(struct world *world)
+{
+	unsigned depth = percent(world, 90) ? below(world, 4) : 5;
+
+	world->source_len = world->predicates = 0;
+	put_expression(world, depth);
+}
+
+/* ---- frames ---- */
+
+static inline void frame_word(struct random_frame *frame, uint64_t word)
+{
+	memcpy(frame->bytes + frame->size, &word, sizeof(word));
+	frame->size += sizeof(word);
+}
+
+static inline uint64_t float_word(double value)
+{
+	uint64_t word;
+
+	memcpy(&word, &value, sizeof(word));
+	return word;
+}
+
+static inline uint64_t random_float(struct world *world)
+{
+	static const double special[] = {0.0, -0.0, 1e300, -1e300, 0x1p63, -0x1p63, 0x1p64, 5e-324};
+	static const uint64_t bits[] = {0x7ff0000000000000ull, 0xfff0000000000000ull,
+					0x7ff8000000000000ull, 0xfff8000000000001ull};
+	double value = strtod(world->numbers[below(world, POOL)], NULL);
+
+	switch (below(world, 8)) {
+	case 0:
+		return float_word(special[below(world, 8)]);
+	case 1:
+		return bits[below(world, 4)];
+	case 2:
+		return float_word(value + (percent(world, 50) ? 0.25 : -0.25));
+	case 3:
+		return float_word(value) + (percent(world, 50) ? 1 : -1ull);
+	default:
+		return float_word(value);
+	}
+}
+
+static inline uint64_t random_integer(struct world *world)
+{
+	const char *text = world->numbers[below(world, POOL)];
+	uint64_t value =
+		*text == '-' ? (uint64_t)strtoll(text, NULL, 10) : strtoull(text, NULL, 10);
+
+	value = strchr(text, 'K') ? value << 10 : value;
+	return percent(world, 70) ? value : value + below(world, 3) - 1;
+}
+
+static inline void random_string(struct world *world, struct random_frame *frame)
+{
+	struct random_text text = world->texts[below(world, POOL)];
+	uint64_t marks = 0;
+
+	if (percent(world, 1)) {
+		/* Longer than any that is copied. */
+		frame_word(frame, WAFFLE_STR_MAX + 1);
+		memset(frame->bytes + frame->size, 'a', WAFFLE_STR_MAX + 8);
+		frame->size += WAFFLE_STR_MAX + 8;
+		return;
+	}
+	if (percent(world, 15) && text.len)
+		text.bytes[below(world, text.len)] = percent(world, 20) ? '\0' : 'b';
+	if (percent(world, 10) && text.len)
+		text.len -= 1 + below(world, text.len);
+	if (percent(world, 8))
+		marks |= WAFFLE_STR_CUT;
+	if (percent(world, 8)) {
+		marks |= WAFFLE_STR_NULL;
+		text.len = percent(world, 50) ? text.len : 0;
+	}
+	frame_word(frame, text.len | marks);
+	memset(frame->bytes + frame->size, percent(world, 50) ? 0 : 'a', (text.len + 7u) & ~7u);
+	memcpy(frame->bytes + frame->size, text.bytes, text.len);
+	frame->size += (text.len + 7u) & ~7u;
+}
+
+static inline void random_value(struct world *world, struct random_frame *frame, char type)
+{
+	unsigned number;
+
+	switch (type) {
+	case WAFFLE_KEY_STR:
+		random_string(world, frame);
+		return;
+	case WAFFLE_KEY_F64:
+		frame_word(frame, random_float(world));
+		return;
+	case WAFFLE_KEY_BOOL:
+		frame_word(frame, percent(world, 90) ? below(world, 2) : rnd(world));
+		return;
+	case WAFFLE_KEY_NUMBER:
+		number = below(world, 3);
+		frame_word(frame, percent(world, 95) ? number : rnd(world) % 6);
+		frame_word(frame, number == WAFFLE_NUMBER_F64 ? random_float(world)
+							      : random_integer(world));
+		return;
+	default:
+		frame_word(frame, random_integer(world));
+		return;
+	}
+}
+
+/* What no honest program hands over. */
+static inline void frame_spoil(struct world *world, struct random_frame *frame)
+{
+	static const uint64_t words[] = {257,        256,        1ull << 34, UINT64_MAX,
+					 4294967295, 0xfffffff9, 300,        3};
+
+	switch (below(world, 5)) {
+	case 0:
+	case 1:
+		frame->size = below(world, frame->size + 1);
+		return;
+	case 2:
+		if (frame->size > sizeof(struct waffle_frame))
+			memcpy(frame->bytes + sizeof(struct waffle_frame) +
+				       8 * below(world, (frame->size - 32) / 8),
+			       &words[below(world, 8)], 8);
+		return;
+	case 3:
+		frame->size += below(world, 64);
+		return;
+	default:
+		if (percent(world, 50))
+			frame->size = WAFFLE_FRAME_MAX + 1 + below(world, 100);
+		else
+			frame->unreadable = true;
+		return;
+	}
+}
+
+static inline void frame_make(struct world *world, struct random_frame *frame)
+{
+	bool root = percent(world, 30), traced = percent(world, 70);
+
+	frame->size = 0;
+	frame->unreadable = false;
+	frame_word(frame, percent(world, 90) ? rnd(world) : 0);
+	frame_word(frame, root ? 0 : PARENT_ID(below(world, PARENTS + 2)));
+	frame_word(frame, traced ? rnd(world) : 0);
+	frame_word(frame, traced ? rnd(world) : 0);
+	for (unsigned i = 0; i < world->site.key_count; i++)
+		random_value(world, frame, world->site.keys[i].type);
+	memset(frame->bytes + frame->size, 0x61, sizeof(frame->bytes) - frame->size);
+	if (percent(world, 12))
+		frame_spoil(world, frame);
+}
+
+#endif

@@ -1,0 +1,608 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The compiled filter against its definition: random expressions are made into programs that the
+ * kernel verifies, translates and runs on random frames of this process; filter_eval() has to say
+ * the same of each. Needs root. WAFFLE_SEED and WAFFLE_PAIRS, or the first argument, choose the
+ * pseudo-random numbers and how many pairs of expression and record there are.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "filter/codegen.h"
+#include "filter/eval.h"
+#include "filter/filter.h"
+#include "filter_machine.h"
+#include "filter_random.h"
+
+#define PAIRS_DEFAULT 120000
+#define PAIRS_ENOUGH 100000 /* for each field and operator to be there */
+#define RECORDS 24          /* of one expression */
+#define DURATIONS 3
+#define HELD_KEY 77ull
+
+static const char *pairs_argument;
+
+/* The ids that the kernel has for this thread: not those of a pid namespace. */
+static uint64_t kernel_pid_tgid(uint32_t shift)
+{
+	struct bpf_insn insns[] = {
+		{.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_get_current_pid_tgid},
+		{.code = BPF_ALU64 | BPF_RSH | BPF_K, .imm = (int32_t)shift},
+		{.code = BPF_JMP | BPF_EXIT},
+	};
+	int fd = bpf_prog_load(BPF_PROG_TYPE_RAW_TRACEPOINT, "ids", "GPL", insns, 3, NULL), id;
+
+	assert_true(fd >= 0);
+	id = program_run(fd, 0, NULL, 0);
+	close(fd);
+	return (uint32_t)id;
+}
+
+/* ---- one expression ---- */
+
+struct totals {
+	uint64_t pairs, known, programs, insns, load_ns, verdicts[3];
+	uint64_t answers[2]; /* of filter_eval() when all is known */
+	/* Of each field and operator: records that made it false, and true. */
+	uint64_t asked[FILTER_FIELD_COUNT][FILTER_OP_COUNT][2];
+};
+
+struct trial {
+	struct world world;
+	struct machine machine;
+	struct filter_expr *filter;
+	struct residual residual;
+	struct filter_code hit_code, end_code;
+	int hit, end; /* programs; -1: all is known at the site, or there is no duration in it */
+	bool rest;    /* the end asks only what the hit has left open, as plan.c has it */
+	struct waffle_open parents[PARENTS];
+	const char *parent_names[PARENTS];
+	struct random_frame frame;
+	struct totals totals;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+static void parents_make(struct trial *trial)
+{
+	struct world *world = &trial->world;
+
+	for (unsigned i = 0; i < PARENTS; i++) {
+		struct site_info site = world->site;
+		uint64_t id = PARENT_ID(i);
+
+		site.name = trial->parent_names[i] = random_names[below(world, NAME_COUNT)];
+		trial->parents[i] = (struct waffle_open){
+			.name_bits = codegen_name_bits(trial->filter, &site),
+			.depth = percent(world, 15) ? WAFFLE_DEPTH_UNKNOWN : below(world, 4),
+		};
+		assert_int_equal(
+			bpf_map_update_elem(trial->machine.open, &id, &trial->parents[i], 0), 0);
+	}
+}
+
+static void expression_parse(struct trial *trial)
+{
+	struct error err = ERROR_INIT;
+
+	if (filter_parse(&trial->filter, "random", trial->world.source, &err))
+		fail_msg("%s\n%s", trial->world.source, err.message);
+}
+
+static int code_make(struct trial *trial, struct filter_code *code, const struct residual *residual,
+		     const struct codegen_options *options)
+{
+	uint64_t begin;
+	int fd;
+
+	assert_int_equal(codegen(code, trial->filter, residual, &trial->world.site, options), 0);
+	begin = now_ns();
+	fd = program_load(&trial->machine, BPF_PROG_TYPE_RAW_TRACEPOINT, code, trial->world.source);
+	trial->totals.load_ns += now_ns() - begin;
+	trial->totals.insns += code->insns.len;
+	trial->totals.programs++;
+	return fd;
+}
+
+static void trial_begin(struct trial *trial)
+{
+	enum filter_node_type root;
+	struct residual rest;
+
+	world_make(&trial->world);
+	site_make(&trial->world);
+	expression_make(&trial->world);
+	expression_parse(trial);
+	parents_make(trial);
+	assert_true(residual_make(&trial->residual, trial->filter, &trial->world.site));
+	root = trial->residual.nodes.data[trial->residual.nodes.len - 1].type;
+	trial->hit = trial->end = -1;
+	trial->hit_code = trial->end_code = (struct filter_code){0};
+	if (root == FILTER_TRUE || root == FILTER_FALSE)
+		return;
+	trial->hit = code_make(trial, &trial->hit_code, &trial->residual, &trial->machine.hit);
+	if (!residual_uses(trial->filter, &trial->residual, FILTER_DUR))
+		return;
+	trial->rest = percent(&trial->world, 30);
+	if (!trial->rest) {
+		trial->end =
+			code_make(trial, &trial->end_code, &trial->residual, &trial->machine.end);
+		return;
+	}
+	assert_true(residual_rest(&rest, trial->filter, &trial->residual));
+	trial->end = code_make(trial, &trial->end_code, &rest, &trial->machine.end);
+	residual_free(&rest);
+}
+
+static void trial_end(struct trial *trial)
+{
+	if (trial->hit >= 0)
+		close(trial->hit);
+	if (trial->end >= 0)
+		close(trial->end);
+	filter_code_free(&trial->hit_code);
+	filter_code_free(&trial->end_code);
+	residual_free(&trial->residual);
+	filter_free(trial->filter);
+}
+
+/* ---- one record ---- */
+
+static void mismatch(struct trial *trial, const struct filter_subject *subject, const char *what,
+		     int verdict, enum filter_truth truth, const struct filter_code *code)
+{
+	const struct site_info *site = &trial->world.site;
+
+	print_message("%s\nsite %s kind %u:", trial->world.source, site->name, site->kind);
+	for (unsigned i = 0; i < site->key_count; i++)
+		print_message(" %s/%c", site->keys[i].name, site->keys[i].type);
+	print_message("\npid %u tid %u cpu %u comm '%s' depth %lld parent %s dur %llu\nframe of %u "
+		      "bytes:",
+		      subject->pid, subject->tid, subject->cpu, subject->comm,
+		      (long long)subject->depth, subject->parent_name ?: "-",
+		      (unsigned long long)subject->dur_ns, trial->frame.size);
+	for (uint32_t i = 0; subject->frame && i < subject->frame_bytes; i++)
+		print_message("%s%02x",
+			      i % 8    ? ""
+			      : i % 32 ? " "
+				       : "\n  ",
+			      ((const unsigned char *)subject->frame)[i]);
+	print_message("\n");
+	if (code)
+		code_print(code);
+	fail_msg("%s: the kernel says %d, the definition %d", what, verdict, truth);
+}
+
+/* What is known of the record but its thread and its end. */
+static struct filter_subject subject_make(struct trial *trial)
+{
+	const struct random_frame *frame = &trial->frame;
+	struct filter_subject subject = {.site = &trial->world.site};
+	struct waffle_frame head = {0};
+
+	if (!frame->unreadable && frame->size <= WAFFLE_FRAME_MAX) {
+		subject.frame = trial->machine.guard - frame->size;
+		subject.frame_bytes = frame->size;
+		if (frame->size >= sizeof(head))
+			memcpy(&head, subject.frame, sizeof(head));
+	}
+	if (!head.parent)
+		return subject;
+	subject.depth = -1;
+	if (head.parent >= PARENT_ID(PARENTS))
+		return subject;
+	subject.parent_name = trial->parent_names[head.parent - PARENT_ID(0)];
+	if (trial->parents[head.parent - PARENT_ID(0)].depth != WAFFLE_DEPTH_UNKNOWN)
+		subject.depth = trial->parents[head.parent - PARENT_ID(0)].depth + 1;
+	return subject;
+}
+
+static void count_answers(struct trial *trial, const struct filter_subject *subject)
+{
+	for (size_t i = 0; i < trial->filter->predicates.len; i++) {
+		const struct filter_predicate *predicate = &trial->filter->predicates.data[i];
+		bool yes = filter_eval_predicate(trial->filter, predicate, subject) == FILTER_YES;
+
+		trial->totals.asked[predicate->field][predicate->op][yes]++;
+	}
+}
+
+static int verdict_known(const struct trial *trial)
+{
+	const struct residual *residual = &trial->residual;
+
+	return residual->nodes.data[residual->nodes.len - 1].type == FILTER_TRUE ? CODEGEN_ACCEPT
+										 : CODEGEN_REJECT;
+}
+
+static void held_put(struct trial *trial, const struct filter_subject *subject)
+{
+	struct {
+		struct waffle_held held;
+		unsigned char frame[WAFFLE_FRAME_MAX];
+	} value = {0};
+	uint64_t key = HELD_KEY;
+	unsigned parent;
+
+	value.held.ts = rnd(&trial->world) >> below(&trial->world, 64);
+	value.held.end_ts = value.held.ts + subject->dur_ns;
+	value.held.tgid = subject->pid;
+	value.held.tid = subject->tid;
+	value.held.cpu = subject->cpu;
+	value.held.depth = (uint32_t)subject->depth;
+	strncpy(value.held.comm, subject->comm, sizeof(value.held.comm) - 1);
+	for (parent = 0; subject->parent_name && parent < PARENTS; parent++)
+		if (trial->parent_names[parent] == subject->parent_name)
+			break;
+	value.held.has_parent = subject->parent_name != NULL;
+	value.held.parent_bits =
+		subject->parent_name ? trial->parents[parent].name_bits : rnd(&trial->world);
+	value.held.frame_bytes = subject->frame_bytes;
+	if (subject->frame)
+		memcpy(value.frame, subject->frame, subject->frame_bytes);
+	assert_int_equal(bpf_map_update_elem(trial->machine.held, &key, &value, 0), 0);
+}
+
+/* The same record with some durations: what the program at the end says, and whether what was said
+ * at the hit holds for all of them. */
+static void record_ends(struct trial *trial, struct filter_subject subject, int verdict)
+{
+	struct world *world = &trial->world;
+	enum filter_truth truth;
+	int at_end = verdict;
+
+	subject.ended = true;
+	for (unsigned i = 0; i < DURATIONS; i++) {
+		subject.dur_ns = world->durations[below(world, POOL)] + below(world, 3) - 1;
+		truth = filter_eval(trial->filter, &subject);
+		trial->totals.answers[truth == FILTER_YES]++;
+		count_answers(trial, &subject);
+		if (verdict != CODEGEN_HOLD && (verdict == CODEGEN_ACCEPT) != (truth == FILTER_YES))
+			mismatch(trial, &subject, "hit, then its end", verdict, truth,
+				 &trial->hit_code);
+		if (trial->end < 0 || (trial->rest && verdict != CODEGEN_HOLD))
+			continue;
+		held_put(trial, &subject);
+		at_end = program_run(trial->end, HELD_KEY, NULL, 0);
+		trial->totals.pairs++;
+		trial->totals.verdicts[at_end]++;
+		if ((at_end == CODEGEN_ACCEPT) != (truth == FILTER_YES))
+			mismatch(trial, &subject, "end", at_end, truth, &trial->end_code);
+	}
+}
+
+static void record_try(struct trial *trial)
+{
+	struct world *world = &trial->world;
+	struct random_frame *frame = &trial->frame;
+	char comm[WAFFLE_COMM_BYTES] = "";
+	const struct random_text *text = &world->comms[below(world, POOL)];
+	struct filter_subject subject;
+	enum filter_truth truth;
+	int verdict;
+
+	frame_make(world, frame);
+	if (frame->size <= WAFFLE_FRAME_MAX)
+		memcpy(trial->machine.guard - frame->size, frame->bytes, frame->size);
+	memcpy(comm, text->bytes, text->len);
+	assert_int_equal(prctl(PR_SET_NAME, comm), 0);
+	subject = subject_make(trial);
+	subject.pid = world->pid;
+	subject.tid = world->tid;
+	subject.cpu = world->cpu;
+	subject.comm = comm;
+	truth = filter_eval(trial->filter, &subject);
+	verdict = trial->hit < 0
+			  ? verdict_known(trial)
+			  : program_run(trial->hit, 1,
+					frame->unreadable ? trial->machine.guard
+							  : trial->machine.guard - frame->size,
+					frame->size);
+	if (trial->hit < 0)
+		trial->totals.known++;
+	else
+		trial->totals.pairs++;
+	trial->totals.verdicts[verdict]++;
+	if (truth != FILTER_UNKNOWN &&
+	    verdict != (truth == FILTER_YES ? CODEGEN_ACCEPT : CODEGEN_REJECT))
+		mismatch(trial, &subject, "hit", verdict, truth, &trial->hit_code);
+	if (trial->world.site.kind == WAFFLE_SITE_SPAN) {
+		/* The program at the end alone: what it has not seen at the hit. */
+		if (verdict == CODEGEN_HOLD && !trial->rest) {
+			subject.pid += below(world, 3) - 1;
+			subject.tid += below(world, 3) - 1;
+		}
+		record_ends(trial, subject, verdict);
+	} else {
+		trial->totals.answers[truth == FILTER_YES]++;
+		count_answers(trial, &subject);
+	}
+}
+
+/* ---- all ---- */
+
+static uint64_t environment(const char *name, uint64_t otherwise)
+{
+	const char *text = getenv(name);
+
+	return text && *text ? strtoull(text, NULL, 0) : otherwise;
+}
+
+/* To a CPU of those that this thread may run on. */
+static void cpu_choose(struct world *world, const cpu_set_t *allowed)
+{
+	cpu_set_t one;
+	int cpu;
+
+	do
+		cpu = (int)below(world, CPU_SETSIZE < 256 ? CPU_SETSIZE : 256);
+	while (!CPU_ISSET(cpu, allowed));
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+	world->cpu = (uint32_t)cpu;
+}
+
+static void totals_print(const struct totals *totals, double seconds)
+{
+	uint64_t all = totals->answers[0] + totals->answers[1];
+
+	print_message("%llu pairs in the kernel in %.1f s, %.0f/s, and %llu known at the site; "
+		      "%llu programs of %.0f instructions, loaded in %.2f ms; "
+		      "true: %.0f %%; reject %llu accept %llu hold %llu\n",
+		      (unsigned long long)totals->pairs, seconds, (double)totals->pairs / seconds,
+		      (unsigned long long)totals->known, (unsigned long long)totals->programs,
+		      (double)totals->insns / (double)totals->programs,
+		      (double)totals->load_ns / 1e6 / (double)totals->programs,
+		      100.0 * (double)totals->answers[1] / (double)all,
+		      (unsigned long long)totals->verdicts[CODEGEN_REJECT],
+		      (unsigned long long)totals->verdicts[CODEGEN_ACCEPT],
+		      (unsigned long long)totals->verdicts[CODEGEN_HOLD]);
+}
+
+/* Whether a field is compared so at all: texts with patterns, numbers by order. */
+static bool op_allowed(enum filter_field field, enum filter_op op)
+{
+	bool pattern = op == FILTER_MATCH || op == FILTER_NOT_MATCH;
+	bool order = op >= FILTER_LT && op <= FILTER_GE;
+
+	switch (filter_fields[field].type) {
+	case FILTER_TYPE_KIND:
+		return op == FILTER_EQ || op == FILTER_NE;
+	case FILTER_TYPE_TEXT:
+		return !order;
+	case FILTER_TYPE_ANY:
+		return true;
+	default:
+		return !pattern;
+	}
+}
+
+/* That nothing was left out, and nothing came out one way only. */
+static void totals_check(const struct totals *totals)
+{
+	uint64_t all = totals->answers[0] + totals->answers[1];
+	uint64_t least = 0;
+
+	assert_in_range(100 * totals->answers[1] / all, 20, 80);
+	if (totals->pairs < PAIRS_ENOUGH)
+		return;
+	for (unsigned field = 0; field < FILTER_FIELD_COUNT; field++) {
+		for (unsigned op = 0; op < FILTER_OP_COUNT; op++) {
+			const uint64_t *asked = totals->asked[field][op];
+
+			/* What a site decides alone is not asked in the kernel. */
+			least = filter_fields[field].at_site ? 1 : totals->pairs / 4000;
+			if (op_allowed(field, op) && (asked[0] < least || asked[1] < least))
+				fail_msg("%s %s: false %llu times, true %llu times: expected %llu",
+					 filter_fields[field].name, filter_ops[op],
+					 (unsigned long long)asked[0], (unsigned long long)asked[1],
+					 (unsigned long long)least);
+		}
+	}
+}
+
+static void trials_run(struct trial *trial)
+{
+	uint64_t seed = environment("WAFFLE_SEED", 20240607);
+	uint64_t pairs = environment("WAFFLE_PAIRS", PAIRS_DEFAULT);
+	uint64_t begin = now_ns();
+	cpu_set_t allowed;
+
+	pairs = pairs_argument ? strtoull(pairs_argument, NULL, 0) : pairs;
+	assert_int_equal(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+	trial->world.random = seed;
+	trial->world.pid = (uint32_t)kernel_pid_tgid(32);
+	trial->world.tid = (uint32_t)kernel_pid_tgid(0);
+	assert_int_not_equal(trial->world.pid, trial->world.tid);
+	print_message("seed %llu\n", (unsigned long long)seed);
+	while (trial->totals.pairs < pairs) {
+		cpu_choose(&trial->world, &allowed);
+		trial_begin(trial);
+		for (unsigned i = 0; i < (trial->hit < 0 ? 2 : RECORDS); i++)
+			record_try(trial);
+		trial_end(trial);
+	}
+	totals_print(&trial->totals, (double)(now_ns() - begin) / 1e9);
+	totals_check(&trial->totals);
+}
+
+static void test_kernel_and_definition_agree_on_random_pairs(void **state)
+{
+	struct trial *trial = calloc(1, sizeof(*trial));
+
+	(void)state;
+	assert_non_null(trial);
+	if (!machine_open(&trial->machine)) {
+		machine_close(&trial->machine);
+		free(trial);
+		skip();
+	}
+	trials_run(trial);
+	machine_close(&trial->machine);
+	free(trial);
+}
+
+/* ---- the longest expressions ---- */
+
+#define STRINGS 8
+
+/* Strings and numbers in turn: each string begins another run of keys. */
+static const struct site_info many_strings = {
+	.name = "many",
+	.category = "",
+	.file = "a.c",
+	.func = "run",
+	.object = "/bin/a",
+	.kind = WAFFLE_SITE_SPAN,
+	.key_count = WAFFLE_KEYS_MAX,
+	.keys = {{'s', "s0"},
+		 {'i', "n0"},
+		 {'s', "s1"},
+		 {'u', "n1"},
+		 {'s', "s2"},
+		 {'d', "n2"},
+		 {'s', "s3"},
+		 {'b', "n3"},
+		 {'s', "s4"},
+		 {'i', "n4"},
+		 {'s', "s5"},
+		 {'u', "n5"},
+		 {'s', "s6"},
+		 {'d', "n6"},
+		 {'s', "s7"},
+		 {'n', "n7"}},
+};
+
+/* One of 64 predicates. */
+typedef void (*nth_fn)(char *text, size_t size, unsigned i);
+
+/* What takes the kernel longest to verify: a search of each, with a part before, between, behind.
+ */
+static void nth_search(char *text, size_t size, unsigned i)
+{
+	snprintf(text, size, "kv.s%u ~ \"a%02u*b?%02uc*[d-f]gh%02u*%02ux\"", i % STRINGS, i, i, i,
+		 i);
+}
+
+static void nth_mixed(char *text, size_t size, unsigned i)
+{
+	static const char *const forms[] = {
+		"kv.s%u ~ \"*needle %u*\"",
+		"kv.n%u > %u",
+		"kv.s%u in {\"one\", \"two\", \"three %u\"}",
+		"(comm ~ \"*%u*\" || tid == %u)",
+		"kv.s%u ~ \"/usr/lib/*/python%u/*.so\"",
+		"kv.n%u != %u.5",
+		"!(kv.s%u == \"exactly %u\")",
+		"(depth > %u || parent.name == \"p%u\")",
+	};
+
+	snprintf(text, size, forms[i % 8], i / 8 % STRINGS, i);
+}
+
+static void nth_texts(char *text, size_t size, unsigned i)
+{
+	snprintf(text, size, "kv.s%u %s \"%0*u\"", i % STRINGS, i % 3 ? "==" : "!~", 200, i);
+}
+
+/* Makes it, loads the program as a probe's and prints how long that took. */
+static void longest_load(struct machine *machine, const char *what, nth_fn nth, const char *op,
+			 unsigned count, const char *tail)
+{
+	struct codegen_options options = codegen_options_default();
+	static char source[FILTER_SOURCE_MAX];
+	struct filter_expr *filter;
+	struct residual residual;
+	struct filter_code code;
+	struct error err = ERROR_INIT;
+	char predicate[300];
+	uint64_t begin;
+	size_t len = 0;
+	int fd;
+
+	for (unsigned i = 0; i < count; i++) {
+		nth(predicate, sizeof(predicate), i);
+		len += (size_t)snprintf(source + len, sizeof(source) - len, "%s%s", i ? op : "",
+					predicate);
+	}
+	snprintf(source + len, sizeof(source) - len, "%s", tail);
+	if (filter_parse(&filter, what, source, &err))
+		fail_msg("%s", err.message);
+	options.on_accept = WAFFLE_NEXT_KEEP;
+	options.on_hold = WAFFLE_NEXT_HOLD;
+	assert_true(residual_make(&residual, filter, &many_strings));
+	assert_int_equal(codegen(&code, filter, &residual, &many_strings, &options), 0);
+	assert_true(code.predicates <= FILTER_PREDICATES_MAX);
+	begin = now_ns();
+	fd = program_load(machine, BPF_PROG_TYPE_KPROBE, &code, source);
+	print_message("%s: %zu bytes, %u predicates, %zu instructions, loaded in %.1f ms\n", what,
+		      strlen(source), code.predicates, code.insns.len,
+		      (double)(now_ns() - begin) / 1e6);
+	close(fd);
+	filter_code_free(&code);
+	residual_free(&residual);
+	filter_free(filter);
+}
+
+static void test_longest_expressions_load_as_probes(void **state)
+{
+	struct machine machine = {0};
+
+	(void)state;
+	if (!machine_open(&machine)) {
+		machine_close(&machine);
+		skip();
+	}
+	longest_load(&machine, "64 searches", nth_search, " || ", 64, "");
+	longest_load(&machine, "63 searches and a duration", nth_search, " && ", 63,
+		     " && dur > 10ms");
+	/* Twice the work: what is accepted at once is found out by asking all again. */
+	longest_load(&machine, "63 searches or a duration", nth_search, " || ", 62,
+		     " || (pid == 1 && dur > 10ms)");
+	longest_load(&machine, "all sorts, and", nth_mixed, " && ", 48, "");
+	longest_load(&machine, "all sorts, or", nth_mixed, " || ", 48, "");
+	longest_load(&machine, "long texts", nth_texts, " || ", 64, "");
+	machine_close(&machine);
+}
+
+/* Not the first thread, whose id is that of the process. */
+static void *tests_run(void *failed)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_kernel_and_definition_agree_on_random_pairs),
+		cmocka_unit_test(test_longest_expressions_load_as_probes),
+	};
+
+	*(int *)failed = cmocka_run_group_tests(tests, NULL, NULL);
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t thread;
+	int failed = 1;
+
+	pairs_argument = argc > 1 ? argv[1] : NULL;
+	if (pthread_create(&thread, NULL, tests_run, &failed) || pthread_join(thread, NULL))
+		return 1;
+	return failed;
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/explain.h"
+
+#include "capture/drain.h"
+#include "probe/kernel.h"
+#include "target/objects.h"
+
+static int objects_find(struct objects *objects, const struct session_options *options,
+			struct error *err)
+{
+	int result = 0;
+
+	for (size_t i = 0; i < options->pid_count && !result; i++)
+		result = objects_add_process(objects, options->pids[i], err);
+	if (!result && options->command)
+		result = objects_add_command(objects, options->command[0], err);
+	return result;
+}
+
+static int sites_plan(struct explain *explain, struct plan *plan, const struct object *object,
+		      struct error *err)
+{
+	for (size_t i = 0; i < object->sites.len; i++) {
+		struct explain_site site = {.site = &object->sites.data[i]};
+		int result = plan_site(plan, site.site, &site.use, &site.class, err);
+
+		if (result)
+			return result;
+		if (!vec_push(&explain->sites, site))
+			return error_set(err, ENOMEM, "out of memory");
+	}
+	return 0;
+}
+
+/* The kernel verifies all programs. */
+static int classes_load(struct explain *explain, struct kernel *kernel, struct error *err)
+{
+	const struct plan *plan = explain->plan;
+	uint64_t begin = clock_monotonic_ns();
+
+	for (uint32_t i = 0; !plan->is_static && i < plan->classes.len; i++) {
+		int result = kernel_class_load(kernel, i, &plan->classes.data[i], err);
+
+		if (result)
+			return result;
+	}
+	explain->load_ns = plan->is_static ? 0 : clock_monotonic_ns() - begin;
+	for (uint32_t i = 0; i < plan->classes.len; i++) {
+		struct explain_class class = {
+			.hit_jited_bytes = kernel_class_jited(kernel, i, false),
+			.end_jited_bytes = kernel_class_jited(kernel, i, true),
+		};
+
+		if (!vec_push(&explain->classes, class))
+			return error_set(err, ENOMEM, "out of memory");
+	}
+	return 0;
+}
+
+int session_explain(const struct session_options *options, const struct session_events *events,
+		    int (*show)(const struct explain *explain, void *arg), void *arg,
+		    struct error *err)
+{
+	struct kernel_options kernel_options;
+	struct objects objects = {0};
+	struct explain explain = {0};
+	struct kernel *kernel = NULL;
+	struct plan *plan = NULL;
+	int result = objects_find(&objects, options, err)
+			     ?: session_configure(&kernel_options, &plan, options, err);
+
+	for (size_t i = 0; i < objects.list.len && !result; i++)
+		result = sites_plan(&explain, plan, objects.list.data[i], err);
+	if (!result)
+		result = kernel_open(&kernel, &kernel_options, err);
+	explain.plan = plan;
+	explain.sched = kernel_options.sched;
+	if (!result)
+		result = classes_load(&explain, kernel, err);
+	if (!result) {
+		plan_warn(plan, events->notify, events->arg);
+		result = show(&explain, arg);
+	}
+	kernel_close(kernel);
+	plan_free(plan);
+	objects_free(&objects);
+	vec_free(&explain.sites);
+	vec_free(&explain.classes);
+	return result;
+}

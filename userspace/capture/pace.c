@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/pace.h"
+
+#include "bpf/record.h"
+
+/* Of one CPU, a little above what bench/ makes of them. */
+#define SWITCHES_A_MS 1000
+#define HIT_BYTES_A_MS 150000
+#define QUIET_RECORDS 64 /* between two drains */
+
+static uint64_t at_most(uint64_t ns, uint64_t limit)
+{
+	return ns < limit ? ns : limit;
+}
+
+struct pace pace_begin(uint64_t ring_bytes, uint32_t rings, uint64_t sched_bytes, uint32_t cpus)
+{
+	uint32_t sharing = rings ? (cpus + rings - 1) / rings : cpus; /* CPUs of one ring */
+	uint64_t ns = PACE_QUIET_NS;
+
+	ns = at_most(ns, ring_bytes * 1000 / (HIT_BYTES_A_MS / 1000) / (sharing ? sharing : 1));
+	if (sched_bytes)
+		ns = at_most(ns, sched_bytes / sizeof(struct waffle_rec_switch) * 1000000 /
+					 SWITCHES_A_MS);
+	return (struct pace){.ns = PACE_BUSY_NS, .quiet_ns = ns > PACE_BUSY_NS ? ns : PACE_BUSY_NS};
+}
+
+void pace_drained(struct pace *pace, uint64_t records)
+{
+	pace->ns = records - pace->records < QUIET_RECORDS ? pace->quiet_ns : PACE_BUSY_NS;
+	pace->records = records;
+}

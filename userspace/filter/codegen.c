@@ -1,0 +1,710 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The tree: short-circuit jumps, cheap predicates first. Predicates on numbers. Verdicts. */
+#include "filter/codegen.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "filter/codegen_parts.h"
+#include "filter/eval.h"
+
+#define STACK_BYTES 512 /* MAX_BPF_STACK of the kernel */
+
+struct codegen_options codegen_options_default(void)
+{
+	/* struct pt_regs of the kernel (arch/x86/include/asm/ptrace.h, arch/arm64/…): arguments 1,
+	 * 3 and 4. */
+#if defined(__x86_64__)
+	return (struct codegen_options){.id_offset = 14 * 8,
+					.frame_offset = 12 * 8,
+					.size_offset = 11 * 8,
+					.on_reject = CODEGEN_EXIT,
+					.on_accept = CODEGEN_EXIT,
+					.on_hold = CODEGEN_EXIT};
+#elif defined(__aarch64__)
+	return (struct codegen_options){.id_offset = 0,
+					.frame_offset = 2 * 8,
+					.size_offset = 3 * 8,
+					.on_reject = CODEGEN_EXIT,
+					.on_accept = CODEGEN_EXIT,
+					.on_hold = CODEGEN_EXIT};
+#else
+#error "no offsets of registers for this machine"
+#endif
+}
+
+int codegen_stack(struct codegen *gen, unsigned bytes)
+{
+	gen->stack -= (int)((bytes + 7) & ~7u);
+	if (gen->stack < -STACK_BYTES)
+		gen->as.err = -E2BIG;
+	return gen->stack;
+}
+
+void codegen_forget(struct codegen *gen, unsigned reg)
+{
+	unsigned unknown = BPF_REG_5;
+
+	/* Any number that the kernel knows nothing of will do. */
+	if (!gen->options->at_end && gen->frame.run_count)
+		unknown = REG_FRAME;
+	else
+		asm_load(&gen->as, BPF_DW, unknown, REG_CTX, gen->options->id_offset);
+	asm_alu(&gen->as, BPF_XOR, reg, unknown);
+	asm_alu(&gen->as, BPF_XOR, reg, unknown);
+}
+
+/* ---- numbers ---- */
+
+bool filter_literal_is_number(const struct filter_literal *literal)
+{
+	return literal->type == FILTER_LITERAL_INTEGER || literal->type == FILTER_LITERAL_FLOAT ||
+	       literal->type == FILTER_LITERAL_BOOL;
+}
+
+void codegen_number(struct codegen *gen, const struct filter_predicate *predicate,
+		    enum number_class class, struct code_exits exits)
+{
+	const struct filter_literal *literals = &gen->filter->literals.data[predicate->literal];
+	struct number_test test;
+
+	for (uint32_t i = 0; i < predicate->count; i++) {
+		if (!filter_literal_is_number(&literals[i]))
+			continue;
+		test = number_test_make(class, predicate->op, &literals[i]);
+		number_test_emit(&gen->as, &test, exits.yes);
+	}
+	asm_jump(&gen->as, exits.no);
+}
+
+/* Offset of a member of the held span from the frame behind it. */
+#define HELD(member) ((int)offsetof(struct waffle_held, member) - (int)sizeof(struct waffle_held))
+
+static void predicate_thread(struct codegen *gen, const struct filter_predicate *predicate,
+			     struct code_exits exits)
+{
+	struct assembler *as = &gen->as;
+	bool pid = predicate->field == FILTER_PID;
+
+	if (gen->options->at_end) {
+		asm_load(as, BPF_W, BPF_REG_1, REG_FRAME, pid ? HELD(tgid) : HELD(tid));
+	} else {
+		asm_call(as, BPF_FUNC_get_current_pid_tgid);
+		if (pid) {
+			asm_mov(as, BPF_REG_1, BPF_REG_0);
+			asm_alu_imm(as, BPF_RSH, BPF_REG_1, 32);
+		} else {
+			asm_mov32(as, BPF_REG_1, BPF_REG_0);
+		}
+	}
+	codegen_number(gen, predicate, NUMBER_UNSIGNED, exits);
+}
+
+static void predicate_cpu(struct codegen *gen, const struct filter_predicate *predicate,
+			  struct code_exits exits)
+{
+	if (gen->options->at_end) {
+		asm_load(&gen->as, BPF_W, BPF_REG_1, REG_FRAME, HELD(cpu));
+	} else {
+		asm_call(&gen->as, BPF_FUNC_get_smp_processor_id);
+		asm_mov32(&gen->as, BPF_REG_1, BPF_REG_0);
+	}
+	codegen_number(gen, predicate, NUMBER_UNSIGNED, exits);
+}
+
+/* Only at the end: residual_bound() has taken it out of what is asked at the hit. */
+static void predicate_dur(struct codegen *gen, const struct filter_predicate *predicate,
+			  struct code_exits exits)
+{
+	struct assembler *as = &gen->as;
+
+	asm_load(as, BPF_DW, BPF_REG_1, REG_FRAME, HELD(end_ts));
+	asm_load(as, BPF_DW, BPF_REG_2, REG_FRAME, HELD(ts));
+	asm_alu(as, BPF_SUB, BPF_REG_1, BPF_REG_2);
+	codegen_number(gen, predicate, NUMBER_UNSIGNED, exits);
+}
+
+/* ---- parents ---- */
+
+/* Looks the parent up among the open spans, once. */
+static void parent_need(struct codegen *gen)
+{
+	struct assembler *as = &gen->as;
+	int parent = frame_header_slot(gen, offsetof(struct waffle_frame, parent));
+	uint32_t done, unknown;
+
+	frame_need(gen, 0);
+	if (gen->have & HAVE_PARENT)
+		return;
+	gen->have |= HAVE_PARENT;
+	done = asm_label(as);
+	unknown = asm_label(as);
+	asm_store_imm(as, BPF_DW, BPF_REG_10, gen->depth, 0);
+	asm_store_imm(as, BPF_DW, BPF_REG_10, gen->name_bits, 0);
+	asm_load(as, BPF_DW, BPF_REG_1, BPF_REG_10, parent);
+	asm_branch_imm(as, BPF_JEQ, BPF_REG_1, 0, done);
+	asm_store_imm(as, BPF_DW, BPF_REG_10, gen->depth, -1);
+	asm_map(as, BPF_REG_1, CODE_RELOC_OPEN, 0);
+	asm_mov(as, BPF_REG_2, BPF_REG_10);
+	asm_alu_imm(as, BPF_ADD, BPF_REG_2, parent);
+	asm_call(as, BPF_FUNC_map_lookup_elem);
+	asm_branch_imm(as, BPF_JEQ, BPF_REG_0, 0, done);
+	asm_load(as, BPF_DW, BPF_REG_1, BPF_REG_0, offsetof(struct waffle_open, name_bits));
+	asm_store(as, BPF_DW, BPF_REG_10, gen->name_bits, BPF_REG_1);
+	asm_load(as, BPF_W, BPF_REG_1, BPF_REG_0, offsetof(struct waffle_open, depth));
+	asm_branch32_imm(as, BPF_JEQ, BPF_REG_1, (int32_t)WAFFLE_DEPTH_UNKNOWN, unknown);
+	asm_alu_imm(as, BPF_ADD, BPF_REG_1, 1);
+	asm_store(as, BPF_DW, BPF_REG_10, gen->depth, BPF_REG_1);
+	asm_place(as, unknown);
+	asm_place(as, done);
+}
+
+static void predicate_depth(struct codegen *gen, const struct filter_predicate *predicate,
+			    struct code_exits exits)
+{
+	struct assembler *as = &gen->as;
+
+	if (gen->options->at_end) {
+		asm_load(as, BPF_W, BPF_REG_1, REG_FRAME, HELD(depth));
+		asm_branch32_imm(as, BPF_JEQ, BPF_REG_1, (int32_t)WAFFLE_DEPTH_UNKNOWN, exits.no);
+	} else {
+		parent_need(gen);
+		asm_load(as, BPF_DW, BPF_REG_1, BPF_REG_10, gen->depth);
+		codegen_forget(gen, BPF_REG_1);
+		asm_branch_imm(as, BPF_JEQ, BPF_REG_1, -1, exits.no);
+	}
+	codegen_number(gen, predicate, NUMBER_UNSIGNED, exits);
+}
+
+/* Decided by the name of the parent's site when it was armed: a bit. */
+static void predicate_parent_name(struct codegen *gen, const struct filter_predicate *predicate,
+				  struct code_exits exits)
+{
+	struct assembler *as = &gen->as;
+	ptrdiff_t bit = predicate - gen->filter->predicates.data;
+
+	if (gen->options->at_end) {
+		asm_load(as, BPF_W, BPF_REG_1, REG_FRAME, HELD(has_parent));
+		asm_branch_imm(as, BPF_JEQ, BPF_REG_1, 0, exits.no);
+		asm_load(as, BPF_DW, BPF_REG_1, REG_FRAME, HELD(parent_bits));
+	} else {
+		parent_need(gen);
+		asm_load(as, BPF_DW, BPF_REG_1, BPF_REG_10, gen->name_bits);
+		codegen_forget(gen, BPF_REG_1);
+	}
+	if (bit)
+		asm_alu_imm(as, BPF_RSH, BPF_REG_1, (int32_t)bit);
+	asm_branch_imm(as, BPF_JSET, BPF_REG_1, 1, exits.yes);
+	asm_jump(as, exits.no);
+}
+
+uint64_t codegen_name_bits(const struct filter_expr *filter, const struct site_info *site)
+{
+	const struct filter_subject child = {.site = site, .depth = -1, .parent_name = site->name};
+	uint64_t bits = 0;
+
+	for (size_t i = 0; i < filter->predicates.len && i < 64; i++)
+		if (filter->predicates.data[i].field == FILTER_PARENT_NAME &&
+		    filter_eval_predicate(filter, &filter->predicates.data[i], &child) ==
+			    FILTER_YES)
+			bits |= 1ull << i;
+	return bits;
+}
+
+/* ---- predicates ---- */
+
+static void predicate_comm(struct codegen *gen, const struct filter_predicate *predicate,
+			   struct code_exits exits)
+{
+	text_comm(gen, predicate, exits);
+}
+
+static void predicate_key(struct codegen *gen, const struct filter_predicate *predicate,
+			  struct code_exits exits)
+{
+	unsigned index = 0;
+	const struct site_key *key = site_key_find(gen->site, predicate->key, &index);
+
+	if (key->type == WAFFLE_KEY_STR)
+		text_key(gen, predicate, index, exits);
+	else
+		frame_number(gen, predicate, index, exits);
+}
+
+typedef void (*predicate_fn)(struct codegen *gen, const struct filter_predicate *predicate,
+			     struct code_exits exits);
+
+/* What a site knows is not in a residual. */
+static const struct {
+	predicate_fn emit;
+	unsigned cost; /* in instructions, roughly; what is least is asked first */
+} fields[] = {
+	[FILTER_PID] = {predicate_thread, 3},
+	[FILTER_TID] = {predicate_thread, 3},
+	[FILTER_COMM] = {predicate_comm, 8},
+	[FILTER_CPU] = {predicate_cpu, 2},
+	[FILTER_DUR] = {predicate_dur, 2},
+	[FILTER_DEPTH] = {predicate_depth, 20},
+	[FILTER_PARENT_NAME] = {predicate_parent_name, 20},
+	[FILTER_KV] = {predicate_key, 10},
+};
+_Static_assert(sizeof(fields) / sizeof(*fields) == FILTER_FIELD_COUNT, "every field");
+
+/* The definition is filter_sample(). */
+static void sample_emit(struct codegen *gen, const struct filter_node *node,
+			struct code_exits exits)
+{
+	static const uint64_t factors[] = {0xff51afd7ed558ccdull, 0xc4ceb9fe1a85ec53ull};
+	struct assembler *as = &gen->as;
+	uint32_t mix = asm_label(as);
+
+	frame_need(gen, 0);
+	asm_load(as, BPF_DW, BPF_REG_1, BPF_REG_10,
+		 frame_header_slot(gen, offsetof(struct waffle_frame, trace_lo)));
+	asm_mov(as, BPF_REG_2, BPF_REG_1);
+	asm_alu_imm(as, BPF_LSH, BPF_REG_1, 32);
+	asm_alu_imm(as, BPF_RSH, BPF_REG_2, 32);
+	asm_alu(as, BPF_OR, BPF_REG_1, BPF_REG_2);
+	asm_load(as, BPF_DW, BPF_REG_2, BPF_REG_10,
+		 frame_header_slot(gen, offsetof(struct waffle_frame, trace_hi)));
+	asm_alu(as, BPF_XOR, BPF_REG_1, BPF_REG_2);
+	asm_branch_imm(as, BPF_JNE, BPF_REG_1, 0, mix);
+	asm_load(as, BPF_DW, BPF_REG_1, BPF_REG_10,
+		 frame_header_slot(gen, offsetof(struct waffle_frame, id)));
+	asm_branch_imm(as, BPF_JEQ, BPF_REG_1, 0, exits.yes);
+	asm_place(as, mix);
+	for (unsigned i = 0; i < 2; i++) {
+		asm_mov(as, BPF_REG_2, BPF_REG_1);
+		asm_alu_imm(as, BPF_RSH, BPF_REG_2, 33);
+		asm_alu(as, BPF_XOR, BPF_REG_1, BPF_REG_2);
+		asm_const(as, BPF_REG_2, factors[i]);
+		asm_alu(as, BPF_MUL, BPF_REG_1, BPF_REG_2);
+	}
+	/* The last step changes the low half only, which is not asked. */
+	asm_alu_imm(as, BPF_RSH, BPF_REG_1, 32);
+	asm_branch_const(as, BPF_JLT, BPF_REG_1, ((uint64_t)node->keep << 32) / node->of, BPF_REG_2,
+			 exits.yes);
+	asm_jump(as, exits.no);
+}
+
+/* ---- the tree ---- */
+
+static unsigned node_cost(const struct codegen *gen, const struct residual *tree, uint32_t index)
+{
+	const struct filter_node *node = &tree->nodes.data[index];
+	const struct filter_predicate *predicate;
+	unsigned key = 0, cost;
+
+	switch (node->type) {
+	case FILTER_AND:
+	case FILTER_OR:
+		return node_cost(gen, tree, node->left) + node_cost(gen, tree, node->right);
+	case FILTER_NOT:
+		return node_cost(gen, tree, node->left);
+	case FILTER_TEST:
+		predicate = &gen->filter->predicates.data[node->predicate];
+		cost = fields[predicate->field].cost;
+		if (predicate->field == FILTER_COMM)
+			return cost + text_cost(gen->filter, predicate) / 4;
+		if (predicate->field != FILTER_KV)
+			return cost;
+		if (site_key_find(gen->site, predicate->key, &key)->type == WAFFLE_KEY_STR)
+			cost += text_cost(gen->filter, predicate);
+		return cost + 25u * gen->frame.run[key];
+	default:
+		return 15; /* sample() */
+	}
+}
+
+struct operand {
+	uint32_t node;
+	unsigned cost;
+};
+typedef VEC(struct operand) operands_vec;
+
+/* The operands of a chain of the same operator, as they stand. */
+static void operands_gather(struct codegen *gen, const struct residual *tree, uint32_t index,
+			    enum filter_node_type type, operands_vec *operands)
+{
+	const struct filter_node *node = &tree->nodes.data[index];
+	struct operand operand = {.node = index};
+
+	if (node->type == type) {
+		operands_gather(gen, tree, node->left, type, operands);
+		operands_gather(gen, tree, node->right, type, operands);
+		return;
+	}
+	operand.cost = node_cost(gen, tree, index);
+	if (!vec_push(operands, operand))
+		gen->as.err = -ENOMEM;
+}
+
+/* Nodes are numbered as they stand, so that equal ones keep their order. */
+static int by_cost(const void *a, const void *b)
+{
+	const struct operand *left = a, *right = b;
+
+	if (left->cost != right->cost)
+		return left->cost < right->cost ? -1 : 1;
+	return (left->node > right->node) - (left->node < right->node);
+}
+
+/* What has been read on every path to an exit. */
+struct known {
+	uint32_t yes, no;
+};
+
+static struct known node_emit(struct codegen *gen, const struct residual *tree, uint32_t index,
+			      struct code_exits exits);
+
+/* Nothing that is asked changes anything, so the cheapest may be asked first. */
+static struct known chain_emit(struct codegen *gen, const struct residual *tree, uint32_t index,
+			       struct code_exits exits)
+{
+	enum filter_node_type type = tree->nodes.data[index].type;
+	bool is_and = type == FILTER_AND;
+	operands_vec operands = {0};
+	uint32_t decided = ~0u;
+	struct known known;
+
+	operands_gather(gen, tree, index, type, &operands);
+	qsort(operands.data, gen->as.err ? 0 : operands.len, sizeof(*operands.data), by_cost);
+	for (size_t i = 0; !gen->as.err && i < operands.len; i++) {
+		bool last = i + 1 == operands.len;
+		uint32_t next = last ? is_and ? exits.yes : exits.no : asm_label(&gen->as);
+		struct code_exits inner = {.yes = is_and ? next : exits.yes,
+					   .no = is_and ? exits.no : next};
+
+		known = node_emit(gen, tree, operands.data[i].node, inner);
+		decided &= is_and ? known.no : known.yes;
+		gen->have = is_and ? known.yes : known.no;
+		if (!last)
+			asm_place(&gen->as, next);
+	}
+	vec_free(&operands);
+	return (struct known){.yes = is_and ? gen->have : decided,
+			      .no = is_and ? decided : gen->have};
+}
+
+/* Emits code that ends by going to one of the exits. */
+static struct known node_emit(struct codegen *gen, const struct residual *tree, uint32_t index,
+			      struct code_exits exits)
+{
+	const struct filter_node *node = &tree->nodes.data[index];
+	const struct filter_predicate *predicate;
+	struct known known;
+
+	switch (node->type) {
+	case FILTER_AND:
+	case FILTER_OR:
+		return chain_emit(gen, tree, index, exits);
+	case FILTER_NOT:
+		known = node_emit(gen, tree, node->left,
+				  (struct code_exits){.yes = exits.no, .no = exits.yes});
+		return (struct known){.yes = known.no, .no = known.yes};
+	case FILTER_TEST:
+		predicate = &gen->filter->predicates.data[node->predicate];
+		fields[predicate->field].emit(gen, predicate, exits);
+		break;
+	case FILTER_SAMPLE:
+		sample_emit(gen, node, exits);
+		break;
+	default:
+		asm_jump(&gen->as, node->type == FILTER_TRUE ? exits.yes : exits.no);
+		break;
+	}
+	return (struct known){.yes = gen->have, .no = gen->have};
+}
+
+/* ---- programs ---- */
+
+/* What a tree needs in the stack, and of the frame. */
+struct needs {
+	uint32_t keys; /* a bit each */
+	bool header, comm, parent, text, search;
+	unsigned states;
+	unsigned ahead[WAFFLE_KEYS_MAX];
+};
+
+static void needs_pattern(struct needs *needs, const struct glob *glob)
+{
+	unsigned bytes = search_stack(glob->len);
+
+	if (!text_searches(glob))
+		return;
+	needs->search = true;
+	needs->states = bytes > needs->states ? bytes : needs->states;
+}
+
+static void needs_predicate(struct codegen *gen, struct needs *needs,
+			    const struct filter_predicate *predicate)
+{
+	const struct glob *glob = gen->filter->literals.data[predicate->literal].glob;
+	unsigned key = 0, ahead;
+
+	if (predicate->field == FILTER_KV) {
+		if (site_key_find(gen->site, predicate->key, &key)->type == WAFFLE_KEY_STR) {
+			needs->text = true;
+			ahead = text_ahead(gen->filter, predicate);
+			if (ahead > needs->ahead[key])
+				needs->ahead[key] = ahead;
+			if (glob)
+				needs_pattern(needs, glob);
+		}
+		needs->keys |= 1u << key;
+	} else if (predicate->field == FILTER_COMM) {
+		needs->comm = true;
+		if (glob) {
+			needs->text = true;
+			needs_pattern(needs, glob);
+		}
+	} else if (predicate->field == FILTER_DEPTH || predicate->field == FILTER_PARENT_NAME) {
+		needs->parent = true;
+	}
+}
+
+/* The stack that is left beside the words of a frame goes to the first strings' first bytes. */
+static void ahead_share(struct codegen *gen, const struct needs *needs)
+{
+	const unsigned words = sizeof(struct waffle_frame) + 8 * WAFFLE_KEYS_MAX;
+	unsigned used = (unsigned)-gen->stack + words, left = AHEAD_MAX;
+
+	if (used + left > STACK_BYTES)
+		left = used < STACK_BYTES ? STACK_BYTES - used : 0;
+	for (unsigned key = 0; key < WAFFLE_KEYS_MAX; key++) {
+		if (!needs->ahead[key] || needs->ahead[key] > left)
+			continue;
+		gen->frame.ahead[key] = (uint8_t)needs->ahead[key];
+		left -= (needs->ahead[key] + 7) & ~7u;
+	}
+}
+
+static void frame_prepare(struct codegen *gen, const struct residual *tree)
+{
+	struct needs needs = {0};
+
+	for (size_t i = 0; i < tree->nodes.len; i++) {
+		const struct filter_node *node = &tree->nodes.data[i];
+
+		if (node->type == FILTER_SAMPLE)
+			needs.header = true;
+		else if (node->type == FILTER_TEST)
+			needs_predicate(gen, &needs,
+					&gen->filter->predicates.data[node->predicate]);
+	}
+	if (gen->options->at_end)
+		gen->id = codegen_stack(gen, 8);
+	if (needs.comm) {
+		gen->comm = codegen_stack(gen, WAFFLE_COMM_BYTES);
+		gen->comm_len = codegen_stack(gen, 8);
+	}
+	if (needs.parent && !gen->options->at_end) {
+		needs.header = true;
+		gen->depth = codegen_stack(gen, 8);
+		gen->name_bits = codegen_stack(gen, 8);
+	}
+	gen->states = codegen_stack(gen, needs.states);
+	if (needs.text)
+		gen->text = codegen_stack(gen, needs.search ? TEXT_BUFFER_BYTES : WAFFLE_STR_MAX);
+	ahead_share(gen, &needs);
+	frame_layout_make(gen, needs.keys, needs.header);
+}
+
+/* Frames that capture/ would not take, or that have no header, are as if empty. */
+static void size_check(struct codegen *gen)
+{
+	struct assembler *as = &gen->as;
+	uint32_t empty = asm_label(as), fine = asm_label(as);
+
+	asm_branch_imm(as, BPF_JGT, REG_SIZE, WAFFLE_FRAME_MAX, empty);
+	asm_branch_imm(as, BPF_JGE, REG_SIZE, sizeof(struct waffle_frame), fine);
+	asm_place(as, empty);
+	asm_const(as, REG_SIZE, 0);
+	asm_place(as, fine);
+	codegen_forget(gen, REG_SIZE);
+}
+
+static void prologue_hit(struct codegen *gen)
+{
+	struct assembler *as = &gen->as;
+
+	asm_mov(as, REG_CTX, BPF_REG_1);
+	if (!gen->frame.run_count)
+		return;
+	asm_load(as, BPF_DW, REG_FRAME, REG_CTX, gen->options->frame_offset);
+	asm_load(as, BPF_DW, REG_SIZE, REG_CTX, gen->options->size_offset);
+	size_check(gen);
+}
+
+static void prologue_end(struct codegen *gen, uint32_t miss)
+{
+	struct assembler *as = &gen->as;
+
+	asm_mov(as, REG_CTX, BPF_REG_1);
+	asm_load(as, BPF_DW, BPF_REG_1, REG_CTX, gen->options->id_offset);
+	asm_store(as, BPF_DW, BPF_REG_10, gen->id, BPF_REG_1);
+	asm_map(as, BPF_REG_1, CODE_RELOC_HELD, 0);
+	asm_mov(as, BPF_REG_2, BPF_REG_10);
+	asm_alu_imm(as, BPF_ADD, BPF_REG_2, gen->id);
+	asm_call(as, BPF_FUNC_map_lookup_elem);
+	asm_branch_imm(as, BPF_JEQ, BPF_REG_0, 0, miss);
+	asm_mov(as, REG_FRAME, BPF_REG_0);
+	asm_alu_imm(as, BPF_ADD, REG_FRAME, sizeof(struct waffle_held));
+	if (!gen->frame.run_count)
+		return;
+	asm_load(as, BPF_W, REG_SIZE, REG_FRAME, HELD(frame_bytes));
+	size_check(gen);
+}
+
+/* The labels of a program's ends. */
+struct verdicts {
+	uint32_t label[CODEGEN_HOLD + 1];
+	uint32_t out; /* nothing is to be done */
+};
+
+static int verdict_slot(const struct codegen *gen, enum codegen_verdict verdict)
+{
+	const int slots[] = {[CODEGEN_REJECT] = gen->options->on_reject,
+			     [CODEGEN_ACCEPT] = gen->options->on_accept,
+			     [CODEGEN_HOLD] = gen->options->on_hold};
+
+	return slots[verdict];
+}
+
+static struct verdicts verdicts_make(struct codegen *gen)
+{
+	struct verdicts verdicts = {.out = asm_label(&gen->as)};
+
+	for (unsigned i = 0; i <= CODEGEN_HOLD; i++)
+		verdicts.label[i] = gen->options->verdict_as_result || verdict_slot(gen, i) >= 0
+					    ? asm_label(&gen->as)
+					    : verdicts.out;
+	return verdicts;
+}
+
+static void verdicts_emit(struct codegen *gen, const struct verdicts *verdicts)
+{
+	struct assembler *as = &gen->as;
+
+	for (unsigned i = 0; i <= CODEGEN_HOLD; i++) {
+		if (verdicts->label[i] == verdicts->out)
+			continue;
+		asm_place(as, verdicts->label[i]);
+		if (gen->options->verdict_as_result) {
+			asm_const(as, BPF_REG_0, i);
+			asm_exit(as);
+			continue;
+		}
+		asm_mov(as, BPF_REG_1, REG_CTX);
+		asm_map(as, BPF_REG_2, CODE_RELOC_NEXT, 0);
+		asm_const(as, BPF_REG_3, (uint64_t)verdict_slot(gen, i));
+		asm_call(as, BPF_FUNC_tail_call);
+		asm_jump(as, verdicts->out); /* there is no such program */
+	}
+	asm_place(as, verdicts->out);
+	asm_const(as, BPF_REG_0, CODEGEN_REJECT);
+	asm_exit(as);
+}
+
+static void tree_emit(struct codegen *gen, const struct residual *tree, struct code_exits exits)
+{
+	struct known known = node_emit(gen, tree, (uint32_t)tree->nodes.len - 1, exits);
+
+	gen->have = known.yes;
+}
+
+/*
+ * At a hit: `upper` false rejects, `lower` true accepts, else the span is held. `lower` may be
+ * NULL: then none is accepted. With `lower` == `upper` none is held.
+ */
+static int program_emit(struct codegen *gen, const struct residual *all,
+			const struct residual *upper, const struct residual *lower)
+{
+	struct assembler *as = &gen->as;
+	struct verdicts verdicts = verdicts_make(gen);
+	uint32_t reject = verdicts.label[CODEGEN_REJECT], accept = verdicts.label[CODEGEN_ACCEPT];
+	uint32_t hold = verdicts.label[CODEGEN_HOLD], maybe = asm_label(as);
+
+	frame_prepare(gen, all);
+	if (gen->options->at_end)
+		prologue_end(gen, verdicts.out);
+	else
+		prologue_hit(gen);
+	if (upper == lower) {
+		tree_emit(gen, upper, (struct code_exits){.yes = accept, .no = reject});
+	} else {
+		tree_emit(gen, upper, (struct code_exits){.yes = maybe, .no = reject});
+		asm_place(as, maybe);
+		if (lower)
+			tree_emit(gen, lower, (struct code_exits){.yes = accept, .no = hold});
+		else
+			asm_jump(as, hold);
+	}
+	verdicts_emit(gen, &verdicts);
+	return assembler_finish(as);
+}
+
+static int codegen_bounds(struct filter_code *code, const struct codegen *from,
+			  const struct residual *all, const struct residual *upper,
+			  const struct residual *lower)
+{
+	struct codegen gen = *from;
+	int err;
+
+	*code = (struct filter_code){0};
+	gen.as.code = code;
+	for (size_t i = 0; i < upper->nodes.len; i++)
+		code->predicates += upper->nodes.data[i].type == FILTER_TEST;
+	err = program_emit(&gen, all, upper, lower);
+	if (err)
+		filter_code_free(code);
+	return err;
+}
+
+int codegen(struct filter_code *code, const struct filter_expr *filter,
+	    const struct residual *residual, const struct site_info *site,
+	    const struct codegen_options *options)
+{
+	struct codegen gen = {.filter = filter, .site = site, .options = options};
+	struct residual upper = {0}, lower = {0};
+	int err;
+
+	*code = (struct filter_code){0};
+	if (options->at_end || !residual_uses(filter, residual, FILTER_DUR))
+		return codegen_bounds(code, &gen, residual, residual, residual);
+	err = residual_bound(&upper, filter, residual, true) &&
+			      residual_bound(&lower, filter, residual, false)
+		      ? 0
+		      : -ENOMEM;
+	err = err ? err : codegen_bounds(code, &gen, residual, &upper, &lower);
+	/* What is accepted at once can as well be held until its end. */
+	if (err == -E2BIG)
+		err = codegen_bounds(code, &gen, residual, &upper, NULL);
+	residual_free(&upper);
+	residual_free(&lower);
+	return err;
+}
+
+void filter_code_free(struct filter_code *code)
+{
+	vec_free(&code->insns);
+	vec_free(&code->relocs);
+	vec_free(&code->table);
+}
+
+static bool same(const void *a, size_t a_len, const void *b, size_t b_len, size_t size)
+{
+	return a_len == b_len && (!a_len || !memcmp(a, b, a_len * size));
+}
+
+bool filter_code_equal(const struct filter_code *a, const struct filter_code *b)
+{
+	return same(a->insns.data, a->insns.len, b->insns.data, b->insns.len,
+		    sizeof(*a->insns.data)) &&
+	       same(a->relocs.data, a->relocs.len, b->relocs.data, b->relocs.len,
+		    sizeof(*a->relocs.data)) &&
+	       same(a->table.data, a->table.len, b->table.data, b->table.len,
+		    sizeof(*a->table.data));
+}

@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "filter/plan.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "filter/codegen_parts.h"
+#include "util/map.h"
+#include "util/near.h"
+#include "util/strtab.h"
+
+/* A key that sites declare, for what is said of keys that none does. */
+#define KEY_SITES_MAX 3
+struct plan_key {
+	uint32_t name;                 /* in names */
+	uint32_t sites[KEY_SITES_MAX]; /* names of the first sites that declare it */
+	uint32_t site_count;           /* names in `sites` */
+	bool more;                     /* further sites declare it */
+};
+
+/* A predicate on a key: whether a site declares it so that it can be true. */
+struct plan_asked {
+	bool fits, declared;
+	char type;     /* as first declared, if it does not fit there … */
+	uint32_t site; /* … by this site */
+};
+
+/* What only this file sees of a plan. */
+struct plan_state {
+	struct plan plan; /* first */
+	struct strtab *names;
+	struct map key_by_name;
+	VEC(struct plan_key) keys;
+	struct plan_asked asked[FILTER_PREDICATES_MAX];
+};
+
+static struct plan_state *state_of(struct plan *plan)
+{
+	return (struct plan_state *)plan;
+}
+
+static bool samples(const struct filter_expr *filter)
+{
+	for (size_t i = 0; i < filter->nodes.len; i++)
+		if (filter->nodes.data[i].type == FILTER_SAMPLE)
+			return true;
+	return false;
+}
+
+static bool asks_sites_only(const struct filter_expr *filter)
+{
+	for (size_t i = 0; i < filter->predicates.len; i++)
+		if (!filter_fields[filter->predicates.data[i].field].at_site)
+			return false;
+	return !samples(filter) && !filter->rate.unit_ns;
+}
+
+int plan_open(struct plan **plan, const struct filter_expr *filter, bool keep_children,
+	      struct error *err)
+{
+	struct plan_state *state = calloc(1, sizeof(*state));
+
+	*plan = NULL;
+	if (!state)
+		return error_set(err, ENOMEM, "filter: out of memory");
+	state->names = strtab_new();
+	if (!state->names) {
+		free(state);
+		return error_set(err, ENOMEM, "filter: out of memory");
+	}
+	state->plan.filter = filter;
+	state->plan.keep_children = keep_children;
+	state->plan.tracks =
+		filter_uses(filter, FILTER_DEPTH) || filter_uses(filter, FILTER_PARENT_NAME);
+	state->plan.is_static = asks_sites_only(filter) && !keep_children;
+	*plan = &state->plan;
+	return 0;
+}
+
+static void class_free(struct plan_class *class)
+{
+	filter_code_free(&class->hit);
+	filter_code_free(&class->end);
+}
+
+void plan_free(struct plan *plan)
+{
+	struct plan_state *state = state_of(plan);
+
+	if (!plan)
+		return;
+	for (size_t i = 0; i < plan->classes.len; i++)
+		class_free(&plan->classes.data[i]);
+	vec_free(&plan->classes);
+	vec_free(&state->keys);
+	map_free(&state->key_by_name);
+	strtab_free(state->names);
+	free(state);
+}
+
+/* ---- what sites declare ---- */
+
+static bool key_declared(struct plan_state *state, const char *name, uint32_t site)
+{
+	uint32_t index = strtab_add(state->names, name, strlen(name)), at;
+	struct plan_key *key;
+
+	if (index == STRTAB_NONE || site == STRTAB_NONE)
+		return false;
+	at = map_get(&state->key_by_name, index);
+	if (at == MAP_NONE) {
+		at = (uint32_t)state->keys.len;
+		if (!vec_push(&state->keys, (struct plan_key){.name = index}) ||
+		    !map_set(&state->key_by_name, index, at))
+			return false;
+	}
+	key = &state->keys.data[at];
+	for (uint32_t i = 0; i < key->site_count; i++)
+		if (key->sites[i] == site)
+			return true;
+	if (key->site_count < KEY_SITES_MAX)
+		key->sites[key->site_count++] = site;
+	else
+		key->more = true;
+	return true;
+}
+
+static bool site_seen(struct plan_state *state, const struct site_info *site)
+{
+	const struct filter_expr *filter = state->plan.filter;
+	uint32_t name = strtab_add(state->names, site->name, strlen(site->name));
+	const struct site_key *key;
+	unsigned index;
+
+	for (unsigned i = 0; i < site->key_count && i < WAFFLE_KEYS_MAX; i++)
+		if (!key_declared(state, site->keys[i].name, name))
+			return false;
+	for (size_t i = 0; i < filter->predicates.len && i < FILTER_PREDICATES_MAX; i++) {
+		const struct filter_predicate *predicate = &filter->predicates.data[i];
+		struct plan_asked *asked = &state->asked[i];
+
+		key = predicate->field == FILTER_KV ? site_key_find(site, predicate->key, &index)
+						    : NULL;
+		if (!key)
+			continue;
+		asked->fits = asked->fits || key_can_be(filter, predicate, key->type);
+		if (asked->declared)
+			continue;
+		asked->declared = true;
+		asked->type = key->type;
+		asked->site = name;
+	}
+	return true;
+}
+
+/* ---- classes ---- */
+
+static enum waffle_held_size held_size(const struct site_info *site)
+{
+	unsigned bytes = sizeof(struct waffle_frame);
+
+	for (unsigned i = 0; i < site->key_count && i < WAFFLE_KEYS_MAX; i++)
+		bytes += site->keys[i].type == WAFFLE_KEY_STR      ? 8 + WAFFLE_STR_MAX
+			 : site->keys[i].type == WAFFLE_KEY_NUMBER ? 16
+								   : 8;
+	return bytes <= WAFFLE_HELD_SMALL_BYTES    ? WAFFLE_HELD_SMALL
+	       : bytes <= WAFFLE_HELD_MEDIUM_BYTES ? WAFFLE_HELD_MEDIUM
+						   : WAFFLE_HELD_LARGE;
+}
+
+static int class_code(const struct plan *plan, struct plan_class *class,
+		      const struct residual *residual, const struct site_info *site)
+{
+	struct codegen_options options = codegen_options_default();
+	struct residual rest;
+	int err;
+
+	options.on_accept = class->is_span ? WAFFLE_NEXT_KEEP : WAFFLE_NEXT_HIT;
+	options.on_hold = WAFFLE_NEXT_HOLD;
+	options.on_reject = plan->keep_children || (plan->tracks && class->is_span)
+				    ? (int)WAFFLE_NEXT_PASS_BY
+				    : CODEGEN_EXIT;
+	err = codegen(&class->hit, plan->filter, residual, site, &options);
+	if (err || !class->holds)
+		return err;
+	options.at_end = true;
+	options.on_accept = WAFFLE_NEXT_RELEASE;
+	options.on_reject = WAFFLE_NEXT_DISCARD;
+	if (!residual_rest(&rest, plan->filter, residual))
+		return -ENOMEM;
+	err = codegen(&class->end, plan->filter, &rest, site, &options);
+	residual_free(&rest);
+	return err;
+}
+
+static int class_make(const struct plan *plan, struct plan_class *class,
+		      const struct residual *residual, const struct site_info *site)
+{
+	enum filter_node_type root = residual->nodes.data[residual->nodes.len - 1].type;
+
+	*class = (struct plan_class){
+		.is_span = site->kind == WAFFLE_SITE_SPAN,
+		.always = root == FILTER_TRUE,
+		.context = root == FILTER_FALSE,
+	};
+	if (class->is_span)
+		class->name_bits = codegen_name_bits(plan->filter, site);
+	if (class->always || class->context)
+		return 0;
+	class->holds = residual_uses(plan->filter, residual, FILTER_DUR);
+	if (class->holds)
+		class->held = held_size(site);
+	return class_code(plan, class, residual, site);
+}
+
+static bool class_equal(const struct plan_class *a, const struct plan_class *b)
+{
+	return a->is_span == b->is_span && a->always == b->always && a->context == b->context &&
+	       a->holds == b->holds && a->held == b->held && a->name_bits == b->name_bits &&
+	       filter_code_equal(&a->hit, &b->hit) && filter_code_equal(&a->end, &b->end);
+}
+
+/* Takes the class over; its index, or that of an equal one. */
+static int class_add(struct plan *plan, struct plan_class *class, uint32_t *index)
+{
+	size_t i = 0;
+
+	while (i < plan->classes.len && !class_equal(&plan->classes.data[i], class))
+		i++;
+	if (i < plan->classes.len) {
+		class_free(class);
+	} else if (plan->classes.len >= WAFFLE_CLASSES_MAX) {
+		class_free(class);
+		return -ENOSPC;
+	} else if (!vec_push(&plan->classes, *class)) {
+		class_free(class);
+		return -ENOMEM;
+	}
+	plan->classes.data[i].sites++;
+	*index = (uint32_t)i;
+	return 0;
+}
+
+static enum plan_use use_of(const struct plan *plan, const struct residual *residual,
+			    const struct site_info *site)
+{
+	if (residual->nodes.data[residual->nodes.len - 1].type != FILTER_FALSE)
+		return PLAN_MATCHES;
+	if (plan->keep_children || (plan->tracks && site->kind == WAFFLE_SITE_SPAN))
+		return PLAN_CONTEXT;
+	return PLAN_DORMANT;
+}
+
+static int site_error(struct error *err, const struct site_info *site, int code)
+{
+	if (code == -ENOMEM)
+		return error_set(err, ENOMEM, "filter: out of memory");
+	if (code == -ENOSPC)
+		return error_set(err, E2BIG,
+				 "filter: it comes down to more than %u different programs; ask "
+				 "for fewer keys, or narrow it by name or lib",
+				 WAFFLE_CLASSES_MAX);
+	return error_set(err, E2BIG,
+			 "filter: too long for a kernel program at site %s (%s:%u); use fewer or "
+			 "shorter patterns with text between two stars, or lists",
+			 site->name, site->file, site->line);
+}
+
+int plan_site(struct plan *plan, const struct site_info *site, enum plan_use *use, uint32_t *class,
+	      struct error *err)
+{
+	struct residual residual;
+	struct plan_class made = {0};
+	int code = 0;
+
+	if (!site_seen(state_of(plan), site) || !residual_make(&residual, plan->filter, site))
+		return site_error(err, site, -ENOMEM);
+	*use = use_of(plan, &residual, site);
+	if (*use != PLAN_DORMANT) {
+		code = class_make(plan, &made, &residual, site);
+		if (code)
+			class_free(&made);
+		else
+			code = class_add(plan, &made, class);
+	}
+	residual_free(&residual);
+	if (code)
+		return site_error(err, site, code);
+	plan->uses[*use]++;
+	return 0;
+}
+
+/* ---- warnings ---- */
+
+#define NAMES_MAX 12 /* of keys in one line */
+
+struct line {
+	char text[1024];
+	size_t len;
+};
+
+__attribute__((format(printf, 2, 3))) static void line_add(struct line *line, const char *format,
+							   ...)
+{
+	va_list args;
+	int len;
+
+	va_start(args, format);
+	len = vsnprintf(line->text + line->len, sizeof(line->text) - line->len, format, args);
+	va_end(args);
+	if (len > 0)
+		line->len += (size_t)len < sizeof(line->text) - line->len
+				     ? (size_t)len
+				     : sizeof(line->text) - line->len - 1;
+}
+
+static void line_key(struct line *line, const struct plan_state *state, const struct plan_key *key)
+{
+	line_add(line, "%s (of ", strtab_get(state->names, key->name));
+	for (uint32_t i = 0; i < key->site_count; i++)
+		line_add(line, "%s%s", i ? ", " : "", strtab_get(state->names, key->sites[i]));
+	line_add(line, "%s)", key->more ? ", …" : "");
+}
+
+/* Keys with a near name, or all; how many. */
+static unsigned line_keys(struct line *line, const struct plan_state *state, const char *near)
+{
+	unsigned count = 0;
+
+	for (size_t i = 0; i < state->keys.len; i++) {
+		const struct plan_key *key = &state->keys.data[i];
+
+		if (near && !near_name(near, strtab_get(state->names, key->name)))
+			continue;
+		if (count < NAMES_MAX) {
+			line_add(line, count ? ", " : near ? "; near: " : "; keys are: ");
+			line_key(line, state, key);
+		}
+		count++;
+	}
+	if (count > NAMES_MAX)
+		line_add(line, " and %u more", count - NAMES_MAX);
+	return count;
+}
+
+static const char *type_name(char type)
+{
+	switch (type) {
+	case WAFFLE_KEY_STR:
+		return "a string";
+	case WAFFLE_KEY_BOOL:
+		return "a bool";
+	case WAFFLE_KEY_F64:
+		return "a float";
+	case WAFFLE_KEY_I64:
+	case WAFFLE_KEY_U64:
+		return "an integer";
+	case WAFFLE_KEY_NUMBER:
+		return "a number";
+	default:
+		return "a pointer or an id";
+	}
+}
+
+/* The same comparison of a key is told once. */
+static bool told(const struct filter_expr *filter, size_t index)
+{
+	for (size_t i = 0; i < index; i++)
+		if (filter->predicates.data[i].field == FILTER_KV &&
+		    !strcmp(filter->predicates.data[i].key, filter->predicates.data[index].key))
+			return true;
+	return false;
+}
+
+static void line_unfit(struct line *line, const struct plan_state *state, size_t index)
+{
+	const struct filter_predicate *predicate = &state->plan.filter->predicates.data[index];
+	const struct plan_asked *asked = &state->asked[index];
+
+	line_add(line, "'%.*s' is never true: the key '%s' of %s is %s",
+		 (int)(predicate->to - predicate->from),
+		 state->plan.filter->source + predicate->from, predicate->key,
+		 strtab_get(state->names, asked->site), type_name(asked->type));
+}
+
+void plan_warn(const struct plan *plan, void (*say)(const char *line, void *arg), void *arg)
+{
+	const struct plan_state *state = (const struct plan_state *)plan;
+	const struct filter_expr *filter = plan->filter;
+
+	for (size_t i = 0; i < filter->predicates.len && i < FILTER_PREDICATES_MAX; i++) {
+		const struct filter_predicate *predicate = &filter->predicates.data[i];
+		struct line line = {.len = 0};
+
+		if (predicate->field != FILTER_KV || state->asked[i].fits)
+			continue;
+		if (state->asked[i].declared) {
+			line_unfit(&line, state, i);
+		} else {
+			if (told(filter, i))
+				continue;
+			line_add(&line, "no site declares the key '%s'", predicate->key);
+			if (!line_keys(&line, state, predicate->key) &&
+			    !line_keys(&line, state, NULL))
+				line_add(&line, "; none of them has keys");
+		}
+		say(line.text, arg);
+	}
+}
