@@ -89,6 +89,11 @@ void details_close(struct details *details)
 	free(details);
 }
 
+void details_ready(struct details *details)
+{
+	symbols_wait(details);
+}
+
 const char *details_warning(struct details *details)
 {
 	symbols_wait(details);

@@ -16,6 +16,10 @@ int details_open(struct details **details, struct kernel *kernel, struct store_w
 		 struct error *err);
 void details_close(struct details *details);
 
+/* Waits until names can be looked up without delay; a program that starts now is not gone before
+ * its first files were named. */
+void details_ready(struct details *details);
+
 /* Sees each record on its way to the file, in order, and changes it. Negative errno: of writing. */
 int details_record(struct details *details, struct waffle_rec *rec, struct error *err);
 

@@ -655,8 +655,10 @@ int session_run(const struct session_options *options, const struct session_even
 	started = !code;
 	if (started) {
 		warn_after_arming(&session);
-		if (options->command)
+		if (options->command) {
+			details_ready(session.details);
 			launch_go(&session.launch);
+		}
 		code = loop(&session);
 		closed = finish(&session);
 	}

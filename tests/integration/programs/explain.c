@@ -360,7 +360,7 @@ int main(int argc, char **argv)
 			WAFFLE_SPAN("mode");
 			modes[i].run(argc > 2 ? argv[2] : NULL);
 		}
-		pause_ms(50); /* time for the tracer to look at what is open */
+		pause_ms(150); /* time for the tracer to look at what is open */
 		return 0;
 	}
 	return 2;
