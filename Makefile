@@ -41,7 +41,9 @@ PROTO_C := $(PROTO:userspace/export/%.proto=$(BUILD)/gen/%.pb-c.c)
 BPF_SRC := bpf/task.bpf.c $(filter-out bpf/task.bpf.c,$(wildcard bpf/*.bpf.c))
 SKEL := $(if $(BPF_SRC),$(BUILD)/gen/waffle.skel.h)
 
-LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o) $(PROTO_C:$(BUILD)/gen/%.c=$(BUILD)/obj/gen/%.o)
+HTML := $(addprefix userspace/export/html/,page.html style.css script.js)
+
+LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/userspace/export/html/files.o $(PROTO_C:$(BUILD)/gen/%.c=$(BUILD)/obj/gen/%.o)
 CMD_OBJ := $(CMD_SRC:%.c=$(BUILD)/obj/%.o)
 
 all: $(BUILD)/waffle-bpf
@@ -61,6 +63,13 @@ $(BUILD)/libwaffle-bpf.a: $(LIB_OBJ)
 $(BUILD)/obj/%.o: %.c | $(SKEL) $(PROTO_C)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+
+# The report's page. Its Content-Security-Policy names the script and the style by their hashes.
+csp_hash = sha256-$$(sha256sum < $(1) | head -c 64 | sed 's/../\\x&/g' | xargs -0 printf '%b' | base64)
+$(BUILD)/obj/userspace/export/html/files.o: userspace/export/html/files.S $(HTML)
+	@mkdir -p $(@D)
+	$(CC) -DSTYLE_HASH="\"$(call csp_hash,userspace/export/html/style.css)\"" \
+		-DSCRIPT_HASH="\"$(call csp_hash,userspace/export/html/script.js)\"" -c -o $@ $<
 
 $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c
 	@mkdir -p $(@D)
