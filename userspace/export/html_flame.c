@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "export/html_internal.h"
+#include "export/stack_text.h"
 #include "util/syscall_names.h"
 
 #define STACKS_MAX 1000
@@ -23,6 +24,7 @@ struct flame_key {
 struct flame_sum {
 	struct flame_key key;
 	uint64_t ns, waits;
+	uint64_t ts; /* of the first wait, when its stacks were taken */
 };
 
 /* The last wait of a thread, until it is known who ended it. */
@@ -35,6 +37,7 @@ struct flame {
 	struct html_page *page;
 	struct flame_open *open; /* a thread each; ns 0: none */
 	struct strtab *keys;     /* 0 is no key */
+	struct stack_names *names;
 	VEC(struct flame_sum) sums;
 	uint64_t blocked_ns, stack_ns;
 	bool failed;
@@ -54,7 +57,8 @@ static void flame_add(struct flame *flame, const struct flame_open *open, uint32
 		return;
 	}
 	while (flame->sums.len < number && !flame->failed)
-		flame->failed = !vec_push(&flame->sums, (struct flame_sum){.key = key});
+		flame->failed = !vec_push(
+			&flame->sums, (struct flame_sum){.key = key, .ts = open->to_ts - open->ns});
 	if (flame->failed)
 		return;
 	flame->sums.data[number - 1].ns += open->ns;
@@ -132,58 +136,41 @@ static int compare_sums(const void *left, const void *right)
 
 /* ---- writing ---- */
 
-/* "libc.so.6+0x9f3a2" */
-static void user_name(const struct model *model, uint32_t pid, uint64_t address, char *text,
-		      size_t size)
+struct frames {
+	struct html_page *page;
+	uint32_t texts[DEPTH_MAX];
+	uint32_t count;
+};
+
+/* "queue_pop", "libc.so.6+0x9f3a2" */
+static void add_frame(const struct stack_frame *frame, void *arg)
 {
-	const struct store_mapping *best = NULL;
-	const char *slash;
+	struct frames *frames = arg;
+	const char *module = frame->module ? frame->module : "", *slash = strrchr(module, '/');
+	char text[HTML_NAME_MAX + 64];
 
-	for (uint32_t i = 0; i < store_reader_mapping_count(model->reader); i++) {
-		const struct store_mapping *mapping = store_reader_mapping(model->reader, i);
-
-		if (mapping->pid == pid && mapping->start <= address && address < mapping->end &&
-		    (!best || mapping->ts >= best->ts))
-			best = mapping;
-	}
-	if (!best) {
-		snprintf(text, size, "0x%" PRIx64, address);
+	if (frames->count == DEPTH_MAX)
 		return;
-	}
-	slash = strrchr(best->path, '/');
-	snprintf(text, size, "%.200s+0x%" PRIx64, slash ? slash + 1 : best->path,
-		 address - best->start + best->offset);
-}
-
-static void kernel_name(const struct model *model, uint64_t address, char *text, size_t size)
-{
-	for (uint32_t i = 0; i < store_reader_symbol_count(model->reader); i++) {
-		const struct store_symbol *symbol = store_reader_symbol(model->reader, i);
-
-		if (symbol->address == address) {
-			snprintf(text, size, "%.200s", symbol->name);
-			return;
-		}
-	}
-	snprintf(text, size, "0x%" PRIx64, address);
+	if (frame->function)
+		snprintf(text, sizeof(text), "%.*s%s", HTML_NAME_MAX - 16, frame->function,
+			 frame->inlined ? " [inlined]" : "");
+	else
+		snprintf(text, sizeof(text), "%.*s%s0x%" PRIx64, HTML_NAME_MAX - 32,
+			 slash ? slash + 1 : module, *module ? "+" : "", frame->offset);
+	frames->texts[frames->count++] = html_text(frames->page, text);
 }
 
 /* Frames as numbers of texts, the outermost first. */
-static void stack_json(struct html_page *page, uint32_t number)
+static void stack_json(const struct flame *flame, uint32_t stack, uint64_t ts)
 {
-	const struct store_stack *stack = store_reader_stack(page->model->reader, number);
-	uint32_t count = stack ? stack->count : 0;
-	char text[HTML_NAME_MAX + 64];
+	struct json *json = flame->page->json;
+	struct frames frames = {.page = flame->page};
 
-	json_array_begin(page->json);
-	for (uint32_t i = count < DEPTH_MAX ? count : DEPTH_MAX; i--;) {
-		if (stack->pid)
-			user_name(page->model, stack->pid, stack->addresses[i], text, sizeof(text));
-		else
-			kernel_name(page->model, stack->addresses[i], text, sizeof(text));
-		json_u64(page->json, html_text(page, text));
-	}
-	json_array_end(page->json);
+	stack_names_each(flame->names, stack, ts, add_frame, &frames);
+	json_array_begin(json);
+	while (frames.count)
+		json_u64(json, frames.texts[--frames.count]);
+	json_array_end(json);
 }
 
 static void call_json(struct html_page *page, int32_t number)
@@ -200,20 +187,20 @@ static void call_json(struct html_page *page, int32_t number)
 }
 
 /* [thread, waker, ns, waits, [user frames], [kernel frames]] */
-static void sum_json(struct html_page *page, const struct flame_sum *sum)
+static void sum_json(const struct flame *flame, const struct flame_sum *sum)
 {
-	struct json *json = page->json;
+	struct json *json = flame->page->json;
 
 	json_array_begin(json);
 	json_u64(json, sum->key.thread);
 	json_u64(json, sum->key.waker);
 	json_u64(json, sum->ns);
 	json_u64(json, sum->waits);
-	stack_json(page, sum->key.user_stack);
+	stack_json(flame, sum->key.user_stack, sum->ts);
 	if (sum->key.kernel_stack)
-		stack_json(page, sum->key.kernel_stack);
+		stack_json(flame, sum->key.kernel_stack, sum->ts);
 	else
-		call_json(page, sum->key.syscall);
+		call_json(flame->page, sum->key.syscall);
 	json_array_end(json);
 }
 
@@ -226,7 +213,7 @@ static void flame_json(struct flame *flame)
 	json_array_begin(json);
 	for (size_t i = 0; i < flame->sums.len; i++) {
 		if (i < STACKS_MAX && flame->page->text_bytes < HTML_TEXTS_MAX)
-			sum_json(flame->page, &flame->sums.data[i]);
+			sum_json(flame, &flame->sums.data[i]);
 		else
 			left_out += flame->sums.data[i].ns;
 	}
@@ -243,8 +230,9 @@ bool html_flame(struct html_page *page)
 			      .open = calloc(model->threads.len + 1, sizeof(*flame.open)),
 			      .keys = strtab_new()};
 
-	flame.failed =
-		!flame.open || !flame.keys || model_each_interval(model, flame_interval, &flame);
+	flame.failed = !flame.open || !flame.keys ||
+		       stack_names_open(&flame.names, model->reader, true) ||
+		       model_each_interval(model, flame_interval, &flame);
 	for (uint32_t i = 0; !flame.failed && i < model->threads.len; i++)
 		flame_close(&flame, i, NULL);
 	json_key(page->json, "flame");
@@ -256,6 +244,7 @@ bool html_flame(struct html_page *page)
 		flame_json(&flame);
 	}
 	json_object_end(page->json);
+	stack_names_close(flame.names);
 	strtab_free(flame.keys);
 	vec_free(&flame.sums);
 	free(flame.open);

@@ -48,8 +48,9 @@ static void add_lane(struct view *view, const struct model *model, uint32_t thre
 {
 	struct lane *lane;
 
-	if (thread >= model->threads.len || view_lane(view, thread) ||
-	    view->lane_count == LANES_MAX)
+	/* Of threads that are not traced, nothing is known to draw. */
+	if (thread >= model->threads.len || !model->threads.data[thread].traced ||
+	    view_lane(view, thread) || view->lane_count == LANES_MAX)
 		return;
 	lane = &view->lanes[view->lane_count++];
 	lane->thread = thread;
@@ -67,7 +68,8 @@ static void view_begin(struct view *view, const struct model *model, const struc
 								  : model->start_ts;
 	view->to_ts = model->end_ts - span->end_ts > margin ? span->end_ts + margin : model->end_ts;
 	add_lane(view, model, span->thread);
-	add_lane(view, model, span->end_thread);
+	if (span->flags & MODEL_SPAN_MOVED)
+		add_lane(view, model, span->end_thread);
 	add_lane(view, model, slow->waker);
 }
 

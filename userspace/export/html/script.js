@@ -176,7 +176,10 @@ function first_cause(slow) {
 const bin_from = (bin) => bin < 4 ? bin : (4 + bin % 4) * 2 ** (Math.floor(bin / 4) - 1);
 
 function chart(row) {
-	const first = row.bins[0][0], last = row.bins[row.bins.length - 1][0];
+	/* At least two doublings wide, so that equal durations look alike. */
+	const middle = row.bins[row.bins.length >> 1][0];
+	const first = Math.max(Math.min(row.bins[0][0], middle - 4), 0);
+	const last = Math.max(row.bins[row.bins.length - 1][0], middle + 4);
 	const width = 1 / (last - first + 1);
 	const top = Math.log1p(Math.max(...row.bins.map(([, n]) => n)));
 	const plot = make("div", {class: "plot", role: "img", "aria-label":
