@@ -17,8 +17,9 @@ struct waffle_cpu {
 	__u64 head; /* slots written */
 	__u64 produced[WAFFLE_SOURCE_COUNT];
 	__u64 dropped[WAFFLE_SOURCE_COUNT];
-	__u64 padding[7 - 2 * WAFFLE_SOURCE_COUNT];
+	__u64 stacks_ts; /* stacks that were taken are paid for until then (wait.h) */
 };
+_Static_assert(sizeof(struct waffle_cpu) == 64, "one cache line");
 
 /* Slots read so far, written by capture/ only. */
 struct waffle_tail {
