@@ -476,22 +476,26 @@ static void write_meta_file(const char *path, const unsigned char *meta, size_t 
 static void test_meta_without_a_filter_and_with_more_than_is_known_is_read(void **state)
 {
 	static const unsigned char meta[] = "\x05\x06\x07\x02\x01\x01h\x01k\x01m\x01v\x02"
-					    "ab\x04pid1\xff\xff";
-	const size_t without = 5 + 4 * 2 + 3, with = without + 5;
+					    "ab\x04pid1\x02io\xff\xff";
+	const size_t without = 5 + 4 * 2 + 3, with = without + 5, sources = with + 3;
 	const struct {
 		size_t bytes;
-		const char *filter;
-	} rows[] = {{without, ""}, {with, "pid1"}, {sizeof(meta) - 1, "pid1"}};
+		const char *filter, *sources;
+	} rows[] = {{without, "", ""},
+		    {with, "pid1", ""},
+		    {sources, "pid1", "io"},
+		    {sizeof(meta) - 1, "pid1", "io"}};
 	struct store_test *test = *state;
 	struct store_reader *reader;
 	struct error err = ERROR_INIT;
 
-	for (unsigned i = 0; i < 3; i++) {
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		write_meta_file(test->path, meta, rows[i].bytes);
 		reader = open_reader(test->path);
 		assert_int_equal(store_reader_meta(reader)->start_ts, 5);
 		assert_string_equal(store_reader_meta(reader)->command, "ab");
 		assert_string_equal(store_reader_meta(reader)->filter, rows[i].filter);
+		assert_string_equal(store_reader_meta(reader)->sources, rows[i].sources);
 		store_reader_close(reader);
 	}
 	write_meta_file(test->path, meta, with - 1);
