@@ -130,10 +130,11 @@ static int report_run(const struct command *command, int argc, char **argv)
 
 	if (result)
 		return command_parse_failed(command, result, &err);
-	if (argc - first != 1 || cli.from_ns >= cli.to_ns) {
+	if (argc - first != 1 || cli.from_ns >= cli.to_ns || (cli.html && cli.json)) {
 		error_set(&err, EINVAL,
-			  argc - first != 1 ? "give one .waffle file"
-					    : "--from has to be before --to");
+			  argc - first != 1          ? "give one .waffle file"
+			  : cli.from_ns >= cli.to_ns ? "--from has to be before --to"
+						     : "give --html or --json, not both");
 		return command_fail(command, &err, EXIT_USAGE);
 	}
 	code = filter_options_open(command, &cli.filter);
