@@ -339,6 +339,15 @@ static void print_step(const struct why_printer *printer, const struct why_insta
 		print_branch(printer, instance, below);
 }
 
+/* Whether there is more to tell of a part: that the instance itself ran needs no chain. */
+static bool goes_on(const struct why_printer *printer, const struct why_part *part, uint32_t depth)
+{
+	const struct why_step *step = step_of(printer, part, depth);
+
+	return step && (depth || part->step_count > 1 || step->state != WAFFLE_THREAD_RUNNING ||
+			printer->view->evidence);
+}
+
 static void print_branch(const struct why_printer *printer, const struct why_instance *instance,
 			 struct branch branch)
 {
@@ -347,7 +356,7 @@ static void print_branch(const struct why_printer *printer, const struct why_ins
 	if (!rest)
 		return;
 	for (uint32_t i = 0; i < branch.count; i++)
-		if (part_of(printer, instance, branch.parts[i])->step_count > branch.depth)
+		if (goes_on(printer, part_of(printer, instance, branch.parts[i]), branch.depth))
 			rest[count++] = branch.parts[i];
 	for (uint32_t at = 0, same; at < count; at += same) {
 		same = gather(printer, instance, rest + at, count - at, branch.depth);

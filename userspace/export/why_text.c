@@ -169,7 +169,7 @@ static void print_rest(const struct why_printer *printer, const struct why_insta
 		ns += printer->why->parts.data[instance->part + i].ns;
 	why_paint(printer, WHY_PAINT_DIM);
 	fputs("   … ", printer->out);
-	put_cell(printer, 7, units_format_share(share, ns, instance->to_ts - instance->from_ts));
+	put_cell(printer, 8, units_format_share(share, ns, instance->to_ts - instance->from_ts));
 	put_cell(printer, 10, units_format_duration(time, ns));
 	fprintf(printer->out, "  %u more\n", instance->part_count - shown);
 	why_paint(printer, WHY_PAINT_END);
