@@ -15,6 +15,7 @@ struct printer {
 };
 
 static const char *const state_names[] = {
+	[0] = "unknown",
 	[WAFFLE_THREAD_RUNNING] = "running",
 	[WAFFLE_THREAD_RUNNABLE] = "runnable",
 	[WAFFLE_THREAD_BLOCKED] = "blocked",
@@ -185,6 +186,54 @@ static void parts_json(struct json *json, const struct why_instance *instance)
 	json_object_end(json);
 }
 
+static void node_json(const struct printer *printer, uint8_t kind, uint32_t index, uint64_t id)
+{
+	const struct model *model = printer->model;
+	struct json *json = printer->json;
+	bool is_span = kind == MODEL_NODE_SPAN;
+	uint32_t thread = MODEL_NONE;
+
+	json_object_begin(json);
+	json_field_string(json, "kind", is_span ? "span" : "event");
+	if (is_span && index < model->spans.len) {
+		const struct model_span *span = &model->spans.data[index];
+
+		thread = span->thread;
+		json_field_string(json, "name", model_site(model, span->site)->name);
+		json_field_u64(json, "start_ns", span->start_ts);
+	} else if (!is_span && index < model->events.len) {
+		const struct model_event *event = &model->events.data[index];
+
+		thread = event->thread;
+		json_field_string(json, "name", model_site(model, event->site)->name);
+		json_field_u64(json, "start_ns", event->ts);
+	} else {
+		field_null(json, "name");
+		field_null(json, "start_ns");
+	}
+	json_field_hex64(json, "id", id);
+	json_key(json, "thread");
+	json_object_begin(json);
+	thread_fields(printer, thread);
+	json_object_end(json);
+	json_object_end(json);
+}
+
+static void links_json(const struct printer *printer, uint32_t span)
+{
+	const struct model *model = printer->model;
+
+	json_key(printer->json, "links");
+	json_array_begin(printer->json);
+	for (size_t i = 0; span != MODEL_NONE && i < model->links.len; i++) {
+		const struct model_link *link = &model->links.data[i];
+
+		if (link->from_kind == MODEL_NODE_SPAN && link->from == span)
+			node_json(printer, link->to_kind, link->to, link->to_id);
+	}
+	json_array_end(printer->json);
+}
+
 static void instance_json(const struct printer *printer, const struct why_instance *instance)
 {
 	uint64_t duration_ns = instance->to_ts - instance->from_ts;
@@ -202,6 +251,7 @@ static void instance_json(const struct printer *printer, const struct why_instan
 	json_field_bool(json, "loss", instance->loss);
 	json_field_bool(json, "begun_before", instance->begun_before);
 	json_field_bool(json, "unfinished", instance->unfinished);
+	links_json(printer, instance->span);
 	json_key(json, "causes");
 	json_array_begin(json);
 	for (uint32_t i = 0; i < instance->part_count; i++)
