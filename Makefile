@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# waffle's one makefile: setup all check kernels demo bench fuzz lint docs install clean
+# waffle's one makefile: setup all check kernels zoo demo bench fuzz lint docs install clean
 # make STATIC=1 links one static binary; SANITIZE=address,undefined builds with sanitizers, best
 # with a BUILD of its own.
 
@@ -171,6 +171,11 @@ kernels: all unit-programs
 	@tests/kernels/setup.sh
 	@BUILD=$(BUILD) tests/kernels/run.py $(KERNELS)
 
+# Programs that are slow for a known reason, with five seeds each (docs/why.md); make check has one.
+zoo: all
+	WAFFLE_ZOO_SEEDS=$(or $(SEEDS),5) WAFFLE_BPF=$(BUILD)/waffle-bpf $(BUILD)/venv/bin/pytest -q -p no:cacheprovider \
+		tests/integration/test_zoo.py
+
 demo: all examples
 	@BUILD=$(BUILD) scripts/demo.sh
 
@@ -186,7 +191,7 @@ install: all $(BUILD)/waffle-bpf.8
 	install -m 644 $(wildcard include/*.h include/*.hpp) $(DESTDIR)$(PREFIX)/include/
 	install -m 644 $(wildcard include/waffle/*) $(DESTDIR)$(PREFIX)/include/waffle/
 	install -m 644 $(BUILD)/waffle-bpf.8 $(DESTDIR)$(PREFIX)/share/man/man8/
-	install -m 644 README.md LICENSE $(wildcard LICENSES/* docs/*.md) $(DESTDIR)$(PREFIX)/share/doc/waffle/
+	install -m 644 README.md LICENSE $(wildcard LICENSES/* docs/*.md docs/*.json) $(DESTDIR)$(PREFIX)/share/doc/waffle/
 
 clean:
 	rm -rf $(BUILD)
@@ -194,4 +199,4 @@ clean:
 -include $(LIB_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(UNIT_BIN:=.d) $(FUZZ_BIN:=.d) $(TIDY_OK:.ok=.d)
 FORCE:
 .PHONY: all unit-programs unit asan fuzz-bin fuzz-programs fuzz examples lint lint-format lint-code lint-docs \
-	docs setup check kernels demo bench install clean FORCE
+	docs setup check kernels zoo demo bench install clean FORCE
