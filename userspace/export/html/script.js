@@ -122,8 +122,11 @@ function span_row(row) {
 			make("td", {"data-ns": ns}, row.count ? duration(ns) : "–")),
 		make("td", {}, row.sched_ns ? bar([row.running_ns, row.runnable_ns, row.blocked_ns],
 			row.sched_ns) : "?"),
-		make("td", {class: "text wide"}, ...(row.causes || []).map((cause) => make("div", {},
+		make("td", {class: "text wide"}, ...(row.causes || []).map((cause) => make("div",
+			{title: cause.text, "data-cause": cause.cause, "data-ns": cause.ns},
 			`${percent(cause.ns, row.causes_ns)} ${cause_text(cause)}`)),
+		row.causes && row.causes_spans < row.count ? make("div", {class: "faint"},
+			`of the ${count(row.causes_spans)} slowest`) : null,
 		notes.length ? make("div", {class: "faint"}, notes.join(", ")) : null),
 	];
 	return make("tr", {"data-name": row.name, "data-count": row.count}, ...cells);
@@ -142,7 +145,8 @@ function draw_spans(column, falling) {
 			button(name === "blocked" ? "running, runnable, blocked" : name,
 				() => draw_spans(i, i === column ? !falling : i > 0))));
 	});
-	head.append(make("th", {class: "text"}, data.why ? "causes" : ""));
+	head.append(make("th", {class: "text"},
+		data.spans.some((row) => row.causes) ? "causes" : ""));
 	at("span-table").replaceChildren(make("thead", {}, head),
 		make("tbody", {}, ...rows.map(span_row)));
 	if (data.spans_left_out)
@@ -227,13 +231,9 @@ function definition(pairs) {
 function causes_list(slow) {
 	const list = make("ol", {class: "causes"});
 	for (const cause of slow.causes || []) {
-		const entry = make("li", {"data-cause": cause.cause, "data-ns": cause.ns},
+		list.append(make("li", {"data-cause": cause.cause, "data-ns": cause.ns},
 			`${percent(cause.ns, slow.duration_ns)} (${duration(cause.ns)}) ${cause_text(cause)} `,
-			make("span", {class: "faint"}, `– ${cause.text}, ${cause.grade}`));
-		if (cause.chain && cause.chain.length) {
-			entry.append(make("ol", {}, ...cause.chain.map((step) => make("li", {}, step))));
-		}
-		list.append(entry);
+			make("span", {class: "faint"}, `– ${cause.text}, ${cause.grade}`)));
 	}
 	return list.childElementCount ? list : null;
 }
@@ -254,8 +254,8 @@ function slow_detail(slow) {
 	for (const [name, value] of Object.entries(slow.args))
 		rows.push([name, value]);
 	rows.push(["note", notes.join(", ")]);
-	return [make("h3", {}, named(slow.name)), definition(rows), causes_list(slow)]
-		.filter(Boolean);
+	return [make("h3", {}, named(slow.name)), definition(rows), causes_list(slow),
+		slow.chain ? make("pre", {class: "chain"}, slow.chain) : null].filter(Boolean);
 }
 
 function show_detail(...children) {
