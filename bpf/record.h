@@ -170,10 +170,12 @@ struct waffle_rec_wait {
 	__u64 from_ts; /* of the switch that took it out */
 	__u32 kernel_stack, user_stack;
 	__u32 dev; /* of the file that the system call waits for, as the kernel numbers devices */
-	__u32 object;  /* number in the table of objects, 0: not known; on its way from the kernel
-			  it is the descriptor */
-	__u64 ino;     /* of that file; 0: none */
-	__u64 address; /* page fault: what was touched; 0: not a page fault */
+	__u32 object; /* number in the table of objects, 0: not known; on its way from the kernel
+			 it is the descriptor */
+	__u64 ino;    /* of that file; 0: none */
+	/* Page fault: what was touched; 0: not a page fault. On its way from the kernel, with an
+	 * inode: the first bytes of the name of an anonymous one. */
+	__u64 address;
 };
 
 /* rec.ts: of the wake-up; rec.tid: the waker, whatever an interrupt on its CPU did. */

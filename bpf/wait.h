@@ -31,7 +31,8 @@ enum waffle_wait_source {
 #define NR_IOCTL 29
 #endif
 
-#define PF_KTHREAD 0x00200000 /* include/linux/sched.h */
+#define ANON_INODE_FS_MAGIC 0x09041934 /* include/uapi/linux/magic.h */
+#define PF_KTHREAD 0x00200000          /* include/linux/sched.h */
 #define PF_EXITING 0x00000004
 #define FAULTS_GAP_NS 1000000 /* minor page faults of a thread are reported together */
 
@@ -55,7 +56,7 @@ extern struct stacks_map {
  * time it takes. What is saved up goes to long waits first.
  */
 #define STACK_KERNEL_PRICE_NS 1200000 /* of 3 µs, with ORC; measured on Linux 6.18, x86-64 */
-#define STACK_USER_PRICE_NS 240000   /* of 0.6 µs */
+#define STACK_USER_PRICE_NS 240000    /* of 0.6 µs */
 #define STACK_CREDIT_NS 50000000
 enum stack_worth {
 	STACK_GUESS = 4, /* it may turn out a short wait */
@@ -150,6 +151,10 @@ static __always_inline void wait_file(struct task_struct *task, struct waffle_re
 	rec->object = args[0];
 	rec->ino = BPF_CORE_READ(file, f_inode, i_ino);
 	rec->dev = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
+	/* One inode serves eventfds, epolls, timers, …: the beginning of its name tells which. */
+	if (BPF_CORE_READ(file, f_inode, i_sb, s_magic) == ANON_INODE_FS_MAGIC)
+		bpf_probe_read_kernel(&rec->address, sizeof(rec->address),
+				      BPF_CORE_READ(file, f_path.dentry, d_name.name));
 }
 
 static __noinline __attribute__((unused)) void wait_emit(struct thread_wait *wait,

@@ -140,6 +140,19 @@ typedef __u32 dev_t;
 
 struct super_block {
 	dev_t s_dev;
+	unsigned long s_magic;
+};
+
+struct qstr {
+	const unsigned char *name;
+};
+
+struct dentry {
+	struct qstr d_name;
+};
+
+struct path {
+	struct dentry *dentry;
 };
 
 struct inode {
@@ -149,6 +162,7 @@ struct inode {
 
 struct file {
 	struct inode *f_inode;
+	struct path f_path;
 };
 
 struct fdtable {

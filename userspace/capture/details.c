@@ -251,11 +251,16 @@ static int see_wait(struct details *details, struct waffle_rec *rec, struct erro
 	int fd = (int)wait->object;
 	int64_t object = 0;
 	uint64_t address = wait->address;
+	char kind[sizeof(address) + 1] = "";
 	int result = 0;
 
+	if (wait->ino) { /* not a page fault */
+		memcpy(kind, &address, sizeof(address));
+		wait->address = 0;
+	}
 	/* First what may go away soon. */
 	if (wait->ino)
-		object = naming_file(details->naming, (pid_t)pid, fd, &key, err);
+		object = naming_file(details->naming, (pid_t)pid, fd, &key, kind, err);
 	wait->object = object > 0 ? (uint32_t)object : 0;
 	if (object < 0)
 		return (int)object;

@@ -2,6 +2,7 @@
 #include "capture/naming.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -136,13 +137,45 @@ static int look_up(struct naming *naming, pid_t pid, int fd, const struct file_k
 	return result;
 }
 
-int64_t naming_file(struct naming *naming, pid_t pid, int fd, const struct file_key *key,
-		    struct error *err)
+/* Anonymous inodes that threads wait for, as their files are called in the kernel's sources. */
+static const char *anonymous_name(const char *kind)
 {
-	struct object_row *row = row_get(naming, key, 0, 0);
+	static const char *const names[] = {
+		"[eventpoll]", "[eventfd]",     "[timerfd]",    "[signalfd]", "[io_uring]",
+		"[fanotify]",  "[userfaultfd]", "[perf_event]", "[pidfd]",    "inotify"};
+
+	for (size_t i = 0; *kind && i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strncmp(kind, names[i], 8))
+			return names[i];
+	return NULL;
+}
+
+/* Its name needs no process. */
+static int64_t anonymous_file(struct naming *naming, pid_t pid, int fd, const struct file_key *key,
+			      const char *name, struct error *err)
+{
+	struct object_row *row = row_get(naming, key, (uint32_t)pid, (uint32_t)fd);
+	int result;
+
+	if (!row)
+		return 0;
+	snprintf(naming->found.name, sizeof(naming->found.name), "anon_inode:%s", name);
+	naming->found.detail[0] = '\0';
+	result = row_write(naming, row, (uint32_t)pid, err);
+	return result ? result : (int64_t)row->number;
+}
+
+int64_t naming_file(struct naming *naming, pid_t pid, int fd, const struct file_key *key,
+		    const char *kind, struct error *err)
+{
+	const char *anonymous = anonymous_name(kind);
+	struct object_row *row;
 	uint64_t now = clock_monotonic_ns();
 	int result;
 
+	if (anonymous)
+		return anonymous_file(naming, pid, fd, key, anonymous, err);
+	row = row_get(naming, key, 0, 0);
 	if (row && row->kind == OBJECT_BY_DESCRIPTOR)
 		row = row_get(naming, key, (uint32_t)pid, (uint32_t)fd);
 	if (!row)

@@ -19,8 +19,9 @@ void naming_close(struct naming *naming);
 
 /* The number of a file in the capture's table of objects, or 0; `fd` may be another's by now.
  * `pid` 0: not known. Negative errno: of writing. */
+/* `kind`: the first 8 bytes of the kernel's name of an anonymous inode, "[timerfd", or "". */
 int64_t naming_file(struct naming *naming, pid_t pid, int fd, const struct file_key *key,
-		    struct error *err);
+		    const char *kind, struct error *err);
 /* Block devices are objects without an inode; cgroups those without a device. */
 int64_t naming_device(struct naming *naming, uint32_t dev, struct error *err);
 int64_t naming_cgroup(struct naming *naming, pid_t tid, uint64_t ino, struct error *err);
