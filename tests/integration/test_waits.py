@@ -148,6 +148,7 @@ def test_files_of_one_inode_are_told_apart_by_their_descriptors(explain):
         "anon_inode:[timerfd]",
         "anon_inode:[eventpoll]",
     ]
+    assert ran.waits()[1]["args"]["detail"] == "anon_inode:[timerfd]"
 
 
 def io_sum(rows):

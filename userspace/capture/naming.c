@@ -100,7 +100,8 @@ static struct object_row *row_get(struct naming *naming, const struct file_key *
 
 static int row_write(struct naming *naming, struct object_row *row, uint32_t pid, struct error *err)
 {
-	uint64_t hash = text_hash(naming->found.name);
+	/* A name that stays while the detail changes is another object. */
+	uint64_t hash = text_hash(naming->found.name) * 31 + text_hash(naming->found.detail);
 	struct store_object object = {.ino = row->key.ino,
 				      .dev = row->key.dev,
 				      .pid = pid,
@@ -125,13 +126,18 @@ static bool is_by_descriptor(const char *name)
 	return !strncmp(name, "anon_inode:", strlen("anon_inode:"));
 }
 
+static bool too_dear(const struct naming *naming, uint64_t now)
+{
+	return naming->spent_ns >= BUDGET_NS + (now - naming->start_ts) / BUDGET_PART;
+}
+
 /* Looks a file up, at some cost, and notes what that was. */
 static int look_up(struct naming *naming, pid_t pid, int fd, const struct file_key *key)
 {
 	uint64_t begin = clock_monotonic_ns();
 	int result = -EAGAIN;
 
-	if (naming->spent_ns < BUDGET_NS + (begin - naming->start_ts) / BUDGET_PART)
+	if (!too_dear(naming, begin))
 		result = pid ? descriptor_find(&naming->found, pid, fd, key) : -ESRCH;
 	naming->spent_ns += clock_monotonic_ns() - begin;
 	return result;
@@ -155,12 +161,23 @@ static int64_t anonymous_file(struct naming *naming, pid_t pid, int fd, const st
 			      const char *name, struct error *err)
 {
 	struct object_row *row = row_get(naming, key, (uint32_t)pid, (uint32_t)fd);
+	uint64_t now = clock_monotonic_ns();
 	int result;
 
 	if (!row)
 		return 0;
 	snprintf(naming->found.name, sizeof(naming->found.name), "anon_inode:%s", name);
 	naming->found.detail[0] = '\0';
+	if (!strcmp(name, "[eventpoll]")) {
+		if (row->number && (now - row->looked_ts < AGAIN_NS || too_dear(naming, now)))
+			return row->number;
+		if (!too_dear(naming, now))
+			epoll_watched(naming->found.detail, sizeof(naming->found.detail), pid, fd);
+		naming->spent_ns += clock_monotonic_ns() - now;
+		row->looked_ts = now;
+		if (row->number && !naming->found.detail[0]) /* the process is gone */
+			return row->number;
+	}
 	result = row_write(naming, row, (uint32_t)pid, err);
 	return result ? result : (int64_t)row->number;
 }

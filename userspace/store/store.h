@@ -66,7 +66,7 @@ struct store_object {
 	uint32_t pid;     /* whose file descriptor or address it was seen as */
 	const char *name; /* "/data/shard-7", "pipe:[123]", "socket:[45]", "anon_inode:[timerfd]" */
 	const char *detail; /* a socket's ends "tcp 10.0.0.1:80 -> 10.0.0.2:5000"; a file system's
-			       type "ext4"; else "" */
+			       type "ext4"; what an epoll watches; else "" */
 };
 
 /* A file mapped by a process, for addresses; not only executable parts. */

@@ -225,6 +225,33 @@ int descriptor_find(struct descriptor *found, pid_t pid, int fd, const struct fi
 	return result;
 }
 
+/* proc_pid_fdinfo(5): "tfd:        5 events:       19 data: …" for each. */
+void epoll_watched(char *text, size_t size, pid_t pid, int fd)
+{
+	char path[64], line[256], name[200];
+	size_t len = 0;
+	FILE *info;
+
+	text[0] = '\0';
+	snprintf(path, sizeof(path), "/proc/%d/fdinfo/%d", pid, fd);
+	info = fopen(path, "re");
+	while (info && fgets(line, sizeof(line), info)) {
+		ssize_t got;
+		int watched;
+
+		if (sscanf(line, "tfd: %d", &watched) != 1)
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, watched);
+		got = readlink(path, name, sizeof(name) - 1);
+		if (got <= 0 || len + (size_t)got + 3 > size)
+			continue;
+		name[got] = '\0';
+		len += (size_t)snprintf(text + len, size - len, "%s%s", len ? ", " : "", name);
+	}
+	if (info)
+		fclose(info);
+}
+
 /* The device of a kind of files that all processes share. */
 static uint32_t dev_of_fd(int fd)
 {

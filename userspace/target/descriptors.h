@@ -36,6 +36,10 @@ uint32_t dev_of_kernel(dev_t dev);
  */
 int descriptor_find(struct descriptor *found, pid_t pid, int fd, const struct file_key *key);
 
+/* What an epoll descriptor watches, "anon_inode:[timerfd], socket:[4712]", as far as there is room.
+ * Empty: nothing, or it can't be looked at. */
+void epoll_watched(char *text, size_t size, pid_t pid, int fd);
+
 /* What the name of a file tells without a process: "pipe:[4711]" or "socket:[4712]", whose devices
  * are the same for all; else "inode 4711 of /data". False: nothing is known of the device. */
 bool descriptor_of_inode(struct descriptor *found, const struct file_key *key);
