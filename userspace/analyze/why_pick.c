@@ -80,6 +80,31 @@ static int pick_span(struct why_query *query, const struct model *model, const c
 			 near.count ? near.text : any.text);
 }
 
+int why_pick_event(uint32_t *event, const struct model *model, const char *wanted,
+		   struct error *err)
+{
+	struct offer near = {0};
+	uint64_t id = 0;
+	bool is_id = parse_id(wanted, &id) && id;
+
+	/* The last one is where the trouble was seen. */
+	for (size_t i = model->events.len; i--;) {
+		const char *name = model_site(model, model->events.data[i].site)->name;
+
+		if (!strcmp(name, wanted) || (is_id && model->events.data[i].id == id)) {
+			*event = (uint32_t)i;
+			return 0;
+		}
+		if (near.count < OFFERED_MAX && near_name(wanted, name))
+			offer_name(&near, name, "'");
+	}
+	if (is_id)
+		return error_set(err, ENOENT, "no event has the id %s", wanted);
+	return error_set(err, ENOENT, "no event '%s'; %s %s", wanted,
+			 near.count ? "did you mean" : "waffle-bpf report",
+			 near.count ? near.text : "lists them");
+}
+
 static int pick_tid(struct why_query *query, const struct model *model, uint64_t tid,
 		    struct error *err)
 {

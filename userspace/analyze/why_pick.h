@@ -16,4 +16,8 @@ struct why_wanted {
 int why_pick(struct why_query *query, const struct model *model, const struct why_wanted *wanted,
 	     struct error *err);
 
+/* The last event of a name, or the one with an id, as an index of model.events. */
+int why_pick_event(uint32_t *event, const struct model *model, const char *wanted,
+		   struct error *err);
+
 #endif

@@ -22,6 +22,9 @@ void why_put_thread(const struct why_printer *printer, uint32_t thread);
 /* A time since the begin of the capture. */
 void why_put_time(const struct why_printer *printer, uint64_t ts);
 
+/* What of the capture is there, and what is lost. */
+void why_print_records(const struct why_printer *printer);
+
 /* The chains of the first `shown` parts. Parts that went the same way up to a point share the lines
  * up to there. */
 void why_print_chains(const struct why_printer *printer, const struct why_instance *instance,

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "export/summary_json.h"
+#include "export/why_node.h"
 #include "util/json.h"
 #include "util/syscall_names.h"
 
@@ -27,20 +28,9 @@ static void field_null(struct json *json, const char *key)
 	json_null(json);
 }
 
-/* pid, tid and comm, or three times null: fields that are always there need no test for them. */
 static void thread_fields(const struct printer *printer, uint32_t thread)
 {
-	struct json *json = printer->json;
-
-	if (thread >= printer->model->threads.len) {
-		field_null(json, "pid");
-		field_null(json, "tid");
-		field_null(json, "comm");
-		return;
-	}
-	json_field_u64(json, "pid", printer->model->threads.data[thread].pid);
-	json_field_u64(json, "tid", printer->model->threads.data[thread].tid);
-	json_field_string(json, "comm", model_comm(printer->model, thread));
+	why_thread_fields(printer->json, printer->model, thread);
 }
 
 static void span_fields(const struct printer *printer, const char *name_key, const char *id_key,
@@ -186,39 +176,6 @@ static void parts_json(struct json *json, const struct why_instance *instance)
 	json_object_end(json);
 }
 
-static void node_json(const struct printer *printer, uint8_t kind, uint32_t index, uint64_t id)
-{
-	const struct model *model = printer->model;
-	struct json *json = printer->json;
-	bool is_span = kind == MODEL_NODE_SPAN;
-	uint32_t thread = MODEL_NONE;
-
-	json_object_begin(json);
-	json_field_string(json, "kind", is_span ? "span" : "event");
-	if (is_span && index < model->spans.len) {
-		const struct model_span *span = &model->spans.data[index];
-
-		thread = span->thread;
-		json_field_string(json, "name", model_site(model, span->site)->name);
-		json_field_u64(json, "start_ns", span->start_ts);
-	} else if (!is_span && index < model->events.len) {
-		const struct model_event *event = &model->events.data[index];
-
-		thread = event->thread;
-		json_field_string(json, "name", model_site(model, event->site)->name);
-		json_field_u64(json, "start_ns", event->ts);
-	} else {
-		field_null(json, "name");
-		field_null(json, "start_ns");
-	}
-	json_field_hex64(json, "id", id);
-	json_key(json, "thread");
-	json_object_begin(json);
-	thread_fields(printer, thread);
-	json_object_end(json);
-	json_object_end(json);
-}
-
 static void links_json(const struct printer *printer, uint32_t span)
 {
 	const struct model *model = printer->model;
@@ -228,8 +185,11 @@ static void links_json(const struct printer *printer, uint32_t span)
 	for (size_t i = 0; span != MODEL_NONE && i < model->links.len; i++) {
 		const struct model_link *link = &model->links.data[i];
 
-		if (link->from_kind == MODEL_NODE_SPAN && link->from == span)
-			node_json(printer, link->to_kind, link->to, link->to_id);
+		if (link->from_kind == MODEL_NODE_SPAN && link->from == span) {
+			json_object_begin(printer->json);
+			why_node_fields(printer->json, model, link->to_kind, link->to, link->to_id);
+			json_object_end(printer->json);
+		}
 	}
 	json_array_end(printer->json);
 }

@@ -6,6 +6,7 @@
 
 #include "export/report_text.h"
 #include "export/why_chain.h"
+#include "export/why_node.h"
 #include "store/record.h"
 #include "util/units.h"
 
@@ -177,28 +178,6 @@ static void print_rest(const struct why_printer *printer, const struct why_insta
 
 /* ---- links ---- */
 
-static void put_node(const struct why_printer *printer, uint8_t kind, uint32_t index, uint64_t id)
-{
-	const struct model *model = printer->model;
-	bool is_span = kind == MODEL_NODE_SPAN;
-	uint32_t site, thread;
-	uint64_t ts;
-
-	fputs(is_span ? "span " : "event ", printer->out);
-	if (index >= (is_span ? model->spans.len : model->events.len)) {
-		fprintf(printer->out, "%016" PRIx64 ", which is not in the capture", id);
-		return;
-	}
-	site = is_span ? model->spans.data[index].site : model->events.data[index].site;
-	thread = is_span ? model->spans.data[index].thread : model->events.data[index].thread;
-	ts = is_span ? model->spans.data[index].start_ts : model->events.data[index].ts;
-	why_put(printer, model_site(model, site)->name);
-	fprintf(printer->out, " %016" PRIx64 " of ", id);
-	why_put_thread(printer, thread);
-	fputs(", at ", printer->out);
-	why_put_time(printer, ts);
-}
-
 static void print_links(const struct why_printer *printer, uint32_t span)
 {
 	const struct model *model = printer->model;
@@ -211,7 +190,7 @@ static void print_links(const struct why_printer *printer, uint32_t span)
 		if (link->from_kind != MODEL_NODE_SPAN || link->from != span)
 			continue;
 		fputs("  linked to its cause: ", printer->out);
-		put_node(printer, link->to_kind, link->to, link->to_id);
+		why_put_node(printer, link->to_kind, link->to, link->to_id);
 		fputc('\n', printer->out);
 	}
 }
@@ -234,7 +213,7 @@ static void print_instance(const struct why_printer *printer, const struct why_i
 
 /* ---- the whole ---- */
 
-static void print_records(const struct why_printer *printer)
+void why_print_records(const struct why_printer *printer)
 {
 	const struct model *model = printer->model;
 	const struct store_counts *counts = &model->counts;
@@ -265,5 +244,5 @@ void why_print_text(const struct why *why, const struct why_view *view, FILE *ou
 			fputc('\n', out);
 		print_instance(&printer, &why->instances.data[i]);
 	}
-	print_records(&printer);
+	why_print_records(&printer);
 }
