@@ -187,21 +187,32 @@ static void put_head(const struct drawing *drawing, uint64_t threads)
 			 drawing->model->filtered.spans);
 }
 
-/* 1, 2 or 5 times a power of ten, for marks that are far enough from each other. */
+static bool tick_fits(const struct grid *grid, uint64_t step)
+{
+	uint64_t length = grid->to_ts - grid->from_ts;
+
+	return step > length / 2 || (double)step / (double)length * grid->columns >= TICK_COLUMNS;
+}
+
+/* 1, 2 or 5 times a power of ten, or whole minutes, for marks that are far enough from each other.
+ */
 static uint64_t tick_step(const struct grid *grid)
 {
 	static const unsigned char parts[] = {1, 2, 5};
-	uint64_t length = grid->to_ts - grid->from_ts, ten = 1;
+	static const unsigned minutes[] = {1, 2, 5, 10, 20, 30, 60, 120, 360, 720};
+	const uint64_t minute = 60000000000;
+	uint64_t days = 1440 * minute;
 
-	for (unsigned i = 0;; i = (i + 1) % 3) {
-		uint64_t step = ten * parts[i];
-
-		if (step > length / 2 ||
-		    (double)step / (double)length * grid->columns >= TICK_COLUMNS)
-			return step;
-		if (i == 2)
-			ten *= 10;
-	}
+	for (uint64_t ten = 1; ten < minute; ten *= 10)
+		for (unsigned i = 0; i < 3 && ten * parts[i] < minute; i++)
+			if (tick_fits(grid, ten * parts[i]))
+				return ten * parts[i];
+	for (unsigned i = 0; i < sizeof(minutes) / sizeof(*minutes); i++)
+		if (tick_fits(grid, minutes[i] * minute))
+			return minutes[i] * minute;
+	while (!tick_fits(grid, days))
+		days *= 2;
+	return days;
 }
 
 static void put_axis(const struct drawing *drawing)
@@ -210,7 +221,7 @@ static void put_axis(const struct drawing *drawing)
 	uint64_t step = tick_step(grid), length = grid->to_ts - grid->from_ts;
 	uint32_t at = 0;
 
-	for (uint64_t ns = 0; ns < length; ns += step) {
+	for (uint64_t ns = 0; ns < length && ns <= UINT64_MAX - step; ns += step) {
 		uint32_t column = grid_column_at(grid, grid->from_ts + ns);
 		char number[UNITS_TEXT], text[UNITS_TEXT + 2];
 
