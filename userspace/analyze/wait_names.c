@@ -411,19 +411,26 @@ bool wait_socket_is_local(const struct store_object *object)
 
 /* ---- threads ---- */
 
+/* '#' stands for a digit. */
 static const char *const kernel_threads[] = {
-	"kworker/", "ksoftirqd/", "jbd2/",    "irq/",      "migration/", "rcu_",
-	"rcuc/",    "rcuop/",     "kswapd",   "kcompactd", "khugepaged", "kthreadd",
-	"xfsaild/", "xfs-",       "btrfs-",   "loop",      "md",         "dmcrypt_write",
-	"kcryptd",  "scsi_eh_",   "nvme",     "txg_sync",  "z_rd_",      "z_wr_",
-	"nfsiod",   "rpciod",     "ktimers/", "swapper/",  "writeback",  "flush-",
-	"iou-",
+	"kworker/", "ksoftirqd/", "jbd2/",    "irq/",       "migration/", "rcu_",
+	"rcuc/",    "rcuop/",     "kswapd#",  "kcompactd#", "khugepaged", "kthreadd",
+	"xfsaild/", "xfs-",       "btrfs-",   "loop#",      "md#",        "dmcrypt_write",
+	"kcryptd",  "scsi_eh_#",  "txg_sync", "z_rd_",      "z_wr_",      "nfsiod",
+	"rpciod",   "ktimers/",   "swapper/",
 };
 
 bool wait_is_kernel_thread(const char *comm)
 {
-	for (size_t i = 0; i < COUNT(kernel_threads); i++)
-		if (begins(comm, kernel_threads[i]))
+	for (size_t i = 0; i < COUNT(kernel_threads); i++) {
+		const char *begin = kernel_threads[i], *at = comm;
+
+		while (*begin && (*begin == '#' ? *at >= '0' && *at <= '9' : *at == *begin)) {
+			begin++;
+			at++;
+		}
+		if (!*begin)
 			return true;
+	}
 	return false;
 }
