@@ -364,6 +364,21 @@ const struct wait_function *wait_user_function(const char *name)
 	return find(user_functions, COUNT(user_functions), name);
 }
 
+bool wait_is_network_call(const char *name)
+{
+	static const char *const calls[] = {
+		"tcp_sendmsg",    "tcp_recvmsg",         "tcp_v4_connect", "tcp_v6_connect",
+		"tcp_close",      "__tcp_close",         "udp_sendmsg",    "udpv6_sendmsg",
+		"inet_shutdown",  "inet_release",        "sock_sendmsg",   "sock_write_iter",
+		"sock_read_iter", "inet_stream_connect",
+	};
+
+	for (size_t i = 0; i < COUNT(calls); i++)
+		if (begins(name, calls[i]))
+			return true;
+	return false;
+}
+
 /* ---- files ---- */
 
 static const struct {

@@ -59,6 +59,10 @@ const struct wait_function *wait_kernel_function(const char *name);
 const struct wait_function *wait_wake_function(const char *name);
 const struct wait_function *wait_user_function(const char *name);
 
+/* A kernel function of a call that sends to the network or takes from it: what interrupts do below
+ * it on this CPU is its own doing. */
+bool wait_is_network_call(const char *name);
+
 /* What a file tells by its name; `uninterruptible`: it is waited for in D state. */
 enum wait_kind wait_object_kind(const struct store_object *object, bool uninterruptible);
 

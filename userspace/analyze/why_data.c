@@ -187,15 +187,24 @@ static bool keep_switches(struct why_data *data)
 
 		while (window < end && window->to_ts < sw->ts)
 			window++;
-		if (window == end || sw->ts < window->from_ts) {
+		if (window < end && sw->ts < window->from_ts &&
+		    (cpu->last == MODEL_NONE || cpu->last_window == window)) {
 			cpu->last = (uint32_t)i;
+			cpu->last_window = window;
 			continue;
 		}
 		if (cpu->last != MODEL_NONE && !vec_push(&cpu->switches, cpu->last))
 			return false;
 		cpu->last = MODEL_NONE;
-		if (!vec_push(&cpu->switches, (uint32_t)i))
+		if (window == end)
+			break;
+		/* Before a window, and the one before it was before an earlier window. */
+		if (sw->ts < window->from_ts) {
+			cpu->last = (uint32_t)i;
+			cpu->last_window = window;
+		} else if (!vec_push(&cpu->switches, (uint32_t)i)) {
 			return false;
+		}
 	}
 	/* What was on a CPU on which nothing was switched in the last windows. */
 	for (uint32_t i = 0; i < data->cpu_count; i++)
@@ -321,6 +330,8 @@ void why_data_free(struct why_data *data)
 	vec_free(&data->losses.list);
 	vec_free(&data->sched_losses.list);
 	vec_free(&data->mapping_order);
+	vec_free(&data->told);
+	map_free(&data->stacks);
 	map_free(&data->symbols);
 	data->threads = NULL;
 	data->cpus = NULL;

@@ -57,7 +57,15 @@ struct why_thread {
 
 struct why_cpu {
 	VEC(uint32_t) switches; /* in order */
-	uint32_t last;          /* before the windows so far, or MODEL_NONE */
+	uint32_t last;          /* before last_window, or MODEL_NONE */
+	const struct why_window *last_window;
+};
+
+/* What a stack tells. */
+struct why_told {
+	enum wait_kind kind;
+	const char *text; /* may be NULL */
+	bool network;     /* in a call that sends to or takes from the network */
 };
 
 struct why_data {
@@ -71,6 +79,8 @@ struct why_data {
 	struct why_windows sched_losses; /* of the scheduler */
 	struct map symbols;              /* address → index of the reader's symbols */
 	VEC(uint32_t) mapping_order;     /* by pid, then start */
+	struct map stacks;               /* of each role, index in told */
+	VEC(struct why_told) told;
 };
 
 /* The model must outlive it. -ENOMEM. */
@@ -113,10 +123,25 @@ struct why_wait {
 };
 
 /* `index`: of the blocked interval. False: out of memory. */
-bool why_wait_of(struct why *why, const struct why_data *data, uint32_t thread, size_t index,
+bool why_wait_of(struct why *why, struct why_data *data, uint32_t thread, size_t index,
 		 struct why_wait *wait);
 
+/* Text in why.texts; STRTAB_NONE: out of memory. */
+uint32_t why_text(struct why *why, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- why_stack.c ---- */
+
+enum why_stack_role { WHY_STACK_WAIT, WHY_STACK_WAKE, WHY_STACK_USER };
+
+/* What a stack of the reader's table tells in its role. False: out of memory. */
+bool why_stack_told(struct why_data *data, enum why_stack_role role, uint32_t stack, uint64_t ts,
+		    struct why_told *told);
+
 /* ---- why_cpu.c ---- */
+
+/* How long a runnable interval was throttled at its end; *quota: by what, or NULL. */
+uint64_t why_throttled_ns(const struct why_data *data, uint32_t thread,
+			  const struct why_interval *interval, const struct model_quota **quota);
 
 /* A thread, or nobody (MODEL_NONE), had a CPU. */
 struct why_occupant {
