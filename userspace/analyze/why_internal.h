@@ -171,11 +171,16 @@ int why_explain(struct why_walker *walker, struct why_instance *instance);
 
 /* ---- why_part.c: parts of an instance while it is explained ---- */
 
+struct why_weight {
+	uint64_t longest_ns;
+	uint64_t by_grade[WHY_GRADE_CERTAIN + 1];
+};
+
 struct why_parts {
 	struct why *why;
 	VEC(struct why_part) list;
 	VEC(struct why_step) steps;
-	VEC(uint64_t) longest; /* stretch of each part */
+	VEC(struct why_weight) weights; /* of each part */
 	struct map found;
 };
 

@@ -7,7 +7,7 @@ void parts_reset(struct why_parts *parts)
 {
 	parts->list.len = 0;
 	parts->steps.len = 0;
-	parts->longest.len = 0;
+	parts->weights.len = 0;
 	map_free(&parts->found);
 }
 
@@ -15,7 +15,7 @@ void parts_free(struct why_parts *parts)
 {
 	vec_free(&parts->list);
 	vec_free(&parts->steps);
-	vec_free(&parts->longest);
+	vec_free(&parts->weights);
 	map_free(&parts->found);
 }
 
@@ -56,11 +56,11 @@ static uint32_t find(struct why_parts *parts, const struct why_stretch *stretch)
 	}
 	index = (uint32_t)parts->list.len;
 	if (!vec_push(&parts->list, (struct why_part){.cause = stretch->cause,
-						      .grade = stretch->grade,
 						      .thread = stretch->thread,
 						      .span = stretch->span,
 						      .object = stretch->object}) ||
-	    !vec_push(&parts->longest, 0) || !map_set(&parts->found, key, index))
+	    !vec_push(&parts->weights, (struct why_weight){0}) ||
+	    !map_set(&parts->found, key, index))
 		return MAP_NONE;
 	return index;
 }
@@ -68,6 +68,7 @@ static uint32_t find(struct why_parts *parts, const struct why_stretch *stretch)
 bool parts_add(struct why_parts *parts, const struct why_stretch *stretch)
 {
 	uint32_t index = find(parts, stretch);
+	struct why_weight *weight;
 	struct why_part *part;
 
 	if (index == MAP_NONE)
@@ -75,11 +76,11 @@ bool parts_add(struct why_parts *parts, const struct why_stretch *stretch)
 	part = &parts->list.data[index];
 	part->ns += stretch->ns;
 	part->stretches++;
-	if (stretch->grade < part->grade)
-		part->grade = stretch->grade;
-	if (stretch->ns <= parts->longest.data[index])
+	weight = &parts->weights.data[index];
+	weight->by_grade[stretch->grade] += stretch->ns;
+	if (stretch->ns <= weight->longest_ns)
 		return true;
-	parts->longest.data[index] = stretch->ns;
+	weight->longest_ns = stretch->ns;
 	part->span = stretch->span;
 	part->step = (uint32_t)parts->steps.len;
 	part->step_count = stretch->step_count;
@@ -106,6 +107,18 @@ bool parts_move_running(struct why_parts *parts, uint32_t thread, const struct w
 	return true;
 }
 
+/* The lowest grade that more than a tenth of the time has, or has or is below. */
+static enum why_grade grade_of(const struct why_weight *weight)
+{
+	const uint64_t *ns = weight->by_grade;
+	uint64_t all = ns[WHY_GRADE_UNKNOWN] + ns[WHY_GRADE_LIKELY] + ns[WHY_GRADE_CERTAIN];
+
+	if (ns[WHY_GRADE_UNKNOWN] > all / 10)
+		return WHY_GRADE_UNKNOWN;
+	return ns[WHY_GRADE_UNKNOWN] + ns[WHY_GRADE_LIKELY] > all / 10 ? WHY_GRADE_LIKELY
+								       : WHY_GRADE_CERTAIN;
+}
+
 static int part_compare(const void *left, const void *right)
 {
 	const struct why_part *a = left, *b = right;
@@ -123,6 +136,8 @@ bool parts_finish(struct why_parts *parts, struct why_instance *instance)
 {
 	struct why *why = parts->why;
 
+	for (size_t i = 0; i < parts->list.len; i++)
+		parts->list.data[i].grade = grade_of(&parts->weights.data[i]);
 	if (parts->list.len)
 		qsort(parts->list.data, parts->list.len, sizeof(struct why_part), part_compare);
 	instance->part = (uint32_t)why->parts.len;
