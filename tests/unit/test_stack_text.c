@@ -166,12 +166,45 @@ static void test_frames_of_the_c_library_are_not_the_interesting_ones(void **sta
 	capture_free(&capture);
 }
 
+static int traced_variables[4];
+static int traced_value = 7;
+
+static void test_variables_are_named_wherever_their_file_is_mapped(void **state)
+{
+	struct capture capture;
+	struct stack_names *names;
+	struct store_mapping mapping;
+
+	(void)state;
+	traced_variables[1] = traced_value;
+	capture_begin(&capture, true);
+	/* Of the code only: where variables are follows from it. */
+	mapping = mapping_of((void *)(uintptr_t)traced_function);
+	add_mapping(&capture, mapping);
+	capture_load(&capture, 9000);
+	assert_int_equal(stack_names_open(&names, capture.reader, false), 0);
+	assert_string_equal(stack_names_variable(names, PID, 2000, (uintptr_t)&traced_variables[0]),
+			    "traced_variables");
+	assert_string_equal(stack_names_variable(names, PID, 2000, (uintptr_t)&traced_variables[2]),
+			    "traced_variables+0x8");
+	assert_string_equal(stack_names_variable(names, PID, 2000, (uintptr_t)&traced_value),
+			    "traced_value");
+	/* The same again, and another process. */
+	assert_string_equal(stack_names_variable(names, PID, 2000, (uintptr_t)&traced_value),
+			    "traced_value");
+	assert_null(stack_names_variable(names, PID + 1, 2000, (uintptr_t)&traced_value));
+	assert_null(stack_names_variable(names, PID, 2000, (uintptr_t)&capture));
+	stack_names_close(names);
+	capture_free(&capture);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_user_addresses_are_named_by_what_was_mapped_then),
 		cmocka_unit_test(test_kernel_addresses_are_named_by_the_captures_own_table),
 		cmocka_unit_test(test_frames_of_the_c_library_are_not_the_interesting_ones),
+		cmocka_unit_test(test_variables_are_named_wherever_their_file_is_mapped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

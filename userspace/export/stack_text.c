@@ -9,9 +9,20 @@
 #include "export/report_text.h"
 #include "target/symbols.h"
 #include "util/map.h"
+#include "util/strtab.h"
+#include "util/vec.h"
 
 /* Frames of one stack with all that is inlined: what is beyond is left out. */
 #define FRAMES_MAX 1024
+
+/* How far behind what is mapped of a file its variables without a value may lie (.bss). */
+#define BSS_MAX (1ull << 30)
+
+/* What was found at an address of a process. */
+struct variable {
+	uint32_t pid;
+	const char *name; /* NULL: nothing */
+};
 
 struct stack_names {
 	const struct store_reader *reader;
@@ -20,6 +31,9 @@ struct stack_names {
 	uint32_t mapping_count;
 	struct map modules;        /* a mapping, by its address in the reader → module */
 	struct map kernel_symbols; /* address → index */
+	VEC(struct variable) variables;
+	struct map variable_at; /* address → the last one that was looked up there */
+	struct strtab *texts;
 };
 
 static int mapping_compare(const void *left, const void *right)
@@ -66,7 +80,8 @@ int stack_names_open(struct stack_names **names, const struct store_reader *read
 	if (!made)
 		return -ENOMEM;
 	made->reader = reader;
-	if (symbolizer_open(&made->symbolizer, &options) || !index_mappings(made) ||
+	made->texts = strtab_new();
+	if (!made->texts || symbolizer_open(&made->symbolizer, &options) || !index_mappings(made) ||
 	    !index_kernel(made)) {
 		stack_names_close(made);
 		return -ENOMEM;
@@ -83,6 +98,9 @@ void stack_names_close(struct stack_names *names)
 	free(names->mappings);
 	map_free(&names->modules);
 	map_free(&names->kernel_symbols);
+	vec_free(&names->variables);
+	map_free(&names->variable_at);
+	strtab_free(names->texts);
 	free(names);
 }
 
@@ -216,9 +234,10 @@ static const char *base_name(const char *path)
 }
 
 /* Files that every program waits in; and functions that stand for them in a static one. */
-static const char *const common_modules[] = {"libc.so", "libc-",      "libpthread", "ld-linux",
-					     "ld-musl", "libstdc++.", "libc++.",    "libgcc_s.",
-					     "[vdso]",  "libm.so",    "libm-",      "libc.musl"};
+static const char *const common_modules[] = {"libc.so",    "libc-",      "libpthread", "ld-linux",
+					     "ld-musl",    "libstdc++.", "libc++.",    "libgcc_s.",
+					     "[vdso]",     "libm.so",    "libm-",      "libc.musl",
+					     "libasan.so", "libtsan.",   "libubsan.so"};
 static const char *const common_functions[] = {"__", "pthread_", "syscall", "std::", "futex_"};
 
 static bool begins_with(const char *text, const char *const *list, size_t count)
@@ -263,6 +282,126 @@ bool stack_names_inner(struct stack_names *names, uint32_t stack, uint64_t ts,
 	stack_names_each(names, stack, ts, inner_frame, &search);
 	return search.found;
 }
+
+struct function_list {
+	const char **names;
+	uint32_t count, max;
+};
+
+static void add_function(const struct stack_frame *frame, void *arg)
+{
+	struct function_list *list = arg;
+
+	if (frame->function && list->count < list->max)
+		list->names[list->count++] = frame->function;
+}
+
+static uint32_t functions_for_why(void *arg, uint32_t stack, uint64_t ts, const char **names,
+				  uint32_t max)
+{
+	struct function_list list = {.names = names, .max = max};
+
+	stack_names_each(arg, stack, ts, add_function, &list);
+	return list.count;
+}
+
+/* ---- variables ---- */
+
+/* The mapping that an address lies in, or the last one before it. */
+static const struct store_mapping *mapping_before(const struct stack_names *names, uint32_t pid,
+						  uint64_t address, uint64_t ts)
+{
+	const struct store_mapping *found = find_mapping(names, pid, address, ts);
+
+	for (uint32_t i = mappings_of(names, pid);
+	     !(found && address < found->end) && i < names->mapping_count &&
+	     names->mappings[i]->pid == pid;
+	     i++) {
+		const struct store_mapping *mapping = names->mappings[i];
+
+		if (mapping->start <= address && (!found || mapping->start >= found->start))
+			found = mapping;
+	}
+	return found && address - found->start < BSS_MAX ? found : NULL;
+}
+
+/*
+ * Where a file's link-time address 0 lies in a process: variables are in parts of the file of which
+ * only their distance to the code is known. The code need not begin where its page does.
+ */
+static bool find_bias(struct stack_names *names, const struct store_mapping *file, uint32_t module,
+		      uint64_t *bias)
+{
+	static const uint64_t tries[] = {0, 0x800, 0xff0};
+
+	for (uint32_t i = mappings_of(names, file->pid);
+	     i < names->mapping_count && names->mappings[i]->pid == file->pid; i++) {
+		const struct store_mapping *mapping = names->mappings[i];
+
+		if (strcmp(mapping->path, file->path))
+			continue;
+		for (size_t k = 0; k < sizeof(tries) / sizeof(tries[0]); k++) {
+			struct symbol_frames found = {0};
+
+			if (symbolizer_offset(names->symbolizer, module, mapping->offset + tries[k],
+					      &found) ||
+			    !found.located)
+				continue;
+			*bias = mapping->start + tries[k] - found.address;
+			return true;
+		}
+	}
+	return false;
+}
+
+static const char *look_up_variable(struct stack_names *names, uint32_t pid, uint64_t ts,
+				    uint64_t address)
+{
+	const struct store_mapping *mapping = mapping_before(names, pid, address, ts);
+	uint64_t bias, offset = 0;
+	const char *name;
+	char text[256];
+	uint32_t module;
+	int len;
+
+	if (!mapping || !module_of(names, mapping, &module) ||
+	    !find_bias(names, mapping, module, &bias))
+		return NULL;
+	name = symbolizer_variable(names->symbolizer, module, address - bias, &offset);
+	if (!name || !offset)
+		return name;
+	len = snprintf(text, sizeof(text), "%.200s+0x%" PRIx64, name, offset);
+	return strtab_get(names->texts, strtab_add(names->texts, text, (size_t)len));
+}
+
+const char *stack_names_variable(struct stack_names *names, uint32_t pid, uint64_t ts,
+				 uint64_t address)
+{
+	uint32_t known = names ? map_get(&names->variable_at, address) : MAP_NONE;
+	struct variable variable = {.pid = pid};
+
+	if (!names)
+		return NULL;
+	if (known != MAP_NONE && names->variables.data[known].pid == pid)
+		return names->variables.data[known].name;
+	variable.name = look_up_variable(names, pid, ts, address);
+	if (vec_push(&names->variables, variable))
+		map_set(&names->variable_at, address, (uint32_t)names->variables.len - 1);
+	return variable.name;
+}
+
+static const char *variable_for_why(void *arg, uint32_t pid, uint64_t ts, uint64_t address)
+{
+	return stack_names_variable(arg, pid, ts, address);
+}
+
+struct why_names stack_names_for_why(struct stack_names *names)
+{
+	return (struct why_names){
+		.arg = names, .functions = functions_for_why, .variable = variable_for_why};
+}
+
+/* ---- text ---- */
 
 static void put(FILE *out, const char *text)
 {

@@ -20,6 +20,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "analyze/why.h"
 #include "store/store.h"
 
 struct stack_names;
@@ -50,6 +51,13 @@ uint32_t stack_names_each(struct stack_names *names, uint32_t stack, uint64_t ts
  * linker or the language's run-time, if there is another with a name. False: none has a name. */
 bool stack_names_inner(struct stack_names *names, uint32_t stack, uint64_t ts,
 		       struct stack_frame *inner);
+
+/* The variable at an address of a process, "table_lock", "pool+0x40", or NULL. */
+const char *stack_names_variable(struct stack_names *names, uint32_t pid, uint64_t ts,
+				 uint64_t address);
+
+/* What `why` asks for names. */
+struct why_names stack_names_for_why(struct stack_names *names);
 
 /* "queue_pop (shop.c:41) [inlined]", "libfoo.so+0x1f20"; characters that would move a terminal's
  * cursor are replaced. */
