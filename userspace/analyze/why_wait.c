@@ -257,6 +257,11 @@ static bool tell_file(struct telling *telling, struct why_wait *wait)
 	uint32_t flags;
 
 	wait->kind = file_kind(telling, &wait->certain);
+	if ((telling->user.kind == WAIT_GPU || telling->user.kind == WAIT_COLLECTIVE) &&
+	    (wait->kind == WAIT_OTHER || wait->kind == WAIT_POLL)) {
+		wait->kind = telling->user.kind;
+		wait->certain = false;
+	}
 	if (telling->syscall->count && telling->interval->args != MODEL_NONE &&
 	    !arg_of(telling, telling->syscall->count - 1))
 		wait->kind = WAIT_SLEEP;
