@@ -265,16 +265,14 @@ static void put_waker(const struct why_printer *printer, const struct why_step *
 {
 	uint64_t ns = step->to_ts - step->from_ts;
 
-	fputs(" ← ", printer->out);
-	if (step->interrupt)
-		fputs("woken by an interrupt for ", printer->out);
-	else if (step->by == next)
-		fputs("woken by ", printer->out);
-	why_put_thread(printer, next);
-	if (!step->interrupt && step->by != next && step->by != MODEL_NONE) {
-		fputs(", woken by ", printer->out);
+	fputs(" ← woken by ", printer->out);
+	if (step->interrupt) {
+		fputs("an interrupt; waited for ", printer->out);
+	} else if (step->by != next && step->by != MODEL_NONE) {
 		why_put_thread(printer, step->by);
+		fputs(" for ", printer->out);
 	}
+	why_put_thread(printer, next);
 	fputs(below == ns ? ", which spent those " : ", which spent of those ", printer->out);
 	why_put_duration(printer, ns);
 	fputc(':', printer->out);
