@@ -157,18 +157,6 @@ struct why_occupant {
 struct why_occupant why_occupant_at(const struct why_data *data, uint32_t thread, size_t index,
 				    uint64_t ts, uint64_t to_ts);
 
-/* ---- why_walk.c ---- */
-
-struct why_walker;
-
-int why_walker_new(struct why_walker **walker, struct why *why, struct why_data *data);
-void why_walker_free(struct why_walker *walker);
-/*
- * Explains an instance whose span, thread, times and marks are set, whose windows are loaded: its
- * parts and their steps come at the end of why's, its sums and their place are set. -ENOMEM.
- */
-int why_explain(struct why_walker *walker, struct why_instance *instance);
-
 /* ---- why_part.c: parts of an instance while it is explained ---- */
 
 struct why_weight {
@@ -203,9 +191,36 @@ bool parts_move_running(struct why_parts *parts, uint32_t thread,
 /* Appends them to why's, the longest first. */
 bool parts_finish(struct why_parts *parts, struct why_instance *instance);
 
+/* ---- why_walk.c ---- */
+
+struct why_walker {
+	struct why *why;
+	struct why_data *data;
+	struct why_parts parts;
+	VEC(struct why_step) path;
+	struct why_instance *instance;
+	uint64_t work;
+	bool failed; /* out of memory */
+};
+
+int why_walker_new(struct why_walker **walker, struct why *why, struct why_data *data);
+void why_walker_free(struct why_walker *walker);
+/*
+ * Explains an instance whose span, thread, times and marks are set, whose windows are loaded: its
+ * parts and their steps come at the end of why's, its sums and their place are set. -ENOMEM.
+ */
+int why_explain(struct why_walker *walker, struct why_instance *instance);
+
+/* ---- why_fault.c ---- */
+
+/* Moves what page faults took from the running time of the walker's instance. */
+void why_explain_faults(struct why_walker *walker);
+
 /* ---- why.c ---- */
 
-bool why_span_is_whole(const struct model_span *span);
+/* NULL: out of memory. */
 struct why *why_alloc(const struct model *model);
+/* The instance of a span, not yet explained. */
+struct why_instance why_instance_of(const struct model *model, uint32_t span);
 
 #endif

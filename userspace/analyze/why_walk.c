@@ -18,16 +18,6 @@
 /* Words of one lock: a condition variable of glibc moves between two of them. */
 #define LOCK_BYTES 64
 
-struct why_walker {
-	struct why *why;
-	struct why_data *data;
-	struct why_parts parts;
-	VEC(struct why_step) path;
-	struct why_instance *instance;
-	uint64_t work;
-	bool failed; /* out of memory */
-};
-
 /* A stretch of a thread's time to be explained. */
 struct stretch {
 	uint64_t from_ts, to_ts;
@@ -543,80 +533,6 @@ static void walk(struct why_walker *walker, const struct stretch *stretch)
 	}
 }
 
-/* ---- page faults while it ran ---- */
-
-/* How much of a record's faults was in the instance, if they were spread evenly. */
-static uint64_t share_of(const struct model_fault *fault, uint64_t from_ts, uint64_t to_ts)
-{
-	uint64_t length = fault->to_ts - fault->from_ts;
-
-	if (!length || to_ts - from_ts >= length)
-		return fault->total_ns;
-	return (uint64_t)((unsigned __int128)fault->total_ns * (to_ts - from_ts) / length);
-}
-
-static void give_fault(struct why_walker *walker, const struct model_fault *fault)
-{
-	const struct why_instance *instance = walker->instance;
-	uint32_t pid = walker->data->model->threads.data[fault->thread].pid;
-	const struct store_mapping *mapping = why_mapping_at(walker->data, pid, fault->address);
-	struct stretch stretch = {
-		.thread = fault->thread,
-		.from_ts = fault->from_ts > instance->from_ts ? fault->from_ts : instance->from_ts,
-		.to_ts = fault->to_ts < instance->to_ts ? fault->to_ts : instance->to_ts,
-	};
-	struct why_step step = step_of(walker, &stretch, WAFFLE_THREAD_RUNNING);
-	struct why_stretch moved = {
-		.cause = fault->major ? WHY_PAGE_FAULT_MAJOR : WHY_PAGE_FAULT_MINOR,
-		.grade = instance->begun_before ? WHY_GRADE_LIKELY : WHY_GRADE_CERTAIN,
-		.ns = share_of(fault, stretch.from_ts, stretch.to_ts),
-		.thread = fault->thread,
-		.span = instance->span,
-		.steps = &step,
-		.step_count = 1};
-
-	step.span = instance->span;
-	if (mapping && *mapping->path)
-		step.object = why_text(walker->why, "%s", mapping->path);
-	moved.object = step.object;
-	if (windows_overlap(&walker->data->losses, stretch.from_ts, stretch.to_ts))
-		moved.grade = WHY_GRADE_LIKELY;
-	if (step.object == STRTAB_NONE ||
-	    !parts_move_running(&walker->parts, instance->thread, &moved))
-		walker->failed = true;
-}
-
-/* Minor faults take running time. A major one mostly waits, which its wait tells. */
-static void walk_faults(struct why_walker *walker)
-{
-	const struct why_instance *instance = walker->instance;
-	const struct model *model = walker->data->model;
-	size_t low = 0, high = model->faults.len;
-
-	/* The first one of the thread that begins at the instance's end or later. */
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		const struct model_fault *fault = &model->faults.data[middle];
-
-		if (fault->thread < instance->thread ||
-		    (fault->thread == instance->thread && fault->from_ts < instance->to_ts))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	/* Records of one kind do not overlap: behind two that end before it there is none. */
-	for (unsigned before = 0; low && before < 4 && !walker->failed;) {
-		const struct model_fault *fault = &model->faults.data[--low];
-
-		if (fault->thread != instance->thread)
-			break;
-		if (fault->to_ts <= instance->from_ts)
-			before++;
-		else if (!fault->major)
-			give_fault(walker, fault);
-	}
-}
-
 /* ---- an instance ---- */
 
 int why_walker_new(struct why_walker **walker, struct why *why, struct why_data *data)
@@ -660,7 +576,7 @@ int why_explain(struct why_walker *walker, struct why_instance *instance)
 	instance->loss = windows_overlap(&walker->data->losses, instance->from_ts, instance->to_ts);
 	walk(walker, &stretch);
 	if (!walker->failed)
-		walk_faults(walker);
+		why_explain_faults(walker);
 	if (walker->failed || !parts_finish(&walker->parts, instance))
 		return -ENOMEM;
 	return 0;
