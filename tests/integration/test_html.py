@@ -171,6 +171,46 @@ def test_click_on_a_slow_span_draws_its_time_line_and_clicks_there_say_what_it_i
     assert detail(shown)[1]["note"].startswith("</script><svg onload=hacked=1>")
 
 
+def why(capture, *options):
+    """Causes by the id of a span, of why --json: (cause, ns), the longest first."""
+    said = subprocess.run([PROGRAM, "why", "--json", *options, capture[0]], check=True,
+                          capture_output=True, text=True)
+    return {row["id"]: row for row in json.loads(said.stdout)["instances"]}
+
+
+def test_causes_of_a_slow_span_and_their_chains_are_those_of_why(shown, capture):
+    for i, row in enumerate(capture[1]["slowest"]):
+        [said] = why(capture, "--span", row["id"]).values()
+        shown.click(f"document.querySelectorAll('#slow-table tbody button')[{i}]")
+        drawn = shown.evaluate("[...document.querySelectorAll('#detail [data-cause]')].map((e) => "
+                               "[e.dataset.cause, Number(e.dataset.ns)])")
+        assert drawn and drawn == [
+            [cause["cause"], cause["duration_ns"]] for cause in said["causes"]][:12]
+        assert shown.evaluate("document.querySelector('#detail .chain') !== null")
+        # The threads on the way to the cause have a lane.
+        lanes = shown.evaluate("[...document.querySelectorAll('#view .lane')].map((e) => "
+                               "e.dataset.thread)")
+        assert f"{row['comm']} ({row['tid']})" in lanes
+
+
+def test_causes_of_a_name_are_the_sums_of_those_of_its_spans(shown, capture):
+    sums = collections.defaultdict(collections.Counter)
+    for row in why(capture, "--slowest", "1000").values():
+        for cause in row["causes"]:
+            culprit = cause["culprit"]
+            key = (cause["cause"], culprit["comm"], culprit["span"], culprit["object"])
+            sums[row["span"]][key] += cause["duration_ns"]
+    drawn = shown.evaluate(
+        "[...document.querySelectorAll('#span-table tbody tr')].map((row) => [row.dataset.name, "
+        "[...row.querySelectorAll('[data-cause]')].map((e) => [e.dataset.cause, "
+        "Number(e.dataset.ns)])])")
+    assert len(drawn) == 3
+    for name, causes in drawn:
+        wanted = sorted(((ns, key[0]) for key, ns in sums[name].items()), reverse=True)[:5]
+        assert [ns for _, ns in causes] == [ns for ns, _ in wanted]
+        assert sorted(cause for cause, _ in causes) == sorted(cause for _, cause in wanted)
+
+
 def flame(browser):
     """(kind, name, ns) of what is drawn."""
     return [(kind, name, int(ns)) for kind, name, ns in browser.evaluate(

@@ -83,45 +83,22 @@ const char *html_state_text(const struct model *model, const struct model_interv
 
 /* ---- names ---- */
 
-/* Bins of the names in the table, HISTOGRAM_BINS each, of whole spans. */
-struct distributions {
-	uint64_t *counts;
-	uint32_t *row_of; /* of a site; the last one stands for unknown sites */
-	uint32_t sites;
-	size_t rows;
-};
-
-static uint32_t find_row(const struct report *report, const struct site_info *site, size_t rows)
+/* HISTOGRAM_BINS of each name that is shown, of its whole spans. */
+static uint64_t *count_durations(const struct html_page *page)
 {
-	for (size_t i = 0; i < rows; i++)
-		if (!strcmp(report->spans.data[i].name, site->name) &&
-		    !strcmp(report->spans.data[i].category, site->category))
-			return (uint32_t)i;
-	return MODEL_NONE;
-}
+	const struct model *model = page->model;
+	uint64_t *counts = calloc(page->rows * HISTOGRAM_BINS + 1, sizeof(*counts));
 
-static bool distributions_make(struct distributions *made, const struct report *report)
-{
-	const struct model *model = report->model;
-
-	made->sites = store_reader_site_count(model->reader);
-	made->counts = calloc(made->rows * HISTOGRAM_BINS + 1, sizeof(*made->counts));
-	made->row_of = malloc(((size_t)made->sites + 1) * sizeof(*made->row_of));
-	if (!made->counts || !made->row_of)
-		return false;
-	for (uint32_t i = 0; i <= made->sites; i++)
-		made->row_of[i] = find_row(
-			report, model_site(model, i < made->sites ? i : MODEL_NONE), made->rows);
-	for (size_t i = 0; i < model->spans.len; i++) {
+	for (uint32_t i = 0; counts && i < model->spans.len; i++) {
 		const struct model_span *span = &model->spans.data[i];
-		uint32_t row = made->row_of[span->site < made->sites ? span->site : made->sites];
+		uint32_t row = html_row_of(page, i);
 
 		if (row != MODEL_NONE &&
 		    !(span->flags & (MODEL_SPAN_BEGUN_BEFORE | MODEL_SPAN_UNFINISHED)))
-			made->counts[row * HISTOGRAM_BINS +
-				     histogram_bin(span->end_ts - span->start_ts)]++;
+			counts[row * HISTOGRAM_BINS +
+			       histogram_bin(span->end_ts - span->start_ts)]++;
 	}
-	return true;
+	return counts;
 }
 
 static void bins_json(struct json *json, const uint64_t *counts)
@@ -139,8 +116,9 @@ static void bins_json(struct json *json, const uint64_t *counts)
 	json_array_end(json);
 }
 
-static void span_json(struct html_page *page, const struct report_span *row, const uint64_t *counts)
+static void span_json(struct html_page *page, uint32_t index, const uint64_t *counts)
 {
+	const struct report_span *row = &page->report->spans.data[index];
 	struct json *json = page->json;
 
 	json_object_begin(json);
@@ -158,25 +136,23 @@ static void span_json(struct html_page *page, const struct report_span *row, con
 	json_field_u64(json, "unfinished", row->unfinished);
 	json_field_u64(json, "begun_before", row->begun_before);
 	json_field_u64(json, "with_loss", row->with_loss);
-	bins_json(json, counts);
+	bins_json(json, counts + (size_t)index * HISTOGRAM_BINS);
+	html_causes_row(page, index);
 	json_object_end(json);
 }
 
 bool html_spans(struct html_page *page)
 {
-	const struct report *report = page->report;
-	struct distributions made = {.rows = report->spans.len < HTML_SPANS_MAX ? report->spans.len
-										: HTML_SPANS_MAX};
-	bool good = distributions_make(&made, report);
+	uint64_t *counts = count_durations(page);
+	bool good = counts;
 
 	json_key(page->json, "spans");
 	json_array_begin(page->json);
-	for (size_t i = 0; good && i < made.rows; i++)
-		span_json(page, &report->spans.data[i], made.counts + i * HISTOGRAM_BINS);
+	for (uint32_t i = 0; good && i < page->rows; i++)
+		span_json(page, i, counts);
 	json_array_end(page->json);
-	json_field_u64(page->json, "spans_left_out", report->spans.len - made.rows);
-	free(made.counts);
-	free(made.row_of);
+	json_field_u64(page->json, "spans_left_out", page->report->spans.len - page->rows);
+	free(counts);
 	return good;
 }
 
@@ -235,11 +211,13 @@ static void slow_json(struct html_page *page, const struct report_slow *slow)
 	values_write(json, model, span->site, span->frame);
 	json_object_end(json);
 	wait_json(page, slow);
+	html_causes_slow(page, slow->span);
 }
 
 bool html_slowest(struct html_page *page)
 {
 	struct html_views *views = html_views_new(page);
+	bool good = views;
 
 	json_key(page->json, "slowest");
 	json_array_begin(page->json);
@@ -251,5 +229,5 @@ bool html_slowest(struct html_page *page)
 	}
 	json_array_end(page->json);
 	html_views_free(views);
-	return views;
+	return good;
 }

@@ -37,7 +37,6 @@ struct flame {
 	struct html_page *page;
 	struct flame_open *open; /* a thread each; ns 0: none */
 	struct strtab *keys;     /* 0 is no key */
-	struct stack_names *names;
 	VEC(struct flame_sum) sums;
 	uint64_t blocked_ns, stack_ns;
 	bool failed;
@@ -166,7 +165,7 @@ static void stack_json(const struct flame *flame, uint32_t stack, uint64_t ts)
 	struct json *json = flame->page->json;
 	struct frames frames = {.page = flame->page};
 
-	stack_names_each(flame->names, stack, ts, add_frame, &frames);
+	stack_names_each(flame->page->names, stack, ts, add_frame, &frames);
 	json_array_begin(json);
 	while (frames.count)
 		json_u64(json, frames.texts[--frames.count]);
@@ -230,9 +229,8 @@ bool html_flame(struct html_page *page)
 			      .open = calloc(model->threads.len + 1, sizeof(*flame.open)),
 			      .keys = strtab_new()};
 
-	flame.failed = !flame.open || !flame.keys ||
-		       stack_names_open(&flame.names, model->reader, true) ||
-		       model_each_interval(model, flame_interval, &flame);
+	flame.failed =
+		!flame.open || !flame.keys || model_each_interval(model, flame_interval, &flame);
 	for (uint32_t i = 0; !flame.failed && i < model->threads.len; i++)
 		flame_close(&flame, i, NULL);
 	json_key(page->json, "flame");
@@ -244,7 +242,6 @@ bool html_flame(struct html_page *page)
 		flame_json(&flame);
 	}
 	json_object_end(page->json);
-	stack_names_close(flame.names);
 	strtab_free(flame.keys);
 	vec_free(&flame.sums);
 	free(flame.open);

@@ -6,6 +6,8 @@
 #include <stddef.h>
 
 #include "analyze/report.h"
+#include "analyze/why.h"
+#include "export/stack_text.h"
 #include "util/json.h"
 #include "util/strtab.h"
 
@@ -21,6 +23,11 @@ struct html_page {
 	struct json *json;
 	struct strtab *texts; /* written last; items refer to it */
 	size_t text_bytes;
+	struct stack_names *names;
+	struct html_causes *causes;
+	size_t rows;      /* of the report's names that are shown */
+	uint32_t sites;   /* their number, which stands for unknown ones */
+	uint32_t *row_of; /* of each site, or MODEL_NONE */
 };
 
 /* The number of a text, cut where it is too long; 0, the empty one, for "". */
@@ -37,6 +44,22 @@ const char *html_thread(const struct model *model, uint32_t thread, char text[HT
  * "woken by loader (4711)", "on CPU 3". */
 const char *html_state_text(const struct model *model, const struct model_interval *interval,
 			    char text[HTML_STATE_TEXT]);
+
+/* The row of a span, or MODEL_NONE. */
+uint32_t html_row_of(const struct html_page *page, uint32_t span);
+
+/* ---- causes ---- */
+
+/* Why spans took long; of a capture without the scheduler nothing. NULL: out of memory. */
+struct html_causes *html_causes_new(struct html_page *page);
+void html_causes_free(struct html_causes *causes);
+/* Why a slow span of the report took so long, and of what that is a part; NULL: not known. */
+const struct why_instance *html_causes_of(const struct html_causes *causes, uint32_t span,
+					  const struct why **why);
+/* "causes", "causes_ns" and "causes_spans" of a row: sums over its slowest spans. */
+void html_causes_row(struct html_page *page, uint32_t row);
+/* "causes" and "chain" of a slow span. */
+void html_causes_slow(struct html_page *page, uint32_t span);
 
 /* All false: out of memory. */
 bool html_spans(struct html_page *page);   /* "spans", "spans_left_out" */

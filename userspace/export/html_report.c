@@ -66,6 +66,37 @@ static void texts_json(struct html_page *page)
 	json_array_end(page->json);
 }
 
+/* ---- names ---- */
+
+static uint32_t find_row(const struct html_page *page, const struct site_info *site)
+{
+	for (uint32_t i = 0; i < page->rows; i++)
+		if (!strcmp(page->report->spans.data[i].name, site->name) &&
+		    !strcmp(page->report->spans.data[i].category, site->category))
+			return i;
+	return MODEL_NONE;
+}
+
+static bool find_rows(struct html_page *page)
+{
+	size_t all = page->report->spans.len;
+
+	page->rows = all < HTML_SPANS_MAX ? all : HTML_SPANS_MAX;
+	page->sites = store_reader_site_count(page->model->reader);
+	page->row_of = malloc(((size_t)page->sites + 1) * sizeof(*page->row_of));
+	for (uint32_t i = 0; page->row_of && i <= page->sites; i++)
+		page->row_of[i] =
+			find_row(page, model_site(page->model, i < page->sites ? i : MODEL_NONE));
+	return page->row_of;
+}
+
+uint32_t html_row_of(const struct html_page *page, uint32_t span)
+{
+	uint32_t site = page->model->spans.data[span].site;
+
+	return page->row_of[site < page->sites ? site : page->sites];
+}
+
 /* ---- the head ---- */
 
 static void capture_json(struct html_page *page)
@@ -190,6 +221,26 @@ static void put_page(const char *data, size_t len, FILE *out)
 	fputs(at, out);
 }
 
+static bool page_json(struct html_page *page)
+{
+	bool good;
+
+	page->texts = strtab_new();
+	good = page->texts && find_rows(page) &&
+	       !stack_names_open(&page->names, page->model->reader, true);
+	if (good)
+		page->causes = html_causes_new(page);
+	return good && page->causes && data_json(page);
+}
+
+static void page_free(struct html_page *page)
+{
+	html_causes_free(page->causes);
+	stack_names_close(page->names);
+	free(page->row_of);
+	strtab_free(page->texts);
+}
+
 int html_report_write(const struct report *report, FILE *out, struct error *err)
 {
 	struct html_page page = {.report = report, .model = report->model};
@@ -200,14 +251,13 @@ int html_report_write(const struct report *report, FILE *out, struct error *err)
 
 	if (good) {
 		page.json = json_new(memory, false);
-		page.texts = strtab_new();
-		good = page.texts && data_json(&page);
+		good = page_json(&page);
 		good = !json_close(page.json) && good;
 		good = !fclose(memory) && good;
 	}
 	if (good)
 		put_page(data, len, out);
-	strtab_free(page.texts);
+	page_free(&page);
 	free(data);
 	return good ? 0 : error_set(err, ENOMEM, "out of memory");
 }

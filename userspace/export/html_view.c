@@ -59,8 +59,25 @@ static void add_lane(struct view *view, const struct model *model, uint32_t thre
 		lane->rows[i].max = ITEMS_MAX;
 }
 
-static void view_begin(struct view *view, const struct model *model, const struct report_slow *slow)
+/* The threads on the ways from the span's waits to their causes, the longest first. */
+static void add_chain_lanes(struct view *view, const struct html_page *page, uint32_t span)
 {
+	const struct why *why;
+	const struct why_instance *instance = html_causes_of(page->causes, span, &why);
+
+	for (uint32_t i = 0; instance && i < instance->part_count; i++) {
+		const struct why_part *part = &why->parts.data[instance->part + i];
+
+		for (uint32_t j = 0; j < part->step_count; j++)
+			add_lane(view, page->model, why->steps.data[part->step + j].thread);
+		add_lane(view, page->model, part->thread);
+	}
+}
+
+static void view_begin(struct view *view, const struct html_page *page,
+		       const struct report_slow *slow)
+{
+	const struct model *model = page->model;
 	const struct model_span *span = &model->spans.data[slow->span];
 	uint64_t margin = (span->end_ts - span->start_ts) / 20 + 1;
 
@@ -71,6 +88,7 @@ static void view_begin(struct view *view, const struct model *model, const struc
 	if (span->flags & MODEL_SPAN_MOVED)
 		add_lane(view, model, span->end_thread);
 	add_lane(view, model, slow->waker);
+	add_chain_lanes(view, page, slow->span);
 }
 
 static bool add_span(struct view *view, const struct model *model, uint32_t index)
@@ -134,7 +152,7 @@ struct html_views *html_views_new(struct html_page *page)
 		good = views->views;
 	}
 	for (size_t i = 0; good && i < report->slowest.len; i++)
-		view_begin(&views->views[views->count++], model, &report->slowest.data[i]);
+		view_begin(&views->views[views->count++], page, &report->slowest.data[i]);
 	for (size_t i = 0; good && views->count && i < model->spans.len; i++)
 		for (size_t j = 0; good && j < views->count; j++)
 			good = add_span(&views->views[j], model, (uint32_t)i);
