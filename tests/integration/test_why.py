@@ -113,7 +113,7 @@ def test_a_lock_is_followed_to_what_its_holder_did(why, causes):
 
 
 def test_a_pipe_is_followed_to_another_process(why, causes):
-    path, log = causes("pipe", "--follow")
+    path, log = causes("pipe")
     instances = why(path, "--span", "request")["instances"]
     assert len(instances) == 4
     for request, _ in requests(log):
@@ -128,9 +128,11 @@ def test_text_tells_the_chain_in_words_with_functions_and_evidence(waffle, cause
     text = waffle.ok("why", "--span", "request", "--slowest", "1", "--evidence", path).stdout
     assert re.match(r"request [0-9a-f]{16} of server \(\d+\), at [^:]+: [\d.]+ ms\n", text)
     assert re.search(r"1\. +[\d.]+ % +[\d.]+ ms  sleep +certain  holder \(\d+\) in refresh", text)
-    assert re.search(r"blocked on .*cache_lock.*called by use_cache.* ← woken by holder \(\d+\)", text)
-    assert re.search(r"blocked in clock_nanosleep.*called by rest.*\[1\]", text)
-    assert re.search(r"record \d+, wait \d+\n +user stack ←.* ← use_cache \(causes.c:\d+\)", text)
+    assert re.search(r"blocked on .*\(cache_lock\).* ← woken by holder \(\d+\), which spent", text)
+    assert re.search(r"blocked in clock_nanosleep.* \[1\]", text)
+    # How far back the stack goes depends on how the C library was built.
+    assert re.search(r"record \d+, wait \d+\n +user stack ← \S+", text)
+    assert re.search(r"waker's kernel stack ← .*futex_wake", text)
     assert "\033" not in text
 
 

@@ -91,7 +91,9 @@ def check_first(row, logged, instance):
     assert culprit["tid"] == logged["tid"]
     if row.span:
         assert culprit["span"] == row.span
-    if row.object and logged["object"]:
+    if row.object == "cgroup":
+        assert "cgroup" in culprit["object"]
+    elif row.object and logged["object"]:
         assert logged["object"] in (culprit["object"] or "")
     assert abs(first["share"] - logged["share"]) <= TOLERANCE, f"measured {logged['share']:.2f}"
     assert GRADES.index(first["grade"]) >= GRADES.index(row.grade)

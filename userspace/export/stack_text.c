@@ -258,18 +258,15 @@ static bool is_common(const struct stack_frame *frame)
 
 struct inner_search {
 	struct stack_frame *inner;
-	bool found, special;
+	bool found;
 };
 
 static void inner_frame(const struct stack_frame *frame, void *arg)
 {
 	struct inner_search *search = arg;
 
-	if (!frame->function || search->special)
+	if (search->found || !frame->function || is_common(frame))
 		return;
-	if (search->found && is_common(frame))
-		return;
-	search->special = !is_common(frame);
 	search->found = true;
 	*search->inner = *frame;
 }

@@ -47,8 +47,8 @@ typedef void (*stack_frame_fn)(const struct stack_frame *frame, void *arg);
 uint32_t stack_names_each(struct stack_names *names, uint32_t stack, uint64_t ts,
 			  stack_frame_fn each, void *arg);
 
-/* The innermost frame that says something of the program: not one of the C library, the dynamic
- * linker or the language's run-time, if there is another with a name. False: none has a name. */
+/* The innermost frame with a name that says something of the program: not one of the C library, the
+ * dynamic linker or the language's run-time. False: there is none. */
 bool stack_names_inner(struct stack_names *names, uint32_t stack, uint64_t ts,
 		       struct stack_frame *inner);
 
