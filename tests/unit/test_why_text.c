@@ -67,92 +67,121 @@ static void add_part(struct made *made, struct why_part part)
 	assert_true(vec_push(&made->why.parts, part));
 }
 
-static const struct why *why_of_lock(struct made *made)
+struct cast {
+	uint32_t worker, loader, backup, load, request;
+	struct why_step lock; /* what the worker waited for */
+};
+
+static void add_disk(struct made *made, const struct cast *cast)
 {
-	const struct model *model = lock_capture(made);
-	uint32_t worker = thread_of(model, 11), loader = thread_of(model, 12);
-	uint32_t backup = thread_of(model, 13), load = map_get(&model->span_ids, 0xb2);
-	struct why_step lock = {.from_ts = 20 * MS,
-				.to_ts = 188 * MS,
-				.thread = worker,
-				.state = WAFFLE_THREAD_BLOCKED,
-				.syscall = 202,
-				.task_state = WAFFLE_TASK_INTERRUPTIBLE,
-				.span = map_get(&model->span_ids, 0xa1),
-				.by = loader};
-	struct why *why = &made->why;
+	uint32_t file = text_of(made, "/data/shard-7");
 
-	*why = (struct why){.model = model, .texts = strtab_new()};
-	assert_non_null(why->texts);
-	text_of(made, "");
-	lock.object = text_of(made, "futex 0x7f01 (queue_lock)");
-
-	add_step(made, lock);
+	add_step(made, cast->lock);
 	add_step(made, (struct why_step){.from_ts = 20 * MS,
 					 .to_ts = 170 * MS,
-					 .thread = loader,
+					 .thread = cast->loader,
 					 .state = WAFFLE_THREAD_BLOCKED,
 					 .syscall = 17,
 					 .task_state = WAFFLE_TASK_UNINTERRUPTIBLE,
-					 .span = load,
-					 .by = backup,
+					 .span = cast->load,
+					 .by = cast->backup,
 					 .interrupt = true,
-					 .object = text_of(made, "/data/shard-7")});
+					 .object = file});
 	add_part(made, (struct why_part){.cause = WHY_DISK_READ,
 					 .grade = WHY_GRADE_CERTAIN,
 					 .ns = 150 * MS,
 					 .stretches = 1,
-					 .thread = loader,
-					 .span = load,
-					 .object = text_of(made, "/data/shard-7"),
+					 .thread = cast->loader,
+					 .span = cast->load,
+					 .object = file,
 					 .step_count = 2});
+}
+
+static void add_running(struct made *made, const struct cast *cast)
+{
 	add_step(made, (struct why_step){.from_ts = 10 * MS,
 					 .to_ts = 20 * MS,
-					 .thread = worker,
+					 .thread = cast->worker,
 					 .state = WAFFLE_THREAD_RUNNING,
 					 .syscall = -1,
-					 .span = lock.span,
+					 .span = cast->request,
 					 .by = MODEL_NONE});
 	add_part(made, (struct why_part){.cause = WHY_RUNNING,
 					 .grade = WHY_GRADE_CERTAIN,
 					 .ns = 32 * MS,
 					 .stretches = 2,
-					 .thread = worker,
-					 .span = lock.span,
+					 .thread = cast->worker,
+					 .span = cast->request,
 					 .step_count = 1});
-	add_step(made, lock);
+}
+
+static void add_contention(struct made *made, const struct cast *cast)
+{
+	add_step(made, cast->lock);
 	add_step(made, (struct why_step){.from_ts = 170 * MS,
 					 .to_ts = 184 * MS,
-					 .thread = loader,
+					 .thread = cast->loader,
 					 .state = WAFFLE_THREAD_RUNNABLE,
 					 .syscall = -1,
-					 .span = load,
-					 .by = backup});
+					 .span = cast->load,
+					 .by = cast->backup});
 	add_part(made, (struct why_part){.cause = WHY_CPU_CONTENTION,
 					 .grade = WHY_GRADE_LIKELY,
 					 .ns = 14 * MS,
 					 .stretches = 1,
-					 .thread = backup,
+					 .thread = cast->backup,
 					 .span = MODEL_NONE,
 					 .step_count = 2});
-	add_step(made, lock);
+}
+
+static void add_holder(struct made *made, const struct cast *cast)
+{
+	add_step(made, cast->lock);
 	add_step(made, (struct why_step){.from_ts = 184 * MS,
 					 .to_ts = 188 * MS,
-					 .thread = loader,
+					 .thread = cast->loader,
 					 .state = WAFFLE_THREAD_RUNNING,
 					 .syscall = -1,
-					 .span = load,
+					 .span = cast->load,
 					 .by = MODEL_NONE});
 	add_part(made, (struct why_part){.cause = WHY_LOCK,
 					 .grade = WHY_GRADE_CERTAIN,
 					 .ns = 4 * MS,
 					 .stretches = 1,
-					 .thread = loader,
-					 .span = load,
-					 .object = lock.object,
+					 .thread = cast->loader,
+					 .span = cast->load,
+					 .object = cast->lock.object,
 					 .step_count = 2});
-	assert_true(vec_push(&why->instances, (struct why_instance){.span = lock.span,
-								    .thread = worker,
+}
+
+static const struct why *why_of_lock(struct made *made)
+{
+	const struct model *model = lock_capture(made);
+	struct cast cast = {.worker = thread_of(model, 11),
+			    .loader = thread_of(model, 12),
+			    .backup = thread_of(model, 13),
+			    .load = map_get(&model->span_ids, 0xb2),
+			    .request = map_get(&model->span_ids, 0xa1)};
+	struct why *why = &made->why;
+
+	*why = (struct why){.model = model, .texts = strtab_new()};
+	assert_non_null(why->texts);
+	text_of(made, "");
+	cast.lock = (struct why_step){.from_ts = 20 * MS,
+				      .to_ts = 188 * MS,
+				      .thread = cast.worker,
+				      .state = WAFFLE_THREAD_BLOCKED,
+				      .syscall = 202,
+				      .task_state = WAFFLE_TASK_INTERRUPTIBLE,
+				      .span = cast.request,
+				      .by = cast.loader,
+				      .object = text_of(made, "futex 0x7f01 (queue_lock)")};
+	add_disk(made, &cast);
+	add_running(made, &cast);
+	add_contention(made, &cast);
+	add_holder(made, &cast);
+	assert_true(vec_push(&why->instances, (struct why_instance){.span = cast.request,
+								    .thread = cast.worker,
 								    .from_ts = 10 * MS,
 								    .to_ts = 210 * MS,
 								    .running_ns = 32 * MS,

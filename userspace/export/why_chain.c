@@ -349,7 +349,7 @@ static bool goes_on(const struct why_printer *printer, const struct why_part *pa
 static void print_branch(const struct why_printer *printer, const struct why_instance *instance,
 			 struct branch branch)
 {
-	uint32_t *rest = malloc(branch.count * sizeof(*rest)), count = 0;
+	uint32_t *rest = malloc(((size_t)branch.count + 1) * sizeof(*rest)), count = 0;
 
 	if (!rest)
 		return;
@@ -366,7 +366,7 @@ static void print_branch(const struct why_printer *printer, const struct why_ins
 void why_print_chains(const struct why_printer *printer, const struct why_instance *instance,
 		      uint32_t shown)
 {
-	uint32_t *parts = malloc((shown + 1) * sizeof(*parts));
+	uint32_t *parts = malloc(((size_t)shown + 1) * sizeof(*parts));
 
 	if (!parts)
 		return;
