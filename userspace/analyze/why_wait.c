@@ -79,30 +79,29 @@ static uint32_t pid_of(const struct telling *telling)
 
 /* ---- who ended it ---- */
 
-/* The switch that brought the thread back, if it is among those that are kept. */
+/* The switch that brought the thread back, if that was a wake-up. */
 static const struct model_switch *switch_back(const struct telling *telling, size_t index)
 {
-	const struct why_data *data = telling->data;
-	const struct why_interval *at = why_interval_get(data, telling->thread, index + 1);
+	const struct model *model = telling->data->model;
+	const struct why_interval *at = why_interval_get(telling->data, telling->thread, index + 1);
 	uint64_t ts = telling->interval->to_ts;
+	size_t low = 0, high = model->switches.len;
 
-	if (at && at->from_ts == ts && at->state == WAFFLE_THREAD_RUNNABLE) {
+	if (at && at->from_ts == ts && at->state == WAFFLE_THREAD_RUNNABLE)
 		ts = at->to_ts;
-		at = why_interval_get(data, telling->thread, index + 2);
-	}
-	if (!at || at->from_ts != ts || at->state != WAFFLE_THREAD_RUNNING ||
-	    at->cpu >= data->cpu_count)
-		return NULL;
-	for (size_t i = why_switch_after(data, at->cpu, ts); i < data->cpus[at->cpu].switches.len;
-	     i++) {
-		const struct model_switch *sw =
-			&data->model->switches.data[data->cpus[at->cpu].switches.data[i]];
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
 
-		if (sw->ts != ts)
-			break;
-		if (sw->next == telling->thread)
-			return sw->flags & WAFFLE_SWITCH_WOKEN ? sw : NULL;
+		if (model->switches.data[middle].ts < ts)
+			low = middle + 1;
+		else
+			high = middle;
 	}
+	for (; low < model->switches.len && model->switches.data[low].ts == ts; low++)
+		if (model->switches.data[low].next == telling->thread)
+			return model->switches.data[low].flags & WAFFLE_SWITCH_WOKEN
+				       ? &model->switches.data[low]
+				       : NULL;
 	return NULL;
 }
 
