@@ -8,6 +8,8 @@ SHELL := /bin/bash
 .SECONDARY:
 
 BUILD ?= build
+# One name for one folder, however it was given: dependency files have it in them.
+override BUILD := $(patsubst $(CURDIR)/%,%,$(abspath $(BUILD)))
 ifeq ($(origin CC),default)
 CC := gcc
 endif

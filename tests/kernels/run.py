@@ -32,6 +32,8 @@ KERNELS = {
 # arguments, and what it must print. A program that does not end with 0 has failed.
 PROGRAMS = [
     ("contexts", "unit/test_context", [], "[  PASSED  ]"),
+    # Random filters: what the kernel decides against the definition, fewer pairs than natively.
+    ("programs", "unit/test_filter_kernel", ["5000"], "[  PASSED  ]"),
 ]
 
 QEMU = """qemu-system-x86_64 -accel tcg,thread=single -cpu max -smp 1 -m 512 -nodefaults

@@ -125,4 +125,20 @@ static inline int program_run(int fd, uint64_t id, const void *frame, uint64_t s
 	return (int)opts.retval;
 }
 
+/* The ids that the kernel has for this thread: not those of a pid namespace. */
+static inline uint64_t kernel_pid_tgid(uint32_t shift)
+{
+	struct bpf_insn insns[] = {
+		{.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_get_current_pid_tgid},
+		{.code = BPF_ALU64 | BPF_RSH | BPF_K, .imm = (int32_t)shift},
+		{.code = BPF_JMP | BPF_EXIT},
+	};
+	int fd = bpf_prog_load(BPF_PROG_TYPE_RAW_TRACEPOINT, "ids", "GPL", insns, 3, NULL), id;
+
+	assert_true(fd >= 0);
+	id = program_run(fd, 0, NULL, 0);
+	close(fd);
+	return (uint32_t)id;
+}
+
 #endif

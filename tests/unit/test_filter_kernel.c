@@ -34,22 +34,6 @@
 
 static const char *pairs_argument;
 
-/* The ids that the kernel has for this thread: not those of a pid namespace. */
-static uint64_t kernel_pid_tgid(uint32_t shift)
-{
-	struct bpf_insn insns[] = {
-		{.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_get_current_pid_tgid},
-		{.code = BPF_ALU64 | BPF_RSH | BPF_K, .imm = (int32_t)shift},
-		{.code = BPF_JMP | BPF_EXIT},
-	};
-	int fd = bpf_prog_load(BPF_PROG_TYPE_RAW_TRACEPOINT, "ids", "GPL", insns, 3, NULL), id;
-
-	assert_true(fd >= 0);
-	id = program_run(fd, 0, NULL, 0);
-	close(fd);
-	return (uint32_t)id;
-}
-
 /* ---- one expression ---- */
 
 struct totals {
@@ -62,6 +46,7 @@ struct totals {
 struct trial {
 	struct world world;
 	struct machine machine;
+	bool loads; /* the machine may load programs */
 	struct filter_expr *filter;
 	struct residual residual;
 	struct filter_code hit_code, end_code;
@@ -445,20 +430,34 @@ static void trials_run(struct trial *trial)
 	totals_check(&trial->totals);
 }
 
-static void test_kernel_and_definition_agree_on_random_pairs(void **state)
+/* The kernel's side is opened before, and closed behind each test. */
+static int machine_setup(void **state)
 {
 	struct trial *trial = calloc(1, sizeof(*trial));
 
-	(void)state;
-	assert_non_null(trial);
-	if (!machine_open(&trial->machine)) {
-		machine_close(&trial->machine);
-		free(trial);
-		skip();
-	}
-	trials_run(trial);
+	if (!trial)
+		return -1;
+	trial->loads = machine_open(&trial->machine);
+	*state = trial;
+	return 0;
+}
+
+static int machine_teardown(void **state)
+{
+	struct trial *trial = *state;
+
 	machine_close(&trial->machine);
 	free(trial);
+	return 0;
+}
+
+static void test_kernel_and_definition_agree_on_random_pairs(void **state)
+{
+	struct trial *trial = *state;
+
+	if (!trial->loads)
+		skip();
+	trials_run(trial);
 }
 
 /* ---- the longest expressions ---- */
@@ -565,31 +564,30 @@ static void longest_load(struct machine *machine, const char *what, nth_fn nth, 
 
 static void test_longest_expressions_load_as_probes(void **state)
 {
-	struct machine machine = {0};
+	struct trial *trial = *state;
+	struct machine *machine = &trial->machine;
 
-	(void)state;
-	if (!machine_open(&machine)) {
-		machine_close(&machine);
+	if (!trial->loads)
 		skip();
-	}
-	longest_load(&machine, "64 searches", nth_search, " || ", 64, "");
-	longest_load(&machine, "63 searches and a duration", nth_search, " && ", 63,
+	longest_load(machine, "64 searches", nth_search, " || ", 64, "");
+	longest_load(machine, "63 searches and a duration", nth_search, " && ", 63,
 		     " && dur > 10ms");
 	/* Twice the work: what is accepted at once is found out by asking all again. */
-	longest_load(&machine, "63 searches or a duration", nth_search, " || ", 62,
+	longest_load(machine, "63 searches or a duration", nth_search, " || ", 62,
 		     " || (pid == 1 && dur > 10ms)");
-	longest_load(&machine, "all sorts, and", nth_mixed, " && ", 48, "");
-	longest_load(&machine, "all sorts, or", nth_mixed, " || ", 48, "");
-	longest_load(&machine, "long texts", nth_texts, " || ", 64, "");
-	machine_close(&machine);
+	longest_load(machine, "all sorts, and", nth_mixed, " && ", 48, "");
+	longest_load(machine, "all sorts, or", nth_mixed, " || ", 48, "");
+	longest_load(machine, "long texts", nth_texts, " || ", 64, "");
 }
 
 /* Not the first thread, whose id is that of the process. */
 static void *tests_run(void *failed)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_kernel_and_definition_agree_on_random_pairs),
-		cmocka_unit_test(test_longest_expressions_load_as_probes),
+		cmocka_unit_test_setup_teardown(test_kernel_and_definition_agree_on_random_pairs,
+						machine_setup, machine_teardown),
+		cmocka_unit_test_setup_teardown(test_longest_expressions_load_as_probes,
+						machine_setup, machine_teardown),
 	};
 
 	*(int *)failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -310,6 +310,7 @@ static int process_arm(struct session *session, pid_t pid, struct error *err)
 /* Arms new programs and libraries. A process that is gone is no error here. */
 static int targets_rearm(struct session *session)
 {
+	mmap_watch_read(session->watch, mapping_notice, session);
 	for (size_t i = 0; i < session->targets.len; i++) {
 		struct target *target = &session->targets.data[i];
 		struct error gone = ERROR_INIT;
@@ -417,9 +418,7 @@ static int dispatch(struct session *session, const struct epoll_event *events, i
 			signals_read(session);
 			break;
 		case TAG_RING: /* woken for a fork or an exec: the drain sees it */
-			break;
-		case TAG_MMAP:
-			mmap_watch_read(session->watch, mapping_notice, session);
+		case TAG_MMAP: /* what is there is read in any case */
 			break;
 		default:
 			/* Its last records are in the rings before it is taken off the list. */

@@ -307,8 +307,7 @@ void frame_string(struct codegen *gen, unsigned key, uint32_t no)
 	load_size(gen, BPF_REG_3);
 	asm_branch(as, BPF_JGT, BPF_REG_2, BPF_REG_3, no);
 	asm_mov(as, BPF_REG_2, BPF_REG_1);
-	asm_alu_imm(as, BPF_RSH, BPF_REG_2, 33); /* WAFFLE_STR_NULL */
-	_Static_assert(WAFFLE_STR_NULL == 1ull << 33, "the bit that is tested");
+	asm_alu_imm(as, BPF_RSH, BPF_REG_2, __builtin_ctzll(WAFFLE_STR_NULL));
 	asm_branch_imm(as, BPF_JSET, BPF_REG_2, 1, no);
 	asm_mov(as, REG_TEXT, BPF_REG_1);
 	asm_alu_imm(as, BPF_LSH, REG_TEXT, 64 - STRING_NEXT_SHIFT);

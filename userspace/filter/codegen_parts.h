@@ -12,9 +12,14 @@
 #ifndef WAFFLE_FILTER_CODEGEN_PARTS_H
 #define WAFFLE_FILTER_CODEGEN_PARTS_H
 
+#include <stddef.h>
+
 #include "filter/codegen_number.h"
 
 enum { REG_CTX = BPF_REG_6, REG_FRAME = BPF_REG_7, REG_SIZE = BPF_REG_8, REG_TEXT = BPF_REG_9 };
+
+/* Offset of a member of the held span from the frame behind it. */
+#define HELD(member) ((int)offsetof(struct waffle_held, member) - (int)sizeof(struct waffle_held))
 
 /* What has been read on every path to a place in the program; also a bit for each run. */
 enum code_have {
@@ -96,10 +101,6 @@ bool key_can_be(const struct filter_expr *filter, const struct filter_predicate 
 
 /* Room in the stack; an error of the assembler if there is no more. */
 int codegen_stack(struct codegen *gen, unsigned bytes);
-/* Compares the number in r1 with the literals of a predicate. */
-void codegen_number(struct codegen *gen, const struct filter_predicate *predicate,
-		    enum number_class class, struct code_exits exits);
-bool filter_literal_is_number(const struct filter_literal *literal);
 /*
  * Makes the kernel forget what it has found out about a number in a register, which stays the same.
  * The kernel follows each path of a program until it comes to a place in a state that it has seen;
@@ -107,6 +108,17 @@ bool filter_literal_is_number(const struct filter_literal *literal);
  * one, and their number grow with each predicate.
  */
 void codegen_forget(struct codegen *gen, unsigned reg);
+
+/* ---- codegen_predicate.c ---- */
+
+void codegen_predicate(struct codegen *gen, const struct filter_predicate *predicate,
+		       struct code_exits exits);
+void codegen_sample(struct codegen *gen, const struct filter_node *node, struct code_exits exits);
+/* Roughly, in instructions: what costs least is asked first. */
+unsigned codegen_field_cost(enum filter_field field);
+/* Compares the number in r1 with the literals of a predicate. */
+void codegen_number(struct codegen *gen, const struct filter_predicate *predicate,
+		    enum number_class class, struct code_exits exits);
 
 /* ---- codegen_frame.c ---- */
 

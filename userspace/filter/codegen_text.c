@@ -363,7 +363,7 @@ void text_key(struct codegen *gen, const struct filter_predicate *predicate, uns
 static void comm_need(struct codegen *gen)
 {
 	struct assembler *as = &gen->as;
-	int held = (int)offsetof(struct waffle_held, comm) - (int)sizeof(struct waffle_held);
+	int held = HELD(comm);
 
 	if (gen->have & HAVE_COMM)
 		return;

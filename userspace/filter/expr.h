@@ -105,6 +105,12 @@ struct filter_literal {
 	struct glob *glob; /* of ~ and !~: the text compiled; NULL else */
 };
 
+static inline bool filter_literal_is_number(const struct filter_literal *literal)
+{
+	return literal->type == FILTER_LITERAL_INTEGER || literal->type == FILTER_LITERAL_FLOAT ||
+	       literal->type == FILTER_LITERAL_BOOL;
+}
+
 struct filter_predicate {
 	enum filter_field field;
 	enum filter_op op;

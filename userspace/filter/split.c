@@ -149,9 +149,8 @@ static enum answer predicate_answer(const struct filter_expr *filter,
 		answer = number_answer(filter, predicate, NUMBER_UNSIGNED);
 		return answer == ANSWER_NO ? ANSWER_NO : ANSWER_ASK;
 	case FILTER_DUR:
-		if (site->kind != WAFFLE_SITE_SPAN)
-			return ANSWER_NO;
-		/* fall through */
+		/* Even `dur >= 0` is not known of a span that has not ended (eval.h). */
+		return site->kind == WAFFLE_SITE_SPAN ? ANSWER_ASK : ANSWER_NO;
 	default:
 		return number_answer(filter, predicate, NUMBER_UNSIGNED);
 	}

@@ -46,7 +46,7 @@ static int cpu_open(struct mmap_watch *watch, int cpu)
 		.mmap = 1,
 		.mmap2 = 1,
 		.watermark = 1,
-		.wakeup_watermark = 1,
+		.wakeup_watermark = (uint32_t)data_bytes(watch) / 2,
 	};
 	struct epoll_event event = {.events = EPOLLIN};
 	struct cpu_watch *slot = &watch->cpu[watch->cpus];
@@ -122,7 +122,7 @@ static void ring_copy(const struct mmap_watch *watch, const struct cpu_watch *cp
 
 void mmap_watch_read(struct mmap_watch *watch, void (*each)(pid_t pid, void *arg), void *arg)
 {
-	for (int i = 0; i < watch->cpus; i++) {
+	for (int i = 0; watch && i < watch->cpus; i++) {
 		struct cpu_watch *cpu = &watch->cpu[i];
 		uint64_t head = __atomic_load_n(&cpu->page->data_head, __ATOMIC_ACQUIRE);
 		uint64_t at = cpu->page->data_tail;

@@ -18,10 +18,15 @@ struct mmap_watch;
 int mmap_watch_open(struct mmap_watch **watch, struct error *err);
 void mmap_watch_close(struct mmap_watch *watch);
 
-/* A descriptor for epoll: readable when there is something to read. */
+/*
+ * A descriptor for epoll: readable when so much has come that some of it would soon be overwritten.
+ * All processes of the machine are told of, so being woken for each mapping would cost more than
+ * the capture does while something compiles; read it now and then.
+ */
 int mmap_watch_fd(const struct mmap_watch *watch);
 
-/* Calls `each` with the process of each mapping since the last call. */
+/* Calls `each` with the process of each mapping since the last call. Does nothing without a watch.
+ */
 void mmap_watch_read(struct mmap_watch *watch, void (*each)(pid_t pid, void *arg), void *arg);
 
 #endif
