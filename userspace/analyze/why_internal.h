@@ -164,6 +164,9 @@ struct why_weight {
 	uint64_t by_grade[WHY_GRADE_CERTAIN + 1];
 };
 
+/* The grade of a sum: a lower one counts once more than a tenth of the time has no better. */
+enum why_grade why_weight_grade(const struct why_weight *weight);
+
 struct why_parts {
 	struct why *why;
 	VEC(struct why_part) list;

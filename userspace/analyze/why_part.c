@@ -107,8 +107,7 @@ bool parts_move_running(struct why_parts *parts, uint32_t thread, const struct w
 	return true;
 }
 
-/* The lowest grade that more than a tenth of the time has, or has or is below. */
-static enum why_grade grade_of(const struct why_weight *weight)
+enum why_grade why_weight_grade(const struct why_weight *weight)
 {
 	const uint64_t *ns = weight->by_grade;
 	uint64_t all = ns[WHY_GRADE_UNKNOWN] + ns[WHY_GRADE_LIKELY] + ns[WHY_GRADE_CERTAIN];
@@ -137,7 +136,7 @@ bool parts_finish(struct why_parts *parts, struct why_instance *instance)
 	struct why *why = parts->why;
 
 	for (size_t i = 0; i < parts->list.len; i++)
-		parts->list.data[i].grade = grade_of(&parts->weights.data[i]);
+		parts->list.data[i].grade = why_weight_grade(&parts->weights.data[i]);
 	if (parts->list.len)
 		qsort(parts->list.data, parts->list.len, sizeof(struct why_part), part_compare);
 	instance->part = (uint32_t)why->parts.len;
