@@ -132,7 +132,7 @@ static void test_mutex_held_by_a_sleeping_thread_is_its_sleep(void **state)
 			    "futex 0x7f00");
 	check_part(why, 1, "lock", 10 + 20, 12, "likely", "futex 0x7f00");
 	check_part(why, 2, "running", 20, 11, "certain", "");
-	check_part(why, 3, "cpu-contention", 10, 0, "certain", "");
+	check_part(why, 3, "cpu-contention", 10, 0, "likely", "");
 	done(&capture, why);
 }
 
@@ -386,6 +386,32 @@ static void test_minor_faults_take_their_time_from_running(void **state)
 	done(&capture, why);
 }
 
+static void test_major_faults_of_short_waits_have_their_file_and_what_they_ran(void **state)
+{
+	struct waffle_rec_fault fault = {.rec = {1145, 11, WAFFLE_REC_FAULT, 1},
+					 .from_ts = 1015,
+					 .total_ns = 130,
+					 .address = 0x2345,
+					 .count = 1,
+					 .flags = WAFFLE_FAULT_MAJOR};
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	mapping(&capture, 0x1000, 0x9000, "/data/model.bin");
+	waits(&capture, 1020, 1, 11, 0, D, NR_NONE, 0, 0, 0);
+	gets(&capture, 1130, 1, 0, 11, 0, 1120, HARD);
+	capture_add(&capture, &fault);
+	capture_end(&capture, 1160, 11, 1);
+	why = ask_span(&capture, 1200);
+	check_part(why, 0, "page-fault-major", 100 + 20, 11, "certain", "/data/model.bin");
+	check_part(why, 1, "running", 20, 11, "certain", "");
+	check_part(why, 2, "cpu-contention", 10, 0, "likely", "");
+	assert_int_equal(why->instances.data[0].running_ns, 40);
+	done(&capture, why);
+}
+
 static void test_faults_never_take_more_than_what_ran(void **state)
 {
 	struct waffle_rec_fault fault = {.rec = {1130, 11, WAFFLE_REC_FAULT, 1},
@@ -619,6 +645,8 @@ int main(void)
 		cmocka_unit_test(test_lock_of_a_kernel_is_followed_to_its_holder),
 		cmocka_unit_test(test_page_read_as_it_is_touched_names_its_file),
 		cmocka_unit_test(test_minor_faults_take_their_time_from_running),
+		cmocka_unit_test(
+			test_major_faults_of_short_waits_have_their_file_and_what_they_ran),
 		cmocka_unit_test(test_faults_never_take_more_than_what_ran),
 		cmocka_unit_test(test_quota_takes_the_end_of_the_runnable_time),
 		cmocka_unit_test(test_stopped_process_names_who_sent_the_signal),

@@ -32,7 +32,7 @@ const char *const why_cause_names[WHY_CAUSE_COUNT] = {
 
 const char *const why_cause_texts[WHY_CAUSE_COUNT] = {
 	[WHY_RUNNING] = "its own code ran",
-	[WHY_CPU_CONTENTION] = "runnable behind another thread",
+	[WHY_CPU_CONTENTION] = "runnable, but not yet on a CPU",
 	[WHY_LOCK] = "the holder of a lock ran",
 	[WHY_GIL] = "the holder of Python's interpreter lock ran",
 	[WHY_DISK_READ] = "read from a disk",

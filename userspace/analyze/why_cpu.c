@@ -104,7 +104,10 @@ struct why_occupant why_occupant_at(const struct why_data *data, uint32_t thread
 	if (occupant.thread == OCCUPANT_UNKNOWN)
 		occupant.thread = interval->flags & WHY_INTERVAL_WOKEN ? MODEL_NONE : interval->by;
 	/* Whoever came in and is not seen to leave is still there. */
-	if (!behind && occupant.thread == first && first != MODEL_NONE)
+	if (!behind && occupant.thread == first)
 		occupant.certain = true;
+	/* An idle CPU takes its time to wake up, but that is not seen. */
+	if (occupant.thread == MODEL_NONE)
+		occupant.certain = false;
 	return occupant;
 }

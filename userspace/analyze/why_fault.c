@@ -12,7 +12,15 @@ static uint64_t share_of(const struct model_fault *fault, uint64_t from_ts, uint
 	return (uint64_t)((unsigned __int128)fault->total_ns * (to_ts - from_ts) / length);
 }
 
-static void give_fault(struct why_walker *walker, const struct model_fault *fault)
+/* The same of an instance. */
+static uint64_t share_in(const struct model_fault *fault, const struct why_instance *instance)
+{
+	return share_of(fault,
+			fault->from_ts > instance->from_ts ? fault->from_ts : instance->from_ts,
+			fault->to_ts < instance->to_ts ? fault->to_ts : instance->to_ts);
+}
+
+static void give_fault(struct why_walker *walker, const struct model_fault *fault, uint64_t ns)
 {
 	const struct why_instance *instance = walker->instance;
 	uint32_t pid = walker->data->model->threads.data[fault->thread].pid;
@@ -31,7 +39,7 @@ static void give_fault(struct why_walker *walker, const struct model_fault *faul
 	struct why_stretch moved = {
 		.cause = fault->major ? WHY_PAGE_FAULT_MAJOR : WHY_PAGE_FAULT_MINOR,
 		.grade = instance->begun_before ? WHY_GRADE_LIKELY : WHY_GRADE_CERTAIN,
-		.ns = share_of(fault, step.from_ts, step.to_ts),
+		.ns = ns,
 		.thread = fault->thread,
 		.span = instance->span,
 		.steps = &step,
@@ -47,14 +55,11 @@ static void give_fault(struct why_walker *walker, const struct model_fault *faul
 		walker->failed = true;
 }
 
-/* Minor faults take running time. A major one mostly waits, which its wait tells. */
-void why_explain_faults(struct why_walker *walker)
+/* The first fault of the thread that begins at the instance's end or later. */
+static size_t faults_end(const struct model *model, const struct why_instance *instance)
 {
-	const struct why_instance *instance = walker->instance;
-	const struct model *model = walker->data->model;
 	size_t low = 0, high = model->faults.len;
 
-	/* The first one of the thread that begins at the instance's end or later. */
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 		const struct model_fault *fault = &model->faults.data[middle];
@@ -65,15 +70,47 @@ void why_explain_faults(struct why_walker *walker)
 		else
 			high = middle;
 	}
-	/* Records of one kind do not overlap: behind two that end before it there is none. */
-	for (unsigned before = 0; low && before < 4 && !walker->failed;) {
-		const struct model_fault *fault = &model->faults.data[--low];
+	return low;
+}
+
+/* The first of those before `end` that can have time in the instance. */
+static size_t faults_begin(const struct model *model, const struct why_instance *instance,
+			   size_t end)
+{
+	/* Records of one kind do not overlap: before some that end before it there is none. */
+	for (unsigned before = 0; end && before < 4; end--) {
+		const struct model_fault *fault = &model->faults.data[end - 1];
 
 		if (fault->thread != instance->thread)
 			break;
-		if (fault->to_ts <= instance->from_ts)
-			before++;
-		else if (!fault->major)
-			give_fault(walker, fault);
+		before += fault->to_ts <= instance->from_ts;
+	}
+	return end;
+}
+
+/*
+ * A minor fault runs all of its time. What a major one ran is what it took less what its thread
+ * waited in it.
+ */
+void why_explain_faults(struct why_walker *walker)
+{
+	const struct why_instance *instance = walker->instance;
+	const struct model *model = walker->data->model;
+	size_t end = faults_end(model, instance);
+	size_t begin = faults_begin(model, instance, end);
+	uint64_t major_ns = 0, ran_ns;
+
+	for (size_t i = begin; i < end; i++)
+		if (model->faults.data[i].major && model->faults.data[i].to_ts > instance->from_ts)
+			major_ns += share_in(&model->faults.data[i], instance);
+	ran_ns = major_ns > walker->fault_wait_ns ? major_ns - walker->fault_wait_ns : 0;
+	for (size_t i = begin; i < end && !walker->failed; i++) {
+		const struct model_fault *fault = &model->faults.data[i];
+		uint64_t ns = fault->to_ts > instance->from_ts ? share_in(fault, instance) : 0;
+
+		if (fault->major && major_ns)
+			ns = (uint64_t)((unsigned __int128)ns * ran_ns / major_ns);
+		if (ns)
+			give_fault(walker, fault, ns);
 	}
 }

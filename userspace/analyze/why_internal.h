@@ -203,7 +203,9 @@ struct why_walker {
 	VEC(struct why_step) path;
 	struct why_instance *instance;
 	uint64_t work;
-	bool failed; /* out of memory */
+	uint64_t fault_wait_ns; /* of the instance: in page faults, but not running */
+	bool after_fault;       /* the last stretch of its own was a wait in a page fault */
+	bool failed;            /* out of memory */
 };
 
 int why_walker_new(struct why_walker **walker, struct why *why, struct why_data *data);

@@ -11,6 +11,8 @@
 
 /* Requests that are looked at for one wait. */
 #define IO_LOOK_MAX 4096
+/* Records of faults that are looked at for one wait. */
+#define FAULT_LOOK_MAX 4
 /* A timeout in whole milliseconds runs out this much early at most: its thread was on its way. */
 #define TIMEOUT_EARLY_NS 1000000
 
@@ -210,9 +212,39 @@ static bool tell_futex(struct telling *telling, struct why_wait *wait)
 	return wait->object != STRTAB_NONE;
 }
 
+/* Where a major fault was that waited then, as far as sums over several tell; 0: not known. */
+static uint64_t fault_address(const struct telling *telling)
+{
+	const struct model *model = telling->data->model;
+	size_t low = 0, high = model->faults.len;
+
+	/* The first one that begins after the wait did. */
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct model_fault *fault = &model->faults.data[middle];
+
+		if (fault->thread < telling->thread ||
+		    (fault->thread == telling->thread &&
+		     fault->from_ts <= telling->interval->from_ts))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (unsigned i = 0; i < FAULT_LOOK_MAX && low; i++) {
+		const struct model_fault *fault = &model->faults.data[--low];
+
+		if (fault->thread != telling->thread)
+			break;
+		if (fault->major && fault->to_ts >= telling->interval->to_ts)
+			return fault->address;
+	}
+	return 0;
+}
+
 static bool tell_fault(const struct telling *telling, struct why_wait *wait)
 {
-	uint64_t address = telling->record ? telling->record->address : 0;
+	uint64_t address = telling->record && telling->record->address ? telling->record->address
+								       : fault_address(telling);
 	const struct store_mapping *mapping =
 		address ? why_mapping_at(telling->data, pid_of(telling), address) : NULL;
 	uint32_t flags;

@@ -161,6 +161,7 @@ static void walk_own_running(struct why_walker *walker, const struct stretch *st
 	struct why_step step = step_of(walker, stretch, WAFFLE_THREAD_RUNNING);
 
 	walker->instance->running_ns += stretch->to_ts - stretch->from_ts;
+	walker->after_fault = false;
 	step.span = walker->instance->span;
 	enter(walker, step);
 	give(walker, stretch->from_ts, stretch->to_ts,
@@ -266,8 +267,12 @@ static void walk_runnable(struct why_walker *walker, const struct stretch *stret
 		interval->to_ts - why_throttled_ns(walker->data, stretch->thread, interval, &quota);
 	struct stretch before = *stretch, behind = *stretch;
 
-	if (!walker->path.len)
+	if (!walker->path.len) {
 		walker->instance->runnable_ns += stretch->to_ts - stretch->from_ts;
+		walker->fault_wait_ns +=
+			walker->after_fault ? stretch->to_ts - stretch->from_ts : 0;
+		walker->after_fault = false;
+	}
 	if (quota_ts < before.to_ts)
 		before.to_ts = quota_ts > before.from_ts ? quota_ts : before.from_ts;
 	behind.from_ts = before.to_ts;
@@ -473,6 +478,11 @@ static void walk_blocked(struct why_walker *walker, const struct stretch *stretc
 		walker->failed = true;
 		return;
 	}
+	if (!walker->path.len) {
+		walker->after_fault = wait.kind == WAIT_FAULT;
+		walker->fault_wait_ns +=
+			walker->after_fault ? stretch->to_ts - stretch->from_ts : 0;
+	}
 	step.syscall = interval->syscall;
 	step.args = interval->args;
 	step.task_state = interval->task_state;
@@ -568,6 +578,8 @@ int why_explain(struct why_walker *walker, struct why_instance *instance)
 	walker->path.len = 0;
 	walker->instance = instance;
 	walker->work = WORK_MAX;
+	walker->fault_wait_ns = 0;
+	walker->after_fault = false;
 	walker->failed = false;
 	instance->running_ns = 0;
 	instance->runnable_ns = 0;
