@@ -187,10 +187,12 @@ static int pick_thread(struct why *why, const struct why_query *query, struct er
 		if (thread->tid != query->tid)
 			continue;
 		found = true;
-		/* Before its first and after its last sign it may have been another one's. */
+		/* Before its first sign and after its end it was not there, or another one. */
+		if (thread->first_ts > instance.from_ts)
+			instance.from_ts = thread->first_ts;
 		if (thread->exit_ts && thread->exit_ts < instance.to_ts)
 			instance.to_ts = thread->exit_ts;
-		if (instance.to_ts > instance.from_ts && thread->first_ts <= instance.to_ts &&
+		if (instance.to_ts > instance.from_ts &&
 		    !add_instance(why, query->slowest, instance))
 			return -ENOMEM;
 	}
