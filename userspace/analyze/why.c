@@ -187,12 +187,10 @@ static int pick_thread(struct why *why, const struct why_query *query, struct er
 		if (thread->tid != query->tid)
 			continue;
 		found = true;
-		/* Before its first sign and after its end it was not there, or another one. */
-		if (thread->first_ts > instance.from_ts)
-			instance.from_ts = thread->first_ts;
+		/* After its end it was not there; before its first sign that is not known. */
 		if (thread->exit_ts && thread->exit_ts < instance.to_ts)
 			instance.to_ts = thread->exit_ts;
-		if (instance.to_ts > instance.from_ts &&
+		if (instance.to_ts > instance.from_ts && thread->first_ts <= instance.to_ts &&
 		    !add_instance(why, query->slowest, instance))
 			return -ENOMEM;
 	}
