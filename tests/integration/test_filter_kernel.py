@@ -2,11 +2,13 @@
 """Filters at work in the kernel: what is armed, what is delivered, and that the accounts hold."""
 
 import os
+import re
 import signal
+import subprocess
 
 import pytest
 
-from tracer import parse_log, semaphores, wait_until
+from tracer import Capture, compile_program, parse_log, semaphores, wait_until
 
 
 @pytest.fixture
@@ -319,3 +321,49 @@ def test_spans_left_open_by_dead_processes_are_forgotten(waffle, program, start)
     capture = waffle.run("sh", "-c", script, options=held)
     assert capture.check_sums(lost=0)
     assert len([row for row in capture.rows("span") if row["name"] == "held"]) == 20000
+
+
+def test_a_key_that_no_site_declares_is_said_for_a_command_too(waffle, program):
+    options = ("--no-report", "-o", waffle.path(), "--filter", "kv.nothing > 3")
+    done = waffle.ok("run", *options, "--", program)
+    assert re.search(r"no site declares the key 'nothing'", done.stderr), done.stderr
+    assert "no site can match the filter" in done.stderr
+
+
+def test_sample_keeps_whole_traces_though_their_spans_can_not_match(filtered):
+    """The spans are armed all the same: traces begin in them."""
+    capture = filtered("kind == event && sample(1/2)", "traces 200")
+    traces = {}
+    for row in capture.hits:
+        assert row["kind"] == "event"
+        traces.setdefault(row["trace"], []).append(row)
+    events = len([row for row in capture.log if row["kind"] == "event"])
+    assert all(len(rows) == 2 for rows in traces.values())
+    assert 60 <= len(traces) <= 140, f"{len(traces)} of 200 traces, {events} events logged"
+
+
+def many_layouts(folder, count):
+    """A program whose sites all take programs of their own."""
+    sites = []
+    for i in range(count):
+        keys = [f'KV_STR("t{j}", "x"), KV_I64("i{j}", {j})' for j in range(i % 5)]
+        keys += [f'KV_I64("pad{j}", {j})' for j in range(i // 5 % 7)] + ['KV_I64("n", 1)']
+        sites.append(f'static void f{i}(void) {{ SPAN("s{i}", {", ".join(keys)}); }}')
+    calls = "".join(f"f{i}();" for i in range(count))
+    source = folder / "layouts.c"
+    source.write_text("#include <waffle_macros.h>\n" + "\n".join(sites) +
+                      f"\nint main(void) {{ {calls} return 0; }}\n", encoding="utf-8")
+    return source
+
+
+def test_many_kinds_of_sites_need_no_larger_limit_of_files(waffle, tmp_path):
+    count = 35
+    program = compile_program(many_layouts(tmp_path, count), tmp_path / "layouts", "-w")
+    options = ("--no-sched", "--filter", 'kv.n == 1 && dur > 0 && comm ~ "*a*y*"')
+    command = ["sh", "-c", f"ulimit -Sn 80; exec {waffle.program} \"$@\"", "sh", "run", "-q",
+               "--no-report", "-o", waffle.path("many.waffle"), *options, "--", "sh", "-c",
+               f"ulimit -Sn; {program}"]
+    done = subprocess.run([str(x) for x in command], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "80", "the command has the limit that it was started with"
+    capture = Capture(waffle, waffle.folder / "many.waffle")
+    assert len([row for row in capture.rows() if row["kind"] == "span"]) == count

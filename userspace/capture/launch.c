@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void child_run(int go, int failed, char **command)
+static void child_run(int go, int failed, char **command, const struct rlimit *files)
 {
 	sigset_t none;
 	char byte;
@@ -21,6 +21,7 @@ static void child_run(int go, int failed, char **command)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);
 	signal(SIGXFSZ, SIG_DFL);
+	setrlimit(RLIMIT_NOFILE, files);
 	execvp(command[0], command);
 	code = errno;
 	if (write(failed, &code, sizeof(code)) < 0)
@@ -28,7 +29,8 @@ static void child_run(int go, int failed, char **command)
 	_exit(code == ENOENT ? 127 : 126);
 }
 
-int launch_prepare(struct launch *launch, char **command, struct error *err)
+int launch_prepare(struct launch *launch, char **command, const struct rlimit *files,
+		   struct error *err)
 {
 	int go[2], failed[2];
 
@@ -44,7 +46,7 @@ int launch_prepare(struct launch *launch, char **command, struct error *err)
 	if (!launch->pid) {
 		close(go[1]);
 		close(failed[0]);
-		child_run(go[0], failed[1], command);
+		child_run(go[0], failed[1], command, files);
 	}
 	close(go[0]);
 	close(failed[1]);

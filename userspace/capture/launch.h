@@ -3,6 +3,7 @@
 #ifndef WAFFLE_CAPTURE_LAUNCH_H
 #define WAFFLE_CAPTURE_LAUNCH_H
 
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "util/error.h"
@@ -13,8 +14,10 @@ struct launch {
 	int failed; /* delivers the errno of an exec that failed */
 };
 
-/* Forks; the child waits. Signals are as they were when waffle-bpf started. */
-int launch_prepare(struct launch *launch, char **command, struct error *err);
+/* Forks; the child waits. Signals are as they were when waffle-bpf started, and so is the limit of
+ * open files, which the caller may have raised meanwhile. */
+int launch_prepare(struct launch *launch, char **command, const struct rlimit *files,
+		   struct error *err);
 
 /*
  * Lets it exec. Does not wait for the exec, which may be held by kernel_exec_release()'s

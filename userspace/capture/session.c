@@ -58,6 +58,8 @@ struct session {
 	sigset_t old_mask;
 	uint64_t start_ts, end_ts, flush_ts, progress_ts;
 	struct pace pace;
+	struct rlimit files; /* of open files, as it was */
+	bool warned;         /* of a file that could not be armed */
 	unsigned interrupts;
 	bool child_done;
 };
@@ -121,10 +123,22 @@ static int timer_adapt(struct session *session)
 	return session->pace.ns == before ? 0 : timer_set(session, session->pace.ns);
 }
 
+/* Each file and each kind of filtered site takes a descriptor. */
+static void files_raise(struct session *session)
+{
+	struct rlimit limit;
+
+	getrlimit(RLIMIT_NOFILE, &session->files);
+	limit = session->files;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static int loop_open(struct session *session)
 {
 	sigset_t set;
 
+	files_raise(session);
 	signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error of write(), not the end */
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
@@ -242,7 +256,8 @@ static int targets_open(struct session *session)
 				 ?: kernel_target_add(session->kernel, options->pids[i], session->err)
 				 ?: target_add(session, options->pids[i]);
 	if (!result && options->command)
-		result = launch_prepare(&session->launch, options->command, session->err)
+		result = launch_prepare(&session->launch, options->command, &session->files,
+					session->err)
 				 ?: kernel_target_add(session->kernel, session->launch.pid,
 						      session->err)
 				 ?: target_add(session, session->launch.pid);
@@ -307,6 +322,16 @@ static int process_arm(struct session *session, pid_t pid, struct error *err)
 	return wants_spans(session) ? arming_scan(session->arming, pid, err) : 0;
 }
 
+/* A file that stays dormant is said once, as soon as it is known. */
+static void warn_of_arming(struct session *session)
+{
+	const char *warning = arming_warning(session->arming);
+
+	if (warning && !session->warned)
+		notify(session, warning);
+	session->warned |= warning != NULL;
+}
+
 /* Arms new programs and libraries. A process that is gone is no error here. */
 static int targets_rearm(struct session *session)
 {
@@ -335,6 +360,7 @@ static int targets_rearm(struct session *session)
 		if (result && result != -ESRCH)
 			return error_set(session->err, -result, "%s", gone.message);
 	}
+	warn_of_arming(session);
 	return 0;
 }
 
@@ -622,8 +648,7 @@ static void warn_of_sources(struct session *session)
 static void warn_after_arming(struct session *session)
 {
 	warn_of_sources(session);
-	if (arming_warning(session->arming))
-		notify(session, arming_warning(session->arming));
+	warn_of_arming(session);
 	if (!session->options->command && wants_spans(session) &&
 	    !arming_site_count(session->arming))
 		notify(session,
@@ -659,6 +684,9 @@ int session_run(const struct session_options *options, const struct session_even
 			launch_go(&session.launch);
 		}
 		code = loop(&session);
+		/* What a command is made of is known by now. */
+		if (session.plan && options->command && arming_site_count(session.arming))
+			warn_of_filter(&session);
 		closed = finish(&session);
 	}
 	if (session.writer) {

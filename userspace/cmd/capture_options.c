@@ -9,6 +9,7 @@
 
 #include "capture/explain.h"
 #include "export/explain.h"
+#include "target/objects.h"
 #include "util/units.h"
 
 int set_duration(void *options, const char *value, struct error *err)
@@ -224,10 +225,10 @@ static int explain_command(const struct command *command, struct capture_options
 	struct session_events events = {.notify = display_notify, .arg = &display};
 	struct error err = ERROR_INIT;
 
-	if (!options->session.filter) {
-		error_set(&err, EINVAL, "--explain needs a --filter");
-		return command_fail(command, &err, EXIT_USAGE);
-	}
+	if (options->session.command && objects_command_is_script(options->session.command[0]))
+		display_notify("the command is a script: its interpreter is shown; the sites of "
+			       "programs that it starts are found when they start",
+			       &display);
 	if (session_explain(&options->session, &events, explain_show, options, &err))
 		return command_fail(command, &err, EXIT_FAILED);
 	return EXIT_DONE;

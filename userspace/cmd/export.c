@@ -152,14 +152,15 @@ static int export_model(const struct export_options *o, const struct model *mode
 	return code;
 }
 
-static int export_file(const struct export_options *o, const char *file, struct error *err)
+static int export_file(const struct command *command, const struct export_options *o,
+		       const char *file, struct error *err)
 {
 	struct store_reader *reader = NULL;
 	struct model *model = NULL;
 	struct store_window window = STORE_ALL;
 	const struct model_keep keep = {o->filter.filter, o->filter.keep_children};
 	uint64_t start_ts;
-	int code = store_reader_open(&reader, file, err);
+	int code = filter_options_open_file(command, &o->filter, file, &reader, err);
 
 	if (code < 0)
 		return code;
@@ -194,9 +195,10 @@ static int run(const struct command *command, int argc, char **argv)
 		return command_fail(command, &err, EXIT_USAGE);
 	}
 	code = filter_options_open(command, &options.filter);
-	if (code == EXIT_DONE && options.filter.explain)
-		filter_options_explain_file(&options.filter, argv[first]);
-	else if (code == EXIT_DONE && export_file(&options, argv[first], &err) < 0)
+	if (code == EXIT_DONE &&
+	    (options.filter.explain ? filter_options_explain_file(command, &options.filter,
+								  argv[first], options.json, &err)
+				    : export_file(command, &options, argv[first], &err)) < 0)
 		code = command_fail(command, &err, EXIT_FAILED);
 	filter_options_free(&options.filter);
 	return code;

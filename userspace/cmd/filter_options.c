@@ -3,8 +3,10 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "export/report_text.h"
+#include "export/explain.h"
+#include "filter/plan.h"
 
 static int filter_read(struct filter_options *options, struct error *err)
 {
@@ -16,6 +18,8 @@ static int filter_read(struct filter_options *options, struct error *err)
 	}
 	if (argument && *argument)
 		return filter_open(&options->filter, origin, argument, err);
+	if (options->explain)
+		return error_set(err, EINVAL, "--explain needs a --filter");
 	if (options->keep_children)
 		return error_set(err, EINVAL, "--keep-children needs a --filter");
 	return 0;
@@ -37,14 +41,68 @@ void filter_options_free(struct filter_options *options)
 	options->filter = NULL;
 }
 
-void filter_options_explain_file(const struct filter_options *options, const char *file)
+static void warning_print(const char *line, void *arg)
 {
-	printf("%s is recorded already: no sites are armed, nothing is in the kernel.\n", file);
-	if (!options->filter) {
-		puts("There is no filter: all of it is kept.");
-		return;
+	const struct command *command = arg;
+
+	fprintf(stderr, "waffle-bpf: %s: %s\n", command->name, line);
+}
+
+/* What may be a mistake in the filter, by the sites of the file. A plan is made for what it learns
+ * of their keys; that it could not be carried out in the kernel is no matter here. */
+static int filter_check(const struct command *command, const struct filter_options *options,
+			const struct store_reader *reader, struct error *err)
+{
+	struct plan *plan;
+	int result = plan_open(&plan, options->filter, options->keep_children, err);
+
+	if (result)
+		return result;
+	for (uint32_t i = 0; i < store_reader_site_count(reader) && !result; i++) {
+		struct error problem = ERROR_INIT;
+		enum plan_use use;
+		uint32_t class;
+
+		if (plan_site(plan, store_reader_site(reader, i), &use, &class, &problem) ==
+		    -ENOMEM)
+			result = error_set(err, ENOMEM, "%s", problem.message);
 	}
-	fputs("waffle-bpf evaluates the whole expression for each span and event: ", stdout);
-	report_put_expression(stdout, filter_source(options->filter));
-	putchar('\n');
+	if (!result)
+		plan_warn(plan, warning_print, (void *)(uintptr_t)command);
+	plan_free(plan);
+	return result;
+}
+
+int filter_options_open_file(const struct command *command, const struct filter_options *options,
+			     const char *file, struct store_reader **reader, struct error *err)
+{
+	int result = store_reader_open(reader, file, err);
+
+	if (result || !options->filter)
+		return result;
+	result = filter_check(command, options, *reader, err);
+	if (result) {
+		store_reader_close(*reader);
+		*reader = NULL;
+	}
+	return result;
+}
+
+int filter_options_explain_file(const struct command *command, const struct filter_options *options,
+				const char *file, bool json, struct error *err)
+{
+	struct store_reader *reader;
+	int result = filter_options_open_file(command, options, file, &reader, err);
+
+	if (result)
+		return result;
+	if (!json)
+		explain_print_file_text(options->filter, file, stdout);
+	else
+		result = explain_print_file_json(options->filter, stdout);
+	store_reader_close(reader);
+	/* What could not be written is main()'s to say, for all commands alike. */
+	if (result && !ferror(stdout))
+		return error_set(err, -result, "%s", strerror(-result));
+	return 0;
 }

@@ -5,6 +5,7 @@
 
 #include "cmd/command.h"
 #include "filter/filter.h"
+#include "store/store.h"
 
 struct filter_options {
 	const char *argument; /* of --filter; NULL: not given */
@@ -34,7 +35,12 @@ struct filter_options {
 enum exit_code filter_options_open(const struct command *command, struct filter_options *options);
 void filter_options_free(struct filter_options *options);
 
+/* Opens the file that the filter is for, and says on stderr if a key of the filter is declared by
+ * no site of it. */
+int filter_options_open_file(const struct command *command, const struct filter_options *options,
+			     const char *file, struct store_reader **reader, struct error *err);
 /* --explain of a command that reads a file. */
-void filter_options_explain_file(const struct filter_options *options, const char *file);
+int filter_options_explain_file(const struct command *command, const struct filter_options *options,
+				const char *file, bool json, struct error *err);
 
 #endif

@@ -104,12 +104,13 @@ static int print_report(const struct report_cli *cli, const struct model *model,
 	return 0;
 }
 
-static int report_file(const struct report_cli *cli, const char *file, struct error *err)
+static int report_file(const struct command *command, const struct report_cli *cli,
+		       const char *file, struct error *err)
 {
 	const struct model_keep keep = {cli->filter.filter, cli->filter.keep_children};
 	struct store_reader *reader = NULL;
 	struct model *model = NULL;
-	int result = store_reader_open(&reader, file, err);
+	int result = filter_options_open_file(command, &cli->filter, file, &reader, err);
 
 	if (!result)
 		result = model_load(&model, reader, cli_window(cli, store_reader_meta(reader)),
@@ -138,9 +139,12 @@ static int report_run(const struct command *command, int argc, char **argv)
 		return command_fail(command, &err, EXIT_USAGE);
 	}
 	code = filter_options_open(command, &cli.filter);
-	if (code == EXIT_DONE && cli.filter.explain)
-		filter_options_explain_file(&cli.filter, argv[first]);
-	else if (code == EXIT_DONE && report_file(&cli, argv[first], &err))
+	if (code == EXIT_DONE)
+		result = cli.filter.explain
+				 ? filter_options_explain_file(command, &cli.filter, argv[first],
+							       cli.json, &err)
+				 : report_file(command, &cli, argv[first], &err);
+	if (result)
 		code = command_fail(command, &err, EXIT_FAILED);
 	filter_options_free(&cli.filter);
 	return code;

@@ -8,8 +8,9 @@
 #include "util/json.h"
 #include "util/units.h"
 
-/* Where a part of an expression is decided. */
-enum place { PLACE_ARMING, PLACE_KERNEL, PLACE_COUNT };
+/* Where a part of an expression is decided: of a capture in the first two places, of a file that is
+ * read all of it in the last. */
+enum place { PLACE_ARMING, PLACE_KERNEL, PLACE_COUNT, PLACE_AFTERWARDS = PLACE_COUNT };
 static const char *const place_names[] = {
 	[PLACE_ARMING] = "decided when sites are armed",
 	[PLACE_KERNEL] = "decided in the kernel, at each hit",
@@ -23,17 +24,21 @@ static bool uses_sample(const struct filter_expr *filter)
 	return false;
 }
 
+static bool field_is_of(enum filter_field field, enum place place)
+{
+	return place == PLACE_AFTERWARDS || filter_fields[field].at_site == (place == PLACE_ARMING);
+}
+
 /* Calls `each` with every part of the expression that is decided at a place. */
 static void parts_each(const struct filter_expr *filter, enum place place,
 		       void (*each)(const char *part, void *arg), void *arg)
 {
 	for (unsigned field = 0; field < FILTER_FIELD_COUNT; field++)
-		if (filter_uses(filter, field) &&
-		    filter_fields[field].at_site == (place == PLACE_ARMING))
+		if (filter_uses(filter, field) && field_is_of(field, place))
 			each(filter_fields[field].name, arg);
-	if (place == PLACE_KERNEL && uses_sample(filter))
+	if (place != PLACE_ARMING && uses_sample(filter))
 		each("sample()", arg);
-	if (place == PLACE_KERNEL && filter->rate.unit_ns)
+	if (place != PLACE_ARMING && filter->rate.unit_ns)
 		each("rate()", arg);
 }
 
@@ -113,7 +118,8 @@ static void put_sites(const struct explain *explain, FILE *out)
 	if (context)
 		fprintf(out, ", %" PRIu64 " that can't match armed as context (%s)", context,
 			plan->keep_children ? "they may be inside a kept span"
-					    : "parents are asked");
+			: plan->tracks      ? "parents are asked"
+					    : "traces that are sampled begin in spans");
 	fputc('\n', out);
 	for (size_t i = 0; i < explain->sites.len; i++)
 		put_site(plan, &explain->sites.data[i], out);
@@ -138,25 +144,27 @@ static void put_code(const struct filter_code *code, const char *when, uint32_t 
 	}
 }
 
-/* What is left of the expression, each comparison as it was written. */
+/* What is left of the expression, each comparison as it was written. `above` is the operator that
+ * this is an operand of: || inside && needs parentheses, && inside || does not. */
 static void put_residual(const struct filter_expr *filter, const struct residual *residual,
-			 uint32_t index, FILE *out)
+			 uint32_t index, enum filter_node_type above, FILE *out)
 {
 	const struct filter_node *node = &residual->nodes.data[index];
 	const struct filter_predicate *predicate;
+	bool enclosed = node->type == FILTER_OR && above == FILTER_AND;
 
 	switch (node->type) {
 	case FILTER_AND:
 	case FILTER_OR:
-		fputc('(', out);
-		put_residual(filter, residual, node->left, out);
+		fputs(enclosed ? "(" : "", out);
+		put_residual(filter, residual, node->left, node->type, out);
 		fputs(node->type == FILTER_AND ? " && " : " || ", out);
-		put_residual(filter, residual, node->right, out);
-		fputc(')', out);
+		put_residual(filter, residual, node->right, node->type, out);
+		fputs(enclosed ? ")" : "", out);
 		break;
 	case FILTER_NOT:
 		fputs("!(", out);
-		put_residual(filter, residual, node->left, out);
+		put_residual(filter, residual, node->left, FILTER_NOT, out);
 		fputc(')', out);
 		break;
 	case FILTER_TEST:
@@ -185,7 +193,7 @@ static void put_question(const struct explain *explain, uint32_t class, FILE *ou
 	if (i < explain->sites.len &&
 	    residual_make(&residual, filter, explain->sites.data[i].site)) {
 		fputs("  asks: ", out);
-		put_residual(filter, &residual, (uint32_t)residual.nodes.len - 1, out);
+		put_residual(filter, &residual, (uint32_t)residual.nodes.len - 1, FILTER_TRUE, out);
 		fputc('\n', out);
 	}
 	residual_free(&residual);
@@ -218,12 +226,14 @@ static void put_classes(const struct explain *explain, FILE *out)
 void explain_print_text(const struct explain *explain, FILE *out)
 {
 	const struct plan *plan = explain->plan;
+	char count[UNITS_TEXT], unit[UNITS_TEXT];
 
 	put_head(plan->filter, out);
 	put_places(plan->filter, out);
 	if (plan->filter->rate.unit_ns)
-		fprintf(out, "rate: at most %" PRIu32 " in each %" PRIu64 " ns, asked last\n",
-			plan->filter->rate.count, plan->filter->rate.unit_ns);
+		fprintf(out, "rate: at most %s in each %s, asked last\n",
+			units_format_count(count, plan->filter->rate.count),
+			units_format_duration(unit, plan->filter->rate.unit_ns));
 	fputs(explain->sched ? "thread switches: recorded, all of them\n"
 			     : "thread switches: not recorded\n",
 	      out);
@@ -238,19 +248,19 @@ static void part_json(const char *part, void *arg)
 	json_string(arg, part);
 }
 
-static void json_places(struct json *json, const struct filter_expr *filter)
+/* `first` … `last` have parts, the other places none. */
+static void json_places(struct json *json, const struct filter_expr *filter, enum place first,
+			enum place last)
 {
-	static const char *const keys[PLACE_COUNT] = {"at_arming", "in_kernel"};
+	static const char *const keys[] = {"at_arming", "in_kernel", "afterwards"};
 
-	for (enum place place = 0; place < PLACE_COUNT; place++) {
+	for (enum place place = 0; place <= PLACE_AFTERWARDS; place++) {
 		json_key(json, keys[place]);
 		json_array_begin(json);
-		parts_each(filter, place, part_json, json);
+		if (place >= first && place <= last)
+			parts_each(filter, place, part_json, json);
 		json_array_end(json);
 	}
-	json_key(json, "afterwards");
-	json_array_begin(json);
-	json_array_end(json);
 }
 
 static void json_sites(struct json *json, const struct explain *explain)
@@ -294,7 +304,7 @@ int explain_print_json(const struct explain *explain, FILE *out)
 
 	json_object_begin(json);
 	json_field_string(json, "filter", filter_source(plan->filter));
-	json_places(json, plan->filter);
+	json_places(json, plan->filter, PLACE_ARMING, PLACE_KERNEL);
 	json_field_bool(json, "thread_switches", explain->sched);
 	json_field_u64(json, "armed", plan->uses[PLAN_MATCHES]);
 	json_field_u64(json, "dormant", plan->uses[PLAN_DORMANT]);
@@ -314,6 +324,35 @@ int explain_print_json(const struct explain *explain, FILE *out)
 		json_object_end(json);
 	}
 	json_array_end(json);
+	json_object_end(json);
+	return json_close(json);
+}
+
+/* ---- of a file ---- */
+
+void explain_print_file_text(const struct filter_expr *filter, const char *file, FILE *out)
+{
+	struct text_parts parts = {.out = out};
+
+	put(out, file);
+	fputs(" is recorded already: no sites are armed, nothing is in the kernel.\n", out);
+	put_head(filter, out);
+	fputs("decided afterwards, by waffle-bpf, for each span and event: ", out);
+	parts_each(filter, PLACE_AFTERWARDS, part_print, &parts);
+	fputs(parts.count ? "\n" : "nothing\n", out);
+	fputs(filter_wants_sched(filter) ? "thread switches: kept, all of them\n"
+					 : "thread switches: left out\n",
+	      out);
+}
+
+int explain_print_file_json(const struct filter_expr *filter, FILE *out)
+{
+	struct json *json = json_new(out, true);
+
+	json_object_begin(json);
+	json_field_string(json, "filter", filter_source(filter));
+	json_places(json, filter, PLACE_AFTERWARDS, PLACE_AFTERWARDS);
+	json_field_bool(json, "thread_switches", filter_wants_sched(filter));
 	json_object_end(json);
 	return json_close(json);
 }

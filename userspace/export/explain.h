@@ -11,4 +11,8 @@ void explain_print_text(const struct explain *explain, FILE *out);
 /* Returns 0 or a negative errno of json_close(). */
 int explain_print_json(const struct explain *explain, FILE *out);
 
+/* Of a filter on a file that is read: all of it is decided afterwards. */
+void explain_print_file_text(const struct filter_expr *filter, const char *file, FILE *out);
+int explain_print_file_json(const struct filter_expr *filter, FILE *out);
+
 #endif

@@ -74,6 +74,7 @@ int plan_open(struct plan **plan, const struct filter_expr *filter, bool keep_ch
 	state->plan.keep_children = keep_children;
 	state->plan.tracks =
 		filter_uses(filter, FILTER_DEPTH) || filter_uses(filter, FILTER_PARENT_NAME);
+	state->plan.arms_spans = state->plan.tracks || samples(filter);
 	state->plan.is_static = asks_sites_only(filter) && !keep_children;
 	*plan = &state->plan;
 	return 0;
@@ -248,7 +249,7 @@ static enum plan_use use_of(const struct plan *plan, const struct residual *resi
 {
 	if (residual->nodes.data[residual->nodes.len - 1].type != FILTER_FALSE)
 		return PLAN_MATCHES;
-	if (plan->keep_children || (plan->tracks && site->kind == WAFFLE_SITE_SPAN))
+	if (plan->keep_children || (plan->arms_spans && site->kind == WAFFLE_SITE_SPAN))
 		return PLAN_CONTEXT;
 	return PLAN_DORMANT;
 }

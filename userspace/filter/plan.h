@@ -31,7 +31,10 @@ struct plan_class {
 struct plan {
 	const struct filter_expr *filter; /* belongs to the caller */
 	bool keep_children;
-	bool tracks; /* parents are asked: every span site is armed */
+	bool tracks; /* parents are asked */
+	/* Every span site is armed: parents are asked, or traces are sampled, which begin in spans.
+	 */
+	bool arms_spans;
 	/* Nothing is decided at hits and nothing is tracked: sites are armed as without a filter.
 	 */
 	bool is_static;

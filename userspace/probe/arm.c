@@ -7,6 +7,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <linux/perf_event.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,9 +22,14 @@
 #define UPROBE_SEMAPHORE_SHIFT 32 /* format/ref_ctr_offset beside it: config:32-63 */
 
 struct armed {
-	VEC(int) fds;   /* links, and the perf events below them */
+	VEC(int) fds;   /* links, and the perf events below them; those of span ends first */
+	size_t begins;  /* where the others begin */
 	size_t refused; /* probes that another tracer holds */
 };
+
+/* Closing a link waits until no CPU can be in its programs any more (RCU), 40 to 110 ms. Links that
+ * are closed side by side wait together. */
+#define CLOSERS_MAX 32
 
 /* A probe and what is attached to it. */
 struct row {
@@ -250,7 +256,9 @@ int kernel_arm(struct kernel *kernel, struct armed **armed, const struct arm_req
 	if (!made)
 		return error_set(err, ENOMEM, "out of memory");
 	/* Ends first: a span that begins armed can then always end so. */
-	result = arm_part(kernel, made, request, true) ?: arm_part(kernel, made, request, false);
+	result = arm_part(kernel, made, request, true);
+	made->begins = made->fds.len;
+	result = result ?: arm_part(kernel, made, request, false);
 	if (!result) {
 		*armed = made;
 		return 0;
@@ -258,7 +266,8 @@ int kernel_arm(struct kernel *kernel, struct armed **armed, const struct arm_req
 	armed_release(made);
 	if (result == -ESRCH)
 		return error_set(err, ESRCH, "pid %d: it exited while being armed", request->pid);
-	return error_set(err, -result, "arming %s: %s", request->object->path, strerror(-result));
+	return error_set(err, -result, "arming %s: %s%s", request->object->path, strerror(-result),
+			 result == -EMFILE ? "; its sites stay dormant; raise 'ulimit -n'" : "");
 }
 
 size_t armed_refused(const struct armed *armed)
@@ -266,13 +275,44 @@ size_t armed_refused(const struct armed *armed)
 	return armed ? armed->refused : 0;
 }
 
+struct closing {
+	const int *fds;
+	size_t count, next;
+};
+
+static void *close_some(void *arg)
+{
+	struct closing *closing = arg;
+	size_t at;
+
+	while ((at = __atomic_fetch_add(&closing->next, 1, __ATOMIC_RELAXED)) < closing->count)
+		close(closing->fds[at]);
+	return NULL;
+}
+
+static void close_all(const int *fds, size_t count)
+{
+	struct closing closing = {.fds = fds, .count = count};
+	pthread_t threads[CLOSERS_MAX];
+	size_t started = 0;
+
+	/* Without a thread it only takes longer. */
+	while (started < CLOSERS_MAX && started + 1 < count &&
+	       !pthread_create(&threads[started], NULL, close_some, &closing))
+		started++;
+	close_some(&closing);
+	while (started)
+		pthread_join(threads[--started], NULL);
+}
+
 void armed_release(struct armed *armed)
 {
 	if (!armed)
 		return;
 	/* Begins go first, so that no span is begun whose end is not seen. */
-	for (size_t i = armed->fds.len; i > 0; i--)
-		close(armed->fds.data[i - 1]);
+	if (armed->begins < armed->fds.len)
+		close_all(armed->fds.data + armed->begins, armed->fds.len - armed->begins);
+	close_all(armed->fds.data, armed->begins < armed->fds.len ? armed->begins : armed->fds.len);
 	vec_free(&armed->fds);
 	free(armed);
 }

@@ -101,9 +101,8 @@ int classes_open(struct kernel *kernel, struct error *err)
 
 static void loaded_close(struct loaded_class *loaded)
 {
-	for (size_t i = 0; i < loaded->fds.len; i++)
-		close(loaded->fds.data[i]);
-	vec_free(&loaded->fds);
+	if (loaded->own)
+		close(loaded->hit);
 }
 
 void classes_close(struct kernel *kernel)
@@ -113,28 +112,23 @@ void classes_close(struct kernel *kernel)
 	vec_free(&kernel->classes);
 }
 
-static int fd_keep(struct loaded_class *loaded, int fd)
-{
-	if (fd < 0)
-		return -errno;
-	if (vec_push(&loaded->fds, fd))
-		return fd;
-	close(fd);
-	return -ENOMEM;
-}
-
 /* The constants of a program as a map of one element that nobody can change any more. */
-static int table_make(struct loaded_class *loaded, const struct filter_code *code)
+static int table_make(const struct filter_code *code)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_RDONLY_PROG);
 	uint32_t bytes = (uint32_t)(code->table.len * sizeof(*code->table.data)), zero = 0;
-	int fd = fd_keep(loaded, bpf_map_create(BPF_MAP_TYPE_ARRAY, "waffle_table", sizeof(zero),
-						bytes, 1, &options));
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "waffle_table", sizeof(zero), bytes, 1,
+				&options);
 
 	if (fd >= 0 &&
-	    (bpf_map_update_elem(fd, &zero, code->table.data, BPF_ANY) || bpf_map_freeze(fd)))
-		return -errno;
-	return fd;
+	    (bpf_map_update_elem(fd, &zero, code->table.data, BPF_ANY) || bpf_map_freeze(fd))) {
+		int problem = errno;
+
+		close(fd);
+		errno = problem;
+		fd = -1;
+	}
+	return fd < 0 ? -errno : fd;
 }
 
 /* Puts the descriptors of maps into a program's instructions. */
@@ -175,49 +169,63 @@ static int program_load(const struct kernel *kernel, const struct bpf_insn *insn
 			     &options);
 }
 
-static int code_load(struct kernel *kernel, struct loaded_class *loaded,
-		     const struct filter_code *code, enum waffle_held_size held, struct error *err)
+/* The kernel's reasons for a refusal, for WAFFLE_LIBBPF=1. */
+static void refusal_show(const struct kernel *kernel, const struct bpf_insn *insns, size_t count)
+{
+	char *log = getenv("WAFFLE_LIBBPF") ? calloc(1, VERIFIER_LOG_BYTES) : NULL;
+	int again;
+
+	if (!log)
+		return;
+	again = program_load(kernel, insns, count, log);
+	if (again >= 0)
+		close(again);
+	fprintf(stderr, "%s\n", log);
+	free(log);
+}
+
+/* A descriptor of the program, which belongs to the caller. The program holds what it needs. */
+static int code_load(const struct kernel *kernel, const struct filter_code *code,
+		     enum waffle_held_size held, struct error *err)
 {
 	struct bpf_insn *insns = malloc(code->insns.len * sizeof(*insns));
-	int table = code->table.len ? table_make(loaded, code) : 0, fd;
+	int table = code->table.len ? table_make(code) : 0, fd, problem;
 
 	if (!insns || table < 0) {
+		problem = insns ? -table : ENOMEM;
 		free(insns);
-		return error_set(err, table < 0 ? -table : ENOMEM, "the filter's constants: %s",
-				 strerror(table < 0 ? -table : ENOMEM));
+		return error_set(err, problem, "the filter's constants: %s", strerror(problem));
 	}
 	memcpy(insns, code->insns.data, code->insns.len * sizeof(*insns));
 	relocate(kernel, insns, code, held, table);
 	fd = program_load(kernel, insns, code->insns.len, NULL);
-	if (fd < 0) {
-		char *log = getenv("WAFFLE_LIBBPF") ? calloc(1, VERIFIER_LOG_BYTES) : NULL;
-		int code_errno = errno;
-
-		if (log) {
-			int again = program_load(kernel, insns, code->insns.len, log);
-
-			if (again >= 0)
-				close(again);
-			fprintf(stderr, "%s\n", log);
-			free(log);
-		}
-		free(insns);
-		return error_set(err, code_errno,
-				 "the kernel refuses the filter's program of %zu instructions: %s; "
-				 "WAFFLE_LIBBPF=1 shows the verifier's words",
-				 code->insns.len, strerror(code_errno));
-	}
+	problem = errno;
+	if (fd < 0)
+		refusal_show(kernel, insns, code->insns.len);
+	if (code->table.len)
+		close(table);
 	free(insns);
-	fd = fd_keep(loaded, fd);
-	return fd < 0 ? error_set(err, -fd, "out of memory") : fd;
+	if (fd >= 0)
+		return fd;
+	return error_set(err, problem,
+			 "the kernel refuses the filter's program of %zu instructions: %s; "
+			 "WAFFLE_LIBBPF=1 shows the verifier's words",
+			 code->insns.len, strerror(problem));
+}
+
+static uint32_t jited_bytes(int program)
+{
+	struct bpf_prog_info info = {0};
+	uint32_t bytes = sizeof(info);
+
+	return bpf_prog_get_info_by_fd(program, &info, &bytes) ? 0 : info.jited_prog_len;
 }
 
 /* The program at the sites of a class: its own, or the one for the only decision there is. */
-static int hit_load(struct kernel *kernel, struct loaded_class *loaded,
-		    const struct plan_class *class, struct error *err)
+static int hit_load(const struct kernel *kernel, const struct plan_class *class, struct error *err)
 {
 	if (class->hit.insns.len)
-		return code_load(kernel, loaded, &class->hit, class->held, err);
+		return code_load(kernel, &class->hit, class->held, err);
 	if (class->context)
 		return next_program(kernel, WAFFLE_NEXT_PASS_BY);
 	if (!class->is_span)
@@ -244,23 +252,35 @@ static int class_publish(struct kernel *kernel, uint32_t index, const struct pla
 	return result ? error_set(err, -result, "the filter's programs: %s", strerror(-result)) : 0;
 }
 
+/* The program at the end of held spans lives in the program array. */
+static int end_load(struct kernel *kernel, struct loaded_class *loaded, uint32_t index,
+		    const struct plan_class *class, struct error *err)
+{
+	int end = class->holds ? code_load(kernel, &class->end, class->held, err) : 0;
+	int result = end < 0 ? end : class_publish(kernel, index, class, end, err);
+
+	if (class->holds && end >= 0) {
+		loaded->end_jited = jited_bytes(end);
+		close(end);
+	}
+	return result;
+}
+
 int kernel_class_load(struct kernel *kernel, uint32_t index, const struct plan_class *class,
 		      struct error *err)
 {
-	struct loaded_class loaded = {.is_span = class->is_span, .hit_code = -1, .end_code = -1};
-	int end = 0, result;
+	struct loaded_class loaded = {.is_span = class->is_span, .own = class->hit.insns.len > 0};
+	int result;
 
 	if (index != kernel->classes.len || index >= WAFFLE_CLASSES_MAX)
 		return error_set(err, E2BIG, "the filter: too many kinds of sites (at most %d)",
 				 WAFFLE_CLASSES_MAX);
-	loaded.hit = hit_load(kernel, &loaded, class, err);
-	if (loaded.hit >= 0 && class->holds)
-		end = loaded.end_code = code_load(kernel, &loaded, &class->end, class->held, err);
-	if (class->hit.insns.len)
-		loaded.hit_code = loaded.hit;
-	result = loaded.hit < 0 ? loaded.hit : end;
-	if (result >= 0)
-		result = class_publish(kernel, index, class, end, err);
+	loaded.hit = hit_load(kernel, class, err);
+	if (loaded.hit < 0)
+		return loaded.hit;
+	if (loaded.own)
+		loaded.hit_jited = jited_bytes(loaded.hit);
+	result = end_load(kernel, &loaded, index, class, err);
 	if (!result && !vec_push(&kernel->classes, loaded))
 		result = error_set(err, ENOMEM, "out of memory");
 	if (result)
@@ -275,14 +295,10 @@ uint32_t kernel_class_count(const struct kernel *kernel)
 
 uint32_t kernel_class_jited(const struct kernel *kernel, uint32_t index, bool at_end)
 {
-	struct bpf_prog_info info = {0};
-	uint32_t bytes = sizeof(info);
-	int fd = -1;
-
-	if (index < kernel->classes.len)
-		fd = at_end ? kernel->classes.data[index].end_code
-			    : kernel->classes.data[index].hit_code;
-	return fd < 0 || bpf_prog_get_info_by_fd(fd, &info, &bytes) ? 0 : info.jited_prog_len;
+	if (index >= kernel->classes.len)
+		return 0;
+	return at_end ? kernel->classes.data[index].end_jited
+		      : kernel->classes.data[index].hit_jited;
 }
 
 /* Deletes the elements of a map whose keys `is_gone`. */

@@ -13,10 +13,10 @@ struct waffle_bpf;
 
 /* The programs of a class of sites. */
 struct loaded_class {
-	int hit;                /* attached to its sites; belongs to `fds` or to the skeleton */
-	VEC(int) fds;           /* programs and tables that were made for it */
-	int hit_code, end_code; /* of them, the generated programs; -1: none */
+	int hit;  /* attached to its sites */
+	bool own; /* a program of its own, not one of the skeleton's */
 	bool is_span;
+	uint32_t hit_jited, end_jited; /* bytes of machine code; 0: no program of its own */
 };
 
 struct kernel {

@@ -2,6 +2,7 @@
 #include "target/objects.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,8 @@
 
 #include "target/needed.h"
 #include "target/process.h"
+
+#define SCRIPT_LINE_BYTES 257 /* of a first line, as many as the kernel reads, and a NUL */
 
 static bool has(const struct objects *objects, const struct object *object)
 {
@@ -100,15 +103,60 @@ static void add_needed(const char *path, void *arg)
 	objects_add_file(arg, path, &ignored);
 }
 
+/* The path as the kernel will show it in the mappings of the process: that is what `lib` is. */
+static int command_resolve(const char *command, char path[PATH_MAX], struct error *err)
+{
+	char typed[PATH_MAX];
+	int result = command_path(command, typed, sizeof(typed), err);
+
+	if (!result && !realpath(typed, path))
+		result = error_set(err, errno, "%s: %s", command, strerror(errno));
+	return result;
+}
+
+/* Replaces the path of a script by that of the program that its first line names; false: no script.
+ */
+static bool interpreter_resolve(char path[PATH_MAX])
+{
+	char line[SCRIPT_LINE_BYTES], found[PATH_MAX], *name;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t len;
+
+	if (fd < 0)
+		return false;
+	len = read(fd, line, sizeof(line) - 1);
+	close(fd);
+	if (len < 2 || memcmp(line, "#!", 2))
+		return false;
+	line[len] = '\0';
+	name = line + 2 + strspn(line + 2, " \t");
+	name[strcspn(name, " \t\n")] = '\0';
+	if (!*name || !realpath(name, found))
+		return false;
+	memcpy(path, found, sizeof(found));
+	return true;
+}
+
 int objects_add_command(struct objects *objects, const char *command, struct error *err)
 {
-	char path[4096];
-	int result = command_path(command, path, sizeof(path), err)
-			     ?: objects_add_file(objects, path, err);
+	char path[PATH_MAX];
+	int result = command_resolve(command, path, err);
 
+	if (!result) {
+		interpreter_resolve(path);
+		result = objects_add_file(objects, path, err);
+	}
 	if (!result)
 		needed_each_of(path, environ, add_needed, objects);
 	return result;
+}
+
+bool objects_command_is_script(const char *command)
+{
+	struct error ignored = ERROR_INIT;
+	char path[PATH_MAX];
+
+	return !command_resolve(command, path, &ignored) && interpreter_resolve(path);
 }
 
 void objects_free(struct objects *objects)

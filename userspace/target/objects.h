@@ -15,8 +15,10 @@ int objects_add_file(struct objects *objects, const char *path, struct error *er
 /* What a process has mapped, also deleted files and those of another mount namespace. Mapped data
  * that is not ELF is no error. */
 int objects_add_process(struct objects *objects, pid_t pid, struct error *err);
-/* The program that a command would run, looked for in PATH, and the libraries it will load. */
+/* The program that a command would run, looked for in PATH, and the libraries it will load. Of a
+ * script ("#!") that is its interpreter: what that starts is known only when it starts. */
 int objects_add_command(struct objects *objects, const char *command, struct error *err);
+bool objects_command_is_script(const char *command);
 void objects_free(struct objects *objects);
 
 #endif
