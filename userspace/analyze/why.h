@@ -95,15 +95,9 @@ struct why {
 	VEC(struct why_step) steps;
 };
 
-/*
- * Names of what lies at user addresses, from whoever has a symbolizer: they tell Python's lock and
- * waits for a GPU from other futexes, and give locks their names.
- */
+/* Names of what lies at user addresses, from whoever has a symbolizer: locks get theirs. */
 struct why_names {
 	void *arg;
-	/* Functions of a user stack of the capture's table, innermost first; how many. */
-	uint32_t (*functions)(void *arg, uint32_t stack, uint64_t ts, const char **names,
-			      uint32_t max);
 	/* The variable at an address of a process, or NULL. */
 	const char *(*variable)(void *arg, uint32_t pid, uint64_t ts, uint64_t address);
 };
@@ -115,7 +109,7 @@ struct why_query {
 	uint32_t tid;     /* 0: spans; else this thread from from_ts to to_ts */
 	uint64_t from_ts, to_ts;
 	uint32_t slowest;              /* at most so many, 0: all */
-	const struct why_names *names; /* NULL, and each of its functions: not at hand */
+	const struct why_names *names; /* NULL: not at hand */
 };
 
 int why_new(struct why **why, const struct model *model, const struct why_query *query,

@@ -1,595 +1,416 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Takes the time of an instance apart. A stretch in which its thread was blocked goes to whoever
- * ended it: what that thread did in the same stretch is looked at in the same way, and so on, to
- * code that ran, a device, a timer, or where records end. Each stretch comes out once, so all sum
- * to the whole, and no step is outside the time of the step before it.
- */
-#include "analyze/why_internal.h"
+#include "analyze/why_walk.h"
 
-#include <stdlib.h>
+#include <errno.h>
 #include <string.h>
 
-#define DEPTH_MAX 64
-/* Stretches of an instance that are followed; the rest of its time is unknown. */
-#define WORK_MAX 4000000
-/* Waits of a thread that are looked through for the one in which it got a lock. */
-#define RETRIES_MAX 1000
-/* Words of one lock: a condition variable of glibc moves between two of them. */
-#define LOCK_BYTES 64
-
-/* A stretch of a thread's time to be explained. */
-struct stretch {
-	uint64_t from_ts, to_ts;
-	uint32_t thread;
-	enum wait_kind kind; /* of the wait that it is looked at for */
-	enum why_grade grade;
-	bool certain;    /* the kind is */
-	uint32_t object; /* what that wait was for */
-};
-
-/* ---- rules ---- */
-
-/* The cause that a kind of wait has, by what ended it. */
-static const struct rule {
-	uint8_t ran;       /* another thread, which ran meanwhile */
-	uint8_t outside;   /* a thread that is not recorded */
-	uint8_t interrupt; /* an interrupt */
-	uint8_t silent;    /* nobody knows */
-	bool itself;       /* the wait is the cause, whatever ended it */
-} rules[] = {
-	[WAIT_OTHER] = {WHY_USER_WORK, WHY_NOT_RECORDED, WHY_INTERRUPT, WHY_NOT_RECORDED, false},
-	[WAIT_LOCK] = {WHY_LOCK, WHY_NOT_RECORDED, WHY_TIMER, WHY_NOT_RECORDED, false},
-	[WAIT_GIL] = {WHY_GIL, WHY_NOT_RECORDED, WHY_TIMER, WHY_NOT_RECORDED, false},
-	[WAIT_CONDITION] = {WHY_USER_WORK, WHY_NOT_RECORDED, WHY_TIMER, WHY_NOT_RECORDED, false},
-	[WAIT_DISK] = {WHY_USER_WORK, WHY_DISK_READ, WHY_DISK_READ, WHY_DISK_READ, false},
-	[WAIT_FAULT] = {WHY_USER_WORK, WHY_PAGE_FAULT_MAJOR, WHY_PAGE_FAULT_MAJOR,
-			WHY_PAGE_FAULT_MAJOR, false},
-	[WAIT_PIPE] = {WHY_USER_WORK, WHY_PIPE, WHY_INTERRUPT, WHY_NOT_RECORDED, false},
-	[WAIT_SOCKET] = {WHY_USER_WORK, WHY_SOCKET, WHY_SOCKET, WHY_NOT_RECORDED, false},
-	[WAIT_POLL] = {WHY_USER_WORK, WHY_NOT_RECORDED, WHY_TIMER, WHY_NOT_RECORDED, false},
-	[WAIT_TIMER] = {WHY_USER_WORK, WHY_TIMER, WHY_TIMER, WHY_TIMER, false},
-	[WAIT_SLEEP] = {WHY_SLEEP, WHY_SLEEP, WHY_SLEEP, WHY_SLEEP, true},
-	[WAIT_EXIT] = {WHY_USER_WORK, WHY_PROCESS_EXIT, WHY_INTERRUPT, WHY_NOT_RECORDED, false},
-	[WAIT_EVENT] = {WHY_USER_WORK, WHY_NOT_RECORDED, WHY_TIMER, WHY_NOT_RECORDED, false},
-	[WAIT_SIGNAL] = {WHY_USER_WORK, WHY_NOT_RECORDED, WHY_TIMER, WHY_NOT_RECORDED, false},
-	[WAIT_KERNEL_LOCK] = {WHY_LOCK, WHY_NOT_RECORDED, WHY_INTERRUPT, WHY_NOT_RECORDED, false},
-	[WAIT_GPU] = {WHY_GPU, WHY_GPU, WHY_GPU, WHY_GPU, true},
-	[WAIT_COLLECTIVE] = {WHY_COLLECTIVE, WHY_COLLECTIVE, WHY_COLLECTIVE, WHY_COLLECTIVE, true},
-	[WAIT_STOPPED] = {WHY_STOPPED, WHY_STOPPED, WHY_STOPPED, WHY_STOPPED, true},
-};
-_Static_assert(sizeof(rules) / sizeof(*rules) == WAIT_KIND_COUNT, "a rule for each kind");
-
-static enum why_grade lower(enum why_grade grade, enum why_grade limit)
+void why_walk_free(struct why_walk *walk)
 {
-	return limit < grade ? limit : grade;
+	why_intervals_free(&walk->intervals);
+	map_free(&walk->kernel_hints);
+	map_free(&walk->pythons);
+	map_free(&walk->peers);
+	map_free(&walk->cgroups);
+	vec_free(&walk->sums);
 }
 
-static enum why_grade likely_unless(bool certain)
+/* ---- sums ---- */
+
+struct why_step *why_walk_push(struct why_walk *walk, uint32_t thread,
+			       enum waffle_thread_state state, uint64_t from, uint64_t to)
 {
-	return certain ? WHY_GRADE_CERTAIN : WHY_GRADE_LIKELY;
-}
+	struct why_step *step = &walk->path[walk->depth++];
+	uint64_t until;
 
-/* ---- what comes out ---- */
-
-struct verdict {
-	enum why_cause cause;
-	enum why_grade grade;
-	uint32_t thread, span, object;
-};
-
-static void give(struct why_walker *walker, uint64_t from_ts, uint64_t to_ts,
-		 struct verdict verdict)
-{
-	if (verdict.grade == WHY_GRADE_CERTAIN &&
-	    windows_overlap(&walker->data->losses, from_ts, to_ts))
-		verdict.grade = WHY_GRADE_LIKELY;
-	if (to_ts > from_ts &&
-	    !parts_add(&walker->parts, &(struct why_stretch){
-					       .cause = verdict.cause,
-					       .grade = verdict.grade,
-					       .ns = to_ts - from_ts,
-					       .thread = verdict.thread,
-					       .span = verdict.span,
-					       .object = verdict.object,
-					       .steps = walker->path.data,
-					       .step_count = (uint32_t)walker->path.len,
-				       }))
-		walker->failed = true;
-}
-
-static uint32_t span_at(const struct why_walker *walker, uint32_t thread, uint64_t ts)
-{
-	uint64_t until_ts;
-
-	return thread == MODEL_NONE ? MODEL_NONE : why_span_at(walker->data, thread, ts, &until_ts);
-}
-
-static struct why_step step_of(const struct why_walker *walker, const struct stretch *stretch,
-			       enum waffle_thread_state state)
-{
-	return (struct why_step){
-		.from_ts = stretch->from_ts,
-		.to_ts = stretch->to_ts,
-		.thread = stretch->thread,
+	*step = (struct why_step){
+		.from_ts = from,
+		.to_ts = to,
+		.thread = thread,
 		.state = state,
 		.syscall = -1,
 		.args = MODEL_NONE,
-		.span = span_at(walker, stretch->thread, stretch->from_ts),
+		.span = why_intervals_span(&walk->intervals, thread, from, &until),
 		.by = MODEL_NONE,
 		.wait = MODEL_NONE,
 	};
+	return step;
 }
 
-static void enter(struct why_walker *walker, struct why_step step)
+static struct why_sum *sum_find(struct why_walk *walk, const struct why_part *part, uint32_t site)
 {
-	if (!vec_push(&walker->path, step))
-		walker->failed = true;
-}
+	struct why_sum *sum;
 
-static void leave(struct why_walker *walker)
-{
-	if (walker->path.len)
-		walker->path.len--;
-}
-
-/* Nothing is recorded of the thread. */
-static void walk_gap(struct why_walker *walker, const struct stretch *stretch)
-{
-	struct verdict verdict = {.cause = WHY_NOT_RECORDED,
-				  .grade = WHY_GRADE_UNKNOWN,
-				  .thread = stretch->thread,
-				  .span = MODEL_NONE};
-
-	if (!walker->path.len) {
-		walker->instance->unknown_ns += stretch->to_ts - stretch->from_ts;
-		verdict.thread = MODEL_NONE;
+	for (size_t i = 0; i < walk->sums.len; i++) {
+		sum = &walk->sums.data[i];
+		if (sum->part.cause == part->cause && sum->part.thread == part->thread &&
+		    sum->part.object == part->object && sum->site == site)
+			return sum;
 	}
-	if (windows_overlap(&walker->data->sched_losses, stretch->from_ts, stretch->to_ts)) {
-		verdict.cause = WHY_UNKNOWN;
-	} else if (stretch->kind == WAIT_EXIT && walker->path.len) {
-		verdict.cause = WHY_PROCESS_EXIT;
-		verdict.grade = lower(stretch->grade, WHY_GRADE_LIKELY);
+	if (!vec_reserve(&walk->sums, 1))
+		return NULL;
+	sum = &walk->sums.data[walk->sums.len++];
+	*sum = (struct why_sum){.part = *part, .site = site};
+	return sum;
+}
+
+int why_walk_add(struct why_walk *walk, enum why_cause cause, enum why_grade grade, uint32_t thread,
+		 uint32_t object)
+{
+	const struct why_step *last = &walk->path[walk->depth - 1];
+	struct why_part part = {.cause = cause, .grade = grade, .thread = thread, .object = object};
+	uint64_t ns = last->to_ts - last->from_ts, until;
+	uint32_t site = MODEL_NONE;
+	struct why_sum *sum;
+
+	if (object == STRTAB_NONE)
+		return -ENOMEM;
+	part.span = why_intervals_span(&walk->intervals, thread, last->from_ts, &until);
+	if (part.span != MODEL_NONE)
+		site = walk->model->spans.data[part.span].site;
+	sum = sum_find(walk, &part, site);
+	if (!sum)
+		return -ENOMEM;
+	sum->part.ns += ns;
+	sum->part.stretches++;
+	sum->grade_ns[grade] += ns;
+	if (ns > sum->longest_ns) {
+		sum->longest_ns = ns;
+		sum->part.span = part.span;
+		sum->part.step_count = walk->depth;
+		memcpy(sum->chain, walk->path, walk->depth * sizeof(*walk->path));
 	}
-	give(walker, stretch->from_ts, stretch->to_ts, verdict);
+	return 0;
+}
+
+/* A last step of its own. */
+static int add_leaf(struct why_walk *walk, uint32_t thread, enum waffle_thread_state state,
+		    uint64_t from, uint64_t to, enum why_cause cause, enum why_grade grade,
+		    uint32_t object)
+{
+	int result;
+
+	if (from >= to)
+		return 0;
+	why_walk_push(walk, thread, state, from, to)->object = object;
+	result = why_walk_add(walk, cause, grade, thread, object);
+	walk->depth--;
+	return result;
+}
+
+static enum why_grade at_most(enum why_grade a, enum why_grade b)
+{
+	return a < b ? a : b;
 }
 
 /* ---- running ---- */
 
-static void walk_own_running(struct why_walker *walker, const struct stretch *stretch)
+static enum why_cause running_cause(const struct why_link *link)
 {
-	struct why_step step = step_of(walker, stretch, WAFFLE_THREAD_RUNNING);
-
-	walker->instance->running_ns += stretch->to_ts - stretch->from_ts;
-	walker->after_fault = false;
-	step.span = walker->instance->span;
-	enter(walker, step);
-	give(walker, stretch->from_ts, stretch->to_ts,
-	     (struct verdict){.cause = WHY_RUNNING,
-			      .grade = stretch->grade,
-			      .thread = stretch->thread,
-			      .span = walker->instance->span});
-	leave(walker);
+	if (!link)
+		return WHY_RUNNING;
+	switch (link->kind) {
+	case WAIT_MUTEX:
+		return WHY_LOCK;
+	case WAIT_GIL:
+		return WHY_GIL;
+	case WAIT_PIPE:
+		return WHY_PIPE;
+	case WAIT_SOCKET:
+		return WHY_SOCKET;
+	case WAIT_CHILD:
+		return WHY_PROCESS_EXIT;
+	default:
+		return WHY_USER_WORK;
+	}
 }
 
-/* Another thread ran while it was waited for: what, by its spans. */
-static void walk_running(struct why_walker *walker, const struct stretch *stretch)
+/* Code that ran, by the spans it ran in. */
+static int add_running(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to,
+		       const struct why_link *link)
 {
-	enum why_cause cause = rules[stretch->kind].ran;
-	bool lock = cause == WHY_LOCK || cause == WHY_GIL;
-	struct stretch piece = *stretch;
+	enum why_cause cause = running_cause(link);
+	uint32_t object = link && cause != WHY_USER_WORK ? link->object : 0;
 
-	while (piece.from_ts < stretch->to_ts && !walker->failed) {
-		uint64_t until_ts = UINT64_MAX;
-		uint32_t span =
-			why_span_at(walker->data, stretch->thread, piece.from_ts, &until_ts);
-		struct why_step step;
+	while (from < to) {
+		uint64_t until;
+		int result;
 
-		piece.to_ts = stretch->to_ts;
-		if (walker->work) {
-			walker->work--;
-			piece.to_ts = until_ts < stretch->to_ts ? until_ts : stretch->to_ts;
-		}
-		step = step_of(walker, &piece, WAFFLE_THREAD_RUNNING);
-		enter(walker, step);
-		give(walker, piece.from_ts, piece.to_ts,
-		     (struct verdict){
-			     .cause = cause,
-			     .grade = lower(stretch->grade,
-					    likely_unless(!lock || stretch->certain)),
-			     .thread = stretch->thread,
-			     .span = span,
-			     .object = lock ? stretch->object : 0,
-		     });
-		leave(walker);
-		piece.from_ts = piece.to_ts;
+		why_intervals_span(&walk->intervals, thread, from, &until);
+		if (until > to)
+			until = to;
+		result = add_leaf(walk, thread, WAFFLE_THREAD_RUNNING, from, until, cause,
+				  link ? link->grade : WHY_GRADE_CERTAIN, object);
+		if (result)
+			return result;
+		from = until;
 	}
+	return 0;
+}
+
+static uint64_t overlap(uint64_t a_from, uint64_t a_to, uint64_t b_from, uint64_t b_to)
+{
+	uint64_t from = a_from > b_from ? a_from : b_from, to = a_to < b_to ? a_to : b_to;
+
+	return from < to ? to - from : 0;
+}
+
+/* Of each fault: the way into and out of the exception, before and behind what was measured. */
+#define FAULT_EDGES_NS 500
+
+static uint64_t fault_ns(const struct model_fault *fault)
+{
+	return fault->total_ns + (uint64_t)fault->count * FAULT_EDGES_NS;
+}
+
+/* The part of a fault record's time that falls into a stretch of running. A record that is not of
+ * a major fault ends when it was written, which may be long after its last fault. */
+static uint64_t fault_share(const struct model_fault *fault, uint64_t from, uint64_t to)
+{
+	uint64_t length = fault->to_ts - fault->from_ts, ns = fault_ns(fault);
+	uint64_t common = overlap(from, to, fault->from_ts, fault->to_ts);
+
+	if (!common || (fault->major && fault->count <= 1) || length <= ns)
+		return common;
+	if (fault->count <= 1)
+		return overlap(from, to, fault->from_ts, fault->from_ts + ns);
+	return (uint64_t)((double)ns * ((double)common / (double)length));
+}
+
+/* Page faults are taken out of what ran, each record's at its place. */
+static int walk_running(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to,
+			const struct why_link *link)
+{
+	const struct model *model = walk->model;
+	const struct model_fault *fault = why_fault_during(model, thread, from, to);
+	const struct model_fault *end = model->faults.data + model->faults.len;
+	int result = 0;
+
+	for (; fault && fault < end && fault->thread == thread && fault->from_ts < to && !result;
+	     fault++) {
+		uint64_t at = fault->from_ts > from ? fault->from_ts : from;
+		uint64_t ns = fault_share(fault, at, to);
+		uint32_t file = 0;
+
+		if (!ns)
+			continue;
+		if (fault->major)
+			file = why_mapped_file(walk, model->threads.data[thread].pid,
+					       fault->address, fault->from_ts);
+		result = add_running(walk, thread, from, at, link);
+		if (!result)
+			result = add_leaf(
+				walk, thread, WAFFLE_THREAD_RUNNING, at, at + ns,
+				fault->major ? WHY_PAGE_FAULT_MAJOR : WHY_PAGE_FAULT_MINOR,
+				at_most(fault->count == 1 ? WHY_GRADE_CERTAIN : WHY_GRADE_LIKELY,
+					link ? link->grade : WHY_GRADE_CERTAIN),
+				file);
+		from = at + ns;
+	}
+	return result ? result : add_running(walk, thread, from, to, link);
 }
 
 /* ---- runnable ---- */
 
-static void walk_throttled(struct why_walker *walker, const struct stretch *stretch,
-			   const struct model_quota *quota)
+size_t why_switch_after(const struct model *model, uint64_t ts)
 {
-	struct why_step step = step_of(walker, stretch, WAFFLE_THREAD_RUNNABLE);
+	size_t low = 0, high = model->switches.len;
 
-	step.object = why_text(walker->why, "cgroup %llu, %llu us of each %llu us",
-			       (unsigned long long)quota->cgroup,
-			       (unsigned long long)quota->quota_ns / 1000,
-			       (unsigned long long)quota->period_ns / 1000);
-	if (step.object == STRTAB_NONE)
-		walker->failed = true;
-	enter(walker, step);
-	give(walker, stretch->from_ts, stretch->to_ts,
-	     (struct verdict){.cause = WHY_CPU_QUOTA,
-			      .grade = stretch->grade,
-			      .thread = stretch->thread,
-			      .span = step.span,
-			      .object = step.object});
-	leave(walker);
-}
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
 
-static void walk_contention(struct why_walker *walker, const struct stretch *stretch, size_t index)
-{
-	struct stretch piece = *stretch;
-
-	while (piece.from_ts < stretch->to_ts && !walker->failed) {
-		struct why_occupant occupant = why_occupant_at(walker->data, stretch->thread, index,
-							       piece.from_ts, stretch->to_ts);
-		struct why_step step;
-
-		if (walker->work)
-			walker->work--;
+		if (model->switches.data[middle].ts < ts)
+			low = middle + 1;
 		else
-			occupant.to_ts = stretch->to_ts;
-		piece.to_ts = occupant.to_ts;
-		step = step_of(walker, &piece, WAFFLE_THREAD_RUNNABLE);
-		step.by = occupant.thread;
-		enter(walker, step);
-		give(walker, piece.from_ts, piece.to_ts,
-		     (struct verdict){
-			     .cause = WHY_CPU_CONTENTION,
-			     .grade = lower(stretch->grade, likely_unless(occupant.certain)),
-			     .thread = occupant.thread,
-			     .span = span_at(walker, occupant.thread, piece.from_ts),
-		     });
-		leave(walker);
-		piece.from_ts = piece.to_ts;
+			high = middle;
 	}
+	return low;
 }
 
-static void walk_runnable(struct why_walker *walker, const struct stretch *stretch, size_t index)
+/* The CPU that a thread was brought in on at ts; else where it ran last. */
+static uint16_t cpu_waited_for(const struct model *model, uint32_t thread,
+			       const struct why_interval *interval)
 {
-	const struct why_interval *interval =
-		why_interval_get(walker->data, stretch->thread, index);
-	const struct model_quota *quota;
-	uint64_t quota_ts =
-		interval->to_ts - why_throttled_ns(walker->data, stretch->thread, interval, &quota);
-	struct stretch before = *stretch, behind = *stretch;
-
-	if (!walker->path.len) {
-		walker->instance->runnable_ns += stretch->to_ts - stretch->from_ts;
-		walker->fault_wait_ns +=
-			walker->after_fault ? stretch->to_ts - stretch->from_ts : 0;
-		walker->after_fault = false;
-	}
-	if (quota_ts < before.to_ts)
-		before.to_ts = quota_ts > before.from_ts ? quota_ts : before.from_ts;
-	behind.from_ts = before.to_ts;
-	walk_contention(walker, &before, index);
-	if (behind.from_ts < behind.to_ts)
-		walk_throttled(walker, &behind, quota);
+	for (size_t i = why_switch_after(model, interval->to_ts);
+	     i < model->switches.len && model->switches.data[i].ts == interval->to_ts; i++)
+		if (model->switches.data[i].next == thread)
+			return model->switches.data[i].cpu;
+	return interval->cpu;
 }
 
-/* ---- blocked ---- */
+/* Switches that are looked at for who was on a CPU before. */
+#define LOOK_BACK 4096
 
-static void walk(struct why_walker *walker, const struct stretch *stretch);
-
-/* Who sent the signal that stopped a thread, and its number; MODEL_NONE: not recorded. */
-static uint32_t stopped_by(const struct why_walker *walker, uint32_t thread, uint64_t ts)
+/* Who was on the CPU at ts: the last one that was brought in there. */
+static uint32_t on_cpu_at(const struct model *model, uint16_t cpu, size_t before)
 {
-	/* SIGSTOP, SIGTSTP, SIGTTIN and SIGTTOU have these numbers on x86-64 and aarch64. */
-	const int first = 19, last = 22;
-	const struct model *model = walker->data->model;
-	uint32_t pid = model->threads.data[thread].pid;
+	size_t stop = before > LOOK_BACK ? before - LOOK_BACK : 0;
 
-	for (size_t i = model->signals.len; i--;) {
-		const struct model_signal *signal = &model->signals.data[i];
-
-		if (signal->ts <= ts && signal->signo >= first && signal->signo <= last &&
-		    (signal->target == thread ||
-		     (pid && model->threads.data[signal->target].pid == pid)))
-			return signal->sender;
-	}
+	while (before-- > stop)
+		if (model->switches.data[before].cpu == cpu)
+			return model->switches.data[before].next;
 	return MODEL_NONE;
 }
 
-static enum why_cause disk_or(const struct why_wait *wait, enum why_cause cause)
+static int add_contention(struct why_walk *walk, uint32_t thread, uint32_t culprit, uint64_t from,
+			  uint64_t to, enum why_grade grade)
 {
-	return cause == WHY_DISK_READ && wait->write ? WHY_DISK_WRITE : cause;
-}
+	int result;
 
-/* The wait ends here: it is the cause, or what ended it is no thread to follow. */
-static void give_wait(struct why_walker *walker, const struct stretch *stretch,
-		      const struct why_wait *wait, enum why_cause cause, enum why_grade grade,
-		      uint32_t culprit)
-{
-	enum why_grade limit = wait->kind == WAIT_DISK ? likely_unless(wait->evidence)
-						       : likely_unless(wait->certain);
-
-	if (cause == WHY_NOT_RECORDED && culprit == MODEL_NONE) {
-		limit = WHY_GRADE_UNKNOWN;
-		if (windows_overlap(&walker->data->sched_losses, stretch->to_ts, stretch->to_ts))
-			cause = WHY_UNKNOWN;
-	}
-	give(walker, stretch->from_ts, stretch->to_ts,
-	     (struct verdict){.cause = disk_or(wait, cause),
-			      .grade = lower(lower(stretch->grade, grade), limit),
-			      .thread = culprit,
-			      .span = span_at(walker, culprit, stretch->from_ts),
-			      .object = wait->kind == WAIT_CONDITION || wait->kind == WAIT_LOCK
-						? 0
-						: wait->object});
-}
-
-static void give_interrupted(struct why_walker *walker, const struct stretch *stretch,
-			     const struct why_wait *wait)
-{
-	enum why_cause cause = rules[wait->kind].interrupt;
-	bool certain = wait->waker_kind != WAIT_OTHER || wait->kind == WAIT_DISK ||
-		       wait->kind == WAIT_FAULT || wait->kind == WAIT_TIMER;
-	uint32_t culprit = stretch->thread;
-
-	if (wait->kind != WAIT_DISK && wait->kind != WAIT_FAULT && wait->waker_kind == WAIT_TIMER)
-		cause = WHY_TIMER;
-	else if (wait->kind == WAIT_POLL && wait->soft)
-		cause = WHY_SOCKET;
-	/* Who sent what came from outside is not known, whatever else is. */
-	if (cause == WHY_SOCKET) {
+	if (from >= to)
+		return 0;
+	if (culprit == thread)
 		culprit = MODEL_NONE;
-		certain = false;
-	}
-	give_wait(walker, stretch, wait, cause, likely_unless(certain), culprit);
+	why_walk_push(walk, thread, WAFFLE_THREAD_RUNNABLE, from, to)->by = culprit;
+	result = why_walk_add(
+		walk, WHY_CPU_CONTENTION,
+		at_most(grade, culprit == MODEL_NONE ? WHY_GRADE_LIKELY : WHY_GRADE_CERTAIN),
+		culprit, 0);
+	walk->depth--;
+	return result;
 }
 
-static bool is_on_path(const struct why_walker *walker, uint32_t thread)
+/* Who ran on the CPU that the thread waited for, one after the other. */
+static int walk_contention(struct why_walk *walk, uint32_t thread,
+			   const struct why_interval *interval, uint64_t from, uint64_t to,
+			   enum why_grade grade)
 {
-	for (size_t i = 0; i < walker->path.len; i++)
-		if (walker->path.data[i].thread == thread)
-			return true;
-	return false;
-}
+	const struct model *model = walk->model;
+	uint16_t cpu = cpu_waited_for(model, thread, interval);
+	size_t i = why_switch_after(model, from);
+	uint32_t culprit = MODEL_NONE;
+	int result = 0;
 
-/* What a thread did that ended the wait. */
-static void follow(struct why_walker *walker, const struct stretch *stretch,
-		   const struct why_wait *wait, uint32_t by)
-{
-	struct stretch next = *stretch;
+	if (cpu == MODEL_CPU_NONE)
+		return add_contention(walk, thread, MODEL_NONE, from, to, grade);
+	if (from > interval->from_ts || interval->woken || cpu != interval->cpu)
+		culprit = on_cpu_at(model, cpu, i);
+	else
+		culprit = interval->by;
+	for (; i < model->switches.len && model->switches.data[i].ts < to && !result; i++) {
+		const struct model_switch *sw = &model->switches.data[i];
 
-	/* Who waits for somebody can't be what that one waits for. */
-	if (is_on_path(walker, by) || walker->path.len >= DEPTH_MAX || !walker->work) {
-		give(walker, stretch->from_ts, stretch->to_ts,
-		     (struct verdict){.cause = WHY_UNKNOWN,
-				      .grade = WHY_GRADE_UNKNOWN,
-				      .thread = by,
-				      .span = MODEL_NONE});
-		return;
-	}
-	next.thread = by;
-	next.kind = wait->kind;
-	next.certain = wait->certain;
-	next.object = wait->object;
-	if (wait->own)
-		next.grade = lower(next.grade, likely_unless(wait->certain));
-	walk(walker, &next);
-}
-
-/*
- * A thread that waits for a lock with a timeout tries again: who had the lock is told by the end of
- * its last try. MODEL_NONE: it gave up, or that is not in the capture.
- */
-static uint32_t holder_after(struct why_walker *walker, const struct why_step *step, size_t index)
-{
-	const struct model *model = walker->data->model;
-	uint64_t address = step->args == MODEL_NONE ? 0 : model->syscall_args.data[step->args];
-
-	for (size_t i = index + 1; i < index + RETRIES_MAX && walker->work; i++) {
-		const struct why_interval *next = why_interval_get(walker->data, step->thread, i);
-		struct why_wait wait;
-		uint64_t other;
-
-		if (!next)
-			break;
-		if (next->state != WAFFLE_THREAD_BLOCKED || next->syscall != step->syscall ||
-		    next->args == MODEL_NONE)
+		if (sw->cpu != cpu || sw->next == culprit)
 			continue;
-		other = model->syscall_args.data[next->args];
-		if ((other > address ? other - address : address - other) >= LOCK_BYTES)
-			continue;
-		walker->work--;
-		if (!why_wait_of(walker->why, walker->data, step->thread, i, &wait)) {
-			walker->failed = true;
-			break;
-		}
-		if (!wait.interrupt)
-			return wait.by;
+		result = add_contention(walk, thread, culprit, from, sw->ts, grade);
+		from = sw->ts;
+		culprit = sw->next;
 	}
-	return MODEL_NONE;
+	return result ? result : add_contention(walk, thread, culprit, from, to, grade);
 }
 
-/* Whether the wait is one for a device: no other thread's doing, even if one reported its end. */
-static bool is_device(const struct why_wait *wait, bool by_kernel)
+/* The time of a runnable interval that was quota, and the cgroup's text. */
+static uint64_t throttled_ns(struct why_walk *walk, uint32_t thread,
+			     const struct why_interval *interval, uint32_t *object)
 {
-	return (wait->kind == WAIT_DISK || wait->kind == WAIT_FAULT) &&
-	       (by_kernel || wait->waker_kind == WAIT_DISK || wait->interrupt);
-}
+	const struct model *model = walk->model;
+	uint64_t length = interval->to_ts - interval->from_ts, sum = 0;
+	size_t low = 0, high = model->quotas.len;
 
-static void explain_wait(struct why_walker *walker, const struct stretch *stretch,
-			 struct why_wait *wait, size_t index)
-{
-	const struct rule *rule = &rules[wait->kind];
-	const struct model *model = walker->data->model;
-	struct stretch likely = *stretch;
-	bool by_thread = wait->by != MODEL_NONE && (!wait->interrupt || wait->own);
-	bool by_kernel = by_thread && !model->threads.data[wait->by].traced &&
-			 wait_is_kernel_thread(model_comm(model, wait->by));
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct model_quota *quota = &model->quotas.data[middle];
 
-	likely.grade = lower(stretch->grade, WHY_GRADE_LIKELY);
-	if (rule->itself) {
-		give_wait(walker, stretch, wait, rule->silent, WHY_GRADE_CERTAIN,
-			  wait->kind == WAIT_STOPPED
-				  ? stopped_by(walker, stretch->thread, stretch->from_ts)
-				  : stretch->thread);
-	} else if (is_device(wait, by_kernel) || (by_kernel && wait->kind == WAIT_SOCKET)) {
-		give_interrupted(walker, stretch, wait);
-	} else if (wait->interrupt && !wait->own) {
-		uint32_t holder = MODEL_NONE;
-
-		if (wait->kind == WAIT_LOCK || wait->kind == WAIT_GIL)
-			holder = holder_after(walker, &walker->path.data[walker->path.len - 1],
-					      index);
-		if (holder != MODEL_NONE && model->threads.data[holder].traced)
-			follow(walker, &likely, wait, holder);
+		if (quota->thread < thread ||
+		    (quota->thread == thread && quota->ts <= interval->from_ts))
+			low = middle + 1;
 		else
-			give_interrupted(walker, stretch, wait);
-	} else if (!by_thread) {
-		give_wait(walker, stretch, wait, rule->silent, WHY_GRADE_LIKELY,
-			  rule->silent == WHY_NOT_RECORDED ? MODEL_NONE : stretch->thread);
-	} else if (!model->threads.data[wait->by].traced) {
-		bool device = wait->kind == WAIT_DISK || wait->kind == WAIT_FAULT;
-
-		give_wait(walker, stretch, wait, rule->outside, WHY_GRADE_LIKELY,
-			  device ? stretch->thread : wait->by);
-	} else {
-		follow(walker, stretch, wait, wait->by);
+			high = middle;
 	}
+	*object = 0;
+	for (; low < model->quotas.len; low++) {
+		const struct model_quota *quota = &model->quotas.data[low];
+
+		if (quota->thread != thread || quota->ts > interval->to_ts)
+			break;
+		sum += quota->throttled_ns;
+		*object = why_cgroup(walk, quota->cgroup);
+	}
+	return sum < length ? sum : length;
 }
 
-static void walk_blocked(struct why_walker *walker, const struct stretch *stretch, size_t index)
+/* The thread was put aside when the quota was used up, and queued again after: throttled first. */
+static int walk_runnable(struct why_walk *walk, uint32_t thread,
+			 const struct why_interval *interval, uint64_t from, uint64_t to,
+			 const struct why_link *link)
+{
+	enum why_grade grade = link ? link->grade : WHY_GRADE_CERTAIN;
+	uint32_t object;
+	uint64_t until = interval->from_ts + throttled_ns(walk, thread, interval, &object);
+	int result = 0;
+
+	if (until > to)
+		until = to;
+	if (until > from) {
+		result = add_leaf(walk, thread, WAFFLE_THREAD_RUNNABLE, from, until, WHY_CPU_QUOTA,
+				  grade, object);
+		from = until;
+	}
+	return result || from >= to ? result
+				    : walk_contention(walk, thread, interval, from, to, grade);
+}
+
+/* ---- all of it ---- */
+
+static uint64_t *state_sum(struct why_instance *instance, unsigned state)
+{
+	switch (state) {
+	case WAFFLE_THREAD_RUNNING:
+		return &instance->running_ns;
+	case WAFFLE_THREAD_RUNNABLE:
+		return &instance->runnable_ns;
+	case WAFFLE_THREAD_BLOCKED:
+		return &instance->blocked_ns;
+	}
+	return &instance->unknown_ns;
+}
+
+static int walk_unknown(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to)
+{
+	bool traced = thread < walk->model->threads.len && walk->model->threads.data[thread].traced;
+
+	if (from < to && !walk->depth)
+		walk->instance->unknown_ns += to - from;
+	return add_leaf(walk, thread, 0, from, to, traced ? WHY_UNKNOWN : WHY_NOT_RECORDED,
+			WHY_GRADE_UNKNOWN, 0);
+}
+
+static int walk_interval(struct why_walk *walk, uint32_t thread, size_t index, uint64_t from,
+			 uint64_t to, const struct why_link *link)
 {
 	const struct why_interval *interval =
-		why_interval_get(walker->data, stretch->thread, index);
-	struct why_step step = step_of(walker, stretch, WAFFLE_THREAD_BLOCKED);
-	struct why_wait wait;
+		&walk->intervals.threads[thread].intervals.data[index];
 
-	if (!walker->path.len)
-		walker->instance->blocked_ns += stretch->to_ts - stretch->from_ts;
-	if (!why_wait_of(walker->why, walker->data, stretch->thread, index, &wait)) {
-		walker->failed = true;
-		return;
-	}
-	if (!walker->path.len) {
-		walker->after_fault = wait.kind == WAIT_FAULT;
-		walker->fault_wait_ns +=
-			walker->after_fault ? stretch->to_ts - stretch->from_ts : 0;
-	}
-	step.syscall = interval->syscall;
-	step.args = interval->args;
-	step.task_state = interval->task_state;
-	step.by = wait.by;
-	step.interrupt = wait.interrupt && !wait.own;
-	step.object = wait.object;
-	step.wait = wait.wait;
-	enter(walker, step);
-	if (!walker->failed)
-		explain_wait(walker, stretch, &wait, index);
-	leave(walker);
-}
-
-/* ---- all of a stretch ---- */
-
-static void walk_interval(struct why_walker *walker, const struct stretch *stretch, size_t index)
-{
-	switch (why_interval_get(walker->data, stretch->thread, index)->state) {
+	if (!walk->depth)
+		*state_sum(walk->instance, interval->state) += to - from;
+	switch (interval->state) {
 	case WAFFLE_THREAD_RUNNING:
-		if (walker->path.len)
-			walk_running(walker, stretch);
-		else
-			walk_own_running(walker, stretch);
-		break;
+		return walk_running(walk, thread, from, to, link);
 	case WAFFLE_THREAD_RUNNABLE:
-		walk_runnable(walker, stretch, index);
-		break;
-	default:
-		walk_blocked(walker, stretch, index);
-		break;
+		return walk_runnable(walk, thread, interval, from, to, link);
 	}
+	return why_walk_blocked(walk, thread, index, from, to, link);
 }
 
-/* Interval by interval, and the gaps between them. */
-static void walk(struct why_walker *walker, const struct stretch *stretch)
+int why_walk_time(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to,
+		  const struct why_link *link)
 {
-	size_t index = why_interval_after(walker->data, stretch->thread, stretch->from_ts);
-	struct stretch piece = *stretch;
+	int result = 0;
 
-	while (piece.from_ts < stretch->to_ts && !walker->failed) {
+	for (size_t i = why_intervals_after(&walk->intervals, thread, from);
+	     i < walk->intervals.threads[thread].intervals.len && from < to && !result; i++) {
 		const struct why_interval *interval =
-			why_interval_get(walker->data, stretch->thread, index);
+			&walk->intervals.threads[thread].intervals.data[i];
+		uint64_t until = interval->to_ts < to ? interval->to_ts : to;
 
-		if (walker->work)
-			walker->work--;
-		piece.to_ts = stretch->to_ts;
-		if (!interval || interval->from_ts >= stretch->to_ts) {
-			walk_gap(walker, &piece);
-		} else if (interval->from_ts > piece.from_ts) {
-			piece.to_ts = interval->from_ts;
-			walk_gap(walker, &piece);
-		} else {
-			if (interval->to_ts < piece.to_ts)
-				piece.to_ts = interval->to_ts;
-			walk_interval(walker, &piece, index++);
+		if (interval->from_ts >= to)
+			break;
+		if (interval->from_ts > from) {
+			result = walk_unknown(walk, thread, from, interval->from_ts);
+			from = interval->from_ts;
 		}
-		piece.from_ts = piece.to_ts;
+		if (!result && until > from)
+			result = walk_interval(walk, thread, i, from, until, link);
+		from = until;
 	}
-}
-
-/* ---- an instance ---- */
-
-int why_walker_new(struct why_walker **walker, struct why *why, struct why_data *data)
-{
-	*walker = calloc(1, sizeof(**walker));
-	if (!*walker)
-		return -ENOMEM;
-	(*walker)->why = why;
-	(*walker)->data = data;
-	(*walker)->parts.why = why;
-	return 0;
-}
-
-void why_walker_free(struct why_walker *walker)
-{
-	if (!walker)
-		return;
-	parts_free(&walker->parts);
-	vec_free(&walker->path);
-	free(walker);
-}
-
-int why_explain(struct why_walker *walker, struct why_instance *instance)
-{
-	struct stretch stretch = {
-		.from_ts = instance->from_ts,
-		.to_ts = instance->to_ts,
-		.thread = instance->thread,
-		.grade = likely_unless(!instance->begun_before),
-	};
-
-	parts_reset(&walker->parts);
-	walker->path.len = 0;
-	walker->instance = instance;
-	walker->work = WORK_MAX;
-	walker->fault_wait_ns = 0;
-	walker->after_fault = false;
-	walker->failed = false;
-	instance->running_ns = 0;
-	instance->runnable_ns = 0;
-	instance->blocked_ns = 0;
-	instance->unknown_ns = 0;
-	instance->loss = windows_overlap(&walker->data->losses, instance->from_ts, instance->to_ts);
-	walk(walker, &stretch);
-	if (!walker->failed)
-		why_explain_faults(walker);
-	if (walker->failed || !parts_finish(&walker->parts, instance))
-		return -ENOMEM;
-	return 0;
+	return result ? result : walk_unknown(walk, thread, from, to);
 }

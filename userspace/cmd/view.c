@@ -58,7 +58,8 @@ static uint64_t after(uint64_t start, uint64_t ns)
 	return ns > UINT64_MAX - start ? UINT64_MAX : start + ns;
 }
 
-static int view_file(const struct view_cli *cli, const char *file, struct error *err)
+static int view_file(const struct command *command, const struct view_cli *cli, const char *file,
+		     struct error *err)
 {
 	const struct model_keep keep = {cli->filter.filter, cli->filter.keep_children};
 	struct view_options options = {.span = cli->span,
@@ -70,7 +71,7 @@ static int view_file(const struct view_cli *cli, const char *file, struct error 
 				       .colour = report_colour_for(stdout)};
 	struct store_reader *reader = NULL;
 	struct model *model = NULL;
-	int result = store_reader_open(&reader, file, err);
+	int result = filter_options_open_file(command, &cli->filter, file, &reader, err);
 
 	/* All of it: what began before the window is drawn in it with its name and state. */
 	if (!result)
@@ -103,9 +104,11 @@ static int view_run(const struct command *command, int argc, char **argv)
 		return command_fail(command, &err, EXIT_USAGE);
 	}
 	code = filter_options_open(command, &cli.filter);
-	if (code == EXIT_DONE && cli.filter.explain)
-		filter_options_explain_file(&cli.filter, argv[first]);
-	else if (code == EXIT_DONE && view_file(&cli, argv[first], &err))
+	if (code == EXIT_DONE)
+		result = cli.filter.explain ? filter_options_explain_file(command, &cli.filter,
+									  argv[first], false, &err)
+					    : view_file(command, &cli, argv[first], &err);
+	if (result)
 		code = command_fail(command, &err, EXIT_FAILED);
 	filter_options_free(&cli.filter);
 	return code;

@@ -136,12 +136,13 @@ static int explain(const struct why_cli *cli, const struct model *model, const c
 	return result;
 }
 
-static int why_file(const struct why_cli *cli, const char *file, struct error *err)
+static int why_file(const struct command *command, const struct why_cli *cli, const char *file,
+		    struct error *err)
 {
 	const struct model_keep keep = {cli->filter.filter, cli->filter.keep_children};
 	struct store_reader *reader = NULL;
 	struct model *model = NULL;
-	int result = store_reader_open(&reader, file, err);
+	int result = filter_options_open_file(command, &cli->filter, file, &reader, err);
 
 	/* All of it: a wait in the window may have been caused before. */
 	if (!result)
@@ -185,9 +186,12 @@ static int why_run(const struct command *command, int argc, char **argv)
 		return command_fail(command, &err, EXIT_USAGE);
 	}
 	code = filter_options_open(command, &cli.filter);
-	if (code == EXIT_DONE && cli.filter.explain)
-		filter_options_explain_file(&cli.filter, argv[first]);
-	else if (code == EXIT_DONE && why_file(&cli, argv[first], &err))
+	if (code == EXIT_DONE)
+		result = cli.filter.explain
+				 ? filter_options_explain_file(command, &cli.filter, argv[first],
+							       cli.json, &err)
+				 : why_file(command, &cli, argv[first], &err);
+	if (result)
 		code = command_fail(command, &err, EXIT_FAILED);
 	filter_options_free(&cli.filter);
 	return code;

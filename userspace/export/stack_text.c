@@ -280,28 +280,6 @@ bool stack_names_inner(struct stack_names *names, uint32_t stack, uint64_t ts,
 	return search.found;
 }
 
-struct function_list {
-	const char **names;
-	uint32_t count, max;
-};
-
-static void add_function(const struct stack_frame *frame, void *arg)
-{
-	struct function_list *list = arg;
-
-	if (frame->function && list->count < list->max)
-		list->names[list->count++] = frame->function;
-}
-
-static uint32_t functions_for_why(void *arg, uint32_t stack, uint64_t ts, const char **names,
-				  uint32_t max)
-{
-	struct function_list list = {.names = names, .max = max};
-
-	stack_names_each(arg, stack, ts, add_function, &list);
-	return list.count;
-}
-
 /* ---- variables ---- */
 
 /* The mapping that an address lies in, or the last one before it. */
@@ -394,8 +372,7 @@ static const char *variable_for_why(void *arg, uint32_t pid, uint64_t ts, uint64
 
 struct why_names stack_names_for_why(struct stack_names *names)
 {
-	return (struct why_names){
-		.arg = names, .functions = functions_for_why, .variable = variable_for_why};
+	return (struct why_names){.arg = names, .variable = variable_for_why};
 }
 
 /* ---- text ---- */
