@@ -95,12 +95,27 @@ static int woken_by(struct why_walk *walk, struct blocked *blocked, enum why_gra
 
 /* ---- ended by an interrupt ---- */
 
+/* A condition variable of the C library has two futexes, side by side, that take turns. */
+#define CONDITION_TURN 4
+
+/* Whether the thread waits on for the same when it waits there. */
+static bool waits_on(const struct why_walk *walk, const struct blocked *blocked,
+		     const struct why_interval *next)
+{
+	const struct model *model = walk->model;
+	uint64_t now, then = blocked->facts.args[0];
+
+	if (next->args >= model->syscall_args.len)
+		return false;
+	now = model->syscall_args.data[next->args];
+	return (now > then ? now - then : then - now) <= CONDITION_TURN;
+}
+
 /* Of waits at the same futex, one after the other, the one that a thread ended. */
 static bool series_ender(const struct why_walk *walk, const struct blocked *blocked,
 			 struct why_ender *ender)
 {
 	const struct why_thread *of = &walk->intervals.threads[blocked->thread];
-	const struct model *model = walk->model;
 
 	for (size_t i = blocked->index + 1; i < of->intervals.len; i++) {
 		const struct why_interval *next = &of->intervals.data[i];
@@ -109,10 +124,14 @@ static bool series_ender(const struct why_walk *walk, const struct blocked *bloc
 			return false;
 		if (next->state != WAFFLE_THREAD_BLOCKED)
 			continue;
-		if (next->syscall != blocked->interval->syscall ||
-		    next->args >= model->syscall_args.len ||
-		    model->syscall_args.data[next->args] != blocked->facts.args[0])
+		if (next->syscall != blocked->interval->syscall)
 			return false;
+		if (!waits_on(walk, blocked, next)) {
+			/* The interpreter lock has a mutex of its own. */
+			if (blocked->kind == WAIT_GIL)
+				continue;
+			return false;
+		}
 		*ender = why_ender_of(walk, blocked->thread, i);
 		if (ender->thread != MODEL_NONE && !ender->interrupt)
 			return true;
@@ -120,11 +139,52 @@ static bool series_ender(const struct why_walk *walk, const struct blocked *bloc
 	return false;
 }
 
+static uint64_t ran_ns(const struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to)
+{
+	const struct why_thread *of = &walk->intervals.threads[thread];
+	uint64_t sum = 0;
+
+	for (size_t i = why_intervals_after(&walk->intervals, thread, from);
+	     i < of->intervals.len && of->intervals.data[i].from_ts < to; i++) {
+		const struct why_interval *interval = &of->intervals.data[i];
+
+		if (interval->state == WAFFLE_THREAD_RUNNING)
+			sum += (interval->to_ts < to ? interval->to_ts : to) -
+			       (interval->from_ts > from ? interval->from_ts : from);
+	}
+	return sum;
+}
+
+/* The holder may let go just when the waiter looks for itself: nobody woke it. Whichever thread
+ * of the process ran most of the time will have held the lock. */
+static uint32_t gil_holder(const struct why_walk *walk, const struct blocked *blocked)
+{
+	const struct model *model = walk->model;
+	uint32_t found = MODEL_NONE;
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < model->threads.len; i++) {
+		uint64_t ns;
+
+		if (i == blocked->thread || !model->threads.data[i].traced ||
+		    model->threads.data[i].pid != model->threads.data[blocked->thread].pid)
+			continue;
+		ns = ran_ns(walk, i, blocked->from, blocked->to);
+		if (ns > most) {
+			most = ns;
+			found = i;
+		}
+	}
+	return found;
+}
+
 static int futex_timeout(struct why_walk *walk, struct blocked *blocked)
 {
-	struct why_ender ender;
+	struct why_ender ender = {.thread = MODEL_NONE};
 
 	if (!blocked->facts.args || !series_ender(walk, blocked, &ender))
+		ender.thread = blocked->kind == WAIT_GIL ? gil_holder(walk, blocked) : MODEL_NONE;
+	if (ender.thread == MODEL_NONE)
 		return end_at(walk, blocked, WHY_TIMER, WHY_GRADE_LIKELY, blocked->thread);
 	blocked->ender.thread = ender.thread;
 	return woken_by(walk, blocked, WHY_GRADE_LIKELY);
@@ -261,7 +321,8 @@ static int walk_kind(struct why_walk *walk, struct blocked *blocked)
 		return at_unknown_device(walk, blocked);
 	if (blocked->ender.interrupt)
 		return ended_by_interrupt(walk, blocked);
-	return woken_by(walk, blocked, WHY_GRADE_CERTAIN);
+	return woken_by(walk, blocked,
+			blocked->kind == WAIT_GIL ? WHY_GRADE_LIKELY : WHY_GRADE_CERTAIN);
 }
 
 int why_walk_blocked(struct why_walk *walk, uint32_t thread, size_t index, uint64_t from,

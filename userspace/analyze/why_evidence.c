@@ -230,22 +230,25 @@ uint32_t why_mapped_file(const struct why_walk *walk, uint32_t pid, uint64_t add
 	return best ? strtab_add(walk->why->texts, best->path, strlen(best->path)) : 0;
 }
 
-/* "tcp 10.0.0.1:80 -> 10.0.0.2:5000" and the same from the other end. */
+/* "tcp 10.0.0.1:80 <-> 10.0.0.2:5000" and the same from the other end. */
 static bool are_ends(const char *a, const char *b)
 {
-	const char *a_local = strchr(a, ' '), *b_local = strchr(b, ' '), *a_arrow, *b_arrow;
+	static const char between[] = " <-> ";
+	const size_t gap = sizeof(between) - 1;
+	const char *a_local = strchr(a, ' '), *b_local = strchr(b, ' '), *a_end, *b_end;
 	size_t a_len, b_len;
 
-	if (!a_local++ || !b_local++ || a_local - a != b_local - b || strncmp(a, b, a_local - a))
+	if (!a_local++ || !b_local++ || a_local - a != b_local - b ||
+	    strncmp(a, b, (size_t)(a_local - a)) != 0)
 		return false;
-	a_arrow = strstr(a_local, " -> ");
-	b_arrow = strstr(b_local, " -> ");
-	if (!a_arrow || !b_arrow)
+	a_end = strstr(a_local, between);
+	b_end = strstr(b_local, between);
+	if (!a_end || !b_end)
 		return false;
-	a_len = (size_t)(a_arrow - a_local);
-	b_len = (size_t)(b_arrow - b_local);
-	return strlen(a_arrow + 4) == b_len && !strncmp(a_arrow + 4, b_local, b_len) &&
-	       strlen(b_arrow + 4) == a_len && !strncmp(b_arrow + 4, a_local, a_len);
+	a_len = (size_t)(a_end - a_local);
+	b_len = (size_t)(b_end - b_local);
+	return strlen(a_end + gap) == b_len && !strncmp(a_end + gap, b_local, b_len) &&
+	       strlen(b_end + gap) == a_len && !strncmp(b_end + gap, a_local, a_len);
 }
 
 /* The thread of a process that was seen to wait for one of these sockets, or its first one. */
