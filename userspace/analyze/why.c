@@ -168,6 +168,17 @@ static void judge(struct why_instance *instance, const struct model *model)
 		instance->loss = true;
 }
 
+/* Few stretches that are less sure do not matter: the grade that nine tenths of the time have. */
+static enum why_grade grade_of(const struct why_sum *sum)
+{
+	uint64_t ns = sum->grade_ns[WHY_GRADE_CERTAIN];
+
+	if (ns >= sum->part.ns - sum->part.ns / 10)
+		return WHY_GRADE_CERTAIN;
+	ns += sum->grade_ns[WHY_GRADE_LIKELY];
+	return ns >= sum->part.ns - sum->part.ns / 10 ? WHY_GRADE_LIKELY : WHY_GRADE_UNKNOWN;
+}
+
 static bool take_sums(struct why *why, struct why_walk *walk, struct why_instance *instance)
 {
 	bool doubtful = instance->loss || instance->begun_before;
@@ -179,6 +190,7 @@ static bool take_sums(struct why *why, struct why_walk *walk, struct why_instanc
 	for (size_t i = 0; i < walk->sums.len; i++) {
 		struct why_sum *sum = &walk->sums.data[i];
 
+		sum->part.grade = grade_of(sum);
 		if (doubtful && sum->part.grade == WHY_GRADE_CERTAIN)
 			sum->part.grade = WHY_GRADE_LIKELY;
 		sum->part.step = (uint32_t)why->steps.len;

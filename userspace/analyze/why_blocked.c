@@ -3,6 +3,7 @@
 #include "analyze/why_walk.h"
 
 #include <errno.h>
+#include <string.h>
 
 /* A stretch of a blocked interval, which is the last step of the path. */
 struct blocked {
@@ -76,10 +77,20 @@ static uint32_t main_thread_of(const struct model *model, uint32_t thread)
 	return thread;
 }
 
+/* Whether it waits for a timer, perhaps among other things. */
+static bool polls_timer(const struct blocked *blocked)
+{
+	return blocked->kind == WAIT_POLL && blocked->facts.object &&
+	       strstr(blocked->facts.object->detail, "[timerfd]");
+}
+
 static int woken_by(struct why_walk *walk, struct blocked *blocked, enum why_grade grade)
 {
 	uint32_t thread = blocked->ender.thread;
 
+	/* An interrupt in a system call whose stack was not taken looks like a thread's doing. */
+	if (!is_traced(walk->model, thread) && !blocked->ender.hints && polls_timer(blocked))
+		return end_at(walk, blocked, WHY_TIMER, WHY_GRADE_LIKELY, blocked->thread);
 	if (blocked->kind == WAIT_POLL) {
 		if (blocked->ender.hints & WHY_HINT_PIPE)
 			blocked->kind = WAIT_PIPE;
@@ -208,8 +219,6 @@ static int ended_by_interrupt(struct why_walk *walk, struct blocked *blocked)
 		return futex_timeout(walk, blocked);
 	case WAIT_SOCKET:
 		return socket_interrupt(walk, blocked);
-	case WAIT_TIMER:
-		return end_at(walk, blocked, WHY_TIMER, WHY_GRADE_CERTAIN, blocked->thread);
 	case WAIT_POLL:
 		if (blocked->ender.hints & WHY_HINT_SOCKET)
 			return end_at(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY, MODEL_NONE);
@@ -255,7 +264,10 @@ static int at_fault(struct why_walk *walk, struct blocked *blocked)
 	const struct model_fault *fault = why_fault_during(
 		model, blocked->thread, blocked->interval->from_ts, blocked->interval->to_ts);
 	uint64_t address = blocked->wait ? blocked->wait->address : 0;
-	bool read = fault && fault->major;
+	bool read = (fault && fault->major) ||
+		    (blocked->facts.task_state & WAFFLE_TASK_UNINTERRUPTIBLE &&
+		     why_io_during(model, blocked->thread, blocked->interval->from_ts,
+				   blocked->interval->to_ts, false) != WHY_IO_NONE);
 
 	/* A lock of the address space, most likely. */
 	if (!read && held_by_thread(walk, blocked)) {
@@ -310,6 +322,8 @@ static int walk_kind(struct why_walk *walk, struct blocked *blocked)
 	case WAIT_FILE_READ:
 	case WAIT_FILE_WRITE:
 		return at_device(walk, blocked, blocked->kind == WAIT_FILE_WRITE);
+	case WAIT_TIMER:
+		return end_at(walk, blocked, WHY_TIMER, WHY_GRADE_CERTAIN, blocked->thread);
 	case WAIT_GPU:
 		return end_at(walk, blocked, WHY_GPU, WHY_GRADE_CERTAIN, blocked->thread);
 	default:

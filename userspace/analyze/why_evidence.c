@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What records say of a wait: who ended it, of what file, with which request to a device. */
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "analyze/why_walk.h"
@@ -212,6 +214,19 @@ const struct model_fault *why_fault_during(const struct model *model, uint32_t t
 	    model->faults.data[low].from_ts < to)
 		return &model->faults.data[low];
 	return NULL;
+}
+
+uint32_t why_cgroup(const struct why_walk *walk, uint64_t ino)
+{
+	const struct store_object *object;
+	char text[48];
+	int len;
+
+	for (uint32_t i = 1; (object = store_reader_object(walk->model->reader, i)); i++)
+		if (object->ino == ino && !object->dev && !strcmp(object->detail, "cgroup"))
+			return strtab_add(walk->why->texts, object->name, strlen(object->name));
+	len = snprintf(text, sizeof(text), "cgroup %" PRIu64, ino);
+	return strtab_add(walk->why->texts, text, (size_t)len);
 }
 
 uint32_t why_mapped_file(const struct why_walk *walk, uint32_t pid, uint64_t address, uint64_t ts)

@@ -2,7 +2,6 @@
 #include "analyze/why_walk.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 int why_walk_init(struct why_walk *walk, struct why *why)
@@ -54,9 +53,7 @@ static struct why_sum *sum_find(struct why_walk *walk, const struct why_part *pa
 	if (!vec_reserve(&walk->sums, 1))
 		return NULL;
 	sum = &walk->sums.data[walk->sums.len++];
-	sum->part = *part;
-	sum->site = site;
-	sum->longest_ns = 0;
+	*sum = (struct why_sum){.part = *part, .site = site};
 	return sum;
 }
 
@@ -77,8 +74,7 @@ int why_walk_add(struct why_walk *walk, enum why_cause cause, enum why_grade gra
 		return -ENOMEM;
 	sum->part.ns += ns;
 	sum->part.stretches++;
-	if (grade < sum->part.grade)
-		sum->part.grade = grade;
+	sum->grade_ns[grade] += ns;
 	if (ns > sum->longest_ns) {
 		sum->longest_ns = ns;
 		sum->part.span = part.span;
@@ -160,15 +156,23 @@ static uint64_t overlap(uint64_t a_from, uint64_t a_to, uint64_t b_from, uint64_
 	return from < to ? to - from : 0;
 }
 
+/* Of each fault: the way into and out of the exception, before and behind what was measured. */
+#define FAULT_EDGES_NS 500
+
+static uint64_t fault_ns(const struct model_fault *fault)
+{
+	return fault->total_ns + (uint64_t)fault->count * FAULT_EDGES_NS;
+}
+
 /* The part of a fault record's time that falls into a stretch of running. */
 static uint64_t fault_share(const struct model_fault *fault, uint64_t from, uint64_t to)
 {
 	uint64_t length = fault->to_ts - fault->from_ts;
 	uint64_t common = overlap(from, to, fault->from_ts, fault->to_ts);
 
-	if (!common || (fault->major && fault->count == 1) || fault->total_ns >= length)
+	if (!common || fault->count <= 1 || length <= fault_ns(fault))
 		return common;
-	return (uint64_t)((double)fault->total_ns * ((double)common / (double)length));
+	return (uint64_t)((double)fault_ns(fault) * ((double)common / (double)length));
 }
 
 /* Page faults are taken out of what ran, each record's at its place. */
@@ -301,7 +305,6 @@ static uint64_t throttled_ns(struct why_walk *walk, uint32_t thread,
 	const struct model *model = walk->model;
 	uint64_t length = interval->to_ts - interval->from_ts, sum = 0;
 	size_t low = 0, high = model->quotas.len;
-	char text[48];
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
@@ -320,9 +323,7 @@ static uint64_t throttled_ns(struct why_walk *walk, uint32_t thread,
 		if (quota->thread != thread || quota->ts > interval->to_ts)
 			break;
 		sum += quota->throttled_ns;
-		*object = strtab_add(walk->why->texts, text,
-				     (size_t)snprintf(text, sizeof(text), "cgroup %llu",
-						      (unsigned long long)quota->cgroup));
+		*object = why_cgroup(walk, quota->cgroup);
 	}
 	return sum < length ? sum : length;
 }

@@ -22,6 +22,7 @@ struct why_sum {
 	struct why_part part;
 	uint32_t site; /* of its span: spans of one site are one culprit */
 	uint64_t longest_ns;
+	uint64_t grade_ns[WHY_GRADE_CERTAIN + 1];
 	struct why_step chain[WHY_DEPTH_MAX + 1];
 };
 
@@ -85,6 +86,8 @@ enum why_io why_io_during(const struct model *model, uint32_t thread, uint64_t f
 /* A page fault of a thread that was recorded in that time. */
 const struct model_fault *why_fault_during(const struct model *model, uint32_t thread,
 					   uint64_t from, uint64_t to);
+/* The text of a cgroup by its inode. */
+uint32_t why_cgroup(const struct why_walk *walk, uint64_t ino);
 /* The text of the file mapped at an address; 0: none. */
 uint32_t why_mapped_file(const struct why_walk *walk, uint32_t pid, uint64_t address, uint64_t ts);
 /* The thread at the other end of a connection on this machine, or MODEL_NONE. */
