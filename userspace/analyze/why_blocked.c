@@ -264,16 +264,17 @@ static int at_fault(struct why_walk *walk, struct blocked *blocked)
 	const struct model_fault *fault = why_fault_during(
 		model, blocked->thread, blocked->interval->from_ts, blocked->interval->to_ts);
 	uint64_t address = blocked->wait ? blocked->wait->address : 0;
-	bool read = (fault && fault->major) ||
-		    (blocked->facts.task_state & WAFFLE_TASK_UNINTERRUPTIBLE &&
-		     why_io_during(model, blocked->thread, blocked->interval->from_ts,
-				   blocked->interval->to_ts, false) != WHY_IO_NONE);
+	bool read = fault && fault->major;
 
 	/* A lock of the address space, most likely. */
 	if (!read && held_by_thread(walk, blocked)) {
 		blocked->kind = WAIT_OTHER;
 		return woken_by(walk, blocked, WHY_GRADE_LIKELY);
 	}
+	/* Somebody else has begun to read the page. */
+	if (!read && blocked->facts.task_state & WAFFLE_TASK_UNINTERRUPTIBLE)
+		read = why_io_during(model, blocked->thread, blocked->interval->from_ts,
+				     blocked->interval->to_ts, false) != WHY_IO_NONE;
 	if (!address && fault)
 		address = fault->address;
 	if (!blocked->object)

@@ -90,6 +90,22 @@ static bool is_softirq_thread(const struct model *model, uint32_t thread)
 	return !strncmp(model_comm(model, thread), "ksoftirqd/", 10);
 }
 
+/* Woken and brought in at once: there is no interval in between, only the switch. */
+static void ender_at_switch(struct why_ender *ender, const struct model *model, uint32_t thread,
+			    uint64_t ts)
+{
+	for (size_t i = why_switch_after(model, ts);
+	     i < model->switches.len && model->switches.data[i].ts == ts; i++) {
+		const struct model_switch *sw = &model->switches.data[i];
+
+		if (sw->next != thread || !(sw->flags & WAFFLE_SWITCH_WOKEN))
+			continue;
+		ender->thread = sw->waker;
+		ender->interrupt =
+			sw->flags & (WAFFLE_SWITCH_WAKER_HARDIRQ | WAFFLE_SWITCH_WAKER_SOFTIRQ);
+	}
+}
+
 struct why_ender why_ender_of(const struct why_walk *walk, uint32_t thread, size_t index)
 {
 	const struct why_thread *of = &walk->intervals.threads[thread];
@@ -104,6 +120,8 @@ struct why_ender why_ender_of(const struct why_walk *walk, uint32_t thread, size
 	    next->state == WAFFLE_THREAD_RUNNABLE && next->woken) {
 		ender.thread = next->by;
 		ender.interrupt = next->interrupt;
+	} else {
+		ender_at_switch(&ender, model, thread, interval->to_ts);
 	}
 	if (wake) {
 		ender.thread = wake->waker;

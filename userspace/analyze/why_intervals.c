@@ -55,6 +55,17 @@ static bool windows_touch(const struct why_intervals *intervals, uint64_t from_t
 
 /* ---- intervals ---- */
 
+/* Whether it says who ended a wait that was kept. */
+static bool ends_kept_wait(const struct why_thread *thread, uint64_t from_ts)
+{
+	const struct why_interval *last;
+
+	if (!thread->intervals.len)
+		return false;
+	last = &thread->intervals.data[thread->intervals.len - 1];
+	return last->state == WAFFLE_THREAD_BLOCKED && last->to_ts == from_ts;
+}
+
 static int keep_interval(const struct model_interval *from, void *arg)
 {
 	struct why_intervals *intervals = arg;
@@ -72,7 +83,8 @@ static int keep_interval(const struct model_interval *from, void *arg)
 		.open = from->open,
 	};
 
-	if (!windows_touch(intervals, from->from_ts, from->to_ts))
+	if (!windows_touch(intervals, from->from_ts, from->to_ts) &&
+	    !ends_kept_wait(&intervals->threads[from->thread], from->from_ts))
 		return 0;
 	return vec_push(&intervals->threads[from->thread].intervals, to) ? 0 : -ENOMEM;
 }

@@ -210,8 +210,7 @@ static int walk_running(struct why_walk *walk, uint32_t thread, uint64_t from, u
 
 /* ---- runnable ---- */
 
-/* The first switch at or after ts. */
-static size_t switch_after(const struct model *model, uint64_t ts)
+size_t why_switch_after(const struct model *model, uint64_t ts)
 {
 	size_t low = 0, high = model->switches.len;
 
@@ -230,7 +229,7 @@ static size_t switch_after(const struct model *model, uint64_t ts)
 static uint16_t cpu_waited_for(const struct model *model, uint32_t thread,
 			       const struct why_interval *interval)
 {
-	for (size_t i = switch_after(model, interval->to_ts);
+	for (size_t i = why_switch_after(model, interval->to_ts);
 	     i < model->switches.len && model->switches.data[i].ts == interval->to_ts; i++)
 		if (model->switches.data[i].next == thread)
 			return model->switches.data[i].cpu;
@@ -276,7 +275,7 @@ static int walk_contention(struct why_walk *walk, uint32_t thread,
 {
 	const struct model *model = walk->model;
 	uint16_t cpu = cpu_waited_for(model, thread, interval);
-	size_t i = switch_after(model, from);
+	size_t i = why_switch_after(model, from);
 	uint32_t culprit = MODEL_NONE;
 	int result = 0;
 

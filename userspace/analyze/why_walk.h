@@ -72,6 +72,9 @@ int why_walk_add(struct why_walk *walk, enum why_cause cause, enum why_grade gra
 struct why_step *why_walk_push(struct why_walk *walk, uint32_t thread,
 			       enum waffle_thread_state state, uint64_t from, uint64_t to);
 
+/* The first switch at or after ts. */
+size_t why_switch_after(const struct model *model, uint64_t ts);
+
 /* Evidence; in why_evidence.c. */
 int why_evidence_init(struct why_walk *walk);
 struct why_ender why_ender_of(const struct why_walk *walk, uint32_t thread, size_t index);
