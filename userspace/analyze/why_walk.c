@@ -164,15 +164,18 @@ static uint64_t fault_ns(const struct model_fault *fault)
 	return fault->total_ns + (uint64_t)fault->count * FAULT_EDGES_NS;
 }
 
-/* The part of a fault record's time that falls into a stretch of running. */
+/* The part of a fault record's time that falls into a stretch of running. A record that is not of
+ * a major fault ends when it was written, which may be long after its last fault. */
 static uint64_t fault_share(const struct model_fault *fault, uint64_t from, uint64_t to)
 {
-	uint64_t length = fault->to_ts - fault->from_ts;
+	uint64_t length = fault->to_ts - fault->from_ts, ns = fault_ns(fault);
 	uint64_t common = overlap(from, to, fault->from_ts, fault->to_ts);
 
-	if (!common || fault->count <= 1 || length <= fault_ns(fault))
+	if (!common || (fault->major && fault->count <= 1) || length <= ns)
 		return common;
-	return (uint64_t)((double)fault_ns(fault) * ((double)common / (double)length));
+	if (fault->count <= 1)
+		return overlap(from, to, fault->from_ts, fault->from_ts + ns);
+	return (uint64_t)((double)ns * ((double)common / (double)length));
 }
 
 /* Page faults are taken out of what ran, each record's at its place. */
