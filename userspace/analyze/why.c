@@ -219,7 +219,25 @@ static int explain(struct why *why, struct why_walk *walk, struct why_instance *
 	return take_sums(why, walk, instance) ? 0 : -ENOMEM;
 }
 
-static int explain_all(struct why *why, struct why_walk *walk)
+/* Who is given each instance. */
+struct taker {
+	why_each_fn each; /* NULL: all are kept */
+	void *arg;
+};
+
+static int take(struct why *why, const struct why_instance *instance, const struct taker *taker)
+{
+	int result;
+
+	if (!taker->each)
+		return 0;
+	result = taker->each(why, instance, taker->arg);
+	why->parts.len = 0;
+	why->steps.len = 0;
+	return result;
+}
+
+static int explain_all(struct why *why, struct why_walk *walk, const struct taker *taker)
 {
 	size_t count = why->instances.len;
 	struct why_window *windows = malloc((count + 1) * sizeof(*windows));
@@ -234,13 +252,16 @@ static int explain_all(struct why *why, struct why_walk *walk)
 	if (!result)
 		result = why_intervals_load(&walk->intervals, why->model, windows, count);
 	free(windows);
-	for (size_t i = 0; i < count && !result; i++)
+	for (size_t i = 0; i < count && !result; i++) {
 		result = explain(why, walk, &why->instances.data[i]);
+		if (!result)
+			result = take(why, &why->instances.data[i], taker);
+	}
 	return result;
 }
 
-int why_new(struct why **why, const struct model *model, const struct why_query *query,
-	    struct error *err)
+static int make(struct why **why, const struct model *model, const struct why_query *query,
+		const struct taker *taker, struct error *err)
 {
 	struct why_walk walk = {0};
 	int result;
@@ -256,13 +277,32 @@ int why_new(struct why **why, const struct model *model, const struct why_query 
 	(*why)->model = model;
 	(*why)->texts = strtab_new();
 	result = (*why)->texts ? pick(*why, query, err) : error_set(err, ENOMEM, "out of memory");
-	if (!result && explain_all(*why, &walk))
-		result = error_set(err, ENOMEM, "out of memory");
+	if (!result) {
+		result = explain_all(*why, &walk, taker);
+		if (result == -ENOMEM)
+			error_set(err, ENOMEM, "out of memory");
+	}
 	why_walk_free(&walk);
 	if (result) {
 		why_free(*why);
 		*why = NULL;
 	}
+	return result;
+}
+
+int why_new(struct why **why, const struct model *model, const struct why_query *query,
+	    struct error *err)
+{
+	return make(why, model, query, &(struct taker){0}, err);
+}
+
+int why_each(const struct model *model, const struct why_query *query, why_each_fn each, void *arg,
+	     struct error *err)
+{
+	struct why *why;
+	int result = make(&why, model, query, &(struct taker){each, arg}, err);
+
+	why_free(why);
 	return result;
 }
 

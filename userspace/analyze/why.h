@@ -108,4 +108,12 @@ int why_new(struct why **why, const struct model *model, const struct why_query 
 	    struct error *err);
 void why_free(struct why *why);
 
+/*
+ * The same one instance after the other, for many: what `each` is given is gone after it. Stops at
+ * the first non-zero return, which must be a negative errno, and returns it.
+ */
+typedef int (*why_each_fn)(const struct why *why, const struct why_instance *instance, void *arg);
+int why_each(const struct model *model, const struct why_query *query, why_each_fn each, void *arg,
+	     struct error *err);
+
 #endif

@@ -330,6 +330,8 @@ static int walk_kind(struct why_walk *walk, struct blocked *blocked)
 	default:
 		break;
 	}
+	if (!known && blocked->kind == WAIT_GIL)
+		return futex_timeout(walk, blocked);
 	if (!known)
 		return end_at(walk, blocked, WHY_UNKNOWN, WHY_GRADE_UNKNOWN, MODEL_NONE);
 	if (blocked->facts.task_state & WAFFLE_TASK_UNINTERRUPTIBLE)
