@@ -135,6 +135,53 @@ struct why_ender why_ender_of(const struct why_walk *walk, uint32_t thread, size
 	return ender;
 }
 
+/* The interval of a wait, if it was kept and is in the same call on the same descriptor. */
+static bool same_descriptor(const struct why_walk *walk, const struct model_wait *wait,
+			    const struct why_interval *interval)
+{
+	const struct why_thread *of = &walk->intervals.threads[wait->thread];
+	const uint64_t *args = walk->model->syscall_args.data;
+	size_t i = why_intervals_after(&walk->intervals, wait->thread, wait->from_ts);
+	const struct why_interval *other = of->intervals.data + i;
+
+	return i < of->intervals.len && other->from_ts == wait->from_ts &&
+	       other->syscall == interval->syscall && other->args < walk->model->syscall_args.len &&
+	       args[other->args] == args[interval->args];
+}
+
+/* Waits of the thread that are looked at, before and after. */
+#define NEIGHBOURS 16
+
+/* Not every name is found in time: that of the thread's next wait for the same descriptor. */
+static uint32_t object_nearby(const struct why_walk *walk, uint32_t thread,
+			      const struct why_interval *interval)
+{
+	const struct model *model = walk->model;
+	size_t low = 0, high = model->waits.len;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct model_wait *wait = &model->waits.data[middle];
+
+		if (wait->thread < thread ||
+		    (wait->thread == thread && wait->from_ts < interval->from_ts))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (size_t i = 0; i < 2 * NEIGHBOURS; i++) {
+		size_t at = i % 2 ? low + i / 2 : low - 1 - i / 2; /* wraps around to no index */
+		const struct model_wait *wait;
+
+		if (at >= model->waits.len)
+			continue;
+		wait = &model->waits.data[at];
+		if (wait->thread == thread && wait->object && same_descriptor(walk, wait, interval))
+			return wait->object;
+	}
+	return 0;
+}
+
 struct wait_facts why_facts_of(const struct why_walk *walk, uint32_t thread,
 			       const struct why_interval *interval, const struct model_wait **wait)
 {
@@ -149,6 +196,9 @@ struct wait_facts why_facts_of(const struct why_walk *walk, uint32_t thread,
 		facts.args = &model->syscall_args.data[interval->args];
 	if (*wait)
 		facts.object = store_reader_object(model->reader, (*wait)->object);
+	if (!facts.object && facts.args && facts.syscall && wait_has_descriptor(facts.syscall))
+		facts.object =
+			store_reader_object(model->reader, object_nearby(walk, thread, interval));
 	facts.python = map_get(&walk->pythons, model->threads.data[thread].pid) != MAP_NONE;
 	fault = why_fault_during(model, thread, interval->from_ts, interval->to_ts);
 	facts.fault = (*wait && (*wait)->address) ||

@@ -55,6 +55,14 @@ static enum call_class class_of(const char *name)
 	return CALL_OTHER;
 }
 
+bool wait_has_descriptor(const char *syscall)
+{
+	enum call_class class = class_of(syscall);
+
+	return class == CALL_READ || class == CALL_WRITE || class == CALL_IOCTL ||
+	       class == CALL_SOCKET || !strcmp(syscall, "fsync") || !strcmp(syscall, "fdatasync");
+}
+
 static bool begins(const char *text, const char *prefix)
 {
 	return !strncmp(text, prefix, strlen(prefix));

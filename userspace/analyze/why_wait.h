@@ -38,6 +38,9 @@ struct wait_facts {
 
 enum wait_kind wait_kind_of(const struct wait_facts *facts);
 
+/* Whether the first argument of a system call is what it may wait for. */
+bool wait_has_descriptor(const char *syscall);
+
 /* "futex 0x7f01", "/data/shard-7 (ext4)", …, added to `texts`; 0: none. STRTAB_NONE: no memory. */
 uint32_t wait_object_text(struct strtab *texts, const struct wait_facts *facts,
 			  enum wait_kind kind);
