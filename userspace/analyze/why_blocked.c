@@ -203,7 +203,7 @@ static int futex_timeout(struct why_walk *walk, struct blocked *blocked)
 
 static int socket_interrupt(struct why_walk *walk, struct blocked *blocked)
 {
-	uint32_t peer = why_socket_peer(walk->model, blocked->facts.object);
+	uint32_t peer = why_socket_peer(walk, blocked->facts.object);
 
 	if (peer != MODEL_NONE && peer != blocked->thread && is_traced(walk->model, peer))
 		return follow(walk, blocked, peer, WHY_GRADE_LIKELY);

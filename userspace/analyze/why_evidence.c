@@ -70,6 +70,8 @@ int why_evidence_init(struct why_walk *walk)
 	return 0;
 }
 
+#define NO_PEER (MODEL_NONE - 1)
+
 static uint32_t stack_hints(const struct why_walk *walk, uint32_t number)
 {
 	const struct store_stack *stack = store_reader_stack(walk->model->reader, number);
@@ -230,14 +232,14 @@ uint32_t why_stopper(const struct model *model, uint32_t thread, uint64_t ts)
 	return MODEL_NONE;
 }
 
-/* Requests take less than this; they are sorted by their ends. */
-#define IO_LONGEST_NS 60000000000ull
+/* They are sorted by their ends: so many are looked at that end later than the wait. */
+#define IO_LATER 256
 
 enum why_io why_io_during(const struct model *model, uint32_t thread, uint64_t from, uint64_t to,
 			  bool write)
 {
 	enum why_io found = WHY_IO_NONE;
-	size_t low = 0, high = model->ios.len;
+	size_t low = 0, high = model->ios.len, later = 0;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
@@ -250,7 +252,7 @@ enum why_io why_io_during(const struct model *model, uint32_t thread, uint64_t f
 	for (; low < model->ios.len; low++) {
 		const struct model_io *io = &model->ios.data[low];
 
-		if (io->done_ts > to && io->done_ts - to > IO_LONGEST_NS)
+		if (io->done_ts > to && ++later > IO_LATER)
 			break;
 		if (io->issue_ts >= to ||
 		    !!(io->flags & (WAFFLE_IO_WRITE | WAFFLE_IO_FLUSH)) != write)
@@ -284,7 +286,7 @@ const struct model_fault *why_fault_during(const struct model *model, uint32_t t
 	return NULL;
 }
 
-uint32_t why_cgroup(const struct why_walk *walk, uint64_t ino)
+static uint32_t cgroup_find(const struct why_walk *walk, uint64_t ino)
 {
 	const struct store_object *object;
 	char text[48];
@@ -297,20 +299,37 @@ uint32_t why_cgroup(const struct why_walk *walk, uint64_t ino)
 	return strtab_add(walk->why->texts, text, (size_t)len);
 }
 
-uint32_t why_mapped_file(const struct why_walk *walk, uint32_t pid, uint64_t address, uint64_t ts)
+uint32_t why_cgroup(struct why_walk *walk, uint64_t ino)
+{
+	uint32_t text = map_get(&walk->cgroups, ino);
+
+	if (text != MAP_NONE)
+		return text;
+	text = cgroup_find(walk, ino);
+	if (text != STRTAB_NONE && !map_set(&walk->cgroups, ino, text))
+		return STRTAB_NONE;
+	return text;
+}
+
+static bool maps(const struct store_mapping *mapping, uint32_t pid, uint64_t address)
+{
+	return mapping->pid == pid && address >= mapping->start && address < mapping->end;
+}
+
+uint32_t why_mapped_file(struct why_walk *walk, uint32_t pid, uint64_t address, uint64_t ts)
 {
 	const struct store_reader *reader = walk->model->reader;
 	const struct store_mapping *best = NULL;
 
-	for (uint32_t i = 0; i < store_reader_mapping_count(reader); i++) {
-		const struct store_mapping *mapping = store_reader_mapping(reader, i);
-
-		if (mapping->pid != pid || address < mapping->start || address >= mapping->end)
-			continue;
-		if (!best || mapping->ts <= ts)
-			best = mapping;
-	}
-	return best ? strtab_add(walk->why->texts, best->path, strlen(best->path)) : 0;
+	if (walk->mapping && maps(walk->mapping, pid, address) && walk->mapping->ts <= ts)
+		best = walk->mapping;
+	for (uint32_t i = 0; !best && i < store_reader_mapping_count(reader); i++)
+		if (maps(store_reader_mapping(reader, i), pid, address))
+			best = store_reader_mapping(reader, i);
+	if (!best)
+		return 0;
+	walk->mapping = best;
+	return strtab_add(walk->why->texts, best->path, strlen(best->path));
 }
 
 /* "tcp 10.0.0.1:80 <-> 10.0.0.2:5000" and the same from the other end. */
@@ -346,14 +365,27 @@ static uint32_t socket_user(const struct model *model, uint32_t number, uint32_t
 	return MODEL_NONE;
 }
 
-uint32_t why_socket_peer(const struct model *model, const struct store_object *object)
+static uint32_t peer_find(const struct model *model, const struct store_object *object)
 {
 	const struct store_object *other;
 
-	if (!object || !*object->detail)
-		return MODEL_NONE;
 	for (uint32_t i = 1; (other = store_reader_object(model->reader, i)); i++)
 		if (are_ends(object->detail, other->detail))
 			return socket_user(model, i, other->pid);
 	return MODEL_NONE;
+}
+
+uint32_t why_socket_peer(struct why_walk *walk, const struct store_object *object)
+{
+	uint32_t peer;
+
+	if (!object || !*object->detail)
+		return MODEL_NONE;
+	peer = map_get(&walk->peers, (uintptr_t)object);
+	if (peer == MAP_NONE) {
+		peer = peer_find(walk->model, object);
+		/* Without memory for it, it is looked up again. */
+		map_set(&walk->peers, (uintptr_t)object, peer == MODEL_NONE ? NO_PEER : peer);
+	}
+	return peer == NO_PEER ? MODEL_NONE : peer;
 }

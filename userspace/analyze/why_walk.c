@@ -15,6 +15,8 @@ void why_walk_free(struct why_walk *walk)
 	why_intervals_free(&walk->intervals);
 	map_free(&walk->kernel_hints);
 	map_free(&walk->pythons);
+	map_free(&walk->peers);
+	map_free(&walk->cgroups);
 	vec_free(&walk->sums);
 }
 
@@ -66,6 +68,8 @@ int why_walk_add(struct why_walk *walk, enum why_cause cause, enum why_grade gra
 	uint32_t site = MODEL_NONE;
 	struct why_sum *sum;
 
+	if (object == STRTAB_NONE)
+		return -ENOMEM;
 	part.span = why_intervals_span(&walk->intervals, thread, last->from_ts, &until);
 	if (part.span != MODEL_NONE)
 		site = walk->model->spans.data[part.span].site;

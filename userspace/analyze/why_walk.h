@@ -31,10 +31,13 @@ struct why_walk {
 	struct why *why;
 	const struct model *model;
 	struct why_intervals intervals;
-	struct map kernel_hints; /* kernel address → enum why_hint */
-	struct map pythons;      /* pid → 1 */
-	uint64_t end_ts;         /* of the instance */
-	uint32_t depth;          /* steps on the path */
+	struct map kernel_hints;             /* kernel address → enum why_hint */
+	struct map pythons;                  /* pid → 1 */
+	struct map peers;                    /* object → thread at the other end, or NO_PEER */
+	struct map cgroups;                  /* inode → text */
+	const struct store_mapping *mapping; /* that was found last */
+	uint64_t end_ts;                     /* of the instance */
+	uint32_t depth;                      /* steps on the path */
 	struct why_step path[WHY_DEPTH_MAX + 1];
 	VEC(struct why_sum) sums;
 	struct why_instance *instance;
@@ -90,10 +93,10 @@ enum why_io why_io_during(const struct model *model, uint32_t thread, uint64_t f
 const struct model_fault *why_fault_during(const struct model *model, uint32_t thread,
 					   uint64_t from, uint64_t to);
 /* The text of a cgroup by its inode. */
-uint32_t why_cgroup(const struct why_walk *walk, uint64_t ino);
+uint32_t why_cgroup(struct why_walk *walk, uint64_t ino);
 /* The text of the file mapped at an address; 0: none. */
-uint32_t why_mapped_file(const struct why_walk *walk, uint32_t pid, uint64_t address, uint64_t ts);
+uint32_t why_mapped_file(struct why_walk *walk, uint32_t pid, uint64_t address, uint64_t ts);
 /* The thread at the other end of a connection on this machine, or MODEL_NONE. */
-uint32_t why_socket_peer(const struct model *model, const struct store_object *object);
+uint32_t why_socket_peer(struct why_walk *walk, const struct store_object *object);
 
 #endif
