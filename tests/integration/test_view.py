@@ -3,7 +3,6 @@
 
 import os
 import re
-import signal
 
 import pytest
 
@@ -15,8 +14,7 @@ def drawn(waffle, built, start):
     program.until("ready")
     attached = waffle.attach_to(program, built("shop.c"))
     program.say("go")
-    program.until("done")
-    attached.signal(signal.SIGINT)
+    program.finish()
     capture = attached.wait()
     environment = {**os.environ, "LC_ALL": "C.UTF-8", "COLUMNS": "100"}
 
