@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# waffle's one makefile: setup all check kernels demo bench fuzz lint docs install clean
+# waffle's one makefile: setup all check kernels zoo demo bench fuzz lint docs install clean
 # make STATIC=1 links one static binary; SANITIZE=address,undefined builds with sanitizers, best
 # with a BUILD of its own.
 
@@ -43,7 +43,9 @@ PROTO_C := $(PROTO:userspace/export/%.proto=$(BUILD)/gen/%.pb-c.c)
 BPF_SRC := bpf/task.bpf.c $(filter-out bpf/task.bpf.c,$(wildcard bpf/*.bpf.c))
 SKEL := $(if $(BPF_SRC),$(BUILD)/gen/waffle.skel.h)
 
-LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o) $(PROTO_C:$(BUILD)/gen/%.c=$(BUILD)/obj/gen/%.o)
+HTML := $(addprefix userspace/export/html/,page.html style.css script.js)
+
+LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/userspace/export/html/files.o $(PROTO_C:$(BUILD)/gen/%.c=$(BUILD)/obj/gen/%.o)
 CMD_OBJ := $(CMD_SRC:%.c=$(BUILD)/obj/%.o)
 
 all: $(BUILD)/waffle-bpf
@@ -63,6 +65,13 @@ $(BUILD)/libwaffle-bpf.a: $(LIB_OBJ)
 $(BUILD)/obj/%.o: %.c | $(SKEL) $(PROTO_C)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+
+# The report's page. Its Content-Security-Policy names the script and the style by their hashes.
+csp_hash = sha256-$$(sha256sum < $(1) | head -c 64 | sed 's/../\\x&/g' | xargs -0 printf '%b' | base64)
+$(BUILD)/obj/userspace/export/html/files.o: userspace/export/html/files.S $(HTML)
+	@mkdir -p $(@D)
+	$(CC) -DSTYLE_HASH="\"$(call csp_hash,userspace/export/html/style.css)\"" \
+		-DSCRIPT_HASH="\"$(call csp_hash,userspace/export/html/script.js)\"" -c -o $@ $<
 
 $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c
 	@mkdir -p $(@D)
@@ -164,6 +173,11 @@ kernels: all unit-programs
 	@tests/kernels/setup.sh
 	@BUILD=$(BUILD) tests/kernels/run.py $(KERNELS)
 
+# Programs that are slow for a known reason, with five seeds each (docs/why.md); make check has one.
+zoo: all
+	WAFFLE_ZOO_SEEDS=$(or $(SEEDS),5) WAFFLE_BPF=$(BUILD)/waffle-bpf $(BUILD)/venv/bin/pytest -q -p no:cacheprovider \
+		tests/integration/test_zoo.py
+
 demo: all examples
 	@BUILD=$(BUILD) scripts/demo.sh
 
@@ -179,7 +193,7 @@ install: all $(BUILD)/waffle-bpf.8
 	install -m 644 $(wildcard include/*.h include/*.hpp) $(DESTDIR)$(PREFIX)/include/
 	install -m 644 $(wildcard include/waffle/*) $(DESTDIR)$(PREFIX)/include/waffle/
 	install -m 644 $(BUILD)/waffle-bpf.8 $(DESTDIR)$(PREFIX)/share/man/man8/
-	install -m 644 README.md LICENSE $(wildcard LICENSES/* docs/*.md) $(DESTDIR)$(PREFIX)/share/doc/waffle/
+	install -m 644 README.md LICENSE $(wildcard LICENSES/* docs/*.md docs/*.json) $(DESTDIR)$(PREFIX)/share/doc/waffle/
 
 clean:
 	rm -rf $(BUILD)
@@ -187,4 +201,4 @@ clean:
 -include $(LIB_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(UNIT_BIN:=.d) $(FUZZ_BIN:=.d) $(TIDY_OK:.ok=.d)
 FORCE:
 .PHONY: all unit-programs unit asan fuzz-bin fuzz-programs fuzz examples lint lint-format lint-code lint-docs \
-	docs setup check kernels demo bench install clean FORCE
+	docs setup check kernels zoo demo bench install clean FORCE

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Programs of the benchmarks, built into $(BUILD)/bench.
 
-BENCH_PROGRAMS := $(BUILD)/bench/emit $(BUILD)/bench/pingpong $(BUILD)/bench/load \
+BENCH_PROGRAMS := $(BUILD)/bench/emit $(BUILD)/bench/pingpong $(BUILD)/bench/turns $(BUILD)/bench/touch $(BUILD)/bench/load \
 	$(BUILD)/bench/baseline $(BUILD)/bench/store_bench
 
-$(BUILD)/bench/emit $(BUILD)/bench/pingpong $(BUILD)/bench/load: $(BUILD)/bench/%: bench/%.c bench/window.h $(wildcard include/*.h include/waffle/*.h)
+$(BUILD)/bench/emit $(BUILD)/bench/pingpong $(BUILD)/bench/turns $(BUILD)/bench/touch $(BUILD)/bench/load: $(BUILD)/bench/%: bench/%.c bench/window.h $(wildcard include/*.h include/waffle/*.h)
 	@mkdir -p $(@D)
 	$(CC) -D_GNU_SOURCE -std=gnu11 -O2 -g $(WARN) -Iinclude -Ibench -o $@ $< -lpthread
 

@@ -356,6 +356,43 @@ def switches(scale):
                       note=f"{ns[0]:.0f} ns a switch, untraced {ns[1]:.0f} ns")
 
 
+# What each records beyond the scheduler, in the order of --sources.
+SOURCES = ("stacks", "files", "faults", "io", "signals", "quota")
+
+
+def sources(scale):
+    """Four threads that compute 48 us each in turn: 20,000 switches a second on one CPU, and all
+    waits are long enough to be explained."""
+    with Workload([program("turns"), "4", "48", "0", "600"]) as load:
+        tracers = {"untraced": nothing}
+        tracers["sched"] = functools.partial(waffle, load.pid, "--sources", "sched")
+        for name in SOURCES:
+            tracers[name] = functools.partial(waffle, load.pid, "--sources", f"sched,{name}")
+        tracers["default"] = functools.partial(waffle, load.pid)
+        costs = interleave(load, tracers, scale.rounds, scale.seconds)
+    us = typical(costs["untraced"]) / 1000
+    for name in list(tracers)[1:]:
+        base = "sched" if name in SOURCES else "untraced"
+        lost = (ratio(costs, name, base) - 1) * 100
+        what = {"default": "all sources", "sched": "sched"}.get(name, f"{name}, beyond sched")
+        yield Row(f"20,000 switches a second, {what}", lost, "%",
+                  2 if name == "default" else None, note=f"{us:.1f} us a turn untraced")
+
+
+def first_touch(scale):
+    """Minor page faults and nothing else."""
+    with Workload([program("touch"), "0", "600"]) as load:
+        tracers = {
+            "untraced": nothing,
+            "sched": functools.partial(waffle, load.pid, "--sources", "sched"),
+            "faults": functools.partial(waffle, load.pid, "--sources", "sched,faults"),
+        }
+        costs = interleave(load, tracers, scale.rounds, scale.seconds)
+    ns = typical(costs["untraced"]), typical(costs["faults"])
+    yield Row("minor page fault, faults", ratio(costs, "faults", "untraced"), "x",
+              note=f"{ns[1]:.0f} ns a fault, untraced {ns[0]:.0f} ns")
+
+
 def neighbours(scale):
     for kind in ("pipe", "futex"):
         with running(["sleep", "600"]) as idle:
@@ -413,7 +450,7 @@ def ready(scale):
 
 
 GROUPS = (dormant, armed, attach, decisions, slow_spans, longest_filter, flood, accounting, large,
-          switches, neighbours, redis, ready)
+          switches, sources, first_touch, neighbours, redis, ready)
 
 
 def machine():

@@ -26,11 +26,23 @@ enum waffle_rec_kind {
 	WAFFLE_REC_EXEC,     /* a traced process runs a new program */
 	WAFFLE_REC_EXIT,     /* a traced thread is gone */
 	WAFFLE_REC_LOSS,     /* records were dropped in an interval */
+	WAFFLE_REC_WAIT,     /* details of a wait that was not short */
+	WAFFLE_REC_WAKE,     /* details of the wake-up that ended such a wait */
+	WAFFLE_REC_FAULT,    /* page faults of a thread */
+	WAFFLE_REC_IO,       /* a block device has done a request */
+	WAFFLE_REC_SIGNAL,   /* a signal was sent to a traced process */
+	WAFFLE_REC_QUOTA, /* a traced thread could not run since its cgroup's CPU time was used up
+			   */
 	WAFFLE_REC_KIND_COUNT
 };
 
 /* Where records come from; each source counts what it produced and what it dropped. */
-enum waffle_source { WAFFLE_SOURCE_SPANS = 0, WAFFLE_SOURCE_SCHED = 1, WAFFLE_SOURCE_COUNT };
+enum waffle_source {
+	WAFFLE_SOURCE_SPANS = 0,
+	WAFFLE_SOURCE_SCHED = 1,
+	WAFFLE_SOURCE_WAITS = 2, /* WAIT, WAKE and the records below them */
+	WAFFLE_SOURCE_COUNT
+};
 
 struct waffle_rec {
 	__u64 ts;
@@ -143,6 +155,78 @@ struct waffle_rec_loss {
 	__u32 reserved;
 	__u64 from_ts;
 	__u64 count;
+};
+
+/*
+ * The records from here on are rare: waits of at least wait_min_ns, and what explains them. Their
+ * fields behind `rec` are whole words: store/ writes them word by word. A stack is the number of
+ * one in the capture's table of stacks (0: none was taken); on its way from the kernel it is
+ * kernel's own number plus one, which capture/ replaces.
+ */
+
+/* rec.ts and rec.tid: of the switch that brought the thread back in. */
+struct waffle_rec_wait {
+	struct waffle_rec rec;
+	__u64 from_ts; /* of the switch that took it out */
+	__u32 kernel_stack, user_stack;
+	__u32 dev; /* of the file that the system call waits for, as the kernel numbers devices */
+	__u32 object; /* number in the table of objects, 0: not known; on its way from the kernel
+			 it is the descriptor */
+	__u64 ino;    /* of that file; 0: none */
+	/* Page fault: what was touched; 0: not a page fault. On its way from the kernel, with an
+	 * inode: the first bytes of the name of an anonymous one. */
+	__u64 address;
+};
+
+/* rec.ts: of the wake-up; rec.tid: the waker, whatever an interrupt on its CPU did. */
+struct waffle_rec_wake {
+	struct waffle_rec rec;
+	__u32 woken_tid;
+	__u32 flags; /* WAFFLE_SWITCH_WAKER_* */
+	__u32 kernel_stack, user_stack;
+};
+
+/* `count` faults of a thread between from_ts and rec.ts, which took total_ns in all. */
+struct waffle_rec_fault {
+	struct waffle_rec rec;
+	__u64 from_ts;
+	__u64 total_ns;
+	__u64 address; /* of the last one */
+	__u64 ip;      /* of the last one */
+	__u32 count;
+	__u32 flags; /* WAFFLE_FAULT_* */
+};
+#define WAFFLE_FAULT_MAJOR 1u /* had to read from a device */
+
+/* rec.tid issued the request, perhaps for others. rec.ts: its completion. */
+struct waffle_rec_io {
+	struct waffle_rec rec;
+	__u64 issue_ts;
+	__u64 sector; /* of 512 bytes */
+	__u32 bytes;
+	__u32 dev;
+	__u32 flags; /* WAFFLE_IO_* */
+	__s32 error; /* negative errno, or 0 */
+};
+#define WAFFLE_IO_WRITE 1u
+#define WAFFLE_IO_SYNC 2u
+#define WAFFLE_IO_FLUSH 4u
+
+/* rec.tid is the sender. */
+struct waffle_rec_signal {
+	struct waffle_rec rec;
+	__u32 target_tid;
+	__u32 target_tgid;
+	__s32 signo;
+	__s32 code; /* SI_USER, … */
+};
+
+/* rec.ts: the thread is back on a CPU; of its time as runnable before, throttled_ns were quota. */
+struct waffle_rec_quota {
+	struct waffle_rec rec;
+	__u64 throttled_ns;
+	__u64 cgroup; /* inode of its folder */
+	__u64 quota_ns, period_ns;
 };
 
 #endif

@@ -5,6 +5,7 @@
  */
 #include "vmlinux.h"
 #include "shared.h"
+#include "wait.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -22,15 +23,6 @@ struct {
 	__type(value, struct waffle_tail);
 } sched_tails SEC(".maps");
 
-/* Wakers and neighbours that were named, by tid; the value is their start time, as tids are reused.
- */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, WAFFLE_MAX_NAMED);
-	__type(key, __u32);
-	__type(value, __u64);
-} named SEC(".maps");
-
 /*
  * Whether an interrupt woke the thread rather than what `waker` itself did. The preemption counter
  * would say it, but per-CPU symbols can't be reached on kernels without KALLSYMS_ALL. Sure signs:
@@ -43,27 +35,14 @@ static __always_inline __u32 interrupt_flags(struct task_struct *waker)
 
 	if (!waker->pid)
 		return WAFFLE_SWITCH_WAKER_HARDIRQ;
-	if (waker->flags & 0x00200000) /* PF_KTHREAD (include/linux/sched.h) */
+	if (waker->flags & PF_KTHREAD)
 		return 0;
 	return task_syscall(waker, args) < 0 ? WAFFLE_SWITCH_WAKER_HARDIRQ : 0;
 }
 
-/* Names a thread outside the target, once. */
-static __always_inline void name_stranger(struct task_struct *task)
-{
-	__u32 tid = task->pid;
-	__u64 start = task->start_time, *known;
+#define WAKER_FLAGS (WAFFLE_SWITCH_WAKER_HARDIRQ | WAFFLE_SWITCH_WAKER_SOFTIRQ)
 
-	if (!tid)
-		return;
-	known = bpf_map_lookup_elem(&named, &tid);
-	if (known && *known == start)
-		return;
-	if (!bpf_map_update_elem(&named, &tid, &start, BPF_ANY))
-		task_emit(task, NULL, 0);
-}
-
-static __always_inline void woken(struct task_struct *task, __u32 flags)
+static __always_inline void woken(void *ctx, struct task_struct *task, __u32 flags)
 {
 	struct thread_state *state = thread_get(task);
 	struct task_struct *waker;
@@ -76,19 +55,22 @@ static __always_inline void woken(struct task_struct *task, __u32 flags)
 	state->wake_ts = bpf_ktime_get_ns();
 	state->waker_tid = waker->pid;
 	state->wake_flags = flags | interrupt_flags(waker);
+	if (state->wait.blocks && state->wake_ts - state->wait.from_ts >= wait_min_ns)
+		wake_emit(ctx, task, state->wake_flags & WAKER_FLAGS, state->wake_ts,
+			  state->wake_ts - state->wait.from_ts);
 }
 
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
 {
-	woken(task, WAFFLE_SWITCH_WOKEN);
+	woken(ctx, task, WAFFLE_SWITCH_WOKEN);
 	return 0;
 }
 
 SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(on_wakeup_new, struct task_struct *task)
 {
-	woken(task, WAFFLE_SWITCH_WOKEN | WAFFLE_SWITCH_NEW);
+	woken(ctx, task, WAFFLE_SWITCH_WOKEN | WAFFLE_SWITCH_NEW);
 	return 0;
 }
 
@@ -161,6 +143,9 @@ static __always_inline void thread_leaves(struct waffle_cpu *state, struct threa
 		switch_in_missed(state, from, task, cpu, exec_ns - from->exec_ns);
 	from->exec_ns = exec_ns;
 	from->on_cpu = THREAD_OFF_CPU;
+	from->wait.from_ts = 0;
+	if (from->wait.faults)
+		faults_emit(&from->wait, task, bpf_ktime_get_ns(), 0);
 }
 
 SEC("tp_btf/sched_switch")
@@ -189,8 +174,10 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 		return 0;
 	if (from)
 		thread_leaves(state, from, prev, cpu);
-	if (to)
+	if (to) {
 		to->on_cpu = THREAD_ON_CPU;
+		wait_end(&to->wait, next, to->wake_flags ? to->wake_ts : 0, now);
+	}
 	rec = slot_next(state, cpu);
 	if (!rec)
 		return 0;
@@ -208,6 +195,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 			rec->prev_state = task_state_normal(prev_state);
 			rec->syscall = task_syscall(prev, rec->args);
 		}
+		wait_begin(ctx, &from->wait, prev, now, !(flags & WAFFLE_SWITCH_PREEMPTED),
+			   rec->prev_state, rec->syscall);
 	} else {
 		name_stranger(prev);
 		rec->syscall = -1;

@@ -17,8 +17,9 @@ struct waffle_cpu {
 	__u64 head; /* slots written */
 	__u64 produced[WAFFLE_SOURCE_COUNT];
 	__u64 dropped[WAFFLE_SOURCE_COUNT];
-	__u64 padding[3];
+	__u64 stacks_ts; /* stacks that were taken are paid for until then (wait.h) */
 };
+_Static_assert(sizeof(struct waffle_cpu) == 64, "one cache line");
 
 /* Slots read so far, written by capture/ only. */
 struct waffle_tail {
@@ -54,6 +55,20 @@ extern __u64 tgid_bits[WAFFLE_TGID_WORDS];
 extern bool stop_on_exec;
 extern bool finished; /* nothing is recorded any more: begins and ends stop together */
 
+/* Of a thread's last way off a CPU and of its page faults (wait.h). */
+struct thread_wait {
+	__u64 from_ts;
+	__u64 throttled_ns; /* of its cgroups then */
+	__u64 stack_ts;     /* when a user stack was taken last */
+	__u32 kernel_stack, user_stack;
+	__u64 fault_ts, fault_address, fault_ip; /* of the page fault it is in; fault_ts 0: none */
+	/* Faults that were not reported yet. */
+	__u64 faults_from_ts, faults_ns;
+	__u32 faults;
+	bool blocks;
+	bool was_long;
+};
+
 /* A thread of the target. */
 struct thread_state {
 	__u64 wake_ts;
@@ -62,6 +77,7 @@ struct thread_state {
 	__u64 exec_ns;    /* its CPU time when it was last seen to change */
 	__u32 on_cpu;     /* THREAD_* */
 	__u32 reserved;
+	struct thread_wait wait;
 };
 enum { THREAD_UNSEEN, THREAD_ON_CPU, THREAD_OFF_CPU };
 
@@ -88,6 +104,15 @@ extern struct threads_map {
 	__type(key, int);
 	__type(value, struct thread_state);
 } threads SEC(".maps");
+
+/* Threads outside the target that were named, by tid; the value is their start time, as tids are
+ * reused. */
+extern struct named_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, WAFFLE_MAX_NAMED);
+	__type(key, __u32);
+	__type(value, __u64);
+} named SEC(".maps");
 
 struct ring_map {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -128,15 +153,16 @@ static __always_inline bool target_has(__u32 tgid)
  * Reserves a record of a fixed size in a ring and counts it. The counters are atomic because a
  * probe may be preempted by another one on its CPU.
  */
-#define record_reserve(cpu, size)                                                                  \
+#define record_reserve(cpu, size) record_reserve_of(WAFFLE_SOURCE_SPANS, cpu, size)
+#define record_reserve_of(source, cpu, size)                                                       \
 	({                                                                                         \
 		struct waffle_cpu *cpu_ = cpu_get(cpu);                                            \
 		void *ring_ = ring_get(cpu), *record_ = NULL;                                      \
 		if (cpu_ && ring_) {                                                               \
-			__sync_fetch_and_add(&cpu_->produced[WAFFLE_SOURCE_SPANS], 1);             \
+			__sync_fetch_and_add(&cpu_->produced[source], 1);                          \
 			record_ = bpf_ringbuf_reserve(ring_, size, 0);                             \
 			if (!record_)                                                              \
-				__sync_fetch_and_add(&cpu_->dropped[WAFFLE_SOURCE_SPANS], 1);      \
+				__sync_fetch_and_add(&cpu_->dropped[source], 1);                   \
 		}                                                                                  \
 		record_;                                                                           \
 	})
@@ -165,6 +191,21 @@ static __noinline void task_emit(struct task_struct *task, const char *comm, __u
 	__builtin_memset(rec->comm, 0, sizeof(rec->comm));
 	bpf_probe_read_kernel_str(rec->comm, sizeof(rec->comm), comm ?: task->comm);
 	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
+}
+
+/* Names a thread outside the target, once. */
+static __always_inline void name_stranger(struct task_struct *task)
+{
+	__u32 tid = task->pid;
+	__u64 start = task->start_time, *known;
+
+	if (!tid)
+		return;
+	known = bpf_map_lookup_elem(&named, &tid);
+	if (known && *known == start)
+		return;
+	if (!bpf_map_update_elem(&named, &tid, &start, BPF_ANY))
+		task_emit(task, NULL, 0);
 }
 
 /* The state of a thread of the target, made when it is seen first; NULL for all other threads. */

@@ -3,12 +3,17 @@
  * them. */
 #include "vmlinux.h"
 #include "shared.h"
+#include "wait.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 const volatile __u32 sched_slots = 1;
 const volatile __u32 ring_shift = 0;
 const volatile bool follow_children = false;
+const volatile __u32 wait_sources = 0;
+const volatile __u64 wait_min_ns = ~0ull;
+const volatile __u64 descriptor_calls[WAFFLE_SYSCALLS_MAX / 64] = {};
+const volatile __u64 stack_gap_ns = 0;
 
 __u64 tgid_bits[WAFFLE_TGID_WORDS];
 bool stop_on_exec;
@@ -18,7 +23,9 @@ bool snapshot_at_end;
 struct cpus_map cpus SEC(".maps");
 struct targets_map targets SEC(".maps");
 struct threads_map threads SEC(".maps");
+struct named_map named SEC(".maps");
 struct rings_map rings SEC(".maps");
+struct stacks_map stacks SEC(".maps");
 
 /* Programs whose sites are armed, or that have none: their exec need not wait for userspace. */
 struct {
@@ -27,6 +34,15 @@ struct {
 	__type(key, struct waffle_inode);
 	__type(value, __u32);
 } known_programs SEC(".maps");
+
+/* The last faults of a thread; what it does after its exit is not told. */
+static __always_inline void faults_flush(struct task_struct *task)
+{
+	struct thread_state *state = bpf_task_storage_get(&threads, task, NULL, 0);
+
+	if (state && state->wait.faults)
+		faults_emit(&state->wait, task, bpf_ktime_get_ns(), 0);
+}
 
 /* Processes that were stopped at an exec until userspace has armed them. */
 struct {
@@ -105,6 +121,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	if (!target_has(tgid))
 		return 0;
 	last = task->signal->live.counter == 0;
+	faults_flush(task);
 	rec = record_reserve(cpu, sizeof(*rec));
 	if (rec) {
 		record_begin(&rec->rec, WAFFLE_REC_EXIT, task->pid, cpu);

@@ -33,12 +33,14 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PROG_ARRAY = 3,
+	BPF_MAP_TYPE_STACK_TRACE = 7,
 	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
 	BPF_MAP_TYPE_RINGBUF = 27,
 	BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
 enum { BPF_ANY = 0, BPF_NOEXIST = 1, BPF_EXIST = 2 };
 enum { BPF_F_NO_PREALLOC = 1, BPF_F_MMAPABLE = 1024 };
+enum { BPF_F_USER_STACK = 256 };
 enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
 enum { BPF_LOCAL_STORAGE_GET_F_CREATE = 1 };
 
@@ -87,6 +89,32 @@ struct thread_info {
 	__u32 cpu;
 };
 
+struct cfs_bandwidth {
+	__s64 period; /* ktime_t */
+	__u64 quota;
+	__u64 throttled_time;
+};
+
+struct kernfs_node {
+	__u64 id;
+};
+
+struct cgroup {
+	struct kernfs_node *kn;
+};
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+};
+
+struct task_group {
+	struct cgroup_subsys_state css;
+	struct task_group *parent;
+	struct cfs_bandwidth cfs_bandwidth;
+};
+
+struct files_struct;
+
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int __state;
@@ -102,6 +130,9 @@ struct task_struct {
 	struct sched_entity se;
 	struct sched_info sched_info;
 	struct signal_struct *signal;
+	struct task_group *sched_task_group;
+	struct files_struct *files;
+	int pagefault_disabled;
 	char comm[16];
 };
 
@@ -109,6 +140,19 @@ typedef __u32 dev_t;
 
 struct super_block {
 	dev_t s_dev;
+	unsigned long s_magic;
+};
+
+struct qstr {
+	const unsigned char *name;
+};
+
+struct dentry {
+	struct qstr d_name;
+};
+
+struct path {
+	struct dentry *dentry;
 };
 
 struct inode {
@@ -118,6 +162,41 @@ struct inode {
 
 struct file {
 	struct inode *f_inode;
+	struct path f_path;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
+struct block_device {
+	dev_t bd_dev;
+};
+
+struct gendisk {
+	struct block_device *part0;
+};
+
+struct request_queue {
+	struct gendisk *disk;
+};
+
+struct request {
+	struct request_queue *q;
+	unsigned int cmd_flags;
+	unsigned int __data_len;
+	__u64 __sector;
+	struct block_device *part;
+};
+
+struct kernel_siginfo {
+	int si_signo;
+	int si_code;
 };
 
 struct linux_binprm {

@@ -225,6 +225,16 @@ static inline void fixture_fill(struct record_source *source, struct record_buff
 		to->loss.from_ts = to->rec.ts - fixture_value(source) % 5000;
 		to->loss.count = fixture_value(source);
 		break;
+	case WAFFLE_REC_WAIT:
+	case WAFFLE_REC_WAKE:
+	case WAFFLE_REC_FAULT:
+	case WAFFLE_REC_IO:
+	case WAFFLE_REC_SIGNAL:
+	case WAFFLE_REC_QUOTA:
+		for (size_t at = sizeof(to->rec);
+		     at < record_size(to, sizeof(*to)) && fixture_below(source, 8); at += 8)
+			memcpy((char *)to + at, &(uint64_t){fixture_value(source)}, 8);
+		break;
 	default: /* fork, exec, exit: two numbers */
 		to->end.tgid = 100;
 		to->end.code = (int32_t)fixture_value(source);

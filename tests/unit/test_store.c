@@ -13,7 +13,8 @@
 
 static void test_record_size_of_each_kind_is_that_of_its_struct(void **state)
 {
-	static const size_t sizes[WAFFLE_REC_KIND_COUNT] = {0, 32, 40, 64, 48, 72, 24, 24, 24, 40};
+	static const size_t sizes[WAFFLE_REC_KIND_COUNT] = {0,  32, 40, 64, 48, 72, 24, 24,
+							    24, 40, 56, 32, 56, 48, 32, 48};
 	struct record_buffer buffer = {0};
 
 	(void)state;
@@ -191,6 +192,61 @@ static void test_nested_spans_cost_less_than_six_bytes_a_record(void **state)
 }
 
 /* ---- what a file says of its capture ---- */
+
+static void test_stacks_objects_mappings_and_symbols_come_back(void **state)
+{
+	static const uint64_t user[] = {0x7f0000001000, 0x55550000abcd, 1}, kernel[] = {~0ull};
+	struct store_stack stack = {.addresses = user, .count = 3, .pid = 7};
+	struct store_object object = {.ino = 9, .dev = 0x800001, .pid = 7, .name = "/data/x"};
+	struct store_mapping mapping = {.ts = 5,
+					.start = 0x1000,
+					.end = 0x3000,
+					.offset = 0x800,
+					.ino = 11,
+					.dev = 3,
+					.pid = 7,
+					.path = "/lib/libx.so",
+					.build_id = {0xde, 0xad},
+					.build_id_bytes = 20};
+	struct store_symbol symbol = {.address = ~0ull, .offset = 16, .name = "ext4_read [ext4]"};
+	struct store_test *test = *state;
+	struct store_writer *writer = open_writer(test->path);
+	struct error err = ERROR_INIT;
+	struct store_reader *reader;
+
+	must(store_writer_add_stack(writer, &stack, &err), &err);
+	must(store_writer_add_object(writer, &object, &err), &err);
+	flush_writer(writer, 3);
+	stack = (struct store_stack){.addresses = kernel, .count = 1};
+	must(store_writer_add_stack(writer, &stack, &err), &err);
+	must(store_writer_add_mapping(writer, &mapping, &err), &err);
+	must(store_writer_add_symbol(writer, &symbol, &err), &err);
+	close_writer(writer, 123);
+
+	reader = open_reader(test->path);
+	assert_null(store_reader_stack(reader, 0));
+	assert_null(store_reader_stack(reader, 3));
+	assert_int_equal(store_reader_stack(reader, 1)->pid, 7);
+	assert_int_equal(store_reader_stack(reader, 1)->count, 3);
+	assert_memory_equal(store_reader_stack(reader, 1)->addresses, user, sizeof(user));
+	assert_int_equal(store_reader_stack(reader, 2)->pid, 0);
+	assert_memory_equal(store_reader_stack(reader, 2)->addresses, kernel, sizeof(kernel));
+	assert_int_equal(store_reader_object(reader, 1)->ino, 9);
+	assert_int_equal(store_reader_object(reader, 1)->dev, 0x800001);
+	assert_string_equal(store_reader_object(reader, 1)->name, "/data/x");
+	assert_string_equal(store_reader_object(reader, 1)->detail, "");
+	assert_null(store_reader_object(reader, 2));
+	assert_int_equal(store_reader_mapping_count(reader), 1);
+	assert_int_equal(store_reader_mapping(reader, 0)->end, 0x3000);
+	assert_int_equal(store_reader_mapping(reader, 0)->offset, 0x800);
+	assert_string_equal(store_reader_mapping(reader, 0)->path, "/lib/libx.so");
+	assert_memory_equal(store_reader_mapping(reader, 0)->build_id, mapping.build_id, 20);
+	assert_int_equal(store_reader_symbol_count(reader), 1);
+	assert_int_equal(store_reader_symbol(reader, 0)->address, ~0ull);
+	assert_int_equal(store_reader_symbol(reader, 0)->offset, 16);
+	assert_string_equal(store_reader_symbol(reader, 0)->name, "ext4_read [ext4]");
+	store_reader_close(reader);
+}
 
 static void test_meta_sites_and_processes_come_back(void **state)
 {
@@ -420,22 +476,26 @@ static void write_meta_file(const char *path, const unsigned char *meta, size_t 
 static void test_meta_without_a_filter_and_with_more_than_is_known_is_read(void **state)
 {
 	static const unsigned char meta[] = "\x05\x06\x07\x02\x01\x01h\x01k\x01m\x01v\x02"
-					    "ab\x04pid1\xff\xff";
-	const size_t without = 5 + 4 * 2 + 3, with = without + 5;
+					    "ab\x04pid1\x02io\xff\xff";
+	const size_t without = 5 + 4 * 2 + 3, with = without + 5, sources = with + 3;
 	const struct {
 		size_t bytes;
-		const char *filter;
-	} rows[] = {{without, ""}, {with, "pid1"}, {sizeof(meta) - 1, "pid1"}};
+		const char *filter, *sources;
+	} rows[] = {{without, "", ""},
+		    {with, "pid1", ""},
+		    {sources, "pid1", "io"},
+		    {sizeof(meta) - 1, "pid1", "io"}};
 	struct store_test *test = *state;
 	struct store_reader *reader;
 	struct error err = ERROR_INIT;
 
-	for (unsigned i = 0; i < 3; i++) {
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		write_meta_file(test->path, meta, rows[i].bytes);
 		reader = open_reader(test->path);
 		assert_int_equal(store_reader_meta(reader)->start_ts, 5);
 		assert_string_equal(store_reader_meta(reader)->command, "ab");
 		assert_string_equal(store_reader_meta(reader)->filter, rows[i].filter);
+		assert_string_equal(store_reader_meta(reader)->sources, rows[i].sources);
 		store_reader_close(reader);
 	}
 	write_meta_file(test->path, meta, with - 1);
@@ -453,6 +513,7 @@ int main(void)
 		with_folder(test_probe_address_of_a_span_end_is_not_kept),
 		with_folder(test_nested_spans_cost_less_than_six_bytes_a_record),
 		with_folder(test_meta_sites_and_processes_come_back),
+		with_folder(test_stacks_objects_mappings_and_symbols_come_back),
 		with_folder(test_meta_without_a_filter_and_with_more_than_is_known_is_read),
 		with_folder(test_file_of_a_writer_that_did_not_finish_has_all_flushed_records),
 		with_folder(test_window_decodes_only_chunks_that_overlap_it_and_names_its_threads),

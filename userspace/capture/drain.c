@@ -210,8 +210,9 @@ static void merge(struct drain *drain, uint64_t before_ts)
 		if (top->source == RINGS) {
 			size_t at = drain->pending.data[drain->next++].at;
 
-			deliver(drain, (struct waffle_rec *)(drain->bytes.data + at),
-				WAFFLE_SOURCE_SPANS);
+			struct waffle_rec *rec = (struct waffle_rec *)(drain->bytes.data + at);
+
+			deliver(drain, rec, record_source(rec->kind));
 		} else {
 			struct waffle_rec_switch slot = *kernel_slot(
 				drain->kernel, top->source, drain->position[top->source]++);

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "capture/arming.h"
+#include "capture/details.h"
 #include "capture/drain.h"
 #include "capture/launch.h"
 #include "capture/pace.h"
@@ -46,6 +47,7 @@ struct session {
 	struct error *err;
 	struct kernel *kernel;
 	struct drain *drain;
+	struct details *details;
 	struct plan *plan; /* NULL: no filter */
 	struct arming *arming;
 	struct mmap_watch *watch;
@@ -90,7 +92,8 @@ static uint64_t clock_ns(clockid_t id)
 
 static bool wants_sched(const struct session_options *options)
 {
-	return options->sched && (!options->filter || filter_wants_sched(options->filter));
+	return (options->sources & CAPTURE_SCHED) &&
+	       (!options->filter || filter_wants_sched(options->filter));
 }
 
 /* ---- setting up ---- */
@@ -152,9 +155,20 @@ static int loop_open(struct session *session)
 		       ?: watch_fd(session, session->signals, EPOLLIN, TAG_SIGNAL);
 }
 
+/* What this kernel can give of what is wanted. */
+static uint32_t sources_recorded(const struct session *session)
+{
+	uint32_t sources = session->options->sources & CAPTURE_SPANS;
+
+	if (wants_sched(session->options))
+		sources |= CAPTURE_SCHED;
+	return sources | sources_of_waits(kernel_wait_sources(session->kernel));
+}
+
 static int writer_open(struct session *session)
 {
 	struct store_meta meta = {0};
+	char sources[SOURCES_TEXT];
 	struct utsname name;
 	char host[256] = "";
 	int result;
@@ -173,6 +187,7 @@ static int writer_open(struct session *session)
 	meta.filter = session->options->filter ? filter_source(session->options->filter) : "";
 	meta.cpu_count = kernel_cpu_count(session->kernel);
 	meta.sched = wants_sched(session->options);
+	meta.sources = sources_text(sources, sources_recorded(session));
 	session->start_ts = session->flush_ts = meta.start_ts;
 	result = store_writer_open(&session->writer, session->options->output, &meta, session->err);
 	session->result->file_written = !result;
@@ -254,20 +269,22 @@ static int targets_open(struct session *session)
 static int record_store(struct waffle_rec *rec, void *arg)
 {
 	struct session *session = arg;
+	int result;
 
 	if (rec->kind == WAFFLE_REC_SPAN_END) {
 		struct waffle_rec_span_end *end = (struct waffle_rec_span_end *)rec;
 
 		end->site = arming_site_at(session->arming, (pid_t)end->tgid, end->probe_addr);
 	}
-	return store_writer_append(session->writer, rec, session->err);
+	result = details_record(session->details, rec, session->err);
+	return result ?: store_writer_append(session->writer, rec, session->err);
 }
 
 static int state_store(const struct waffle_rec *rec, void *arg)
 {
-	struct session *session = arg;
+	struct waffle_rec_state state = *(const struct waffle_rec_state *)rec;
 
-	return store_writer_append(session->writer, rec, session->err);
+	return record_store(&state.rec, arg);
 }
 
 /* Called from within a drain: only takes note. */
@@ -295,6 +312,16 @@ static void mapping_notice(pid_t pid, void *arg)
 		target->maps_changed = true;
 }
 
+static bool wants_spans(const struct session *session)
+{
+	return session->options->sources & CAPTURE_SPANS;
+}
+
+static int process_arm(struct session *session, pid_t pid, struct error *err)
+{
+	return wants_spans(session) ? arming_scan(session->arming, pid, err) : 0;
+}
+
 /* A file that stays dormant is said once, as soon as it is known. */
 static void warn_of_arming(struct session *session)
 {
@@ -320,9 +347,11 @@ static int targets_rearm(struct session *session)
 			continue;
 		target->exec_pending = target->maps_changed = false;
 		target->scan_ts = now;
-		result = arming_scan(session->arming, target->pid, &gone);
+		if (details_process(session->details, target->pid, session->err))
+			return -EIO;
+		result = process_arm(session, target->pid, &gone);
 		if (exec) {
-			if (session->options->command && !result)
+			if (session->options->command && wants_spans(session) && !result)
 				arming_scan_needed(session->arming, target->pid);
 			kernel_exec_release(session->kernel, target->pid);
 			if (!result)
@@ -455,7 +484,7 @@ static int arm_all(struct session *session)
 	int result = 0;
 
 	for (size_t i = 0; i < session->options->pid_count && !result; i++)
-		result = arming_scan(session->arming, session->options->pids[i], session->err);
+		result = process_arm(session, session->options->pids[i], session->err);
 	return result;
 }
 
@@ -482,8 +511,11 @@ int session_configure(struct kernel_options *kernel, struct plan **plan,
 		.ring_bytes = options->ring_bytes,
 		.sched_slots = (uint32_t)(options->sched_bytes / sizeof(struct waffle_rec_switch)),
 		.sched = wants_sched(options),
+		.wait_sources = sources_to_waits(options->sources),
+		.wait_min_ns = options->wait_min_ns,
+		.stack_gap_ns = options->stack_gap_ns,
 		.follow = options->follow,
-		.hold_exec = options->command != NULL,
+		.hold_exec = options->command && (options->sources & CAPTURE_SPANS),
 	};
 	if (!filter)
 		return 0;
@@ -514,6 +546,8 @@ static int start(struct session *session)
 			     ?: session_kernel_open(session)
 			     ?: drain_open(&session->drain, session->kernel, &callbacks, session->err)
 			     ?: writer_open(session)
+			     ?: details_open(&session->details, session->kernel, session->writer,
+					     session->err)
 			     ?: arming_open(&session->arming, session->kernel, session->writer,
 					    session->plan, options->follow, session->err)
 			     ?: targets_open(session);
@@ -524,7 +558,7 @@ static int start(struct session *session)
 	if (result)
 		return result;
 	session->pace = pace_begin(options->ring_bytes, kernel_ring_count(session->kernel),
-				   options->sched ? options->sched_bytes : 0,
+				   wants_sched(options) ? options->sched_bytes : 0,
 				   kernel_cpu_count(session->kernel));
 	watch_open(session);
 	result = kernel_attach(session->kernel, session->err)
@@ -552,6 +586,8 @@ static int finish(struct session *session)
 	arming_release(session->arming);
 	kernel_detach(session->kernel);
 	result = drain(session, true);
+	if (details_warning(session->details))
+		notify(session, details_warning(session->details));
 	session->result->sites = arming_site_count(session->arming);
 	return result;
 }
@@ -561,6 +597,7 @@ static void close_all(struct session *session)
 	arming_close(session->arming);
 	mmap_watch_close(session->watch);
 	drain_close(session->drain);
+	details_close(session->details);
 	launch_abort(
 		&session->launch); /* it has a copy of the pipe whose end kernel_close() awaits */
 	kernel_close(session->kernel);
@@ -595,10 +632,25 @@ static void warn_of_filter(struct session *session)
 	notify(session, line);
 }
 
+/* Sources that were wanted and that this kernel does not have. */
+static void warn_of_sources(struct session *session)
+{
+	uint32_t wanted = session->options->sources, missing = wanted & ~sources_recorded(session);
+	char names[SOURCES_TEXT], line[300];
+
+	if (!missing || !wants_sched(session->options))
+		return;
+	snprintf(line, sizeof(line), "this kernel does not tell of: %s; not recorded",
+		 sources_text(names, missing));
+	notify(session, line);
+}
+
 static void warn_after_arming(struct session *session)
 {
+	warn_of_sources(session);
 	warn_of_arming(session);
-	if (!session->options->command && !arming_site_count(session->arming))
+	if (!session->options->command && wants_spans(session) &&
+	    !arming_site_count(session->arming))
 		notify(session,
 		       "no sites in the target's files: it was built without waffle.h, or its "
 		       "notes were stripped; only the scheduler is recorded");
@@ -627,8 +679,10 @@ int session_run(const struct session_options *options, const struct session_even
 	started = !code;
 	if (started) {
 		warn_after_arming(&session);
-		if (options->command)
+		if (options->command) {
+			details_ready(session.details);
 			launch_go(&session.launch);
+		}
 		code = loop(&session);
 		/* What a command is made of is known by now. */
 		if (session.plan && options->command && arming_site_count(session.arming))

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "capture/sources.h"
 #include "filter/plan.h"
 #include "probe/kernel.h"
 #include "store/store.h"
@@ -18,20 +19,24 @@
 struct session_options {
 	const pid_t *pids; /* attach to these … */
 	size_t pid_count;
-	char **command;     /* … or run this */
-	const char *output; /* path of the file to write */
-	const char *label;  /* what is traced, for people */
-	bool follow;        /* children too */
-	bool sched;
+	char **command;                   /* … or run this */
+	const char *output;               /* path of the file to write */
+	const char *label;                /* what is traced, for people */
+	bool follow;                      /* children too */
+	uint32_t sources;                 /* enum capture_source */
 	const struct filter_expr *filter; /* NULL: all; belongs to the caller */
-	bool keep_children;   /* with a filter: what is inside a kept span is kept as well */
-	uint64_t duration_ns; /* 0: until the targets exit or a signal comes */
-	uint64_t ring_bytes;  /* per ring for spans */
-	uint64_t sched_bytes; /* per CPU for switches */
+	bool keep_children;    /* with a filter: what is inside a kept span is kept as well */
+	uint64_t duration_ns;  /* 0: until the targets exit or a signal comes */
+	uint64_t ring_bytes;   /* per ring for spans */
+	uint64_t sched_bytes;  /* per CPU for switches */
+	uint64_t wait_min_ns;  /* shorter waits are not explained */
+	uint64_t stack_gap_ns; /* between two user stacks of a thread whose waits are short */
 };
 
 #define SESSION_RING_BYTES (32ull << 20)
 #define SESSION_SCHED_BYTES (4ull << 20)
+#define SESSION_WAIT_MIN_NS 50000ull
+#define SESSION_STACK_GAP_NS 1000000ull
 
 struct session_result {
 	struct store_counts counts[WAFFLE_SOURCE_COUNT];

@@ -26,8 +26,13 @@ int set_no_sched(void *options, const char *value, struct error *err)
 {
 	(void)value;
 	(void)err;
-	((struct capture_options *)options)->session.sched = false;
+	((struct capture_options *)options)->session.sources &= CAPTURE_SPANS;
 	return 0;
+}
+
+int set_sources(void *options, const char *value, struct error *err)
+{
+	return sources_parse(&((struct capture_options *)options)->session.sources, value, err);
 }
 
 /* Buffers between a page and 1 GiB, which the kernel can still allocate. */
@@ -55,7 +60,9 @@ int set_sched_size(void *options, const char *value, struct error *err)
 
 void capture_options_init(struct capture_options *options)
 {
-	*options = (struct capture_options){.session = {.sched = true,
+	*options = (struct capture_options){.session = {.sources = CAPTURE_DEFAULT,
+							.wait_min_ns = SESSION_WAIT_MIN_NS,
+							.stack_gap_ns = SESSION_STACK_GAP_NS,
 							.ring_bytes = SESSION_RING_BYTES,
 							.sched_bytes = SESSION_SCHED_BYTES}};
 }

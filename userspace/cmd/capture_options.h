@@ -22,6 +22,7 @@ struct capture_options {
 
 int set_duration(void *options, const char *value, struct error *err);
 int set_no_sched(void *options, const char *value, struct error *err);
+int set_sources(void *options, const char *value, struct error *err);
 int set_ring_size(void *options, const char *value, struct error *err);
 int set_sched_size(void *options, const char *value, struct error *err);
 
@@ -34,6 +35,10 @@ int set_sched_size(void *options, const char *value, struct error *err);
 		 .set = set_duration},                                                             \
 		{"no-sched", 0, NULL, "record spans and events only, not the scheduler",           \
 		 .set = set_no_sched},                                                             \
+		{"sources", 0, "LIST",                                                             \
+		 "record only these, of spans,sched,stacks,files,faults,io,signals,quota, or "     \
+		 "all but some: -stacks,-io (default all; all but spans need sched)",              \
+		 .set = set_sources},                                                              \
 		{"ring-size", 0, "SIZE",                                                           \
 		 "buffer for spans in the kernel, per eight CPUs (default 32MiB)",                 \
 		 .set = set_ring_size},                                                            \

@@ -5,12 +5,14 @@
 #include "cmd/command.h"
 #include "cmd/filter_options.h"
 #include "analyze/report.h"
+#include "export/html_report.h"
 #include "export/report_text.h"
 #include "model/model.h"
 #include "store/store.h"
 
 struct report_cli {
 	bool json;
+	const char *html;
 	uint64_t rows;
 	uint64_t from_ns, to_ns; /* since the capture's begin */
 	enum report_sort sort;
@@ -48,6 +50,10 @@ static int set_sort(void *options, const char *value, struct error *err)
 
 static const struct option_row rows[] = {
 	{"json", 0, NULL, "Print JSON, with all rows.", .at = offsetof(struct report_cli, json)},
+	{"html", 0, "OUT",
+	 "Write one HTML page that needs no network: causes, distributions, off-CPU stacks and the "
+	 "time lines of the slowest spans; - is standard output.",
+	 .at = offsetof(struct report_cli, html)},
 	{"top", 'n', "N", "Show N rows of each table, 0 for all; the default is 20.",
 	 .set = set_top},
 	{"sort", 0, "COLUMN",
@@ -83,12 +89,16 @@ static int print_report(const struct report_cli *cli, const struct model *model,
 	result = report_new(&report, model, &options, err);
 	if (result)
 		return result;
-	if (cli->json)
+	if (cli->html)
+		result = html_report_to_path(report, cli->html, err);
+	else if (cli->json)
 		result = report_print_json(report, stdout);
 	else
 		report_print_text(report, &view, stdout);
 	report_free(report);
 	/* What could not be written is main()'s to say, for all commands alike. */
+	if (cli->html)
+		return result;
 	if (result && !ferror(stdout))
 		return error_set(err, -result, "%s", strerror(-result));
 	return 0;
@@ -121,10 +131,11 @@ static int report_run(const struct command *command, int argc, char **argv)
 
 	if (result)
 		return command_parse_failed(command, result, &err);
-	if (argc - first != 1 || cli.from_ns >= cli.to_ns) {
+	if (argc - first != 1 || cli.from_ns >= cli.to_ns || (cli.html && cli.json)) {
 		error_set(&err, EINVAL,
-			  argc - first != 1 ? "give one .waffle file"
-					    : "--from has to be before --to");
+			  argc - first != 1          ? "give one .waffle file"
+			  : cli.from_ns >= cli.to_ns ? "--from has to be before --to"
+						     : "give --html or --json, not both");
 		return command_fail(command, &err, EXIT_USAGE);
 	}
 	code = filter_options_open(command, &cli.filter);

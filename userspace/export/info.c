@@ -58,6 +58,21 @@ static void processes_json(struct json *json, const struct model *model)
 	json_array_end(json);
 }
 
+static void sources_json(struct json *json, const char *sources)
+{
+	json_key(json, "sources");
+	json_array_begin(json);
+	for (const char *at = sources; *at;) {
+		size_t len = strcspn(at, ",");
+		char name[32];
+
+		snprintf(name, sizeof(name), "%.*s", (int)len, at);
+		json_string(json, name);
+		at += len + (at[len] == ',');
+	}
+	json_array_end(json);
+}
+
 int info_print_json(const struct model *model, FILE *out)
 {
 	const struct store_meta *meta = model->meta;
@@ -90,6 +105,7 @@ int info_print_json(const struct model *model, FILE *out)
 	json_field_string(json, "command", meta->command);
 	json_field_u64(json, "cpus", meta->cpu_count);
 	json_field_bool(json, "sched", meta->sched);
+	sources_json(json, meta->sources);
 	processes_json(json, model);
 	summary_json_filter(json, model);
 	summary_json_records(json, model);
@@ -194,6 +210,7 @@ void info_print_text(const struct model *model, FILE *out)
 	fprintf(out, "%-12s%" PRIu64 " values\n", "counters", sum.counters);
 	fprintf(out, "%-12s%zu\n", "links", model->links.len);
 	fprintf(out, "%-12s%s\n", "scheduler", meta->sched ? "recorded" : "not recorded");
+	put_field(out, "sources", meta->sources);
 	fprintf(out, "%-12s%zu\n", "switches", model->switches.len);
 	put_records(out, "records", &model->counts);
 	for (unsigned i = 0; i < WAFFLE_SOURCE_COUNT; i++) {

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * One JSON object a line, for jq and scripts: spans, then events and counters, then what the
- * scheduler did, then losses ({"kind": "loss"}) and one {"kind": "summary"}. Fields that don't
- * apply are left out. Times are CLOCK_MONOTONIC nanoseconds; the summary says what boot and real
- * time it then was.
+ * scheduler did, then what explains waits, then losses ({"kind": "loss"}) and one {"kind":
+ * "summary"}. Fields that don't apply are left out. Times are CLOCK_MONOTONIC nanoseconds; the
+ * summary says what boot and real time it then was.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "export/formats.h"
+#include "export/ndjson_waits.h"
 #include "export/summary_json.h"
 #include "export/values.h"
 
@@ -229,6 +230,7 @@ int ndjson_write(const struct model *model, FILE *out, struct error *err)
 	for (size_t i = 0; i < model->events.len; i++)
 		write_event(&n, &model->events.data[i]);
 	code = model_each_interval(model, write_interval, &n);
+	ndjson_waits(n.json, model);
 	for (size_t i = 0; i < model->losses.len; i++)
 		write_loss(&n, &model->losses.data[i]);
 	write_summary(&n);

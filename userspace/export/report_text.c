@@ -456,6 +456,7 @@ static void print_head(const struct printer *printer)
 static const char *const buffer_options[] = {
 	[WAFFLE_SOURCE_SPANS] = "--ring-size",
 	[WAFFLE_SOURCE_SCHED] = "--sched-size",
+	[WAFFLE_SOURCE_WAITS] = "--ring-size",
 };
 _Static_assert(sizeof(buffer_options) / sizeof(*buffer_options) == WAFFLE_SOURCE_COUNT,
 	       "an option for every source");

@@ -45,6 +45,7 @@ struct builder {
 	struct map tids; /* tid → its newest incarnation */
 	struct map pids; /* pid → process */
 	uint64_t last_ts;
+	uint64_t record; /* number of the record that is being added, from 0 */
 };
 
 /* ---- threads.c ---- */
@@ -68,6 +69,17 @@ uint64_t threads_end_after(const struct builder *builder, uint32_t thread, uint6
 int switches_add(struct builder *builder, const struct waffle_rec_switch *rec);
 int switches_add_state(struct builder *builder, const struct waffle_rec_state *rec);
 int switches_finish(struct builder *builder);
+
+/* ---- waits.c ---- */
+
+int waits_add(struct builder *builder, const struct waffle_rec_wait *rec);
+int waits_add_wake(struct builder *builder, const struct waffle_rec_wake *rec);
+int waits_add_fault(struct builder *builder, const struct waffle_rec_fault *rec);
+int waits_add_io(struct builder *builder, const struct waffle_rec_io *rec);
+int waits_add_signal(struct builder *builder, const struct waffle_rec_signal *rec);
+int waits_add_quota(struct builder *builder, const struct waffle_rec_quota *rec);
+/* Brings them in order. */
+void waits_finish(struct model *model);
 
 /* ---- spans.c ---- */
 

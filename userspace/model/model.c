@@ -69,23 +69,21 @@ static int add_record(struct builder *builder, const struct waffle_rec *rec)
 		return threads_add_exit(builder, (const struct waffle_rec_exit *)rec);
 	case WAFFLE_REC_LOSS:
 		return add_loss(builder, (const struct waffle_rec_loss *)rec);
+	case WAFFLE_REC_WAIT:
+		return waits_add(builder, (const struct waffle_rec_wait *)rec);
+	case WAFFLE_REC_WAKE:
+		return waits_add_wake(builder, (const struct waffle_rec_wake *)rec);
+	case WAFFLE_REC_FAULT:
+		return waits_add_fault(builder, (const struct waffle_rec_fault *)rec);
+	case WAFFLE_REC_IO:
+		return waits_add_io(builder, (const struct waffle_rec_io *)rec);
+	case WAFFLE_REC_SIGNAL:
+		return waits_add_signal(builder, (const struct waffle_rec_signal *)rec);
+	case WAFFLE_REC_QUOTA:
+		return waits_add_quota(builder, (const struct waffle_rec_quota *)rec);
 	default:
 		builder->model->bad_records++;
 		return 0;
-	}
-}
-
-/* The source that a record came from; WAFFLE_SOURCE_COUNT: made by the tracer itself. */
-static unsigned source_of(unsigned kind)
-{
-	switch (kind) {
-	case WAFFLE_REC_SWITCH:
-		return WAFFLE_SOURCE_SCHED;
-	case WAFFLE_REC_STATE:
-	case WAFFLE_REC_LOSS:
-		return WAFFLE_SOURCE_COUNT;
-	default:
-		return WAFFLE_SOURCE_SPANS;
 	}
 }
 
@@ -130,11 +128,12 @@ static int add_records(struct builder *builder, struct store_reader *reader,
 		if ((rec->ts < window.from_ts && rec->kind != WAFFLE_REC_TASK) ||
 		    rec->ts > window.to_ts)
 			continue;
-		read[source_of(rec->kind)]++;
+		read[record_source(rec->kind)]++;
 		if (builder->no_sched && is_sched(rec->kind))
 			continue;
 		if (rec->ts > builder->last_ts)
 			builder->last_ts = rec->ts;
+		builder->record++;
 		if (add_record(builder, rec))
 			return error_set(
 				err, ENOMEM,
@@ -185,6 +184,7 @@ static int finish(struct builder *builder)
 {
 	int result = threads_finish(builder);
 
+	waits_finish(builder->model);
 	if (!result)
 		result = spans_finish(builder);
 	if (!result && builder->keep)
@@ -252,6 +252,12 @@ void model_free(struct model *model)
 	vec_free(&model->links);
 	vec_free(&model->switches);
 	vec_free(&model->states);
+	vec_free(&model->waits);
+	vec_free(&model->wakes);
+	vec_free(&model->faults);
+	vec_free(&model->ios);
+	vec_free(&model->signals);
+	vec_free(&model->quotas);
 	vec_free(&model->losses);
 	vec_free(&model->forks);
 	vec_free(&model->frames);

@@ -107,6 +107,52 @@ struct model_state {
 	uint64_t exec_ns, run_delay_ns;
 };
 
+/*
+ * What is known of a wait beyond its switch: of those of at least wait_min_ns. Stacks and objects
+ * are numbers in the reader's tables, 0: none.
+ */
+struct model_wait {
+	uint64_t from_ts, to_ts; /* of the switches out and in */
+	uint64_t address;        /* page fault; 0: not one */
+	uint32_t thread;
+	uint32_t kernel_stack, user_stack;
+	uint32_t object;
+	uint64_t record; /* its number in the file, for evidence */
+};
+
+struct model_wake {
+	uint64_t ts;
+	uint32_t waker, woken; /* threads */
+	uint32_t kernel_stack, user_stack;
+	uint32_t flags; /* WAFFLE_SWITCH_WAKER_* */
+};
+
+struct model_fault {
+	uint64_t from_ts, to_ts, total_ns, address, ip;
+	uint32_t thread, count;
+	bool major;
+};
+
+struct model_io {
+	uint64_t issue_ts, done_ts, sector;
+	uint32_t bytes, dev;
+	uint32_t thread; /* issuer */
+	uint32_t flags;  /* WAFFLE_IO_* */
+	int32_t error;
+};
+
+struct model_signal {
+	uint64_t ts;
+	uint32_t sender, target; /* threads */
+	int32_t signo, code;
+};
+
+/* Of the runnable time before `ts`, throttled_ns were quota. */
+struct model_quota {
+	uint64_t ts, throttled_ns, cgroup, quota_ns, period_ns;
+	uint32_t thread;
+};
+
 struct model_loss {
 	uint64_t from_ts, to_ts, count;
 	uint32_t source;
@@ -144,6 +190,12 @@ struct model {
 	VEC(struct model_link) links;
 	VEC(struct model_switch) switches; /* by ts */
 	VEC(struct model_state) states;
+	VEC(struct model_wait) waits;     /* by thread, then from_ts */
+	VEC(struct model_wake) wakes;     /* by woken, then ts */
+	VEC(struct model_fault) faults;   /* by thread, then from_ts */
+	VEC(struct model_io) ios;         /* by done_ts */
+	VEC(struct model_signal) signals; /* by ts */
+	VEC(struct model_quota) quotas;   /* by thread, then ts */
 	VEC(struct model_loss) losses;
 	VEC(struct model_fork) forks;
 	VEC(uint64_t) frames;
@@ -161,6 +213,12 @@ struct model {
 int model_load(struct model **model, struct store_reader *reader, struct store_window window,
 	       const struct model_keep *keep, struct error *err);
 void model_free(struct model *model);
+
+/* The wait of a thread that began at from_ts; NULL: it was short, or its record was lost. */
+const struct model_wait *model_wait_at(const struct model *model, uint32_t thread,
+				       uint64_t from_ts);
+/* The wake-up of a thread at ts; NULL: not recorded. */
+const struct model_wake *model_wake_at(const struct model *model, uint32_t woken, uint64_t ts);
 
 /* The site of an index; a site named "(unknown)" for MODEL_NONE. */
 const struct site_info *model_site(const struct model *model, uint32_t site);

@@ -110,7 +110,8 @@ static int configure(struct kernel *kernel, const struct kernel_options *options
 	bpf_program__set_autoload(bpf->progs.on_switch, options->sched);
 	bpf_program__set_autoload(bpf->progs.on_waking, options->sched);
 	site_programs_configure(kernel);
-	return classes_configure(kernel, options)
+	return waits_configure(kernel, options)
+		       ?: classes_configure(kernel, options)
 		       ?: bpf_map__set_max_entries(bpf->maps.cpus, cpus)
 		       ?: bpf_map__set_max_entries(bpf->maps.sched_tails, cpus)
 			  ?: bpf_map__set_max_entries(bpf->maps.sched_ring, cpus * kernel->slots)
@@ -262,6 +263,7 @@ void kernel_close(struct kernel *kernel)
 			close(kernel->ring_fds[i]);
 	free(kernel->ring_fds);
 	classes_close(kernel);
+	waits_detach(kernel);
 	waffle_bpf__destroy(kernel->bpf);
 	if (kernel->guardian_pipe >= 0) {
 		close(kernel->guardian_pipe); /* it releases what is still held, and ends */
@@ -322,13 +324,14 @@ void kernel_finish(struct kernel *kernel)
 
 int kernel_attach(struct kernel *kernel, struct error *err)
 {
-	int result = attach_all(kernel, true);
+	int result = attach_all(kernel, true) ?: waits_attach(kernel);
 
 	return result ? load_failed(err, -result) : 0;
 }
 
 void kernel_detach(struct kernel *kernel)
 {
+	waits_detach(kernel);
 	attach_all(kernel, false);
 }
 

@@ -12,6 +12,7 @@
 
 #include "bpf/record.h"
 #include "bpf/shared.h"
+#include "bpf/wait.h"
 #include "filter/plan.h"
 #include "target/object.h"
 #include "util/error.h"
@@ -24,6 +25,10 @@ struct kernel_options {
 	bool sched;           /* record the scheduler */
 	bool follow;          /* children of targets are targets */
 	bool hold_exec;       /* stop a target's new program until kernel_exec_release() */
+	uint32_t
+		wait_sources; /* enum waffle_wait_source: what is wanted; of no use without sched */
+	uint64_t wait_min_ns; /* waits that are shorter are not explained */
+	uint64_t stack_gap_ns; /* between two user stacks of a thread whose waits are short */
 	/* Sites are armed by a plan that is not static; the rest is of no use without. */
 	bool filtered;
 	bool holds;         /* spans may be decided at their end */
@@ -50,6 +55,12 @@ void kernel_detach(struct kernel *kernel);
 int kernel_snapshot(struct kernel *kernel, bool at_end,
 		    int (*each)(const struct waffle_rec *rec, void *arg), void *arg,
 		    struct error *err);
+
+/* Those of the sources wanted that this kernel has. */
+uint32_t kernel_wait_sources(const struct kernel *kernel);
+/* The addresses of a stack as a record numbers it, innermost first; how many. */
+uint32_t kernel_stack(const struct kernel *kernel, uint32_t number,
+		      uint64_t addresses[WAFFLE_STACK_DEPTH]);
 
 /* Memory shared with the programs. */
 uint32_t kernel_cpu_count(const struct kernel *kernel);

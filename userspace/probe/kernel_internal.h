@@ -8,6 +8,7 @@
 #include "probe/kernel.h"
 #include "util/vec.h"
 
+struct bpf_link;
 struct waffle_bpf;
 
 /* The programs of a class of sites. */
@@ -25,6 +26,9 @@ struct kernel {
 	bool filtered;
 	bool keep_children;
 	VEC(struct loaded_class) classes;
+	uint32_t wait_sources; /* enum waffle_wait_source */
+	uint32_t wait_missing; /* a bit for each of their programs that this kernel can't load */
+	VEC(struct bpf_link *) wait_links;
 	uint32_t cpus, slots, ring_count;
 	int *ring_fds;
 	const struct waffle_cpu *cpu_memory;
@@ -44,5 +48,10 @@ int classes_configure(struct kernel *kernel, const struct kernel_options *option
 /* Fills the program array, after loading. */
 int classes_open(struct kernel *kernel, struct error *err);
 void classes_close(struct kernel *kernel);
+
+/* What explains waits: which programs are loaded, before loading; attached and detached. */
+int waits_configure(struct kernel *kernel, const struct kernel_options *options);
+int waits_attach(struct kernel *kernel);
+void waits_detach(struct kernel *kernel);
 
 #endif

@@ -389,6 +389,19 @@ static void decode_loss(struct decoder *decoder, unsigned tag)
 	loss->count = get_varint(&decoder->cursor);
 }
 
+static void decode_words(struct decoder *decoder, unsigned tag)
+{
+	struct waffle_rec *rec = &decoder->out.rec;
+	uint64_t *last = decoder->predict.words[tag & TAG_KIND];
+	size_t bytes;
+
+	get_head(decoder, tag, rec);
+	bytes = record_size(rec, RECORD_BYTES_MAX) - sizeof(*rec);
+	for (size_t i = 0; i < bytes / sizeof(*last); i++)
+		last[i] = get_difference(&decoder->cursor, last[i]);
+	memcpy(rec + 1, last, bytes);
+}
+
 typedef void (*decode_fn)(struct decoder *decoder, unsigned tag);
 
 static const decode_fn decode_kind[] = {
@@ -396,7 +409,10 @@ static const decode_fn decode_kind[] = {
 	[WAFFLE_REC_SWITCH] = decode_switch, [WAFFLE_REC_TASK] = decode_task,
 	[WAFFLE_REC_STATE] = decode_state,   [WAFFLE_REC_FORK] = decode_fork,
 	[WAFFLE_REC_EXEC] = decode_exit,     [WAFFLE_REC_EXIT] = decode_exit,
-	[WAFFLE_REC_LOSS] = decode_loss,
+	[WAFFLE_REC_LOSS] = decode_loss,     [WAFFLE_REC_WAIT] = decode_words,
+	[WAFFLE_REC_WAKE] = decode_words,    [WAFFLE_REC_FAULT] = decode_words,
+	[WAFFLE_REC_IO] = decode_words,      [WAFFLE_REC_SIGNAL] = decode_words,
+	[WAFFLE_REC_QUOTA] = decode_words,
 };
 _Static_assert(sizeof(decode_kind) / sizeof(decode_kind[0]) == WAFFLE_REC_KIND_COUNT,
 	       "a row a kind");

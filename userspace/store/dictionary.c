@@ -44,7 +44,7 @@ bool meta_put(byte_vec *to, const struct store_meta *meta)
 	       varint_put(to, meta->sched) && text_put(to, meta->hostname) &&
 	       text_put(to, meta->kernel) && text_put(to, meta->machine) &&
 	       text_put(to, meta->version) && text_put(to, meta->command) &&
-	       text_put(to, meta->filter);
+	       text_put(to, meta->filter) && text_put(to, meta->sources);
 }
 
 bool site_put(byte_vec *to, struct strtab *strings, const struct site_info *site)
@@ -66,6 +66,46 @@ bool process_put(byte_vec *to, struct strtab *strings, const struct store_proces
 {
 	return varint_put(to, process->pid) && varint_put(to, process->ppid) &&
 	       varint_put(to, process->ts) && reference_put(to, strings, process->cmdline);
+}
+
+/* Return addresses lie near each other: each as its difference to the one before. */
+bool stack_put(byte_vec *to, const struct store_stack *stack)
+{
+	uint32_t count = stack->count < STORE_STACK_MAX ? stack->count : STORE_STACK_MAX;
+	bool done = varint_put(to, stack->pid) && varint_put(to, count);
+	uint64_t previous = 0;
+
+	for (uint32_t i = 0; done && i < count; i++) {
+		done = varint_put(to, zigzag_encode(stack->addresses[i] - previous));
+		previous = stack->addresses[i];
+	}
+	return done;
+}
+
+bool object_put(byte_vec *to, struct strtab *strings, const struct store_object *object)
+{
+	return varint_put(to, object->ino) && varint_put(to, object->dev) &&
+	       varint_put(to, object->pid) && reference_put(to, strings, object->name) &&
+	       reference_put(to, strings, object->detail);
+}
+
+bool mapping_put(byte_vec *to, struct strtab *strings, const struct store_mapping *mapping)
+{
+	uint32_t bytes =
+		mapping->build_id_bytes <= sizeof(mapping->build_id) ? mapping->build_id_bytes : 0;
+
+	if (!varint_put(to, mapping->pid) || !varint_put(to, mapping->ts) ||
+	    !varint_put(to, mapping->start) || !varint_put(to, mapping->end - mapping->start) ||
+	    !varint_put(to, mapping->offset) || !varint_put(to, mapping->ino) ||
+	    !varint_put(to, mapping->dev) || !reference_put(to, strings, mapping->path))
+		return false;
+	return string_put(to, (const char *)mapping->build_id, bytes);
+}
+
+bool symbol_put(byte_vec *to, struct strtab *strings, const struct store_symbol *symbol)
+{
+	return varint_put(to, symbol->address) && varint_put(to, symbol->offset) &&
+	       reference_put(to, strings, symbol->name);
 }
 
 bool index_put(byte_vec *to, const chunk_entries *entries)
@@ -117,6 +157,10 @@ void dictionary_free(struct dictionary *dictionary)
 	vec_free(&dictionary->strings);
 	vec_free(&dictionary->sites);
 	vec_free(&dictionary->processes);
+	vec_free(&dictionary->stacks);
+	vec_free(&dictionary->objects);
+	vec_free(&dictionary->mappings);
+	vec_free(&dictionary->symbols);
 }
 
 /* Counts memory that the file makes us use; false: it is more than a file of ours needs. */
@@ -233,6 +277,102 @@ int dictionary_get_processes(struct dictionary *dictionary, struct cursor *curso
 	return cursor->at == cursor->end ? 0 : -EBADMSG;
 }
 
+static uint32_t get_u32(struct cursor *cursor)
+{
+	return (uint32_t)get_varint_max(cursor, UINT32_MAX);
+}
+
+int dictionary_get_stacks(struct dictionary *dictionary, struct cursor *cursor, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct store_stack stack = {.pid = get_u32(cursor)};
+		uint64_t *addresses, previous = 0;
+
+		stack.count = (uint32_t)get_varint_max(cursor, STORE_STACK_MAX);
+		if (cursor->bad || dictionary->stacks.len == STORE_TABLE_MAX)
+			return -EBADMSG;
+		addresses = (uint64_t *)(void *)block_new(dictionary,
+							  (stack.count + 1) * sizeof(*addresses));
+		if (!addresses)
+			return -ENOMEM;
+		for (uint32_t frame = 0; frame < stack.count; frame++)
+			previous = addresses[frame] = get_difference(cursor, previous);
+		stack.addresses = addresses;
+		if (cursor->bad)
+			return -EBADMSG;
+		if (!vec_push(&dictionary->stacks, stack))
+			return -ENOMEM;
+	}
+	return cursor->at == cursor->end ? 0 : -EBADMSG;
+}
+
+int dictionary_get_objects(struct dictionary *dictionary, struct cursor *cursor, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct store_object object = {.ino = get_varint(cursor)};
+
+		object.dev = get_u32(cursor);
+		object.pid = get_u32(cursor);
+		object.name = reference_get(dictionary, cursor);
+		object.detail = reference_get(dictionary, cursor);
+		if (cursor->bad || dictionary->objects.len == STORE_TABLE_MAX)
+			return -EBADMSG;
+		if (!vec_push(&dictionary->objects, object))
+			return -ENOMEM;
+	}
+	return cursor->at == cursor->end ? 0 : -EBADMSG;
+}
+
+static void mapping_get(const struct dictionary *dictionary, struct cursor *cursor,
+			struct store_mapping *mapping)
+{
+	const unsigned char *build_id;
+
+	mapping->pid = get_u32(cursor);
+	mapping->ts = get_varint(cursor);
+	mapping->start = get_varint(cursor);
+	mapping->end = mapping->start + get_varint(cursor);
+	mapping->offset = get_varint(cursor);
+	mapping->ino = get_varint(cursor);
+	mapping->dev = get_u32(cursor);
+	mapping->path = reference_get(dictionary, cursor);
+	mapping->build_id_bytes = (uint32_t)get_varint_max(cursor, sizeof(mapping->build_id));
+	build_id = get_bytes(cursor, mapping->build_id_bytes);
+	if (build_id)
+		memcpy(mapping->build_id, build_id, mapping->build_id_bytes);
+	if (mapping->end < mapping->start)
+		cursor->bad = true;
+}
+
+int dictionary_get_mappings(struct dictionary *dictionary, struct cursor *cursor, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct store_mapping mapping = {0};
+
+		mapping_get(dictionary, cursor, &mapping);
+		if (cursor->bad || dictionary->mappings.len == STORE_TABLE_MAX)
+			return -EBADMSG;
+		if (!vec_push(&dictionary->mappings, mapping))
+			return -ENOMEM;
+	}
+	return cursor->at == cursor->end ? 0 : -EBADMSG;
+}
+
+int dictionary_get_symbols(struct dictionary *dictionary, struct cursor *cursor, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct store_symbol symbol = {.address = get_varint(cursor)};
+
+		symbol.offset = get_u32(cursor);
+		symbol.name = reference_get(dictionary, cursor);
+		if (cursor->bad || dictionary->symbols.len == STORE_TABLE_MAX)
+			return -EBADMSG;
+		if (!vec_push(&dictionary->symbols, symbol))
+			return -ENOMEM;
+	}
+	return cursor->at == cursor->end ? 0 : -EBADMSG;
+}
+
 int meta_get(struct store_meta *meta, struct dictionary *dictionary, struct cursor *cursor)
 {
 	const char **const texts[] = {&meta->hostname, &meta->kernel, &meta->machine,
@@ -253,7 +393,8 @@ int meta_get(struct store_meta *meta, struct dictionary *dictionary, struct curs
 	}
 	/* Added later: older files end here. */
 	meta->filter = cursor->at < cursor->end ? text_get(cursor, &at) : "";
-	return cursor->bad || !meta->filter ? -EBADMSG : 0;
+	meta->sources = meta->filter && cursor->at < cursor->end ? text_get(cursor, &at) : "";
+	return cursor->bad || !meta->filter || !meta->sources ? -EBADMSG : 0;
 }
 
 int index_get(chunk_entries *entries, struct cursor *cursor, uint64_t offset, uint64_t end)

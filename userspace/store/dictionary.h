@@ -26,6 +26,10 @@ bool string_put(byte_vec *to, const char *text, size_t len);
 /* Adds what is new in the site's strings to `strings`. */
 bool site_put(byte_vec *to, struct strtab *strings, const struct site_info *site);
 bool process_put(byte_vec *to, struct strtab *strings, const struct store_process *process);
+bool stack_put(byte_vec *to, const struct store_stack *stack);
+bool object_put(byte_vec *to, struct strtab *strings, const struct store_object *object);
+bool mapping_put(byte_vec *to, struct strtab *strings, const struct store_mapping *mapping);
+bool symbol_put(byte_vec *to, struct strtab *strings, const struct store_symbol *symbol);
 bool index_put(byte_vec *to, const chunk_entries *entries);
 /* COUNTS_BYTES at `to`. index_offset and end_ts are 0 but at the end of a file. */
 void counts_put(unsigned char *to, uint64_t index_offset, uint64_t end_ts,
@@ -40,6 +44,10 @@ struct dictionary {
 	size_t string_bytes; /* memory for them so far */
 	VEC(struct site_info) sites;
 	VEC(struct store_process) processes;
+	VEC(struct store_stack) stacks;
+	VEC(struct store_object) objects;
+	VEC(struct store_mapping) mappings;
+	VEC(struct store_symbol) symbols;
 };
 
 bool dictionary_init(struct dictionary *dictionary);
@@ -47,6 +55,10 @@ void dictionary_free(struct dictionary *dictionary);
 int dictionary_get_strings(struct dictionary *dictionary, struct cursor *cursor, uint32_t count);
 int dictionary_get_sites(struct dictionary *dictionary, struct cursor *cursor, uint32_t count);
 int dictionary_get_processes(struct dictionary *dictionary, struct cursor *cursor, uint32_t count);
+int dictionary_get_stacks(struct dictionary *dictionary, struct cursor *cursor, uint32_t count);
+int dictionary_get_objects(struct dictionary *dictionary, struct cursor *cursor, uint32_t count);
+int dictionary_get_mappings(struct dictionary *dictionary, struct cursor *cursor, uint32_t count);
+int dictionary_get_symbols(struct dictionary *dictionary, struct cursor *cursor, uint32_t count);
 /* The meta's strings are kept by the dictionary. */
 int meta_get(struct store_meta *meta, struct dictionary *dictionary, struct cursor *cursor);
 /* Fills the entries; offsets follow from the lengths, from `offset` exactly to `end`. */

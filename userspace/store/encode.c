@@ -435,6 +435,23 @@ static unsigned char *encode_loss(struct encoder *encoder, unsigned char *at,
 	return put_varint(at, loss->count);
 }
 
+/* Words behind the head, each as its difference to that of the kind's last record. */
+static unsigned char *encode_words(struct encoder *encoder, unsigned char *at,
+				   const struct waffle_rec *rec)
+{
+	uint64_t *last = encoder->predict.words[rec->kind], words[PREDICT_WORDS_MAX];
+	size_t bytes = record_size(rec, RECORD_BYTES_MAX) - sizeof(*rec);
+	uint32_t thread;
+
+	at = put_head(encoder, at, rec, &thread);
+	memcpy(words, rec + 1, bytes);
+	for (size_t i = 0; i < bytes / sizeof(words[0]); i++) {
+		at = put_difference(at, words[i], last[i]);
+		last[i] = words[i];
+	}
+	return at;
+}
+
 typedef unsigned char *(*encode_fn)(struct encoder *encoder, unsigned char *at,
 				    const struct waffle_rec *rec);
 
@@ -443,7 +460,10 @@ static const encode_fn encode_kind[] = {
 	[WAFFLE_REC_SWITCH] = encode_switch, [WAFFLE_REC_TASK] = encode_task,
 	[WAFFLE_REC_STATE] = encode_state,   [WAFFLE_REC_FORK] = encode_fork,
 	[WAFFLE_REC_EXEC] = encode_exit,     [WAFFLE_REC_EXIT] = encode_exit,
-	[WAFFLE_REC_LOSS] = encode_loss,
+	[WAFFLE_REC_LOSS] = encode_loss,     [WAFFLE_REC_WAIT] = encode_words,
+	[WAFFLE_REC_WAKE] = encode_words,    [WAFFLE_REC_FAULT] = encode_words,
+	[WAFFLE_REC_IO] = encode_words,      [WAFFLE_REC_SIGNAL] = encode_words,
+	[WAFFLE_REC_QUOTA] = encode_words,
 };
 _Static_assert(sizeof(encode_kind) / sizeof(encode_kind[0]) == WAFFLE_REC_KIND_COUNT,
 	       "a row a kind");

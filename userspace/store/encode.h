@@ -15,6 +15,7 @@
  * kind.
  */
 #define TAG_KIND 0x0f
+_Static_assert(WAFFLE_REC_KIND_COUNT <= TAG_KIND + 1, "a kind fits its bits");
 #define TAG_SAME_CPU 0x10       /* cpu is the previous record's */
 #define TAG_CURRENT 0x20        /* the thread is the one last seen on that CPU */
 #define TAG_TGID 0x40           /* hit, span end: a tgid follows, else it is the thread's */

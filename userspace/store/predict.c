@@ -44,6 +44,7 @@ void predict_reset(struct predict *predict)
 	predict->ts = 0;
 	predict->cpu = 0;
 	predict->tgid = 0;
+	memset(predict->words, 0, sizeof(predict->words));
 }
 
 uint32_t predict_add_thread(struct predict *predict, uint32_t tid)

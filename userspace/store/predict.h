@@ -17,6 +17,7 @@
 #define PREDICT_DEPTH_MAX 16
 #define PREDICT_BLOCKS_MAX 1024
 #define PREDICT_THREADS_MAX 8192
+#define PREDICT_WORDS_MAX 8
 #define PREDICT_CPUS (UINT16_MAX + 1)
 
 struct open_span {
@@ -61,6 +62,8 @@ struct predict {
 	uint64_t ts;        /* of the previous record */
 	uint16_t cpu;
 	uint32_t tgid; /* last one that was written out */
+	/* Of the kinds that are words behind their head: the last record's. */
+	uint64_t words[WAFFLE_REC_KIND_COUNT][PREDICT_WORDS_MAX];
 };
 
 bool predict_init(struct predict *predict);

@@ -46,9 +46,10 @@ typedef int (*dictionary_get_fn)(struct dictionary *dictionary, struct cursor *c
 /* Chunks that are read at once; the others when they are needed, or not at all: a later minor
  * version may add types. */
 static const dictionary_get_fn dictionary_get[CHUNK_TYPE_COUNT] = {
-	[CHUNK_STRINGS] = dictionary_get_strings,
-	[CHUNK_SITES] = dictionary_get_sites,
-	[CHUNK_PROCESSES] = dictionary_get_processes,
+	[CHUNK_STRINGS] = dictionary_get_strings,     [CHUNK_SITES] = dictionary_get_sites,
+	[CHUNK_PROCESSES] = dictionary_get_processes, [CHUNK_STACKS] = dictionary_get_stacks,
+	[CHUNK_OBJECTS] = dictionary_get_objects,     [CHUNK_MAPPINGS] = dictionary_get_mappings,
+	[CHUNK_SYMBOLS] = dictionary_get_symbols,
 };
 
 static int load_dictionaries(struct store_reader *reader, struct error *err)
@@ -147,6 +148,40 @@ const struct store_process *store_reader_process(const struct store_reader *read
 {
 	return index < reader->dictionary.processes.len ? &reader->dictionary.processes.data[index]
 							: NULL;
+}
+
+/* An entry of a table, or NULL. */
+#define TABLE_AT(table, index)                                                                     \
+	((index) < reader->dictionary.table.len ? &reader->dictionary.table.data[index] : NULL)
+
+const struct store_stack *store_reader_stack(const struct store_reader *reader, uint32_t number)
+{
+	return TABLE_AT(stacks, number - 1u);
+}
+
+const struct store_object *store_reader_object(const struct store_reader *reader, uint32_t number)
+{
+	return TABLE_AT(objects, number - 1u);
+}
+
+uint32_t store_reader_mapping_count(const struct store_reader *reader)
+{
+	return (uint32_t)reader->dictionary.mappings.len;
+}
+
+const struct store_mapping *store_reader_mapping(const struct store_reader *reader, uint32_t index)
+{
+	return TABLE_AT(mappings, index);
+}
+
+uint32_t store_reader_symbol_count(const struct store_reader *reader)
+{
+	return (uint32_t)reader->dictionary.symbols.len;
+}
+
+const struct store_symbol *store_reader_symbol(const struct store_reader *reader, uint32_t index)
+{
+	return TABLE_AT(symbols, index);
 }
 
 bool store_reader_truncated(const struct store_reader *reader, uint64_t *bytes)

@@ -9,19 +9,27 @@
 
 struct kind_row {
 	const char *name;
-	size_t bytes; /* of the part with a fixed layout; 0: no such kind */
+	size_t bytes;    /* of the part with a fixed layout; 0: no such kind */
+	unsigned source; /* enum waffle_source; SOURCE_COUNT: made by waffle-bpf itself */
 };
 
 static const struct kind_row kinds[] = {
-	[WAFFLE_REC_HIT] = {"hit", sizeof(struct waffle_rec_hit)},
-	[WAFFLE_REC_SPAN_END] = {"span_end", sizeof(struct waffle_rec_span_end)},
-	[WAFFLE_REC_SWITCH] = {"switch", sizeof(struct waffle_rec_switch)},
-	[WAFFLE_REC_TASK] = {"task", sizeof(struct waffle_rec_task)},
-	[WAFFLE_REC_STATE] = {"state", sizeof(struct waffle_rec_state)},
-	[WAFFLE_REC_FORK] = {"fork", sizeof(struct waffle_rec_fork)},
-	[WAFFLE_REC_EXEC] = {"exec", sizeof(struct waffle_rec_exit)},
-	[WAFFLE_REC_EXIT] = {"exit", sizeof(struct waffle_rec_exit)},
-	[WAFFLE_REC_LOSS] = {"loss", sizeof(struct waffle_rec_loss)},
+	[WAFFLE_REC_HIT] = {"hit", sizeof(struct waffle_rec_hit), WAFFLE_SOURCE_SPANS},
+	[WAFFLE_REC_SPAN_END] = {"span_end", sizeof(struct waffle_rec_span_end),
+				 WAFFLE_SOURCE_SPANS},
+	[WAFFLE_REC_SWITCH] = {"switch", sizeof(struct waffle_rec_switch), WAFFLE_SOURCE_SCHED},
+	[WAFFLE_REC_TASK] = {"task", sizeof(struct waffle_rec_task), WAFFLE_SOURCE_SPANS},
+	[WAFFLE_REC_STATE] = {"state", sizeof(struct waffle_rec_state), WAFFLE_SOURCE_COUNT},
+	[WAFFLE_REC_FORK] = {"fork", sizeof(struct waffle_rec_fork), WAFFLE_SOURCE_SPANS},
+	[WAFFLE_REC_EXEC] = {"exec", sizeof(struct waffle_rec_exit), WAFFLE_SOURCE_SPANS},
+	[WAFFLE_REC_EXIT] = {"exit", sizeof(struct waffle_rec_exit), WAFFLE_SOURCE_SPANS},
+	[WAFFLE_REC_LOSS] = {"loss", sizeof(struct waffle_rec_loss), WAFFLE_SOURCE_COUNT},
+	[WAFFLE_REC_WAIT] = {"wait", sizeof(struct waffle_rec_wait), WAFFLE_SOURCE_WAITS},
+	[WAFFLE_REC_WAKE] = {"wake", sizeof(struct waffle_rec_wake), WAFFLE_SOURCE_WAITS},
+	[WAFFLE_REC_FAULT] = {"fault", sizeof(struct waffle_rec_fault), WAFFLE_SOURCE_WAITS},
+	[WAFFLE_REC_IO] = {"io", sizeof(struct waffle_rec_io), WAFFLE_SOURCE_WAITS},
+	[WAFFLE_REC_SIGNAL] = {"signal", sizeof(struct waffle_rec_signal), WAFFLE_SOURCE_WAITS},
+	[WAFFLE_REC_QUOTA] = {"quota", sizeof(struct waffle_rec_quota), WAFFLE_SOURCE_WAITS},
 };
 _Static_assert(sizeof(kinds) / sizeof(kinds[0]) == WAFFLE_REC_KIND_COUNT, "a row a kind");
 _Static_assert(sizeof(struct waffle_rec_hit) + WAFFLE_FRAME_MAX + 7 <= RECORD_BYTES_MAX,
@@ -30,6 +38,7 @@ _Static_assert(sizeof(struct waffle_rec_hit) + WAFFLE_FRAME_MAX + 7 <= RECORD_BY
 static const char *const sources[] = {
 	[WAFFLE_SOURCE_SPANS] = "spans",
 	[WAFFLE_SOURCE_SCHED] = "sched",
+	[WAFFLE_SOURCE_WAITS] = "waits",
 };
 _Static_assert(sizeof(sources) / sizeof(sources[0]) == WAFFLE_SOURCE_COUNT, "a row a source");
 
@@ -64,6 +73,11 @@ size_t record_size(const void *rec, size_t available)
 		size += (frame_bytes + 7u) & ~(size_t)7;
 	}
 	return size <= available ? size : 0;
+}
+
+unsigned record_source(unsigned kind)
+{
+	return kind < WAFFLE_REC_KIND_COUNT ? kinds[kind].source : WAFFLE_SOURCE_COUNT;
 }
 
 const char *record_kind_name(unsigned kind)

@@ -16,6 +16,8 @@
  */
 size_t record_size(const void *rec, size_t available);
 
+/* The source that counts a record of this kind; WAFFLE_SOURCE_COUNT: made by waffle-bpf itself. */
+unsigned record_source(unsigned kind);
 const char *record_kind_name(unsigned kind);
 const char *record_source_name(unsigned source);
 

@@ -32,6 +32,7 @@ struct store_meta {
 	const char *version; /* of waffle-bpf */
 	const char *command; /* what was traced, for people */
 	const char *filter;  /* the expression that it was recorded with; empty: none */
+	const char *sources; /* what was recorded, "spans,sched,io"; empty: an older file */
 	uint32_t cpu_count;
 	bool sched; /* the scheduler source was on */
 	struct store_counts
@@ -43,6 +44,48 @@ struct store_process {
 	uint32_t pid, ppid;
 	uint64_t ts;         /* when this was read */
 	const char *cmdline; /* arguments joined by spaces */
+};
+
+/*
+ * Tables that records refer to by number, from 1 on in the order of adding; 0 is none. They may
+ * come after the records that name them, in the file as in the capture.
+ */
+
+/* Return addresses, innermost first. */
+struct store_stack {
+	const uint64_t *addresses;
+	uint32_t count;
+	uint32_t pid; /* of a user stack; 0: a kernel stack */
+};
+#define STORE_STACK_MAX 127 /* addresses; PERF_MAX_STACK_DEPTH */
+
+/* What a thread can wait for that has a name. */
+struct store_object {
+	uint64_t ino;
+	uint32_t dev;     /* as the kernel numbers devices; 0: only `name` is known */
+	uint32_t pid;     /* whose file descriptor or address it was seen as */
+	const char *name; /* "/data/shard-7", "pipe:[123]", "socket:[45]", "anon_inode:[timerfd]" */
+	const char *detail; /* a socket's ends "tcp 10.0.0.1:80 -> 10.0.0.2:5000"; a file system's
+			       type "ext4"; what an epoll watches; else "" */
+};
+
+/* A file mapped by a process, for addresses; not only executable parts. */
+struct store_mapping {
+	uint64_t ts; /* when it was seen */
+	uint64_t start, end, offset;
+	uint64_t ino;
+	uint32_t dev;
+	uint32_t pid;
+	const char *path;
+	uint8_t build_id[20];
+	uint32_t build_id_bytes; /* 0: none */
+};
+
+/* A kernel address that a stack has, as the kernel that was running named it. */
+struct store_symbol {
+	uint64_t address;
+	uint32_t offset;  /* of the address in the function */
+	const char *name; /* "ext4_file_read_iter", with " [module]" if it is one's */
 };
 
 /* ---- writer ---- */
@@ -62,6 +105,16 @@ int store_writer_add_site(struct store_writer *writer, const struct site_info *s
 			  struct error *err);
 int store_writer_add_process(struct store_writer *writer, const struct store_process *process,
 			     struct error *err);
+
+/* Each adds an entry to its table; strings and arrays are copied. */
+int store_writer_add_stack(struct store_writer *writer, const struct store_stack *stack,
+			   struct error *err);
+int store_writer_add_object(struct store_writer *writer, const struct store_object *object,
+			    struct error *err);
+int store_writer_add_mapping(struct store_writer *writer, const struct store_mapping *mapping,
+			     struct error *err);
+int store_writer_add_symbol(struct store_writer *writer, const struct store_symbol *symbol,
+			    struct error *err);
 
 /*
  * Appends a record. Records come almost in the order of their times (a late one is kept and costs a
@@ -104,6 +157,13 @@ uint32_t store_reader_site_count(const struct store_reader *reader);
 const struct site_info *store_reader_site(const struct store_reader *reader, uint32_t index);
 uint32_t store_reader_process_count(const struct store_reader *reader);
 const struct store_process *store_reader_process(const struct store_reader *reader, uint32_t index);
+/* By number, from 1 on; NULL for 0 and what is not there. Mappings and symbols: from 0 on. */
+const struct store_stack *store_reader_stack(const struct store_reader *reader, uint32_t number);
+const struct store_object *store_reader_object(const struct store_reader *reader, uint32_t number);
+uint32_t store_reader_mapping_count(const struct store_reader *reader);
+const struct store_mapping *store_reader_mapping(const struct store_reader *reader, uint32_t index);
+uint32_t store_reader_symbol_count(const struct store_reader *reader);
+const struct store_symbol *store_reader_symbol(const struct store_reader *reader, uint32_t index);
 /* The writer did not finish, or the file was cut: how many bytes at its end can't be used. */
 bool store_reader_truncated(const struct store_reader *reader, uint64_t *bytes);
 /* Data chunks of the file, and those decoded since the last seek (for tests of the index). */

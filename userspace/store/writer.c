@@ -16,6 +16,28 @@
 /* Dictionaries are written out when they have grown to this; one string more still fits. */
 #define DICTIONARY_BYTES (CHUNK_RAW_MAX / 2)
 
+/* What records refer to by number; each is a chunk of its own, written before they are. */
+enum table {
+	TABLE_SITES,
+	TABLE_PROCESSES,
+	TABLE_STACKS,
+	TABLE_OBJECTS,
+	TABLE_MAPPINGS,
+	TABLE_SYMBOLS,
+	TABLE_COUNT
+};
+static const uint16_t table_chunks[TABLE_COUNT] = {
+	[TABLE_SITES] = CHUNK_SITES,       [TABLE_PROCESSES] = CHUNK_PROCESSES,
+	[TABLE_STACKS] = CHUNK_STACKS,     [TABLE_OBJECTS] = CHUNK_OBJECTS,
+	[TABLE_MAPPINGS] = CHUNK_MAPPINGS, [TABLE_SYMBOLS] = CHUNK_SYMBOLS,
+};
+
+/* Entries of a table that are still to be written. */
+struct waiting {
+	byte_vec bytes;
+	uint32_t count;
+};
+
 struct store_writer {
 	char *path;
 	int fd;
@@ -26,8 +48,8 @@ struct store_writer {
 	struct encoder *tasks;   /* the task records in it once more */
 	struct strtab *strings;
 	uint32_t strings_written;
-	byte_vec sites, processes; /* still to be written */
-	uint32_t site_count, sites_waiting, processes_waiting;
+	struct waiting tables[TABLE_COUNT];
+	uint32_t site_count;
 	struct store_counts counts[WAFFLE_SOURCE_COUNT];
 	ZSTD_CCtx *zstd;
 	byte_vec out;        /* a chunk as it goes to the file */
@@ -153,19 +175,20 @@ static int write_strings(struct store_writer *writer)
 	return ret;
 }
 
-static int write_waiting(struct store_writer *writer, enum chunk_type type, byte_vec *bytes,
-			 uint32_t *waiting)
+static int write_waiting(struct store_writer *writer, enum table table)
 {
+	struct waiting *waiting = &writer->tables[table];
 	int ret;
 
-	if (!*waiting)
+	if (!waiting->count)
 		return 0;
-	ret = write_chunk(
-		writer,
-		(struct chunk_header){.type = type, .codec = CODEC_ZSTD, .records = *waiting},
-		bytes->data, bytes->len);
-	bytes->len = 0;
-	*waiting = 0;
+	ret = write_chunk(writer,
+			  (struct chunk_header){.type = table_chunks[table],
+						.codec = CODEC_ZSTD,
+						.records = waiting->count},
+			  waiting->bytes.data, waiting->bytes.len);
+	waiting->bytes.len = 0;
+	waiting->count = 0;
 	return ret;
 }
 
@@ -174,12 +197,21 @@ static int write_dictionaries(struct store_writer *writer)
 {
 	int ret = write_strings(writer);
 
-	if (!ret)
-		ret = write_waiting(writer, CHUNK_SITES, &writer->sites, &writer->sites_waiting);
-	if (!ret)
-		ret = write_waiting(writer, CHUNK_PROCESSES, &writer->processes,
-				    &writer->processes_waiting);
+	for (enum table table = 0; !ret && table < TABLE_COUNT; table++)
+		ret = write_waiting(writer, table);
 	return ret;
+}
+
+/* An entry was put into a table's bytes, or there was no memory for it. */
+static int added(struct store_writer *writer, enum table table, bool put, struct error *err)
+{
+	if (!put)
+		writer_fail(writer, ENOMEM, "out of memory");
+	else
+		writer->tables[table].count++;
+	if (put && writer->tables[table].bytes.len >= DICTIONARY_BYTES)
+		write_dictionaries(writer);
+	return writer_result(writer, err);
 }
 
 int store_writer_add_site(struct store_writer *writer, const struct site_info *site,
@@ -190,16 +222,11 @@ int store_writer_add_site(struct store_writer *writer, const struct site_info *s
 	if (writer->site_count == STORE_SITES_MAX || site->key_count > WAFFLE_KEYS_MAX)
 		return error_set(err, E2BIG, "%s: no room for site '%s': too many %s", writer->path,
 				 site->name, site->key_count > WAFFLE_KEYS_MAX ? "keys" : "sites");
-	if (!site_put(&writer->sites, writer->strings, site) ||
-	    !encoder_add_site(writer->encoder, site)) {
-		writer_fail(writer, ENOMEM, "out of memory");
-		return writer_result(writer, err);
-	}
 	writer->site_count++;
-	writer->sites_waiting++;
-	if (writer->sites.len >= DICTIONARY_BYTES)
-		write_dictionaries(writer);
-	return writer_result(writer, err);
+	return added(writer, TABLE_SITES,
+		     site_put(&writer->tables[TABLE_SITES].bytes, writer->strings, site) &&
+			     encoder_add_site(writer->encoder, site),
+		     err);
 }
 
 int store_writer_add_process(struct store_writer *writer, const struct store_process *process,
@@ -207,12 +234,48 @@ int store_writer_add_process(struct store_writer *writer, const struct store_pro
 {
 	if (writer->code)
 		return writer_result(writer, err);
-	if (!process_put(&writer->processes, writer->strings, process))
-		writer_fail(writer, ENOMEM, "out of memory");
-	writer->processes_waiting++;
-	if (!writer->code && writer->processes.len >= DICTIONARY_BYTES)
-		write_dictionaries(writer);
-	return writer_result(writer, err);
+	return added(writer, TABLE_PROCESSES,
+		     process_put(&writer->tables[TABLE_PROCESSES].bytes, writer->strings, process),
+		     err);
+}
+
+int store_writer_add_stack(struct store_writer *writer, const struct store_stack *stack,
+			   struct error *err)
+{
+	if (writer->code)
+		return writer_result(writer, err);
+	return added(writer, TABLE_STACKS, stack_put(&writer->tables[TABLE_STACKS].bytes, stack),
+		     err);
+}
+
+int store_writer_add_object(struct store_writer *writer, const struct store_object *object,
+			    struct error *err)
+{
+	if (writer->code)
+		return writer_result(writer, err);
+	return added(writer, TABLE_OBJECTS,
+		     object_put(&writer->tables[TABLE_OBJECTS].bytes, writer->strings, object),
+		     err);
+}
+
+int store_writer_add_mapping(struct store_writer *writer, const struct store_mapping *mapping,
+			     struct error *err)
+{
+	if (writer->code)
+		return writer_result(writer, err);
+	return added(writer, TABLE_MAPPINGS,
+		     mapping_put(&writer->tables[TABLE_MAPPINGS].bytes, writer->strings, mapping),
+		     err);
+}
+
+int store_writer_add_symbol(struct store_writer *writer, const struct store_symbol *symbol,
+			    struct error *err)
+{
+	if (writer->code)
+		return writer_result(writer, err);
+	return added(writer, TABLE_SYMBOLS,
+		     symbol_put(&writer->tables[TABLE_SYMBOLS].bytes, writer->strings, symbol),
+		     err);
 }
 
 /* ---- records ---- */
@@ -306,8 +369,8 @@ static void writer_free(struct store_writer *writer)
 	strtab_free(writer->strings);
 	ZSTD_freeCCtx(writer->zstd);
 	vec_free(&writer->index);
-	vec_free(&writer->sites);
-	vec_free(&writer->processes);
+	for (enum table table = 0; table < TABLE_COUNT; table++)
+		vec_free(&writer->tables[table].bytes);
 	vec_free(&writer->out);
 	free(writer->path);
 	free(writer);

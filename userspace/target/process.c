@@ -12,18 +12,21 @@
 
 #define DELETED " (deleted)"
 
-/* Parses a line of /proc/PID/maps (proc(5)); false if it is not an executable mapping of a file. */
+/* Parses a line of /proc/PID/maps (proc(5)). */
 static bool mapping_parse(char *line, struct mapping *mapping)
 {
+	unsigned high, low;
 	char permissions[5];
 	int path_at = 0;
 	size_t len;
 
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*s %" SCNu64 " %n",
-		   &mapping->start, &mapping->end, permissions, &mapping->offset, &mapping->ino,
-		   &path_at) < 5 ||
-	    !path_at || permissions[2] != 'x' || !mapping->ino || line[path_at] != '/')
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n",
+		   &mapping->start, &mapping->end, permissions, &mapping->offset, &high, &low,
+		   &mapping->ino, &path_at) < 7 ||
+	    !path_at)
 		return false;
+	mapping->dev = high << 20 | low;
+	mapping->executable = permissions[2] == 'x';
 	mapping->path = line + path_at;
 	len = strcspn(mapping->path, "\n");
 	mapping->path[len] = '\0';
@@ -32,7 +35,12 @@ static bool mapping_parse(char *line, struct mapping *mapping)
 	return true;
 }
 
-int process_mappings(struct mappings *mappings, pid_t pid, struct error *err)
+static bool is_program(const struct mapping *mapping)
+{
+	return mapping->executable && mapping->ino && mapping->path[0] == '/';
+}
+
+static int mappings_read(struct mappings *mappings, pid_t pid, bool all, struct error *err)
 {
 	char name[64], *line = NULL;
 	size_t size = 0;
@@ -48,7 +56,7 @@ int process_mappings(struct mappings *mappings, pid_t pid, struct error *err)
 	while (!result && getline(&line, &size, maps) > 0) {
 		struct mapping mapping;
 
-		if (!mapping_parse(line, &mapping))
+		if (!mapping_parse(line, &mapping) || (!all && !is_program(&mapping)))
 			continue;
 		mapping.path = strdup(mapping.path);
 		if (!mapping.path || !vec_push(&mappings->list, mapping)) {
@@ -61,6 +69,16 @@ int process_mappings(struct mappings *mappings, pid_t pid, struct error *err)
 	if (result)
 		mappings_free(mappings);
 	return result;
+}
+
+int process_mappings(struct mappings *mappings, pid_t pid, struct error *err)
+{
+	return mappings_read(mappings, pid, false, err);
+}
+
+int process_mappings_all(struct mappings *mappings, pid_t pid, struct error *err)
+{
+	return mappings_read(mappings, pid, true, err);
 }
 
 void mappings_free(struct mappings *mappings)

@@ -10,12 +10,14 @@
 #include "util/error.h"
 #include "util/vec.h"
 
-/* An executable mapping of a file. */
+/* A mapping. */
 struct mapping {
 	uint64_t start, end; /* addresses in the process */
 	uint64_t offset;     /* in the file, of start */
-	uint64_t ino;
-	char *path; /* as /proc shows it, "(deleted)" stripped */
+	uint64_t ino;        /* 0: not of a file */
+	uint32_t dev;        /* as the kernel numbers devices */
+	bool executable;
+	char *path; /* as /proc shows it, "(deleted)" stripped; "": none */
 };
 
 struct mappings {
@@ -24,6 +26,8 @@ struct mappings {
 
 /* The executable file mappings of a process, by address. -ESRCH: no such process. */
 int process_mappings(struct mappings *mappings, pid_t pid, struct error *err);
+/* All of them, also those of no file. */
+int process_mappings_all(struct mappings *mappings, pid_t pid, struct error *err);
 void mappings_free(struct mappings *mappings);
 
 /*

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+/* What explains waits and is not told by the scheduler: page faults, block devices, signals. */
+#include "vmlinux.h"
+#include "wait.h"
+
+#define SI_KERNEL 0x80 /* include/uapi/asm-generic/siginfo.h */
+#define EIO 5
+
+/* A page fault begins … */
+static __always_inline int fault_begin(unsigned long address, struct pt_regs *regs)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread_state *state;
+
+	if (finished || !target_maybe(task->tgid))
+		return 0;
+	state = thread_get(task);
+	if (!state)
+		return 0;
+	state->wait.fault_ts = bpf_ktime_get_ns();
+	state->wait.fault_address = address;
+	state->wait.fault_ip = PT_REGS_IP(regs);
+	return 0;
+}
+
+SEC("tp_btf/page_fault_user")
+int BPF_PROG(on_fault, unsigned long address, struct pt_regs *regs)
+{
+	return fault_begin(address, regs);
+}
+
+/* In a system call that reads or writes the program's memory; not one that a tracer looks at. */
+SEC("tp_btf/page_fault_kernel")
+int BPF_PROG(on_fault_kernel, unsigned long address, struct pt_regs *regs)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	if ((long)address < 0 || task->pagefault_disabled)
+		return 0;
+	return fault_begin(address, regs);
+}
+
+/* … and the kernel counts it, as its last step, as a major or a minor one. */
+static __always_inline int fault_done(__u32 flags)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread_state *state;
+	struct thread_wait *wait;
+	__u64 now, took;
+
+	if (finished || !target_maybe(task->tgid) || task->flags & PF_EXITING)
+		return 0;
+	state = thread_get(task);
+	if (!state || !state->wait.fault_ts)
+		return 0;
+	wait = &state->wait;
+	now = bpf_ktime_get_ns();
+	took = now - wait->fault_ts;
+	if (flags && wait->faults) /* a major fault is a record of its own */
+		faults_emit(wait, task, wait->fault_ts, 0);
+	if (!wait->faults)
+		wait->faults_from_ts = wait->fault_ts;
+	wait->fault_ts = 0;
+	wait->faults++;
+	wait->faults_ns += took;
+	if (flags || now - wait->faults_from_ts >= FAULTS_GAP_NS)
+		faults_emit(wait, task, now, flags);
+	return 0;
+}
+
+SEC("perf_event")
+int on_fault_minor(void *ctx)
+{
+	return fault_done(0);
+}
+
+SEC("perf_event")
+int on_fault_major(void *ctx)
+{
+	return fault_done(WAFFLE_FAULT_MAJOR);
+}
+
+/* Requests under way; key: the address of the request. */
+struct io_begin {
+	__u64 ts;
+	__u32 tid;
+	__u32 reserved;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u64);
+	__type(value, struct io_begin);
+} requests SEC(".maps");
+
+/* Of a target's thread, or of the kernel on somebody's behalf. */
+static __always_inline int io_begin(struct request *request, __u64 flags)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct io_begin begin = {.ts = bpf_ktime_get_ns(), .tid = task->pid};
+	__u64 key = (__u64)request;
+
+	if (finished || (!target_maybe(task->tgid) && !(task->flags & PF_KTHREAD)))
+		return 0;
+	if (!target_maybe(task->tgid))
+		name_stranger(task);
+	bpf_map_update_elem(&requests, &key, &begin, flags);
+	return 0;
+}
+
+/* By the thread that wants it; a worker of the kernel may issue it. Since Linux 6.5. */
+SEC("tp_btf/block_io_start")
+int BPF_PROG(on_io_start, struct request *request)
+{
+	return io_begin(request, BPF_ANY);
+}
+
+SEC("tp_btf/block_rq_issue")
+int BPF_PROG(on_io_issue, struct request *request)
+{
+	return io_begin(request, BPF_NOEXIST);
+}
+
+/* include/linux/blk_types.h: the operation in the low byte, odd ones write; flags above. */
+static __always_inline __u32 io_flags(__u32 cmd_flags)
+{
+	__u32 operation = cmd_flags & 0xff, flags = 0;
+
+	if (operation & 1)
+		flags |= WAFFLE_IO_WRITE;
+	if (operation == 2) /* REQ_OP_FLUSH */
+		flags |= WAFFLE_IO_FLUSH;
+	if (cmd_flags & 1 << 11) /* REQ_SYNC */
+		flags |= WAFFLE_IO_SYNC;
+	return flags;
+}
+
+SEC("tp_btf/block_rq_complete")
+int BPF_PROG(on_io_complete, struct request *request, __u8 error, unsigned int bytes)
+{
+	__u64 key = (__u64)request;
+	struct io_begin *begin = bpf_map_lookup_elem(&requests, &key), was;
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct waffle_rec_io *rec;
+
+	if (!begin)
+		return 0;
+	was = *begin;
+	bpf_map_delete_elem(&requests, &key);
+	rec = finished ? NULL : record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec));
+	if (!rec)
+		return 0;
+	record_begin(&rec->rec, WAFFLE_REC_IO, was.tid, cpu);
+	rec->issue_ts = was.ts;
+	rec->sector = request->__sector;
+	rec->bytes = bytes;
+	rec->dev = BPF_CORE_READ(request, part, bd_dev);
+	if (!rec->dev) /* a disk that keeps no statistics */
+		rec->dev = BPF_CORE_READ(request, q, disk, part0, bd_dev);
+	rec->flags = io_flags(request->cmd_flags);
+	rec->error = error ? -EIO : 0; /* a blk_status_t; int before 5.16 */
+	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+SEC("tp_btf/signal_generate")
+int BPF_PROG(on_signal, int signo, struct kernel_siginfo *info, struct task_struct *task, int group,
+	     int result)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct task_struct *sender = bpf_get_current_task_btf();
+	struct waffle_rec_signal *rec;
+
+	if (finished || !target_has(task->tgid))
+		return 0;
+	rec = record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec));
+	if (!rec)
+		return 0;
+	record_begin(&rec->rec, WAFFLE_REC_SIGNAL, sender->pid, cpu);
+	rec->target_tid = task->pid;
+	rec->target_tgid = task->tgid;
+	rec->signo = signo;
+	rec->code = (__u64)info == 1 ? SI_KERNEL : 0; /* SEND_SIG_PRIV, SEND_SIG_NOINFO */
+	if ((__u64)info > 1)
+		bpf_core_read(&rec->code, sizeof(rec->code), &info->si_code);
+	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
+	return 0;
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * What explains waits: taken when a thread leaves a CPU, reported when it comes back if the wait
+ * was not short. So a thread that waits for microseconds, hundreds of thousands of times a second,
+ * costs next to nothing, and one that waits for long is explained.
+ */
+#ifndef WAFFLE_WAIT_H
+#define WAFFLE_WAIT_H
+
+/* What is recorded of waits, each switched by --sources. */
+enum waffle_wait_source {
+	WAFFLE_WAIT_STACKS = 1, /* user and kernel stacks of who waits and who wakes */
+	WAFFLE_WAIT_FILES = 2,  /* which file, socket or pipe a system call waits for */
+	WAFFLE_WAIT_FAULTS = 4, /* page faults */
+	WAFFLE_WAIT_IO = 8,     /* requests to block devices */
+	WAFFLE_WAIT_SIGNALS = 16,
+	WAFFLE_WAIT_QUOTA = 32, /* CPU time that a cgroup did not get */
+};
+
+#define WAFFLE_STACK_DEPTH 64
+#define WAFFLE_SYSCALLS_MAX 512
+#define WAFFLE_STACKS_MAX 16384
+
+#ifdef __VMLINUX_H__
+
+#include "shared.h"
+
+#if defined(__TARGET_ARCH_x86)
+#define NR_IOCTL 16
+#elif defined(__TARGET_ARCH_arm64)
+#define NR_IOCTL 29
+#endif
+
+#define ANON_INODE_FS_MAGIC 0x09041934 /* include/uapi/linux/magic.h */
+#define PF_KTHREAD 0x00200000          /* include/linux/sched.h */
+#define PF_EXITING 0x00000004
+#define FAULTS_GAP_NS 1000000 /* minor page faults of a thread are reported together */
+
+extern const volatile __u32 wait_sources; /* enum waffle_wait_source */
+extern const volatile __u64 wait_min_ns;
+/* A bit a system call: whether its first argument is a descriptor. */
+extern const volatile __u64 descriptor_calls[WAFFLE_SYSCALLS_MAX / 64];
+extern const volatile __u64
+	stack_gap_ns; /* between two user stacks of a thread that waits shortly */
+
+extern struct stacks_map {
+	__uint(type, BPF_MAP_TYPE_STACK_TRACE);
+	__uint(max_entries, WAFFLE_STACKS_MAX);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, WAFFLE_STACK_DEPTH * sizeof(__u64));
+} stacks SEC(".maps");
+
+/*
+ * Taking stacks costs more than all else, so it may have 1 in 400 of a CPU's time, which a program
+ * that waits 20,000 times a second would exceed by far: each stack is paid for with 400 times the
+ * time it takes. What is saved up goes to long waits first.
+ */
+#define STACK_KERNEL_PRICE_NS 1200000 /* of 3 µs, with ORC; measured on Linux 6.18, x86-64 */
+#define STACK_USER_PRICE_NS 240000    /* of 0.6 µs */
+#define STACK_CREDIT_NS 50000000
+enum stack_worth {
+	STACK_GUESS = 4, /* it may turn out a short wait */
+	STACK_LIKELY = 2,
+	STACK_LONG = 1, /* at least STACK_LONG_NS */
+};
+#define STACK_LONG_NS 1000000
+
+/* The number of a stack plus one; 0: none, too dear, or no room for another one. */
+static __always_inline __u32 stack_take(void *ctx, __u64 flags, __u64 now, enum stack_worth worth)
+{
+	struct waffle_cpu *cpu = cpu_get(bpf_get_smp_processor_id());
+	__u64 paid;
+	long number;
+
+	if (!cpu)
+		return 0;
+	paid = (cpu->stacks_ts > now ? cpu->stacks_ts : now) +
+	       (flags & BPF_F_USER_STACK ? STACK_USER_PRICE_NS : STACK_KERNEL_PRICE_NS);
+	if (paid > now + STACK_CREDIT_NS / worth)
+		return 0;
+	cpu->stacks_ts = paid;
+	number = bpf_get_stackid(ctx, &stacks, flags);
+	return number < 0 ? 0 : number + 1;
+}
+
+/* Time that the cgroups of a task were throttled so far, on all CPUs; four levels up. */
+static __always_inline __u64 throttled_ns(struct task_struct *task)
+{
+	struct task_group *group;
+	__u64 ns = 0;
+
+	if (!(wait_sources & WAFFLE_WAIT_QUOTA) ||
+	    !bpf_core_field_exists(struct task_group, cfs_bandwidth))
+		return 0;
+	group = task->sched_task_group;
+	for (int level = 0; level < 4 && group; level++) {
+		ns += group->cfs_bandwidth.throttled_time;
+		group = group->parent;
+	}
+	return ns;
+}
+
+/* A thread leaves its CPU. `blocks`: it waits for something, else it stays runnable. */
+static __always_inline void wait_begin(void *ctx, struct thread_wait *wait,
+				       struct task_struct *task, __u64 now, bool blocks,
+				       __u16 task_state, __s32 syscall)
+{
+	wait->from_ts = now;
+	wait->blocks = blocks;
+	wait->kernel_stack = 0;
+	wait->user_stack = 0;
+	wait->throttled_ns = throttled_ns(task);
+	/* A page fault that ended in a signal was never counted. */
+	if (task_state & (WAFFLE_TASK_STOPPED | WAFFLE_TASK_TRACED) ||
+	    (syscall >= 0 && (__s64)wait->fault_ip >= 0))
+		wait->fault_ts = 0;
+	if (!blocks || !(wait_sources & WAFFLE_WAIT_STACKS))
+		return;
+	/* What the system call does not tell: page faults, device drivers, file systems. */
+	if (task_state == WAFFLE_TASK_UNINTERRUPTIBLE || syscall < 0 || syscall == NR_IOCTL)
+		wait->kernel_stack =
+			stack_take(ctx, 0, now, wait->was_long ? STACK_LIKELY : STACK_GUESS);
+	if (wait->was_long || now - wait->stack_ts >= stack_gap_ns) {
+		wait->stack_ts = now;
+		wait->user_stack = stack_take(ctx, BPF_F_USER_STACK, now,
+					      wait->was_long ? STACK_LIKELY : STACK_GUESS);
+	}
+}
+
+/* The file behind the descriptor that is the first argument of a system call like read(). */
+static __always_inline void wait_file(struct task_struct *task, struct waffle_rec_wait *rec)
+{
+	__u64 args[WAFFLE_SYSCALL_ARGS];
+	__u32 syscall = task_syscall(task, args), word = syscall / 64;
+	struct files_struct *files = task->files;
+	struct file *file = NULL, **files_at;
+	struct fdtable *table;
+
+	barrier_var(word); /* else clang takes the mask away, which the verifier needs */
+	word &= WAFFLE_SYSCALLS_MAX / 64 - 1;
+	if (syscall >= WAFFLE_SYSCALLS_MAX || !(descriptor_calls[word] >> (syscall & 63) & 1) ||
+	    !files)
+		return;
+	args[0] = (__u32)args[0];
+	table = BPF_CORE_READ(files, fdt);
+	if (args[0] >= BPF_CORE_READ(table, max_fds))
+		return;
+	files_at = BPF_CORE_READ(table, fd) + args[0];
+	if (bpf_probe_read_kernel(&file, sizeof(file), files_at) || !file)
+		return;
+	rec->object = args[0];
+	rec->ino = BPF_CORE_READ(file, f_inode, i_ino);
+	rec->dev = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
+	/* One inode serves eventfds, epolls, timers, …: the beginning of its name tells which. */
+	if (BPF_CORE_READ(file, f_inode, i_sb, s_magic) == ANON_INODE_FS_MAGIC)
+		bpf_probe_read_kernel(&rec->address, sizeof(rec->address),
+				      BPF_CORE_READ(file, f_path.dentry, d_name.name));
+}
+
+static __noinline __attribute__((unused)) void wait_emit(struct thread_wait *wait,
+							 struct task_struct *task, __u64 now)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct waffle_rec_wait *rec = record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec));
+
+	if (!rec)
+		return;
+	record_begin(&rec->rec, WAFFLE_REC_WAIT, task->pid, cpu);
+	rec->rec.ts = now;
+	rec->from_ts = wait->from_ts;
+	rec->kernel_stack = wait->kernel_stack;
+	rec->user_stack = wait->user_stack;
+	rec->object = 0;
+	rec->dev = 0;
+	rec->ino = 0;
+	rec->address = wait->fault_ts && wait->fault_ts <= wait->from_ts ? wait->fault_address : 0;
+	if (!rec->address && (wait_sources & WAFFLE_WAIT_FILES))
+		wait_file(task, rec);
+	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
+}
+
+static __noinline __attribute__((unused)) void quota_emit(struct task_struct *task, __u64 ns,
+							  __u64 now)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct task_group *group = task->sched_task_group;
+	struct waffle_rec_quota *rec = record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec));
+
+	if (!rec)
+		return;
+	record_begin(&rec->rec, WAFFLE_REC_QUOTA, task->pid, cpu);
+	rec->rec.ts = now;
+	rec->throttled_ns = ns;
+	rec->cgroup = BPF_CORE_READ(group, css.cgroup, kn, id);
+	rec->quota_ns = BPF_CORE_READ(group, cfs_bandwidth.quota);
+	rec->period_ns = BPF_CORE_READ(group, cfs_bandwidth.period);
+	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
+}
+
+/* Faults are reported together, at most every millisecond and when the thread leaves its CPU. */
+static __noinline __attribute__((unused)) void
+faults_emit(struct thread_wait *wait, struct task_struct *task, __u64 now, __u32 flags)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct waffle_rec_fault *rec = record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec));
+
+	if (rec) {
+		record_begin(&rec->rec, WAFFLE_REC_FAULT, task->pid, cpu);
+		rec->rec.ts = now;
+		rec->from_ts = wait->faults_from_ts;
+		rec->total_ns = wait->faults_ns;
+		rec->address = wait->fault_address;
+		rec->ip = wait->fault_ip;
+		rec->count = wait->faults;
+		rec->flags = flags;
+		bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
+	}
+	wait->faults = 0;
+	wait->faults_ns = 0;
+}
+
+/* A thread comes back onto a CPU; woken_ts: when it was woken, 0: it stayed runnable. */
+static __always_inline void wait_end(struct thread_wait *wait, struct task_struct *task,
+				     __u64 woken_ts, __u64 now)
+{
+	__u64 ns = now - wait->from_ts, runnable, throttled;
+
+	if (!wait->from_ts)
+		return;
+	wait->was_long = wait->blocks && ns >= wait_min_ns;
+	if (ns < wait_min_ns)
+		return;
+	if (wait->blocks)
+		wait_emit(wait, task, now);
+	runnable = woken_ts > wait->from_ts ? now - woken_ts : ns;
+	if (!(wait_sources & WAFFLE_WAIT_QUOTA) || runnable < wait_min_ns)
+		return;
+	throttled = throttled_ns(task) - wait->throttled_ns;
+	if (throttled)
+		quota_emit(task, throttled < runnable ? throttled : runnable, now);
+}
+
+/* A thread that has waited for long is woken by the current one. */
+static __noinline __attribute__((unused)) void wake_emit(void *ctx, struct task_struct *woken,
+							 __u32 flags, __u64 now, __u64 waited_ns)
+{
+	struct task_struct *waker = bpf_get_current_task_btf();
+	enum stack_worth worth = waited_ns >= STACK_LONG_NS ? STACK_LONG : STACK_LIKELY;
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct waffle_rec_wake *rec = record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec));
+
+	if (!rec)
+		return;
+	record_begin(&rec->rec, WAFFLE_REC_WAKE, waker->pid, cpu);
+	rec->rec.ts = now;
+	rec->woken_tid = woken->pid;
+	rec->flags = flags;
+	rec->kernel_stack = 0;
+	rec->user_stack = 0;
+	if (wait_sources & WAFFLE_WAIT_STACKS) {
+		if (!flags && !(waker->flags & PF_KTHREAD))
+			rec->user_stack = stack_take(ctx, BPF_F_USER_STACK, now, worth);
+		/* Also tells an interrupt, which may have come in a system call of the waker. */
+		rec->kernel_stack = stack_take(ctx, 0, now, worth);
+	}
+	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
+}
+
+#endif
+#endif

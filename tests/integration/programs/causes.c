@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * causes MODE: a span "request" that is slow in a known way, and lines "piece cause= ns= tid=
+ *comm=" of what it was slow by, as measured by whom it was done. lock	its thread waits for a
+ *mutex, whose holder sleeps and then computes pipe	its thread waits for a child process, which
+ *sleeps and then answers through a pipe origin	nothing is slow: a bad value is seen in a span whose
+ *cause is linked
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "log.h"
+
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "waffle_macros.h"
+
+#define MS 1000000ll
+#define ROUNDS 4
+
+static pthread_mutex_t cache_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_barrier_t held, given;
+
+static void say(const char *cause, long long ns)
+{
+	char comm[16];
+
+	prctl(PR_GET_NAME, comm);
+	printf("piece cause=%s ns=%lld pid=%d tid=%d comm=%s\n", cause, ns, getpid(), thread_id(),
+	       comm);
+	fflush(stdout);
+}
+
+static long long cpu_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return now.tv_sec * 1000000000ll + now.tv_nsec;
+}
+
+__attribute__((noinline)) static void compute(int ms)
+{
+	long long end = cpu_ns() + ms * MS;
+
+	while (cpu_ns() < end)
+		;
+}
+
+/* Says how long it slept; a busy machine sleeps longer. */
+__attribute__((noinline)) static void rest(int ms)
+{
+	long long begin = now_ns();
+
+	sleep_ms(ms);
+	say("sleep", now_ns() - begin);
+}
+
+/* ---- lock ---- */
+
+static void *holder(void *arg)
+{
+	(void)arg;
+	prctl(PR_SET_NAME, "holder");
+	for (int i = 0; i < ROUNDS; i++) {
+		pthread_mutex_lock(&cache_lock);
+		pthread_barrier_wait(&held);
+		{
+			SPAN("refresh");
+			rest(40);
+			compute(20);
+			say("lock", 20 * MS);
+		}
+		pthread_mutex_unlock(&cache_lock);
+		pthread_barrier_wait(&given);
+	}
+	return NULL;
+}
+
+__attribute__((noinline)) static void use_cache(void)
+{
+	pthread_mutex_lock(&cache_lock);
+	pthread_mutex_unlock(&cache_lock);
+}
+
+static void lock_rounds(void)
+{
+	pthread_t thread;
+
+	pthread_barrier_init(&held, NULL, 2);
+	pthread_barrier_init(&given, NULL, 2);
+	pthread_create(&thread, NULL, holder, NULL);
+	for (int i = 0; i < ROUNDS; i++) {
+		long long begin;
+
+		pthread_barrier_wait(&held);
+		begin = now_ns();
+		{
+			SPAN("request", KV_I64("i", i));
+			use_cache();
+			compute(10);
+		}
+		say("running", 10 * MS);
+		printf("request begin=%lld end=%lld tid=%d object=%p\n", begin, now_ns(),
+		       thread_id(), (void *)&cache_lock);
+		pthread_barrier_wait(&given);
+	}
+	pthread_join(thread, NULL);
+}
+
+/* ---- pipe ---- */
+
+static void pipe_rounds(void)
+{
+	char byte = 'x';
+	int ask[2], answer[2];
+
+	if (pipe(ask) || pipe(answer))
+		exit(1);
+	if (!fork()) {
+		prctl(PR_SET_NAME, "backend");
+		close(ask[1]);
+		while (read(ask[0], &byte, 1) == 1) {
+			rest(40);
+			if (write(answer[1], &byte, 1) != 1)
+				_exit(1);
+		}
+		_exit(0);
+	}
+	close(ask[0]);
+	close(answer[1]);
+	for (int i = 0; i < ROUNDS; i++) {
+		long long begin = now_ns();
+
+		{
+			SPAN("request", KV_I64("i", i));
+			if (write(ask[1], &byte, 1) != 1 || read(answer[0], &byte, 1) != 1)
+				exit(1);
+		}
+		printf("request begin=%lld end=%lld tid=%d\n", begin, now_ns(), thread_id());
+	}
+	close(ask[1]);
+	wait(NULL);
+}
+
+/* ---- origin ---- */
+
+static void origin_rounds(void)
+{
+	waffle_event_id_t bad = WAFFLE_EVENT("division by zero");
+
+	{
+		SPAN("reduce", KV_CAUSE_EVENT(bad));
+		{
+			SPAN("step");
+			WAFFLE_EVENT("loss is NaN");
+		}
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const char *mode = argc > 1 ? argv[1] : "";
+
+	prctl(PR_SET_NAME, "server");
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (!strcmp(mode, "lock"))
+		lock_rounds();
+	else if (!strcmp(mode, "pipe"))
+		pipe_rounds();
+	else if (!strcmp(mode, "origin"))
+		origin_rounds();
+	else
+		return 1;
+	return 0;
+}

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`why` on programs that say themselves what made them slow, and its JSON against the schema."""
+
+import json
+import re
+import subprocess
+
+import jsonschema
+import pytest
+
+from tracer import ROOT, parse_log
+
+MS = 1_000_000
+LIBRARIES = "-lbpf -lelf -ldw -lprotobuf-c -lzstd -lyajl -lz -lm -lpthread -lsupc++".split()
+
+
+@pytest.fixture(scope="module")
+def schema():
+    text = (ROOT / "docs" / "why.schema.json").read_text()
+    jsonschema.Draft202012Validator.check_schema(json.loads(text))
+    return jsonschema.Draft202012Validator(json.loads(text))
+
+
+@pytest.fixture
+def why(waffle, schema):
+    """why(capture, options): what it says as JSON, which is as the schema has it and adds up."""
+
+    def ask(path, *options):
+        answer = json.loads(waffle.ok("why", "--json", *options, path).stdout)
+        schema.validate(answer)
+        durations = [instance["duration_ns"] for instance in answer["instances"]]
+        assert durations == sorted(durations, reverse=True)
+        for instance in answer["instances"]:
+            assert sum(instance["parts"].values()) == instance["duration_ns"]
+            causes = [cause["duration_ns"] for cause in instance["causes"]]
+            assert sum(causes) == instance["duration_ns"]
+            assert causes == sorted(causes, reverse=True)
+        return answer
+
+    return ask
+
+
+@pytest.fixture
+def causes(waffle, built):
+    """causes(mode, options): a capture of programs/causes.c, and the lines that it printed."""
+    program = built("causes.c", "-fno-omit-frame-pointer")
+
+    def run(mode, *options):
+        capture = waffle.run(program, mode, options=options)
+        return capture.path, parse_log(capture.result.stdout.splitlines())
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def maker(waffle_program, tmp_path_factory):
+    """make_capture, built once."""
+    out = tmp_path_factory.mktemp("maker") / "make_capture"
+    subprocess.run(
+        ["gcc", "-std=gnu17", "-O1", "-D_GNU_SOURCE", f"-I{ROOT}", f"-I{ROOT}/userspace",
+         f"-I{ROOT}/include", f"-I{ROOT}/tests/unit", ROOT / "tests/integration/make_capture.c",
+         waffle_program.parent / "libwaffle-bpf.a", *LIBRARIES, "-o", out],
+        check=True,
+    )
+    return out
+
+
+def requests(log):
+    """Each request that was logged, with its pieces: (request, {cause: (ns, tid, comm)})."""
+    found, pieces = [], {}
+    for row in log:
+        if row["kind"] == "piece":
+            pieces[row["cause"]] = row
+        elif row["kind"] == "request":
+            found.append((row, pieces))
+            pieces = {}
+    return found
+
+
+def explained(request, instances):
+    return next(
+        i for i in instances
+        if request["begin"] - MS <= i["start_ns"]
+        and i["start_ns"] + i["duration_ns"] <= request["end"] + MS
+    )
+
+
+def find(instance, cause):
+    return next((c for c in instance["causes"] if c["cause"] == cause), None)
+
+
+# ---- real programs ----
+
+
+def test_a_lock_is_followed_to_what_its_holder_did(why, causes):
+    path, log = causes("lock")
+    instances = why(path, "--span", "request")["instances"]
+    assert len(instances) == 4
+    for request, pieces in requests(log):
+        instance = explained(request, instances)
+        first = instance["causes"][0]
+        assert (first["cause"], first["culprit"]["comm"]) == ("sleep", "holder")
+        assert first["culprit"]["span"] == "refresh"
+        assert instance["thread"]["tid"] == request["tid"]
+        for name, row in pieces.items():
+            cause = find(instance, name)
+            assert cause["culprit"]["tid"] == row["tid"]
+            assert abs(cause["share"] - row["ns"] / instance["duration_ns"]) < 0.1
+        lock = find(instance, "lock")
+        assert str(request["object"]) in lock["culprit"]["object"]
+        assert lock["chain"][0]["syscall"] == "futex"
+        assert lock["chain"][0]["by"]["comm"] == "holder"
+
+
+def test_a_pipe_is_followed_to_another_process(why, causes):
+    path, log = causes("pipe")
+    instances = why(path, "--span", "request")["instances"]
+    assert len(instances) == 4
+    for request, _ in requests(log):
+        first = explained(request, instances)["causes"][0]
+        assert (first["cause"], first["culprit"]["comm"]) == ("sleep", "backend")
+        assert first["share"] > 0.8
+        assert first["chain"][0]["syscall"] == "read"
+
+
+def test_text_tells_the_chain_in_words_with_functions_and_evidence(waffle, causes):
+    path, _ = causes("lock")
+    text = waffle.ok("why", "--span", "request", "--slowest", "1", "--evidence", path).stdout
+    assert re.match(r"request [0-9a-f]{16} of server \(\d+\), at [^:]+: [\d.]+ ms\n", text)
+    assert re.search(r"1\. +[\d.]+ % +[\d.]+ ms  sleep +certain  holder \(\d+\) in refresh", text)
+    assert re.search(r"blocked on .*\(cache_lock\).* ← woken by holder \(\d+\), which spent", text)
+    assert re.search(r"blocked in clock_nanosleep.* \[1\]", text)
+    # How far back the stack goes depends on how the C library was built.
+    assert re.search(r"record \d+, wait \d+\n +user stack ← \S+", text)
+    assert re.search(r"waker's kernel stack ← .*futex_wake", text)
+    assert "\033" not in text
+
+
+def test_a_thread_is_explained_in_a_window(why, causes):
+    path, log = causes("lock")
+    request, pieces = requests(log)[1]
+    start = why(path, "--span", "request", "--slowest", "0")
+    first = explained(request, start["instances"])
+    begin = waffle_start(path, why)
+    at = [f"{t - begin}ns" for t in (first["start_ns"], first["start_ns"] + first["duration_ns"])]
+    [instance] = why(path, "--thread", "server", "--from", at[0], "--to", at[1])["instances"]
+    assert instance["span"] is None and instance["id"] is None
+    assert instance["start_ns"] == first["start_ns"]
+    assert instance["parts"] == first["parts"]
+    assert [c["cause"] for c in instance["causes"][:2]] == ["sleep", "lock"]
+    assert instance["causes"][0]["culprit"]["tid"] == pieces["sleep"]["tid"]
+
+
+def waffle_start(path, why):
+    """When the capture began: the whole time of its threads is counted from there."""
+    [whole] = why(path, "--thread", "holder", "--from", "0")["instances"]
+    return whole["start_ns"]
+
+
+def test_an_event_is_walked_back_to_its_origin(waffle, why, causes):
+    path, _ = causes("origin")
+    answer = why(path, "--event", "loss is NaN")
+    assert [(n["name"], n["via"], n["root"]) for n in answer["origin"]] == [
+        ("loss is NaN", "start", False),
+        ("reduce", "inside", False),
+        ("division by zero", "link", True),
+    ]
+    text = waffle.ok("why", "--event", "loss is NaN", path).stdout
+    assert "    caused by event division by zero " in text
+
+
+# ---- made-up captures ----
+
+
+@pytest.mark.parametrize("kind", [("scenario",), ("loss",), ("bench", 20000, 4)], ids=lambda k: k[0])
+def test_json_of_a_made_up_capture_is_as_the_schema_says(why, maker, tmp_path, kind):
+    path = tmp_path / "made.waffle"
+    subprocess.run([maker, kind[0], path, *map(str, kind[1:])], check=True)
+    answer = why(path, "--slowest", "0", "--evidence")
+    assert answer["instances"]
+    if kind[0] == "loss":
+        assert any(instance["loss"] for instance in answer["instances"])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_records_that_contradict_each_other_still_add_up(waffle, why, maker, tmp_path, seed):
+    path = tmp_path / "random.waffle"
+    subprocess.run([maker, "random", path, str(seed)], check=True)
+    result = waffle.call("why", "--json", "--slowest", "0", path)
+    if result.returncode:
+        assert re.search("no spans|scheduler was not", result.stderr)
+    else:
+        why(path, "--slowest", "0", "--evidence")
+        waffle.ok("why", "--slowest", "0", "--evidence", path)
+
+
+# ---- what cannot be ----
+
+
+def test_what_cannot_be_explained_is_said_in_one_line(waffle, causes, tmp_path):
+    path, _ = causes("lock")
+    waffle.fails(1, "why", "--span", "reqest", path, says="no span 'reqest'; did you mean 'request'")
+    waffle.fails(1, "why", "--thread", "holdr", path, says="did you mean 'holder'")
+    waffle.fails(1, "why", "--event", "nothing", path, says="no event 'nothing'")
+    waffle.fails(2, "why", "--from", "1ms", path, says="give --thread, too")
+    waffle.fails(2, "why", "--thread", "holder", "--span", "request", path, says="give one of")
+    waffle.fails(2, "why", "--thread", "holder", "--from", "2s", "--to", "1s", path, says="before --to")
+    waffle.fails(1, "why", tmp_path / "none.waffle", says="none.waffle")
+    waffle.fails(2, "why", says="one .waffle file")
+
+
+def test_a_capture_without_the_scheduler_is_not_explained(waffle, causes):
+    path, _ = causes("lock", "--sources", "spans")
+    waffle.fails(1, "why", path, says="scheduler was not recorded, so nothing can be explained")

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Which sources --sources chooses; what open files are called. */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "bpf/wait.h"
+#include "capture/sources.h"
+#include "target/descriptors.h"
+
+static uint32_t parsed(const char *text)
+{
+	struct error err = ERROR_INIT;
+	uint32_t sources = 0;
+
+	assert_int_equal(sources_parse(&sources, text, &err), 0);
+	return sources;
+}
+
+static void test_names_choose_and_signs_change_the_default(void **state)
+{
+	(void)state;
+	assert_int_equal(parsed("spans"), CAPTURE_SPANS);
+	assert_int_equal(parsed("io,sched"), CAPTURE_SCHED | CAPTURE_IO);
+	assert_int_equal(parsed("-io,-stacks"), CAPTURE_DEFAULT & ~(CAPTURE_IO | CAPTURE_STACKS));
+	assert_int_equal(parsed("+io"), CAPTURE_DEFAULT | CAPTURE_IO);
+	assert_int_equal(parsed("-quota,+quota"), CAPTURE_DEFAULT | CAPTURE_QUOTA);
+	/* All but the spans need the scheduler, so they go with it. */
+	assert_int_equal(parsed("-sched"), CAPTURE_SPANS);
+}
+
+static void test_what_is_not_understood_is_shown(void **state)
+{
+	static const struct {
+		const char *text, *says;
+	} rows[] = {
+		{"", "there is no ''"},
+		{"spans,", "there is no ''"},
+		{"spans,,io", "there is no ''"},
+		{"fault", "did you mean faults?"},
+		{"spans sched", "there is no 'spans sched'"},
+		{"spans,-io", "mixes names"},
+		{"-io,spans", "mixes names"},
+		{"io", "all others need sched"},
+		{"-sched,-spans", "records nothing"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct error err = ERROR_INIT;
+		uint32_t sources = 77;
+
+		assert_int_equal(sources_parse(&sources, rows[i].text, &err), -EINVAL);
+		assert_non_null(strstr(err.message, rows[i].says));
+		assert_int_equal(sources, 77);
+	}
+}
+
+static void test_names_of_sources_read_back_as_the_same(void **state)
+{
+	char text[SOURCES_TEXT];
+
+	(void)state;
+	for (uint32_t set = 1; set <= CAPTURE_ALL; set++) {
+		if (!(set & CAPTURE_SCHED) && set != CAPTURE_SPANS)
+			continue;
+		assert_int_equal(parsed(sources_text(text, set)), set);
+		assert_int_equal(sources_of_waits(sources_to_waits(set)),
+				 set & ~(CAPTURE_SPANS | CAPTURE_SCHED));
+	}
+	assert_int_equal(sources_to_waits(CAPTURE_STACKS | CAPTURE_QUOTA),
+			 WAFFLE_WAIT_STACKS | WAFFLE_WAIT_QUOTA);
+}
+
+static struct file_key key_of(int fd)
+{
+	struct stat info;
+
+	assert_int_equal(fstat(fd, &info), 0);
+	return (struct file_key){.ino = info.st_ino, .dev = dev_of_kernel(info.st_dev)};
+}
+
+/* Looks up an own descriptor, with and without its number. */
+static struct descriptor found_of(int fd)
+{
+	struct file_key key = key_of(fd);
+	struct descriptor by_fd, by_inode;
+
+	assert_int_equal(descriptor_find(&by_fd, getpid(), fd, &key), 0);
+	assert_int_equal(descriptor_find(&by_inode, getpid(), -1, &key), 0);
+	assert_string_equal(by_fd.name, by_inode.name);
+	assert_string_equal(by_fd.detail, by_inode.detail);
+	return by_fd;
+}
+
+static void test_file_has_its_path_and_file_system(void **state)
+{
+	char name[] = "/proc/self/exe", path[4096] = "";
+	int fd = open(name, O_RDONLY);
+	struct descriptor found;
+
+	(void)state;
+	assert_true(readlink(name, path, sizeof(path) - 1) > 0);
+	found = found_of(fd);
+	assert_string_equal(found.name, path);
+	assert_true(strlen(found.detail) > 0);
+	close(fd);
+	fd = open("/dev/null", O_RDONLY);
+	found = found_of(fd);
+	assert_string_equal(found.name, "/dev/null");
+	assert_string_equal(found.detail, "character device 1:3");
+	close(fd);
+}
+
+static void test_pipe_is_known_by_its_inode_alone(void **state)
+{
+	struct descriptor found;
+	struct file_key key;
+	char name[64];
+	int ends[2];
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	key = key_of(ends[0]);
+	snprintf(name, sizeof(name), "pipe:[%llu]", (unsigned long long)key.ino);
+	found = found_of(ends[0]);
+	assert_string_equal(found.name, name);
+	close(ends[0]);
+	close(ends[1]);
+	assert_int_equal(descriptor_find(&found, getpid(), ends[0], &key), -ENOENT);
+	assert_true(descriptor_of_inode(&found, &key));
+	assert_string_equal(found.name, name);
+	key.dev = 0xfffff;
+	assert_false(descriptor_of_inode(&found, &key));
+}
+
+static void test_socket_has_both_its_ends(void **state)
+{
+	struct sockaddr_in6 here = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+	struct sockaddr_in6 there;
+	int listener = socket(AF_INET6, SOCK_STREAM, 0), fd = socket(AF_INET6, SOCK_STREAM, 0);
+	socklen_t size = sizeof(here);
+	char detail[128];
+
+	(void)state;
+	assert_int_equal(bind(listener, (struct sockaddr *)&here, size), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&here, &size), 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&here, size), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&there, &size), 0);
+	snprintf(detail, sizeof(detail), "tcp [::1]:%u <-> [::1]:%u", ntohs(there.sin6_port),
+		 ntohs(here.sin6_port));
+	assert_string_equal(found_of(fd).detail, detail);
+	snprintf(detail, sizeof(detail), "tcp [::1]:%u", ntohs(here.sin6_port));
+	assert_string_equal(found_of(listener).detail, detail);
+	close(fd);
+	close(listener);
+}
+
+static void test_files_that_share_an_inode_are_known_by_their_descriptor_only(void **state)
+{
+	int event = eventfd(0, 0), timer = timerfd_create(CLOCK_MONOTONIC, 0);
+	struct file_key key = key_of(event);
+	struct descriptor found;
+
+	(void)state;
+	assert_int_equal(key_of(timer).ino, key.ino);
+	assert_int_equal(descriptor_find(&found, getpid(), event, &key), 0);
+	assert_string_equal(found.name, "anon_inode:[eventfd]");
+	assert_int_equal(descriptor_find(&found, getpid(), timer, &key), 0);
+	assert_string_equal(found.name, "anon_inode:[timerfd]");
+	assert_int_equal(descriptor_find(&found, getpid(), -1, &key), -ENOENT);
+	close(event);
+	close(timer);
+}
+
+static void test_process_that_is_gone_has_no_files(void **state)
+{
+	struct file_key key = {.ino = 1, .dev = 1};
+	struct descriptor found;
+
+	(void)state;
+	assert_int_equal(descriptor_find(&found, 4194304, 0, &key), -ESRCH);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_names_choose_and_signs_change_the_default),
+		cmocka_unit_test(test_what_is_not_understood_is_shown),
+		cmocka_unit_test(test_names_of_sources_read_back_as_the_same),
+		cmocka_unit_test(test_file_has_its_path_and_file_system),
+		cmocka_unit_test(test_pipe_is_known_by_its_inode_alone),
+		cmocka_unit_test(test_socket_has_both_its_ends),
+		cmocka_unit_test(test_files_that_share_an_inode_are_known_by_their_descriptor_only),
+		cmocka_unit_test(test_process_that_is_gone_has_no_files),
+	};
+
+	return cmocka_run_group_tests_name("sources", tests, NULL, NULL);
+}

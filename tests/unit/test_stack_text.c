@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Stacks of a capture as names: this program is the one that was traced. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "model_capture.h"
+
+#include "export/stack_text.h"
+
+#define PID 10
+
+__attribute__((noinline)) static int traced_function(int value)
+{
+	__asm__ volatile("");
+	return value + 1;
+}
+
+/* Where this program's file is mapped that an address lies in. */
+static struct store_mapping mapping_of(const void *address)
+{
+	static char path[256];
+	struct store_mapping mapping = {.pid = PID, .path = path};
+	FILE *maps = fopen("/proc/self/maps", "r");
+	unsigned long start, end, offset;
+	char line[512];
+
+	assert_non_null(maps);
+	while (fgets(line, sizeof(line), maps))
+		if (sscanf(line, "%lx-%lx %*s %lx %*s %*s %255s", &start, &end, &offset, path) ==
+			    4 &&
+		    (uintptr_t)address >= start && (uintptr_t)address < end)
+			break;
+	fclose(maps);
+	mapping.start = start;
+	mapping.end = end;
+	mapping.offset = offset;
+	return mapping;
+}
+
+static void add_stack(struct capture *capture, uint32_t pid, uint32_t count,
+		      const uint64_t *addresses)
+{
+	struct store_stack stack = {addresses, count, pid};
+	struct error err = ERROR_INIT;
+
+	capture_must(store_writer_add_stack(capture->writer, &stack, &err), err);
+}
+
+static void add_mapping(struct capture *capture, struct store_mapping mapping)
+{
+	struct error err = ERROR_INIT;
+
+	capture_must(store_writer_add_mapping(capture->writer, &mapping, &err), err);
+}
+
+static void put_frame(const struct stack_frame *frame, void *arg)
+{
+	stack_put_frame(arg, frame);
+	fputc('\n', arg);
+}
+
+static char *stack_printed(struct stack_names *names, uint32_t stack, uint64_t ts)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	assert_non_null(out);
+	stack_names_each(names, stack, ts, put_frame, out);
+	fclose(out);
+	return text;
+}
+
+static void test_user_addresses_are_named_by_what_was_mapped_then(void **state)
+{
+	uint64_t address = (uintptr_t)traced_function + 1;
+	struct capture capture;
+	struct stack_names *names;
+	struct stack_frame inner;
+	char *text;
+
+	(void)state;
+	assert_int_equal(traced_function(1), 2);
+	capture_begin(&capture, true);
+	/* Before 5000 another file was there, and that one is gone. */
+	add_mapping(&capture, (struct store_mapping){.ts = 2000,
+						     .pid = PID,
+						     .start = address & ~0xfffull,
+						     .end = (address & ~0xfffull) + 0x2000,
+						     .offset = 0x3000,
+						     .path = "/gone/libold.so"});
+	{
+		struct store_mapping mapping = mapping_of((void *)(uintptr_t)address);
+
+		mapping.ts = 5000;
+		add_mapping(&capture, mapping);
+	}
+	add_stack(&capture, PID, 2, (uint64_t[]){address, 0x10});
+	capture_load(&capture, 9000);
+	assert_int_equal(stack_names_open(&names, capture.reader, false), 0);
+
+	text = stack_printed(names, 1, 6000);
+	assert_ptr_equal(strstr(text, "traced_function (test_stack_text.c:"), text);
+	assert_non_null(strstr(text, ")\n0x10\n"));
+	free(text);
+	assert_true(stack_names_inner(names, 1, 6000, &inner));
+	assert_string_equal(inner.function, "traced_function");
+	assert_false(inner.kernel);
+
+	text = stack_printed(names, 1, 3000);
+	assert_ptr_equal(strstr(text, "libold.so+0x3"), text);
+	free(text);
+	assert_false(stack_names_inner(names, 1, 3000, &inner));
+	stack_names_close(names);
+	capture_free(&capture);
+}
+
+static void test_kernel_addresses_are_named_by_the_captures_own_table(void **state)
+{
+	struct store_symbol symbol = {0xffffffff81000010, 0x10, "ext4_file_read_iter [ext4]"};
+	struct error err = ERROR_INIT;
+	struct capture capture;
+	struct stack_names *names;
+	char *text;
+
+	(void)state;
+	capture_begin(&capture, true);
+	add_stack(&capture, 0, 2, (uint64_t[]){0xffffffff81000010, 0xffffffff81000020});
+	capture_must(store_writer_add_symbol(capture.writer, &symbol, &err), err);
+	capture_load(&capture, 9000);
+	assert_int_equal(stack_names_open(&names, capture.reader, false), 0);
+	text = stack_printed(names, 1, 2000);
+	assert_string_equal(text, "ext4_file_read_iter [ext4]\n[kernel]+0xffffffff81000020\n");
+	free(text);
+	/* There is no such stack. */
+	assert_int_equal(stack_names_each(names, 2, 2000, put_frame, NULL), 0);
+	assert_int_equal(stack_names_each(NULL, 1, 2000, put_frame, NULL), 0);
+	stack_names_close(names);
+	capture_free(&capture);
+}
+
+static void test_frames_of_the_c_library_are_not_the_interesting_ones(void **state)
+{
+	uint64_t in_libc = (uintptr_t)qsort + 1, own = (uintptr_t)traced_function + 2;
+	struct capture capture;
+	struct stack_names *names;
+	struct stack_frame inner;
+	struct store_mapping mapping;
+
+	(void)state;
+	capture_begin(&capture, true);
+	mapping = mapping_of((void *)(uintptr_t)in_libc);
+	add_mapping(&capture, mapping);
+	mapping = mapping_of((void *)(uintptr_t)own);
+	add_mapping(&capture, mapping);
+	add_stack(&capture, PID, 2, (uint64_t[]){in_libc, own});
+	capture_load(&capture, 9000);
+	assert_int_equal(stack_names_open(&names, capture.reader, false), 0);
+	assert_true(stack_names_inner(names, 1, 2000, &inner));
+	assert_string_equal(inner.function, "traced_function");
+	stack_names_close(names);
+	capture_free(&capture);
+}
+
+static int traced_variables[4];
+static int traced_value = 7;
+
+static void test_variables_are_named_wherever_their_file_is_mapped(void **state)
+{
+	struct capture capture;
+	struct stack_names *names;
+	struct store_mapping mapping;
+
+	(void)state;
+	traced_variables[1] = traced_value;
+	capture_begin(&capture, true);
+	/* Of the code only: where variables are follows from it. */
+	mapping = mapping_of((void *)(uintptr_t)traced_function);
+	add_mapping(&capture, mapping);
+	capture_load(&capture, 9000);
+	assert_int_equal(stack_names_open(&names, capture.reader, false), 0);
+	assert_string_equal(stack_names_variable(names, PID, 2000, (uintptr_t)&traced_variables[0]),
+			    "traced_variables");
+	assert_string_equal(stack_names_variable(names, PID, 2000, (uintptr_t)&traced_variables[2]),
+			    "traced_variables+0x8");
+	assert_string_equal(stack_names_variable(names, PID, 2000, (uintptr_t)&traced_value),
+			    "traced_value");
+	/* The same again, and another process. */
+	assert_string_equal(stack_names_variable(names, PID, 2000, (uintptr_t)&traced_value),
+			    "traced_value");
+	assert_null(stack_names_variable(names, PID + 1, 2000, (uintptr_t)&traced_value));
+	assert_null(stack_names_variable(names, PID, 2000, (uintptr_t)&capture));
+	stack_names_close(names);
+	capture_free(&capture);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_user_addresses_are_named_by_what_was_mapped_then),
+		cmocka_unit_test(test_kernel_addresses_are_named_by_the_captures_own_table),
+		cmocka_unit_test(test_frames_of_the_c_library_are_not_the_interesting_ones),
+		cmocka_unit_test(test_variables_are_named_wherever_their_file_is_mapped),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

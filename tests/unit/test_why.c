@@ -1,0 +1,589 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Why spans took long, on captures whose right answer is known. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "analyze/why.h"
+#include "model_capture.h"
+
+#define A 10
+#define B 11
+#define C 12
+#define NEIGHBOUR 900
+#define END_TS 101000
+
+enum call { CALL_NONE = -1, CALL_READ = 0, CALL_NANOSLEEP = 35, CALL_WAIT4 = 61, CALL_FUTEX = 202 };
+#define MUTEX_ARGS                                                                                 \
+	{                                                                                          \
+		0x1000, 128, 2                                                                     \
+	}
+#define CONDITION_ARGS                                                                             \
+	{                                                                                          \
+		0x2000, 137, 0                                                                     \
+	}
+
+struct turn {
+	uint64_t ts;
+	uint16_t cpu;
+	uint32_t prev, next;
+	uint16_t state; /* of prev; 0: preempted */
+	int syscall;
+	uint64_t args[3];
+	uint32_t waker; /* of next */
+	uint64_t wake_ts;
+	unsigned flags; /* besides those that follow from the rest */
+};
+
+static bool is_ours(uint32_t tid)
+{
+	return tid >= A && tid < A + 8;
+}
+
+static void turn(struct capture *capture, struct turn turn)
+{
+	struct waffle_rec_switch rec = {.rec = {turn.ts, turn.prev, WAFFLE_REC_SWITCH, turn.cpu},
+					.next_tid = turn.next,
+					.waker_tid = turn.waker,
+					.wake_ts = turn.wake_ts,
+					.prev_state = turn.state,
+					.syscall = turn.state ? turn.syscall : -1};
+
+	memcpy(rec.args, turn.args, sizeof(turn.args));
+	rec.flags = (uint8_t)((is_ours(turn.prev) ? WAFFLE_SWITCH_PREV_TRACED : 0) |
+			      (is_ours(turn.next) ? WAFFLE_SWITCH_NEXT_TRACED : 0) |
+			      (turn.wake_ts ? WAFFLE_SWITCH_WOKEN : 0) |
+			      (turn.state ? 0 : WAFFLE_SWITCH_PREEMPTED) | turn.flags);
+	capture_add(capture, &rec);
+}
+
+/* Three threads that run from the start on. */
+static void begin(struct capture *capture)
+{
+	static const char *const names[] = {"a", "b", "c"};
+
+	capture_begin(capture, true);
+	for (uint32_t i = 0; i < 3; i++)
+		capture_task(capture, CAPTURE_START, A + i, CAPTURE_START, names[i]);
+	for (uint32_t i = 0; i < 3; i++)
+		capture_state(capture, CAPTURE_START, A + i, WAFFLE_THREAD_RUNNING, false);
+}
+
+static const struct why *explain(struct capture *capture, struct why_query query, struct why **why)
+{
+	const struct model *model = capture_load(capture, END_TS);
+	struct error err = ERROR_INIT;
+
+	capture_must(why_new(why, model, &query, &err), err);
+	return *why;
+}
+
+static void done(struct capture *capture, struct why *why)
+{
+	why_free(why);
+	capture_free(capture);
+}
+
+static void check_chain(const struct why *why, const struct why_instance *instance,
+			const struct why_part *part)
+{
+	uint64_t from = instance->from_ts, to = instance->to_ts;
+
+	assert_in_range(part->step_count, 1, 33);
+	for (uint32_t i = 0; i < part->step_count; i++) {
+		const struct why_step *step = &why->steps.data[part->step + i];
+
+		assert_true(step->from_ts < step->to_ts);
+		assert_true(step->from_ts >= from && step->to_ts <= to);
+		from = step->from_ts;
+		to = step->to_ts;
+	}
+	assert_int_equal(why->steps.data[part->step].thread, instance->thread);
+	assert_true(to - from <= part->ns);
+}
+
+/* What must hold of any answer. */
+static void check_sums(const struct why *why)
+{
+	for (size_t i = 0; i < why->instances.len; i++) {
+		const struct why_instance *instance = &why->instances.data[i];
+		uint64_t whole = instance->to_ts - instance->from_ts, sum = 0;
+		uint64_t last = UINT64_MAX;
+
+		assert_int_equal(instance->running_ns + instance->runnable_ns +
+					 instance->blocked_ns + instance->unknown_ns,
+				 whole);
+		for (uint32_t p = 0; p < instance->part_count; p++) {
+			const struct why_part *part = &why->parts.data[instance->part + p];
+
+			sum += part->ns;
+			assert_true(part->ns && part->ns <= last);
+			last = part->ns;
+			check_chain(why, instance, part);
+		}
+		assert_int_equal(sum, whole);
+	}
+}
+
+static const struct why_part *part_at(const struct why *why, uint32_t number)
+{
+	assert_true(why->instances.len > 0);
+	assert_true(number < why->instances.data[0].part_count);
+	return &why->parts.data[why->instances.data[0].part + number];
+}
+
+static void check_part(const struct why *why, uint32_t number, enum why_cause cause,
+		       enum why_grade grade, uint32_t tid, uint64_t ns)
+{
+	const struct why_part *part = part_at(why, number);
+
+	assert_string_equal(why_cause_names[part->cause], why_cause_names[cause]);
+	assert_string_equal(why_grade_names[part->grade], why_grade_names[grade]);
+	if (tid)
+		assert_int_equal(why->model->threads.data[part->thread].tid, tid);
+	else
+		assert_int_equal(part->thread, MODEL_NONE);
+	assert_int_equal(part->ns, ns);
+}
+
+/* A's span is 100 µs, of which it waits 90 in a system call that B ends. */
+static void wait_for_b(struct capture *capture, struct turn out, uint32_t waker, unsigned flags)
+{
+	out.ts = 6000;
+	out.prev = A;
+	out.state = WAFFLE_TASK_INTERRUPTIBLE;
+	capture_span(capture, 1000, A, 0xa1);
+	turn(capture, out);
+	turn(capture, (struct turn){.ts = 97000,
+				    .next = A,
+				    .waker = waker,
+				    .wake_ts = 96000,
+				    .flags = flags,
+				    .state = 1});
+	capture_end(capture, 101000, A, 0xa1);
+}
+
+static void test_a_mutex_is_the_work_of_its_holder(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	wait_for_b(&capture, (struct turn){.syscall = CALL_FUTEX, .args = MUTEX_ARGS}, B, 0);
+	explain(&capture, (struct why_query){0}, &why);
+	check_sums(why);
+	check_part(why, 0, WHY_LOCK, WHY_GRADE_CERTAIN, B, 90000);
+	assert_string_equal(strtab_get(why->texts, part_at(why, 0)->object), "futex 0x1000");
+	check_part(why, 1, WHY_RUNNING, WHY_GRADE_CERTAIN, A, 9000);
+	check_part(why, 2, WHY_CPU_CONTENTION, WHY_GRADE_LIKELY, 0, 1000);
+	assert_int_equal(why->instances.data[0].blocked_ns, 90000);
+	assert_int_equal(why->instances.data[0].runnable_ns, 1000);
+	done(&capture, why);
+}
+
+static const char *queue_lock(void *arg, uint32_t pid, uint64_t ts, uint64_t address)
+{
+	assert_int_equal(pid, CAPTURE_PID);
+	assert_int_equal(ts, 6000);
+	assert_int_equal(address, 0x1000);
+	return arg;
+}
+
+static void test_a_lock_has_the_name_of_its_variable_where_that_is_known(void **state)
+{
+	static char name[] = "queue_lock";
+	const struct why_names known = {name, queue_lock}, unknown = {NULL, queue_lock};
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	wait_for_b(&capture, (struct turn){.syscall = CALL_FUTEX, .args = MUTEX_ARGS}, B, 0);
+	explain(&capture, (struct why_query){.names = &known}, &why);
+	assert_string_equal(strtab_get(why->texts, part_at(why, 0)->object),
+			    "futex 0x1000 (queue_lock)");
+	done(&capture, why);
+	begin(&capture);
+	wait_for_b(&capture, (struct turn){.syscall = CALL_FUTEX, .args = MUTEX_ARGS}, B, 0);
+	explain(&capture, (struct why_query){.names = &unknown}, &why);
+	assert_string_equal(strtab_get(why->texts, part_at(why, 0)->object), "futex 0x1000");
+	done(&capture, why);
+}
+
+static void test_a_condition_is_the_work_of_whoever_signals_it(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	wait_for_b(&capture, (struct turn){.syscall = CALL_FUTEX, .args = CONDITION_ARGS}, B, 0);
+	explain(&capture, (struct why_query){0}, &why);
+	check_part(why, 0, WHY_USER_WORK, WHY_GRADE_CERTAIN, B, 90000);
+	done(&capture, why);
+}
+
+/* A waits for B, which waits for C, which sleeps for a while and then computes. */
+static void test_a_chain_of_three_threads_ends_at_the_last_one(void **state)
+{
+	struct capture capture;
+	struct why *why;
+	const struct why_part *part;
+
+	(void)state;
+	begin(&capture);
+	capture_span(&capture, 1000, A, 0xa1);
+	turn(&capture, (struct turn){.ts = 2000,
+				     .cpu = 1,
+				     .prev = B,
+				     .state = 1,
+				     .syscall = CALL_FUTEX,
+				     .args = CONDITION_ARGS});
+	turn(&capture,
+	     (struct turn){
+		     .ts = 6000, .prev = A, .state = 1, .syscall = CALL_FUTEX, .args = MUTEX_ARGS});
+	turn(&capture,
+	     (struct turn){
+		     .ts = 10000, .cpu = 2, .prev = C, .state = 1, .syscall = CALL_NANOSLEEP});
+	turn(&capture, (struct turn){.ts = 60000,
+				     .cpu = 2,
+				     .next = C,
+				     .waker = NEIGHBOUR,
+				     .wake_ts = 60000,
+				     .flags = WAFFLE_SWITCH_WAKER_HARDIRQ,
+				     .state = 1});
+	turn(&capture,
+	     (struct turn){
+		     .ts = 90000, .cpu = 1, .next = B, .waker = C, .wake_ts = 90000, .state = 1});
+	turn(&capture,
+	     (struct turn){.ts = 96000, .next = A, .waker = B, .wake_ts = 96000, .state = 1});
+	capture_end(&capture, 101000, A, 0xa1);
+	explain(&capture, (struct why_query){0}, &why);
+	check_sums(why);
+	check_part(why, 0, WHY_SLEEP, WHY_GRADE_CERTAIN, C, 50000);
+	part = part_at(why, 0);
+	assert_int_equal(part->step_count, 3);
+	assert_int_equal(why->steps.data[part->step + 1].syscall, CALL_FUTEX);
+	assert_int_equal(why->steps.data[part->step + 2].syscall, CALL_NANOSLEEP);
+	/* 6000 to 10000 and 60000 to 90000, named by the last link. */
+	check_part(why, 1, WHY_USER_WORK, WHY_GRADE_CERTAIN, C, 34000);
+	check_part(why, 2, WHY_RUNNING, WHY_GRADE_CERTAIN, A, 10000);
+	check_part(why, 3, WHY_LOCK, WHY_GRADE_CERTAIN, B, 6000);
+	done(&capture, why);
+}
+
+static void test_a_waker_outside_is_not_recorded(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	wait_for_b(&capture, (struct turn){.syscall = CALL_FUTEX, .args = CONDITION_ARGS},
+		   NEIGHBOUR, 0);
+	explain(&capture, (struct why_query){0}, &why);
+	check_part(why, 0, WHY_NOT_RECORDED, WHY_GRADE_LIKELY, NEIGHBOUR, 90000);
+	done(&capture, why);
+}
+
+static void test_who_an_interrupt_met_is_not_to_blame(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	wait_for_b(&capture, (struct turn){.syscall = CALL_READ}, B, WAFFLE_SWITCH_WAKER_HARDIRQ);
+	explain(&capture, (struct why_query){0}, &why);
+	check_part(why, 0, WHY_INTERRUPT, WHY_GRADE_LIKELY, 0, 90000);
+	assert_true(why->steps.data[part_at(why, 0)->step].interrupt);
+	done(&capture, why);
+}
+
+static void test_a_sleep_is_the_sleepers_whoever_ends_it(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	wait_for_b(&capture, (struct turn){.syscall = CALL_NANOSLEEP}, B, 0);
+	explain(&capture, (struct why_query){0}, &why);
+	check_part(why, 0, WHY_SLEEP, WHY_GRADE_CERTAIN, A, 90000);
+	done(&capture, why);
+}
+
+/* Both are said to have woken the other while they were blocked. */
+static void test_wakers_in_a_circle_are_unknown(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	turn(&capture, (struct turn){.ts = 2000,
+				     .cpu = 1,
+				     .prev = B,
+				     .state = 1,
+				     .syscall = CALL_FUTEX,
+				     .args = CONDITION_ARGS});
+	capture_span(&capture, 2500, A, 0xa1);
+	turn(&capture,
+	     (struct turn){
+		     .ts = 6000, .prev = A, .state = 1, .syscall = CALL_FUTEX, .args = MUTEX_ARGS});
+	turn(&capture,
+	     (struct turn){
+		     .ts = 90000, .cpu = 1, .next = B, .waker = A, .wake_ts = 90000, .state = 1});
+	turn(&capture,
+	     (struct turn){.ts = 90000, .next = A, .waker = B, .wake_ts = 90000, .state = 1});
+	capture_end(&capture, 101000, A, 0xa1);
+	explain(&capture, (struct why_query){0}, &why);
+	check_sums(why);
+	check_part(why, 0, WHY_UNKNOWN, WHY_GRADE_UNKNOWN, 0, 84000);
+	done(&capture, why);
+}
+
+static void test_a_preempted_thread_is_behind_those_who_ran(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	capture_span(&capture, 1000, A, 0xa1);
+	turn(&capture, (struct turn){.ts = 11000, .prev = A, .next = B});
+	turn(&capture,
+	     (struct turn){.ts = 41000, .prev = B, .next = NEIGHBOUR, .state = 1, .syscall = -1});
+	turn(&capture,
+	     (struct turn){.ts = 61000, .prev = NEIGHBOUR, .next = A, .state = 1, .syscall = -1});
+	capture_end(&capture, 101000, A, 0xa1);
+	explain(&capture, (struct why_query){0}, &why);
+	check_sums(why);
+	check_part(why, 0, WHY_RUNNING, WHY_GRADE_CERTAIN, A, 50000);
+	check_part(why, 1, WHY_CPU_CONTENTION, WHY_GRADE_CERTAIN, B, 30000);
+	check_part(why, 2, WHY_CPU_CONTENTION, WHY_GRADE_CERTAIN, NEIGHBOUR, 20000);
+	done(&capture, why);
+}
+
+static void test_throttled_time_is_the_quotas(void **state)
+{
+	struct capture capture;
+	struct why *why;
+	struct waffle_rec_quota quota = {.rec = {61000, A, WAFFLE_REC_QUOTA, 0},
+					 .throttled_ns = 45000,
+					 .cgroup = 77,
+					 .quota_ns = 10,
+					 .period_ns = 50};
+
+	(void)state;
+	begin(&capture);
+	capture_span(&capture, 1000, A, 0xa1);
+	turn(&capture, (struct turn){.ts = 11000, .prev = A, .next = B});
+	turn(&capture, (struct turn){.ts = 61000, .prev = B, .next = A});
+	capture_add(&capture, &quota);
+	capture_end(&capture, 101000, A, 0xa1);
+	explain(&capture, (struct why_query){0}, &why);
+	check_sums(why);
+	check_part(why, 1, WHY_CPU_QUOTA, WHY_GRADE_CERTAIN, A, 45000);
+	assert_string_equal(strtab_get(why->texts, part_at(why, 1)->object), "cgroup 77");
+	check_part(why, 2, WHY_CPU_CONTENTION, WHY_GRADE_CERTAIN, B, 5000);
+	done(&capture, why);
+}
+
+static void test_a_stop_is_the_senders(void **state)
+{
+	struct capture capture;
+	struct why *why;
+	struct waffle_rec_signal signal = {.rec = {5500, C, WAFFLE_REC_SIGNAL, 0},
+					   .target_tid = A,
+					   .target_tgid = CAPTURE_PID,
+					   .signo = 19};
+
+	(void)state;
+	begin(&capture);
+	capture_span(&capture, 1000, A, 0xa1);
+	capture_add(&capture, &signal);
+	turn(&capture, (struct turn){.ts = 6000, .prev = A, .state = 4, .syscall = -1});
+	turn(&capture,
+	     (struct turn){.ts = 96000, .next = A, .waker = B, .wake_ts = 96000, .state = 1});
+	capture_end(&capture, 101000, A, 0xa1);
+	explain(&capture, (struct why_query){0}, &why);
+	check_part(why, 0, WHY_STOPPED, WHY_GRADE_CERTAIN, C, 90000);
+	done(&capture, why);
+}
+
+static void test_lost_records_leave_nothing_certain(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	wait_for_b(&capture, (struct turn){.syscall = CALL_NANOSLEEP}, B, 0);
+	capture_loss(&capture, 98000, 99000, WAFFLE_SOURCE_SCHED, 3);
+	explain(&capture, (struct why_query){0}, &why);
+	check_sums(why);
+	assert_true(why->instances.data[0].loss);
+	for (uint32_t i = 0; i < why->instances.data[0].part_count; i++)
+		assert_int_not_equal(part_at(why, i)->grade, WHY_GRADE_CERTAIN);
+	assert_true(why->instances.data[0].unknown_ns >= 1000);
+	done(&capture, why);
+}
+
+static void test_minor_faults_are_taken_out_of_what_ran(void **state)
+{
+	struct capture capture;
+	struct why *why;
+	struct waffle_rec_fault fault = {.rec = {41000, A, WAFFLE_REC_FAULT, 0},
+					 .from_ts = 11000,
+					 .total_ns = 20000,
+					 .count = 2};
+
+	(void)state;
+	begin(&capture);
+	capture_span(&capture, 1000, A, 0xa1);
+	capture_add(&capture, &fault);
+	capture_end(&capture, 101000, A, 0xa1);
+	explain(&capture, (struct why_query){0}, &why);
+	check_sums(why);
+	check_part(why, 0, WHY_RUNNING, WHY_GRADE_CERTAIN, A, 79000);
+	check_part(why, 1, WHY_PAGE_FAULT_MINOR, WHY_GRADE_LIKELY, A, 21000);
+	assert_int_equal(why->instances.data[0].running_ns, 100000);
+	done(&capture, why);
+}
+
+static void test_the_slowest_come_first_and_no_more_than_asked_for(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	for (uint64_t i = 0; i < 5; i++) {
+		capture_span(&capture, 2000 + 10000 * i, A, 0xa1 + i);
+		capture_end(&capture, 3000 + 10000 * i + 100 * ((i * 3) % 5), A, 0xa1 + i);
+	}
+	explain(&capture, (struct why_query){.name = "step", .slowest = 2}, &why);
+	check_sums(why);
+	assert_int_equal(why->instances.len, 2);
+	assert_int_equal(why->instances.data[0].to_ts - why->instances.data[0].from_ts, 1400);
+	assert_int_equal(why->instances.data[1].to_ts - why->instances.data[1].from_ts, 1300);
+	done(&capture, why);
+}
+
+static void test_a_window_of_a_thread_is_an_instance(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	wait_for_b(&capture, (struct turn){.syscall = CALL_FUTEX, .args = MUTEX_ARGS}, B, 0);
+	explain(&capture, (struct why_query){.tid = A, .from_ts = 50000, .to_ts = 60000}, &why);
+	check_sums(why);
+	assert_int_equal(why->instances.data[0].span, MODEL_NONE);
+	check_part(why, 0, WHY_LOCK, WHY_GRADE_CERTAIN, B, 10000);
+	done(&capture, why);
+}
+
+static void test_without_the_scheduler_it_says_so(void **state)
+{
+	struct why_query query = {0};
+	struct error err = ERROR_INIT;
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	capture_begin(&capture, false);
+	capture_span(&capture, 1000, A, 0xa1);
+	capture_end(&capture, 2000, A, 0xa1);
+	assert_int_equal(why_new(&why, capture_load(&capture, END_TS), &query, &err), -ENODATA);
+	assert_non_null(strstr(err.message, "sched"));
+	assert_null(why);
+	capture_free(&capture);
+}
+
+static uint32_t random_below(uint64_t *seed, uint32_t limit)
+{
+	*seed = *seed * 6364136223846793005ull + 1442695040888963407ull;
+	return (uint32_t)((*seed >> 33) % limit);
+}
+
+/* Switches, wake-ups, spans and losses as they come, possible or not. */
+static void add_anything(struct capture *capture, uint64_t ts, uint64_t *seed)
+{
+	static const int calls[] = {CALL_READ, CALL_NANOSLEEP, CALL_WAIT4, CALL_FUTEX, CALL_NONE};
+	static const uint16_t states[] = {0, 1, 2, 4};
+	struct turn any = {
+		.ts = ts,
+		.cpu = (uint16_t)random_below(seed, 2),
+		.prev = random_below(seed, 5) ? A + random_below(seed, 4) : 0,
+		.next = random_below(seed, 5) ? A + random_below(seed, 4) : NEIGHBOUR,
+		.state = states[random_below(seed, 4)],
+		.syscall = calls[random_below(seed, 5)],
+		.args = {0x1000, random_below(seed, 2) ? 128 : 137, random_below(seed, 3)},
+		.waker = A + random_below(seed, 5),
+		.flags = random_below(seed, 4) ? 0 : WAFFLE_SWITCH_WAKER_HARDIRQ,
+	};
+
+	if (random_below(seed, 3))
+		any.wake_ts = ts - random_below(seed, 400);
+	if (any.prev != any.next)
+		turn(capture, any);
+	if (!random_below(seed, 60))
+		capture_loss(capture, ts, ts + 1, WAFFLE_SOURCE_SCHED, 1);
+}
+
+static void test_parts_sum_up_and_chains_never_leave_the_wait_whatever_was_recorded(void **state)
+{
+	(void)state;
+	for (uint64_t round = 0; round < 40; round++) {
+		uint64_t seed = round, ids = 0x100;
+		struct capture capture;
+		struct why *why;
+
+		begin(&capture);
+		for (uint64_t ts = 2000; ts < 90000; ts += 1 + random_below(&seed, 300)) {
+			add_anything(&capture, ts, &seed);
+			if (!random_below(&seed, 8))
+				capture_span(&capture, ts, A + random_below(&seed, 4), ids++);
+			if (!random_below(&seed, 8))
+				capture_end(&capture, ts, A + random_below(&seed, 4),
+					    0x100 + random_below(&seed, 64));
+		}
+		explain(&capture, (struct why_query){0}, &why);
+		assert_true(why->instances.len > 0);
+		check_sums(why);
+		done(&capture, why);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_mutex_is_the_work_of_its_holder),
+		cmocka_unit_test(test_a_lock_has_the_name_of_its_variable_where_that_is_known),
+		cmocka_unit_test(test_a_condition_is_the_work_of_whoever_signals_it),
+		cmocka_unit_test(test_a_chain_of_three_threads_ends_at_the_last_one),
+		cmocka_unit_test(test_a_waker_outside_is_not_recorded),
+		cmocka_unit_test(test_who_an_interrupt_met_is_not_to_blame),
+		cmocka_unit_test(test_a_sleep_is_the_sleepers_whoever_ends_it),
+		cmocka_unit_test(test_wakers_in_a_circle_are_unknown),
+		cmocka_unit_test(test_a_preempted_thread_is_behind_those_who_ran),
+		cmocka_unit_test(test_throttled_time_is_the_quotas),
+		cmocka_unit_test(test_a_stop_is_the_senders),
+		cmocka_unit_test(test_lost_records_leave_nothing_certain),
+		cmocka_unit_test(test_minor_faults_are_taken_out_of_what_ran),
+		cmocka_unit_test(test_the_slowest_come_first_and_no_more_than_asked_for),
+		cmocka_unit_test(test_a_window_of_a_thread_is_an_instance),
+		cmocka_unit_test(test_without_the_scheduler_it_says_so),
+		cmocka_unit_test(
+			test_parts_sum_up_and_chains_never_leave_the_wait_whatever_was_recorded),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Captures for the tests of why: threads 10 to 49 are the target's, the others are neighbours. Each
+ * waits with a system call of x86-64.
+ */
+#ifndef WAFFLE_TEST_WHY_CAPTURE_H
+#define WAFFLE_TEST_WHY_CAPTURE_H
+
+#include "analyze/why.h"
+#include "model_capture.h"
+
+enum {
+	NR_READ = 0,
+	NR_WRITE = 1,
+	NR_POLL = 7,
+	NR_IOCTL = 16,
+	NR_NANOSLEEP = 35,
+	NR_RECVFROM = 45,
+	NR_WAIT4 = 61,
+	NR_FSYNC = 74,
+	NR_FUTEX = 202,
+	NR_EPOLL_WAIT = 232,
+	NR_OPENAT = 257,
+	NR_NONE = -1,
+};
+
+#define FUTEX_MUTEX 0x80 /* FUTEX_WAIT | FUTEX_PRIVATE_FLAG; of value 2 */
+#define FUTEX_COND 0x89  /* FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG */
+
+#define S WAFFLE_TASK_INTERRUPTIBLE
+#define D WAFFLE_TASK_UNINTERRUPTIBLE
+#define HARD WAFFLE_SWITCH_WAKER_HARDIRQ
+#define SOFT WAFFLE_SWITCH_WAKER_SOFTIRQ
+
+static inline bool is_traced(uint32_t tid)
+{
+	return tid >= 10 && tid < 50;
+}
+
+static inline uint8_t sides(uint32_t prev, uint32_t next)
+{
+	return (uint8_t)((is_traced(prev) ? WAFFLE_SWITCH_PREV_TRACED : 0) |
+			 (is_traced(next) ? WAFFLE_SWITCH_NEXT_TRACED : 0));
+}
+
+/* `tid` waits in a system call and leaves the CPU to `next`. */
+static inline void waits(struct capture *capture, uint64_t ts, uint16_t cpu, uint32_t tid,
+			 uint32_t next, uint16_t state, int syscall, uint64_t a, uint64_t b,
+			 uint64_t c)
+{
+	struct waffle_rec_switch rec = {.rec = {ts, tid, WAFFLE_REC_SWITCH, cpu},
+					.next_tid = next,
+					.prev_state = state,
+					.flags = sides(tid, next),
+					.syscall = syscall,
+					.args = {a, b, c}};
+
+	capture_add(capture, &rec);
+}
+
+/* `tid`, woken at wake_ts, gets the CPU that `prev` leaves: idle, or preempted. */
+static inline void gets(struct capture *capture, uint64_t ts, uint16_t cpu, uint32_t prev,
+			uint32_t tid, uint32_t waker, uint64_t wake_ts, unsigned flags)
+{
+	struct waffle_rec_switch rec = {.rec = {ts, prev, WAFFLE_REC_SWITCH, cpu},
+					.next_tid = tid,
+					.waker_tid = waker,
+					.wake_ts = wake_ts,
+					.flags = (uint8_t)(sides(prev, tid) | flags |
+							   (wake_ts ? WAFFLE_SWITCH_WOKEN : 0) |
+							   (prev ? WAFFLE_SWITCH_PREEMPTED : 0)),
+					.syscall = -1};
+
+	capture_add(capture, &rec);
+}
+
+static inline void named(struct capture *capture, uint32_t tid, uint32_t pid, const char *comm)
+{
+	struct waffle_rec_task rec = {.rec = {CAPTURE_START, tid, WAFFLE_REC_TASK, 0},
+				      .tgid = pid,
+				      .flags = is_traced(tid) ? WAFFLE_TASK_TRACED_FLAG : 0,
+				      .start_ts = 1};
+
+	strncpy(rec.comm, comm, sizeof(rec.comm) - 1);
+	capture_add(capture, &rec);
+}
+
+/* What is known of the wait of a thread from from_ts to ts. */
+static inline void told(struct capture *capture, uint64_t from_ts, uint64_t ts, uint32_t tid,
+			uint32_t object, uint32_t kernel_stack, uint64_t address)
+{
+	struct waffle_rec_wait rec = {.rec = {ts, tid, WAFFLE_REC_WAIT, 0},
+				      .from_ts = from_ts,
+				      .object = object,
+				      .kernel_stack = kernel_stack,
+				      .address = address};
+
+	capture_add(capture, &rec);
+}
+
+static inline void told_wake(struct capture *capture, uint64_t ts, uint32_t waker, uint32_t woken,
+			     uint32_t kernel_stack, uint32_t flags)
+{
+	struct waffle_rec_wake rec = {.rec = {ts, waker, WAFFLE_REC_WAKE, 0},
+				      .woken_tid = woken,
+				      .flags = flags,
+				      .kernel_stack = kernel_stack};
+
+	capture_add(capture, &rec);
+}
+
+static inline void told_io(struct capture *capture, uint64_t issue_ts, uint64_t ts, uint32_t tid,
+			   uint32_t flags)
+{
+	struct waffle_rec_io rec = {.rec = {ts, tid, WAFFLE_REC_IO, 0},
+				    .issue_ts = issue_ts,
+				    .bytes = 4096,
+				    .dev = 8,
+				    .flags = flags};
+
+	capture_add(capture, &rec);
+}
+
+/* Adds an object; the first one is number 1. */
+static inline void object(struct capture *capture, const char *name, const char *detail)
+{
+	struct store_object add = {.pid = CAPTURE_PID, .name = name, .detail = detail};
+	struct error err = ERROR_INIT;
+
+	capture_must(store_writer_add_object(capture->writer, &add, &err), err);
+}
+
+/* Adds a kernel stack of one function at `address`; the first one is number 1. */
+static inline void kernel_stack(struct capture *capture, uint64_t address, const char *function)
+{
+	struct store_stack stack = {.addresses = &address, .count = 1};
+	struct store_symbol symbol = {.address = address, .name = function};
+	struct error err = ERROR_INIT;
+
+	capture_must(store_writer_add_stack(capture->writer, &stack, &err), err);
+	capture_must(store_writer_add_symbol(capture->writer, &symbol, &err), err);
+}
+
+static inline void mapping(struct capture *capture, uint64_t start, uint64_t end, const char *path)
+{
+	struct store_mapping add = {
+		.ts = CAPTURE_START, .start = start, .end = end, .pid = CAPTURE_PID, .path = path};
+	struct error err = ERROR_INIT;
+
+	capture_must(store_writer_add_mapping(capture->writer, &add, &err), err);
+}
+
+/* ---- answers ---- */
+
+/* What holds for every answer: parts sum to the whole, and no step is outside the one before. */
+static inline void check_why(const struct why *why)
+{
+	for (size_t i = 0; i < why->instances.len; i++) {
+		const struct why_instance *instance = &why->instances.data[i];
+		uint64_t sum = 0, length = instance->to_ts - instance->from_ts;
+
+		assert_int_equal(instance->running_ns + instance->runnable_ns +
+					 instance->blocked_ns + instance->unknown_ns,
+				 length);
+		for (uint32_t j = 0; j < instance->part_count; j++) {
+			const struct why_part *part = &why->parts.data[instance->part + j];
+			uint64_t from_ts = instance->from_ts, to_ts = instance->to_ts;
+
+			sum += part->ns;
+			assert_true(part->ns && part->stretches);
+			assert_true(!j || part[-1].ns >= part->ns);
+			for (uint32_t k = 0; k < part->step_count; k++) {
+				const struct why_step *step = &why->steps.data[part->step + k];
+
+				assert_true(step->from_ts >= from_ts && step->to_ts <= to_ts);
+				assert_true(step->from_ts < step->to_ts);
+				from_ts = step->from_ts;
+				to_ts = step->to_ts;
+			}
+		}
+		assert_int_equal(sum, length);
+	}
+}
+
+/* Loads the capture and explains what was asked for. */
+static inline struct why *ask(struct capture *capture, uint64_t end_ts,
+			      const struct why_query *query)
+{
+	struct error err = ERROR_INIT;
+	struct why *why;
+
+	capture_load(capture, end_ts);
+	capture_must(why_new(&why, capture->model, query, &err), err);
+	check_why(why);
+	return why;
+}
+
+static inline struct why *ask_span(struct capture *capture, uint64_t end_ts)
+{
+	return ask(capture, end_ts, &(struct why_query){.name = "step"});
+}
+
+static inline const struct why_part *part_of(const struct why *why, uint32_t number)
+{
+	const struct why_instance *instance = &why->instances.data[0];
+
+	assert_true(number < instance->part_count);
+	return &why->parts.data[instance->part + number];
+}
+
+static inline void check_part(const struct why *why, uint32_t number, const char *cause,
+			      uint64_t ns, uint32_t culprit, const char *grade, const char *text)
+{
+	const struct why_part *part = part_of(why, number);
+
+	assert_string_equal(why_cause_names[part->cause], cause);
+	assert_int_equal(part->ns, ns);
+	assert_int_equal(part->thread == MODEL_NONE ? 0
+						    : why->model->threads.data[part->thread].tid,
+			 culprit);
+	assert_string_equal(why_grade_names[part->grade], grade);
+	assert_string_equal(strtab_get(why->texts, part->object), text);
+}
+
+static inline void check_step(const struct why *why, uint32_t number, uint32_t step_number,
+			      uint32_t tid, unsigned state, uint64_t from_ts, uint64_t to_ts)
+{
+	const struct why_part *part = part_of(why, number);
+	const struct why_step *step = &why->steps.data[part->step + step_number];
+
+	assert_true(step_number < part->step_count);
+	assert_int_equal(why->model->threads.data[step->thread].tid, tid);
+	assert_int_equal(step->state, state);
+	assert_int_equal(step->from_ts, from_ts);
+	assert_int_equal(step->to_ts, to_ts);
+}
+
+static inline void done(struct capture *capture, struct why *why)
+{
+	why_free(why);
+	capture_free(capture);
+}
+
+#endif

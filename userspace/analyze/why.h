@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Why a span, or a thread in a window, took so long: its time taken apart, and each wait followed
+ * backwards along the wake-ups to what ended it, over threads and processes, to code that ran, a
+ * device, a timer, somebody outside, or "not recorded".
+ *
+ * All parts of an instance sum to its duration exactly. A chain never leaves the time of the wait
+ * that it explains, so it never goes forward in time.
+ */
+#ifndef WAFFLE_ANALYZE_WHY_H
+#define WAFFLE_ANALYZE_WHY_H
+
+#include "model/model.h"
+#include "util/strtab.h"
+
+enum why_cause {
+	WHY_RUNNING,        /* it computed itself */
+	WHY_CPU_CONTENTION, /* runnable behind another thread */
+	WHY_LOCK,           /* the holder of a lock computed */
+	WHY_GIL,            /* the holder of Python's interpreter lock computed */
+	WHY_DISK_READ,
+	WHY_DISK_WRITE,
+	WHY_PAGE_FAULT_MAJOR,
+	WHY_PAGE_FAULT_MINOR,
+	WHY_CPU_QUOTA, /* runnable, but its cgroup's CPU time was used up */
+	WHY_STOPPED,   /* by a signal, or a tracer */
+	WHY_SLEEP,     /* it asked to sleep */
+	WHY_TIMER,     /* a timeout or timer that somebody waited for ran out */
+	WHY_PIPE,      /* the other end of a pipe, which is not recorded */
+	WHY_SOCKET,    /* the peer of a socket, which is not recorded */
+	WHY_PROCESS_EXIT,
+	WHY_GPU,
+	WHY_COLLECTIVE,
+	WHY_INTERRUPT,    /* an interrupt of which no more is known */
+	WHY_USER_WORK,    /* another thread computed what was waited for */
+	WHY_NOT_RECORDED, /* the chain leaves what was recorded */
+	WHY_UNKNOWN,      /* records are lost or contradict each other */
+	WHY_CAUSE_COUNT
+};
+/* "running", "cpu-contention", …; one line for people, "runnable behind another thread". */
+extern const char *const why_cause_names[WHY_CAUSE_COUNT];
+extern const char *const why_cause_texts[WHY_CAUSE_COUNT];
+
+/*
+ * Certain: each step is told by records. Likely: a step is told by a rule that can be wrong (a
+ * futex taken for a mutex), or records were lost nearby. Unknown: no more than the time is known.
+ */
+enum why_grade { WHY_GRADE_UNKNOWN, WHY_GRADE_LIKELY, WHY_GRADE_CERTAIN };
+extern const char *const why_grade_names[];
+
+/* A stretch of time of a thread on the way from a wait to its cause. */
+struct why_step {
+	uint64_t from_ts, to_ts;
+	uint32_t thread;
+	enum waffle_thread_state state;
+	int16_t syscall; /* blocked: -1 none */
+	uint32_t args;   /* into model.syscall_args, or MODEL_NONE */
+	uint16_t task_state;
+	uint32_t span;  /* innermost span of the thread then, or MODEL_NONE */
+	uint32_t by;    /* blocked: who ended it; runnable: who was on the CPU; MODEL_NONE */
+	bool interrupt; /* `by` only happened to run where the interrupt came */
+	uint32_t object; /* text in why.texts: "futex 0x… (queue_lock)", "/data/shard-7", … ; 0 */
+	uint32_t wait;   /* index of the model_wait, or MODEL_NONE */
+};
+
+/* Time of an instance with one cause and culprit; stretches of the same are put together. */
+struct why_part {
+	enum why_cause cause;
+	enum why_grade grade;
+	uint64_t ns;
+	uint64_t stretches;
+	uint32_t thread; /* the culprit; MODEL_NONE: none, or not a thread */
+	uint32_t span;   /* its span then, or MODEL_NONE */
+	uint32_t object; /* text in why.texts: the file, lock, device, socket or cgroup; 0: none */
+	/* The chain of the longest stretch, from the instance's own thread to the cause: the first
+	 * step is the instance's own wait, the last one the culprit's. */
+	uint32_t step, step_count; /* in why.steps */
+};
+
+struct why_instance {
+	uint32_t span; /* MODEL_NONE: a thread in a window */
+	uint32_t thread;
+	uint64_t from_ts, to_ts;
+	uint64_t running_ns, runnable_ns, blocked_ns, unknown_ns; /* sum: to_ts - from_ts */
+	uint32_t part, part_count; /* in why.parts, the longest first */
+	bool loss;                 /* records were lost in it */
+	bool begun_before, unfinished;
+};
+
+struct why {
+	const struct model *model;
+	struct strtab *texts;               /* 0 is the empty text */
+	VEC(struct why_instance) instances; /* slowest first */
+	VEC(struct why_part) parts;
+	VEC(struct why_step) steps;
+};
+
+/* Names of what lies at user addresses, from whoever has a symbolizer: locks get theirs. */
+struct why_names {
+	void *arg;
+	/* The variable at an address of a process, or NULL. */
+	const char *(*variable)(void *arg, uint32_t pid, uint64_t ts, uint64_t address);
+};
+
+/* Which instances: of a span name, one span, or a thread in a window. */
+struct why_query {
+	const char *name; /* all spans of this name; NULL: of any */
+	uint64_t span_id; /* 0: not asked */
+	uint32_t tid;     /* 0: spans; else this thread from from_ts to to_ts */
+	uint64_t from_ts, to_ts;
+	uint32_t slowest;              /* at most so many, 0: all */
+	const struct why_names *names; /* NULL: not at hand */
+};
+
+int why_new(struct why **why, const struct model *model, const struct why_query *query,
+	    struct error *err);
+void why_free(struct why *why);
+
+#endif

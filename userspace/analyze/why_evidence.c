@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What records say of a wait: who ended it, of what file, with which request to a device. */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analyze/why_walk.h"
+#include "util/syscall_names.h"
+
+static const struct {
+	const char *prefix;
+	uint32_t hints;
+} symbol_hints[] = {
+	{"asm_sysvec_", WHY_HINT_INTERRUPT},
+	{"asm_common_interrupt", WHY_HINT_INTERRUPT},
+	{"common_interrupt", WHY_HINT_INTERRUPT},
+	{"sysvec_", WHY_HINT_INTERRUPT},
+	{"irq_exit_rcu", WHY_HINT_INTERRUPT},
+	{"el0_interrupt", WHY_HINT_INTERRUPT},
+	{"el1_interrupt", WHY_HINT_INTERRUPT},
+	{"gic_handle_irq", WHY_HINT_INTERRUPT},
+	{"timerfd_tmrproc", WHY_HINT_TIMER},
+	{"hrtimer_wakeup", WHY_HINT_TIMER},
+	{"process_timeout", WHY_HINT_TIMER},
+	{"sock_def_readable", WHY_HINT_SOCKET},
+	{"sock_def_write_space", WHY_HINT_SOCKET},
+	{"sk_stream_write_space", WHY_HINT_SOCKET},
+	{"unix_stream_sendmsg", WHY_HINT_SOCKET},
+	{"pipe_write", WHY_HINT_PIPE},
+	{"pipe_read", WHY_HINT_PIPE},
+	{"anon_pipe_write", WHY_HINT_PIPE},
+	{"anon_pipe_read", WHY_HINT_PIPE},
+};
+
+static uint32_t hints_of(const char *symbol)
+{
+	for (size_t i = 0; i < sizeof(symbol_hints) / sizeof(symbol_hints[0]); i++)
+		if (!strncmp(symbol, symbol_hints[i].prefix, strlen(symbol_hints[i].prefix)))
+			return symbol_hints[i].hints;
+	return 0;
+}
+
+static bool is_python(const char *path)
+{
+	const char *base = strrchr(path, '/');
+
+	base = base ? base + 1 : path;
+	return !strncmp(base, "python3", 7) || !strncmp(base, "libpython3", 10);
+}
+
+int why_evidence_init(struct why_walk *walk)
+{
+	const struct store_reader *reader = walk->model->reader;
+
+	for (uint32_t i = 0; i < store_reader_symbol_count(reader); i++) {
+		const struct store_symbol *symbol = store_reader_symbol(reader, i);
+		uint32_t hints = hints_of(symbol->name);
+
+		if (hints && !map_set(&walk->kernel_hints, symbol->address, hints))
+			return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < store_reader_mapping_count(reader); i++) {
+		const struct store_mapping *mapping = store_reader_mapping(reader, i);
+
+		if (is_python(mapping->path) && !map_set(&walk->pythons, mapping->pid, 1))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+#define NO_PEER (MODEL_NONE - 1)
+
+static uint32_t stack_hints(const struct why_walk *walk, uint32_t number)
+{
+	const struct store_stack *stack = store_reader_stack(walk->model->reader, number);
+	uint32_t hints = 0;
+
+	for (uint32_t i = 0; stack && i < stack->count; i++) {
+		uint32_t found = map_get(&walk->kernel_hints, stack->addresses[i]);
+
+		if (found != MAP_NONE)
+			hints |= found;
+	}
+	return hints;
+}
+
+/* Threads of the kernel that do what interrupts leave to them. */
+static bool is_softirq_thread(const struct model *model, uint32_t thread)
+{
+	return !strncmp(model_comm(model, thread), "ksoftirqd/", 10);
+}
+
+/* Woken and brought in at once: there is no interval in between, only the switch. */
+static void ender_at_switch(struct why_ender *ender, const struct model *model, uint32_t thread,
+			    uint64_t ts)
+{
+	for (size_t i = why_switch_after(model, ts);
+	     i < model->switches.len && model->switches.data[i].ts == ts; i++) {
+		const struct model_switch *sw = &model->switches.data[i];
+
+		if (sw->next != thread || !(sw->flags & WAFFLE_SWITCH_WOKEN))
+			continue;
+		ender->thread = sw->waker;
+		ender->interrupt =
+			sw->flags & (WAFFLE_SWITCH_WAKER_HARDIRQ | WAFFLE_SWITCH_WAKER_SOFTIRQ);
+	}
+}
+
+struct why_ender why_ender_of(const struct why_walk *walk, uint32_t thread, size_t index)
+{
+	const struct why_thread *of = &walk->intervals.threads[thread];
+	const struct why_interval *interval = &of->intervals.data[index], *next = interval + 1;
+	const struct model *model = walk->model;
+	struct why_ender ender = {.thread = MODEL_NONE};
+	const struct model_wake *wake = model_wake_at(model, thread, interval->to_ts);
+
+	if (interval->open)
+		return ender;
+	if (index + 1 < of->intervals.len && next->from_ts == interval->to_ts &&
+	    next->state == WAFFLE_THREAD_RUNNABLE && next->woken) {
+		ender.thread = next->by;
+		ender.interrupt = next->interrupt;
+	} else {
+		ender_at_switch(&ender, model, thread, interval->to_ts);
+	}
+	if (wake) {
+		ender.thread = wake->waker;
+		ender.hints = stack_hints(walk, wake->kernel_stack);
+		ender.interrupt |= (wake->flags &
+				    (WAFFLE_SWITCH_WAKER_HARDIRQ | WAFFLE_SWITCH_WAKER_SOFTIRQ)) ||
+				   (ender.hints & WHY_HINT_INTERRUPT);
+	}
+	if (ender.thread < model->threads.len && is_softirq_thread(model, ender.thread))
+		ender.interrupt = true;
+	return ender;
+}
+
+/* The interval of a wait, if it was kept and is in the same call on the same descriptor. */
+static bool same_descriptor(const struct why_walk *walk, const struct model_wait *wait,
+			    const struct why_interval *interval)
+{
+	const struct why_thread *of = &walk->intervals.threads[wait->thread];
+	const uint64_t *args = walk->model->syscall_args.data;
+	size_t i = why_intervals_after(&walk->intervals, wait->thread, wait->from_ts);
+	const struct why_interval *other = of->intervals.data + i;
+
+	return i < of->intervals.len && other->from_ts == wait->from_ts &&
+	       other->syscall == interval->syscall && other->args < walk->model->syscall_args.len &&
+	       args[other->args] == args[interval->args];
+}
+
+/* Waits of the thread that are looked at, before and after. */
+#define NEIGHBOURS 16
+
+/* Not every name is found in time: that of the thread's next wait for the same descriptor. */
+static uint32_t object_nearby(const struct why_walk *walk, uint32_t thread,
+			      const struct why_interval *interval)
+{
+	const struct model *model = walk->model;
+	size_t low = 0, high = model->waits.len;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct model_wait *wait = &model->waits.data[middle];
+
+		if (wait->thread < thread ||
+		    (wait->thread == thread && wait->from_ts < interval->from_ts))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (size_t i = 0; i < 2 * NEIGHBOURS; i++) {
+		size_t at = i % 2 ? low + i / 2 : low - 1 - i / 2; /* wraps around to no index */
+		const struct model_wait *wait;
+
+		if (at >= model->waits.len)
+			continue;
+		wait = &model->waits.data[at];
+		if (wait->thread == thread && wait->object && same_descriptor(walk, wait, interval))
+			return wait->object;
+	}
+	return 0;
+}
+
+struct wait_facts why_facts_of(const struct why_walk *walk, uint32_t thread,
+			       const struct why_interval *interval, const struct model_wait **wait)
+{
+	const struct model *model = walk->model;
+	struct wait_facts facts = {.task_state = interval->task_state};
+	const struct model_fault *fault;
+
+	*wait = model_wait_at(model, thread, interval->from_ts);
+	if (interval->syscall >= 0)
+		facts.syscall = syscall_name(model->meta->machine, interval->syscall);
+	if (interval->args < model->syscall_args.len)
+		facts.args = &model->syscall_args.data[interval->args];
+	if (*wait)
+		facts.object = store_reader_object(model->reader, (*wait)->object);
+	if (!facts.object && facts.args && facts.syscall && wait_has_descriptor(facts.syscall))
+		facts.object =
+			store_reader_object(model->reader, object_nearby(walk, thread, interval));
+	facts.python = map_get(&walk->pythons, model->threads.data[thread].pid) != MAP_NONE;
+	fault = why_fault_during(model, thread, interval->from_ts, interval->to_ts);
+	facts.fault = (*wait && (*wait)->address) ||
+		      (fault && fault->major && fault->from_ts <= interval->from_ts);
+	return facts;
+}
+
+uint32_t why_stopper(const struct model *model, uint32_t thread, uint64_t ts)
+{
+	size_t low = 0, high = model->signals.len;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (model->signals.data[middle].ts <= ts)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	while (low--) {
+		const struct model_signal *signal = &model->signals.data[low];
+		bool stops = signal->signo == SIGSTOP || signal->signo == SIGTSTP ||
+			     signal->signo == SIGTTIN || signal->signo == SIGTTOU;
+
+		if (stops && signal->target < model->threads.len &&
+		    model->threads.data[signal->target].pid == model->threads.data[thread].pid)
+			return signal->sender;
+	}
+	return MODEL_NONE;
+}
+
+/* They are sorted by their ends: so many are looked at that end later than the wait. */
+#define IO_LATER 256
+
+enum why_io why_io_during(const struct model *model, uint32_t thread, uint64_t from, uint64_t to,
+			  bool write)
+{
+	enum why_io found = WHY_IO_NONE;
+	size_t low = 0, high = model->ios.len, later = 0;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (model->ios.data[middle].done_ts <= from)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < model->ios.len; low++) {
+		const struct model_io *io = &model->ios.data[low];
+
+		if (io->done_ts > to && ++later > IO_LATER)
+			break;
+		if (io->issue_ts >= to ||
+		    !!(io->flags & (WAFFLE_IO_WRITE | WAFFLE_IO_FLUSH)) != write)
+			continue;
+		if (io->thread == thread)
+			return WHY_IO_OWN;
+		found = WHY_IO_OTHERS;
+		if (io->done_ts > to)
+			break;
+	}
+	return found;
+}
+
+const struct model_fault *why_fault_during(const struct model *model, uint32_t thread,
+					   uint64_t from, uint64_t to)
+{
+	size_t low = 0, high = model->faults.len;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct model_fault *fault = &model->faults.data[middle];
+
+		if (fault->thread < thread || (fault->thread == thread && fault->to_ts <= from))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low < model->faults.len && model->faults.data[low].thread == thread &&
+	    model->faults.data[low].from_ts < to)
+		return &model->faults.data[low];
+	return NULL;
+}
+
+static uint32_t cgroup_find(const struct why_walk *walk, uint64_t ino)
+{
+	const struct store_object *object;
+	char text[48];
+	int len;
+
+	for (uint32_t i = 1; (object = store_reader_object(walk->model->reader, i)); i++)
+		if (object->ino == ino && !object->dev && !strcmp(object->detail, "cgroup"))
+			return strtab_add(walk->why->texts, object->name, strlen(object->name));
+	len = snprintf(text, sizeof(text), "cgroup %" PRIu64, ino);
+	return strtab_add(walk->why->texts, text, (size_t)len);
+}
+
+uint32_t why_cgroup(struct why_walk *walk, uint64_t ino)
+{
+	uint32_t text = map_get(&walk->cgroups, ino);
+
+	if (text != MAP_NONE)
+		return text;
+	text = cgroup_find(walk, ino);
+	if (text != STRTAB_NONE && !map_set(&walk->cgroups, ino, text))
+		return STRTAB_NONE;
+	return text;
+}
+
+static bool maps(const struct store_mapping *mapping, uint32_t pid, uint64_t address)
+{
+	return mapping->pid == pid && address >= mapping->start && address < mapping->end;
+}
+
+uint32_t why_mapped_file(struct why_walk *walk, uint32_t pid, uint64_t address, uint64_t ts)
+{
+	const struct store_reader *reader = walk->model->reader;
+	const struct store_mapping *best = NULL;
+
+	if (walk->mapping && maps(walk->mapping, pid, address) && walk->mapping->ts <= ts)
+		best = walk->mapping;
+	for (uint32_t i = 0; !best && i < store_reader_mapping_count(reader); i++)
+		if (maps(store_reader_mapping(reader, i), pid, address))
+			best = store_reader_mapping(reader, i);
+	if (!best)
+		return 0;
+	walk->mapping = best;
+	return strtab_add(walk->why->texts, best->path, strlen(best->path));
+}
+
+/* "tcp 10.0.0.1:80 <-> 10.0.0.2:5000" and the same from the other end. */
+static bool are_ends(const char *a, const char *b)
+{
+	static const char between[] = " <-> ";
+	const size_t gap = sizeof(between) - 1;
+	const char *a_local = strchr(a, ' '), *b_local = strchr(b, ' '), *a_end, *b_end;
+	size_t a_len, b_len;
+
+	if (!a_local++ || !b_local++ || a_local - a != b_local - b ||
+	    strncmp(a, b, (size_t)(a_local - a)) != 0)
+		return false;
+	a_end = strstr(a_local, between);
+	b_end = strstr(b_local, between);
+	if (!a_end || !b_end)
+		return false;
+	a_len = (size_t)(a_end - a_local);
+	b_len = (size_t)(b_end - b_local);
+	return strlen(a_end + gap) == b_len && !strncmp(a_end + gap, b_local, b_len) &&
+	       strlen(b_end + gap) == a_len && !strncmp(b_end + gap, a_local, a_len);
+}
+
+/* The thread of a process that was seen to wait for one of these sockets, or its first one. */
+static uint32_t socket_user(const struct model *model, uint32_t number, uint32_t pid)
+{
+	for (size_t i = 0; i < model->waits.len; i++)
+		if (model->waits.data[i].object == number)
+			return model->waits.data[i].thread;
+	for (size_t i = 0; i < model->processes.len; i++)
+		if (model->processes.data[i].pid == pid)
+			return model->processes.data[i].main_thread;
+	return MODEL_NONE;
+}
+
+static uint32_t peer_find(const struct model *model, const struct store_object *object)
+{
+	const struct store_object *other;
+
+	for (uint32_t i = 1; (other = store_reader_object(model->reader, i)); i++)
+		if (are_ends(object->detail, other->detail))
+			return socket_user(model, i, other->pid);
+	return MODEL_NONE;
+}
+
+uint32_t why_socket_peer(struct why_walk *walk, const struct store_object *object)
+{
+	uint32_t peer;
+
+	if (!object || !*object->detail)
+		return MODEL_NONE;
+	peer = map_get(&walk->peers, (uintptr_t)object);
+	if (peer == MAP_NONE) {
+		peer = peer_find(walk->model, object);
+		/* Without memory for it, it is looked up again. */
+		map_set(&walk->peers, (uintptr_t)object, peer == MODEL_NONE ? NO_PEER : peer);
+	}
+	return peer == NO_PEER ? MODEL_NONE : peer;
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/why_intervals.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* ---- windows ---- */
+
+static int window_compare(const void *left, const void *right)
+{
+	const struct why_window *a = left, *b = right;
+
+	return a->from_ts < b->from_ts ? -1 : a->from_ts > b->from_ts;
+}
+
+static bool windows_merge(struct why_intervals *intervals, const struct why_window *windows,
+			  size_t count)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (!vec_push(&intervals->windows, windows[i]))
+			return false;
+	if (!count)
+		return true;
+	qsort(intervals->windows.data, count, sizeof(*windows), window_compare);
+	for (size_t i = 1; i < count; i++) {
+		struct why_window *last = &intervals->windows.data[kept];
+		struct why_window next = intervals->windows.data[i];
+
+		if (next.from_ts > last->to_ts)
+			intervals->windows.data[++kept] = next;
+		else if (next.to_ts > last->to_ts)
+			last->to_ts = next.to_ts;
+	}
+	intervals->windows.len = kept + 1;
+	return true;
+}
+
+/* Whether a stretch touches a window; its ends belong to it. */
+static bool windows_touch(const struct why_intervals *intervals, uint64_t from_ts, uint64_t to_ts)
+{
+	size_t low = 0, high = intervals->windows.len;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (intervals->windows.data[middle].to_ts < from_ts)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < intervals->windows.len && intervals->windows.data[low].from_ts <= to_ts;
+}
+
+/* ---- intervals ---- */
+
+/* Whether it says who ended a wait that was kept. */
+static bool ends_kept_wait(const struct why_thread *thread, uint64_t from_ts)
+{
+	const struct why_interval *last;
+
+	if (!thread->intervals.len)
+		return false;
+	last = &thread->intervals.data[thread->intervals.len - 1];
+	return last->state == WAFFLE_THREAD_BLOCKED && last->to_ts == from_ts;
+}
+
+static int keep_interval(const struct model_interval *from, void *arg)
+{
+	struct why_intervals *intervals = arg;
+	struct why_interval to = {
+		.from_ts = from->from_ts,
+		.to_ts = from->to_ts,
+		.by = from->by,
+		.args = from->args,
+		.cpu = from->cpu,
+		.task_state = from->task_state,
+		.syscall = from->syscall,
+		.state = (uint8_t)from->state,
+		.woken = from->woken,
+		.interrupt = from->interrupt,
+		.open = from->open,
+	};
+
+	if (!windows_touch(intervals, from->from_ts, from->to_ts) &&
+	    !ends_kept_wait(&intervals->threads[from->thread], from->from_ts))
+		return 0;
+	return vec_push(&intervals->threads[from->thread].intervals, to) ? 0 : -ENOMEM;
+}
+
+/* ---- innermost spans ---- */
+
+/* The spans of a thread that are open, the innermost last; those below may have ended. */
+struct open_spans {
+	VEC(uint32_t) spans;
+};
+
+/* Spans that end up to ts give way to the one around them. */
+static bool close_spans(struct why_thread *thread, struct open_spans *open,
+			const struct model *model, uint64_t ts)
+{
+	while (open->spans.len) {
+		uint64_t end = model->spans.data[open->spans.data[open->spans.len - 1]].end_ts;
+		uint32_t below = MODEL_NONE;
+
+		if (end > ts)
+			break;
+		for (open->spans.len--; open->spans.len; open->spans.len--) {
+			below = open->spans.data[open->spans.len - 1];
+			if (model->spans.data[below].end_ts > end)
+				break;
+			below = MODEL_NONE;
+		}
+		if (!vec_push(&thread->marks, (struct why_mark){end, below}))
+			return false;
+	}
+	return true;
+}
+
+static bool mark_spans(struct why_intervals *intervals, const struct model *model,
+		       struct open_spans *open)
+{
+	for (size_t i = 0; i < model->spans.len; i++) {
+		const struct model_span *span = &model->spans.data[i];
+		struct why_thread *thread;
+
+		if (span->thread >= intervals->count || span->end_ts <= span->start_ts ||
+		    !windows_touch(intervals, span->start_ts, span->end_ts))
+			continue;
+		thread = &intervals->threads[span->thread];
+		if (!close_spans(thread, &open[span->thread], model, span->start_ts) ||
+		    !vec_push(&thread->marks, (struct why_mark){span->start_ts, (uint32_t)i}) ||
+		    !vec_push(&open[span->thread].spans, (uint32_t)i))
+			return false;
+	}
+	for (size_t i = 0; i < intervals->count; i++)
+		if (!close_spans(&intervals->threads[i], &open[i], model, UINT64_MAX))
+			return false;
+	return true;
+}
+
+static int load_spans(struct why_intervals *intervals, const struct model *model)
+{
+	struct open_spans *open = calloc(intervals->count + 1, sizeof(*open));
+	bool done = open && mark_spans(intervals, model, open);
+
+	for (size_t i = 0; open && i < intervals->count; i++)
+		vec_free(&open[i].spans);
+	free(open);
+	return done ? 0 : -ENOMEM;
+}
+
+int why_intervals_load(struct why_intervals *intervals, const struct model *model,
+		       const struct why_window *windows, size_t count)
+{
+	int result;
+
+	*intervals = (struct why_intervals){.count = model->threads.len};
+	intervals->threads = calloc(intervals->count + 1, sizeof(*intervals->threads));
+	if (!intervals->threads || !windows_merge(intervals, windows, count))
+		return -ENOMEM;
+	result = model_each_interval(model, keep_interval, intervals);
+	return result ? result : load_spans(intervals, model);
+}
+
+void why_intervals_free(struct why_intervals *intervals)
+{
+	for (size_t i = 0; intervals->threads && i < intervals->count; i++) {
+		vec_free(&intervals->threads[i].intervals);
+		vec_free(&intervals->threads[i].marks);
+	}
+	free(intervals->threads);
+	vec_free(&intervals->windows);
+}
+
+size_t why_intervals_after(const struct why_intervals *intervals, uint32_t thread, uint64_t ts)
+{
+	const struct why_thread *of = &intervals->threads[thread];
+	size_t low = 0, high = of->intervals.len;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (of->intervals.data[middle].to_ts <= ts)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+uint32_t why_intervals_span(const struct why_intervals *intervals, uint32_t thread, uint64_t ts,
+			    uint64_t *until)
+{
+	const struct why_thread *of;
+	size_t low = 0, high;
+
+	*until = UINT64_MAX;
+	if (thread >= intervals->count)
+		return MODEL_NONE;
+	of = &intervals->threads[thread];
+	high = of->marks.len;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (of->marks.data[middle].ts <= ts)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low < of->marks.len)
+		*until = of->marks.data[low].ts;
+	return low ? of->marks.data[low - 1].span : MODEL_NONE;
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/why_wait.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* How the kind of a wait is found from its system call. */
+enum call_class {
+	CALL_OTHER,
+	CALL_FUTEX,
+	CALL_READ, /* by what the descriptor is */
+	CALL_WRITE,
+	CALL_IOCTL,
+	CALL_SOCKET,
+	CALL_POLL,
+	CALL_SLEEP,
+	CALL_SIGNAL,
+	CALL_CHILD,
+	CALL_FILE_READ,
+	CALL_FILE_WRITE,
+	CALL_FILE_LOCK,
+};
+
+static const struct {
+	enum call_class class;
+	const char *names; /* with a blank behind each */
+} call_classes[] = {
+	{CALL_FUTEX, "futex futex_wait futex_waitv "},
+	{CALL_READ, "read pread64 readv preadv preadv2 sendfile splice copy_file_range "},
+	{CALL_WRITE, "write pwrite64 writev pwritev pwritev2 "},
+	{CALL_IOCTL, "ioctl "},
+	{CALL_SOCKET, "recvfrom recvmsg recvmmsg sendto sendmsg sendmmsg accept accept4 connect "},
+	{CALL_POLL, "poll ppoll select pselect6 epoll_wait epoll_pwait epoll_pwait2 "
+		    "io_uring_enter io_getevents "},
+	{CALL_SLEEP, "nanosleep clock_nanosleep "},
+	{CALL_SIGNAL, "pause rt_sigtimedwait rt_sigsuspend "},
+	{CALL_CHILD, "wait4 waitid "},
+	{CALL_FILE_READ, "open openat openat2 stat lstat newfstatat statx getdents getdents64 "
+			 "access faccessat2 execve execveat readlink readahead "},
+	{CALL_FILE_WRITE,
+	 "fsync fdatasync msync sync syncfs sync_file_range close truncate ftruncate fallocate "
+	 "rename renameat renameat2 unlink unlinkat mkdir mkdirat creat link linkat "},
+	{CALL_FILE_LOCK, "flock fcntl "},
+};
+
+static enum call_class class_of(const char *name)
+{
+	size_t len = strlen(name);
+
+	for (size_t i = 0; i < sizeof(call_classes) / sizeof(call_classes[0]); i++)
+		for (const char *at = call_classes[i].names; *at; at = strchr(at, ' ') + 1)
+			if (!strncmp(at, name, len) && at[len] == ' ')
+				return call_classes[i].class;
+	return CALL_OTHER;
+}
+
+bool wait_has_descriptor(const char *syscall)
+{
+	enum call_class class = class_of(syscall);
+
+	return class == CALL_READ || class == CALL_WRITE || class == CALL_IOCTL ||
+	       class == CALL_SOCKET || !strcmp(syscall, "fsync") || !strcmp(syscall, "fdatasync");
+}
+
+static bool begins(const char *text, const char *prefix)
+{
+	return !strncmp(text, prefix, strlen(prefix));
+}
+
+static const struct {
+	const char *prefix;
+	enum wait_kind kind;
+} object_kinds[] = {
+	{"pipe:", WAIT_PIPE},
+	{"socket:", WAIT_SOCKET},
+	{"anon_inode:[timerfd", WAIT_TIMER},
+	{"anon_inode:[signalfd", WAIT_SIGNAL},
+	{"anon_inode:", WAIT_POLL},
+	{"/dev/nvidia", WAIT_GPU},
+	{"/dev/dri/", WAIT_GPU},
+	{"/dev/kfd", WAIT_GPU},
+	{"/dev/accel", WAIT_GPU},
+	{"/dev/", WAIT_OTHER},
+};
+
+static enum wait_kind kind_by_object(const struct wait_facts *facts, enum wait_kind file)
+{
+	bool disk = facts->task_state & WAFFLE_TASK_UNINTERRUPTIBLE;
+
+	for (size_t i = 0; facts->object && i < sizeof(object_kinds) / sizeof(object_kinds[0]); i++)
+		if (begins(facts->object->name, object_kinds[i].prefix))
+			return object_kinds[i].kind;
+	return disk ? file : WAIT_OTHER;
+}
+
+#define FUTEX_COMMAND 127u
+#define FUTEX_WAIT 0u
+#define FUTEX_LOCK_PI 6u
+#define FUTEX_WAIT_BITSET 9u
+#define FUTEX_LOCK_PI2 13u
+#define FUTEX_CLOCK_REALTIME 256u
+/* What the word of a mutex is in glibc and musl's kin while somebody waits for it. */
+#define MUTEX_CONTENDED 2u
+
+/*
+ * The C library waits for mutexes by FUTEX_WAIT and for all else by FUTEX_WAIT_BITSET. Python waits
+ * for its interpreter lock at a condition variable with a timeout of CLOCK_MONOTONIC, and for locks
+ * of programs at semaphores of CLOCK_REALTIME.
+ */
+static enum wait_kind futex_kind(const struct wait_facts *facts)
+{
+	uint32_t op, command;
+
+	if (!facts->args || strcmp(facts->syscall, "futex") != 0)
+		return WAIT_FUTEX;
+	op = (uint32_t)facts->args[1];
+	command = op & FUTEX_COMMAND;
+	if (command == FUTEX_LOCK_PI || command == FUTEX_LOCK_PI2)
+		return WAIT_MUTEX;
+	if (command == FUTEX_WAIT && (uint32_t)facts->args[2] == MUTEX_CONTENDED)
+		return WAIT_MUTEX;
+	if (facts->python && command == FUTEX_WAIT_BITSET && !(op & FUTEX_CLOCK_REALTIME))
+		return WAIT_GIL;
+	return WAIT_FUTEX;
+}
+
+enum wait_kind wait_kind_of(const struct wait_facts *facts)
+{
+	bool disk = facts->task_state & WAFFLE_TASK_UNINTERRUPTIBLE;
+
+	if (facts->task_state & (WAFFLE_TASK_STOPPED | WAFFLE_TASK_TRACED))
+		return WAIT_STOPPED;
+	if (facts->fault)
+		return WAIT_FAULT;
+	if (!facts->syscall)
+		return WAIT_NONE;
+	switch (class_of(facts->syscall)) {
+	case CALL_FUTEX:
+		return futex_kind(facts);
+	case CALL_READ:
+		return kind_by_object(facts, WAIT_FILE_READ);
+	case CALL_WRITE:
+		return kind_by_object(facts, WAIT_FILE_WRITE);
+	case CALL_IOCTL:
+		return kind_by_object(facts, WAIT_OTHER);
+	case CALL_SOCKET:
+		return WAIT_SOCKET;
+	case CALL_POLL:
+		return WAIT_POLL;
+	case CALL_SLEEP:
+		return WAIT_SLEEP;
+	case CALL_SIGNAL:
+		return WAIT_SIGNAL;
+	case CALL_CHILD:
+		return WAIT_CHILD;
+	case CALL_FILE_READ:
+		return disk ? WAIT_FILE_READ : WAIT_OTHER;
+	case CALL_FILE_WRITE:
+		return disk ? WAIT_FILE_WRITE : WAIT_OTHER;
+	case CALL_FILE_LOCK:
+		return WAIT_MUTEX;
+	case CALL_OTHER:
+		break;
+	}
+	return WAIT_OTHER;
+}
+
+bool wait_has_futex(const struct wait_facts *facts, enum wait_kind kind)
+{
+	return (kind == WAIT_MUTEX || kind == WAIT_FUTEX || kind == WAIT_GIL) && facts->args &&
+	       facts->syscall && begins(facts->syscall, "futex");
+}
+
+static int put_futex(char *text, size_t size, const struct wait_facts *facts)
+{
+	if (facts->variable)
+		return snprintf(text, size, "futex 0x%" PRIx64 " (%s)", facts->args[0],
+				facts->variable);
+	return snprintf(text, size, "futex 0x%" PRIx64, facts->args[0]);
+}
+
+uint32_t wait_object_text(struct strtab *texts, const struct wait_facts *facts, enum wait_kind kind)
+{
+	char text[1024];
+	int len;
+
+	if (facts->object) {
+		const struct store_object *object = facts->object;
+
+		len = snprintf(text, sizeof(text), *object->detail ? "%s (%s)" : "%s", object->name,
+			       object->detail);
+	} else if (wait_has_futex(facts, kind)) {
+		len = put_futex(text, sizeof(text), facts);
+	} else {
+		return 0;
+	}
+	if (len >= (int)sizeof(text))
+		len = sizeof(text) - 1;
+	return strtab_add(texts, text, (size_t)len);
+}

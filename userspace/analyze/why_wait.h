@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a blocked thread waits for: told by its system call, that one's arguments and its file. */
+#ifndef WAFFLE_ANALYZE_WHY_WAIT_H
+#define WAFFLE_ANALYZE_WHY_WAIT_H
+
+#include "model/model.h"
+#include "util/strtab.h"
+
+enum wait_kind {
+	WAIT_NONE,  /* no system call, and no page fault that is known */
+	WAIT_OTHER, /* a system call that says little */
+	WAIT_MUTEX, /* whoever ends it held the lock */
+	WAIT_FUTEX, /* a condition variable, semaphore, join, … */
+	WAIT_GIL,   /* Python's interpreter lock */
+	WAIT_PIPE,
+	WAIT_SOCKET,
+	WAIT_POLL,
+	WAIT_TIMER,
+	WAIT_SLEEP,
+	WAIT_SIGNAL,
+	WAIT_CHILD,
+	WAIT_FAULT,
+	WAIT_FILE_READ,
+	WAIT_FILE_WRITE,
+	WAIT_GPU,
+	WAIT_STOPPED,
+};
+
+/* What of a wait is looked at. */
+struct wait_facts {
+	const char *syscall; /* name; NULL: none, or not known */
+	const uint64_t *args;
+	const struct store_object *object; /* NULL: not known */
+	const char *variable;              /* that a futex is in; NULL: not known */
+	uint16_t task_state;
+	bool fault;
+	bool python;
+};
+
+enum wait_kind wait_kind_of(const struct wait_facts *facts);
+
+/* Whether the first argument of a system call is what it may wait for. */
+bool wait_has_descriptor(const char *syscall);
+
+/* Whether what it waits for is at the address that its first argument is. */
+bool wait_has_futex(const struct wait_facts *facts, enum wait_kind kind);
+
+/* "futex 0x7f01 (queue_lock)", "/data/shard-7 (ext4)", …, added to `texts`; 0: none. STRTAB_NONE:
+ * no memory. */
+uint32_t wait_object_text(struct strtab *texts, const struct wait_facts *facts,
+			  enum wait_kind kind);
+
+#endif

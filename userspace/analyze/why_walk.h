@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Takes a thread's time apart and follows its waits; inside of why.c. */
+#ifndef WAFFLE_ANALYZE_WHY_WALK_H
+#define WAFFLE_ANALYZE_WHY_WALK_H
+
+#include "analyze/why.h"
+#include "analyze/why_intervals.h"
+#include "analyze/why_wait.h"
+
+/* Longer chains end as unknown. */
+#define WHY_DEPTH_MAX 32
+
+/* What made a thread's time somebody's wait: the last wait on the way to it. */
+struct why_link {
+	enum wait_kind kind;
+	enum why_grade grade; /* of the way so far */
+	uint32_t object;
+};
+
+/* A part of an instance in the making. */
+struct why_sum {
+	struct why_part part;
+	uint32_t site; /* of its span: spans of one site are one culprit */
+	uint64_t longest_ns;
+	uint64_t grade_ns[WHY_GRADE_CERTAIN + 1];
+	struct why_step chain[WHY_DEPTH_MAX + 1];
+};
+
+/* The model, what of it is looked up often, and the instance at hand. */
+struct why_walk {
+	struct why *why;
+	const struct model *model;
+	const struct why_names *names; /* NULL: not at hand */
+	struct why_intervals intervals;
+	struct map kernel_hints;             /* kernel address → enum why_hint */
+	struct map pythons;                  /* pid → 1 */
+	struct map peers;                    /* object → thread at the other end, or NO_PEER */
+	struct map cgroups;                  /* inode → text */
+	const struct store_mapping *mapping; /* that was found last */
+	uint64_t end_ts;                     /* of the instance */
+	uint32_t depth;                      /* steps on the path */
+	struct why_step path[WHY_DEPTH_MAX + 1];
+	VEC(struct why_sum) sums;
+	struct why_instance *instance;
+};
+
+/* What functions of the kernel on the stack of a wake-up tell of it. */
+enum why_hint {
+	WHY_HINT_INTERRUPT = 1,
+	WHY_HINT_TIMER = 2,
+	WHY_HINT_SOCKET = 4,
+	WHY_HINT_PIPE = 8,
+};
+
+/* What ended a wait. */
+struct why_ender {
+	uint32_t thread; /* MODEL_NONE: not known */
+	bool interrupt;  /* the thread only happened to run there */
+	uint32_t hints;
+};
+
+void why_walk_free(struct why_walk *walk);
+
+/* Takes apart all of a thread's time from `from` to `to`. Returns 0 or -ENOMEM. */
+int why_walk_time(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to,
+		  const struct why_link *link);
+
+/* Of time that was blocked; in why_blocked.c. */
+int why_walk_blocked(struct why_walk *walk, uint32_t thread, size_t index, uint64_t from,
+		     uint64_t to, const struct why_link *link);
+
+/* Adds the time of the last step of the path to a cause. */
+int why_walk_add(struct why_walk *walk, enum why_cause cause, enum why_grade grade, uint32_t thread,
+		 uint32_t object);
+struct why_step *why_walk_push(struct why_walk *walk, uint32_t thread,
+			       enum waffle_thread_state state, uint64_t from, uint64_t to);
+
+/* The first switch at or after ts. */
+size_t why_switch_after(const struct model *model, uint64_t ts);
+
+/* Evidence; in why_evidence.c. */
+int why_evidence_init(struct why_walk *walk);
+struct why_ender why_ender_of(const struct why_walk *walk, uint32_t thread, size_t index);
+struct wait_facts why_facts_of(const struct why_walk *walk, uint32_t thread,
+			       const struct why_interval *interval, const struct model_wait **wait);
+/* The thread that sent the last stopping signal before ts; MODEL_NONE: not recorded. */
+uint32_t why_stopper(const struct model *model, uint32_t thread, uint64_t ts);
+/* A request to a device that was under way in that time: of this thread, of any, or none. */
+enum why_io { WHY_IO_NONE, WHY_IO_OTHERS, WHY_IO_OWN };
+enum why_io why_io_during(const struct model *model, uint32_t thread, uint64_t from, uint64_t to,
+			  bool write);
+/* A page fault of a thread that was recorded in that time. */
+const struct model_fault *why_fault_during(const struct model *model, uint32_t thread,
+					   uint64_t from, uint64_t to);
+/* The text of a cgroup by its inode. */
+uint32_t why_cgroup(struct why_walk *walk, uint64_t ino);
+/* The text of the file mapped at an address; 0: none. */
+uint32_t why_mapped_file(struct why_walk *walk, uint32_t pid, uint64_t address, uint64_t ts);
+/* The thread at the other end of a connection on this machine, or MODEL_NONE. */
+uint32_t why_socket_peer(struct why_walk *walk, const struct store_object *object);
+
+#endif

@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/details.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture/memory.h"
+#include "capture/naming.h"
+#include "target/kallsyms.h"
+#include "util/map.h"
+#include "util/vec.h"
+
+#define THREADS_MAX (1u << 20) /* whose process is known */
+#define STACKS_MAX (1u << 20)
+#define SYMBOLS_MAX (1u << 20)
+
+struct details {
+	struct kernel *kernel;
+	struct store_writer *writer;
+	struct memory *memory;
+	struct naming *naming;
+	struct map tgids;  /* tid → tgid */
+	struct map stacks; /* the kernel's number, and the process of a user stack → the file's */
+	uint32_t stack_count;
+	struct map symbols; /* addresses in the kernel that were named */
+	VEC(bool)
+	interrupts;       /* of the stacks by the file's numbers, from 1 on: see is_interrupt() */
+	struct map woken; /* tids whose wake-up was an interrupt → what the switch has to say */
+	/* Reading the kernel's symbols takes long enough for processes to end meanwhile. */
+	pthread_t reader;
+	bool reading;
+	struct kallsyms *kallsyms;
+	struct error problem;
+};
+
+static void *symbols_read(void *arg)
+{
+	struct details *details = arg;
+
+	kallsyms_read(&details->kallsyms, NULL, &details->problem);
+	return NULL;
+}
+
+static void symbols_wait(struct details *details)
+{
+	if (details->reading)
+		pthread_join(details->reader, NULL);
+	details->reading = false;
+}
+
+int details_open(struct details **details, struct kernel *kernel, struct store_writer *writer,
+		 struct error *err)
+{
+	struct details *made = calloc(1, sizeof(*made));
+	int result;
+
+	*details = NULL;
+	if (!made)
+		return error_set(err, ENOMEM, "out of memory");
+	made->kernel = kernel;
+	made->writer = writer;
+	result = memory_open(&made->memory, writer, err) ?: naming_open(&made->naming, writer, err);
+	if (result) {
+		details_close(made);
+		return result;
+	}
+	if (kernel_wait_sources(kernel) & WAFFLE_WAIT_STACKS)
+		made->reading = !pthread_create(&made->reader, NULL, symbols_read, made);
+	*details = made;
+	return 0;
+}
+
+void details_close(struct details *details)
+{
+	if (!details)
+		return;
+	symbols_wait(details);
+	memory_close(details->memory);
+	naming_close(details->naming);
+	kallsyms_free(details->kallsyms);
+	map_free(&details->tgids);
+	map_free(&details->stacks);
+	map_free(&details->symbols);
+	map_free(&details->woken);
+	vec_free(&details->interrupts);
+	free(details);
+}
+
+void details_ready(struct details *details)
+{
+	symbols_wait(details);
+}
+
+const char *details_warning(struct details *details)
+{
+	symbols_wait(details);
+	return details->problem.message[0] ? details->problem.message : NULL;
+}
+
+/* ---- threads ---- */
+
+static void thread_is_of(struct details *details, uint32_t tid, uint32_t tgid)
+{
+	if (details->tgids.len < THREADS_MAX || map_get(&details->tgids, tid) != MAP_NONE)
+		map_set(&details->tgids, tid, tgid);
+}
+
+/* 0: not known. */
+static uint32_t process_of(const struct details *details, uint32_t tid)
+{
+	uint32_t tgid = map_get(&details->tgids, tid);
+
+	return tgid == MAP_NONE ? 0 : tgid;
+}
+
+/* ---- stacks ---- */
+
+static int symbol_add(struct details *details, uint64_t address, struct error *err)
+{
+	struct kernel_symbol found;
+	char name[256];
+
+	if (map_get(&details->symbols, address) != MAP_NONE ||
+	    details->symbols.len >= SYMBOLS_MAX || !map_set(&details->symbols, address, 1) ||
+	    !kallsyms_find(details->kallsyms, address, &found))
+		return 0;
+	if (*found.module)
+		snprintf(name, sizeof(name), "%.190s [%.60s]", found.name, found.module);
+	else
+		snprintf(name, sizeof(name), "%.250s", found.name);
+	return store_writer_add_symbol(details->writer,
+				       &(struct store_symbol){.address = address,
+							      .offset = (uint32_t)found.offset,
+							      .name = name},
+				       err);
+}
+
+/* Our own program on the stack, and the tracepoint that called it. */
+static bool is_tracing(const struct details *details, uint64_t address)
+{
+	static const char *const beginnings[] = {"bpf_prog_", "bpf_trace_run", "__bpf_trace_",
+						 "__traceiter_", "bpf_trampoline_"};
+	struct kernel_symbol found;
+
+	if (!kallsyms_find(details->kallsyms, address, &found))
+		return false;
+	for (size_t i = 0; i < sizeof(beginnings) / sizeof(beginnings[0]); i++)
+		if (!strncmp(found.name, beginnings[i], strlen(beginnings[i])))
+			return true;
+	return false;
+}
+
+/* Where an interrupt enters the kernel (arch/x86/include/asm/idtentry.h,
+ * arch/arm64/kernel/entry.S).
+ */
+static bool is_interrupt(const struct details *details, uint64_t address)
+{
+	static const char *const beginnings[] = {"asm_sysvec_", "asm_common_interrupt",
+						 "asm_spurious_interrupt", "el1h_64_irq",
+						 "el0t_64_irq"};
+	struct kernel_symbol found;
+
+	if (!kallsyms_find(details->kallsyms, address, &found))
+		return false;
+	for (size_t i = 0; i < sizeof(beginnings) / sizeof(beginnings[0]); i++)
+		if (!strncmp(found.name, beginnings[i], strlen(beginnings[i])))
+			return true;
+	return false;
+}
+
+/* Names the functions of a stack of the kernel, and takes those off that made it. */
+static int kernel_stack_finish(struct details *details, struct store_stack *stack, bool *interrupt,
+			       struct error *err)
+{
+	int result = 0;
+
+	symbols_wait(details);
+	while (stack->count > 1 && is_tracing(details, stack->addresses[0])) {
+		stack->addresses++;
+		stack->count--;
+	}
+	for (uint32_t i = 0; i < stack->count && !*interrupt; i++) {
+		*interrupt = is_interrupt(details, stack->addresses[i]);
+		if (*interrupt) /* what was interrupted is not what did it */
+			stack->count = i + 1;
+	}
+	for (uint32_t i = 0; i < stack->count && details->kallsyms && !result; i++)
+		result = symbol_add(details, stack->addresses[i], err);
+	return result;
+}
+
+static int user_stack_finish(struct details *details, struct store_stack *stack, struct error *err)
+{
+	pid_t pid = (pid_t)stack->pid;
+	int result = memory_need(details->memory, pid, stack->addresses, stack->count, err);
+
+	stack->count = memory_code(details->memory, pid, stack->addresses, stack->count);
+	return result;
+}
+
+/* Puts the file's number of a stack in place of the kernel's. `pid` 0: a stack of the kernel. */
+static int stack_replace(struct details *details, uint32_t *number, uint32_t pid, struct error *err)
+{
+	uint64_t key = (uint64_t)pid << 32 | *number, addresses[WAFFLE_STACK_DEPTH];
+	struct store_stack stack = {.addresses = addresses, .pid = pid};
+	uint32_t known = map_get(&details->stacks, key);
+	bool interrupt = false;
+	int result;
+
+	if (!*number)
+		return 0;
+	if (known != MAP_NONE) {
+		*number = known;
+		return 0;
+	}
+	stack.count = kernel_stack(details->kernel, *number, addresses);
+	*number = 0;
+	if (!stack.count || details->stack_count >= STACKS_MAX ||
+	    !map_set(&details->stacks, key, details->stack_count + 1))
+		return 0;
+	result = pid ? user_stack_finish(details, &stack, err)
+		     : kernel_stack_finish(details, &stack, &interrupt, err);
+	result = result ?: store_writer_add_stack(details->writer, &stack, err);
+	if (result)
+		return result;
+	*number = ++details->stack_count;
+	return vec_push(&details->interrupts, interrupt) ? 0 : -ENOMEM;
+}
+
+static int stacks_replace(struct details *details, uint32_t tid, uint32_t *kernel_number,
+			  uint32_t *user_number, struct error *err)
+{
+	uint32_t pid = process_of(details, tid);
+
+	if (!pid)
+		*user_number = 0;
+	return stack_replace(details, kernel_number, 0, err)
+		       ?: stack_replace(details, user_number, pid, err);
+}
+
+/* ---- records ---- */
+
+static int see_wait(struct details *details, struct waffle_rec *rec, struct error *err)
+{
+	struct waffle_rec_wait *wait = (struct waffle_rec_wait *)rec;
+	struct file_key key = {.ino = wait->ino, .dev = wait->dev};
+	uint32_t pid = process_of(details, rec->tid);
+	int fd = (int)wait->object;
+	int64_t object = 0;
+	uint64_t address = wait->address;
+	char kind[sizeof(address) + 1] = "";
+	int result = 0;
+
+	if (wait->ino) { /* not a page fault */
+		memcpy(kind, &address, sizeof(address));
+		wait->address = 0;
+	}
+	/* First what may go away soon. */
+	if (wait->ino)
+		object = naming_file(details->naming, (pid_t)pid, fd, &key, kind, err);
+	wait->object = object > 0 ? (uint32_t)object : 0;
+	if (object < 0)
+		return (int)object;
+	if (wait->address && pid)
+		result = memory_need(details->memory, (pid_t)pid, &address, 1, err);
+	return result
+		       ?: stacks_replace(details, rec->tid, &wait->kernel_stack, &wait->user_stack,
+					 err);
+}
+
+static int see_wake(struct details *details, struct waffle_rec *rec, struct error *err)
+{
+	struct waffle_rec_wake *wake = (struct waffle_rec_wake *)rec;
+	int result = stacks_replace(details, rec->tid, &wake->kernel_stack, &wake->user_stack, err);
+
+	if (result || !wake->kernel_stack || !details->interrupts.data[wake->kernel_stack - 1])
+		return result;
+	/* An interrupt during a system call: the kernel part can't tell. */
+	wake->user_stack = 0;
+	if (!(wake->flags & WAFFLE_SWITCH_WAKER_HARDIRQ) && details->woken.len < THREADS_MAX)
+		map_set(&details->woken, wake->woken_tid, WAFFLE_SWITCH_WAKER_HARDIRQ);
+	wake->flags |= WAFFLE_SWITCH_WAKER_HARDIRQ;
+	return 0;
+}
+
+/* The wake-up is told by the switch, too. */
+static int see_switch(struct details *details, struct waffle_rec *rec, struct error *err)
+{
+	struct waffle_rec_switch *to = (struct waffle_rec_switch *)rec;
+	uint32_t flags;
+
+	(void)err;
+	if (!details->woken.len)
+		return 0;
+	flags = map_remove(&details->woken, to->next_tid);
+	if (flags != MAP_NONE && to->flags & WAFFLE_SWITCH_WOKEN)
+		to->flags |= (uint8_t)flags;
+	return 0;
+}
+
+static int see_fault(struct details *details, struct waffle_rec *rec, struct error *err)
+{
+	const struct waffle_rec_fault *fault = (const struct waffle_rec_fault *)rec;
+	const uint64_t addresses[] = {fault->address, fault->ip};
+	uint32_t pid = process_of(details, rec->tid);
+
+	return pid ? memory_need(details->memory, (pid_t)pid, addresses, 2, err) : 0;
+}
+
+static int see_io(struct details *details, struct waffle_rec *rec, struct error *err)
+{
+	int64_t number =
+		naming_device(details->naming, ((const struct waffle_rec_io *)rec)->dev, err);
+
+	return number < 0 ? (int)number : 0;
+}
+
+static int see_quota(struct details *details, struct waffle_rec *rec, struct error *err)
+{
+	int64_t number = naming_cgroup(details->naming, (pid_t)rec->tid,
+				       ((const struct waffle_rec_quota *)rec)->cgroup, err);
+
+	return number < 0 ? (int)number : 0;
+}
+
+static int see_task(struct details *details, struct waffle_rec *rec, struct error *err)
+{
+	(void)err;
+	thread_is_of(details, rec->tid, ((const struct waffle_rec_task *)rec)->tgid);
+	return 0;
+}
+
+static int see_state(struct details *details, struct waffle_rec *rec, struct error *err)
+{
+	(void)err;
+	thread_is_of(details, rec->tid, ((const struct waffle_rec_state *)rec)->tgid);
+	return 0;
+}
+
+static int see_fork(struct details *details, struct waffle_rec *rec, struct error *err)
+{
+	const struct waffle_rec_fork *fork = (const struct waffle_rec_fork *)rec;
+
+	(void)err;
+	thread_is_of(details, fork->child_tgid, fork->child_tgid);
+	return 0;
+}
+
+/* What is mapped, before it is asked for: the process may be gone then. */
+static int mappings_write(struct details *details, pid_t pid, struct error *err)
+{
+	uint32_t users = WAFFLE_WAIT_STACKS | WAFFLE_WAIT_FAULTS;
+
+	if (!(kernel_wait_sources(details->kernel) & users))
+		return 0;
+	return memory_need(details->memory, pid, NULL, 0, err);
+}
+
+static int see_exec(struct details *details, struct waffle_rec *rec, struct error *err)
+{
+	uint32_t tgid = ((const struct waffle_rec_exit *)rec)->tgid;
+
+	thread_is_of(details, rec->tid, tgid);
+	memory_forget(details->memory, (pid_t)tgid);
+	return mappings_write(details, (pid_t)tgid, err);
+}
+
+static int see_exit(struct details *details, struct waffle_rec *rec, struct error *err)
+{
+	(void)err;
+	if (rec->tid == ((const struct waffle_rec_exit *)rec)->tgid)
+		memory_forget(details->memory, (pid_t)rec->tid);
+	map_remove(&details->tgids, rec->tid);
+	return 0;
+}
+
+int details_record(struct details *details, struct waffle_rec *rec, struct error *err)
+{
+	static int (*const seen[WAFFLE_REC_KIND_COUNT])(struct details *, struct waffle_rec *,
+							struct error *) = {
+		[WAFFLE_REC_SWITCH] = see_switch, [WAFFLE_REC_TASK] = see_task,
+		[WAFFLE_REC_STATE] = see_state,   [WAFFLE_REC_FORK] = see_fork,
+		[WAFFLE_REC_EXEC] = see_exec,     [WAFFLE_REC_EXIT] = see_exit,
+		[WAFFLE_REC_WAIT] = see_wait,     [WAFFLE_REC_WAKE] = see_wake,
+		[WAFFLE_REC_FAULT] = see_fault,   [WAFFLE_REC_IO] = see_io,
+		[WAFFLE_REC_QUOTA] = see_quota,
+	};
+
+	if (rec->kind >= WAFFLE_REC_KIND_COUNT || !seen[rec->kind])
+		return 0;
+	return seen[rec->kind](details, rec, err);
+}
+
+int details_process(struct details *details, pid_t pid, struct error *err)
+{
+	return mappings_write(details, pid, err);
+}

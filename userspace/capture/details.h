@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Between the drain and the file: replaces what the kernel's records of waits refer to (numbers of
+ * stacks, inodes) by entries of the file's tables, and writes those. /proc is asked when a record
+ * passes, some milliseconds after it was made: of a process that is gone by then, less is known.
+ */
+#ifndef WAFFLE_CAPTURE_DETAILS_H
+#define WAFFLE_CAPTURE_DETAILS_H
+
+#include "probe/kernel.h"
+#include "store/store.h"
+
+struct details;
+
+int details_open(struct details **details, struct kernel *kernel, struct store_writer *writer,
+		 struct error *err);
+void details_close(struct details *details);
+
+/* Waits until names can be looked up without delay; a program that starts now is not gone before
+ * its first files were named. */
+void details_ready(struct details *details);
+
+/* Sees each record on its way to the file, in order, and changes it. Negative errno: of writing. */
+int details_record(struct details *details, struct waffle_rec *rec, struct error *err);
+
+/* A process has a new program or mapping: what it has mapped is written while it lives. */
+int details_process(struct details *details, pid_t pid, struct error *err);
+
+/* Why the functions of the kernel have no names; NULL: they do, or none were needed. */
+const char *details_warning(struct details *details);
+
+#endif

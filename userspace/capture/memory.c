@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/memory.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "capture/drain.h"
+#include "target/buildid.h"
+#include "target/process.h"
+#include "util/map.h"
+#include "util/vec.h"
+
+#define PROCESSES_MAX 16384
+#define RANGES_MAX 65536       /* of a process; vm.max_map_count */
+#define WRITTEN_MAX (1u << 20) /* mappings in a capture */
+#define RESCAN_MIN_NS 20000000ull
+#define RESCAN_MAX_NS 10000000000ull
+
+struct range {
+	uint64_t start, end;
+	bool executable;
+};
+
+struct known {
+	VEC(struct range) ranges; /* by address */
+	uint64_t next_ts;         /* not read again before */
+	uint64_t gap_ns;
+};
+
+struct memory {
+	struct store_writer *writer;
+	struct map pids; /* pid → index in `known` */
+	VEC(struct known) known;
+	VEC(uint32_t) unused; /* of `known` */
+	struct map written;   /* hashes of mappings */
+	struct map build_of;  /* hash of a file → index in `builds` */
+	VEC(struct build_id) builds;
+};
+
+int memory_open(struct memory **memory, struct store_writer *writer, struct error *err)
+{
+	*memory = calloc(1, sizeof(**memory));
+	if (!*memory)
+		return error_set(err, ENOMEM, "out of memory");
+	(*memory)->writer = writer;
+	return 0;
+}
+
+void memory_close(struct memory *memory)
+{
+	if (!memory)
+		return;
+	for (size_t i = 0; i < memory->known.len; i++)
+		vec_free(&memory->known.data[i].ranges);
+	vec_free(&memory->known);
+	vec_free(&memory->unused);
+	vec_free(&memory->builds);
+	map_free(&memory->pids);
+	map_free(&memory->written);
+	map_free(&memory->build_of);
+	free(memory);
+}
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+	hash = (hash ^ value) * 0x9e3779b97f4a7c15ull;
+	return hash ^ hash >> 29;
+}
+
+static const struct range *range_of(const struct known *known, uint64_t address)
+{
+	size_t low = 0, high = known->ranges.len;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (address >= known->ranges.data[middle].end)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == known->ranges.len || address < known->ranges.data[low].start)
+		return NULL;
+	return &known->ranges.data[low];
+}
+
+/* The build-id of a program or library, read once a file. */
+static const struct build_id *build_id_of(struct memory *memory, const struct mapping *mapping,
+					  pid_t pid)
+{
+	uint64_t key = mix(mix(1, mapping->ino), mapping->dev);
+	uint32_t index = map_get(&memory->build_of, key);
+	struct build_id id = {0};
+	char path[4096];
+	int fd;
+
+	if (index != MAP_NONE)
+		return &memory->builds.data[index];
+	fd = mapping_open(mapping, pid, path, sizeof(path));
+	if (fd < 0)
+		return NULL;
+	build_id_read(fd, &id);
+	close(fd);
+	if (memory->builds.len >= WRITTEN_MAX || !vec_push(&memory->builds, id))
+		return NULL;
+	map_set(&memory->build_of, key, (uint32_t)memory->builds.len - 1);
+	return &memory->builds.data[memory->builds.len - 1];
+}
+
+/* Writes a mapping of a file, unless it is in the capture already. */
+static int mapping_write(struct memory *memory, const struct mapping *mapping, pid_t pid,
+			 struct error *err)
+{
+	struct store_mapping row = {.ts = clock_monotonic_ns(),
+				    .start = mapping->start,
+				    .end = mapping->end,
+				    .offset = mapping->offset,
+				    .ino = mapping->ino,
+				    .dev = mapping->dev,
+				    .pid = (uint32_t)pid,
+				    .path = mapping->path};
+	uint64_t key =
+		mix(mix(mix(mix(mix(mix(2, row.pid), row.start), row.end), row.offset), row.ino),
+		    row.dev);
+	const struct build_id *id;
+
+	if (!mapping->ino || map_get(&memory->written, key) != MAP_NONE ||
+	    memory->written.len >= WRITTEN_MAX || !map_set(&memory->written, key, 1))
+		return 0;
+	id = mapping->executable ? build_id_of(memory, mapping, pid) : NULL;
+	if (id && id->size && id->size <= sizeof(row.build_id)) {
+		memcpy(row.build_id, id->bytes, id->size);
+		row.build_id_bytes = id->size;
+	}
+	return store_writer_add_mapping(memory->writer, &row, err);
+}
+
+/* Reads the mappings. *news: there are ranges that were not there before. */
+static int scan(struct memory *memory, struct known *known, pid_t pid, bool *news,
+		struct error *err)
+{
+	struct error gone = ERROR_INIT;
+	struct mappings mappings;
+	VEC(struct range) ranges = {0};
+	int result = 0;
+
+	*news = false;
+	if (process_mappings_all(&mappings, pid, &gone))
+		return 0;
+	for (size_t i = 0; i < mappings.list.len && i < RANGES_MAX && !result; i++) {
+		const struct mapping *mapping = &mappings.list.data[i];
+
+		result = mapping_write(memory, mapping, pid, err);
+		*news = *news || !range_of(known, mapping->start);
+		if (!vec_push(&ranges,
+			      (struct range){mapping->start, mapping->end, mapping->executable}))
+			break;
+	}
+	mappings_free(&mappings);
+	vec_free(&known->ranges);
+	known->ranges.data = ranges.data;
+	known->ranges.len = ranges.len;
+	known->ranges.cap = ranges.cap;
+	return result;
+}
+
+static struct known *known_of(struct memory *memory, pid_t pid)
+{
+	uint32_t index = map_get(&memory->pids, (uint64_t)pid);
+
+	if (index != MAP_NONE)
+		return &memory->known.data[index];
+	if (memory->unused.len) {
+		index = memory->unused.data[--memory->unused.len];
+	} else {
+		index = (uint32_t)memory->known.len;
+		if (index >= PROCESSES_MAX || !vec_push(&memory->known, (struct known){0}))
+			return NULL;
+	}
+	memory->known.data[index] = (struct known){.gap_ns = RESCAN_MIN_NS};
+	map_set(&memory->pids, (uint64_t)pid, index);
+	return &memory->known.data[index];
+}
+
+int memory_need(struct memory *memory, pid_t pid, const uint64_t *addresses, uint32_t count,
+		struct error *err)
+{
+	struct known *known = known_of(memory, pid);
+	bool missing = !count, news;
+	uint64_t now;
+	int result;
+
+	if (!known)
+		return 0;
+	for (uint32_t i = 0; i < count && !missing; i++)
+		missing = !range_of(known, addresses[i]);
+	if (!missing)
+		return 0;
+	now = clock_monotonic_ns();
+	if (now < known->next_ts)
+		return 0;
+	result = scan(memory, known, pid, &news, err);
+	known->gap_ns = news ? RESCAN_MIN_NS : known->gap_ns * 2;
+	if (known->gap_ns > RESCAN_MAX_NS)
+		known->gap_ns = RESCAN_MAX_NS;
+	known->next_ts = now + known->gap_ns;
+	return result;
+}
+
+uint32_t memory_code(const struct memory *memory, pid_t pid, const uint64_t *addresses,
+		     uint32_t count)
+{
+	uint32_t index = map_get(&memory->pids, (uint64_t)pid);
+	const struct known *known = index == MAP_NONE ? NULL : &memory->known.data[index];
+
+	if (!known || !known->ranges.len)
+		return count;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct range *range = range_of(known, addresses[i]);
+
+		if (i && (!range || !range->executable))
+			return i;
+	}
+	return count;
+}
+
+void memory_forget(struct memory *memory, pid_t pid)
+{
+	uint32_t index = map_remove(&memory->pids, (uint64_t)pid);
+
+	if (index == MAP_NONE)
+		return;
+	vec_free(&memory->known.data[index].ranges);
+	if (!vec_push(&memory->unused, index))
+		memory->known.data[index] = (struct known){0}; /* stays unused */
+}

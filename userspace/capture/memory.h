@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The mappings of processes, written into the capture so that addresses can be named later: when a
+ * process is first asked for, and again when an address is not in what is known, but ever more
+ * seldom where that brings nothing (code made at run time).
+ */
+#ifndef WAFFLE_CAPTURE_MEMORY_H
+#define WAFFLE_CAPTURE_MEMORY_H
+
+#include <sys/types.h>
+
+#include "store/store.h"
+
+struct memory;
+
+int memory_open(struct memory **memory, struct store_writer *writer, struct error *err);
+void memory_close(struct memory *memory);
+
+/* Sees to it that the mappings of these addresses are in the capture. 0 addresses: those that the
+ * process has now. A process that is gone is no error; those of writing are. */
+int memory_need(struct memory *memory, pid_t pid, const uint64_t *addresses, uint32_t count,
+		struct error *err);
+
+/* How many addresses from the first on lie in code, as far as is known. A stack that was unwound by
+ * frame pointers ends in nonsense where a function does not keep one. */
+uint32_t memory_code(const struct memory *memory, pid_t pid, const uint64_t *addresses,
+		     uint32_t count);
+
+/* The process runs a new program, or has ended: nothing is known of it any more. */
+void memory_forget(struct memory *memory, pid_t pid);
+
+#endif

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The page's tables: names of spans, with the distribution of their durations, and slow spans. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/histogram.h"
+#include "export/html_internal.h"
+#include "export/values.h"
+#include "util/syscall_names.h"
+
+/* ---- threads and states ---- */
+
+const char *html_thread(const struct model *model, uint32_t thread, char text[HTML_THREAD_TEXT])
+{
+	const char *comm = model_comm(model, thread);
+
+	if (thread >= model->threads.len)
+		return strcpy(text, "(not known)");
+	snprintf(text, HTML_THREAD_TEXT, "%.*s (%u)", WAFFLE_COMM_BYTES, comm,
+		 model->threads.data[thread].tid);
+	return text;
+}
+
+/* "in read of /data/shard-7" */
+static int call_text(const struct model *model, const struct model_interval *interval,
+		     char text[HTML_STATE_TEXT])
+{
+	const struct model_wait *wait = model_wait_at(model, interval->thread, interval->from_ts);
+	const struct store_object *object =
+		wait ? store_reader_object(model->reader, wait->object) : NULL;
+	const char *name = interval->syscall < 0
+				   ? NULL
+				   : syscall_name(model->meta->machine, interval->syscall);
+	int len = 0;
+
+	if (name)
+		len = snprintf(text, HTML_STATE_TEXT, "in %s", name);
+	else if (interval->syscall >= 0)
+		len = snprintf(text, HTML_STATE_TEXT, "in system call %d", interval->syscall);
+	else if (wait && wait->address)
+		len = snprintf(text, HTML_STATE_TEXT, "in a page fault at 0x%" PRIx64,
+			       wait->address);
+	if (object)
+		len += snprintf(text + len, HTML_STATE_TEXT - (size_t)len, "%s%.180s%s%.100s",
+				len ? " of " : "", object->name, *object->detail ? ", " : "",
+				object->detail);
+	return len;
+}
+
+const char *html_state_text(const struct model *model, const struct model_interval *interval,
+			    char text[HTML_STATE_TEXT])
+{
+	char thread[HTML_THREAD_TEXT];
+	int len = 0;
+
+	*text = 0;
+	switch (interval->state) {
+	case WAFFLE_THREAD_RUNNING:
+		if (interval->cpu != MODEL_CPU_NONE)
+			snprintf(text, HTML_STATE_TEXT, "on CPU %u", interval->cpu);
+		break;
+	case WAFFLE_THREAD_RUNNABLE:
+		if (interval->interrupt)
+			strcpy(text, "woken by an interrupt");
+		else if (interval->by != MODEL_NONE)
+			snprintf(text, HTML_STATE_TEXT, "%s by %s",
+				 interval->woken ? "woken" : "preempted",
+				 html_thread(model, interval->by, thread));
+		break;
+	case WAFFLE_THREAD_BLOCKED:
+		len = call_text(model, interval, text);
+		if (interval->task_state & WAFFLE_TASK_UNINTERRUPTIBLE)
+			snprintf(text + len, HTML_STATE_TEXT - (size_t)len, "%suninterruptible",
+				 len ? ", " : "");
+		else if (interval->task_state & (WAFFLE_TASK_STOPPED | WAFFLE_TASK_TRACED))
+			snprintf(text + len, HTML_STATE_TEXT - (size_t)len, "%sstopped",
+				 len ? ", " : "");
+		break;
+	}
+	return text;
+}
+
+/* ---- names ---- */
+
+/* HISTOGRAM_BINS of each name that is shown, of its whole spans. */
+static uint64_t *count_durations(const struct html_page *page)
+{
+	const struct model *model = page->model;
+	uint64_t *counts = calloc(page->rows * HISTOGRAM_BINS + 1, sizeof(*counts));
+
+	for (uint32_t i = 0; counts && i < model->spans.len; i++) {
+		const struct model_span *span = &model->spans.data[i];
+		uint32_t row = html_row_of(page, i);
+
+		if (row != MODEL_NONE &&
+		    !(span->flags & (MODEL_SPAN_BEGUN_BEFORE | MODEL_SPAN_UNFINISHED)))
+			counts[row * HISTOGRAM_BINS +
+			       histogram_bin(span->end_ts - span->start_ts)]++;
+	}
+	return counts;
+}
+
+static void bins_json(struct json *json, const uint64_t *counts)
+{
+	json_key(json, "bins");
+	json_array_begin(json);
+	for (unsigned bin = 0; bin < HISTOGRAM_BINS; bin++) {
+		if (!counts[bin])
+			continue;
+		json_array_begin(json);
+		json_u64(json, bin);
+		json_u64(json, counts[bin]);
+		json_array_end(json);
+	}
+	json_array_end(json);
+}
+
+static void span_json(struct html_page *page, uint32_t index, const uint64_t *counts)
+{
+	const struct report_span *row = &page->report->spans.data[index];
+	struct json *json = page->json;
+
+	json_object_begin(json);
+	html_field_text(page, "name", row->name);
+	html_field_text(page, "category", row->category);
+	json_field_u64(json, "count", row->count);
+	json_field_u64(json, "total_ns", row->total_ns);
+	json_field_u64(json, "p50_ns", row->p50_ns);
+	json_field_u64(json, "p99_ns", row->p99_ns);
+	json_field_u64(json, "max_ns", row->max_ns);
+	json_field_u64(json, "sched_ns", row->sched_ns);
+	json_field_u64(json, "running_ns", row->running_ns);
+	json_field_u64(json, "runnable_ns", row->runnable_ns);
+	json_field_u64(json, "blocked_ns", row->blocked_ns);
+	json_field_u64(json, "unfinished", row->unfinished);
+	json_field_u64(json, "begun_before", row->begun_before);
+	json_field_u64(json, "with_loss", row->with_loss);
+	bins_json(json, counts + (size_t)index * HISTOGRAM_BINS);
+	html_causes_row(page, index);
+	json_object_end(json);
+}
+
+bool html_spans(struct html_page *page)
+{
+	uint64_t *counts = count_durations(page);
+	bool good = counts;
+
+	json_key(page->json, "spans");
+	json_array_begin(page->json);
+	for (uint32_t i = 0; good && i < page->rows; i++)
+		span_json(page, i, counts);
+	json_array_end(page->json);
+	json_field_u64(page->json, "spans_left_out", page->report->spans.len - page->rows);
+	free(counts);
+	return good;
+}
+
+/* ---- slow spans ---- */
+
+static void wait_json(struct html_page *page, const struct report_slow *slow)
+{
+	const struct model *model = page->model;
+	struct model_interval interval = {.thread = model->spans.data[slow->span].thread,
+					  .state = WAFFLE_THREAD_BLOCKED,
+					  .from_ts = slow->wait_from_ts,
+					  .task_state = slow->task_state,
+					  .syscall = slow->syscall,
+					  .args = slow->args};
+	char text[HTML_STATE_TEXT], thread[HTML_THREAD_TEXT];
+	size_t len;
+
+	if (!slow->wait_ns)
+		return;
+	html_state_text(model, &interval, text);
+	len = strlen(text);
+	if (slow->interrupt || slow->waker != MODEL_NONE)
+		snprintf(text + len, sizeof(text) - len, "%swoken by %s", len ? ", " : "",
+			 slow->interrupt ? "an interrupt"
+					 : html_thread(model, slow->waker, thread));
+	json_key(page->json, "wait");
+	json_object_begin(page->json);
+	json_field_u64(page->json, "duration_ns", slow->wait_ns);
+	json_field_string(page->json, "text", text);
+	json_object_end(page->json);
+}
+
+static void slow_json(struct html_page *page, const struct report_slow *slow)
+{
+	const struct model *model = page->model;
+	const struct model_span *span = &model->spans.data[slow->span];
+	uint64_t length = span->end_ts - span->start_ts;
+	struct json *json = page->json;
+	char thread[HTML_THREAD_TEXT];
+
+	html_field_text(page, "name", model_site(model, span->site)->name);
+	json_field_hex64(json, "id", span->id);
+	json_field_string(json, "thread", html_thread(model, span->thread, thread));
+	json_field_u64(json, "start_ns", span->start_ts - model->start_ts);
+	json_field_u64(json, "duration_ns", length);
+	if (span->flags & MODEL_SPAN_HAS_SCHED) {
+		json_field_u64(json, "running_ns", span->running_ns);
+		json_field_u64(json, "runnable_ns", span->runnable_ns);
+		json_field_u64(json, "blocked_ns", length - span->running_ns - span->runnable_ns);
+	}
+	json_field_bool(json, "unfinished", span->flags & MODEL_SPAN_UNFINISHED);
+	json_field_bool(json, "begun_before", span->flags & MODEL_SPAN_BEGUN_BEFORE);
+	json_field_bool(json, "loss", span->flags & MODEL_SPAN_LOSS);
+	json_key(json, "args");
+	json_object_begin(json);
+	values_write(json, model, span->site, span->frame);
+	json_object_end(json);
+	wait_json(page, slow);
+	html_causes_slow(page, slow->span);
+}
+
+bool html_slowest(struct html_page *page)
+{
+	struct html_views *views = html_views_new(page);
+	bool good = views;
+
+	json_key(page->json, "slowest");
+	json_array_begin(page->json);
+	for (size_t i = 0; views && i < page->report->slowest.len; i++) {
+		json_object_begin(page->json);
+		slow_json(page, &page->report->slowest.data[i]);
+		html_view_write(page, views, i);
+		json_object_end(page->json);
+	}
+	json_array_end(page->json);
+	html_views_free(views);
+	return good;
+}

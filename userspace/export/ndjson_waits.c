@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What explains waits, as rows: "wait", "wake", "fault", "io", "signal", "quota"; and what is
+ * needed to read their addresses: "mapping", "symbol". */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "export/ndjson_waits.h"
+
+static void write_thread(struct json *json, const struct model *model, uint32_t thread,
+			 const char *prefix)
+{
+	const struct model_thread *t;
+	char key[32];
+
+	if (thread >= model->threads.len)
+		return;
+	t = &model->threads.data[thread];
+	if (!*prefix) {
+		json_field_u64(json, "pid", t->pid);
+		json_field_u64(json, "tid", t->tid);
+		json_field_string(json, "comm", model_comm(model, thread));
+		return;
+	}
+	snprintf(key, sizeof(key), "%s_tid", prefix);
+	json_field_u64(json, key, t->tid);
+	json_field_string(json, prefix, model_comm(model, thread));
+}
+
+static void row_begin(struct json *json, const char *kind)
+{
+	json_object_begin(json);
+	json_field_string(json, "kind", kind);
+}
+
+static void row_end(struct json *json)
+{
+	json_object_end(json);
+	json_object_end(json);
+	json_line(json);
+}
+
+static void args_begin(struct json *json)
+{
+	json_key(json, "args");
+	json_object_begin(json);
+}
+
+/* Addresses as hexadecimal text: they do not fit into a number of JavaScript. */
+static void write_stack(struct json *json, const struct model *model, const char *key,
+			uint32_t number)
+{
+	const struct store_stack *stack = store_reader_stack(model->reader, number);
+
+	if (!stack)
+		return;
+	json_key(json, key);
+	json_array_begin(json);
+	for (uint32_t i = 0; i < stack->count; i++) {
+		char text[24];
+
+		snprintf(text, sizeof(text), "0x%" PRIx64, stack->addresses[i]);
+		json_string(json, text);
+	}
+	json_array_end(json);
+}
+
+static void write_address(struct json *json, const char *key, uint64_t address)
+{
+	char text[24];
+
+	if (!address)
+		return;
+	snprintf(text, sizeof(text), "0x%" PRIx64, address);
+	json_field_string(json, key, text);
+}
+
+static void write_dev(struct json *json, uint32_t dev)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%u:%u", dev >> 20, dev & 0xfffff);
+	json_field_string(json, "dev", text);
+}
+
+static void write_wait(struct json *json, const struct model *model, const struct model_wait *wait)
+{
+	const struct store_object *object = store_reader_object(model->reader, wait->object);
+
+	row_begin(json, "wait");
+	write_thread(json, model, wait->thread, "");
+	json_field_u64(json, "start_ns", wait->from_ts);
+	json_field_u64(json, "end_ns", wait->to_ts);
+	args_begin(json);
+	if (object) {
+		json_field_string(json, "object", object->name);
+		if (*object->detail)
+			json_field_string(json, "detail", object->detail);
+		json_field_u64(json, "ino", object->ino);
+	}
+	write_address(json, "fault_address", wait->address);
+	write_stack(json, model, "user_stack", wait->user_stack);
+	write_stack(json, model, "kernel_stack", wait->kernel_stack);
+	row_end(json);
+}
+
+static void write_wake(struct json *json, const struct model *model, const struct model_wake *wake)
+{
+	row_begin(json, "wake");
+	write_thread(json, model, wake->waker, "");
+	json_field_u64(json, "start_ns", wake->ts);
+	args_begin(json);
+	write_thread(json, model, wake->woken, "woken");
+	if (wake->flags & (WAFFLE_SWITCH_WAKER_HARDIRQ | WAFFLE_SWITCH_WAKER_SOFTIRQ))
+		json_field_bool(json, "interrupt", true);
+	write_stack(json, model, "user_stack", wake->user_stack);
+	write_stack(json, model, "kernel_stack", wake->kernel_stack);
+	row_end(json);
+}
+
+static void write_fault(struct json *json, const struct model *model,
+			const struct model_fault *fault)
+{
+	row_begin(json, "fault");
+	write_thread(json, model, fault->thread, "");
+	json_field_u64(json, "start_ns", fault->from_ts);
+	json_field_u64(json, "end_ns", fault->to_ts);
+	args_begin(json);
+	json_field_u64(json, "count", fault->count);
+	json_field_u64(json, "total_ns", fault->total_ns);
+	json_field_bool(json, "major", fault->major);
+	write_address(json, "address", fault->address);
+	write_address(json, "ip", fault->ip);
+	row_end(json);
+}
+
+static void write_io(struct json *json, const struct model *model, const struct model_io *io)
+{
+	row_begin(json, "io");
+	write_thread(json, model, io->thread, "");
+	json_field_u64(json, "start_ns", io->issue_ts);
+	json_field_u64(json, "end_ns", io->done_ts);
+	args_begin(json);
+	write_dev(json, io->dev);
+	json_field_u64(json, "sector", io->sector);
+	json_field_u64(json, "bytes", io->bytes);
+	json_field_bool(json, "write", io->flags & WAFFLE_IO_WRITE);
+	json_field_bool(json, "sync", io->flags & WAFFLE_IO_SYNC);
+	json_field_bool(json, "flush", io->flags & WAFFLE_IO_FLUSH);
+	if (io->error)
+		json_field_i64(json, "error", io->error);
+	row_end(json);
+}
+
+static void write_signal(struct json *json, const struct model *model,
+			 const struct model_signal *sent)
+{
+	row_begin(json, "signal");
+	write_thread(json, model, sent->sender, "");
+	json_field_u64(json, "start_ns", sent->ts);
+	args_begin(json);
+	write_thread(json, model, sent->target, "target");
+	json_field_i64(json, "signo", sent->signo);
+	json_field_i64(json, "code", sent->code);
+	row_end(json);
+}
+
+static void write_quota(struct json *json, const struct model *model,
+			const struct model_quota *quota)
+{
+	row_begin(json, "quota");
+	write_thread(json, model, quota->thread, "");
+	json_field_u64(json, "end_ns", quota->ts);
+	args_begin(json);
+	json_field_u64(json, "throttled_ns", quota->throttled_ns);
+	json_field_u64(json, "cgroup", quota->cgroup);
+	json_field_u64(json, "quota_ns", quota->quota_ns);
+	json_field_u64(json, "period_ns", quota->period_ns);
+	row_end(json);
+}
+
+static void write_mapping(struct json *json, const struct store_mapping *mapping)
+{
+	char id[2 * sizeof(mapping->build_id) + 1] = "";
+
+	for (uint32_t i = 0; i < mapping->build_id_bytes && i < sizeof(mapping->build_id); i++)
+		snprintf(id + 2 * i, 3, "%02x", mapping->build_id[i]);
+	row_begin(json, "mapping");
+	json_field_u64(json, "pid", mapping->pid);
+	json_field_u64(json, "start_ns", mapping->ts);
+	args_begin(json);
+	write_address(json, "start", mapping->start);
+	write_address(json, "end", mapping->end);
+	json_field_u64(json, "offset", mapping->offset);
+	json_field_string(json, "path", mapping->path);
+	if (*id)
+		json_field_string(json, "build_id", id);
+	row_end(json);
+}
+
+static void write_symbol(struct json *json, const struct store_symbol *symbol)
+{
+	row_begin(json, "symbol");
+	args_begin(json);
+	write_address(json, "address", symbol->address);
+	json_field_string(json, "name", symbol->name);
+	json_field_u64(json, "offset", symbol->offset);
+	row_end(json);
+}
+
+void ndjson_waits(struct json *json, const struct model *model)
+{
+	for (size_t i = 0; i < model->waits.len; i++)
+		write_wait(json, model, &model->waits.data[i]);
+	for (size_t i = 0; i < model->wakes.len; i++)
+		write_wake(json, model, &model->wakes.data[i]);
+	for (size_t i = 0; i < model->faults.len; i++)
+		write_fault(json, model, &model->faults.data[i]);
+	for (size_t i = 0; i < model->ios.len; i++)
+		write_io(json, model, &model->ios.data[i]);
+	for (size_t i = 0; i < model->signals.len; i++)
+		write_signal(json, model, &model->signals.data[i]);
+	for (size_t i = 0; i < model->quotas.len; i++)
+		write_quota(json, model, &model->quotas.data[i]);
+	for (uint32_t i = 0; i < store_reader_mapping_count(model->reader); i++)
+		write_mapping(json, store_reader_mapping(model->reader, i));
+	for (uint32_t i = 0; i < store_reader_symbol_count(model->reader); i++)
+		write_symbol(json, store_reader_symbol(model->reader, i));
+}

@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "export/stack_text.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "export/report_text.h"
+#include "target/symbols.h"
+#include "util/map.h"
+#include "util/strtab.h"
+#include "util/vec.h"
+
+/* Frames of one stack with all that is inlined: what is beyond is left out. */
+#define FRAMES_MAX 1024
+
+/* How far behind what is mapped of a file its variables without a value may lie (.bss). */
+#define BSS_MAX (1ull << 30)
+
+/* What was found at an address of a process. */
+struct variable {
+	uint32_t pid;
+	const char *name; /* NULL: nothing */
+};
+
+struct stack_names {
+	const struct store_reader *reader;
+	struct symbolizer *symbolizer;
+	const struct store_mapping **mappings; /* by pid */
+	uint32_t mapping_count;
+	struct map modules;        /* a mapping, by its address in the reader → module */
+	struct map kernel_symbols; /* address → index */
+	VEC(struct variable) variables;
+	struct map variable_at; /* address → the last one that was looked up there */
+	struct strtab *texts;
+};
+
+static int mapping_compare(const void *left, const void *right)
+{
+	const struct store_mapping *a = *(const struct store_mapping *const *)left;
+	const struct store_mapping *b = *(const struct store_mapping *const *)right;
+
+	if (a->pid != b->pid)
+		return a->pid < b->pid ? -1 : 1;
+	return a->ts < b->ts ? -1 : a->ts > b->ts;
+}
+
+static bool index_mappings(struct stack_names *names)
+{
+	uint32_t count = store_reader_mapping_count(names->reader);
+
+	names->mappings = calloc((size_t)count + 1, sizeof(*names->mappings));
+	if (!names->mappings)
+		return false;
+	for (uint32_t i = 0; i < count; i++)
+		names->mappings[i] = store_reader_mapping(names->reader, i);
+	qsort(names->mappings, count, sizeof(*names->mappings), mapping_compare);
+	names->mapping_count = count;
+	return true;
+}
+
+static bool index_kernel(struct stack_names *names)
+{
+	uint32_t count = store_reader_symbol_count(names->reader);
+
+	for (uint32_t i = 0; i < count; i++)
+		if (!map_set(&names->kernel_symbols, store_reader_symbol(names->reader, i)->address,
+			     i))
+			return false;
+	return true;
+}
+
+int stack_names_open(struct stack_names **names, const struct store_reader *reader, bool fetch)
+{
+	const struct symbolizer_options options = {.fetch = fetch};
+	struct stack_names *made = calloc(1, sizeof(*made));
+
+	*names = NULL;
+	if (!made)
+		return -ENOMEM;
+	made->reader = reader;
+	made->texts = strtab_new();
+	if (!made->texts || symbolizer_open(&made->symbolizer, &options) || !index_mappings(made) ||
+	    !index_kernel(made)) {
+		stack_names_close(made);
+		return -ENOMEM;
+	}
+	*names = made;
+	return 0;
+}
+
+void stack_names_close(struct stack_names *names)
+{
+	if (!names)
+		return;
+	symbolizer_close(names->symbolizer);
+	free(names->mappings);
+	map_free(&names->modules);
+	map_free(&names->kernel_symbols);
+	vec_free(&names->variables);
+	map_free(&names->variable_at);
+	strtab_free(names->texts);
+	free(names);
+}
+
+/* Where the mappings of a pid begin. */
+static uint32_t mappings_of(const struct stack_names *names, uint32_t pid)
+{
+	uint32_t low = 0, high = names->mapping_count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (names->mappings[middle]->pid < pid)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/*
+ * What was mapped at an address: the last that was seen by then, or else the first one seen later,
+ * as processes are looked at a little after they have changed.
+ */
+static const struct store_mapping *find_mapping(const struct stack_names *names, uint32_t pid,
+						uint64_t address, uint64_t ts)
+{
+	const struct store_mapping *found = NULL;
+
+	for (uint32_t i = mappings_of(names, pid);
+	     i < names->mapping_count && names->mappings[i]->pid == pid; i++) {
+		const struct store_mapping *mapping = names->mappings[i];
+
+		if (found && mapping->ts > ts)
+			break;
+		if (address >= mapping->start && address < mapping->end)
+			found = mapping;
+	}
+	return found;
+}
+
+static bool module_of(struct stack_names *names, const struct store_mapping *mapping,
+		      uint32_t *module)
+{
+	uint32_t known = map_get(&names->modules, (uintptr_t)mapping);
+	struct symbol_module wanted = {.path = mapping->path};
+
+	if (known != MAP_NONE) {
+		*module = known;
+		return true;
+	}
+	if (mapping->build_id_bytes <= sizeof(mapping->build_id))
+		build_id_set(&wanted.build_id, mapping->build_id, mapping->build_id_bytes);
+	return !symbolizer_add(names->symbolizer, &wanted, module) &&
+	       map_set(&names->modules, (uintptr_t)mapping, *module);
+}
+
+static uint32_t user_frames(struct stack_names *names, uint32_t pid, uint64_t address, bool caller,
+			    uint64_t ts, struct stack_frame *frames, uint32_t room)
+{
+	/* The caller's address is that behind the call, which may be another function. */
+	const struct store_mapping *mapping = find_mapping(names, pid, address - caller, ts);
+	struct symbol_frames found = {0};
+	uint64_t offset;
+	uint32_t module;
+
+	frames[0] = (struct stack_frame){.offset = address};
+	if (!mapping)
+		return 1;
+	offset = address - mapping->start + mapping->offset;
+	frames[0].module = mapping->path;
+	frames[0].offset = offset;
+	if (!module_of(names, mapping, &module) ||
+	    symbolizer_offset(names->symbolizer, module, offset - caller, &found) || !found.count)
+		return 1;
+	for (uint32_t i = 0; i < found.count && i < room; i++)
+		frames[i] = (struct stack_frame){
+			.function = found.list[i].function,
+			.module = mapping->path,
+			.file = found.list[i].file,
+			.line = found.list[i].line,
+			.offset = found.list[i].function ? found.list[i].offset : offset,
+			.inlined = found.list[i].inlined};
+	return found.count < room ? found.count : room;
+}
+
+static uint32_t kernel_frame(const struct stack_names *names, uint64_t address,
+			     struct stack_frame *frame)
+{
+	const struct store_symbol *symbol;
+
+	symbol = store_reader_symbol(names->reader, map_get(&names->kernel_symbols, address));
+	*frame = (struct stack_frame){.function = symbol ? symbol->name : NULL,
+				      .module = "[kernel]",
+				      .offset = symbol ? symbol->offset : address,
+				      .kernel = true};
+	return 1;
+}
+
+/* The frames of the address at `at`. */
+static uint32_t frames_at(struct stack_names *names, const struct store_stack *stack, uint32_t at,
+			  uint64_t ts, struct stack_frame *frames, uint32_t room)
+{
+	if (!stack->pid)
+		return kernel_frame(names, stack->addresses[at], frames);
+	return user_frames(names, stack->pid, stack->addresses[at], at > 0, ts, frames, room);
+}
+
+uint32_t stack_names_each(struct stack_names *names, uint32_t number, uint64_t ts,
+			  stack_frame_fn each, void *arg)
+{
+	const struct store_stack *stack = names ? store_reader_stack(names->reader, number) : NULL;
+	struct stack_frame frames[64];
+	uint32_t total = 0;
+
+	for (uint32_t i = 0; stack && i < stack->count && total < FRAMES_MAX; i++) {
+		uint32_t count =
+			frames_at(names, stack, i, ts, frames, sizeof(frames) / sizeof(frames[0]));
+
+		for (uint32_t k = 0; k < count; k++)
+			each(&frames[k], arg);
+		total += count;
+	}
+	return total;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+/* Files that every program waits in; and functions that stand for them in a static one. */
+static const char *const common_modules[] = {"libc.so",    "libc-",      "libpthread", "ld-linux",
+					     "ld-musl",    "libstdc++.", "libc++.",    "libgcc_s.",
+					     "[vdso]",     "libm.so",    "libm-",      "libc.musl",
+					     "libasan.so", "libtsan.",   "libubsan.so"};
+static const char *const common_functions[] = {"__", "pthread_", "syscall", "std::", "futex_"};
+
+static bool begins_with(const char *text, const char *const *list, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!strncmp(text, list[i], strlen(list[i])))
+			return true;
+	return false;
+}
+
+static bool is_common(const struct stack_frame *frame)
+{
+	return (frame->module && begins_with(base_name(frame->module), common_modules,
+					     sizeof(common_modules) / sizeof(common_modules[0]))) ||
+	       begins_with(frame->function, common_functions,
+			   sizeof(common_functions) / sizeof(common_functions[0]));
+}
+
+struct inner_search {
+	struct stack_frame *inner;
+	bool found;
+};
+
+static void inner_frame(const struct stack_frame *frame, void *arg)
+{
+	struct inner_search *search = arg;
+
+	if (search->found || !frame->function || is_common(frame))
+		return;
+	search->found = true;
+	*search->inner = *frame;
+}
+
+bool stack_names_inner(struct stack_names *names, uint32_t stack, uint64_t ts,
+		       struct stack_frame *inner)
+{
+	struct inner_search search = {.inner = inner};
+
+	stack_names_each(names, stack, ts, inner_frame, &search);
+	return search.found;
+}
+
+/* ---- variables ---- */
+
+/* The mapping that an address lies in, or the last one before it. */
+static const struct store_mapping *mapping_before(const struct stack_names *names, uint32_t pid,
+						  uint64_t address, uint64_t ts)
+{
+	const struct store_mapping *found = find_mapping(names, pid, address, ts);
+
+	for (uint32_t i = mappings_of(names, pid);
+	     !(found && address < found->end) && i < names->mapping_count &&
+	     names->mappings[i]->pid == pid;
+	     i++) {
+		const struct store_mapping *mapping = names->mappings[i];
+
+		if (mapping->start <= address && (!found || mapping->start >= found->start))
+			found = mapping;
+	}
+	return found && address - found->start < BSS_MAX ? found : NULL;
+}
+
+/*
+ * Where a file's link-time address 0 lies in a process: variables are in parts of the file of which
+ * only their distance to the code is known. The code need not begin where its page does.
+ */
+static bool find_bias(struct stack_names *names, const struct store_mapping *file, uint32_t module,
+		      uint64_t *bias)
+{
+	static const uint64_t tries[] = {0, 0x800, 0xff0};
+
+	for (uint32_t i = mappings_of(names, file->pid);
+	     i < names->mapping_count && names->mappings[i]->pid == file->pid; i++) {
+		const struct store_mapping *mapping = names->mappings[i];
+
+		if (strcmp(mapping->path, file->path))
+			continue;
+		for (size_t k = 0; k < sizeof(tries) / sizeof(tries[0]); k++) {
+			struct symbol_frames found = {0};
+
+			if (symbolizer_offset(names->symbolizer, module, mapping->offset + tries[k],
+					      &found) ||
+			    !found.located)
+				continue;
+			*bias = mapping->start + tries[k] - found.address;
+			return true;
+		}
+	}
+	return false;
+}
+
+static const char *look_up_variable(struct stack_names *names, uint32_t pid, uint64_t ts,
+				    uint64_t address)
+{
+	const struct store_mapping *mapping = mapping_before(names, pid, address, ts);
+	uint64_t bias, offset = 0;
+	const char *name;
+	char text[256];
+	uint32_t module;
+	int len;
+
+	if (!mapping || !module_of(names, mapping, &module) ||
+	    !find_bias(names, mapping, module, &bias))
+		return NULL;
+	name = symbolizer_variable(names->symbolizer, module, address - bias, &offset);
+	if (!name || !offset)
+		return name;
+	len = snprintf(text, sizeof(text), "%.200s+0x%" PRIx64, name, offset);
+	return strtab_get(names->texts, strtab_add(names->texts, text, (size_t)len));
+}
+
+const char *stack_names_variable(struct stack_names *names, uint32_t pid, uint64_t ts,
+				 uint64_t address)
+{
+	uint32_t known = names ? map_get(&names->variable_at, address) : MAP_NONE;
+	struct variable variable = {.pid = pid};
+
+	if (!names)
+		return NULL;
+	if (known != MAP_NONE && names->variables.data[known].pid == pid)
+		return names->variables.data[known].name;
+	variable.name = look_up_variable(names, pid, ts, address);
+	if (vec_push(&names->variables, variable))
+		map_set(&names->variable_at, address, (uint32_t)names->variables.len - 1);
+	return variable.name;
+}
+
+static const char *variable_for_why(void *arg, uint32_t pid, uint64_t ts, uint64_t address)
+{
+	return stack_names_variable(arg, pid, ts, address);
+}
+
+struct why_names stack_names_for_why(struct stack_names *names)
+{
+	return (struct why_names){.arg = names, .variable = variable_for_why};
+}
+
+/* ---- text ---- */
+
+static void put(FILE *out, const char *text)
+{
+	report_put_text(out, text, strlen(text));
+}
+
+void stack_put_frame(FILE *out, const struct stack_frame *frame)
+{
+	if (frame->function) {
+		put(out, frame->function);
+		if (frame->file) {
+			fputs(" (", out);
+			put(out, base_name(frame->file));
+			if (frame->line)
+				fprintf(out, ":%u", frame->line);
+			fputc(')', out);
+		}
+	} else {
+		if (frame->module) {
+			put(out, base_name(frame->module));
+			fputc('+', out);
+		}
+		fprintf(out, "0x%" PRIx64, frame->offset);
+	}
+	if (frame->inlined)
+		fputs(" [inlined]", out);
+}

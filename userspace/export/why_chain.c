@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Chains as an indented tree: a line is a stretch of a thread's time, and the lines below it what
+ * the thread that ended it did meanwhile.
+ *
+ *	blocked 168 ms on futex 0x7f01 (queue_lock) ← woken by loader-2 (12), which spent those 168
+ *ms: 150 ms in D state in pread64 on /data/shard-7 [1] 14.0 ms runnable behind backup (99) on cpu 1
+ *[2]
+ */
+#include "export/why_chain.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/record.h"
+#include "util/syscall_names.h"
+
+/* Deeper chains are cut in the text. */
+#define DEPTH_MAX 32
+
+/* Parts of an instance that went the same way for `depth` steps. */
+struct branch {
+	const uint32_t *parts; /* numbers of them, the largest first */
+	uint32_t count, depth;
+};
+
+static const struct why_part *part_of(const struct why_printer *printer,
+				      const struct why_instance *instance, uint32_t number)
+{
+	return &printer->why->parts.data[instance->part + number];
+}
+
+static const struct why_step *step_of(const struct why_printer *printer,
+				      const struct why_part *part, uint32_t depth)
+{
+	return depth < part->step_count ? &printer->why->steps.data[part->step + depth] : NULL;
+}
+
+static bool same_step(const struct why_step *a, const struct why_step *b)
+{
+	return a->thread == b->thread && a->from_ts == b->from_ts && a->to_ts == b->to_ts &&
+	       a->state == b->state;
+}
+
+static void put_indent(const struct why_printer *printer, uint32_t depth)
+{
+	fprintf(printer->out, "%*s", 6 + 2 * (int)depth, "");
+}
+
+/* ---- a step ---- */
+
+static const char *blocked_how(const struct why_step *step)
+{
+	if (step->task_state & WAFFLE_TASK_UNINTERRUPTIBLE)
+		return "in D state";
+	if (step->task_state & (WAFFLE_TASK_STOPPED | WAFFLE_TASK_TRACED))
+		return "stopped";
+	return "blocked";
+}
+
+static void put_place(const struct why_printer *printer, const struct why_step *step)
+{
+	const char *object = strtab_get(printer->why->texts, step->object);
+	const char *name = NULL;
+	const struct model_wait *wait;
+	struct stack_frame inner;
+
+	if (step->syscall >= 0)
+		name = syscall_name(printer->model->meta->machine, step->syscall);
+	if (name && strncmp(object, name, strlen(name)))
+		fprintf(printer->out, " in %s", name);
+	else if (!name && step->syscall >= 0)
+		fprintf(printer->out, " in system call %d", step->syscall);
+	if (*object) {
+		fputs(" on ", printer->out);
+		why_put(printer, object);
+	}
+	if (step->wait >= printer->model->waits.len)
+		return;
+	wait = &printer->model->waits.data[step->wait];
+	if (stack_names_inner(printer->view->names, wait->user_stack, wait->from_ts, &inner)) {
+		fputs(", called by ", printer->out);
+		why_put(printer, inner.function);
+	}
+}
+
+/* The CPU that a thread had to wait for; it was told by the switch that brought it there. */
+static void put_cpu(const struct why_printer *printer, const struct why_step *step)
+{
+	const struct model *model = printer->model;
+	size_t low = 0, high = model->switches.len;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (model->switches.data[middle].ts < step->to_ts)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < model->switches.len && model->switches.data[low].ts == step->to_ts; low++)
+		if (model->switches.data[low].next == step->thread) {
+			fprintf(printer->out, " on cpu %u", model->switches.data[low].cpu);
+			return;
+		}
+}
+
+static void put_runnable(const struct why_printer *printer, const struct why_step *step,
+			 enum why_cause cause)
+{
+	if (cause == WHY_CPU_QUOTA) {
+		fputs("throttled", printer->out);
+		if (step->object) {
+			fputs(" by ", printer->out);
+			why_put(printer, strtab_get(printer->why->texts, step->object));
+		}
+		return;
+	}
+	fputs("runnable", printer->out);
+	if (step->by != MODEL_NONE) {
+		fputs(" behind ", printer->out);
+		why_put_thread(printer, step->by);
+	}
+	put_cpu(printer, step);
+}
+
+static void put_running(const struct why_printer *printer, const struct why_step *step)
+{
+	const struct model *model = printer->model;
+
+	fputs("running", printer->out);
+	if (step->span < model->spans.len) {
+		fputs(" in ", printer->out);
+		why_put(printer, model_site(model, model->spans.data[step->span].site)->name);
+	}
+	if (step->object) {
+		fputs(", ", printer->out);
+		why_put(printer, strtab_get(printer->why->texts, step->object));
+	}
+}
+
+/* `cause`: of the part that ends here, or WHY_CAUSE_COUNT. */
+static void put_step(const struct why_printer *printer, const struct why_step *step,
+		     enum why_cause cause)
+{
+	why_put_duration(printer, step->to_ts - step->from_ts);
+	fputc(' ', printer->out);
+	switch (step->state) {
+	case WAFFLE_THREAD_RUNNING:
+		put_running(printer, step);
+		break;
+	case WAFFLE_THREAD_RUNNABLE:
+		put_runnable(printer, step, cause);
+		break;
+	case WAFFLE_THREAD_BLOCKED:
+		fputs(blocked_how(step), printer->out);
+		put_place(printer, step);
+		break;
+	}
+}
+
+/* ---- evidence ---- */
+
+static void put_stack_frame(const struct stack_frame *frame, void *arg)
+{
+	const struct why_printer *printer = arg;
+
+	fputs(" ← ", printer->out);
+	stack_put_frame(printer->out, frame);
+}
+
+static void print_stack(const struct why_printer *printer, uint32_t depth, const char *name,
+			uint32_t stack, uint64_t ts)
+{
+	if (!store_reader_stack(printer->model->reader, stack))
+		return;
+	put_indent(printer, depth);
+	fprintf(printer->out, "  %s stack", name);
+	stack_names_each(printer->view->names, stack, ts, put_stack_frame, (void *)printer);
+	fputc('\n', printer->out);
+}
+
+static void print_evidence(const struct why_printer *printer, uint32_t depth,
+			   const struct why_step *step)
+{
+	const struct model *model = printer->model;
+	const struct model_wake *wake;
+
+	if (!printer->view->evidence)
+		return;
+	why_paint(printer, WHY_PAINT_DIM);
+	put_indent(printer, depth);
+	fputs("  from ", printer->out);
+	why_put_time(printer, step->from_ts);
+	fputs(" to ", printer->out);
+	why_put_time(printer, step->to_ts);
+	if (step->wait < model->waits.len) {
+		const struct model_wait *wait = &model->waits.data[step->wait];
+
+		fprintf(printer->out, ": record %" PRIu64 ", wait %u\n", wait->record, step->wait);
+		print_stack(printer, depth, "user", wait->user_stack, wait->from_ts);
+		print_stack(printer, depth, "kernel", wait->kernel_stack, wait->from_ts);
+	} else {
+		fputs(": told by the switches\n", printer->out);
+	}
+	wake = step->state == WAFFLE_THREAD_BLOCKED
+		       ? model_wake_at(model, step->thread, step->to_ts)
+		       : NULL;
+	if (wake) {
+		print_stack(printer, depth, "waker's user", wake->user_stack, wake->ts);
+		print_stack(printer, depth, "waker's kernel", wake->kernel_stack, wake->ts);
+	}
+	why_paint(printer, WHY_PAINT_END);
+}
+
+/* ---- the tree ---- */
+
+static void print_branch(const struct why_printer *printer, const struct why_instance *instance,
+			 struct branch branch);
+
+/* Moves to the front of `rest` the parts whose step is the same as that of the first; how many. */
+static uint32_t gather(const struct why_printer *printer, const struct why_instance *instance,
+		       uint32_t *rest, uint32_t count, uint32_t depth)
+{
+	const struct why_step *first = step_of(printer, part_of(printer, instance, rest[0]), depth);
+	uint32_t same = 1;
+
+	for (uint32_t i = 1; i < count; i++) {
+		const struct why_step *step =
+			step_of(printer, part_of(printer, instance, rest[i]), depth);
+		uint32_t part = rest[i];
+
+		if (!same_step(first, step))
+			continue;
+		memmove(&rest[same + 1], &rest[same], (i - same) * sizeof(*rest));
+		rest[same++] = part;
+	}
+	return same;
+}
+
+/* " [2], the longest of 5 stretches" of the parts that end at this step; returns how many. */
+static uint32_t put_ends(const struct why_printer *printer, const struct why_instance *instance,
+			 struct branch branch)
+{
+	uint32_t ends = 0;
+
+	for (uint32_t i = 0; i < branch.count; i++) {
+		const struct why_part *part = part_of(printer, instance, branch.parts[i]);
+
+		if (part->step_count != branch.depth)
+			continue;
+		fprintf(printer->out, " [%u]", branch.parts[i] + 1);
+		if (part->stretches > 1)
+			fprintf(printer->out, ", the longest of %" PRIu64 " stretches",
+				part->stretches);
+		ends++;
+	}
+	return ends;
+}
+
+/* " ← woken by loader-2 (12), which spent those 168 ms:"; `below`: what is told of them. */
+static void put_waker(const struct why_printer *printer, const struct why_step *step, uint32_t next,
+		      uint64_t below)
+{
+	uint64_t ns = step->to_ts - step->from_ts;
+
+	fputs(" ← woken by ", printer->out);
+	if (step->interrupt) {
+		fputs("an interrupt; waited for ", printer->out);
+	} else if (step->by != next && step->by != MODEL_NONE) {
+		why_put_thread(printer, step->by);
+		fputs(" for ", printer->out);
+	}
+	why_put_thread(printer, next);
+	fputs(below == ns ? ", which spent those " : ", which spent of those ", printer->out);
+	why_put_duration(printer, ns);
+	fputc(':', printer->out);
+}
+
+/* Whether the step of parts[at] is also that of an earlier one. */
+static bool step_repeats(const struct why_printer *printer, const struct why_instance *instance,
+			 const uint32_t *parts, uint32_t at, uint32_t depth)
+{
+	const struct why_step *step =
+		step_of(printer, part_of(printer, instance, parts[at]), depth);
+
+	for (uint32_t i = 0; i < at; i++) {
+		const struct why_step *other =
+			step_of(printer, part_of(printer, instance, parts[i]), depth);
+
+		if (other && same_step(step, other))
+			return true;
+	}
+	return false;
+}
+
+/* Sum of the different steps that follow; the thread of the first of them. */
+static uint64_t time_below(const struct why_printer *printer, const struct why_instance *instance,
+			   const uint32_t *parts, uint32_t count, uint32_t depth, uint32_t *thread)
+{
+	uint64_t sum = 0;
+
+	*thread = MODEL_NONE;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct why_step *step =
+			step_of(printer, part_of(printer, instance, parts[i]), depth);
+
+		if (!step || step_repeats(printer, instance, parts, i, depth))
+			continue;
+		if (*thread == MODEL_NONE)
+			*thread = step->thread;
+		sum += step->to_ts - step->from_ts;
+	}
+	return sum;
+}
+
+/* The parts of one step: its line, and below it what follows. */
+static void print_step(const struct why_printer *printer, const struct why_instance *instance,
+		       const uint32_t *parts, uint32_t count, uint32_t depth)
+{
+	struct branch below = {parts, count, depth + 1};
+	const struct why_part *first = part_of(printer, instance, parts[0]);
+	const struct why_step *step = step_of(printer, first, depth);
+	uint32_t thread, ends;
+	uint64_t ns;
+
+	put_indent(printer, depth);
+	put_step(printer, step, first->step_count == depth + 1 ? first->cause : WHY_CAUSE_COUNT);
+	ends = put_ends(printer, instance, below);
+	ns = time_below(printer, instance, parts, count, depth + 1, &thread);
+	if (ends < count)
+		put_waker(printer, step, thread, ns);
+	fputc('\n', printer->out);
+	print_evidence(printer, depth, step);
+	if (ends < count && depth + 1 < DEPTH_MAX)
+		print_branch(printer, instance, below);
+}
+
+/* Whether there is more to tell of a part: that the instance itself ran needs no chain. */
+static bool goes_on(const struct why_printer *printer, const struct why_part *part, uint32_t depth)
+{
+	const struct why_step *step = step_of(printer, part, depth);
+
+	return step && (depth || part->step_count > 1 || step->state != WAFFLE_THREAD_RUNNING ||
+			printer->view->evidence);
+}
+
+static void print_branch(const struct why_printer *printer, const struct why_instance *instance,
+			 struct branch branch)
+{
+	uint32_t *rest = malloc(((size_t)branch.count + 1) * sizeof(*rest)), count = 0;
+
+	if (!rest)
+		return;
+	for (uint32_t i = 0; i < branch.count; i++)
+		if (goes_on(printer, part_of(printer, instance, branch.parts[i]), branch.depth))
+			rest[count++] = branch.parts[i];
+	for (uint32_t at = 0, same; at < count; at += same) {
+		same = gather(printer, instance, rest + at, count - at, branch.depth);
+		print_step(printer, instance, rest + at, same, branch.depth);
+	}
+	free(rest);
+}
+
+void why_print_chains(const struct why_printer *printer, const struct why_instance *instance,
+		      uint32_t shown)
+{
+	uint32_t *parts = malloc(((size_t)shown + 1) * sizeof(*parts));
+
+	if (!parts)
+		return;
+	for (uint32_t i = 0; i < shown; i++)
+		parts[i] = i;
+	print_branch(printer, instance, (struct branch){parts, shown, 0});
+	free(parts);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The chains of an instance in words, and what why_text.c and why_chain.c share. */
+#ifndef WAFFLE_EXPORT_WHY_CHAIN_H
+#define WAFFLE_EXPORT_WHY_CHAIN_H
+
+#include "export/why_text.h"
+
+struct why_printer {
+	const struct why *why;
+	const struct model *model;
+	const struct why_view *view;
+	FILE *out;
+};
+
+enum why_paint { WHY_PAINT_HEAD, WHY_PAINT_WARN, WHY_PAINT_DIM, WHY_PAINT_END };
+
+void why_paint(const struct why_printer *printer, enum why_paint which);
+void why_put(const struct why_printer *printer, const char *text);
+void why_put_duration(const struct why_printer *printer, uint64_t ns);
+/* "loader-2 (2302)" */
+void why_put_thread(const struct why_printer *printer, uint32_t thread);
+/* A time since the begin of the capture. */
+void why_put_time(const struct why_printer *printer, uint64_t ts);
+
+/* What of the capture is there, and what is lost. */
+void why_print_records(const struct why_printer *printer);
+
+/* The chains of the first `shown` parts. Parts that went the same way up to a point share the lines
+ * up to there. */
+void why_print_chains(const struct why_printer *printer, const struct why_instance *instance,
+		      uint32_t shown);
+
+#endif

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "export/why_text.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "export/report_text.h"
+#include "export/why_chain.h"
+#include "export/why_node.h"
+#include "store/record.h"
+#include "util/units.h"
+
+static const char *const paints[] = {"\033[1m", "\033[1;31m", "\033[2m", "\033[0m"};
+
+void why_paint(const struct why_printer *printer, enum why_paint which)
+{
+	if (printer->view->colour)
+		fputs(paints[which], printer->out);
+}
+
+void why_put(const struct why_printer *printer, const char *text)
+{
+	report_put_text(printer->out, text, strlen(text));
+}
+
+void why_put_duration(const struct why_printer *printer, uint64_t ns)
+{
+	char text[UNITS_TEXT];
+
+	fputs(units_format_duration(text, ns), printer->out);
+}
+
+void why_put_thread(const struct why_printer *printer, uint32_t thread)
+{
+	why_put(printer, model_comm(printer->model, thread));
+	if (thread < printer->model->threads.len)
+		fprintf(printer->out, " (%u)", printer->model->threads.data[thread].tid);
+}
+
+static uint64_t since_begin(const struct model *model, uint64_t ts)
+{
+	return ts > model->meta->start_ts ? ts - model->meta->start_ts : 0;
+}
+
+void why_put_time(const struct why_printer *printer, uint64_t ts)
+{
+	why_put_duration(printer, since_begin(printer->model, ts));
+}
+
+/* ---- an instance ---- */
+
+/* "step 00000000000000a1 of worker (11), process 10, at 3.21 s: 168 ms" */
+static void print_headline(const struct why_printer *printer, const struct why_instance *instance)
+{
+	const struct model *model = printer->model;
+	uint32_t thread = instance->thread;
+
+	why_paint(printer, WHY_PAINT_HEAD);
+	if (instance->span < model->spans.len) {
+		const struct model_span *span = &model->spans.data[instance->span];
+
+		why_put(printer, model_site(model, span->site)->name);
+		fprintf(printer->out, " %016" PRIx64 " of ", span->id);
+	}
+	why_put_thread(printer, thread);
+	if (thread < model->threads.len &&
+	    model->threads.data[thread].pid != model->threads.data[thread].tid)
+		fprintf(printer->out, ", process %u", model->threads.data[thread].pid);
+	fputs(", at ", printer->out);
+	why_put_time(printer, instance->from_ts);
+	fputs(": ", printer->out);
+	why_put_duration(printer, instance->to_ts - instance->from_ts);
+	why_paint(printer, WHY_PAINT_END);
+	fputc('\n', printer->out);
+}
+
+static void put_part_of_time(const struct why_printer *printer, const char *before,
+			     const char *name, uint64_t ns, uint64_t whole)
+{
+	char time[UNITS_TEXT], share[UNITS_TEXT];
+
+	fprintf(printer->out, "%s%s %s (%s)", before, name, units_format_duration(time, ns),
+		units_format_share(share, ns, whole));
+}
+
+static void print_times(const struct why_printer *printer, const struct why_instance *instance)
+{
+	uint64_t whole = instance->to_ts - instance->from_ts;
+
+	put_part_of_time(printer, "  ", "running", instance->running_ns, whole);
+	put_part_of_time(printer, ", ", "runnable", instance->runnable_ns, whole);
+	put_part_of_time(printer, ", ", "blocked", instance->blocked_ns, whole);
+	if (instance->unknown_ns)
+		put_part_of_time(printer, ", ", "unknown", instance->unknown_ns, whole);
+	fputc('\n', printer->out);
+}
+
+static void print_doubts(const struct why_printer *printer, const struct why_instance *instance)
+{
+	why_paint(printer, WHY_PAINT_WARN);
+	if (instance->loss)
+		fputs("  records were lost in it: what is said of it is likely at best\n",
+		      printer->out);
+	if (instance->begun_before)
+		fputs("  it began before the capture: only its end was seen\n", printer->out);
+	if (instance->unfinished)
+		fputs("  its end was not seen\n", printer->out);
+	why_paint(printer, WHY_PAINT_END);
+}
+
+static void put_culprit(const struct why_printer *printer, const struct why_part *part)
+{
+	const struct model *model = printer->model;
+	const char *glue = "";
+
+	if (part->thread < model->threads.len) {
+		why_put_thread(printer, part->thread);
+		glue = ", ";
+		if (part->span < model->spans.len) {
+			fputs(" in ", printer->out);
+			why_put(printer,
+				model_site(model, model->spans.data[part->span].site)->name);
+		}
+	}
+	if (part->object) {
+		fputs(glue, printer->out);
+		why_put(printer, strtab_get(printer->why->texts, part->object));
+	}
+	if (part->thread >= model->threads.len && !part->object)
+		fputs(why_cause_texts[part->cause], printer->out);
+}
+
+static void put_cell(const struct why_printer *printer, int width, const char *text)
+{
+	int columns = 0;
+
+	for (const char *c = text; *c; c++)
+		columns += (*c & 0xc0) != 0x80;
+	fprintf(printer->out, "%*s%s", columns < width ? width - columns : 1, "", text);
+}
+
+static void print_cause(const struct why_printer *printer, const struct why_instance *instance,
+			uint32_t number)
+{
+	const struct why_part *part = &printer->why->parts.data[instance->part + number];
+	char share[UNITS_TEXT], time[UNITS_TEXT];
+
+	fprintf(printer->out, "  %2u.", number + 1);
+	put_cell(printer, 8,
+		 units_format_share(share, part->ns, instance->to_ts - instance->from_ts));
+	put_cell(printer, 10, units_format_duration(time, part->ns));
+	fputs("  ", printer->out);
+	why_paint(printer, number ? WHY_PAINT_END : WHY_PAINT_HEAD);
+	fprintf(printer->out, "%-16s", why_cause_names[part->cause]);
+	why_paint(printer, WHY_PAINT_END);
+	fprintf(printer->out, "  %-7s  ", why_grade_names[part->grade]);
+	put_culprit(printer, part);
+	fputc('\n', printer->out);
+}
+
+static void print_rest(const struct why_printer *printer, const struct why_instance *instance,
+		       uint32_t shown)
+{
+	char share[UNITS_TEXT], time[UNITS_TEXT];
+	uint64_t ns = 0;
+
+	if (shown == instance->part_count)
+		return;
+	for (uint32_t i = shown; i < instance->part_count; i++)
+		ns += printer->why->parts.data[instance->part + i].ns;
+	why_paint(printer, WHY_PAINT_DIM);
+	fputs("   … ", printer->out);
+	put_cell(printer, 8, units_format_share(share, ns, instance->to_ts - instance->from_ts));
+	put_cell(printer, 10, units_format_duration(time, ns));
+	fprintf(printer->out, "  %u more\n", instance->part_count - shown);
+	why_paint(printer, WHY_PAINT_END);
+}
+
+/* ---- links ---- */
+
+static void print_links(const struct why_printer *printer, uint32_t span)
+{
+	const struct model *model = printer->model;
+
+	if (span >= model->spans.len)
+		return;
+	for (size_t i = 0; i < model->links.len; i++) {
+		const struct model_link *link = &model->links.data[i];
+
+		if (link->from_kind != MODEL_NODE_SPAN || link->from != span)
+			continue;
+		fputs("  linked to its cause: ", printer->out);
+		why_put_node(printer, link->to_kind, link->to, link->to_id);
+		fputc('\n', printer->out);
+	}
+}
+
+static void print_instance(const struct why_printer *printer, const struct why_instance *instance)
+{
+	uint32_t shown = instance->part_count;
+
+	if (printer->view->causes && printer->view->causes < shown)
+		shown = printer->view->causes;
+	print_headline(printer, instance);
+	print_times(printer, instance);
+	print_doubts(printer, instance);
+	for (uint32_t i = 0; i < shown; i++)
+		print_cause(printer, instance, i);
+	print_rest(printer, instance, shown);
+	why_print_chains(printer, instance, shown);
+	print_links(printer, instance->span);
+}
+
+/* ---- the whole ---- */
+
+void why_print_records(const struct why_printer *printer)
+{
+	const struct model *model = printer->model;
+	const struct store_counts *counts = &model->counts;
+	char produced[UNITS_TEXT], delivered[UNITS_TEXT], lost[UNITS_TEXT];
+	uint64_t bytes_cut;
+
+	if (model->filtered.expression) {
+		fputs("\nfilter: ", printer->out);
+		report_put_expression(printer->out, model->filtered.expression);
+		fputc('\n', printer->out);
+	} else {
+		fputc('\n', printer->out);
+	}
+	if (store_reader_truncated(model->reader, &bytes_cut))
+		fputs("file is cut off: the capture was not finished\n", printer->out);
+	fprintf(printer->out, "records: %s produced, %s delivered, %s lost\n",
+		units_format_count(produced, counts->produced),
+		units_format_count(delivered, counts->delivered),
+		units_format_count(lost, counts->lost));
+}
+
+void why_print_text(const struct why *why, const struct why_view *view, FILE *out)
+{
+	const struct why_printer printer = {why, why->model, view, out};
+
+	for (size_t i = 0; i < why->instances.len; i++) {
+		if (i)
+			fputc('\n', out);
+		print_instance(&printer, &why->instances.data[i]);
+	}
+	why_print_records(&printer);
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What explains waits: their details, wake-ups, page faults, I/O, signals, quotas. */
+#include <stdlib.h>
+
+#include "model/build.h"
+
+int waits_add(struct builder *builder, const struct waffle_rec_wait *rec)
+{
+	struct model *model = builder->model;
+	uint32_t thread = threads_at(builder, rec->rec.tid, rec->rec.ts);
+
+	if (thread == MODEL_NONE)
+		return -ENOMEM;
+	if (rec->from_ts > rec->rec.ts) {
+		model->bad_records++;
+		return 0;
+	}
+	return vec_push(&model->waits, (struct model_wait){.from_ts = rec->from_ts,
+							   .to_ts = rec->rec.ts,
+							   .address = rec->address,
+							   .thread = thread,
+							   .kernel_stack = rec->kernel_stack,
+							   .user_stack = rec->user_stack,
+							   .object = rec->object,
+							   .record = builder->record})
+		       ? 0
+		       : -ENOMEM;
+}
+
+int waits_add_wake(struct builder *builder, const struct waffle_rec_wake *rec)
+{
+	struct model *model = builder->model;
+	uint32_t waker = threads_at(builder, rec->rec.tid, rec->rec.ts);
+	uint32_t woken = threads_at(builder, rec->woken_tid, rec->rec.ts);
+
+	if (waker == MODEL_NONE || woken == MODEL_NONE)
+		return -ENOMEM;
+	return vec_push(&model->wakes, (struct model_wake){.ts = rec->rec.ts,
+							   .waker = waker,
+							   .woken = woken,
+							   .kernel_stack = rec->kernel_stack,
+							   .user_stack = rec->user_stack,
+							   .flags = rec->flags})
+		       ? 0
+		       : -ENOMEM;
+}
+
+int waits_add_fault(struct builder *builder, const struct waffle_rec_fault *rec)
+{
+	struct model *model = builder->model;
+	uint32_t thread = threads_at(builder, rec->rec.tid, rec->rec.ts);
+
+	if (thread == MODEL_NONE)
+		return -ENOMEM;
+	if (rec->from_ts > rec->rec.ts || rec->total_ns > rec->rec.ts - rec->from_ts) {
+		model->bad_records++;
+		return 0;
+	}
+	return vec_push(&model->faults,
+			(struct model_fault){.from_ts = rec->from_ts,
+					     .to_ts = rec->rec.ts,
+					     .total_ns = rec->total_ns,
+					     .address = rec->address,
+					     .ip = rec->ip,
+					     .thread = thread,
+					     .count = rec->count,
+					     .major = rec->flags & WAFFLE_FAULT_MAJOR})
+		       ? 0
+		       : -ENOMEM;
+}
+
+int waits_add_io(struct builder *builder, const struct waffle_rec_io *rec)
+{
+	struct model *model = builder->model;
+	uint32_t thread = threads_at(builder, rec->rec.tid, rec->rec.ts);
+
+	if (thread == MODEL_NONE)
+		return -ENOMEM;
+	if (rec->issue_ts > rec->rec.ts) {
+		model->bad_records++;
+		return 0;
+	}
+	return vec_push(&model->ios, (struct model_io){.issue_ts = rec->issue_ts,
+						       .done_ts = rec->rec.ts,
+						       .sector = rec->sector,
+						       .bytes = rec->bytes,
+						       .dev = rec->dev,
+						       .thread = thread,
+						       .flags = rec->flags,
+						       .error = rec->error})
+		       ? 0
+		       : -ENOMEM;
+}
+
+int waits_add_signal(struct builder *builder, const struct waffle_rec_signal *rec)
+{
+	struct model *model = builder->model;
+	uint32_t sender = threads_at(builder, rec->rec.tid, rec->rec.ts);
+	uint32_t target = threads_at(builder, rec->target_tid, rec->rec.ts);
+
+	if (sender == MODEL_NONE || target == MODEL_NONE)
+		return -ENOMEM;
+	return vec_push(&model->signals, (struct model_signal){.ts = rec->rec.ts,
+							       .sender = sender,
+							       .target = target,
+							       .signo = rec->signo,
+							       .code = rec->code})
+		       ? 0
+		       : -ENOMEM;
+}
+
+int waits_add_quota(struct builder *builder, const struct waffle_rec_quota *rec)
+{
+	struct model *model = builder->model;
+	uint32_t thread = threads_at(builder, rec->rec.tid, rec->rec.ts);
+
+	if (thread == MODEL_NONE)
+		return -ENOMEM;
+	return vec_push(&model->quotas, (struct model_quota){.ts = rec->rec.ts,
+							     .throttled_ns = rec->throttled_ns,
+							     .cgroup = rec->cgroup,
+							     .quota_ns = rec->quota_ns,
+							     .period_ns = rec->period_ns,
+							     .thread = thread})
+		       ? 0
+		       : -ENOMEM;
+}
+
+/* ---- order: by a number, then by a time ---- */
+
+static int order(uint64_t a_first, uint64_t b_first, uint64_t a_ts, uint64_t b_ts)
+{
+	if (a_first != b_first)
+		return a_first < b_first ? -1 : 1;
+	return a_ts < b_ts ? -1 : a_ts > b_ts;
+}
+
+#define COMPARE(name, type, first, second)                                                         \
+	static int name(const void *left, const void *right)                                       \
+	{                                                                                          \
+		const struct type *a = left, *b = right;                                           \
+		return order(a->first, b->first, a->second, b->second);                            \
+	}
+COMPARE(wait_compare, model_wait, thread, from_ts)
+COMPARE(wake_compare, model_wake, woken, ts)
+COMPARE(fault_compare, model_fault, thread, from_ts)
+COMPARE(io_compare, model_io, done_ts, issue_ts)
+COMPARE(signal_compare, model_signal, ts, target)
+COMPARE(quota_compare, model_quota, thread, ts)
+
+#define SORT(vector, compare)                                                                      \
+	do {                                                                                       \
+		if ((vector).len)                                                                  \
+			qsort((vector).data, (vector).len, sizeof(*(vector).data), compare);       \
+	} while (0)
+
+void waits_finish(struct model *model)
+{
+	SORT(model->waits, wait_compare);
+	SORT(model->wakes, wake_compare);
+	SORT(model->faults, fault_compare);
+	SORT(model->ios, io_compare);
+	SORT(model->signals, signal_compare);
+	SORT(model->quotas, quota_compare);
+}
+
+const struct model_wait *model_wait_at(const struct model *model, uint32_t thread, uint64_t from_ts)
+{
+	struct model_wait key = {.thread = thread, .from_ts = from_ts};
+
+	if (!model->waits.len)
+		return NULL;
+	return bsearch(&key, model->waits.data, model->waits.len, sizeof(key), wait_compare);
+}
+
+const struct model_wake *model_wake_at(const struct model *model, uint32_t woken, uint64_t ts)
+{
+	struct model_wake key = {.woken = woken, .ts = ts};
+
+	if (!model->wakes.len)
+		return NULL;
+	return bsearch(&key, model->wakes.data, model->wakes.len, sizeof(key), wake_compare);
+}

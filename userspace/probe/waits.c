@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What explains waits (bpf/wait.bpf.c): which programs there are, and the stacks they saw. */
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "bpf/wait.h"
+#include "probe/kernel_internal.h"
+#include "waffle.skel.h"
+
+/* A program of a source; sources that the kernel does not have are left out. */
+struct wait_program {
+	const char *name;       /* of the program */
+	const char *tracepoint; /* that it needs; NULL: it is attached to a software event */
+	uint32_t source;        /* enum waffle_wait_source */
+	uint64_t event;         /* PERF_COUNT_SW_* */
+	bool optional;          /* the source is of use without it */
+};
+
+static const struct wait_program programs[] = {
+	/* Ends first: a begin whose end is not seen would be taken for a fault that lasts. */
+	{"on_fault_minor", NULL, WAFFLE_WAIT_FAULTS, PERF_COUNT_SW_PAGE_FAULTS_MIN, false},
+	{"on_fault_major", NULL, WAFFLE_WAIT_FAULTS, PERF_COUNT_SW_PAGE_FAULTS_MAJ, false},
+	{"on_fault", "page_fault_user", WAFFLE_WAIT_FAULTS, 0, false},
+	{"on_fault_kernel", "page_fault_kernel", WAFFLE_WAIT_FAULTS, 0, false},
+	{"on_io_complete", "block_rq_complete", WAFFLE_WAIT_IO, 0, false},
+	{"on_io_issue", "block_rq_issue", WAFFLE_WAIT_IO, 0, false},
+	{"on_io_start", "block_io_start", WAFFLE_WAIT_IO, 0, true},
+	{"on_signal", "signal_generate", WAFFLE_WAIT_SIGNALS, 0, false},
+};
+#define PROGRAMS (sizeof(programs) / sizeof(programs[0]))
+
+/* System calls that can wait and whose first argument is a descriptor. */
+static const int descriptor_calls[] = {
+	SYS_read,        SYS_write,           SYS_pread64,
+	SYS_pwrite64,    SYS_readv,           SYS_writev,
+	SYS_preadv,      SYS_pwritev,         SYS_preadv2,
+	SYS_pwritev2,    SYS_close,           SYS_fsync,
+	SYS_fdatasync,   SYS_sync_file_range, SYS_syncfs,
+	SYS_ftruncate,   SYS_fallocate,       SYS_flock,
+	SYS_fcntl,       SYS_ioctl,           SYS_getdents64,
+	SYS_lseek,       SYS_readahead,       SYS_fadvise64,
+	SYS_sendfile,    SYS_splice,          SYS_tee,
+	SYS_vmsplice,    SYS_copy_file_range, SYS_accept,
+	SYS_accept4,     SYS_connect,         SYS_recvfrom,
+	SYS_recvmsg,     SYS_recvmmsg,        SYS_sendto,
+	SYS_sendmsg,     SYS_sendmmsg,        SYS_shutdown,
+	SYS_epoll_pwait, SYS_epoll_pwait2,    SYS_io_uring_enter,
+#ifdef SYS_epoll_wait
+	SYS_epoll_wait,
+#endif
+#ifdef SYS_getdents
+	SYS_getdents,
+#endif
+};
+
+static bool has_tracepoint(const struct btf *kernel_types, const char *name)
+{
+	char type[128];
+
+	snprintf(type, sizeof(type), "btf_trace_%s", name);
+	return btf__find_by_name_kind(kernel_types, type, BTF_KIND_TYPEDEF) > 0;
+}
+
+/* Takes away the sources that this kernel can't give; a bit for each program that it can't load. */
+static uint32_t sources_possible(uint32_t sources, uint32_t *missing)
+{
+	struct btf *kernel_types = btf__load_vmlinux_btf();
+
+	*missing = 0;
+	for (size_t i = 0; kernel_types && i < PROGRAMS; i++) {
+		if (!programs[i].tracepoint || !(sources & programs[i].source) ||
+		    has_tracepoint(kernel_types, programs[i].tracepoint))
+			continue;
+		*missing |= 1u << i;
+		if (!programs[i].optional)
+			sources &= ~programs[i].source;
+	}
+	btf__free(kernel_types);
+	return sources;
+}
+
+static bool is_wanted(const struct kernel *kernel, size_t program)
+{
+	return kernel->wait_sources & programs[program].source &&
+	       !(kernel->wait_missing >> program & 1);
+}
+
+int waits_configure(struct kernel *kernel, const struct kernel_options *options)
+{
+	struct waffle_bpf *bpf = kernel->bpf;
+
+	kernel->wait_sources =
+		sources_possible(options->sched ? options->wait_sources : 0, &kernel->wait_missing);
+	bpf->rodata->wait_sources = kernel->wait_sources;
+	bpf->rodata->stack_gap_ns = options->stack_gap_ns;
+	for (size_t i = 0; i < sizeof(descriptor_calls) / sizeof(descriptor_calls[0]); i++)
+		bpf->rodata->descriptor_calls[descriptor_calls[i] / 64] |=
+			1ull << (descriptor_calls[i] % 64);
+	if (kernel->wait_sources)
+		bpf->rodata->wait_min_ns = options->wait_min_ns;
+	for (size_t i = 0; i < PROGRAMS; i++)
+		bpf_program__set_autoload(
+			bpf_object__find_program_by_name(bpf->obj, programs[i].name),
+			is_wanted(kernel, i));
+	if (kernel->wait_sources & WAFFLE_WAIT_STACKS)
+		return 0;
+	return bpf_map__set_max_entries(bpf->maps.stacks, 1);
+}
+
+/* A software event of one CPU, of all processes. */
+static int event_attach(struct kernel *kernel, struct bpf_program *program, uint64_t event, int cpu)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = event,
+		.sample_period = 1,
+	};
+	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	struct bpf_link *link;
+
+	if (fd < 0)
+		return errno == ENODEV ? 0 : -errno; /* a CPU that is offline */
+	link = bpf_program__attach_perf_event(program, fd);
+	if (!link) {
+		int result = -errno;
+
+		close(fd);
+		return result;
+	}
+	if (!vec_push(&kernel->wait_links, link)) {
+		bpf_link__destroy(link);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static int program_attach(struct kernel *kernel, const struct wait_program *row)
+{
+	struct bpf_program *program = bpf_object__find_program_by_name(kernel->bpf->obj, row->name);
+	struct bpf_link *link;
+	int result = 0;
+
+	if (!row->tracepoint) {
+		for (uint32_t cpu = 0; cpu < kernel->cpus && !result; cpu++)
+			result = event_attach(kernel, program, row->event, (int)cpu);
+		return result;
+	}
+	link = bpf_program__attach(program);
+	if (!link)
+		return -errno;
+	if (!vec_push(&kernel->wait_links, link)) {
+		bpf_link__destroy(link);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+int waits_attach(struct kernel *kernel)
+{
+	int result = 0;
+
+	for (size_t i = 0; i < PROGRAMS && !result; i++)
+		if (is_wanted(kernel, i))
+			result = program_attach(kernel, &programs[i]);
+	return result;
+}
+
+void waits_detach(struct kernel *kernel)
+{
+	for (size_t i = kernel->wait_links.len; i > 0; i--)
+		bpf_link__destroy(kernel->wait_links.data[i - 1]);
+	vec_free(&kernel->wait_links);
+}
+
+uint32_t kernel_wait_sources(const struct kernel *kernel)
+{
+	return kernel->wait_sources;
+}
+
+uint32_t kernel_stack(const struct kernel *kernel, uint32_t number,
+		      uint64_t addresses[WAFFLE_STACK_DEPTH])
+{
+	uint32_t key = number - 1, count = 0;
+
+	memset(addresses, 0, WAFFLE_STACK_DEPTH * sizeof(*addresses));
+	if (!number || bpf_map_lookup_elem(bpf_map__fd(kernel->bpf->maps.stacks), &key, addresses))
+		return 0;
+	while (count < WAFFLE_STACK_DEPTH && addresses[count])
+		count++;
+	return count;
+}
