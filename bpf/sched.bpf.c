@@ -55,7 +55,8 @@ static __always_inline void woken(void *ctx, struct task_struct *task, __u32 fla
 	state->wake_ts = bpf_ktime_get_ns();
 	state->waker_tid = waker->pid;
 	state->wake_flags = flags | interrupt_flags(waker);
-	if (state->wait.blocks && state->wake_ts - state->wait.from_ts >= wait_min_ns)
+	if (wait_sources & WAFFLE_WAIT_STACKS && state->wait.blocks &&
+	    state->wake_ts - state->wait.from_ts >= wait_min_ns)
 		wake_emit(ctx, task, state->wake_flags & WAKER_FLAGS, state->wake_ts,
 			  state->wake_ts - state->wait.from_ts);
 }

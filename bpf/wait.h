@@ -55,8 +55,8 @@ extern struct stacks_map {
  * that waits 20,000 times a second would exceed by far: each stack is paid for with 400 times the
  * time it takes. What is saved up goes to long waits first.
  */
-#define STACK_KERNEL_PRICE_NS 1200000 /* of 3 µs, with ORC; measured on Linux 6.18, x86-64 */
-#define STACK_USER_PRICE_NS 240000    /* of 0.6 µs */
+#define STACK_KERNEL_PRICE_NS 1400000 /* of 3.5 µs with its record; on Linux 6.18, x86-64 */
+#define STACK_USER_PRICE_NS 400000    /* of 1 µs */
 #define STACK_CREDIT_NS 50000000
 enum stack_worth {
 	STACK_GUESS = 4, /* it may turn out a short wait */
@@ -127,19 +127,26 @@ static __always_inline void wait_begin(void *ctx, struct thread_wait *wait,
 	}
 }
 
+/* Whether the first argument of its system call is a descriptor. */
+static __always_inline bool waits_for_file(struct task_struct *task)
+{
+	__u64 args[WAFFLE_SYSCALL_ARGS];
+	__u32 syscall = task_syscall(task, args), word = syscall / 64;
+
+	barrier_var(word); /* else clang takes the mask away, which the verifier needs */
+	word &= WAFFLE_SYSCALLS_MAX / 64 - 1;
+	return syscall < WAFFLE_SYSCALLS_MAX && descriptor_calls[word] >> (syscall & 63) & 1;
+}
+
 /* The file behind the descriptor that is the first argument of a system call like read(). */
 static __always_inline void wait_file(struct task_struct *task, struct waffle_rec_wait *rec)
 {
 	__u64 args[WAFFLE_SYSCALL_ARGS];
-	__u32 syscall = task_syscall(task, args), word = syscall / 64;
 	struct files_struct *files = task->files;
 	struct file *file = NULL, **files_at;
 	struct fdtable *table;
 
-	barrier_var(word); /* else clang takes the mask away, which the verifier needs */
-	word &= WAFFLE_SYSCALLS_MAX / 64 - 1;
-	if (syscall >= WAFFLE_SYSCALLS_MAX || !(descriptor_calls[word] >> (syscall & 63) & 1) ||
-	    !files)
+	if (task_syscall(task, args) < 0 || !files)
 		return;
 	args[0] = (__u32)args[0];
 	table = BPF_CORE_READ(files, fdt);
@@ -157,12 +164,18 @@ static __always_inline void wait_file(struct task_struct *task, struct waffle_re
 				      BPF_CORE_READ(file, f_path.dentry, d_name.name));
 }
 
+/* Only if there is more to tell than the switches do. */
 static __noinline __attribute__((unused)) void wait_emit(struct thread_wait *wait,
 							 struct task_struct *task, __u64 now)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
-	struct waffle_rec_wait *rec = record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec));
+	__u64 address = wait->fault_ts && wait->fault_ts <= wait->from_ts ? wait->fault_address : 0;
+	bool file = !address && wait_sources & WAFFLE_WAIT_FILES && waits_for_file(task);
+	struct waffle_rec_wait *rec;
 
+	if (!address && !file && !wait->kernel_stack && !wait->user_stack)
+		return;
+	rec = record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec));
 	if (!rec)
 		return;
 	record_begin(&rec->rec, WAFFLE_REC_WAIT, task->pid, cpu);
@@ -173,8 +186,8 @@ static __noinline __attribute__((unused)) void wait_emit(struct thread_wait *wai
 	rec->object = 0;
 	rec->dev = 0;
 	rec->ino = 0;
-	rec->address = wait->fault_ts && wait->fault_ts <= wait->from_ts ? wait->fault_address : 0;
-	if (!rec->address && (wait_sources & WAFFLE_WAIT_FILES))
+	rec->address = address;
+	if (file)
 		wait_file(task, rec);
 	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
 }
@@ -246,23 +259,25 @@ static __noinline __attribute__((unused)) void wake_emit(void *ctx, struct task_
 {
 	struct task_struct *waker = bpf_get_current_task_btf();
 	enum stack_worth worth = waited_ns >= STACK_LONG_NS ? STACK_LONG : STACK_LIKELY;
-	__u32 cpu = bpf_get_smp_processor_id();
-	struct waffle_rec_wake *rec = record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec));
+	__u32 cpu = bpf_get_smp_processor_id(), user_stack = 0, kernel_stack;
+	struct waffle_rec_wake *rec;
 
+	if (!flags && !(waker->flags & PF_KTHREAD))
+		user_stack = stack_take(ctx, BPF_F_USER_STACK, now, worth);
+	/* Also tells an interrupt, which may have come in a system call of the waker. */
+	kernel_stack = stack_take(ctx, 0, now, worth);
+	/* Who woke it, and when, is told by the switch. */
+	if (!user_stack && !kernel_stack)
+		return;
+	rec = record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec));
 	if (!rec)
 		return;
 	record_begin(&rec->rec, WAFFLE_REC_WAKE, waker->pid, cpu);
 	rec->rec.ts = now;
 	rec->woken_tid = woken->pid;
 	rec->flags = flags;
-	rec->kernel_stack = 0;
-	rec->user_stack = 0;
-	if (wait_sources & WAFFLE_WAIT_STACKS) {
-		if (!flags && !(waker->flags & PF_KTHREAD))
-			rec->user_stack = stack_take(ctx, BPF_F_USER_STACK, now, worth);
-		/* Also tells an interrupt, which may have come in a system call of the waker. */
-		rec->kernel_stack = stack_take(ctx, 0, now, worth);
-	}
+	rec->kernel_stack = kernel_stack;
+	rec->user_stack = user_stack;
 	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
 }
 
