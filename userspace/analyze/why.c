@@ -278,5 +278,6 @@ void why_free(struct why *why)
 	vec_free(&why->instances);
 	vec_free(&why->parts);
 	vec_free(&why->steps);
+	vec_free(&why->records);
 	free(why);
 }

@@ -123,7 +123,7 @@ static bool waits_on(const struct why_walk *walk, const struct blocked *blocked,
 }
 
 /* Of waits at the same futex, one after the other, the one that a thread ended. */
-static bool series_ender(const struct why_walk *walk, const struct blocked *blocked,
+static bool series_ender(struct why_walk *walk, const struct blocked *blocked,
 			 struct why_ender *ender)
 {
 	const struct why_thread *of = &walk->intervals.threads[blocked->thread];
@@ -144,8 +144,10 @@ static bool series_ender(const struct why_walk *walk, const struct blocked *bloc
 			return false;
 		}
 		*ender = why_ender_of(walk, blocked->thread, i);
-		if (ender->thread != MODEL_NONE && !ender->interrupt)
-			return true;
+		if (ender->thread == MODEL_NONE || ender->interrupt)
+			continue;
+		walk->path[walk->depth - 1].later_ts = why_switched_in(walk, blocked->thread, i);
+		return true;
 	}
 	return false;
 }
@@ -289,10 +291,11 @@ static int at_fault(struct why_walk *walk, struct blocked *blocked)
 
 static int at_stop(struct why_walk *walk, const struct blocked *blocked)
 {
-	uint32_t sender = why_stopper(walk->model, blocked->thread, blocked->interval->from_ts);
+	const struct model_signal *signal =
+		why_stopper(walk->model, blocked->thread, blocked->interval->from_ts);
 
-	if (sender != MODEL_NONE)
-		return end_at(walk, blocked, WHY_STOPPED, WHY_GRADE_CERTAIN, sender);
+	if (signal && signal->sender != MODEL_NONE)
+		return end_at(walk, blocked, WHY_STOPPED, WHY_GRADE_CERTAIN, signal->sender);
 	return end_at(walk, blocked, WHY_STOPPED, WHY_GRADE_LIKELY,
 		      blocked->ender.interrupt ? MODEL_NONE : blocked->ender.thread);
 }
@@ -381,6 +384,7 @@ int why_walk_blocked(struct why_walk *walk, uint32_t thread, size_t index, uint6
 	step->by = blocked.ender.thread;
 	step->interrupt = blocked.ender.interrupt;
 	step->object = blocked.object;
+	step->in_ts = why_switched_in(walk, thread, index);
 	if (blocked.wait)
 		step->wait = (uint32_t)(blocked.wait - walk->model->waits.data);
 	result = walk_kind(walk, &blocked);

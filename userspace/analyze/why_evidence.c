@@ -137,6 +137,19 @@ struct why_ender why_ender_of(const struct why_walk *walk, uint32_t thread, size
 	return ender;
 }
 
+uint64_t why_switched_in(const struct why_walk *walk, uint32_t thread, size_t index)
+{
+	const struct why_thread *of = &walk->intervals.threads[thread];
+	const struct why_interval *wait = &of->intervals.data[index], *next = wait + 1;
+
+	if (wait->open)
+		return 0;
+	if (index + 1 < of->intervals.len && next->from_ts == wait->to_ts &&
+	    next->state == WAFFLE_THREAD_RUNNABLE)
+		return next->open ? 0 : next->to_ts;
+	return wait->to_ts;
+}
+
 /* The interval of a wait, if it was kept and is in the same call on the same descriptor. */
 static bool same_descriptor(const struct why_walk *walk, const struct model_wait *wait,
 			    const struct why_interval *interval)
@@ -208,7 +221,7 @@ struct wait_facts why_facts_of(const struct why_walk *walk, uint32_t thread,
 	return facts;
 }
 
-uint32_t why_stopper(const struct model *model, uint32_t thread, uint64_t ts)
+const struct model_signal *why_stopper(const struct model *model, uint32_t thread, uint64_t ts)
 {
 	size_t low = 0, high = model->signals.len;
 
@@ -227,20 +240,21 @@ uint32_t why_stopper(const struct model *model, uint32_t thread, uint64_t ts)
 
 		if (stops && signal->target < model->threads.len &&
 		    model->threads.data[signal->target].pid == model->threads.data[thread].pid)
-			return signal->sender;
+			return signal;
 	}
-	return MODEL_NONE;
+	return NULL;
 }
 
 /* They are sorted by their ends: so many are looked at that end later than the wait. */
 #define IO_LATER 256
 
-enum why_io why_io_during(const struct model *model, uint32_t thread, uint64_t from, uint64_t to,
-			  bool write)
+enum why_io why_io_list(const struct model *model, uint32_t thread, uint64_t from, uint64_t to,
+			bool write, uint32_t *list, uint32_t room, uint32_t *count)
 {
 	enum why_io found = WHY_IO_NONE;
 	size_t low = 0, high = model->ios.len, later = 0;
 
+	*count = 0;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
@@ -251,19 +265,29 @@ enum why_io why_io_during(const struct model *model, uint32_t thread, uint64_t f
 	}
 	for (; low < model->ios.len; low++) {
 		const struct model_io *io = &model->ios.data[low];
+		enum why_io whose = io->thread == thread ? WHY_IO_OWN : WHY_IO_OTHERS;
 
 		if (io->done_ts > to && ++later > IO_LATER)
 			break;
-		if (io->issue_ts >= to ||
+		if (io->issue_ts >= to || whose < found ||
 		    !!(io->flags & (WAFFLE_IO_WRITE | WAFFLE_IO_FLUSH)) != write)
 			continue;
-		if (io->thread == thread)
-			return WHY_IO_OWN;
-		found = WHY_IO_OTHERS;
-		if (io->done_ts > to)
+		if (whose > found || whose == WHY_IO_OTHERS)
+			*count = 0;
+		found = whose;
+		list[(*count)++] = (uint32_t)low;
+		if (whose == WHY_IO_OWN ? *count == room : io->done_ts > to)
 			break;
 	}
 	return found;
+}
+
+enum why_io why_io_during(const struct model *model, uint32_t thread, uint64_t from, uint64_t to,
+			  bool write)
+{
+	uint32_t first, count;
+
+	return why_io_list(model, thread, from, to, write, &first, 1, &count);
 }
 
 const struct model_fault *why_fault_during(const struct model *model, uint32_t thread,
@@ -284,6 +308,22 @@ const struct model_fault *why_fault_during(const struct model *model, uint32_t t
 	    model->faults.data[low].from_ts < to)
 		return &model->faults.data[low];
 	return NULL;
+}
+
+size_t why_quota_after(const struct model *model, uint32_t thread, uint64_t ts)
+{
+	size_t low = 0, high = model->quotas.len;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct model_quota *quota = &model->quotas.data[middle];
+
+		if (quota->thread < thread || (quota->thread == thread && quota->ts <= ts))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
 }
 
 static uint32_t cgroup_find(const struct why_walk *walk, uint64_t ino)
