@@ -58,7 +58,8 @@ int why_evidence_init(struct why_walk *walk)
 		const struct store_symbol *symbol = store_reader_symbol(reader, i);
 		uint32_t hints = hints_of(symbol->name);
 
-		if (hints && !map_set(&walk->kernel_hints, symbol->address, hints))
+		if (!map_set(&walk->kernel_symbols, symbol->address, i) ||
+		    (hints && !map_set(&walk->kernel_hints, symbol->address, hints)))
 			return -ENOMEM;
 	}
 	for (uint32_t i = 0; i < store_reader_mapping_count(reader); i++) {
@@ -84,6 +85,45 @@ static uint32_t stack_hints(const struct why_walk *walk, uint32_t number)
 			hints |= found;
 	}
 	return hints;
+}
+
+/* Frames of the kernel that are looked at; it takes no more than 127. */
+#define FRAMES_MAX 128
+
+static struct meaning stack_meaning(const struct why_walk *walk, const struct store_stack *stack)
+{
+	const char *functions[FRAMES_MAX];
+	uint32_t count = stack->count < FRAMES_MAX ? stack->count : FRAMES_MAX;
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t index = map_get(&walk->kernel_symbols, stack->addresses[i]);
+		const struct store_symbol *symbol =
+			store_reader_symbol(walk->model->reader, index);
+
+		functions[i] = symbol ? symbol->name : NULL;
+	}
+	return meaning_of(functions, count);
+}
+
+bool why_stack_meaning(struct why_walk *walk, uint32_t number, struct why_stack *result)
+{
+	const struct store_stack *stack = store_reader_stack(walk->model->reader, number);
+	uint32_t known = map_get(&walk->stack_at, number);
+	char text[MEANING_TEXT];
+
+	*result = (struct why_stack){0};
+	if (!stack)
+		return true;
+	if (known != MAP_NONE) {
+		*result = walk->stacks.data[known];
+		return true;
+	}
+	result->meaning = stack_meaning(walk, stack);
+	meaning_text(text, &result->meaning);
+	result->text = strtab_add(walk->why->texts, text, strlen(text));
+	return result->text != STRTAB_NONE &&
+	       map_set(&walk->stack_at, number, (uint32_t)walk->stacks.len) &&
+	       vec_push(&walk->stacks, *result);
 }
 
 /* Threads of the kernel that do what interrupts leave to them. */

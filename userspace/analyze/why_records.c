@@ -255,6 +255,27 @@ static void take(const struct search *search, const struct waffle_rec *rec, uint
 			search->wanted[at]->number = number;
 }
 
+static int by_number(const void *left, const void *right)
+{
+	const struct why_record *a = left, *b = right;
+
+	if (a->number != b->number)
+		return a->number < b->number ? -1 : 1;
+	return a->role < b->role ? -1 : a->role > b->role;
+}
+
+/* Those of each step as they are in the file. */
+static void sort_records(struct why *why)
+{
+	for (size_t i = 0; i < why->steps.len; i++) {
+		struct why_step *step = &why->steps.data[i];
+
+		if (step->count)
+			qsort(&why->records.data[step->record], step->count,
+			      sizeof(*why->records.data), by_number);
+	}
+}
+
 int why_records_find(struct why *why, struct error *err)
 {
 	struct store_reader *reader = why->model->reader;
@@ -283,5 +304,6 @@ int why_records_find(struct why *why, struct error *err)
 		result = 0;
 	}
 	search_free(&search);
+	sort_records(why);
 	return result;
 }

@@ -8,6 +8,9 @@ void why_walk_free(struct why_walk *walk)
 {
 	why_intervals_free(&walk->intervals);
 	map_free(&walk->kernel_hints);
+	map_free(&walk->kernel_symbols);
+	map_free(&walk->stack_at);
+	vec_free(&walk->stacks);
 	map_free(&walk->pythons);
 	map_free(&walk->peers);
 	map_free(&walk->cgroups);

@@ -5,6 +5,7 @@
 
 #include "analyze/why.h"
 #include "analyze/why_intervals.h"
+#include "analyze/why_meaning.h"
 #include "analyze/why_wait.h"
 
 /* Longer chains end as unknown. */
@@ -26,6 +27,12 @@ struct why_sum {
 	struct why_step chain[WHY_DEPTH_MAX + 1];
 };
 
+/* What is known of a stack of the kernel. */
+struct why_stack {
+	struct meaning meaning;
+	uint32_t text; /* in why.texts; 0: nothing */
+};
+
 /* The model, what of it is looked up often, and the instance at hand. */
 struct why_walk {
 	struct why *why;
@@ -33,6 +40,9 @@ struct why_walk {
 	const struct why_names *names; /* NULL: not at hand */
 	struct why_intervals intervals;
 	struct map kernel_hints;             /* kernel address → enum why_hint */
+	struct map kernel_symbols;           /* kernel address → index of the reader's symbol */
+	struct map stack_at;                 /* number of a stack → in stacks */
+	VEC(struct why_stack) stacks;        /* those that were asked for */
 	struct map pythons;                  /* pid → 1 */
 	struct map peers;                    /* object → thread at the other end, or NO_PEER */
 	struct map cgroups;                  /* inode → text */
@@ -100,6 +110,8 @@ size_t why_quota_after(const struct model *model, uint32_t thread, uint64_t ts);
 /* A page fault of a thread that was recorded in that time. */
 const struct model_fault *why_fault_during(const struct model *model, uint32_t thread,
 					   uint64_t from, uint64_t to);
+/* What a stack of the kernel says of a wait. False: out of memory. */
+bool why_stack_meaning(struct why_walk *walk, uint32_t stack, struct why_stack *meaning);
 /* The text of a cgroup by its inode. */
 uint32_t why_cgroup(struct why_walk *walk, uint64_t ino);
 /* The text of the file mapped at an address; 0: none. */

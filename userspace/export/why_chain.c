@@ -85,7 +85,7 @@ static void put_place(const struct why_printer *printer, const struct why_step *
 	}
 }
 
-/* ": ext4: the journal's commit", as the kernel's stack says. */
+/* ": waits for a commit of the journal (jbd2), ext4", as the kernel's stack says. */
 static void put_meaning(const struct why_printer *printer, const struct why_step *step)
 {
 	if (!step->meaning)
