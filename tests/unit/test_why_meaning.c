@@ -58,7 +58,8 @@ static void test_file_systems_are_told_with_what_they_wait_for(void **state)
 	check("schedule io_schedule folio_wait_bit_common __folio_lock_or_retry filemap_fault "
 	      "__do_fault handle_mm_fault do_user_addr_fault exc_page_fault",
 	      MEANING_READ, "waits for pages of a file to be read, page fault");
-	check("schedule rpc_wait_bit_killable __wait_on_bit nfs4_do_open nfs4_file_open do_dentry_open",
+	check("schedule rpc_wait_bit_killable __wait_on_bit nfs4_do_open nfs4_file_open "
+	      "do_dentry_open",
 	      MEANING_SERVER, "waits for the answer of the NFS server, NFS");
 	check("schedule request_wait_answer __fuse_simple_request fuse_lookup_name path_openat",
 	      MEANING_THREAD, "waits for the answer of the FUSE daemon, FUSE");
@@ -74,15 +75,17 @@ static void test_memory_is_told_from_files(void **state)
 {
 	(void)state;
 	check("schedule schedule_timeout io_schedule_timeout balance_dirty_pages "
-	      "balance_dirty_pages_ratelimited_flags generic_perform_write ext4_buffered_write_iter",
+	      "balance_dirty_pages_ratelimited_flags generic_perform_write "
+	      "ext4_buffered_write_iter",
 	      MEANING_DIRTY, "waits for fewer dirty pages: writers are held back, ext4");
 	check("schedule schedule_timeout reclaim_throttle shrink_node do_try_to_free_pages "
 	      "try_to_free_pages __alloc_pages_slowpath handle_mm_fault exc_page_fault",
 	      MEANING_RECLAIM, "waits for memory to be freed by others, memory reclaim");
 	check("schedule io_schedule folio_wait_writeback shrink_folio_list shrink_lruvec "
 	      "try_to_free_mem_cgroup_pages try_charge_memcg handle_mm_fault",
-	      MEANING_WRITE, "waits for dirty pages to be written, to free memory, "
-			     "its cgroup's memory limit");
+	      MEANING_WRITE,
+	      "waits for dirty pages to be written, to free memory, "
+	      "its cgroup's memory limit");
 	check("schedule compact_zone_order try_to_compact_pages", MEANING_RECLAIM,
 	      "memory compaction");
 	check("schedule io_schedule folio_wait_bit_common __folio_lock_or_retry do_swap_page "
@@ -131,8 +134,8 @@ static void test_processes_and_the_block_layer_are_told(void **state)
 	      "waits for a core dump to be written, end of a thread");
 	check("schedule __wait_rcu_gp synchronize_rcu_normal synchronize_rcu", MEANING_TELLS,
 	      "waits for every CPU to be seen idle or in a program (RCU)");
-	check("schedule io_schedule blk_mq_get_tag __blk_mq_alloc_requests submit_bio", MEANING_TELLS,
-	      "waits for a free place in the queue of a device");
+	check("schedule io_schedule blk_mq_get_tag __blk_mq_alloc_requests submit_bio",
+	      MEANING_TELLS, "waits for a free place in the queue of a device");
 	check("schedule io_schedule rq_qos_wait wbt_wait __rq_qos_throttle", MEANING_TELLS,
 	      "waits for the block layer, which holds back writes");
 	check("schedule idempotent_init_module __do_sys_finit_module", MEANING_TELLS,
@@ -206,11 +209,12 @@ static void print_table(FILE *out)
 
 	fputs("# What stacks of the kernel mean\n\n"
 	      "`waffle-bpf why` takes the first row of each table of which a function is on the "
-	      "stack of a\nblocked thread; [why.md](why.md) says how it is used. `*` stands for any "
+	      "stack of a\nblocked thread; [why.md](why.md) says how it is used. `*` stands for "
+	      "any "
 	      "rest of a name.\n\nThis page is made from userspace/analyze/why_meaning.c by "
 	      "`make docs`.\n",
 	      out);
-	for (unsigned class = 0; class < MEANING_CLASS_COUNT; class++) {
+	for (unsigned class = 0; class < MEANING_CLASS_COUNT; class ++) {
 		fprintf(out, "\n| %s | Cause that it speaks for | Functions |\n|---|---|---|\n",
 			heads[class]);
 		for (size_t i = 0; i < meaning_row_count; i++) {

@@ -65,11 +65,12 @@ struct why_step {
 	/* Runnable: the CPU that it had to wait for, and where it ran before, if that was another
 	 * one. Running: where. MODEL_CPU_NONE: not known. */
 	uint16_t cpu, from_cpu;
-	uint32_t preemptor; /* runnable: who took its CPU then; MODEL_NONE: it was woken, or later */
+	uint32_t
+		preemptor; /* runnable: who took its CPU then; MODEL_NONE: it was woken, or later */
 	/* Switches that say so, which may lie outside of the step where that was cut; 0: none. */
 	uint64_t out_ts, in_ts, wake_ts;
-	uint64_t later_ts;      /* blocked: the switch-in after a later wait that tells who `by` is */
-	uint32_t behind;        /* runnable: index of the model_switch that brought `by` in */
+	uint64_t later_ts; /* blocked: the switch-in after a later wait that tells who `by` is */
+	uint32_t behind;   /* runnable: index of the model_switch that brought `by` in */
 	uint32_t record, count; /* in why.records, once why_records_find() was called */
 };
 
@@ -79,6 +80,7 @@ enum why_role {
 	WHY_ROLE_IN,     /* the one that brought it in, with its wake-up */
 	WHY_ROLE_LATER,  /* the one after a later wait of the same kind, whose waker was taken */
 	WHY_ROLE_BEHIND, /* the one that brought in the thread that it had to wait for */
+	WHY_ROLE_SPAN,   /* the begin of its span */
 	WHY_ROLE_WAIT,
 	WHY_ROLE_WAKE,
 	WHY_ROLE_FAULT,
@@ -92,7 +94,7 @@ extern const char *const why_role_names[WHY_ROLE_COUNT]; /* "switch-out", … */
 
 /* A record that a step rests on. */
 struct why_record {
-	uint64_t ts; /* by which it is found */
+	uint64_t ts;     /* by which it is found */
 	uint64_t number; /* in the file, from 1 on; 0: it is not there */
 	uint32_t tid;
 	uint8_t role;

@@ -440,8 +440,7 @@ int why_walk_blocked(struct why_walk *walk, uint32_t thread, size_t index, uint6
 		blocked.facts.variable = variable_at(walk, thread, from, blocked.facts.args[0]);
 	blocked.object = wait_object_text(walk->why->texts, &blocked.facts, blocked.kind);
 	if (blocked.object == STRTAB_NONE ||
-	    (blocked.wait &&
-	     !why_stack_meaning(walk, blocked.wait->kernel_stack, &blocked.stack)))
+	    (blocked.wait && !why_stack_meaning(walk, blocked.wait->kernel_stack, &blocked.stack)))
 		return -ENOMEM;
 	step = why_walk_push(walk, thread, WAFFLE_THREAD_BLOCKED, from, to);
 	step->syscall = blocked.interval->syscall;

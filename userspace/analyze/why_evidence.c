@@ -97,8 +97,7 @@ static struct meaning stack_meaning(const struct why_walk *walk, const struct st
 
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t index = map_get(&walk->kernel_symbols, stack->addresses[i]);
-		const struct store_symbol *symbol =
-			store_reader_symbol(walk->model->reader, index);
+		const struct store_symbol *symbol = store_reader_symbol(walk->model->reader, index);
 
 		functions[i] = symbol ? symbol->name : NULL;
 	}

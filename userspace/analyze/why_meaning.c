@@ -21,9 +21,17 @@ const char *const meaning_rule_texts[MEANING_RULE_COUNT] = {
 };
 
 #define WAIT(rule, text, functions, ...)                                                           \
-	{MEANING_WAIT, MEANING_##rule, text, functions, __VA_ARGS__}
-#define WORK(rule, text, functions) {MEANING_WORK, MEANING_##rule, text, functions, NULL, NULL}
-#define SYSTEM(rule, text, functions) {MEANING_SYSTEM, MEANING_##rule, text, functions, NULL, NULL}
+	{                                                                                          \
+		MEANING_WAIT, MEANING_##rule, text, functions, __VA_ARGS__                         \
+	}
+#define WORK(rule, text, functions)                                                                \
+	{                                                                                          \
+		MEANING_WORK, MEANING_##rule, text, functions, NULL, NULL                          \
+	}
+#define SYSTEM(rule, text, functions)                                                              \
+	{                                                                                          \
+		MEANING_SYSTEM, MEANING_##rule, text, functions, NULL, NULL                        \
+	}
 
 #define RWSEM "rwsem_down_read_slowpath rwsem_down_write_slowpath rwsem_down_*_failed* "
 #define PAGE_WAIT                                                                                  \
@@ -75,8 +83,8 @@ const struct meaning_row meaning_rows[] = {
 	WAIT(CHILD, "the child of vfork() to run a program or to end",
 	     "wait_for_completion* wait_for_vfork_done __wait_for_common wait_for_common ",
 	     "kernel_clone _do_fork ", NULL),
-	WAIT(STOPPED, "its cgroup to be thawed",
-	     "do_freezer_trap __refrigerator cgroup_freezer_* ", NULL, NULL),
+	WAIT(STOPPED, "its cgroup to be thawed", "do_freezer_trap __refrigerator cgroup_freezer_* ",
+	     NULL, NULL),
 	WAIT(STOPPED, "its cgroup to be thawed", "schedule ", "get_signal ", NULL),
 	WAIT(STOPPED, "its tracer", "ptrace_stop ptrace_notify ptrace_do_notify ", NULL, NULL),
 	WAIT(TELLS, "a core dump to be written",
@@ -94,8 +102,9 @@ const struct meaning_row meaning_rows[] = {
 	     "kfd_wait_on_events i915_*wait* xe_*wait* ",
 	     NULL, NULL),
 
-	WAIT(WRITE, "dirty pages to be written, to free memory", "folio_wait_writeback* "
-								   "wait_on_page_writeback* ",
+	WAIT(WRITE, "dirty pages to be written, to free memory",
+	     "folio_wait_writeback* "
+	     "wait_on_page_writeback* ",
 	     NULL, "shrink_* "),
 	WAIT(RECLAIM, "memory to be freed by others",
 	     "throttle_direct_reclaim reclaim_throttle congestion_wait wait_iff_congested ", NULL,
@@ -154,8 +163,9 @@ const struct meaning_row meaning_rows[] = {
 	     "__wait_on_buffer __bread_gfp bh_read* ",
 	     NULL, NULL),
 	WAIT(TELLS, "a pause of a driver", "msleep* usleep_range* fsleep ", NULL, NULL),
-	WAIT(TELLS, "work of a kernel thread", "__flush_work flush_work flush_workqueue* "
-						 "__flush_workqueue kthread_stop ",
+	WAIT(TELLS, "work of a kernel thread",
+	     "__flush_work flush_work flush_workqueue* "
+	     "__flush_workqueue kthread_stop ",
 	     NULL, NULL),
 	WAIT(TELLS, "block I/O", "io_schedule* ", NULL, NULL),
 
@@ -168,7 +178,8 @@ const struct meaning_row meaning_rows[] = {
 	     "try_to_free_pages do_try_to_free_pages shrink_* __perform_reclaim "
 	     "__alloc_pages_direct_reclaim node_reclaim "),
 	WORK(TELLS, "first write to a page of a file", "do_page_mkwrite *_page_mkwrite "),
-	WORK(TELLS, "page fault", "handle_mm_fault do_user_addr_fault exc_page_fault do_page_fault "),
+	WORK(TELLS, "page fault",
+	     "handle_mm_fault do_user_addr_fault exc_page_fault do_page_fault "),
 	WORK(TELLS, "end of a thread", "do_exit "),
 	WORK(TELLS, "unmapping", "exit_mmap unmap_region __vm_munmap do_vmi_munmap "),
 
@@ -290,9 +301,8 @@ struct meaning meaning_of(const char *const *functions, size_t count)
 
 const char *meaning_text(char text[MEANING_TEXT], const struct meaning *meaning)
 {
-	static const char *const begins[] = {[MEANING_WAIT] = "waits for ",
-					     [MEANING_WORK] = "",
-					     [MEANING_SYSTEM] = ""};
+	static const char *const begins[] = {
+		[MEANING_WAIT] = "waits for ", [MEANING_WORK] = "", [MEANING_SYSTEM] = ""};
 	size_t len = 0;
 
 	*text = '\0';

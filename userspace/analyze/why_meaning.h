@@ -47,8 +47,9 @@ struct meaning_row {
 	enum meaning_rule rule;
 	const char *text;
 	const char *functions;
-	const char *caller; /* who called it, with the wrappers of locks left out; NULL: no matter */
-	const char *with;   /* one of these is further out; NULL: no matter */
+	const char
+		*caller;  /* who called it, with the wrappers of locks left out; NULL: no matter */
+	const char *with; /* one of these is further out; NULL: no matter */
 };
 extern const struct meaning_row meaning_rows[];
 extern const size_t meaning_row_count;

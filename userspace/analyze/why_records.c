@@ -9,11 +9,17 @@
 #include "analyze/why_walk.h"
 
 const char *const why_role_names[WHY_ROLE_COUNT] = {
-	[WHY_ROLE_OUT] = "switch-out", [WHY_ROLE_IN] = "switch-in",
-	[WHY_ROLE_LATER] = "later switch-in", [WHY_ROLE_BEHIND] = "switch-in of the other",
-	[WHY_ROLE_WAIT] = "wait",      [WHY_ROLE_WAKE] = "wake",
-	[WHY_ROLE_FAULT] = "fault",    [WHY_ROLE_IO] = "io",
-	[WHY_ROLE_SIGNAL] = "signal",  [WHY_ROLE_QUOTA] = "quota",
+	[WHY_ROLE_OUT] = "switch-out",
+	[WHY_ROLE_IN] = "switch-in",
+	[WHY_ROLE_LATER] = "later switch-in",
+	[WHY_ROLE_BEHIND] = "switch-in of the other",
+	[WHY_ROLE_SPAN] = "span begin",
+	[WHY_ROLE_WAIT] = "wait",
+	[WHY_ROLE_WAKE] = "wake",
+	[WHY_ROLE_FAULT] = "fault",
+	[WHY_ROLE_IO] = "io",
+	[WHY_ROLE_SIGNAL] = "signal",
+	[WHY_ROLE_QUOTA] = "quota",
 	[WHY_ROLE_LOSS] = "loss",
 };
 
@@ -52,6 +58,17 @@ static bool want_switches(struct why *why, struct why_step *step)
 		return true;
 	sw = &model->switches.data[step->behind];
 	return want_thread(why, step, WHY_ROLE_BEHIND, sw->ts, sw->next);
+}
+
+static bool want_span(struct why *why, struct why_step *step)
+{
+	const struct model *model = why->model;
+
+	if (step->span >= model->spans.len ||
+	    model->spans.data[step->span].flags & MODEL_SPAN_BEGUN_BEFORE)
+		return true;
+	return want_thread(why, step, WHY_ROLE_SPAN, model->spans.data[step->span].start_ts,
+			   model->spans.data[step->span].thread);
 }
 
 static bool want_wait(struct why *why, struct why_step *step)
@@ -158,7 +175,8 @@ static bool want_all(struct why *why)
 
 			step->record = (uint32_t)why->records.len;
 			step->count = 0;
-			if (!want_switches(why, step) || !want_wait(why, step))
+			if (!want_switches(why, step) || !want_wait(why, step) ||
+			    !want_span(why, step))
 				return false;
 			if (k + 1 == part->step_count && !want_cause(why, step, part->cause))
 				return false;
@@ -211,10 +229,12 @@ static bool answers(const struct why_record *wanted, const struct waffle_rec *re
 	const struct waffle_rec_switch *sw = (const struct waffle_rec_switch *)rec;
 
 	switch (rec->kind) {
+	case WAFFLE_REC_HIT:
+		return wanted->role == WHY_ROLE_SPAN && rec->tid == wanted->tid;
 	case WAFFLE_REC_SWITCH:
-		return wanted->role == WHY_ROLE_OUT ? rec->tid == wanted->tid
-						    : wanted->role <= WHY_ROLE_BEHIND &&
-							      sw->next_tid == wanted->tid;
+		return wanted->role == WHY_ROLE_OUT
+			       ? rec->tid == wanted->tid
+			       : wanted->role <= WHY_ROLE_BEHIND && sw->next_tid == wanted->tid;
 	case WAFFLE_REC_STATE: /* as the capture began */
 		return wanted->role <= WHY_ROLE_IN && rec->tid == wanted->tid;
 	case WAFFLE_REC_WAIT:
@@ -292,10 +312,10 @@ int why_records_find(struct why *why, struct error *err)
 		return 0;
 	}
 	/* A record of a wait comes with the switch-in after it, which is wanted as well. */
-	result = store_reader_seek(reader,
-				   (struct store_window){search.wanted[0]->ts,
-							 search.wanted[search.count - 1]->ts},
-				   err);
+	result = store_reader_seek(
+		reader,
+		(struct store_window){search.wanted[0]->ts, search.wanted[search.count - 1]->ts},
+		err);
 	while (!result && (result = store_reader_next(reader, &rec, err)) > 0) {
 		uint64_t number = store_reader_number(reader);
 

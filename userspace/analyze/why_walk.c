@@ -312,8 +312,8 @@ static int add_contention(struct why_walk *walk, const struct stretch *stretch)
 	if (!interval->woken && stretch->from == interval->from_ts)
 		step->preemptor = interval->by;
 	result = why_walk_add(walk, WHY_CPU_CONTENTION,
-			      at_most(stretch->grade, culprit == MODEL_NONE ? WHY_GRADE_LIKELY
-									    : WHY_GRADE_CERTAIN),
+			      at_most(stretch->grade,
+				      culprit == MODEL_NONE ? WHY_GRADE_LIKELY : WHY_GRADE_CERTAIN),
 			      culprit, 0);
 	walk->depth--;
 	return result;

@@ -29,7 +29,10 @@ struct field {
 };
 
 #define FIELD(kind, type, member, form)                                                            \
-	{kind, offsetof(struct type, member), sizeof(((struct type *)0)->member), form, #member}
+	{                                                                                          \
+		kind, offsetof(struct type, member), sizeof(((struct type *)0)->member), form,     \
+			#member                                                                    \
+	}
 
 static const struct field fields[] = {
 	FIELD(WAFFLE_REC_HIT, waffle_rec_hit, tgid, FIELD_NUMBER),

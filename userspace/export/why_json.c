@@ -208,7 +208,8 @@ static void cause_records_json(const struct printer *printer, const struct why_p
 		for (uint32_t k = 0; k < step->count; k++)
 			if (why->records.data[step->record + k].number)
 				/* Without memory for it, it is still named by its step. */
-				(void)vec_push(&numbers, why->records.data[step->record + k].number);
+				(void)vec_push(&numbers,
+					       why->records.data[step->record + k].number);
 	}
 	if (numbers.len)
 		qsort(numbers.data, numbers.len, sizeof(*numbers.data), number_compare);

@@ -279,8 +279,7 @@ static int next_chunk(struct store_reader *reader, struct error *err)
 			continue;
 		reader->number = reader->before;
 		reader->before += entry->records;
-		if (entry->max_ts < reader->window.from_ts ||
-		    entry->min_ts > reader->window.to_ts)
+		if (entry->max_ts < reader->window.from_ts || entry->min_ts > reader->window.to_ts)
 			continue;
 		ret = chunk_file_load(&reader->file, entry, &cursor, err);
 		if (ret)
