@@ -148,17 +148,26 @@ def test_numbers_are_those_of_the_file_in_a_window_too(waffle, built):
     assert all(whole[number] == row for number, row in part.items())
 
 
-def test_a_preempted_thread_names_who_took_its_cpu_and_where(explained):
-    why = explained("causes.c", "lock")
-    cpu = min(os.sched_getaffinity(0))
-    preempted = [s for s in why.steps() if s["state"] == "runnable" and s["preempted"]]
-    for step in preempted:
-        outs = why.named(step, "switch-out")
-        for out in outs:
-            if out["next_tid"]:
-                assert step["preemptor"]["tid"] == out["next_tid"]
+def test_a_thread_that_was_moved_or_preempted_says_from_where_and_by_whom(explained):
+    cpus = sorted(os.sched_getaffinity(0))
+    if len(cpus) < 2:
+        pytest.skip("one CPU only")
+    source, target = cpus[:2]
+    why = explained("kernel_waits.c", "move", str(source), str(target))
+    steps = [s for s in why.steps() if s["state"] == "runnable"]
+    for step in steps:
+        check_step(why, step)
+        for out in why.named(step, "switch-out"):
             assert out["cpu"] == (step["cpu"] if step["from_cpu"] is None else step["from_cpu"])
-    assert all(s["cpu"] is None or s["cpu"] >= cpu for s in preempted)
+            if step["preempted"]:
+                assert step["preemptor"]["tid"] == out["next_tid"]
+    moved = [s for s in steps if s["span"] == "request" and s["from_cpu"] == source]
+    assert any(s["by"] and s["by"]["comm"] == "hog" and s["cpu"] == target for s in moved), steps
+    preempted = [s for s in steps if s["span"] == "crowded" and s["preempted"]]
+    assert any(
+        s["preemptor"]["comm"] == s["by"]["comm"] == "hog" and s["cpu"] == target
+        and s["from_cpu"] is None for s in preempted
+    ), steps
 
 
 # ---- what stacks mean ----

@@ -162,6 +162,7 @@ const struct meaning_row meaning_rows[] = {
 	     "submit_bio_wait blk_execute_rq blkdev_issue_flush __sync_dirty_buffer "
 	     "__wait_on_buffer __bread_gfp bh_read* ",
 	     NULL, NULL),
+	WAIT(TELLS, "its move to another CPU", "affine_move_task stop_one_cpu ", NULL, NULL),
 	WAIT(TELLS, "a pause of a driver", "msleep* usleep_range* fsleep ", NULL, NULL),
 	WAIT(TELLS, "work of a kernel thread",
 	     "__flush_work flush_work flush_workqueue* "

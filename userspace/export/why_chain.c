@@ -94,7 +94,7 @@ static void put_meaning(const struct why_printer *printer, const struct why_step
 	why_put(printer, strtab_get(printer->why->texts, step->meaning));
 }
 
-/* ", preempted by backup (99) on cpu 0, behind hog (7) on cpu 1, moved from cpu 0 to cpu 1" */
+/* ", preempted by backup (99) on cpu 0, behind hog (7) on cpu 1, moved there from cpu 0" */
 static void put_contention(const struct why_printer *printer, const struct why_step *step)
 {
 	bool moved = step->from_cpu != MODEL_CPU_NONE && step->cpu != MODEL_CPU_NONE;
@@ -112,7 +112,7 @@ static void put_contention(const struct why_printer *printer, const struct why_s
 	if (step->cpu != MODEL_CPU_NONE)
 		fprintf(printer->out, " on cpu %u", step->cpu);
 	if (moved)
-		fprintf(printer->out, ", moved from cpu %u to cpu %u", step->from_cpu, step->cpu);
+		fprintf(printer->out, ", moved there from cpu %u", step->from_cpu);
 }
 
 static void put_runnable(const struct why_printer *printer, const struct why_step *step,

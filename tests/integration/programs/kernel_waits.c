@@ -5,6 +5,8 @@
  *	fsync FILE	a file is written and synced, five times
  *	mmap		pages are touched while another thread changes the protection of all of them
  *	vfork		a child is started that sleeps and computes before it ends
+ *	move FROM TO	on CPU TO a thread computes, to which the span's goes from CPU FROM, ten
+ *times
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -13,6 +15,8 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -105,6 +109,51 @@ static int start_child(void)
 	return child < 0 || waitpid(child, NULL, 0) != child;
 }
 
+static bool pin(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	return sched_setaffinity(0, sizeof(set), &set) == 0;
+}
+
+static void *compute_on(void *arg)
+{
+	prctl(PR_SET_NAME, "hog");
+	pin(*(int *)arg);
+	pthread_barrier_wait(&ready);
+	while (!done)
+		;
+	return NULL;
+}
+
+static int move(int from, int to)
+{
+	pthread_t thread;
+	bool moved = true;
+
+	pthread_barrier_init(&ready, NULL, 2);
+	if (pthread_create(&thread, NULL, compute_on, &to))
+		return 1;
+	pthread_barrier_wait(&ready);
+	for (int i = 0; i < 10; i++) {
+		moved &= pin(from);
+		sleep_ms(10);
+		{
+			SPAN("request");
+			moved &= pin(to);
+		}
+		{
+			SPAN("crowded");
+			compute(20);
+		}
+	}
+	done = 1;
+	pthread_join(thread, NULL);
+	return !moved;
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "";
@@ -115,5 +164,7 @@ int main(int argc, char **argv)
 		return touch_pages();
 	if (!strcmp(mode, "vfork"))
 		return start_child();
+	if (!strcmp(mode, "move") && argc > 3)
+		return move(atoi(argv[2]), atoi(argv[3]));
 	return 2;
 }
