@@ -178,9 +178,9 @@ struct model_filtered {
 
 struct model {
 	const struct store_meta *meta; /* belongs to the reader, which must outlive the model */
-	struct store_reader *reader; /* likewise */
-	uint64_t start_ts, end_ts; /* of the capture or of the window, whichever is shorter */
-	bool sched;                /* the scheduler was recorded, and is wanted */
+	struct store_reader *reader;   /* likewise */
+	uint64_t start_ts, end_ts;     /* of the capture or of the window, whichever is shorter */
+	bool sched;                    /* the scheduler was recorded, and is wanted */
 	struct model_filtered filtered;
 	struct strtab *strings;
 	VEC(struct model_thread) threads;
