@@ -421,6 +421,42 @@ static void test_window_decodes_only_chunks_that_overlap_it_and_names_its_thread
 	check_windows(test->path);
 }
 
+/* Two task records are among the others, behind those of 0 and 500. */
+static uint64_t number_at(uint64_t ts)
+{
+	return ts / 10 + 1 + (ts > 0) + (ts > 500);
+}
+
+static void test_numbers_of_records_are_those_of_the_file_in_every_window(void **state)
+{
+	struct store_test *test = *state;
+	const struct waffle_rec *rec;
+	struct store_reader *reader;
+	struct error err = ERROR_INIT;
+
+	write_ten_chunks(test->path, true);
+	reader = open_reader(test->path);
+	for (uint64_t from = 0; from < 1000; from += 35) {
+		unsigned count = 0;
+
+		must(store_reader_seek(reader, (struct store_window){from, from + 120}, &err),
+		     &err);
+		while (store_reader_next(reader, &rec, &err) > 0) {
+			/* Names from before the window are copies. */
+			if (rec->kind == WAFFLE_REC_TASK && rec->ts < from)
+				assert_int_equal(store_reader_number(reader), 0);
+			else if (rec->kind == WAFFLE_REC_TASK)
+				assert_int_equal(store_reader_number(reader),
+						 number_at(rec->ts - 5) + 1);
+			else
+				assert_int_equal(store_reader_number(reader), number_at(rec->ts));
+			count++;
+		}
+		assert_true(count >= 3);
+	}
+	store_reader_close(reader);
+}
+
 static void test_window_works_without_the_index_of_a_finished_file(void **state)
 {
 	struct store_test *test = *state;
@@ -517,6 +553,7 @@ int main(void)
 		with_folder(test_meta_without_a_filter_and_with_more_than_is_known_is_read),
 		with_folder(test_file_of_a_writer_that_did_not_finish_has_all_flushed_records),
 		with_folder(test_window_decodes_only_chunks_that_overlap_it_and_names_its_threads),
+		with_folder(test_numbers_of_records_are_those_of_the_file_in_every_window),
 		with_folder(test_window_works_without_the_index_of_a_finished_file),
 		with_folder(test_late_record_is_found_by_its_time),
 	};

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "export/why_text.h"
 #include "store/record.h"
 #include "why_capture.h"
 
@@ -167,6 +168,20 @@ static void check_cpus(const struct why_step *step, const struct model *model, u
 	assert_int_equal(step->by == MODEL_NONE ? 0 : model->threads.data[step->by].tid, by);
 }
 
+static void check_text(const struct why *why, const char *want)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	assert_non_null(out);
+	why_print_text(why, &(struct why_view){.evidence = true}, out);
+	fclose(out);
+	if (!strstr(text, want))
+		fail_msg("no '%s' in %s", want, text);
+	free(text);
+}
+
 static void test_preemptor_is_named_where_the_thread_lost_its_cpu(void **state)
 {
 	struct capture capture;
@@ -184,6 +199,8 @@ static void test_preemptor_is_named_where_the_thread_lost_its_cpu(void **state)
 	check_cpus(step_of(why, 0, 0), why->model, 1, MODEL_CPU_NONE, 99, 99);
 	check_records(why, 0, 0,
 		      "span begin hit@1010, switch-out switch@1020, switch-in switch@1150");
+	check_text(why, "100 ns runnable, preempted by ? (99) on cpu 1 [1]\n");
+	check_text(why, "30 ns runnable behind ? (98) on cpu 1 [2]\n");
 	check_part(why, 1, "cpu-contention", 30, 98, "certain", "");
 	check_cpus(step_of(why, 1, 0), why->model, 1, MODEL_CPU_NONE, 0, 98);
 	check_records(
@@ -214,6 +231,10 @@ static void test_thread_that_moved_knows_both_cpus(void **state)
 		why, 1, 0,
 		"span begin hit@1010, switch-in of the other switch@1011, switch-out switch@1020, "
 		"switch-in switch@1120");
+	check_text(why, "runnable, preempted by ? (99) on cpu 1, behind ? (98) on cpu 2, moved "
+			"there from cpu 1 [2]\n");
+	check_text(why, "50 ns runnable on cpu 3, moved there from cpu 2 [3]\n");
+	check_text(why, " (switch-in of the other), ");
 	check_part(why, 2, "cpu-contention", 50, 0, "likely", "");
 	check_cpus(step_of(why, 2, 0), why->model, 3, 2, 0, 0);
 	done(&capture, why);

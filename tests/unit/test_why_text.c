@@ -363,9 +363,17 @@ static void test_json_tells_each_cause_with_its_chain(void **state)
 	assert_string_equal(text_at(chain->u.array.values[0], "syscall"), "futex");
 	assert_int_equal(number_at(at(chain->u.array.values[0], "by", yajl_t_object), "tid"), 12);
 	assert_string_equal(text_at(chain->u.array.values[1], "state"), "blocked");
+	assert_string_equal(text_at(chain->u.array.values[1], "meaning"),
+			    "waits for block I/O, ext4");
+	at(chain->u.array.values[0], "meaning", yajl_t_null);
 	/* It ran where the interrupt came, no more. */
 	at(chain->u.array.values[1], "by", yajl_t_null);
 	at(at(causes->u.array.values[2], "culprit", yajl_t_object), "span", yajl_t_null);
+	chain = at(causes->u.array.values[2], "chain", yajl_t_array);
+	assert_int_equal(number_at(chain->u.array.values[1], "cpu"), 1);
+	at(chain->u.array.values[1], "from_cpu", yajl_t_null);
+	at(chain->u.array.values[1], "preempted", yajl_t_false);
+	at(chain->u.array.values[1], "preemptor", yajl_t_null);
 	assert_int_equal(number_at(at(tree, "records", yajl_t_object), "delivered"), 9);
 	links = at(instance, "links", yajl_t_array);
 	assert_int_equal(links->u.array.len, 1);
