@@ -221,19 +221,20 @@ static int explain(struct why *why, struct why_walk *walk, struct why_instance *
 
 static int explain_all(struct why *why, struct why_walk *walk)
 {
+	struct windows windows = {0};
 	size_t count = why->instances.len;
-	struct why_window *windows = malloc((count + 1) * sizeof(*windows));
-	int result = -ENOMEM;
+	int result = 0;
 
-	if (!windows)
-		return result;
-	for (size_t i = 0; i < count; i++)
-		windows[i] = (struct why_window){why->instances.data[i].from_ts,
-						 why->instances.data[i].to_ts};
-	result = why_evidence_init(walk);
+	for (size_t i = 0; i < count && !result; i++)
+		if (!windows_add(&windows, why->instances.data[i].from_ts,
+				 why->instances.data[i].to_ts))
+			result = -ENOMEM;
+	windows_merge(&windows);
 	if (!result)
-		result = why_intervals_load(&walk->intervals, why->model, windows, count);
-	free(windows);
+		result = why_evidence_init(walk);
+	if (!result)
+		result = why_intervals_load(&walk->intervals, why->model, &windows);
+	windows_free(&windows);
 	for (size_t i = 0; i < count && !result; i++)
 		result = explain(why, walk, &why->instances.data[i]);
 	return result;
