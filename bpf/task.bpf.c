@@ -137,8 +137,12 @@ int BPF_PROG(on_exit, struct task_struct *task)
 SEC("tp_btf/task_rename")
 int BPF_PROG(on_rename, struct task_struct *task, const char *comm)
 {
+	__u32 tid = task->pid;
+
 	if (target_has(task->tgid))
 		task_emit(task, comm, WAFFLE_TASK_TRACED_FLAG);
+	else if (!finished && bpf_map_lookup_elem(&named, &tid))
+		task_emit(task, comm, 0);
 	return 0;
 }
 

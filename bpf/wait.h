@@ -127,35 +127,42 @@ static __always_inline void wait_begin(void *ctx, struct thread_wait *wait,
 	}
 }
 
-/* Whether the first argument of its system call is a descriptor. */
-static __always_inline bool waits_for_file(struct task_struct *task)
+/* Whether the first argument of a system call is a descriptor. */
+static __always_inline bool call_has_descriptor(__s32 number)
 {
-	__u64 args[WAFFLE_SYSCALL_ARGS];
-	__u32 syscall = task_syscall(task, args), word = syscall / 64;
+	__u32 syscall = number, word = syscall / 64;
 
 	barrier_var(word); /* else clang takes the mask away, which the verifier needs */
 	word &= WAFFLE_SYSCALLS_MAX / 64 - 1;
 	return syscall < WAFFLE_SYSCALLS_MAX && descriptor_calls[word] >> (syscall & 63) & 1;
 }
 
-/* The file behind the descriptor that is the first argument of a system call like read(). */
-static __always_inline void wait_file(struct task_struct *task, struct waffle_rec_wait *rec)
+static __always_inline struct file *file_of(struct task_struct *task, __u32 descriptor)
 {
-	__u64 args[WAFFLE_SYSCALL_ARGS];
 	struct files_struct *files = task->files;
 	struct file *file = NULL, **files_at;
 	struct fdtable *table;
 
-	if (task_syscall(task, args) < 0 || !files)
-		return;
-	args[0] = (__u32)args[0];
+	if (!files)
+		return NULL;
 	table = BPF_CORE_READ(files, fdt);
-	if (args[0] >= BPF_CORE_READ(table, max_fds))
+	if (descriptor >= BPF_CORE_READ(table, max_fds))
+		return NULL;
+	files_at = BPF_CORE_READ(table, fd) + descriptor;
+	return bpf_probe_read_kernel(&file, sizeof(file), files_at) ? NULL : file;
+}
+
+/* The file behind the descriptor that is the first argument of a system call like read(). */
+static __always_inline void wait_file(struct task_struct *task, struct waffle_rec_wait *rec)
+{
+	__u64 args[WAFFLE_SYSCALL_ARGS];
+	struct file *file;
+
+	task_syscall(task, args);
+	file = file_of(task, (__u32)args[0]);
+	if (!file)
 		return;
-	files_at = BPF_CORE_READ(table, fd) + args[0];
-	if (bpf_probe_read_kernel(&file, sizeof(file), files_at) || !file)
-		return;
-	rec->object = args[0];
+	rec->object = (__u32)args[0];
 	rec->ino = BPF_CORE_READ(file, f_inode, i_ino);
 	rec->dev = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
 	/* One inode serves eventfds, epolls, timers, …: the beginning of its name tells which. */
@@ -170,7 +177,9 @@ static __noinline __attribute__((unused)) void wait_emit(struct thread_wait *wai
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 	__u64 address = wait->fault_ts && wait->fault_ts <= wait->from_ts ? wait->fault_address : 0;
-	bool file = !address && wait_sources & WAFFLE_WAIT_FILES && waits_for_file(task);
+	__u64 args[WAFFLE_SYSCALL_ARGS];
+	bool file = !address && wait_sources & WAFFLE_WAIT_FILES &&
+		    call_has_descriptor(task_syscall(task, args));
 	struct waffle_rec_wait *rec;
 
 	if (!address && !file && !wait->kernel_stack && !wait->user_stack)

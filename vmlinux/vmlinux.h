@@ -117,6 +117,7 @@ struct files_struct;
 
 struct task_struct {
 	struct thread_info thread_info;
+	void *stack;
 	unsigned int __state;
 	unsigned int flags;
 	/* int up to 6.18, a byte in 7.2: CO-RE adapts the size of unsigned members only */
@@ -156,6 +157,7 @@ struct path {
 };
 
 struct inode {
+	unsigned short i_mode;
 	unsigned long i_ino;
 	struct super_block *i_sb;
 };
