@@ -269,6 +269,24 @@ static int add_contention(struct why_walk *walk, uint32_t thread, uint32_t culpr
 	return result;
 }
 
+/* The switch that brings the thread in tells who had the CPU until then; false if that is another
+ * than *culprit, which it then becomes: not all switches in between were recorded. */
+static bool was_last(const struct model *model, uint32_t thread,
+		     const struct why_interval *interval, uint16_t cpu, uint32_t *culprit)
+{
+	for (size_t i = why_switch_after(model, interval->to_ts);
+	     i < model->switches.len && model->switches.data[i].ts == interval->to_ts; i++) {
+		const struct model_switch *sw = &model->switches.data[i];
+		uint32_t claimed = *culprit;
+
+		if (sw->next != thread || sw->cpu != cpu)
+			continue;
+		*culprit = sw->prev;
+		return claimed == sw->prev;
+	}
+	return true;
+}
+
 /* Who ran on the CPU that the thread waited for, one after the other. */
 static int walk_contention(struct why_walk *walk, uint32_t thread,
 			   const struct why_interval *interval, uint64_t from, uint64_t to,
@@ -295,6 +313,8 @@ static int walk_contention(struct why_walk *walk, uint32_t thread,
 		from = sw->ts;
 		culprit = sw->next;
 	}
+	if (to == interval->to_ts && !was_last(model, thread, interval, cpu, &culprit))
+		grade = at_most(grade, WHY_GRADE_LIKELY);
 	return result ? result : add_contention(walk, thread, culprit, from, to, grade);
 }
 
