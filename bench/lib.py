@@ -195,6 +195,36 @@ def typical(costs):
     return statistics.median(c for c in costs if not math.isnan(c))
 
 
+# ---- what BPF programs take ----
+
+
+@contextlib.contextmanager
+def bpf_stats():
+    """The kernel counts runs of BPF programs and their time meanwhile."""
+    switch = pathlib.Path("/proc/sys/kernel/bpf_stats_enabled")
+    if not switch.exists():
+        raise Skipped("this kernel does not count the time of BPF programs")
+    before = switch.read_text(encoding="ascii")
+    switch.write_text("1", encoding="ascii")
+    try:
+        yield
+    finally:
+        switch.write_text(before, encoding="ascii")
+
+
+def bpf_runs(pid):
+    """ns and runs so far of all programs that a process has descriptors of (proc_pid_fdinfo(5))."""
+    programs = {}
+    for info in pathlib.Path(f"/proc/{pid}/fdinfo").iterdir():
+        try:
+            fields = dict(line.split(":", 1) for line in info.read_text().splitlines())
+        except (OSError, ValueError):
+            continue
+        if "run_time_ns" in fields:
+            programs[fields["prog_id"]] = int(fields["run_time_ns"]), int(fields["run_cnt"])
+    return [sum(column) for column in zip(*programs.values())] or [0, 0]
+
+
 # ---- single steps ----
 
 

@@ -6,6 +6,7 @@ alternate between the things compared. Needs root; docs/benchmarks.md explains t
 import argparse
 import functools
 import json
+import math
 import os
 import platform
 import re
@@ -23,10 +24,13 @@ import sites  # noqa: E402
 from lib import (  # noqa: E402
     ROOT,
     SCRATCH,
+    SETTLE,
     WAFFLE,
     Skipped,
     Workload,
     baseline,
+    bpf_runs,
+    bpf_stats,
     instructions_of_loop,
     interleave,
     nothing,
@@ -73,6 +77,8 @@ class Scale:
 
     def __init__(self, quick):
         self.rounds = 2 if quick else 9
+        self.many, self.short = (3, 0.25) if quick else (60, 0.4)
+        self.few = 1 if quick else 5
         self.seconds = 0.25 if quick else 0.6
         self.long_s = 1.5 if quick else 10
         self.records = 200_000 if quick else 10_000_000
@@ -358,25 +364,80 @@ def switches(scale):
 
 # What each records beyond the scheduler, in the order of --sources.
 SOURCES = ("stacks", "files", "faults", "io", "signals", "quota")
+TURNS = (("sched", "sched", None), *((f"sched,{name}", f"{name}, beyond sched", "sched")
+                                     for name in SOURCES), (None, "all sources", None))
+
+
+def switch_rate(pid, seconds):
+    """Switches a second of all threads of a process, as the kernel counts them."""
+    def count():
+        return sum(int(n) for tid in os.listdir(f"/proc/{pid}/task")
+                   for n in re.findall(r"ctxt_switches:\s+(\d+)", proc_read(pid, tid, "status")))
+
+    start, before = now_ns(), count()
+    time.sleep(seconds)
+    after, end = count(), now_ns()
+    return (after - before) / (end - start) * 1e9
+
+
+def traced_with(load, chosen):
+    return functools.partial(waffle, load.pid, *(("--sources", chosen) if chosen else ()))
 
 
 def sources(scale):
-    """Four threads that compute 48 us each in turn: 20,000 switches a second on one CPU, and all
-    waits are long enough to be explained."""
-    with Workload([program("turns"), "4", "48", "0", "600"]) as load:
-        tracers = {"untraced": nothing}
-        tracers["sched"] = functools.partial(waffle, load.pid, "--sources", "sched")
-        for name in SOURCES:
-            tracers[name] = functools.partial(waffle, load.pid, "--sources", f"sched,{name}")
-        tracers["default"] = functools.partial(waffle, load.pid)
-        costs = interleave(load, tracers, scale.rounds, scale.seconds)
+    """Threads that hand over 20,000 times a second on one CPU, and all waits are long enough to be
+    explained. What all sources cost together is the row that counts: it has many short rounds."""
+    with Workload([program("turns"), "4", "20000", "0", "600"]) as load:
+        rate = switch_rate(load.pid, scale.seconds)
+        many = {"untraced": nothing, "all": traced_with(load, None)}
+        costs = interleave(load, many, scale.many, scale.short)
+        few = {"untraced": nothing} | {what: traced_with(load, chosen)
+                                       for chosen, what, _ in TURNS if chosen}
+        costs_few = interleave(load, few, scale.rounds, scale.seconds)
     us = typical(costs["untraced"]) / 1000
-    for name in list(tracers)[1:]:
-        base = "sched" if name in SOURCES else "untraced"
-        lost = (ratio(costs, name, base) - 1) * 100
-        what = {"default": "all sources", "sched": "sched"}.get(name, f"{name}, beyond sched")
-        yield Row(f"20,000 switches a second, {what}", lost, "%",
-                  2 if name == "default" else None, note=f"{us:.1f} us a turn untraced")
+    for chosen, what, base in TURNS:
+        name, of = (what, costs_few) if chosen else ("all", costs)
+        lost, error = percent_lost(of, name, base or "untraced")
+        yield Row(f"20,000 switches a second, {what}", lost, "%", None if chosen else 2,
+                  note=f"± {error:.1f} %; {rate:,.0f} switches a second, {us:.1f} us each, untraced")
+
+
+def percent_lost(costs, name, base):
+    """% of time lost to a tracer, and the standard error of that median by the quartiles."""
+    ratios = [(a / b - 1) * 100 for a, b in zip(costs[name], costs[base])]
+    ratios = [r for r in ratios if not math.isnan(r)]
+    if len(ratios) < 2:
+        raise RuntimeError(f"too few windows to compare {name} and {base} by")
+    quartiles = statistics.quantiles(ratios, n=4)
+    error = 1.253 * (quartiles[2] - quartiles[0]) / 1.349 / math.sqrt(len(ratios))
+    return statistics.median(ratios), error
+
+
+def programs_once(load, chosen, seconds):
+    """ns a second that BPF programs of a capture ran on all CPUs, and how often they did."""
+    with traced_with(load, chosen)() as tracer:
+        time.sleep(SETTLE)
+        start, before = now_ns(), bpf_runs(tracer.pid)
+        time.sleep(seconds)
+        after, elapsed = bpf_runs(tracer.pid), (now_ns() - start) / 1e9
+    return [(b - a) / elapsed for a, b in zip(before, after)]
+
+
+def programs(scale):
+    """The same program: how long the BPF programs themselves run, by the kernel's own count, which
+    other programs disturb little. Windows of time cost more: calling them, the cache, the tracer."""
+    with Workload([program("turns"), "4", "20000", "0", "600"]) as load, bpf_stats():
+        rate = switch_rate(load.pid, scale.seconds)
+        runs = {what: [programs_once(load, chosen, scale.seconds) for _ in range(scale.few)]
+                for chosen, what, _ in TURNS}
+    median = {what: [statistics.median(x) for x in zip(*of)] for what, of in runs.items()}
+    for _, what, base in TURNS:
+        ns, times = median[what]
+        if base:
+            ns, times = ns - median[base][0], times - median[base][1]
+        yield Row(f"20,000 switches a second, BPF programs of {what}", ns / 1e7, "%",
+                  note=f"{ns / rate:.0f} ns and {times / rate:.1f} runs a switch, "
+                  f"{rate:,.0f} switches a second untraced")
 
 
 def first_touch(scale):
@@ -423,17 +484,25 @@ def redis(scale):
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         wait_until(lambda: not subprocess.run(ping, check=False, **quiet).returncode, "redis")
         redis_rate(port, scale.requests // 4)
-        lost, rates = [], []
+        tracers = {"untraced": nothing, "traced": functools.partial(waffle, server.pid)}
+        if shutil.which("perf"):
+            tracers["traced by perf sched record"] = perf_sched
+        rates = {name: [] for name in tracers}
         for i in range(scale.pairs):
-            pair = {}
-            for traced in (i % 2 == 0, i % 2 == 1):
-                with waffle(server.pid) if traced else nothing():
-                    pair[traced] = redis_rate(port, scale.requests)
-            lost.append((1 - pair[True] / pair[False]) * 100)
-            rates.append(pair[False])
-    yield Row("redis GET, operations lost when traced", statistics.median(lost), "%", 4,
-              note=f"{statistics.median(rates) / 1000:.0f}k operations a second untraced, "
-              f"{len(lost)} pairs")
+            names = list(tracers)
+            for name in names[i % len(names) :] + names[: i % len(names)]:
+                try:
+                    with tracers[name]():
+                        rates[name].append(redis_rate(port, scale.requests))
+                except Skipped:
+                    del tracers[name]
+    for name in list(tracers)[1:]:
+        lost = [(1 - b / a) * 100 for a, b in zip(rates["untraced"], rates[name])]
+        yield Row(f"redis GET, operations lost when {name}",
+                  statistics.median(lost), "%", 5 if name == "traced" else None,
+                  note=f"{statistics.median(rates['untraced']) / 1000:.0f}k operations a second "
+                  f"untraced, {len(lost)} rounds" +
+                  ("; wprof by default: 5 to 11 %" if name == "traced" else ""))
 
 
 def ready(scale):
@@ -450,7 +519,7 @@ def ready(scale):
 
 
 GROUPS = (dormant, armed, attach, decisions, slow_spans, longest_filter, flood, accounting, large,
-          switches, sources, first_touch, neighbours, redis, ready)
+          switches, sources, programs, first_touch, neighbours, redis, ready)
 
 
 def machine():

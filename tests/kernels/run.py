@@ -44,7 +44,7 @@ PROGRAMS = [
 # The first disk is slow, so that its stalls are longer than everything else that is emulated.
 QEMU = """qemu-system-x86_64 -accel tcg,thread=single -cpu max -smp 1 -m 512 -nodefaults
  -no-user-config -display none -serial stdio -monitor none -no-reboot
- -drive file={disk},if=virtio,format=raw,cache=unsafe,throttling.iops-total=500
+ -drive file={disk},if=virtio,format=raw,cache=unsafe,throttling.iops-total=200
  -drive file={out},if=virtio,format=raw,cache=unsafe"""
 DISK_BYTES = 128 << 20
 
