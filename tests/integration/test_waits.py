@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tracer import parse_log
+from tracer import Capture, parse_log
 
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 MIB = 1 << 20
@@ -323,6 +323,19 @@ def test_quota_sums_to_the_time_that_the_cgroup_was_throttled(waffle, built, exp
                 break
             except OSError:
                 time.sleep(0.01)
+
+
+def test_source_that_cannot_be_had_is_left_out_and_said(waffle, built, tmp_path):
+    path = tmp_path / "without.waffle"
+    argv = [built("without_perf.c"), waffle.program, "run", "--no-report", "-o", path, "--",
+            built("explain.c", "-fno-omit-frame-pointer"), "stop"]
+    result = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert "does not tell of: faults; not recorded" in result.stderr
+    capture = Capture(waffle, path)
+    assert capture.info()["sources"] == [name for name in NAMES if name != "faults"]
+    assert {"wait", "wake", "signal", "span"} <= kinds(capture) and "fault" not in kinds(capture)
+    capture.check_sums(lost=0)
 
 
 def kinds(capture):

@@ -41,7 +41,8 @@ static void warn_of_sources(struct session *session)
 
 	if (!missing || !session_wants_sched(session->options))
 		return;
-	snprintf(line, sizeof(line), "this kernel does not tell of: %s; not recorded",
+	snprintf(line, sizeof(line),
+		 "this kernel, or container, does not tell of: %s; not recorded",
 		 sources_text(names, missing));
 	session_notify(session, line);
 }

@@ -67,6 +67,30 @@ static bool has_tracepoint(const struct btf *kernel_types, const char *name)
 	return btf__find_by_name_kind(kernel_types, type, BTF_KIND_TYPEDEF) > 0;
 }
 
+/* A software event of one CPU, of all processes; a negative errno if it can't be had. */
+static int event_open(uint64_t event, int cpu)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = event,
+		.sample_period = 1,
+	};
+	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* A kernel may be without them, and a container may forbid them. */
+static bool has_event(uint64_t event)
+{
+	int fd = event_open(event, 0);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
 /* Takes away the sources that this kernel can't give; a bit for each program that it can't load. */
 static uint32_t sources_possible(uint32_t sources, uint32_t *missing)
 {
@@ -74,12 +98,15 @@ static uint32_t sources_possible(uint32_t sources, uint32_t *missing)
 
 	*missing = 0;
 	for (size_t i = 0; kernel_types && i < PROGRAMS; i++) {
-		if (!programs[i].tracepoint || !(sources & programs[i].source) ||
-		    has_tracepoint(kernel_types, programs[i].tracepoint))
+		const struct wait_program *row = &programs[i];
+
+		if (!(sources & row->source) ||
+		    (row->tracepoint ? has_tracepoint(kernel_types, row->tracepoint)
+				     : has_event(row->event)))
 			continue;
 		*missing |= 1u << i;
-		if (!programs[i].optional)
-			sources &= ~programs[i].source;
+		if (!row->optional)
+			sources &= ~row->source;
 	}
 	btf__free(kernel_types);
 	return sources;
@@ -113,20 +140,13 @@ int waits_configure(struct kernel *kernel, const struct kernel_options *options)
 	return bpf_map__set_max_entries(bpf->maps.stacks, 1);
 }
 
-/* A software event of one CPU, of all processes. */
 static int event_attach(struct kernel *kernel, struct bpf_program *program, uint64_t event, int cpu)
 {
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE,
-		.size = sizeof(attr),
-		.config = event,
-		.sample_period = 1,
-	};
-	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	int fd = event_open(event, cpu);
 	struct bpf_link *link;
 
 	if (fd < 0)
-		return errno == ENODEV ? 0 : -errno; /* a CPU that is offline */
+		return fd == -ENODEV ? 0 : fd; /* a CPU that is offline */
 	link = bpf_program__attach_perf_event(program, fd);
 	if (!link) {
 		int result = -errno;
