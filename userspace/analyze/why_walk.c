@@ -12,6 +12,7 @@ void why_walk_free(struct why_walk *walk)
 	map_free(&walk->peers);
 	map_free(&walk->cgroups);
 	vec_free(&walk->sums);
+	vec_free(&walk->chains);
 }
 
 /* ---- sums ---- */
@@ -36,20 +37,30 @@ struct why_step *why_walk_push(struct why_walk *walk, uint32_t thread,
 	return step;
 }
 
+static bool sum_is(const struct why_sum *sum, const struct why_part *part, uint32_t site)
+{
+	return sum->part.cause == part->cause && sum->part.thread == part->thread &&
+	       sum->part.object == part->object && sum->site == site;
+}
+
 static struct why_sum *sum_find(struct why_walk *walk, const struct why_part *part, uint32_t site)
 {
 	struct why_sum *sum;
 
-	for (size_t i = 0; i < walk->sums.len; i++) {
-		sum = &walk->sums.data[i];
-		if (sum->part.cause == part->cause && sum->part.thread == part->thread &&
-		    sum->part.object == part->object && sum->site == site)
-			return sum;
-	}
-	if (!vec_reserve(&walk->sums, 1))
+	if (walk->sum_found < walk->sums.len &&
+	    sum_is(&walk->sums.data[walk->sum_found], part, site))
+		return &walk->sums.data[walk->sum_found];
+	for (size_t i = 0; i < walk->sums.len; i++)
+		if (sum_is(&walk->sums.data[i], part, site)) {
+			walk->sum_found = i;
+			return &walk->sums.data[i];
+		}
+	walk->chains.len = walk->sums.len;
+	if (!vec_reserve(&walk->sums, 1) || (!walk->no_chains && !vec_reserve(&walk->chains, 1)))
 		return NULL;
+	walk->sum_found = walk->sums.len;
 	sum = &walk->sums.data[walk->sums.len++];
-	*sum = (struct why_sum){.part = *part, .site = site};
+	*sum = (struct why_sum){.part = *part, .site = site, .chain = (uint32_t)walk->sum_found};
 	return sum;
 }
 
@@ -76,8 +87,11 @@ int why_walk_add(struct why_walk *walk, enum why_cause cause, enum why_grade gra
 	if (ns > sum->longest_ns) {
 		sum->longest_ns = ns;
 		sum->part.span = part.span;
+		if (walk->no_chains)
+			return 0;
 		sum->part.step_count = walk->depth;
-		memcpy(sum->chain, walk->path, walk->depth * sizeof(*walk->path));
+		memcpy(walk->chains.data[sum->chain].steps, walk->path,
+		       walk->depth * sizeof(*walk->path));
 	}
 	return 0;
 }

@@ -23,7 +23,11 @@ struct why_sum {
 	uint32_t site; /* of its span: spans of one site are one culprit */
 	uint64_t longest_ns;
 	uint64_t grade_ns[WHY_GRADE_CERTAIN + 1];
-	struct why_step chain[WHY_DEPTH_MAX + 1];
+	uint32_t chain; /* in why_walk.chains */
+};
+
+struct why_steps {
+	struct why_step steps[WHY_DEPTH_MAX + 1];
 };
 
 /* The model, what of it is looked up often, and the instance at hand. */
@@ -41,6 +45,9 @@ struct why_walk {
 	uint32_t depth;                      /* steps on the path */
 	struct why_step path[WHY_DEPTH_MAX + 1];
 	VEC(struct why_sum) sums;
+	VEC(struct why_steps) chains; /* of sums */
+	size_t sum_found;             /* last */
+	bool no_chains;               /* nobody wants them */
 	struct why_instance *instance;
 };
 
