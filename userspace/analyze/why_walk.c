@@ -43,24 +43,33 @@ static bool sum_is(const struct why_sum *sum, const struct why_part *part, uint3
 	       sum->part.object == part->object && sum->site == site;
 }
 
+/* Fibonacci hashing, Knuth, The Art of Computer Programming, 6.4. */
+static uint32_t *sum_slot(struct why_walk *walk, const struct why_part *part, uint32_t site)
+{
+	uint64_t hash = part->cause + ((uint64_t)part->thread << 5) +
+			((uint64_t)part->object << 20) + ((uint64_t)site << 40);
+
+	return &walk->sum_slots[hash * 0x9e3779b97f4a7c15ull >> (64 - WHY_SUM_BITS)];
+}
+
 static struct why_sum *sum_find(struct why_walk *walk, const struct why_part *part, uint32_t site)
 {
+	uint32_t *slot = sum_slot(walk, part, site);
 	struct why_sum *sum;
 
-	if (walk->sum_found < walk->sums.len &&
-	    sum_is(&walk->sums.data[walk->sum_found], part, site))
-		return &walk->sums.data[walk->sum_found];
-	for (size_t i = 0; i < walk->sums.len; i++)
+	if (*slot < walk->sums.len && sum_is(&walk->sums.data[*slot], part, site))
+		return &walk->sums.data[*slot];
+	for (uint32_t i = 0; i < walk->sums.len; i++)
 		if (sum_is(&walk->sums.data[i], part, site)) {
-			walk->sum_found = i;
+			*slot = i;
 			return &walk->sums.data[i];
 		}
 	walk->chains.len = walk->sums.len;
 	if (!vec_reserve(&walk->sums, 1) || (!walk->no_chains && !vec_reserve(&walk->chains, 1)))
 		return NULL;
-	walk->sum_found = walk->sums.len;
+	*slot = (uint32_t)walk->sums.len;
 	sum = &walk->sums.data[walk->sums.len++];
-	*sum = (struct why_sum){.part = *part, .site = site, .chain = (uint32_t)walk->sum_found};
+	*sum = (struct why_sum){.part = *part, .site = site, .chain = *slot};
 	return sum;
 }
 

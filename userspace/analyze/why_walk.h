@@ -17,6 +17,8 @@ struct why_link {
 	uint32_t object;
 };
 
+#define WHY_SUM_BITS 8
+
 /* A part of an instance in the making. */
 struct why_sum {
 	struct why_part part;
@@ -45,9 +47,9 @@ struct why_walk {
 	uint32_t depth;                      /* steps on the path */
 	struct why_step path[WHY_DEPTH_MAX + 1];
 	VEC(struct why_sum) sums;
-	VEC(struct why_steps) chains; /* of sums */
-	size_t sum_found;             /* last */
-	bool no_chains;               /* nobody wants them */
+	VEC(struct why_steps) chains;           /* of sums */
+	uint32_t sum_slots[1u << WHY_SUM_BITS]; /* where sums were found last, by hashes */
+	bool no_chains;                         /* nobody wants them */
 	struct why_instance *instance;
 };
 
