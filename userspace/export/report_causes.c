@@ -15,8 +15,10 @@
 #define ROWS_A_NAME 4
 
 #define COLUMNS 100
-/* Of an object; of a longer one the end, where files differ. */
-#define OBJECT_COLUMNS 44
+#define WHO_COLUMN 52 /* of the table of causes */
+#define INDENT 6      /* of what is different */
+/* An object is shown with so many at least; of a longer one the end, where files differ. */
+#define OBJECT_COLUMNS 16
 
 /* SGR codes (ECMA-48 8.3.117). */
 #define BOLD "\033[1m"
@@ -59,15 +61,24 @@ static void put_cell(FILE *out, unsigned width, const char *text)
 
 /* ---- a culprit ---- */
 
-static void put_object(FILE *out, const char *object)
+/* The begin of a character behind so many. */
+static const char *skip(const char *text, unsigned columns)
+{
+	for (; columns && *text; columns--)
+		while ((*++text & 0xc0) == 0x80)
+			;
+	return text;
+}
+
+static void put_object(FILE *out, const char *object, unsigned room)
 {
 	unsigned columns = columns_of(object);
 
-	if (columns > OBJECT_COLUMNS) {
+	if (room < OBJECT_COLUMNS)
+		room = OBJECT_COLUMNS;
+	if (columns > room) {
 		fputs("…", out);
-		for (unsigned cut = columns - OBJECT_COLUMNS + 1; cut; cut--)
-			while ((*++object & 0xc0) == 0x80)
-				;
+		object = skip(object, columns - room + 1);
 	}
 	put(out, object);
 }
@@ -77,31 +88,67 @@ static bool has_thread(const struct why_group_cause *cause)
 	return cause->own || cause->comm != MODEL_NONE;
 }
 
-/* "loader-2 in load, /data/shard-7 (ext4)" */
-static void put_culprit(FILE *out, const struct report *report, const struct why_group *group,
-			const struct why_group_cause *cause)
+/* "loader-2 in load" */
+static void put_thread(FILE *out, const struct report *report, const struct why_group *group,
+		       const struct why_group_cause *cause)
 {
-	const struct why_aggregate *causes = report->causes;
+	const struct why_group *groups = report->causes->groups.data;
 
 	if (cause->comm != MODEL_NONE)
 		put(out, strtab_get(report->model->strings, cause->comm));
-	else if (cause->own)
+	else
 		fputs("the span's own thread", out);
-	if (has_thread(cause) && cause->span != MODEL_NONE &&
-	    (!cause->own || &causes->groups.data[cause->span] != group)) {
+	if (cause->span != MODEL_NONE && (!cause->own || &groups[cause->span] != group)) {
 		fputs(" in ", out);
-		put(out, causes->groups.data[cause->span].name);
+		put(out, groups[cause->span].name);
 	}
-	if (cause->object) {
-		fputs(has_thread(cause) ? ", " : "", out);
-		put_object(out, strtab_get(causes->why->texts, cause->object));
-	} else if (cause->merged && has_thread(cause)) {
-		fputs(", several", out);
-	} else if (cause->merged) {
+}
+
+/* What there is behind the thread. */
+static void put_thing(FILE *out, const struct report *report, const struct why_group_cause *cause,
+		      unsigned room)
+{
+	if (cause->object)
+		put_object(out, strtab_get(report->causes->why->texts, cause->object), room);
+	else if (cause->merged && has_thread(cause))
+		fputs("several", out);
+	else if (cause->merged)
 		fprintf(out, "%u others", cause->merged);
-	} else if (!has_thread(cause)) {
+	else if (!has_thread(cause))
 		fputs(why_cause_texts[cause->cause], out);
+}
+
+/* "loader-2 in load, /data/shard-7 (ext4)", behind `prefix` in so many columns; NULL: out of
+ * memory. */
+static char *culprit_text(const struct report *report, const struct why_group *group,
+			  const struct why_group_cause *cause, const char *prefix, unsigned room)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	if (!out)
+		return NULL;
+	fputs(prefix, out);
+	if (has_thread(cause))
+		put_thread(out, report, group, cause);
+	if (has_thread(cause) && (cause->object || cause->merged))
+		fputs(", ", out);
+	if (!fflush(out) && columns_of(text) < room)
+		put_thing(out, report, cause, room - columns_of(text));
+	if (fclose(out)) {
+		free(text);
+		return NULL;
 	}
+	if (columns_of(text) > room) {
+		char *end = (char *)skip(text, room - 1);
+
+		/* A character that goes is a byte at least, and the mark has three. */
+		*end = '\0';
+		if (len - strlen(text) >= strlen("…"))
+			strcpy(end, "…");
+	}
+	return text;
 }
 
 /* ---- causes ---- */
@@ -109,6 +156,7 @@ static void put_culprit(FILE *out, const struct report *report, const struct why
 static void print_cause(const struct printer *printer, const struct why_group *group, size_t number)
 {
 	const struct why_group_cause *cause = &group->causes.data[number];
+	char *who = culprit_text(printer->report, group, cause, "", COLUMNS - WHO_COLUMN);
 	char share[UNITS_TEXT], time[UNITS_TEXT];
 
 	fputs("  ", printer->out);
@@ -118,9 +166,8 @@ static void print_cause(const struct printer *printer, const struct why_group *g
 	paint(printer, number ? "" : BOLD);
 	fprintf(printer->out, "%-16s", why_cause_names[cause->cause]);
 	paint(printer, number ? "" : NORMAL);
-	fprintf(printer->out, "  %-7s  ", why_grade_names[cause->grade]);
-	put_culprit(printer->out, printer->report, group, cause);
-	fputc('\n', printer->out);
+	fprintf(printer->out, "  %-7s  %s\n", why_grade_names[cause->grade], who ? who : "");
+	free(who);
 }
 
 static void print_rest(const struct printer *printer, const struct why_group *group, size_t shown)
@@ -146,23 +193,17 @@ static void print_rest(const struct printer *printer, const struct why_group *gr
 static char *difference_text(const struct report *report, const struct why_group *group,
 			     const struct why_group_cause *cause)
 {
-	char time[UNITS_TEXT], *text = NULL;
-	size_t len;
-	FILE *out = open_memstream(&text, &len);
+	bool thing = cause->object || cause->merged;
+	char prefix[UNITS_TEXT + 32], time[UNITS_TEXT];
 
-	if (!out)
-		return NULL;
 	units_format_duration(time, (uint64_t)why_group_difference(group, cause));
-	fprintf(out, "+%s %s", time, why_cause_names[cause->cause]);
-	if (has_thread(cause) || cause->object || cause->merged) {
-		fputs(has_thread(cause) ? " of " : ": ", out);
-		put_culprit(out, report, group, cause);
-	}
-	if (fclose(out)) {
-		free(text);
-		return NULL;
-	}
-	return text;
+	snprintf(prefix, sizeof(prefix), "+%s %s%s", time, why_cause_names[cause->cause],
+		 has_thread(cause) ? " of "
+		 : thing           ? ": "
+				   : "");
+	if (!has_thread(cause) && !thing)
+		return strdup(prefix);
+	return culprit_text(report, group, cause, prefix, COLUMNS - INDENT - 1);
 }
 
 /* What the slow spans have more of, as many to a line as it has room for. */
@@ -177,8 +218,8 @@ static void print_differences(const struct printer *printer, const struct why_gr
 		unsigned columns = text ? columns_of(text) : 0;
 
 		if (at + columns + 3 > COLUMNS) {
-			fputs(i ? ";\n      " : "      ", printer->out);
-			at = 6;
+			fprintf(printer->out, "%s%*s", i ? ";\n" : "", INDENT, "");
+			at = INDENT;
 		} else {
 			fputs("; ", printer->out);
 			at += 2;
