@@ -267,6 +267,7 @@ static int walk_instance(struct why_walk *walk, struct why_instance *instance)
 	walk->end_ts = instance->to_ts;
 	walk->depth = 0;
 	walk->sums.len = 0;
+	walk->instances++;
 	return why_walk_time(walk, instance->thread, instance->from_ts, instance->to_ts, NULL);
 }
 

@@ -17,7 +17,14 @@ struct why_link {
 	uint32_t object;
 };
 
-#define WHY_SUM_BITS 8
+#define WHY_SUM_BITS 9
+#define WHY_SUM_PROBES 8
+
+/* Where a sum is, by its hash. */
+struct why_sum_slot {
+	uint32_t instance; /* else it is free */
+	uint32_t sum;
+};
 
 /* A part of an instance in the making. */
 struct why_sum {
@@ -47,9 +54,10 @@ struct why_walk {
 	uint32_t depth;                      /* steps on the path */
 	struct why_step path[WHY_DEPTH_MAX + 1];
 	VEC(struct why_sum) sums;
-	VEC(struct why_steps) chains;           /* of sums */
-	uint32_t sum_slots[1u << WHY_SUM_BITS]; /* where sums were found last, by hashes */
-	bool no_chains;                         /* nobody wants them */
+	VEC(struct why_steps) chains;                  /* of sums */
+	struct why_sum_slot slots[1u << WHY_SUM_BITS]; /* of sums */
+	uint32_t instances;                            /* so far */
+	bool no_chains;                                /* nobody wants them */
 	struct why_instance *instance;
 };
 
