@@ -126,11 +126,23 @@ void why_intervals_free(struct why_intervals *intervals)
 	free(intervals->threads);
 }
 
+/* How far from the last found one is looked before all are. */
+#define NEAR 16
+
 size_t why_intervals_after(const struct why_intervals *intervals, uint32_t thread, uint64_t ts)
 {
-	const struct why_thread *of = &intervals->threads[thread];
+	struct why_thread *of = &intervals->threads[thread];
 	size_t low = 0, high = of->intervals.len;
 
+	if (of->interval_found < high && of->intervals.data[of->interval_found].to_ts <= ts) {
+		low = of->interval_found + 1;
+		if (low + NEAR < high && of->intervals.data[low + NEAR].to_ts > ts)
+			high = low + NEAR;
+	} else if (of->interval_found < high) {
+		high = of->interval_found;
+		if (high > NEAR && of->intervals.data[high - NEAR].to_ts <= ts)
+			low = high - NEAR;
+	}
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
@@ -139,20 +151,24 @@ size_t why_intervals_after(const struct why_intervals *intervals, uint32_t threa
 		else
 			high = middle;
 	}
+	of->interval_found = low;
 	return low;
 }
 
-uint32_t why_intervals_span(const struct why_intervals *intervals, uint32_t thread, uint64_t ts,
-			    uint64_t *until)
+/* The number of marks up to ts. */
+static size_t marks_until(struct why_thread *of, uint64_t ts)
 {
-	const struct why_thread *of;
-	size_t low = 0, high;
+	size_t low = 0, high = of->marks.len;
 
-	*until = UINT64_MAX;
-	if (thread >= intervals->count)
-		return MODEL_NONE;
-	of = &intervals->threads[thread];
-	high = of->marks.len;
+	if (of->mark_found < high && of->marks.data[of->mark_found].ts <= ts) {
+		low = of->mark_found + 1;
+		if (low + NEAR < high && of->marks.data[low + NEAR].ts > ts)
+			high = low + NEAR;
+	} else if (of->mark_found < high) {
+		high = of->mark_found;
+		if (high > NEAR && of->marks.data[high - NEAR].ts <= ts)
+			low = high - NEAR;
+	}
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
@@ -161,7 +177,22 @@ uint32_t why_intervals_span(const struct why_intervals *intervals, uint32_t thre
 		else
 			high = middle;
 	}
-	if (low < of->marks.len)
-		*until = of->marks.data[low].ts;
-	return low ? of->marks.data[low - 1].span : MODEL_NONE;
+	of->mark_found = low;
+	return low;
+}
+
+uint32_t why_intervals_span(const struct why_intervals *intervals, uint32_t thread, uint64_t ts,
+			    uint64_t *until)
+{
+	struct why_thread *of;
+	size_t found;
+
+	*until = UINT64_MAX;
+	if (thread >= intervals->count)
+		return MODEL_NONE;
+	of = &intervals->threads[thread];
+	found = marks_until(of, ts);
+	if (found < of->marks.len)
+		*until = of->marks.data[found].ts;
+	return found ? of->marks.data[found - 1].span : MODEL_NONE;
 }

@@ -25,6 +25,7 @@ struct why_mark {
 struct why_thread {
 	VEC(struct why_interval) intervals;
 	VEC(struct why_mark) marks;
+	size_t interval_found, mark_found; /* last: times that are asked for are often near */
 };
 
 struct why_intervals {

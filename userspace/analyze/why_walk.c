@@ -12,6 +12,7 @@ void why_walk_free(struct why_walk *walk)
 	map_free(&walk->peers);
 	map_free(&walk->cgroups);
 	vec_free(&walk->sums);
+	vec_free(&walk->chains);
 }
 
 /* ---- sums ---- */
@@ -36,21 +37,56 @@ struct why_step *why_walk_push(struct why_walk *walk, uint32_t thread,
 	return step;
 }
 
+static bool sum_is(const struct why_sum *sum, const struct why_part *part, uint32_t site)
+{
+	return sum->part.cause == part->cause && sum->part.thread == part->thread &&
+	       sum->part.object == part->object && sum->site == site;
+}
+
+/* Fibonacci hashing, Knuth, The Art of Computer Programming, 6.4. */
+static uint32_t sum_hash(const struct why_part *part, uint32_t site)
+{
+	uint64_t hash = part->cause + ((uint64_t)part->thread << 5) +
+			((uint64_t)part->object << 20) + ((uint64_t)site << 40);
+
+	return (uint32_t)(hash * 0x9e3779b97f4a7c15ull >> (64 - WHY_SUM_BITS));
+}
+
+/* A sum that is there, or MODEL_NONE and the free slot to enter it; NULL: there is none nearby. */
+static uint32_t sum_look_up(struct why_walk *walk, const struct why_part *part, uint32_t site,
+			    struct why_sum_slot **slot)
+{
+	uint32_t hash = sum_hash(part, site);
+
+	for (uint32_t i = 0; i < WHY_SUM_PROBES; i++) {
+		*slot = &walk->slots[(hash + i) % (1u << WHY_SUM_BITS)];
+		if ((*slot)->instance != walk->instances)
+			return MODEL_NONE;
+		if (sum_is(&walk->sums.data[(*slot)->sum], part, site))
+			return (*slot)->sum;
+	}
+	*slot = NULL;
+	for (uint32_t i = 0; i < walk->sums.len; i++)
+		if (sum_is(&walk->sums.data[i], part, site))
+			return i;
+	return MODEL_NONE;
+}
+
 static struct why_sum *sum_find(struct why_walk *walk, const struct why_part *part, uint32_t site)
 {
-	struct why_sum *sum;
+	struct why_sum_slot *slot;
+	uint32_t found = sum_look_up(walk, part, site, &slot);
 
-	for (size_t i = 0; i < walk->sums.len; i++) {
-		sum = &walk->sums.data[i];
-		if (sum->part.cause == part->cause && sum->part.thread == part->thread &&
-		    sum->part.object == part->object && sum->site == site)
-			return sum;
-	}
-	if (!vec_reserve(&walk->sums, 1))
+	if (found != MODEL_NONE)
+		return &walk->sums.data[found];
+	walk->chains.len = walk->sums.len;
+	if (!vec_reserve(&walk->sums, 1) || (!walk->no_chains && !vec_reserve(&walk->chains, 1)))
 		return NULL;
-	sum = &walk->sums.data[walk->sums.len++];
-	*sum = (struct why_sum){.part = *part, .site = site};
-	return sum;
+	found = (uint32_t)walk->sums.len++;
+	if (slot)
+		*slot = (struct why_sum_slot){walk->instances, found};
+	walk->sums.data[found] = (struct why_sum){.part = *part, .site = site, .chain = found};
+	return &walk->sums.data[found];
 }
 
 int why_walk_add(struct why_walk *walk, enum why_cause cause, enum why_grade grade, uint32_t thread,
@@ -64,7 +100,9 @@ int why_walk_add(struct why_walk *walk, enum why_cause cause, enum why_grade gra
 
 	if (object == STRTAB_NONE)
 		return -ENOMEM;
-	part.span = why_intervals_span(&walk->intervals, thread, last->from_ts, &until);
+	part.span = thread == last->thread
+			    ? last->span
+			    : why_intervals_span(&walk->intervals, thread, last->from_ts, &until);
 	if (part.span != MODEL_NONE)
 		site = walk->model->spans.data[part.span].site;
 	sum = sum_find(walk, &part, site);
@@ -76,8 +114,11 @@ int why_walk_add(struct why_walk *walk, enum why_cause cause, enum why_grade gra
 	if (ns > sum->longest_ns) {
 		sum->longest_ns = ns;
 		sum->part.span = part.span;
+		if (walk->no_chains)
+			return 0;
 		sum->part.step_count = walk->depth;
-		memcpy(sum->chain, walk->path, walk->depth * sizeof(*walk->path));
+		memcpy(walk->chains.data[sum->chain].steps, walk->path,
+		       walk->depth * sizeof(*walk->path));
 	}
 	return 0;
 }

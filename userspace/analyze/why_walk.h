@@ -17,13 +17,26 @@ struct why_link {
 	uint32_t object;
 };
 
+#define WHY_SUM_BITS 9
+#define WHY_SUM_PROBES 8
+
+/* Where a sum is, by its hash. */
+struct why_sum_slot {
+	uint32_t instance; /* else it is free */
+	uint32_t sum;
+};
+
 /* A part of an instance in the making. */
 struct why_sum {
 	struct why_part part;
 	uint32_t site; /* of its span: spans of one site are one culprit */
 	uint64_t longest_ns;
 	uint64_t grade_ns[WHY_GRADE_CERTAIN + 1];
-	struct why_step chain[WHY_DEPTH_MAX + 1];
+	uint32_t chain; /* in why_walk.chains */
+};
+
+struct why_steps {
+	struct why_step steps[WHY_DEPTH_MAX + 1];
 };
 
 /* The model, what of it is looked up often, and the instance at hand. */
@@ -41,6 +54,10 @@ struct why_walk {
 	uint32_t depth;                      /* steps on the path */
 	struct why_step path[WHY_DEPTH_MAX + 1];
 	VEC(struct why_sum) sums;
+	VEC(struct why_steps) chains;                  /* of sums */
+	struct why_sum_slot slots[1u << WHY_SUM_BITS]; /* of sums */
+	uint32_t instances;                            /* so far */
+	bool no_chains;                                /* nobody wants them */
 	struct why_instance *instance;
 };
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "export/report_causes.h"
 #include "export/report_text.h"
 #include "export/summary_json.h"
 #include "store/record.h"
@@ -27,6 +28,7 @@ static void spans_json(struct json *json, const struct report *report)
 		json_field_u64(json, "unfinished", row->unfinished);
 		json_field_u64(json, "begun_before", row->begun_before);
 		json_field_u64(json, "with_loss", row->with_loss);
+		report_causes_json(json, report, row);
 		json_object_end(json);
 	}
 	json_array_end(json);
@@ -153,6 +155,7 @@ int report_print_json(const struct report *report, FILE *out)
 	threads_json(json, report);
 	json_field_u64(json, "duration_ns", model->end_ts - model->start_ts);
 	json_field_bool(json, "sched", model->sched);
+	json_field_bool(json, "causes_partial", report->causes && report->causes->partial);
 	summary_json_filter(json, model);
 	summary_json_records(json, model);
 	json_object_end(json);
