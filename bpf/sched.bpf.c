@@ -136,13 +136,16 @@ static __noinline void switch_in_missed(struct waffle_cpu *state, struct thread_
 }
 
 static __always_inline void thread_leaves(struct waffle_cpu *state, struct thread_state *from,
-					  struct task_struct *task, __u32 cpu)
+					  struct task_struct *task, __u32 cpu,
+					  __u64 stolen_ns, __u64 now)
 {
 	__u64 exec_ns = task->se.sum_exec_runtime;
 
 	if (from->on_cpu == THREAD_OFF_CPU)
 		switch_in_missed(state, from, task, cpu, exec_ns - from->exec_ns);
 	from->exec_ns = exec_ns;
+	stolen_tell(from, task, stolen_ns, now);
+	from->on_ts = 0;
 	from->on_cpu = THREAD_OFF_CPU;
 	from->wait.from_ts = 0;
 	if (from->wait.faults)
@@ -157,7 +160,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	struct waffle_rec_switch *rec;
 	struct waffle_cpu *state;
 	__u32 cpu, flags = 0;
-	__u64 now;
+	__u64 now, stolen_ns;
 
 	if (finished || (!target_maybe(prev->tgid) && !target_maybe(next->tgid)))
 		return 0;
@@ -173,10 +176,13 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	state = cpu_get(cpu);
 	if (!state)
 		return 0;
+	stolen_ns = cpu_stolen_ns(prev);
 	if (from)
-		thread_leaves(state, from, prev, cpu);
+		thread_leaves(state, from, prev, cpu, stolen_ns, now);
 	if (to) {
 		to->on_cpu = THREAD_ON_CPU;
+		to->on_ts = now;
+		to->stolen_ns = stolen_ns;
 		wait_end(&to->wait, next, to->wake_flags ? to->wake_ts : 0, now);
 	}
 	rec = slot_next(state, cpu);

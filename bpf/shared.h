@@ -77,6 +77,8 @@ struct thread_state {
 	__u64 exec_ns;    /* its CPU time when it was last seen to change */
 	__u32 on_cpu;     /* THREAD_* */
 	__u32 reserved;
+	/* Since when it has had its CPU, 0: not known, and how much was stolen of that CPU then. */
+	__u64 on_ts, stolen_ns;
 	struct thread_wait wait;
 };
 enum { THREAD_UNSEEN, THREAD_ON_CPU, THREAD_OFF_CPU };

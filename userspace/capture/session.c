@@ -638,6 +638,8 @@ static void warn_of_sources(struct session *session)
 	uint32_t wanted = session->options->sources, missing = wanted & ~sources_recorded(session);
 	char names[SOURCES_TEXT], line[300];
 
+	if (wanted == CAPTURE_DEFAULT)
+		missing &= ~CAPTURE_OF_MACHINE;
 	if (!missing || !wants_sched(session->options))
 		return;
 	snprintf(line, sizeof(line), "this kernel does not tell of: %s; not recorded",
