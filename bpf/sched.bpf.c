@@ -176,7 +176,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	state = cpu_get(cpu);
 	if (!state)
 		return 0;
-	stolen_ns = cpu_stolen_ns(prev);
+	/* Of the traced one: the kernel has just used what leads there from it. */
+	stolen_ns = from ? cpu_stolen_ns(prev) : cpu_stolen_ns(next);
 	if (from)
 		thread_leaves(state, from, prev, cpu, stolen_ns, now);
 	if (to) {
