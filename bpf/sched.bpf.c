@@ -221,13 +221,16 @@ static __noinline void switch_in_missed(struct waffle_cpu *state, struct thread_
 }
 
 static __always_inline void thread_leaves(struct waffle_cpu *state, struct thread_state *from,
-					  struct task_struct *task, __u32 cpu)
+					  struct task_struct *task, __u32 cpu, __u64 stolen_ns,
+					  __u64 now)
 {
 	__u64 exec_ns = task->se.sum_exec_runtime;
 
 	if (from->on_cpu == THREAD_OFF_CPU)
 		switch_in_missed(state, from, task, cpu, exec_ns - from->exec_ns);
 	from->exec_ns = exec_ns;
+	stolen_tell(from, task, stolen_ns, now);
+	from->on_ts = 0;
 	from->on_cpu = THREAD_OFF_CPU;
 	from->wait.from_ts = 0;
 	if (from->wait.faults)
@@ -271,7 +274,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	struct waffle_rec_switch *rec;
 	struct waffle_cpu *state;
 	__u32 cpu, flags = 0;
-	__u64 now;
+	__u64 now, stolen_ns;
 
 	if (finished)
 		return 0;
@@ -291,12 +294,16 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	state = cpu_get(cpu);
 	if (!state)
 		return 0;
-	if (from)
-		thread_leaves(state, from, prev, cpu);
-	if (from)
+	/* Of the traced one: the kernel has just used what leads there from it. */
+	stolen_ns = from ? cpu_stolen_ns(prev) : cpu_stolen_ns(next);
+	if (from) {
+		thread_leaves(state, from, prev, cpu, stolen_ns, now);
 		waits_for(from, preempt || !prev_state ? cpu + 1 : 0);
+	}
 	if (to) {
 		to->on_cpu = THREAD_ON_CPU;
+		to->on_ts = now;
+		to->stolen_ns = stolen_ns;
 		waits_for(to, 0);
 		wait_end(&to->wait, next, to->wake_flags ? to->wake_ts : 0, now);
 	}

@@ -61,6 +61,7 @@ struct why_step {
 	bool interrupt; /* `by` only happened to run where the interrupt came */
 	uint32_t object; /* text in why.texts: "futex 0x… (queue_lock)", "/data/shard-7", … ; 0 */
 	uint32_t wait;   /* index of the model_wait, or MODEL_NONE */
+	uint32_t cpu_khz, cpu_max_khz; /* running: the CPU's frequency on average; 0: not known */
 };
 
 /* Time of an instance with one cause and culprit; stretches of the same are put together. */

@@ -123,10 +123,9 @@ int why_walk_add(struct why_walk *walk, enum why_cause cause, enum why_grade gra
 	return 0;
 }
 
-/* A last step of its own. */
-static int add_leaf(struct why_walk *walk, uint32_t thread, enum waffle_thread_state state,
-		    uint64_t from, uint64_t to, enum why_cause cause, enum why_grade grade,
-		    uint32_t object)
+int why_walk_leaf(struct why_walk *walk, uint32_t thread, enum waffle_thread_state state,
+		  uint64_t from, uint64_t to, enum why_cause cause, enum why_grade grade,
+		  uint32_t object)
 {
 	int result;
 
@@ -136,118 +135,6 @@ static int add_leaf(struct why_walk *walk, uint32_t thread, enum waffle_thread_s
 	result = why_walk_add(walk, cause, grade, thread, object);
 	walk->depth--;
 	return result;
-}
-
-static enum why_grade at_most(enum why_grade a, enum why_grade b)
-{
-	return a < b ? a : b;
-}
-
-/* ---- running ---- */
-
-static enum why_cause running_cause(const struct why_link *link)
-{
-	if (!link)
-		return WHY_RUNNING;
-	switch (link->kind) {
-	case WAIT_MUTEX:
-		return WHY_LOCK;
-	case WAIT_GIL:
-		return WHY_GIL;
-	case WAIT_PIPE:
-		return WHY_PIPE;
-	case WAIT_SOCKET:
-		return WHY_SOCKET;
-	case WAIT_CHILD:
-		return WHY_PROCESS_EXIT;
-	default:
-		return WHY_USER_WORK;
-	}
-}
-
-/* Code that ran, by the spans it ran in. */
-static int add_running(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to,
-		       const struct why_link *link)
-{
-	enum why_cause cause = running_cause(link);
-	uint32_t object = link && cause != WHY_USER_WORK ? link->object : 0;
-
-	while (from < to) {
-		uint64_t until;
-		int result;
-
-		why_intervals_span(&walk->intervals, thread, from, &until);
-		if (until > to)
-			until = to;
-		result = add_leaf(walk, thread, WAFFLE_THREAD_RUNNING, from, until, cause,
-				  link ? link->grade : WHY_GRADE_CERTAIN, object);
-		if (result)
-			return result;
-		from = until;
-	}
-	return 0;
-}
-
-static uint64_t overlap(uint64_t a_from, uint64_t a_to, uint64_t b_from, uint64_t b_to)
-{
-	uint64_t from = a_from > b_from ? a_from : b_from, to = a_to < b_to ? a_to : b_to;
-
-	return from < to ? to - from : 0;
-}
-
-/* Of each fault: the way into and out of the exception, before and behind what was measured. */
-#define FAULT_EDGES_NS 500
-
-static uint64_t fault_ns(const struct model_fault *fault)
-{
-	return fault->total_ns + (uint64_t)fault->count * FAULT_EDGES_NS;
-}
-
-/* The part of a fault record's time that falls into a stretch of running. A record that is not of
- * a major fault ends when it was written, which may be long after its last fault. */
-static uint64_t fault_share(const struct model_fault *fault, uint64_t from, uint64_t to)
-{
-	uint64_t length = fault->to_ts - fault->from_ts, ns = fault_ns(fault);
-	uint64_t common = overlap(from, to, fault->from_ts, fault->to_ts);
-
-	if (!common || (fault->major && fault->count <= 1) || length <= ns)
-		return common;
-	if (fault->count <= 1)
-		return overlap(from, to, fault->from_ts, fault->from_ts + ns);
-	return (uint64_t)((double)ns * ((double)common / (double)length));
-}
-
-/* Page faults are taken out of what ran, each record's at its place. */
-static int walk_running(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to,
-			const struct why_link *link)
-{
-	const struct model *model = walk->model;
-	const struct model_fault *fault = why_fault_during(model, thread, from, to);
-	const struct model_fault *end = model->faults.data + model->faults.len;
-	int result = 0;
-
-	for (; fault && fault < end && fault->thread == thread && fault->from_ts < to && !result;
-	     fault++) {
-		uint64_t at = fault->from_ts > from ? fault->from_ts : from;
-		uint64_t ns = fault_share(fault, at, to);
-		uint32_t file = 0;
-
-		if (!ns)
-			continue;
-		if (fault->major)
-			file = why_mapped_file(walk, model->threads.data[thread].pid,
-					       fault->address, fault->from_ts);
-		result = add_running(walk, thread, from, at, link);
-		if (!result)
-			result = add_leaf(
-				walk, thread, WAFFLE_THREAD_RUNNING, at, at + ns,
-				fault->major ? WHY_PAGE_FAULT_MAJOR : WHY_PAGE_FAULT_MINOR,
-				at_most(fault->count == 1 ? WHY_GRADE_CERTAIN : WHY_GRADE_LIKELY,
-					link ? link->grade : WHY_GRADE_CERTAIN),
-				file);
-		from = at + ns;
-	}
-	return result ? result : add_running(walk, thread, from, to, link);
 }
 
 /* ---- runnable ---- */
@@ -304,7 +191,7 @@ static int add_contention(struct why_walk *walk, uint32_t thread, uint32_t culpr
 	why_walk_push(walk, thread, WAFFLE_THREAD_RUNNABLE, from, to)->by = culprit;
 	result = why_walk_add(
 		walk, WHY_CPU_CONTENTION,
-		at_most(grade, culprit == MODEL_NONE ? WHY_GRADE_LIKELY : WHY_GRADE_CERTAIN),
+		why_grade_least(grade, culprit == MODEL_NONE ? WHY_GRADE_LIKELY : WHY_GRADE_CERTAIN),
 		culprit, 0);
 	walk->depth--;
 	return result;
@@ -402,7 +289,7 @@ static int walk_runnable(struct why_walk *walk, uint32_t thread,
 	if (until > to)
 		until = to;
 	if (until > from) {
-		result = add_leaf(walk, thread, WAFFLE_THREAD_RUNNABLE, from, until, WHY_CPU_QUOTA,
+		result = why_walk_leaf(walk, thread, WAFFLE_THREAD_RUNNABLE, from, until, WHY_CPU_QUOTA,
 				  grade, object);
 		from = until;
 	}
@@ -431,7 +318,7 @@ static int walk_unknown(struct why_walk *walk, uint32_t thread, uint64_t from, u
 
 	if (from < to && !walk->depth)
 		walk->instance->unknown_ns += to - from;
-	return add_leaf(walk, thread, 0, from, to, traced ? WHY_UNKNOWN : WHY_NOT_RECORDED,
+	return why_walk_leaf(walk, thread, 0, from, to, traced ? WHY_UNKNOWN : WHY_NOT_RECORDED,
 			WHY_GRADE_UNKNOWN, 0);
 }
 
@@ -445,7 +332,7 @@ static int walk_interval(struct why_walk *walk, uint32_t thread, size_t index, u
 		*state_sum(walk->instance, interval->state) += to - from;
 	switch (interval->state) {
 	case WAFFLE_THREAD_RUNNING:
-		return walk_running(walk, thread, from, to, link);
+		return why_walk_running(walk, thread, interval, from, to, link);
 	case WAFFLE_THREAD_RUNNABLE:
 		return walk_runnable(walk, thread, interval, from, to, link);
 	}

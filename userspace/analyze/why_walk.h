@@ -78,9 +78,18 @@ struct why_ender {
 
 void why_walk_free(struct why_walk *walk);
 
+static inline enum why_grade why_grade_least(enum why_grade a, enum why_grade b)
+{
+	return a < b ? a : b;
+}
+
 /* Takes apart all of a thread's time from `from` to `to`. Returns 0 or -ENOMEM. */
 int why_walk_time(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to,
 		  const struct why_link *link);
+
+/* Of time on a CPU; in why_running.c. */
+int why_walk_running(struct why_walk *walk, uint32_t thread, const struct why_interval *interval,
+		     uint64_t from, uint64_t to, const struct why_link *link);
 
 /* Of time that was blocked; in why_blocked.c. */
 int why_walk_blocked(struct why_walk *walk, uint32_t thread, size_t index, uint64_t from,
@@ -89,6 +98,10 @@ int why_walk_blocked(struct why_walk *walk, uint32_t thread, size_t index, uint6
 /* Adds the time of the last step of the path to a cause. */
 int why_walk_add(struct why_walk *walk, enum why_cause cause, enum why_grade grade, uint32_t thread,
 		 uint32_t object);
+/* The same, with a last step of its own; nothing if it has no length. */
+int why_walk_leaf(struct why_walk *walk, uint32_t thread, enum waffle_thread_state state,
+		  uint64_t from, uint64_t to, enum why_cause cause, enum why_grade grade,
+		  uint32_t object);
 struct why_step *why_walk_push(struct why_walk *walk, uint32_t thread,
 			       enum waffle_thread_state state, uint64_t from, uint64_t to);
 

@@ -39,6 +39,8 @@ static void warn_of_sources(struct session *session)
 	uint32_t wanted = session->options->sources, missing = wanted & ~session_sources(session);
 	char names[SOURCES_TEXT], line[300];
 
+	if (wanted == CAPTURE_DEFAULT)
+		missing &= ~CAPTURE_OF_MACHINE;
 	if (!missing || !session_wants_sched(session->options))
 		return;
 	snprintf(line, sizeof(line),

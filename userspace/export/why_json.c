@@ -136,6 +136,10 @@ static void step_json(const struct printer *printer, const struct why_step *step
 		json_null(json);
 	}
 	json_field_bool(json, "interrupt", step->interrupt);
+	if (step->cpu_khz)
+		json_field_u64(json, "cpu_khz", step->cpu_khz);
+	if (step->cpu_max_khz)
+		json_field_u64(json, "cpu_max_khz", step->cpu_max_khz);
 	wait_fields(printer, step);
 	json_object_end(json);
 }

@@ -75,6 +75,8 @@ int waits_add_fault(struct builder *builder, const struct waffle_rec_fault *rec)
 int waits_add_io(struct builder *builder, const struct waffle_rec_io *rec);
 int waits_add_signal(struct builder *builder, const struct waffle_rec_signal *rec);
 int waits_add_quota(struct builder *builder, const struct waffle_rec_quota *rec);
+int waits_add_stolen(struct builder *builder, const struct waffle_rec_stolen *rec);
+int waits_add_frequency(struct builder *builder, const struct waffle_rec_frequency *rec);
 /* Brings them in order. */
 void waits_finish(struct model *model);
 
