@@ -24,6 +24,30 @@ class Skipped(Exception):
     """A row that cannot be measured here; its text says why."""
 
 
+class Row:
+    """One line of the table. No target: it is there to compare with."""
+
+    def __init__(self, name, value, unit, target=None, at_least=False, note=""):
+        self.name, self.value, self.unit, self.note = name, value, unit, note
+        self.target, self.at_least = target, at_least
+
+    def met(self):
+        if self.target is None or self.value is None:
+            return None
+        return self.value >= self.target if self.at_least else self.value <= self.target
+
+    def cells(self):
+        met = {None: "-", True: "yes", False: "no"}[self.met()]
+        bound = "≥" if self.at_least else "≤"
+        target = "" if self.target is None else f"{bound} {self.target:g}"
+        value = "-" if self.value is None else f"{self.value:.4g} {self.unit}".strip()
+        return [self.name, value, target, met, self.note]
+
+    def json(self):
+        keys = ("name", "value", "unit", "target", "note")
+        return {k: getattr(self, k) for k in keys} | {"met": self.met()}
+
+
 def program(name):
     return str(BUILD / "bench" / name)
 
@@ -60,6 +84,11 @@ def running(argv, stop=signal.SIGKILL, **options):
         if process.poll() is None:
             process.send_signal(stop)
         process.wait()
+
+
+def proc_read(pid, tid, name):
+    with open(f"/proc/{pid}/task/{tid}/{name}", encoding="ascii") as f:
+        return f.read()
 
 
 def waits_for_events(pid):
@@ -193,6 +222,36 @@ def ratio(costs, name, base):
 def typical(costs):
     """Median of the rounds that have a window; a busy machine may leave one without."""
     return statistics.median(c for c in costs if not math.isnan(c))
+
+
+# ---- what BPF programs take ----
+
+
+@contextlib.contextmanager
+def bpf_stats():
+    """The kernel counts runs of BPF programs and their time meanwhile."""
+    switch = pathlib.Path("/proc/sys/kernel/bpf_stats_enabled")
+    if not switch.exists():
+        raise Skipped("this kernel does not count the time of BPF programs")
+    before = switch.read_text(encoding="ascii")
+    switch.write_text("1", encoding="ascii")
+    try:
+        yield
+    finally:
+        switch.write_text(before, encoding="ascii")
+
+
+def bpf_runs(pid):
+    """ns and runs so far of all programs that a process has descriptors of (proc_pid_fdinfo(5))."""
+    programs = {}
+    for info in pathlib.Path(f"/proc/{pid}/fdinfo").iterdir():
+        try:
+            fields = dict(line.split(":", 1) for line in info.read_text().splitlines())
+        except (OSError, ValueError):
+            continue
+        if "run_time_ns" in fields:
+            programs[fields["prog_id"]] = int(fields["run_time_ns"]), int(fields["run_cnt"])
+    return [sum(column) for column in zip(*programs.values())] or [0, 0]
 
 
 # ---- single steps ----

@@ -9,7 +9,6 @@ import json
 import os
 import platform
 import re
-import resource
 import shutil
 import signal
 import statistics
@@ -19,11 +18,13 @@ import time
 
 sys.dont_write_bytecode = True
 
+import scheduling  # noqa: E402
 import sites  # noqa: E402
 from lib import (  # noqa: E402
     ROOT,
     SCRATCH,
     WAFFLE,
+    Row,
     Skipped,
     Workload,
     baseline,
@@ -33,6 +34,7 @@ from lib import (  # noqa: E402
     now_ns,
     on_cpu,
     perf_sched,
+    proc_read,
     program,
     ratio,
     running,
@@ -44,35 +46,13 @@ from lib import (  # noqa: E402
 )
 
 
-class Row:
-    """One line of the table. No target: it is there to compare with."""
-
-    def __init__(self, name, value, unit, target=None, at_least=False, note=""):
-        self.name, self.value, self.unit, self.note = name, value, unit, note
-        self.target, self.at_least = target, at_least
-
-    def met(self):
-        if self.target is None or self.value is None:
-            return None
-        return self.value >= self.target if self.at_least else self.value <= self.target
-
-    def cells(self):
-        met = {None: "-", True: "yes", False: "no"}[self.met()]
-        bound = "≥" if self.at_least else "≤"
-        target = "" if self.target is None else f"{bound} {self.target:g}"
-        value = "-" if self.value is None else f"{self.value:.4g} {self.unit}".strip()
-        return [self.name, value, target, met, self.note]
-
-    def json(self):
-        keys = ("name", "value", "unit", "target", "note")
-        return {k: getattr(self, k) for k in keys} | {"met": self.met()}
-
-
 class Scale:
     """How long to measure: for numbers, or only to see that all of it runs."""
 
     def __init__(self, quick):
         self.rounds = 2 if quick else 9
+        self.many, self.short = (3, 0.25) if quick else (60, 0.4)
+        self.few = 1 if quick else 5
         self.seconds = 0.25 if quick else 0.6
         self.long_s = 1.5 if quick else 10
         self.records = 200_000 if quick else 10_000_000
@@ -227,11 +207,6 @@ def flood(scale):
     yield Row("flood, the tracer's own CPU", cpu, "%")
 
 
-def proc_read(pid, tid, name):
-    with open(f"/proc/{pid}/task/{tid}/{name}", encoding="ascii") as f:
-        return f.read()
-
-
 def schedstat(pid):
     """Of every thread: the time, and its running and runnable ns so far. They are read while the
     thread sleeps: the kernel does not count a time slice that still lasts."""
@@ -315,9 +290,14 @@ def large(scale):
     yield Row("bytes a record on disk", size / scale.records, "B", 16,
               note=f"{scale.records:,} records of spans and switches")
     times = 1 if scale.records < 10_000_000 else 3
-    runs = [timed([WAFFLE, "report", path]) for _ in range(times)]
-    yield Row("report", statistics.median(r[0] for r in runs), "s", 10)
-    yield Row("report, peak memory", max(r[1] for r in runs) / 1e9, "GB", 1.5)
+    for name, options, target in (("report with causes", ["report"], 10),
+                                  ("why --slowest 10", ["why", "--slowest", "10"], 5)):
+        runs = [timed([WAFFLE, *options, path]) for _ in range(times)]
+        cpu = statistics.median(r[2].ru_utime + r[2].ru_stime for r in runs)
+        yield Row(name, statistics.median(r[0] for r in runs), "s", target,
+                  note=f"{cpu:.1f} s of CPU time")
+        yield Row(f"{name}, peak memory a record", max(r[1] for r in runs) / scale.records, "B",
+                  150)
     argv = [WAFFLE, "export", "--format", "perfetto", "-o", trace, path]
     runs = [timed(argv) for _ in range(times)]
     best = statistics.median(r[0] for r in runs)
@@ -331,79 +311,7 @@ def large(scale):
     os.unlink(trace)
 
 
-# ---- the scheduler ----
-
-
-def switches(scale):
-    for kind, target in (("pipe", 1.22), ("futex", 1.25)):
-        with Workload([program("pingpong"), kind, "0", "600"]) as load:
-            tracers = {
-                "untraced": nothing,
-                "waffle": functools.partial(waffle, load.pid),
-                "bare counter": functools.partial(baseline, "count"),
-            }
-            if shutil.which("perf"):
-                tracers["perf sched record"] = perf_sched
-            try:
-                costs = interleave(load, tracers, scale.rounds, scale.seconds)
-            except Skipped:
-                del tracers["perf sched record"]
-                costs = interleave(load, tracers, scale.rounds, scale.seconds)
-        for name in list(tracers)[1:]:
-            ns = typical(costs[name]), typical(costs["untraced"])
-            yield Row(f"{kind} hand-over, {name}", ratio(costs, name, "untraced"), "x",
-                      target if name == "waffle" else None,
-                      note=f"{ns[0]:.0f} ns a switch, untraced {ns[1]:.0f} ns")
-
-
-# What each records beyond the scheduler, in the order of --sources.
-SOURCES = ("stacks", "files", "faults", "io", "signals", "quota")
-
-
-def sources(scale):
-    """Four threads that compute 48 us each in turn: 20,000 switches a second on one CPU, and all
-    waits are long enough to be explained."""
-    with Workload([program("turns"), "4", "48", "0", "600"]) as load:
-        tracers = {"untraced": nothing}
-        tracers["sched"] = functools.partial(waffle, load.pid, "--sources", "sched")
-        for name in SOURCES:
-            tracers[name] = functools.partial(waffle, load.pid, "--sources", f"sched,{name}")
-        tracers["default"] = functools.partial(waffle, load.pid)
-        costs = interleave(load, tracers, scale.rounds, scale.seconds)
-    us = typical(costs["untraced"]) / 1000
-    for name in list(tracers)[1:]:
-        base = "sched" if name in SOURCES else "untraced"
-        lost = (ratio(costs, name, base) - 1) * 100
-        what = {"default": "all sources", "sched": "sched"}.get(name, f"{name}, beyond sched")
-        yield Row(f"20,000 switches a second, {what}", lost, "%",
-                  2 if name == "default" else None, note=f"{us:.1f} us a turn untraced")
-
-
-def first_touch(scale):
-    """Minor page faults and nothing else."""
-    with Workload([program("touch"), "0", "600"]) as load:
-        tracers = {
-            "untraced": nothing,
-            "sched": functools.partial(waffle, load.pid, "--sources", "sched"),
-            "faults": functools.partial(waffle, load.pid, "--sources", "sched,faults"),
-        }
-        costs = interleave(load, tracers, scale.rounds, scale.seconds)
-    ns = typical(costs["untraced"]), typical(costs["faults"])
-    yield Row("minor page fault, faults", ratio(costs, "faults", "untraced"), "x",
-              note=f"{ns[1]:.0f} ns a fault, untraced {ns[0]:.0f} ns")
-
-
-def neighbours(scale):
-    for kind in ("pipe", "futex"):
-        with running(["sleep", "600"]) as idle:
-            with Workload([program("pingpong"), kind, "0", "600"]) as load:
-                tracers = {
-                    "untraced": nothing,
-                    "waffle": functools.partial(waffle, idle.pid),
-                }
-                costs = interleave(load, tracers, scale.rounds, scale.seconds)
-        yield Row(f"{kind} hand-over beside a traced process", ratio(costs, "waffle", "untraced"),
-                  "x", 1.1)
+# ---- whole programs ----
 
 
 def redis_rate(port, requests):
@@ -423,17 +331,25 @@ def redis(scale):
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         wait_until(lambda: not subprocess.run(ping, check=False, **quiet).returncode, "redis")
         redis_rate(port, scale.requests // 4)
-        lost, rates = [], []
+        tracers = {"untraced": nothing, "traced": functools.partial(waffle, server.pid)}
+        if shutil.which("perf"):
+            tracers["traced by perf sched record"] = perf_sched
+        rates = {name: [] for name in tracers}
         for i in range(scale.pairs):
-            pair = {}
-            for traced in (i % 2 == 0, i % 2 == 1):
-                with waffle(server.pid) if traced else nothing():
-                    pair[traced] = redis_rate(port, scale.requests)
-            lost.append((1 - pair[True] / pair[False]) * 100)
-            rates.append(pair[False])
-    yield Row("redis GET, operations lost when traced", statistics.median(lost), "%", 4,
-              note=f"{statistics.median(rates) / 1000:.0f}k operations a second untraced, "
-              f"{len(lost)} pairs")
+            names = list(tracers)
+            for name in names[i % len(names) :] + names[: i % len(names)]:
+                try:
+                    with tracers[name]():
+                        rates[name].append(redis_rate(port, scale.requests))
+                except Skipped:
+                    del tracers[name]
+    for name in list(tracers)[1:]:
+        lost = [(1 - b / a) * 100 for a, b in zip(rates["untraced"], rates[name])]
+        yield Row(f"redis GET, operations lost when {name}",
+                  statistics.median(lost), "%", 5 if name == "traced" else None,
+                  note=f"{statistics.median(rates['untraced']) / 1000:.0f}k operations a second "
+                  f"untraced, {len(lost)} rounds" +
+                  ("; wprof by default: 5 to 11 %" if name == "traced" else ""))
 
 
 def ready(scale):
@@ -450,7 +366,8 @@ def ready(scale):
 
 
 GROUPS = (dormant, armed, attach, decisions, slow_spans, longest_filter, flood, accounting, large,
-          switches, sources, first_touch, neighbours, redis, ready)
+          scheduling.switches, scheduling.sources, scheduling.programs, scheduling.first_touch,
+          scheduling.neighbours, redis, ready)
 
 
 def machine():

@@ -2,8 +2,9 @@
 /*
  * The store's numbers: bytes a record on disk, and the speed of writing and reading. The records
  * are those of a training loop: eight threads with nested spans of two integer keys, that wait for
- * each other by futex and pipe, on four CPUs; a switch comes with every wait. Random times and
- * values, so that the compressor has what it would have in life.
+ * each other by futex and pipe, on four CPUs; a switch comes with every wait, and every eighth wait
+ * has a record of its own. Random times and values, so that the compressor has what it would have
+ * in life. Every thread's states are known from begin to end, so that `why` explains all of it.
  *
  *	store_bench [RECORDS [FILE]]
  */
@@ -20,17 +21,22 @@
 #define CPUS 4
 #define BATCH (1u << 16)
 #define SLOT_WORDS 10 /* the longest record of the mix: a hit with two keys */
+#define DEPTH 4
+#define PIPES 4
 
 struct bench_thread {
 	uint64_t id, trace_hi, trace_lo, step;
-	uint64_t open[4], open_site[4];
+	uint64_t open[DEPTH], open_site[DEPTH];
+	uint64_t since; /* on a CPU, or blocked */
 	unsigned depth, cpu;
 };
 
 struct bench {
 	struct bench_thread threads[THREADS];
-	uint64_t ts, random;
+	uint64_t ts, random, made, switches;
 	unsigned running[CPUS];
+	unsigned told; /* the thread whose wait is told next; THREADS: none */
+	uint64_t told_from;
 	uint64_t (*slots)[SLOT_WORDS];
 };
 
@@ -90,25 +96,75 @@ static void make_end(struct bench *bench, unsigned t, uint64_t *slot)
 		.site = (uint32_t)thread->open_site[thread->depth]};
 }
 
-/* The thread on a CPU blocks, in a futex if its number is even, else in a pipe. */
+/* A thread that is on a CPU and was already at ts. */
+static unsigned waker_at(struct bench *bench, unsigned cpu, uint64_t ts)
+{
+	unsigned other = bench->running[random_next(&bench->random) % CPUS];
+
+	return bench->threads[other].since <= ts ? other : bench->running[cpu];
+}
+
+/* The thread on a CPU blocks, in a futex if its number is even, else in a pipe; the other thread of
+ * the CPU was woken a moment ago. */
 static void make_switch(struct bench *bench, unsigned cpu, uint64_t *slot)
 {
-	unsigned t = bench->running[cpu];
-	unsigned next = t ^ 4u; /* the other thread of the CPU */
-	unsigned waker = (unsigned)(random_next(&bench->random) % THREADS);
+	unsigned t = bench->running[cpu], next = t ^ 4u;
+	uint64_t wake_ts = bench->ts - 500 - random_next(&bench->random) % 20000;
+	uint64_t earliest = bench->threads[t].since + 1;
 
+	if (wake_ts < earliest)
+		wake_ts = earliest < bench->ts ? earliest : bench->ts;
 	*(struct waffle_rec_switch *)slot = (struct waffle_rec_switch){
 		.rec = {bench->ts, 5000 + t, WAFFLE_REC_SWITCH, (uint16_t)cpu},
 		.next_tid = 5000 + next,
-		.waker_tid = 5000 + waker,
-		.wake_ts = bench->ts - 500 - random_next(&bench->random) % 20000,
+		.waker_tid = 5000 + waker_at(bench, cpu, wake_ts),
+		.wake_ts = wake_ts,
 		.prev_state = WAFFLE_TASK_INTERRUPTIBLE,
 		.flags =
 			WAFFLE_SWITCH_PREV_TRACED | WAFFLE_SWITCH_NEXT_TRACED | WAFFLE_SWITCH_WOKEN,
 		.syscall = t % 2 ? 0 : 202,
 		.args = {t % 2 ? t + 3 : 0x7f1200000040 + t * 64, t % 2 ? 0x7ffd12345678 : 128,
 			 t % 2 ? 4096 : 2}};
+	if (++bench->switches % 8 == 0) {
+		bench->told = next;
+		bench->told_from = bench->threads[next].since;
+	}
 	bench->running[cpu] = next;
+	bench->threads[next].cpu = cpu;
+	bench->threads[t].since = bench->ts;
+	bench->threads[next].since = bench->ts;
+}
+
+static void make_wait(struct bench *bench, uint64_t *slot)
+{
+	*(struct waffle_rec_wait *)slot =
+		(struct waffle_rec_wait){.rec = {bench->ts, 5000 + bench->told, WAFFLE_REC_WAIT,
+						 (uint16_t)bench->threads[bench->told].cpu},
+					 .from_ts = bench->told_from,
+					 .object = bench->told % 2 ? 1 + bench->told / 2 : 0};
+	bench->told = THREADS;
+}
+
+/* Name and state of a thread at the begin: four run, their partners wait. */
+static void make_first(struct bench *bench, unsigned number, uint64_t *slot)
+{
+	unsigned t = number / 2;
+	struct waffle_rec rec = {bench->ts, 5000 + t, WAFFLE_REC_TASK, (uint16_t)(t % CPUS)};
+
+	bench->threads[t].since = bench->ts;
+	if (number % 2) {
+		rec.kind = WAFFLE_REC_STATE;
+		*(struct waffle_rec_state *)slot = (struct waffle_rec_state){
+			.rec = rec,
+			.tgid = 5000,
+			.state = t < CPUS ? WAFFLE_THREAD_RUNNING : WAFFLE_THREAD_BLOCKED,
+			.task_state = t < CPUS ? 0 : WAFFLE_TASK_INTERRUPTIBLE,
+			.syscall = -1};
+		return;
+	}
+	*(struct waffle_rec_task *)slot = (struct waffle_rec_task){
+		.rec = rec, .tgid = 5000, .flags = WAFFLE_TASK_TRACED_FLAG, .start_ts = 1};
+	snprintf(((struct waffle_rec_task *)slot)->comm, WAFFLE_COMM_BYTES, "worker-%u", t);
 }
 
 static void make_record(struct bench *bench, uint64_t *slot)
@@ -118,11 +174,19 @@ static void make_record(struct bench *bench, uint64_t *slot)
 	struct bench_thread *thread = &bench->threads[t];
 	unsigned choice = (unsigned)(random_next(&bench->random) % 3);
 
+	if (bench->made++ < 2 * THREADS) {
+		make_first(bench, (unsigned)bench->made - 1, slot);
+		return;
+	}
+	if (bench->told < THREADS) {
+		make_wait(bench, slot);
+		return;
+	}
 	bench->ts += gap(bench) / CPUS;
 	thread->cpu = cpu;
 	if (choice == 2)
 		make_switch(bench, cpu, slot);
-	else if ((choice == 0 && thread->depth < 4) || !thread->depth)
+	else if ((choice == 0 && thread->depth < DEPTH) || !thread->depth)
 		make_begin(bench, t, slot);
 	else
 		make_end(bench, t, slot);
@@ -136,8 +200,8 @@ static double seconds_now(void)
 	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
+static const char *const bench_names[DEPTH] = {"step", "forward", "layer", "kernel"};
 static const struct site_info bench_site = {
-	.name = "step",
 	.category = "train",
 	.file = "train.c",
 	.func = "loop",
@@ -156,17 +220,38 @@ static void check(int ret, const struct error *err)
 	}
 }
 
+/* Four sites a depth, and the pipes that are waited for. */
+static void add_tables(struct store_writer *writer)
+{
+	struct error err = ERROR_INIT;
+	char name[32];
+
+	for (unsigned i = 0; i < 4 * DEPTH; i++) {
+		struct site_info site = bench_site;
+
+		site.name = bench_names[i / 4];
+		site.line += i;
+		check(store_writer_add_site(writer, &site, &err), &err);
+	}
+	for (unsigned i = 0; i < PIPES; i++) {
+		struct store_object pipe = {.pid = 5000, .name = name, .detail = "pipe"};
+
+		snprintf(name, sizeof(name), "pipe:[%u]", 4242 + i);
+		check(store_writer_add_object(writer, &pipe, &err), &err);
+	}
+}
+
 static double bench_write(struct bench *bench, const char *path, uint64_t records)
 {
 	const struct store_counts counts[WAFFLE_SOURCE_COUNT] = {{records, records, 0}};
-	const struct store_meta meta = {.start_ts = 1};
+	const struct store_meta meta = {
+		.start_ts = bench->ts, .machine = "x86_64", .cpu_count = CPUS, .sched = true};
 	struct error err = ERROR_INIT;
 	struct store_writer *writer;
 	double seconds = 0;
 
 	check(store_writer_open(&writer, path, &meta, &err), &err);
-	for (unsigned i = 0; i < 16; i++)
-		check(store_writer_add_site(writer, &bench_site, &err), &err);
+	add_tables(writer);
 	for (uint64_t done = 0; done < records;) {
 		unsigned count = records - done < BATCH ? (unsigned)(records - done) : BATCH;
 		double start;
@@ -211,7 +296,8 @@ int main(int argc, char **argv)
 {
 	uint64_t records = argc > 1 ? strtoull(argv[1], NULL, 10) : 10000000;
 	const char *path = argc > 2 ? argv[2] : "store_bench.waffle";
-	struct bench bench = {.ts = 1000000000000, .random = 0x9e3779b97f4a7c15ull};
+	struct bench bench = {
+		.ts = 1000000000000, .random = 0x9e3779b97f4a7c15ull, .told = THREADS};
 	double write_seconds, read_seconds;
 	struct stat st = {0};
 

@@ -33,6 +33,8 @@ enum waffle_rec_kind {
 	WAFFLE_REC_SIGNAL,   /* a signal was sent to a traced process */
 	WAFFLE_REC_QUOTA, /* a traced thread could not run since its cgroup's CPU time was used up
 			   */
+	WAFFLE_REC_STOLEN,    /* a hypervisor had the CPU that a traced thread was on */
+	WAFFLE_REC_FREQUENCY, /* a CPU runs at another frequency */
 	WAFFLE_REC_KIND_COUNT
 };
 
@@ -228,5 +230,25 @@ struct waffle_rec_quota {
 	__u64 cgroup; /* inode of its folder */
 	__u64 quota_ns, period_ns;
 };
+
+/* The thread was on its CPU from from_ts to rec.ts, but stolen_ns of that time, nobody knows which,
+ * the hypervisor ran something else there. */
+struct waffle_rec_stolen {
+	struct waffle_rec rec;
+	__u64 from_ts;
+	__u64 stolen_ns;
+};
+
+/* From rec.ts on rec.cpu runs at khz; rec.tid is 0. Told if it differs from what was told last by a
+ * twentieth of that or more. */
+struct waffle_rec_frequency {
+	struct waffle_rec rec;
+	__u32 khz;
+	__u32 max_khz; /* what the CPU can do; 0: not known */
+	__u32 flags;   /* WAFFLE_FREQUENCY_* */
+	__u32 reserved;
+};
+/* Read when the capture began, not told by the kernel: some drivers never tell of a change. */
+#define WAFFLE_FREQUENCY_READ 1u
 
 #endif

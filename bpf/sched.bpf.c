@@ -23,24 +23,94 @@ struct {
 	__type(value, struct waffle_tail);
 } sched_tails SEC(".maps");
 
+#if defined(__TARGET_ARCH_x86)
+#define TASK_STACK_BYTES 16384 /* THREAD_SIZE, arch/x86/include/asm/page_64_types.h */
+#elif defined(__TARGET_ARCH_arm64)
+#define TASK_STACK_BYTES 65536 /* THREAD_SIZE with 64 KB pages; 16 KB with others */
+#endif
+#define S_IFMT 00170000 /* include/uapi/linux/stat.h */
+#define S_IFSOCK 0140000
+
+/*
+ * Whether the kernel is on an interrupt's stack rather than on that of the task: a tracepoint's
+ * arguments lie on the stack. An interrupt that comes in user mode is on the task's. The address
+ * becomes a number by way of a map.
+ */
+static __always_inline bool on_interrupt_stack(void *ctx, struct task_struct *task,
+					       struct thread_state *scratch)
+{
+	*(void *volatile *)&scratch->place = ctx;
+	return *(volatile __u64 *)&scratch->place - (__u64)task->stack >= TASK_STACK_BYTES;
+}
+
+/* What a thread sends to this machine arrives in a softirq on its way back from the device. */
+static __always_inline bool in_socket_call(struct task_struct *task)
+{
+	__u64 args[WAFFLE_SYSCALL_ARGS];
+	struct file *file;
+
+	if (!call_has_descriptor(task_syscall(task, args)))
+		return false;
+	file = file_of(task, (__u32)args[0]);
+	return file && (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) == S_IFSOCK;
+}
+
 /*
  * Whether an interrupt woke the thread rather than what `waker` itself did. The preemption counter
  * would say it, but per-CPU symbols can't be reached on kernels without KALLSYMS_ALL. Sure signs:
- * the idle task wakes nobody, and a user thread that is not in a system call is in the kernel
- * because it was interrupted. An interrupt that arrives during a system call is not told apart.
+ * the idle task wakes nobody; a user thread that is not in a system call is in the kernel because
+ * it was interrupted; and what runs on an interrupt's stack is an interrupt's doing, unless it is a
+ * softirq with which the waker's own packet arrives.
  */
-static __always_inline __u32 interrupt_flags(struct task_struct *waker)
+static __always_inline __u32 interrupt_flags(void *ctx, struct task_struct *waker,
+					     struct thread_state *woken)
 {
 	__u64 args[WAFFLE_SYSCALL_ARGS];
 
 	if (!waker->pid)
 		return WAFFLE_SWITCH_WAKER_HARDIRQ;
+	if (on_interrupt_stack(ctx, waker, woken))
+		return in_socket_call(waker) ? 0 : WAFFLE_SWITCH_WAKER_HARDIRQ;
 	if (waker->flags & PF_KTHREAD)
 		return 0;
 	return task_syscall(waker, args) < 0 ? WAFFLE_SWITCH_WAKER_HARDIRQ : 0;
 }
 
 #define WAKER_FLAGS (WAFFLE_SWITCH_WAKER_HARDIRQ | WAFFLE_SWITCH_WAKER_SOFTIRQ)
+
+/* Threads of the target that wait for a CPU; a cache line for each, as any CPU may count there. */
+struct waiting {
+	__s32 threads;
+	__u32 padding[15];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct waiting);
+} waiting SEC(".maps");
+
+/*
+ * Counts a thread where it waits to run, so that all switches of that CPU are recorded until then:
+ * they tell behind whom it waited. `number`: that of the CPU plus one, 0: it does not wait.
+ */
+static __always_inline void waits_for(struct thread_state *state, __u32 number)
+{
+	__u32 cpu = state->waits_for - 1; /* no CPU has number -1 */
+	struct waiting *count;
+
+	if (state->waits_for == number)
+		return;
+	count = bpf_map_lookup_elem(&waiting, &cpu);
+	if (count)
+		__sync_fetch_and_add(&count->threads, -1);
+	state->waits_for = number;
+	cpu = number - 1;
+	count = bpf_map_lookup_elem(&waiting, &cpu);
+	if (count)
+		__sync_fetch_and_add(&count->threads, 1);
+}
 
 static __always_inline void woken(void *ctx, struct task_struct *task, __u32 flags)
 {
@@ -54,7 +124,9 @@ static __always_inline void woken(void *ctx, struct task_struct *task, __u32 fla
 		name_stranger(waker);
 	state->wake_ts = bpf_ktime_get_ns();
 	state->waker_tid = waker->pid;
-	state->wake_flags = flags | interrupt_flags(waker);
+	state->wake_flags = flags | interrupt_flags(ctx, waker, state);
+	if (state->on_cpu != THREAD_ON_CPU)
+		waits_for(state, task->thread_info.cpu + 1);
 	if (wait_sources & WAFFLE_WAIT_STACKS && state->wait.blocks &&
 	    state->wake_ts - state->wait.from_ts >= wait_min_ns)
 		wake_emit(ctx, task, state->wake_flags & WAKER_FLAGS, state->wake_ts,
@@ -72,6 +144,19 @@ SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(on_wakeup_new, struct task_struct *task)
 {
 	woken(ctx, task, WAFFLE_SWITCH_WOKEN | WAFFLE_SWITCH_NEW);
+	return 0;
+}
+
+SEC("tp_btf/sched_migrate_task")
+int BPF_PROG(on_migrate, struct task_struct *task, int cpu)
+{
+	struct thread_state *state;
+
+	if (finished || !target_maybe(task->tgid))
+		return 0;
+	state = thread_get(task);
+	if (state && state->waits_for)
+		waits_for(state, cpu + 1);
 	return 0;
 }
 
@@ -136,17 +221,49 @@ static __noinline void switch_in_missed(struct waffle_cpu *state, struct thread_
 }
 
 static __always_inline void thread_leaves(struct waffle_cpu *state, struct thread_state *from,
-					  struct task_struct *task, __u32 cpu)
+					  struct task_struct *task, __u32 cpu, __u64 stolen_ns,
+					  __u64 now)
 {
 	__u64 exec_ns = task->se.sum_exec_runtime;
 
 	if (from->on_cpu == THREAD_OFF_CPU)
 		switch_in_missed(state, from, task, cpu, exec_ns - from->exec_ns);
 	from->exec_ns = exec_ns;
+	stolen_tell(from, task, stolen_ns, now);
+	from->on_ts = 0;
 	from->on_cpu = THREAD_OFF_CPU;
 	from->wait.from_ts = 0;
 	if (from->wait.faults)
 		faults_emit(&from->wait, task, bpf_ktime_get_ns(), 0);
+}
+
+/* A CPU that a traced thread waits for goes from one stranger to another. */
+static __noinline void strangers_switch(struct task_struct *prev, struct task_struct *next)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct waiting *count = bpf_map_lookup_elem(&waiting, &cpu);
+	struct waffle_cpu *state;
+	struct waffle_rec_switch *rec;
+
+	if (!count || count->threads <= 0)
+		return;
+	state = cpu_get(cpu);
+	if (!state)
+		return;
+	rec = slot_next(state, cpu);
+	if (!rec)
+		return;
+	record_begin(&rec->rec, WAFFLE_REC_SWITCH, prev->pid, cpu);
+	name_stranger(prev);
+	name_stranger(next);
+	rec->next_tid = next->pid;
+	rec->waker_tid = 0;
+	rec->wake_ts = 0;
+	rec->prev_state = 0;
+	rec->flags = 0;
+	rec->reserved = 0;
+	rec->syscall = -1;
+	slot_publish(state);
 }
 
 SEC("tp_btf/sched_switch")
@@ -157,10 +274,14 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	struct waffle_rec_switch *rec;
 	struct waffle_cpu *state;
 	__u32 cpu, flags = 0;
-	__u64 now;
+	__u64 now, stolen_ns;
 
-	if (finished || (!target_maybe(prev->tgid) && !target_maybe(next->tgid)))
+	if (finished)
 		return 0;
+	if (!target_maybe(prev->tgid) && !target_maybe(next->tgid)) {
+		strangers_switch(prev, next);
+		return 0;
+	}
 	now = bpf_ktime_get_ns(); /* before all that may miss the caches of a CPU that slept */
 	from = thread_get(prev);
 	to = thread_get(next);
@@ -173,10 +294,17 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	state = cpu_get(cpu);
 	if (!state)
 		return 0;
-	if (from)
-		thread_leaves(state, from, prev, cpu);
+	/* Of the traced one: the kernel has just used what leads there from it. */
+	stolen_ns = from ? cpu_stolen_ns(prev) : cpu_stolen_ns(next);
+	if (from) {
+		thread_leaves(state, from, prev, cpu, stolen_ns, now);
+		waits_for(from, preempt || !prev_state ? cpu + 1 : 0);
+	}
 	if (to) {
 		to->on_cpu = THREAD_ON_CPU;
+		to->on_ts = now;
+		to->stolen_ns = stolen_ns;
+		waits_for(to, 0);
 		wait_end(&to->wait, next, to->wake_flags ? to->wake_ts : 0, now);
 	}
 	rec = slot_next(state, cpu);

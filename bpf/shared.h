@@ -76,7 +76,10 @@ struct thread_state {
 	__u32 wake_flags; /* WAFFLE_SWITCH_WOKEN and what it was woken by; 0: not woken */
 	__u64 exec_ns;    /* its CPU time when it was last seen to change */
 	__u32 on_cpu;     /* THREAD_* */
-	__u32 reserved;
+	__u32 waits_for; /* number plus one of the CPU on which it is counted as waiting; 0: none */
+	__u64 place;     /* scratch: an address as a number */
+	/* Since when it has had its CPU, 0: not known, and how much was stolen of that CPU then. */
+	__u64 on_ts, stolen_ns;
 	struct thread_wait wait;
 };
 enum { THREAD_UNSEEN, THREAD_ON_CPU, THREAD_OFF_CPU };

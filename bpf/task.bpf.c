@@ -137,9 +137,29 @@ int BPF_PROG(on_exit, struct task_struct *task)
 SEC("tp_btf/task_rename")
 int BPF_PROG(on_rename, struct task_struct *task, const char *comm)
 {
+	__u32 tid = task->pid;
+
 	if (target_has(task->tgid))
 		task_emit(task, comm, WAFFLE_TASK_TRACED_FLAG);
+	else if (!finished && bpf_map_lookup_elem(&named, &tid))
+		task_emit(task, comm, 0);
 	return 0;
+}
+
+/* What was stolen of threads that run while the capture begins and ends. */
+static __always_inline void stolen_snapshot(struct thread_state *state, struct task_struct *task)
+{
+	__u64 now = bpf_ktime_get_ns(), stolen_ns;
+
+	if (!(wait_sources & WAFFLE_WAIT_STEAL) || !task->on_cpu)
+		return;
+	stolen_ns = cpu_stolen_ns(task);
+	if (state->on_ts) {
+		stolen_tell(state, task, stolen_ns, now);
+		return;
+	}
+	state->stolen_ns = stolen_ns;
+	state->on_ts = now;
 }
 
 /* Writes the state of each thread of the target into the iterator's file. */
@@ -148,10 +168,13 @@ int snapshot(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct waffle_rec_state rec = {};
+	struct thread_state *thread;
 	__u32 state;
 
-	if (!task || !thread_get(task))
+	thread = task ? thread_get(task) : NULL;
+	if (!thread)
 		return 0;
+	stolen_snapshot(thread, task);
 	state = task->__state | task->exit_state;
 	rec.rec.kind = WAFFLE_REC_STATE;
 	rec.rec.tid = task->pid;

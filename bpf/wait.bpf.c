@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-/* What explains waits and is not told by the scheduler: page faults, block devices, signals. */
+/* What explains waits and is not told by the scheduler: page faults, block devices, signals, the
+ * frequency of CPUs. */
 #include "vmlinux.h"
 #include "wait.h"
 
@@ -184,6 +185,42 @@ int BPF_PROG(on_signal, int signo, struct kernel_siginfo *info, struct task_stru
 	rec->code = (__u64)info == 1 ? SI_KERNEL : 0; /* SEND_SIG_PRIV, SEND_SIG_NOINFO */
 	if ((__u64)info > 1)
 		bpf_core_read(&rec->code, sizeof(rec->code), &info->si_code);
+	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+/* By CPU; capture/ sets their number, and max_khz. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct waffle_frequency);
+} frequencies SEC(".maps");
+
+#define FREQUENCY_PARTS 20 /* of the last one: what is a change worth telling */
+
+/* A raw tracepoint, so that capture/ can run it with what it reads at the capture's begin. */
+SEC("raw_tp/cpu_frequency")
+int on_frequency(__u64 *args)
+{
+	__u32 khz = args[0], which = args[1], cpu = bpf_get_smp_processor_id(), change;
+	struct waffle_frequency *last = bpf_map_lookup_elem(&frequencies, &which);
+	struct waffle_rec_frequency *rec;
+
+	if (finished || !last)
+		return 0;
+	change = khz > last->khz ? khz - last->khz : last->khz - khz;
+	if ((__u64)change * FREQUENCY_PARTS < last->khz || !change)
+		return 0;
+	rec = record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec));
+	if (!rec)
+		return 0;
+	record_begin(&rec->rec, WAFFLE_REC_FREQUENCY, 0, which);
+	rec->khz = khz;
+	rec->max_khz = last->max_khz;
+	rec->flags = last->flags;
+	rec->reserved = 0;
+	last->khz = khz;
 	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
 	return 0;
 }

@@ -7,6 +7,10 @@
 #ifndef WAFFLE_WAIT_H
 #define WAFFLE_WAIT_H
 
+#ifndef __VMLINUX_H__
+#include <linux/types.h>
+#endif
+
 /* What is recorded of waits, each switched by --sources. */
 enum waffle_wait_source {
 	WAFFLE_WAIT_STACKS = 1, /* user and kernel stacks of who waits and who wakes */
@@ -15,11 +19,21 @@ enum waffle_wait_source {
 	WAFFLE_WAIT_IO = 8,     /* requests to block devices */
 	WAFFLE_WAIT_SIGNALS = 16,
 	WAFFLE_WAIT_QUOTA = 32, /* CPU time that a cgroup did not get */
+	WAFFLE_WAIT_STEAL = 64, /* CPU time that a hypervisor took */
+	WAFFLE_WAIT_FREQUENCY = 128,
 };
 
 #define WAFFLE_STACK_DEPTH 64
 #define WAFFLE_SYSCALLS_MAX 512
 #define WAFFLE_STACKS_MAX 16384
+
+/* What was told last of a CPU's frequency. */
+struct waffle_frequency {
+	__u32 khz;
+	__u32 max_khz; /* of the next record, as are the flags */
+	__u32 flags;
+	__u32 reserved;
+};
 
 #ifdef __VMLINUX_H__
 
@@ -127,35 +141,42 @@ static __always_inline void wait_begin(void *ctx, struct thread_wait *wait,
 	}
 }
 
-/* Whether the first argument of its system call is a descriptor. */
-static __always_inline bool waits_for_file(struct task_struct *task)
+/* Whether the first argument of a system call is a descriptor. */
+static __always_inline bool call_has_descriptor(__s32 number)
 {
-	__u64 args[WAFFLE_SYSCALL_ARGS];
-	__u32 syscall = task_syscall(task, args), word = syscall / 64;
+	__u32 syscall = number, word = syscall / 64;
 
 	barrier_var(word); /* else clang takes the mask away, which the verifier needs */
 	word &= WAFFLE_SYSCALLS_MAX / 64 - 1;
 	return syscall < WAFFLE_SYSCALLS_MAX && descriptor_calls[word] >> (syscall & 63) & 1;
 }
 
-/* The file behind the descriptor that is the first argument of a system call like read(). */
-static __always_inline void wait_file(struct task_struct *task, struct waffle_rec_wait *rec)
+static __always_inline struct file *file_of(struct task_struct *task, __u32 descriptor)
 {
-	__u64 args[WAFFLE_SYSCALL_ARGS];
 	struct files_struct *files = task->files;
 	struct file *file = NULL, **files_at;
 	struct fdtable *table;
 
-	if (task_syscall(task, args) < 0 || !files)
-		return;
-	args[0] = (__u32)args[0];
+	if (!files)
+		return NULL;
 	table = BPF_CORE_READ(files, fdt);
-	if (args[0] >= BPF_CORE_READ(table, max_fds))
+	if (descriptor >= BPF_CORE_READ(table, max_fds))
+		return NULL;
+	files_at = BPF_CORE_READ(table, fd) + descriptor;
+	return bpf_probe_read_kernel(&file, sizeof(file), files_at) ? NULL : file;
+}
+
+/* The file behind the descriptor that is the first argument of a system call like read(). */
+static __always_inline void wait_file(struct task_struct *task, struct waffle_rec_wait *rec)
+{
+	__u64 args[WAFFLE_SYSCALL_ARGS];
+	struct file *file;
+
+	task_syscall(task, args);
+	file = file_of(task, (__u32)args[0]);
+	if (!file)
 		return;
-	files_at = BPF_CORE_READ(table, fd) + args[0];
-	if (bpf_probe_read_kernel(&file, sizeof(file), files_at) || !file)
-		return;
-	rec->object = args[0];
+	rec->object = (__u32)args[0];
 	rec->ino = BPF_CORE_READ(file, f_inode, i_ino);
 	rec->dev = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
 	/* One inode serves eventfds, epolls, timers, …: the beginning of its name tells which. */
@@ -170,7 +191,9 @@ static __noinline __attribute__((unused)) void wait_emit(struct thread_wait *wai
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 	__u64 address = wait->fault_ts && wait->fault_ts <= wait->from_ts ? wait->fault_address : 0;
-	bool file = !address && wait_sources & WAFFLE_WAIT_FILES && waits_for_file(task);
+	__u64 args[WAFFLE_SYSCALL_ARGS];
+	bool file = !address && wait_sources & WAFFLE_WAIT_FILES &&
+		    call_has_descriptor(task_syscall(task, args));
 	struct waffle_rec_wait *rec;
 
 	if (!address && !file && !wait->kernel_stack && !wait->user_stack)
@@ -208,6 +231,47 @@ static __noinline __attribute__((unused)) void quota_emit(struct task_struct *ta
 	rec->quota_ns = BPF_CORE_READ(group, cfs_bandwidth.quota);
 	rec->period_ns = BPF_CORE_READ(group, cfs_bandwidth.period);
 	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
+}
+
+static __noinline __attribute__((unused)) void stolen_emit(struct task_struct *task, __u64 from_ts,
+							   __u64 stolen_ns, __u64 now)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct waffle_rec_stolen *rec = record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec));
+
+	if (!rec)
+		return;
+	record_begin(&rec->rec, WAFFLE_REC_STOLEN, task->pid, cpu);
+	rec->rec.ts = now;
+	rec->from_ts = from_ts;
+	rec->stolen_ns = stolen_ns;
+	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
+}
+
+/*
+ * Time that was stolen so far of the CPU that a task is on, as the scheduler saw it when it last
+ * looked at its clock: when it switches, and at its ticks. That is what it leaves out of the
+ * task's own CPU time (CONFIG_PARAVIRT_TIME_ACCOUNTING, update_rq_clock_task()).
+ */
+static __always_inline __u64 cpu_stolen_ns(struct task_struct *task)
+{
+	if (!(wait_sources & WAFFLE_WAIT_STEAL) ||
+	    !bpf_core_field_exists(struct rq, prev_steal_time_rq))
+		return 0;
+	return task->se.cfs_rq->rq->prev_steal_time_rq;
+}
+
+/* Tells what was stolen of a thread since it was looked at last, if that is worth telling. */
+static __always_inline void stolen_tell(struct thread_state *state, struct task_struct *task,
+					__u64 stolen_ns, __u64 now)
+{
+	__u64 ns = stolen_ns - state->stolen_ns, from_ts = state->on_ts;
+
+	/* Longer than it was there: a CPU's number that was read while the thread moved. */
+	if (!from_ts || ns < wait_min_ns || ns > now - from_ts)
+		return;
+	state->stolen_ns = stolen_ns;
+	stolen_emit(task, from_ts, ns, now);
 }
 
 /* Faults are reported together, at most every millisecond and when the thread leaves its CPU. */

@@ -72,8 +72,17 @@ typedef struct {
 	int counter;
 } atomic_t;
 
+struct rq {
+	__u64 prev_steal_time_rq; /* CONFIG_PARAVIRT_TIME_ACCOUNTING */
+};
+
+struct cfs_rq {
+	struct rq *rq; /* CONFIG_FAIR_GROUP_SCHED */
+};
+
 struct sched_entity {
 	__u64 sum_exec_runtime;
+	struct cfs_rq *cfs_rq; /* CONFIG_FAIR_GROUP_SCHED */
 };
 
 struct sched_info {
@@ -117,6 +126,7 @@ struct files_struct;
 
 struct task_struct {
 	struct thread_info thread_info;
+	void *stack;
 	unsigned int __state;
 	unsigned int flags;
 	/* int up to 6.18, a byte in 7.2: CO-RE adapts the size of unsigned members only */
@@ -156,6 +166,7 @@ struct path {
 };
 
 struct inode {
+	unsigned short i_mode;
 	unsigned long i_ino;
 	struct super_block *i_sb;
 };

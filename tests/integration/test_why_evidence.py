@@ -23,6 +23,8 @@ KINDS = {
     "io": ("io",),
     "signal": ("signal",),
     "quota": ("quota",),
+    "stolen": ("stolen",),
+    "frequency": ("frequency",),
     "loss": ("loss",),
 }
 

@@ -1,14 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# fetch.sh SUITE FOLDER: puts the newest kernel of a Debian suite into FOLDER, as vmlinuz and, in
-# `package`, the package it is from. Nothing is installed: apt works in a root of its own inside
+# fetch.sh SUITE FOLDER: puts the newest kernel of a Debian suite into FOLDER, as vmlinuz, the modules
+# that a disk with a file system takes into FOLDER/modules (those that are not built in), and the
+# name of the package it is from into `package`. Nothing is installed: apt works in a root of its own inside
 # FOLDER, with the mirror of the system's own sources and, as always, checked signatures. Does
 # nothing if the kernel is there; remove FOLDER for a newer one.
 set -eu
 
 suite=$1 folder=$2
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
-[ ! -s "$folder/package" ] || exit 0
+modules="virtio virtio_ring virtio_pci virtio_pci_legacy_dev virtio_pci_modern_dev virtio_blk
+	crc16 crc32c_generic crc32c-cryptoapi libcrc32c mbcache jbd2 ext4"
+[ ! -s "$folder/package" ] || [ ! -d "$folder/modules" ] || exit 0
 
 mkdir -p "$folder"
 folder=$(realpath "$folder") apt=$(realpath "$folder")/apt
@@ -49,7 +52,29 @@ private apt-get update >"$apt/log" 2>&1 || { cat "$apt/log" >&2; exit 1; }
 package=$(newest linux-binary || true)
 package=${package:-$(newest linux-image || true)}
 [ -n "$package" ] || { echo "kernels: $suite has no kernel package" >&2; exit 1; }
-(cd "$apt" && private apt-get download "$package" >"$apt/log" 2>&1) || { cat "$apt/log" >&2; exit 1; }
-dpkg-deb --fsys-tarfile "$apt"/linux-*.deb | tar -xO --wildcards '*/vmlinuz*' >"$folder/vmlinuz"
+# download NAME PACKAGE: as NAME.deb.
+download() {
+	(cd "$apt" && private apt-get download "$2" >"$apt/log" 2>&1) || { cat "$apt/log" >&2; exit 1; }
+	mv "$apt/$2"_*.deb "$apt/$1.deb"
+}
+download image "$package"
+dpkg-deb --fsys-tarfile "$apt/image.deb" | tar -xO --wildcards '*/vmlinuz*' >"$folder/vmlinuz"
 [ -s "$folder/vmlinuz" ] || { echo "kernels: $package holds no kernel" >&2; exit 1; }
-echo "$package $(dpkg-deb -f "$apt"/linux-*.deb Version)" >"$folder/package"
+
+# The modules, too, are in a package of their own where there is such a one.
+with_modules=image
+if private apt-cache pkgnames "linux-modules-" | grep -qFx "linux-modules-${package#linux-binary-}"; then
+	with_modules=modules
+	download modules "linux-modules-${package#linux-binary-}"
+fi
+rm -rf "$folder/modules"
+mkdir "$apt/modules"
+dpkg-deb --fsys-tarfile "$apt/$with_modules.deb" >"$apt/modules.tar"
+for module in $modules; do # those that are built in are not there
+	tar -xf "$apt/modules.tar" -C "$apt/modules" --wildcards --transform 's|.*/||' \
+		"*/$module.ko*" 2>/dev/null || true
+done
+find "$apt/modules" -name '*.xz' -exec xz -d {} +
+find "$apt/modules" -name '*.zst' -exec zstd -q -d --rm {} +
+echo "$package $(dpkg-deb -f "$apt/image.deb" Version)" >"$folder/package"
+mv "$apt/modules" "$folder/modules"

@@ -225,6 +225,45 @@ check_attach() {
 
 check_killed() { stay_begin && trace KILL killed; stay_end; }
 
+check_disk() {
+	local module tries
+	for tries in 1 2 3 4; do # in any order: those that need another one come later
+		for module in /modules/*.ko; do insmod "$module" 2>/dev/null; done
+	done
+	mkdir -p /mnt
+	mount -t ext4 /dev/vda /mnt 2>err || fail "$(words err)"
+}
+
+# throttled COMMAND…: in a cgroup that may use 10 ms of CPU time in 50.
+cgroup=/sys/fs/cgroup/throttled
+cat >/bin/throttled <<-EOF
+	#!/bin/sh
+	echo \$\$ >$cgroup/cgroup.procs && exec "\$@"
+EOF
+chmod +x /bin/throttled
+
+# The programs of /waits, lines of a name and a command, and what waffle-bpf says of them. The host
+# judges that (waits.py); it gets it on the second disk.
+check_captured() {
+	local name command
+	mount -t cgroup2 none /sys/fs/cgroup && echo +cpu >/sys/fs/cgroup/cgroup.subtree_control &&
+		mkdir -p $cgroup out blkio && echo "10000 50000" >$cgroup/cpu.max || fail "no cgroups" || return
+	touch blkio/tasks
+	export ZOO_DIR=/mnt ZOO_BLKIO=/tmp/blkio # QEMU limits the disk
+	while read -r name command; do
+		# shellcheck disable=SC2086
+		timeout 60 waffle-bpf run --no-report -o "out/$name.waffle" -- $command \
+			>"out/$name.said" 2>err </dev/null || fail "$name: $(words err)" || return
+		mv err "out/$name.err"
+		waffle-bpf export "out/$name.waffle" --format ndjson -o "out/$name.ndjson" 2>err &&
+			waffle-bpf info --json "out/$name.waffle" >"out/$name.info" 2>err &&
+			waffle-bpf why --json --slowest 0 "out/$name.waffle" >"out/$name.why" 2>err ||
+			fail "$name: $(words err)" || return
+	done </waits
+	cp $cgroup/cpu.stat out
+	tar -cf /dev/vdb out && sync
+}
+
 # check_program TEXT COMMAND…: a line of /programs.
 check_program() {
 	local text=$1 skipped
@@ -275,6 +314,8 @@ while IFS='	' read -r name text command; do
 	# shellcheck disable=SC2086
 	verdict "$name" check_program "$text" $command
 done </programs
+verdict disk check_disk
+verdict captured check_captured
 verdict dmesg check_dmesg
 grep '^limited ' ready | grep -v uprobe.multi | sed 's/^limited */note /'
 echo "guest done"

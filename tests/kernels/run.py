@@ -13,7 +13,12 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import time
+
+sys.dont_write_bytecode = True
+
+import waits
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -36,16 +41,20 @@ PROGRAMS = [
     ("programs", "unit/test_filter_kernel", ["5000"], "[  PASSED  ]"),
 ]
 
+# The first disk is slow, so that its stalls are longer than everything else that is emulated.
 QEMU = """qemu-system-x86_64 -accel tcg,thread=single -cpu max -smp 1 -m 512 -nodefaults
- -no-user-config -display none -serial stdio -monitor none -no-reboot""".split()
+ -no-user-config -display none -serial stdio -monitor none -no-reboot
+ -drive file={disk},if=virtio,format=raw,cache=unsafe,throttling.iops-total=200
+ -drive file={out},if=virtio,format=raw,cache=unsafe"""
+DISK_BYTES = 128 << 20
 
 
 def fetch(suites):
-    """The kernel image of the first suite that has one, and the package it is from."""
+    """The folder with the kernel of the first suite that has one, and the package it is from."""
     for suite in suites:
         folder = CACHE / suite
         if subprocess.run([HERE / "fetch.sh", suite, folder], check=False).returncode == 0:
-            return folder / "vmlinuz", (folder / "package").read_text(encoding="utf-8").split()[0]
+            return folder, (folder / "package").read_text(encoding="utf-8").split()[0]
     return None, f"no kernel from {' or '.join(suites)}"
 
 
@@ -57,21 +66,44 @@ def libraries(program):
     return re.findall(r"(/\S+) \(0x", listed)
 
 
+def compile_program(source, out):
+    subprocess.run(["gcc", "-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Werror",
+                    "-fno-omit-frame-pointer", f"-I{ROOT}/include", "-o", out, source, "-pthread"],
+                   check=True)
+
+
+def compile_programs(folder):
+    """Those that are traced; returns them."""
+    sources = {"guest": HERE / "guest.c", "explain": ROOT / "tests/integration/programs/explain.c"}
+    for row in waits.rows_of_zoo():
+        sources[f"zoo_{pathlib.Path(row.source).stem}"] = ROOT / "tests/zoo" / row.source
+    for name, source in sources.items():
+        compile_program(source, folder / name)
+    return [folder / name for name in sources]
+
+
+def archive(tree, out):
+    """A folder as an initramfs."""
+    files = "".join(f"{path.relative_to(tree)}\n" for path in sorted(tree.rglob("*")))
+    with open(out, "wb") as file:
+        subprocess.run(["busybox", "cpio", "-o", "-H", "newc", "-R", "0:0"], cwd=tree, check=True,
+                       input=files.encode(), stdout=file, stderr=subprocess.DEVNULL)
+    return out
+
+
 def build_initramfs():
-    """The initramfs, as a file."""
+    """The initramfs, as a file; each kernel's modules come in one of its own behind it."""
     tree = CACHE / "tree"
     shutil.rmtree(tree, ignore_errors=True)
     (tree / "bin").mkdir(parents=True)
-    guest = tree / "bin" / "guest"
-    subprocess.run(["gcc", "-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Werror",
-                    f"-I{ROOT}/include", "-o", guest, HERE / "guest.c", "-pthread"], check=True)
+    traced = compile_programs(tree / "bin")
     programs = {BUILD / "waffle-bpf": "waffle-bpf"}
     programs.update({BUILD / path: pathlib.Path(path).name for _, path, _, _ in PROGRAMS})
     for path, name in programs.items():
         if not path.exists():
             sys.exit(f"kernels: {path} is not built")
         shutil.copy(path, tree / "bin" / name)
-    for path in {path for program in [guest, *programs] for path in libraries(program)}:
+    for path in {path for program in [*traced, *programs] for path in libraries(program)}:
         target = tree / path[1:]
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, target)
@@ -82,17 +114,38 @@ def build_initramfs():
     (tree / "programs").write_text("".join(
         "\t".join([name, text, " ".join([pathlib.Path(path).name, *arguments])]) + "\n"
         for name, path, arguments, text in PROGRAMS), encoding="utf-8")
-    files = "".join(f"{path.relative_to(tree)}\n" for path in sorted(tree.rglob("*")))
-    initramfs = CACHE / "initramfs.cpio"
-    with open(initramfs, "wb") as out:
-        subprocess.run(["busybox", "cpio", "-o", "-H", "newc", "-R", "0:0"], cwd=tree, check=True,
-                       input=files.encode(), stdout=out, stderr=subprocess.DEVNULL)
-    return initramfs
+    (tree / "waits").write_text("".join(
+        f"{name} {command}\n" for name, command in waits.commands().items()), encoding="utf-8")
+    return archive(tree, CACHE / "initramfs.cpio")
+
+
+def with_modules(initramfs, kernel):
+    """The initramfs of one kernel, whose folder this is."""
+    tree, out = CACHE / "tree-modules", CACHE / "initramfs-modules.cpio"
+    shutil.rmtree(tree, ignore_errors=True)
+    shutil.copytree(kernel / "modules", tree / "modules")
+    archive(tree, out)
+    whole = CACHE / "initramfs-kernel.cpio"
+    whole.write_bytes(initramfs.read_bytes() + out.read_bytes())
+    return whole
+
+
+def make_disks():
+    """An empty file system, and where the guest puts its captures."""
+    disk, out = CACHE / "disk.img", CACHE / "out.img"
+    for path in (disk, out):
+        path.unlink(missing_ok=True)
+        with open(path, "wb") as file:
+            file.truncate(DISK_BYTES)
+    subprocess.run(["/sbin/mke2fs", "-q", "-F", "-t", "ext4", disk], check=True)
+    return disk, out
 
 
 def boot(vmlinuz, initramfs, log):
-    """Runs the guest to its end, or to the limit; returns what its console said."""
-    command = [*QEMU, "-kernel", vmlinuz, "-initrd", initramfs,
+    """Runs the guest to its end, or to the limit; returns what its console said and the disk with
+    its captures."""
+    disk, captures = make_disks()
+    command = [*QEMU.format(disk=disk, out=captures).split(), "-kernel", vmlinuz, "-initrd", initramfs,
                "-append", "console=ttyS0 panic=-1 quiet"]
     with open(log, "wb") as out:
         try:
@@ -100,7 +153,19 @@ def boot(vmlinuz, initramfs, log):
                            timeout=BOOT_LIMIT_S, check=False)
         except subprocess.TimeoutExpired:
             out.write(f"\nkernels: ended after {BOOT_LIMIT_S} s\n".encode())
-    return log.read_text(encoding="utf-8", errors="replace").replace("\r", "")
+    return log.read_text(encoding="utf-8", errors="replace").replace("\r", ""), captures
+
+
+def judge_waits(captures, folder):
+    """Verdicts on what the guest put on its second disk, which is unpacked into a folder."""
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        with tarfile.open(captures) as tar:
+            tar.extractall(folder, filter="data")
+    except (tarfile.TarError, OSError) as error:
+        return {"waits": ("fail", 0.0, f"no captures: {error}")}
+    return {name: ("fail" if reason else "pass", 0.0, reason)
+            for name, reason in waits.verdicts(folder / "out").items()}
 
 
 def verdicts(console):
@@ -118,12 +183,14 @@ def verdicts(console):
 
 def try_kernel(name, initramfs):
     """Boots one kernel; returns its column of the table: a title, the verdicts, and the notes."""
-    vmlinuz, package = fetch(KERNELS[name])
-    if not vmlinuz:
+    kernel, package = fetch(KERNELS[name])
+    if not kernel:
         return name, {"booted": ("fail", 0.0, package)}, []
     begin = time.monotonic()
-    console = boot(vmlinuz, initramfs, CACHE / f"{name}.log")
+    console, captures = boot(kernel / "vmlinuz", with_modules(initramfs, kernel),
+                             CACHE / f"{name}.log")
     found, notes = verdicts(console)
+    found.update(judge_waits(captures, CACHE / f"{name}-captures"))
     release = re.search(r"^guest (\d\S*) (\d+)$", console, re.M)
     booted = int(release[2]) / 1000 if release else 0.0
     found = {"booted": ("pass" if release else "fail", booted, package), **found}

@@ -231,6 +231,8 @@ static inline void fixture_fill(struct record_source *source, struct record_buff
 	case WAFFLE_REC_IO:
 	case WAFFLE_REC_SIGNAL:
 	case WAFFLE_REC_QUOTA:
+	case WAFFLE_REC_STOLEN:
+	case WAFFLE_REC_FREQUENCY:
 		for (size_t at = sizeof(to->rec);
 		     at < record_size(to, sizeof(*to)) && fixture_below(source, 8); at += 8)
 			memcpy((char *)to + at, &(uint64_t){fixture_value(source)}, 8);

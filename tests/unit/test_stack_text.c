@@ -13,10 +13,17 @@
 
 #define PID 10
 
-__attribute__((noinline)) static int traced_function(int value)
+__attribute__((noinline)) static uint64_t return_address(void)
 {
-	__asm__ volatile("");
-	return value + 1;
+	return (uintptr_t)__builtin_return_address(0);
+}
+
+__attribute__((noinline)) static uint64_t traced_function(void)
+{
+	uint64_t address = return_address();
+
+	__asm__ volatile("" : "+r"(address)); /* no tail call */
+	return address;
 }
 
 /* Where this program's file is mapped that an address lies in. */
@@ -84,7 +91,6 @@ static void test_user_addresses_are_named_by_what_was_mapped_then(void **state)
 	char *text;
 
 	(void)state;
-	assert_int_equal(traced_function(1), 2);
 	capture_begin(&capture, true);
 	/* Before 5000 another file was there, and that one is gone. */
 	add_mapping(&capture, (struct store_mapping){.ts = 2000,
@@ -145,7 +151,7 @@ static void test_kernel_addresses_are_named_by_the_captures_own_table(void **sta
 
 static void test_frames_of_the_c_library_are_not_the_interesting_ones(void **state)
 {
-	uint64_t in_libc = (uintptr_t)qsort + 1, own = (uintptr_t)traced_function + 2;
+	uint64_t in_libc = (uintptr_t)qsort + 1, own = traced_function();
 	struct capture capture;
 	struct stack_names *names;
 	struct stack_frame inner;
@@ -164,6 +170,28 @@ static void test_frames_of_the_c_library_are_not_the_interesting_ones(void **sta
 	assert_string_equal(inner.function, "traced_function");
 	stack_names_close(names);
 	capture_free(&capture);
+}
+
+static void test_stack_ends_where_an_address_is_not_behind_a_call(void **state)
+{
+	uint64_t own = traced_function(), begin = (uintptr_t)traced_function;
+	struct capture capture;
+	struct stack_names *names;
+	struct store_mapping mapping = mapping_of((void *)(uintptr_t)own);
+	FILE *nowhere = fopen("/dev/null", "w");
+
+	(void)state;
+	capture_begin(&capture, true);
+	add_mapping(&capture, mapping);
+	add_stack(&capture, PID, 4, (uint64_t[]){own, own, own, own});
+	add_stack(&capture, PID, 4, (uint64_t[]){begin + 2, own, begin + 2, own});
+	capture_load(&capture, 9000);
+	assert_int_equal(stack_names_open(&names, capture.reader, false), 0);
+	assert_int_equal(stack_names_each(names, 1, 2000, put_frame, nowhere), 4);
+	assert_int_equal(stack_names_each(names, 2, 2000, put_frame, nowhere), 2);
+	stack_names_close(names);
+	capture_free(&capture);
+	fclose(nowhere);
 }
 
 static int traced_variables[4];
@@ -204,6 +232,7 @@ int main(void)
 		cmocka_unit_test(test_user_addresses_are_named_by_what_was_mapped_then),
 		cmocka_unit_test(test_kernel_addresses_are_named_by_the_captures_own_table),
 		cmocka_unit_test(test_frames_of_the_c_library_are_not_the_interesting_ones),
+		cmocka_unit_test(test_stack_ends_where_an_address_is_not_behind_a_call),
 		cmocka_unit_test(test_variables_are_named_wherever_their_file_is_mapped),
 	};
 

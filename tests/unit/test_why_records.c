@@ -154,6 +154,35 @@ static void test_lost_time_names_the_loss(void **state)
 	done(&capture, why);
 }
 
+static void test_stolen_time_names_its_record_and_the_frequency(void **state)
+{
+	struct waffle_rec_frequency slow = {
+		.rec = {1007, 0, WAFFLE_REC_FREQUENCY, 1}, .khz = 1000000, .max_khz = 3000000};
+	struct waffle_rec_stolen stolen = {
+		.rec = {1200, 11, WAFFLE_REC_STOLEN, 1}, .from_ts = 1005, .stolen_ns = 150};
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	capture_add(&capture, &slow);
+	waits(&capture, 1200, 1, 11, 0, S, NR_NANOSLEEP, 0, 0, 0);
+	capture_add(&capture, &stolen);
+	gets(&capture, 1210, 1, 0, 11, 0, 1210, HARD);
+	capture_end(&capture, 1220, 11, 1);
+	why = ask_span(&capture, 1300);
+	find_records(why);
+	check_part(why, 0, "cpu-contention", 146, 0, "likely", "stolen by the hypervisor");
+	check_records(why, 0, 0,
+		      "switch-in switch@1005, span begin hit@1010, switch-out switch@1200, "
+		      "stolen stolen@1200");
+	check_part(why, 1, "running", 54, 11, "certain", "");
+	check_records(why, 1, 0,
+		      "switch-in switch@1005, span begin hit@1010, frequency frequency@1007, "
+		      "switch-out switch@1200");
+	done(&capture, why);
+}
+
 /* ---- CPUs ---- */
 
 static void check_cpus(const struct why_step *step, const struct model *model, uint16_t cpu,
@@ -233,10 +262,11 @@ static void test_thread_that_moved_knows_both_cpus(void **state)
 		"switch-in switch@1120");
 	check_text(why, "runnable, preempted by ? (99) on cpu 1, behind ? (98) on cpu 2, moved "
 			"there from cpu 1 [2]\n");
-	check_text(why, "50 ns runnable on cpu 3, moved there from cpu 2 [3]\n");
+	check_text(why, "50 ns runnable behind ? (96) on cpu 3, moved there from cpu 2 [3]\n");
 	check_text(why, " (switch-in of the other), ");
-	check_part(why, 2, "cpu-contention", 50, 0, "likely", "");
-	check_cpus(step_of(why, 2, 0), why->model, 3, 2, 0, 0);
+	/* Who had the third CPU until then is told by the switch, not since when. */
+	check_part(why, 2, "cpu-contention", 50, 96, "likely", "");
+	check_cpus(step_of(why, 2, 0), why->model, 3, 2, 0, 96);
 	done(&capture, why);
 }
 
@@ -342,6 +372,7 @@ int main(void)
 		cmocka_unit_test(test_steps_name_the_records_that_they_rest_on),
 		cmocka_unit_test(test_stop_names_its_signal_and_throttling_its_records),
 		cmocka_unit_test(test_lost_time_names_the_loss),
+		cmocka_unit_test(test_stolen_time_names_its_record_and_the_frequency),
 		cmocka_unit_test(test_preemptor_is_named_where_the_thread_lost_its_cpu),
 		cmocka_unit_test(test_thread_that_moved_knows_both_cpus),
 		cmocka_unit_test(test_stacks_decide_what_calls_and_files_do_not_tell),

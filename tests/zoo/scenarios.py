@@ -82,6 +82,17 @@ SCENARIOS = (
         victim=Seen("R", runnable=0.6),
         check="same_cpu",
     ),
+    # Two that are not traced follow one another on the victim's CPU: the one that took it from the
+    # victim is gone at once.
+    Scenario(
+        "cpu_relay",
+        "cpu_relay.c",
+        cause="cpu-contention",
+        culprit="hog",
+        share=0.5,
+        second=("running",),
+        victim=Seen("R", runnable=0.4),
+    ),
     # The victim waits in futex(2), its holder in clock_nanosleep(2): the mutex is a link, what the
     # holder does is the cause. `lock` would be wrong: nobody computes under it.
     Scenario(

@@ -223,8 +223,9 @@ static inline int zoo_file(char *name, size_t name_size, long bytes, int flags)
 
 /* ---- processes and threads ---- */
 
-/* A child of that name that waits for zoo_go(), and dies with its parent. */
-static inline pid_t zoo_fork(const char *role, void (*work)(void))
+/* A child of that name that waits for zoo_go(), and dies with its parent. `kind`: "process", or
+ * "outsider" for one that is not to be traced. */
+static inline pid_t zoo_fork_as(const char *kind, const char *role, void (*work)(void))
 {
 	pid_t pid;
 	char byte;
@@ -235,7 +236,7 @@ static inline pid_t zoo_fork(const char *role, void (*work)(void))
 	pid = fork();
 	zoo_need(pid >= 0, "fork");
 	if (pid) {
-		printf("process role=%s pid=%d\n", role, pid);
+		printf("%s role=%s pid=%d\n", kind, role, pid);
 		return pid;
 	}
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -244,6 +245,11 @@ static inline pid_t zoo_fork(const char *role, void (*work)(void))
 	if (read(zoo_gate[0], &byte, 1) == 0)
 		work();
 	exit(0);
+}
+
+static inline pid_t zoo_fork(const char *role, void (*work)(void))
+{
+	return zoo_fork_as("process", role, work);
 }
 
 /* First thing in main(): takes the seed, the last argument. */

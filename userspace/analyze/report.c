@@ -40,8 +40,8 @@ static uint32_t site_slot(const struct making *making, uint32_t site)
 
 /* ---- rows ---- */
 
-static bool add_row(struct report *report, const struct site_info *site, unsigned kind,
-		    uint32_t *row)
+static bool add_row(struct report *report, uint32_t slot, const struct site_info *site,
+		    unsigned kind, uint32_t *row)
 {
 	if (kind == WAFFLE_SITE_SPAN) {
 		*row = (uint32_t)report->spans.len;
@@ -49,6 +49,7 @@ static bool add_row(struct report *report, const struct site_info *site, unsigne
 			&report->spans,
 			(struct report_span){.name = site->name,
 					     .category = site->category,
+					     .site = slot,
 					     .slowest = {MODEL_NONE, MODEL_NONE, MODEL_NONE}});
 	}
 	if (kind == WAFFLE_SITE_COUNTER) {
@@ -85,7 +86,7 @@ static bool site_row(struct making *making, uint32_t slot, unsigned kind)
 		if (!vec_push(&making->name_rows, MODEL_NONE))
 			return false;
 	if (making->name_rows.data[name] == MODEL_NONE) {
-		if (!add_row(making->report, site, kind, &row))
+		if (!add_row(making->report, slot, site, kind, &row))
 			return false;
 		making->name_rows.data[name] = row;
 	}
@@ -191,6 +192,8 @@ static bool percentiles(struct making *making)
 		row->p99_ns =
 			select_rank(durations, row->count, select_percentile_rank(row->count, 99));
 	}
+	free(making->durations);
+	making->durations = NULL;
 	return true;
 }
 
@@ -459,11 +462,30 @@ static bool make(struct making *making, const struct report_options *options)
 	return true;
 }
 
+static int find_causes(struct report *report, const struct report_options *options,
+		       struct error *err)
+{
+	const struct why_aggregate_options of = {options->names, WHY_AGGREGATE_STRETCHES};
+
+	if (!report->model->sched || !report->spans.len)
+		return 0;
+	return why_aggregate_new(&report->causes, report->model, &of, err);
+}
+
+const struct why_group *report_causes(const struct report *report, const struct report_span *row)
+{
+	const struct why_group *group =
+		report->causes ? why_aggregate_group(report->causes, row->site) : NULL;
+
+	return group && group->explained ? group : NULL;
+}
+
 int report_new(struct report **report, const struct model *model,
 	       const struct report_options *options, struct error *err)
 {
 	struct making making = {.report = calloc(1, sizeof(**report)), .model = model};
 	bool good = making.report;
+	int result;
 
 	*report = NULL;
 	if (good) {
@@ -482,6 +504,11 @@ int report_new(struct report **report, const struct model *model,
 		report_free(making.report);
 		return error_set(err, ENOMEM, "out of memory");
 	}
+	result = find_causes(making.report, options, err);
+	if (result) {
+		report_free(making.report);
+		return result;
+	}
 	*report = making.report;
 	return 0;
 }
@@ -490,6 +517,7 @@ void report_free(struct report *report)
 {
 	if (!report)
 		return;
+	why_aggregate_free(report->causes);
 	vec_free(&report->spans);
 	vec_free(&report->events);
 	vec_free(&report->counters);

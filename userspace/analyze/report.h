@@ -9,10 +9,14 @@
  *
  * running, runnable and blocked are sums over those whole spans whose thread states are known from
  * begin to end; sched_ns is the sum of their durations, of which the three are shares.
+ *
+ * The causes are those of all whole spans, and what the slow ones have more of than the median
+ * ones.
  */
 #ifndef WAFFLE_ANALYZE_REPORT_H
 #define WAFFLE_ANALYZE_REPORT_H
 
+#include "analyze/why_aggregate.h"
 #include "model/model.h"
 
 enum report_sort {
@@ -42,6 +46,7 @@ struct report_span {
 	uint64_t sched_count, sched_ns;    /* whole spans of known thread states, their time */
 	uint64_t running_ns, runnable_ns, blocked_ns;
 	uint32_t slowest[REPORT_SLOWEST_PER_NAME]; /* span indexes, MODEL_NONE behind the last */
+	uint32_t site;                             /* one of its sites, or MODEL_NONE */
 };
 
 /* Events and log messages of one name. */
@@ -81,6 +86,7 @@ struct report {
 	VEC(struct report_counter) counters;
 	VEC(struct report_slow) slowest; /* slowest first */
 	VEC(uint32_t) threads;           /* traced ones, the busiest first */
+	struct why_aggregate *causes;    /* NULL: the scheduler was not recorded */
 	struct report_source_loss losses[WAFFLE_SOURCE_COUNT];
 	uint64_t bytes_cut; /* of a file that was cut off */
 	bool truncated;
@@ -88,13 +94,17 @@ struct report {
 
 struct report_options {
 	enum report_sort sort;
-	uint32_t slowest; /* how many slow spans to look at */
+	uint32_t slowest;              /* how many slow spans to look at */
+	const struct why_names *names; /* of what causes are at; NULL: not at hand */
 };
-#define REPORT_OPTIONS_DEFAULT ((struct report_options){REPORT_SORT_TOTAL, 10})
+#define REPORT_OPTIONS_DEFAULT ((struct report_options){REPORT_SORT_TOTAL, 10, NULL})
 
 /* The model must outlive the report. */
 int report_new(struct report **report, const struct model *model,
 	       const struct report_options *options, struct error *err);
 void report_free(struct report *report);
+
+/* The causes of a row's spans; NULL: not known, or none of them is whole. */
+const struct why_group *report_causes(const struct report *report, const struct report_span *row);
 
 #endif

@@ -88,30 +88,23 @@ static bool pick_window(struct why *why, const struct why_query *query, bool *fo
 	return true;
 }
 
-static bool pick_spans(struct why *why, const struct why_query *query)
+static struct why_instance span_instance(const struct model *model, uint32_t index)
 {
-	const struct model *model = why->model;
+	const struct model_span *span = &model->spans.data[index];
 
-	for (uint32_t i = 0; i < model->spans.len; i++) {
-		const struct model_span *span = &model->spans.data[i];
-		struct why_instance instance = {
-			.span = i,
-			.thread = span->thread,
-			.from_ts = span->start_ts,
-			.to_ts = span->end_ts,
-			.begun_before = span->flags & MODEL_SPAN_BEGUN_BEFORE,
-			.unfinished = span->flags & MODEL_SPAN_UNFINISHED,
-		};
+	return (struct why_instance){
+		.span = index,
+		.thread = span->thread,
+		.from_ts = span->start_ts,
+		.to_ts = span->end_ts,
+		.begun_before = span->flags & MODEL_SPAN_BEGUN_BEFORE,
+		.unfinished = span->flags & MODEL_SPAN_UNFINISHED,
+	};
+}
 
-		if (query->span_id && span->id != query->span_id)
-			continue;
-		if (query->name && strcmp(model_site(model, span->site)->name, query->name) != 0)
-			continue;
-		if (span->thread < model->threads.len && span->start_ts <= span->end_ts &&
-		    !vec_push(&why->instances, instance))
-			return false;
-	}
-	return true;
+static bool can_explain(const struct model *model, const struct model_span *span)
+{
+	return span->thread < model->threads.len && span->start_ts <= span->end_ts;
 }
 
 static int slower(const void *left, const void *right)
@@ -126,20 +119,62 @@ static int slower(const void *left, const void *right)
 	return a->span < b->span ? -1 : a->span > b->span;
 }
 
-static int pick(struct why *why, const struct why_query *query, struct error *err)
+static void keep_slowest(struct why *why, uint32_t slowest)
 {
-	bool found = false;
-
-	if (query->tid ? !pick_window(why, query, &found) : !pick_spans(why, query))
-		return error_set(err, ENOMEM, "out of memory");
-	if (query->tid && !found)
-		return error_set(err, ENOENT, "thread %u is not one of the recorded process's",
-				 query->tid);
 	if (why->instances.len)
 		qsort(why->instances.data, why->instances.len, sizeof(*why->instances.data),
 		      slower);
-	if (query->slowest && why->instances.len > query->slowest)
-		why->instances.len = query->slowest;
+	if (slowest && why->instances.len > slowest)
+		why->instances.len = slowest;
+}
+
+/* Instances that are kept beyond those asked for, until they are sorted out. */
+#define SLACK 4096
+
+static bool pick_spans(struct why *why, const struct why_query *query)
+{
+	const struct model *model = why->model;
+
+	for (uint32_t i = 0; i < model->spans.len; i++) {
+		const struct model_span *span = &model->spans.data[i];
+
+		if (query->span_id && span->id != query->span_id)
+			continue;
+		if (query->name && strcmp(model_site(model, span->site)->name, query->name) != 0)
+			continue;
+		if (can_explain(model, span) && !vec_push(&why->instances, span_instance(model, i)))
+			return false;
+		if (query->slowest && why->instances.len / 2 >= (size_t)query->slowest + SLACK)
+			keep_slowest(why, query->slowest);
+	}
+	return true;
+}
+
+static bool pick_these(struct why *why, const struct why_query *query)
+{
+	const struct model *model = why->model;
+
+	for (size_t i = 0; i < query->span_count; i++)
+		if (can_explain(model, &model->spans.data[query->spans[i]]) &&
+		    !vec_push(&why->instances, span_instance(model, query->spans[i])))
+			return false;
+	return true;
+}
+
+static int pick(struct why *why, const struct why_query *query, struct error *err)
+{
+	bool found = false, good;
+
+	if (query->spans)
+		good = pick_these(why, query);
+	else
+		good = query->tid ? pick_window(why, query, &found) : pick_spans(why, query);
+	if (!good)
+		return error_set(err, ENOMEM, "out of memory");
+	if (query->tid && !query->spans && !found)
+		return error_set(err, ENOENT, "thread %u is not one of the recorded process's",
+				 query->tid);
+	keep_slowest(why, query->slowest);
 	return 0;
 }
 
@@ -179,10 +214,17 @@ static enum why_grade grade_of(const struct why_sum *sum)
 	return ns >= sum->part.ns - sum->part.ns / 10 ? WHY_GRADE_LIKELY : WHY_GRADE_UNKNOWN;
 }
 
-static bool take_sums(struct why *why, struct why_walk *walk, struct why_instance *instance)
+static void grade(struct why_sum *sum, const struct why_instance *instance)
 {
 	bool doubtful = instance->loss || instance->begun_before;
 
+	sum->part.grade = grade_of(sum);
+	if (doubtful && sum->part.grade == WHY_GRADE_CERTAIN)
+		sum->part.grade = WHY_GRADE_LIKELY;
+}
+
+static bool take_sums(struct why *why, struct why_walk *walk, struct why_instance *instance)
+{
 	if (walk->sums.len)
 		qsort(walk->sums.data, walk->sums.len, sizeof(*walk->sums.data), larger);
 	instance->part = (uint32_t)why->parts.len;
@@ -190,30 +232,50 @@ static bool take_sums(struct why *why, struct why_walk *walk, struct why_instanc
 	for (size_t i = 0; i < walk->sums.len; i++) {
 		struct why_sum *sum = &walk->sums.data[i];
 
-		sum->part.grade = grade_of(sum);
-		if (doubtful && sum->part.grade == WHY_GRADE_CERTAIN)
-			sum->part.grade = WHY_GRADE_LIKELY;
+		grade(sum, instance);
 		sum->part.step = (uint32_t)why->steps.len;
 		if (!vec_reserve(&why->steps, sum->part.step_count) ||
 		    !vec_push(&why->parts, sum->part))
 			return false;
-		memcpy(&why->steps.data[why->steps.len], sum->chain,
-		       sum->part.step_count * sizeof(*sum->chain));
+		memcpy(&why->steps.data[why->steps.len], walk->chains.data[sum->chain].steps,
+		       sum->part.step_count * sizeof(struct why_step));
 		why->steps.len += sum->part.step_count;
 	}
 	return true;
 }
 
-static int explain(struct why *why, struct why_walk *walk, struct why_instance *instance)
+/* Parts without order and chains. */
+static bool take_parts(struct why *why, struct why_walk *walk, struct why_instance *instance)
 {
-	int result;
+	instance->part = 0;
+	instance->part_count = (uint32_t)walk->sums.len;
+	why->parts.len = 0;
+	if (!vec_reserve(&why->parts, walk->sums.len))
+		return false;
+	for (size_t i = 0; i < walk->sums.len; i++) {
+		struct why_sum *sum = &walk->sums.data[i];
 
+		grade(sum, instance);
+		why->parts.data[why->parts.len++] = sum->part;
+	}
+	return true;
+}
+
+static int walk_instance(struct why_walk *walk, struct why_instance *instance)
+{
 	walk->instance = instance;
 	walk->end_ts = instance->to_ts;
 	walk->depth = 0;
 	walk->sums.len = 0;
+	walk->instances++;
+	return why_walk_time(walk, instance->thread, instance->from_ts, instance->to_ts, NULL);
+}
+
+static int explain(struct why *why, struct why_walk *walk, struct why_instance *instance)
+{
+	int result = walk_instance(walk, instance);
+
 	judge(instance, why->model);
-	result = why_walk_time(walk, instance->thread, instance->from_ts, instance->to_ts, NULL);
 	if (result)
 		return result;
 	return take_sums(why, walk, instance) ? 0 : -ENOMEM;
@@ -221,30 +283,29 @@ static int explain(struct why *why, struct why_walk *walk, struct why_instance *
 
 static int explain_all(struct why *why, struct why_walk *walk)
 {
+	struct windows windows = {0};
 	size_t count = why->instances.len;
-	struct why_window *windows = malloc((count + 1) * sizeof(*windows));
-	int result = -ENOMEM;
+	int result = 0;
 
-	if (!windows)
-		return result;
-	for (size_t i = 0; i < count; i++)
-		windows[i] = (struct why_window){why->instances.data[i].from_ts,
-						 why->instances.data[i].to_ts};
-	result = why_evidence_init(walk);
+	for (size_t i = 0; i < count && !result; i++)
+		if (!windows_add(&windows, why->instances.data[i].from_ts,
+				 why->instances.data[i].to_ts))
+			result = -ENOMEM;
+	windows_merge(&windows);
 	if (!result)
-		result = why_intervals_load(&walk->intervals, why->model, windows, count);
-	free(windows);
+		result = why_evidence_init(walk);
+	if (!result)
+		result = why_intervals_load(&walk->intervals, why->model, &windows);
+	windows_free(&windows);
 	for (size_t i = 0; i < count && !result; i++)
 		result = explain(why, walk, &why->instances.data[i]);
 	return result;
 }
 
-int why_new(struct why **why, const struct model *model, const struct why_query *query,
-	    struct error *err)
+static int start(struct why **why, struct why_walk *walk, const struct model *model,
+		 const struct why_names *names, struct error *err)
 {
-	struct why_walk walk = {.model = model, .names = query->names};
-	int result;
-
+	*walk = (struct why_walk){.model = model, .names = names};
 	*why = NULL;
 	if (!model->sched)
 		return error_set(err, ENODATA,
@@ -253,21 +314,33 @@ int why_new(struct why **why, const struct model *model, const struct why_query 
 	*why = calloc(1, sizeof(**why));
 	if (!*why)
 		return error_set(err, ENOMEM, "out of memory");
+	walk->why = *why;
 	(*why)->model = model;
-	walk.why = *why;
 	(*why)->texts = strtab_new();
-	result = (*why)->texts ? pick(*why, query, err) : error_set(err, ENOMEM, "out of memory");
-	if (!result) {
-		result = explain_all(*why, &walk);
-		if (result == -ENOMEM)
-			error_set(err, ENOMEM, "out of memory");
-	}
-	why_walk_free(&walk);
-	if (result) {
+	return (*why)->texts ? 0 : error_set(err, ENOMEM, "out of memory");
+}
+
+static int finish(struct why **why, struct why_walk *walk, int result, struct error *err)
+{
+	if (result == -ENOMEM)
+		error_set(err, ENOMEM, "out of memory");
+	why_walk_free(walk);
+	if (result < 0) {
 		why_free(*why);
 		*why = NULL;
 	}
 	return result;
+}
+
+int why_new(struct why **why, const struct model *model, const struct why_query *query,
+	    struct error *err)
+{
+	struct why_walk walk;
+	int result = start(why, &walk, model, query->names, err);
+
+	result = result ?: pick(*why, query, err);
+	result = result ?: explain_all(*why, &walk);
+	return finish(why, &walk, result, err);
 }
 
 void why_free(struct why *why)
@@ -280,4 +353,93 @@ void why_free(struct why *why)
 	vec_free(&why->steps);
 	vec_free(&why->records);
 	free(why);
+}
+
+/* ---- one after the other ---- */
+
+/* Spans that are explained together, from the first up to the last, and their time. */
+struct batch {
+	uint32_t first, end;
+	uint64_t from_ts, to_ts;
+};
+
+static bool is_whole(const struct model *model, uint32_t span)
+{
+	return can_explain(model, &model->spans.data[span]) &&
+	       !(model->spans.data[span].flags & (MODEL_SPAN_BEGUN_BEFORE | MODEL_SPAN_UNFINISHED));
+}
+
+/* The spans from the first on that begin within so many switches, or end before those do. */
+static struct batch batch_from(const struct model *model, uint32_t first)
+{
+	size_t part = model->switches.len / WHY_EACH_PARTS, at;
+	struct batch batch = {.first = first, .end = first};
+	uint64_t limit = UINT64_MAX;
+
+	while (batch.first < model->spans.len && !is_whole(model, batch.first))
+		batch.first++;
+	batch.end = batch.first;
+	if (batch.first == model->spans.len)
+		return batch;
+	batch.from_ts = model->spans.data[batch.first].start_ts;
+	at = why_switch_after(model, batch.from_ts);
+	at += part > WHY_EACH_SWITCHES ? part : WHY_EACH_SWITCHES;
+	if (at < model->switches.len)
+		limit = model->switches.data[at].ts;
+	for (; batch.end < model->spans.len; batch.end++) {
+		const struct model_span *span = &model->spans.data[batch.end];
+
+		if (!is_whole(model, batch.end) || span->end_ts <= batch.to_ts)
+			continue;
+		if (span->start_ts > limit)
+			break;
+		batch.to_ts = span->end_ts;
+	}
+	return batch;
+}
+
+static int explain_batch(struct why_walk *walk, const struct batch *batch, why_each_fn each,
+			 void *arg)
+{
+	const struct model *model = walk->model;
+	struct windows windows = {0};
+	int result = 0;
+
+	if (batch->first < batch->end) {
+		if (!windows_add(&windows, batch->from_ts, batch->to_ts))
+			return -ENOMEM;
+		result = why_intervals_load(&walk->intervals, model, &windows);
+	}
+	for (uint32_t i = batch->first; i < batch->end && !result; i++) {
+		struct why_instance instance = span_instance(model, i);
+
+		if (!is_whole(model, i))
+			continue;
+		instance.loss = model->spans.data[i].flags & MODEL_SPAN_LOSS;
+		result = walk_instance(walk, &instance);
+		if (!result && !take_parts(walk->why, walk, &instance))
+			result = -ENOMEM;
+		if (!result)
+			result = each(walk->why, &instance, arg);
+	}
+	windows_free(&windows);
+	why_intervals_free(&walk->intervals);
+	walk->intervals = (struct why_intervals){0};
+	return result;
+}
+
+int why_each(struct why **why, const struct model *model, const struct why_names *names,
+	     why_each_fn each, void *arg, struct error *err)
+{
+	struct why_walk walk;
+	int result = start(why, &walk, model, names, err) ?: why_evidence_init(&walk);
+
+	walk.no_chains = true;
+	for (uint32_t next = 0; next < model->spans.len && !result;) {
+		struct batch batch = batch_from(model, next);
+
+		result = explain_batch(&walk, &batch, each, arg);
+		next = batch.end;
+	}
+	return finish(why, &walk, result, err);
 }

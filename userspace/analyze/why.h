@@ -62,6 +62,7 @@ struct why_step {
 	uint32_t object; /* text in why.texts: "futex 0x… (queue_lock)", "/data/shard-7", … ; 0 */
 	uint32_t meaning; /* text in why.texts: what the kernel's stack says of the wait; 0 */
 	uint32_t wait;    /* index of the model_wait, or MODEL_NONE */
+	uint32_t cpu_khz, cpu_max_khz; /* running: the CPU's frequency on average; 0: not known */
 	/* Runnable: the CPU that it had to wait for, and where it ran before, if that was another
 	 * one. Running: where. MODEL_CPU_NONE: not known. */
 	uint16_t cpu, from_cpu;
@@ -87,6 +88,8 @@ enum why_role {
 	WHY_ROLE_IO,
 	WHY_ROLE_SIGNAL,
 	WHY_ROLE_QUOTA,
+	WHY_ROLE_STOLEN,
+	WHY_ROLE_FREQUENCY,
 	WHY_ROLE_LOSS,
 	WHY_ROLE_COUNT
 };
@@ -146,6 +149,8 @@ struct why_query {
 	uint64_t span_id; /* 0: not asked */
 	uint32_t tid;     /* 0: spans; else this thread from from_ts to to_ts */
 	uint64_t from_ts, to_ts;
+	const uint32_t *spans; /* these span indexes, and nothing else that is asked for; or NULL */
+	size_t span_count;
 	uint32_t slowest;              /* at most so many, 0: all */
 	const struct why_names *names; /* NULL: not at hand */
 };
@@ -153,6 +158,21 @@ struct why_query {
 int why_new(struct why **why, const struct model *model, const struct why_query *query,
 	    struct error *err);
 void why_free(struct why *why);
+
+/* Parts of the instance are in why.parts for the time of the call, in no order and without chains.
+ * Stops at the first non-zero return, which why_each() returns; a positive one is no failure. */
+typedef int (*why_each_fn)(const struct why *why, const struct why_instance *instance, void *arg);
+
+/*
+ * Explains every whole span, those that begin and end in the capture, by start_ts. Of the threads'
+ * intervals only those of a part of the capture are in memory at a time, the part that
+ * WHY_EACH_SWITCHES (or a WHY_EACH_PARTS-th of all, if that is more) switches make, longer where a
+ * span is. Of what is made, *why keeps the texts that objects of parts are numbers of.
+ */
+#define WHY_EACH_SWITCHES (1u << 20)
+#define WHY_EACH_PARTS 8
+int why_each(struct why **why, const struct model *model, const struct why_names *names,
+	     why_each_fn each, void *arg, struct error *err);
 
 /* Finds the numbers of the records that the steps rest on, by reading the capture once more. */
 int why_records_find(struct why *why, struct error *err);

@@ -4,55 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* ---- windows ---- */
-
-static int window_compare(const void *left, const void *right)
-{
-	const struct why_window *a = left, *b = right;
-
-	return a->from_ts < b->from_ts ? -1 : a->from_ts > b->from_ts;
-}
-
-static bool windows_merge(struct why_intervals *intervals, const struct why_window *windows,
-			  size_t count)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < count; i++)
-		if (!vec_push(&intervals->windows, windows[i]))
-			return false;
-	if (!count)
-		return true;
-	qsort(intervals->windows.data, count, sizeof(*windows), window_compare);
-	for (size_t i = 1; i < count; i++) {
-		struct why_window *last = &intervals->windows.data[kept];
-		struct why_window next = intervals->windows.data[i];
-
-		if (next.from_ts > last->to_ts)
-			intervals->windows.data[++kept] = next;
-		else if (next.to_ts > last->to_ts)
-			last->to_ts = next.to_ts;
-	}
-	intervals->windows.len = kept + 1;
-	return true;
-}
-
-/* Whether a stretch touches a window; its ends belong to it. */
-static bool windows_touch(const struct why_intervals *intervals, uint64_t from_ts, uint64_t to_ts)
-{
-	size_t low = 0, high = intervals->windows.len;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (intervals->windows.data[middle].to_ts < from_ts)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < intervals->windows.len && intervals->windows.data[low].from_ts <= to_ts;
-}
-
 /* ---- intervals ---- */
 
 /* Whether it says who ended a wait that was kept. */
@@ -83,7 +34,7 @@ static int keep_interval(const struct model_interval *from, void *arg)
 		.open = from->open,
 	};
 
-	if (!windows_touch(intervals, from->from_ts, from->to_ts) &&
+	if (!windows_touch(intervals->windows, from->from_ts, from->to_ts) &&
 	    !ends_kept_wait(&intervals->threads[from->thread], from->from_ts))
 		return 0;
 	return vec_push(&intervals->threads[from->thread].intervals, to) ? 0 : -ENOMEM;
@@ -126,7 +77,7 @@ static bool mark_spans(struct why_intervals *intervals, const struct model *mode
 		struct why_thread *thread;
 
 		if (span->thread >= intervals->count || span->end_ts <= span->start_ts ||
-		    !windows_touch(intervals, span->start_ts, span->end_ts))
+		    !windows_touch(intervals->windows, span->start_ts, span->end_ts))
 			continue;
 		thread = &intervals->threads[span->thread];
 		if (!close_spans(thread, &open[span->thread], model, span->start_ts) ||
@@ -152,16 +103,18 @@ static int load_spans(struct why_intervals *intervals, const struct model *model
 }
 
 int why_intervals_load(struct why_intervals *intervals, const struct model *model,
-		       const struct why_window *windows, size_t count)
+		       const struct windows *windows)
 {
 	int result;
 
-	*intervals = (struct why_intervals){.count = model->threads.len};
+	*intervals = (struct why_intervals){.count = model->threads.len, .windows = windows};
 	intervals->threads = calloc(intervals->count + 1, sizeof(*intervals->threads));
-	if (!intervals->threads || !windows_merge(intervals, windows, count))
+	if (!intervals->threads)
 		return -ENOMEM;
-	result = model_each_interval(model, keep_interval, intervals);
-	return result ? result : load_spans(intervals, model);
+	result = model_each_interval(model, keep_interval, intervals)
+			 ?: load_spans(intervals, model);
+	intervals->windows = NULL;
+	return result;
 }
 
 void why_intervals_free(struct why_intervals *intervals)
@@ -171,14 +124,25 @@ void why_intervals_free(struct why_intervals *intervals)
 		vec_free(&intervals->threads[i].marks);
 	}
 	free(intervals->threads);
-	vec_free(&intervals->windows);
 }
+
+/* How far from the last found one is looked before all are. */
+#define NEAR 16
 
 size_t why_intervals_after(const struct why_intervals *intervals, uint32_t thread, uint64_t ts)
 {
-	const struct why_thread *of = &intervals->threads[thread];
+	struct why_thread *of = &intervals->threads[thread];
 	size_t low = 0, high = of->intervals.len;
 
+	if (of->interval_found < high && of->intervals.data[of->interval_found].to_ts <= ts) {
+		low = of->interval_found + 1;
+		if (low + NEAR < high && of->intervals.data[low + NEAR].to_ts > ts)
+			high = low + NEAR;
+	} else if (of->interval_found < high) {
+		high = of->interval_found;
+		if (high > NEAR && of->intervals.data[high - NEAR].to_ts <= ts)
+			low = high - NEAR;
+	}
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
@@ -187,20 +151,24 @@ size_t why_intervals_after(const struct why_intervals *intervals, uint32_t threa
 		else
 			high = middle;
 	}
+	of->interval_found = low;
 	return low;
 }
 
-uint32_t why_intervals_span(const struct why_intervals *intervals, uint32_t thread, uint64_t ts,
-			    uint64_t *until)
+/* The number of marks up to ts. */
+static size_t marks_until(struct why_thread *of, uint64_t ts)
 {
-	const struct why_thread *of;
-	size_t low = 0, high;
+	size_t low = 0, high = of->marks.len;
 
-	*until = UINT64_MAX;
-	if (thread >= intervals->count)
-		return MODEL_NONE;
-	of = &intervals->threads[thread];
-	high = of->marks.len;
+	if (of->mark_found < high && of->marks.data[of->mark_found].ts <= ts) {
+		low = of->mark_found + 1;
+		if (low + NEAR < high && of->marks.data[low + NEAR].ts > ts)
+			high = low + NEAR;
+	} else if (of->mark_found < high) {
+		high = of->mark_found;
+		if (high > NEAR && of->marks.data[high - NEAR].ts <= ts)
+			low = high - NEAR;
+	}
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
@@ -209,7 +177,22 @@ uint32_t why_intervals_span(const struct why_intervals *intervals, uint32_t thre
 		else
 			high = middle;
 	}
-	if (low < of->marks.len)
-		*until = of->marks.data[low].ts;
-	return low ? of->marks.data[low - 1].span : MODEL_NONE;
+	of->mark_found = low;
+	return low;
+}
+
+uint32_t why_intervals_span(const struct why_intervals *intervals, uint32_t thread, uint64_t ts,
+			    uint64_t *until)
+{
+	struct why_thread *of;
+	size_t found;
+
+	*until = UINT64_MAX;
+	if (thread >= intervals->count)
+		return MODEL_NONE;
+	of = &intervals->threads[thread];
+	found = marks_until(of, ts);
+	if (found < of->marks.len)
+		*until = of->marks.data[found].ts;
+	return found ? of->marks.data[found - 1].span : MODEL_NONE;
 }

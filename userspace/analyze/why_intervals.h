@@ -4,6 +4,7 @@
 #define WAFFLE_ANALYZE_WHY_INTERVALS_H
 
 #include "model/model.h"
+#include "model/windows.h"
 
 /* A model_interval, without its thread. */
 struct why_interval {
@@ -21,24 +22,21 @@ struct why_mark {
 	uint32_t span;
 };
 
-struct why_window {
-	uint64_t from_ts, to_ts;
-};
-
 struct why_thread {
 	VEC(struct why_interval) intervals;
 	VEC(struct why_mark) marks;
+	size_t interval_found, mark_found; /* last: times that are asked for are often near */
 };
 
 struct why_intervals {
 	struct why_thread *threads; /* one for each of the model's */
 	size_t count;
-	VEC(struct why_window) windows; /* merged, by time; intervals outside are not kept */
+	const struct windows *windows; /* merged; intervals outside are not kept. While loading */
 };
 
-/* Takes over the windows, in any order. Returns 0 or -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 int why_intervals_load(struct why_intervals *intervals, const struct model *model,
-		       const struct why_window *windows, size_t count);
+		       const struct windows *windows);
 void why_intervals_free(struct why_intervals *intervals);
 
 /* The first interval of a thread that ends after ts; its number, or how many there are. */

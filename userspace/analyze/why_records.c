@@ -20,6 +20,8 @@ const char *const why_role_names[WHY_ROLE_COUNT] = {
 	[WHY_ROLE_IO] = "io",
 	[WHY_ROLE_SIGNAL] = "signal",
 	[WHY_ROLE_QUOTA] = "quota",
+	[WHY_ROLE_STOLEN] = "stolen",
+	[WHY_ROLE_FREQUENCY] = "frequency",
 	[WHY_ROLE_LOSS] = "loss",
 };
 
@@ -131,6 +133,33 @@ static bool want_quotas(struct why *why, struct why_step *step)
 	return true;
 }
 
+/* The time of a thread that was on a CPU and did not run. */
+static bool want_stolen(struct why *why, struct why_step *step)
+{
+	const struct model *model = why->model;
+
+	for (size_t i = model_stolen_after(model, step->thread, step->from_ts);
+	     i < model->stolen.len && model->stolen.data[i].thread == step->thread &&
+	     model->stolen.data[i].from_ts < step->to_ts;
+	     i++)
+		if (!want_thread(why, step, WHY_ROLE_STOLEN, model->stolen.data[i].to_ts,
+				 step->thread))
+			return false;
+	return true;
+}
+
+static bool want_frequency(struct why *why, struct why_step *step)
+{
+	const struct model *model = why->model;
+	const struct model_frequency *last = NULL;
+
+	for (size_t i = 0; step->cpu_khz && i < model->frequencies.len; i++)
+		if (model->frequencies.data[i].cpu == step->cpu &&
+		    model->frequencies.data[i].ts <= step->from_ts)
+			last = &model->frequencies.data[i];
+	return !last || want(why, step, WHY_ROLE_FREQUENCY, last->ts, last->cpu);
+}
+
 static bool want_losses(struct why *why, struct why_step *step)
 {
 	const struct model *model = why->model;
@@ -158,6 +187,8 @@ static bool want_cause(struct why *why, struct why_step *step, enum why_cause ca
 		return want_signal(why, step);
 	case WHY_CPU_QUOTA:
 		return want_quotas(why, step);
+	case WHY_CPU_CONTENTION:
+		return !step->object || want_stolen(why, step);
 	case WHY_UNKNOWN:
 		return want_losses(why, step);
 	default:
@@ -176,7 +207,7 @@ static bool want_all(struct why *why)
 			step->record = (uint32_t)why->records.len;
 			step->count = 0;
 			if (!want_switches(why, step) || !want_wait(why, step) ||
-			    !want_span(why, step))
+			    !want_span(why, step) || !want_frequency(why, step))
 				return false;
 			if (k + 1 == part->step_count && !want_cause(why, step, part->cause))
 				return false;
@@ -251,6 +282,10 @@ static bool answers(const struct why_record *wanted, const struct waffle_rec *re
 		       ((const struct waffle_rec_signal *)rec)->target_tid == wanted->tid;
 	case WAFFLE_REC_QUOTA:
 		return wanted->role == WHY_ROLE_QUOTA && rec->tid == wanted->tid;
+	case WAFFLE_REC_STOLEN:
+		return wanted->role == WHY_ROLE_STOLEN && rec->tid == wanted->tid;
+	case WAFFLE_REC_FREQUENCY:
+		return wanted->role == WHY_ROLE_FREQUENCY && rec->cpu == wanted->tid;
 	case WAFFLE_REC_LOSS:
 		return wanted->role == WHY_ROLE_LOSS && rec->cpu == wanted->tid;
 	}

@@ -15,6 +15,7 @@ void why_walk_free(struct why_walk *walk)
 	map_free(&walk->peers);
 	map_free(&walk->cgroups);
 	vec_free(&walk->sums);
+	vec_free(&walk->chains);
 }
 
 /* ---- sums ---- */
@@ -67,21 +68,56 @@ struct why_step *why_walk_push(struct why_walk *walk, uint32_t thread,
 	return step;
 }
 
+static bool sum_is(const struct why_sum *sum, const struct why_part *part, uint32_t site)
+{
+	return sum->part.cause == part->cause && sum->part.thread == part->thread &&
+	       sum->part.object == part->object && sum->site == site;
+}
+
+/* Fibonacci hashing, Knuth, The Art of Computer Programming, 6.4. */
+static uint32_t sum_hash(const struct why_part *part, uint32_t site)
+{
+	uint64_t hash = part->cause + ((uint64_t)part->thread << 5) +
+			((uint64_t)part->object << 20) + ((uint64_t)site << 40);
+
+	return (uint32_t)(hash * 0x9e3779b97f4a7c15ull >> (64 - WHY_SUM_BITS));
+}
+
+/* A sum that is there, or MODEL_NONE and the free slot to enter it; NULL: there is none nearby. */
+static uint32_t sum_look_up(struct why_walk *walk, const struct why_part *part, uint32_t site,
+			    struct why_sum_slot **slot)
+{
+	uint32_t hash = sum_hash(part, site);
+
+	for (uint32_t i = 0; i < WHY_SUM_PROBES; i++) {
+		*slot = &walk->slots[(hash + i) % (1u << WHY_SUM_BITS)];
+		if ((*slot)->instance != walk->instances)
+			return MODEL_NONE;
+		if (sum_is(&walk->sums.data[(*slot)->sum], part, site))
+			return (*slot)->sum;
+	}
+	*slot = NULL;
+	for (uint32_t i = 0; i < walk->sums.len; i++)
+		if (sum_is(&walk->sums.data[i], part, site))
+			return i;
+	return MODEL_NONE;
+}
+
 static struct why_sum *sum_find(struct why_walk *walk, const struct why_part *part, uint32_t site)
 {
-	struct why_sum *sum;
+	struct why_sum_slot *slot;
+	uint32_t found = sum_look_up(walk, part, site, &slot);
 
-	for (size_t i = 0; i < walk->sums.len; i++) {
-		sum = &walk->sums.data[i];
-		if (sum->part.cause == part->cause && sum->part.thread == part->thread &&
-		    sum->part.object == part->object && sum->site == site)
-			return sum;
-	}
-	if (!vec_reserve(&walk->sums, 1))
+	if (found != MODEL_NONE)
+		return &walk->sums.data[found];
+	walk->chains.len = walk->sums.len;
+	if (!vec_reserve(&walk->sums, 1) || (!walk->no_chains && !vec_reserve(&walk->chains, 1)))
 		return NULL;
-	sum = &walk->sums.data[walk->sums.len++];
-	*sum = (struct why_sum){.part = *part, .site = site};
-	return sum;
+	found = (uint32_t)walk->sums.len++;
+	if (slot)
+		*slot = (struct why_sum_slot){walk->instances, found};
+	walk->sums.data[found] = (struct why_sum){.part = *part, .site = site, .chain = found};
+	return &walk->sums.data[found];
 }
 
 int why_walk_add(struct why_walk *walk, enum why_cause cause, enum why_grade grade, uint32_t thread,
@@ -95,7 +131,9 @@ int why_walk_add(struct why_walk *walk, enum why_cause cause, enum why_grade gra
 
 	if (object == STRTAB_NONE)
 		return -ENOMEM;
-	part.span = why_intervals_span(&walk->intervals, thread, last->from_ts, &until);
+	part.span = thread == last->thread
+			    ? last->span
+			    : why_intervals_span(&walk->intervals, thread, last->from_ts, &until);
 	if (part.span != MODEL_NONE)
 		site = walk->model->spans.data[part.span].site;
 	sum = sum_find(walk, &part, site);
@@ -107,16 +145,18 @@ int why_walk_add(struct why_walk *walk, enum why_cause cause, enum why_grade gra
 	if (ns > sum->longest_ns) {
 		sum->longest_ns = ns;
 		sum->part.span = part.span;
+		if (walk->no_chains)
+			return 0;
 		sum->part.step_count = walk->depth;
-		memcpy(sum->chain, walk->path, walk->depth * sizeof(*walk->path));
+		memcpy(walk->chains.data[sum->chain].steps, walk->path,
+		       walk->depth * sizeof(*walk->path));
 	}
 	return 0;
 }
 
-/* A last step of its own. */
-static int add_leaf(struct why_walk *walk, uint32_t thread, enum waffle_thread_state state,
-		    uint64_t from, uint64_t to, enum why_cause cause, enum why_grade grade,
-		    uint32_t object)
+int why_walk_leaf(struct why_walk *walk, uint32_t thread, enum waffle_thread_state state,
+		  uint64_t from, uint64_t to, enum why_cause cause, enum why_grade grade,
+		  uint32_t object)
 {
 	int result;
 
@@ -126,118 +166,6 @@ static int add_leaf(struct why_walk *walk, uint32_t thread, enum waffle_thread_s
 	result = why_walk_add(walk, cause, grade, thread, object);
 	walk->depth--;
 	return result;
-}
-
-static enum why_grade at_most(enum why_grade a, enum why_grade b)
-{
-	return a < b ? a : b;
-}
-
-/* ---- running ---- */
-
-static enum why_cause running_cause(const struct why_link *link)
-{
-	if (!link)
-		return WHY_RUNNING;
-	switch (link->kind) {
-	case WAIT_MUTEX:
-		return WHY_LOCK;
-	case WAIT_GIL:
-		return WHY_GIL;
-	case WAIT_PIPE:
-		return WHY_PIPE;
-	case WAIT_SOCKET:
-		return WHY_SOCKET;
-	case WAIT_CHILD:
-		return WHY_PROCESS_EXIT;
-	default:
-		return WHY_USER_WORK;
-	}
-}
-
-/* Code that ran, by the spans it ran in. */
-static int add_running(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to,
-		       const struct why_link *link)
-{
-	enum why_cause cause = running_cause(link);
-	uint32_t object = link && cause != WHY_USER_WORK ? link->object : 0;
-
-	while (from < to) {
-		uint64_t until;
-		int result;
-
-		why_intervals_span(&walk->intervals, thread, from, &until);
-		if (until > to)
-			until = to;
-		result = add_leaf(walk, thread, WAFFLE_THREAD_RUNNING, from, until, cause,
-				  link ? link->grade : WHY_GRADE_CERTAIN, object);
-		if (result)
-			return result;
-		from = until;
-	}
-	return 0;
-}
-
-static uint64_t overlap(uint64_t a_from, uint64_t a_to, uint64_t b_from, uint64_t b_to)
-{
-	uint64_t from = a_from > b_from ? a_from : b_from, to = a_to < b_to ? a_to : b_to;
-
-	return from < to ? to - from : 0;
-}
-
-/* Of each fault: the way into and out of the exception, before and behind what was measured. */
-#define FAULT_EDGES_NS 500
-
-static uint64_t fault_ns(const struct model_fault *fault)
-{
-	return fault->total_ns + (uint64_t)fault->count * FAULT_EDGES_NS;
-}
-
-/* The part of a fault record's time that falls into a stretch of running. A record that is not of
- * a major fault ends when it was written, which may be long after its last fault. */
-static uint64_t fault_share(const struct model_fault *fault, uint64_t from, uint64_t to)
-{
-	uint64_t length = fault->to_ts - fault->from_ts, ns = fault_ns(fault);
-	uint64_t common = overlap(from, to, fault->from_ts, fault->to_ts);
-
-	if (!common || (fault->major && fault->count <= 1) || length <= ns)
-		return common;
-	if (fault->count <= 1)
-		return overlap(from, to, fault->from_ts, fault->from_ts + ns);
-	return (uint64_t)((double)ns * ((double)common / (double)length));
-}
-
-/* Page faults are taken out of what ran, each record's at its place. */
-static int walk_running(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to,
-			const struct why_link *link)
-{
-	const struct model *model = walk->model;
-	const struct model_fault *fault = why_fault_during(model, thread, from, to);
-	const struct model_fault *end = model->faults.data + model->faults.len;
-	int result = 0;
-
-	for (; fault && fault < end && fault->thread == thread && fault->from_ts < to && !result;
-	     fault++) {
-		uint64_t at = fault->from_ts > from ? fault->from_ts : from;
-		uint64_t ns = fault_share(fault, at, to);
-		uint32_t file = 0;
-
-		if (!ns)
-			continue;
-		if (fault->major)
-			file = why_mapped_file(walk, model->threads.data[thread].pid,
-					       fault->address, fault->from_ts);
-		result = add_running(walk, thread, from, at, link);
-		if (!result)
-			result = add_leaf(
-				walk, thread, WAFFLE_THREAD_RUNNING, at, at + ns,
-				fault->major ? WHY_PAGE_FAULT_MAJOR : WHY_PAGE_FAULT_MINOR,
-				at_most(fault->count == 1 ? WHY_GRADE_CERTAIN : WHY_GRADE_LIKELY,
-					link ? link->grade : WHY_GRADE_CERTAIN),
-				file);
-		from = at + ns;
-	}
-	return result ? result : add_running(walk, thread, from, to, link);
 }
 
 /* ---- runnable ---- */
@@ -312,11 +240,33 @@ static int add_contention(struct why_walk *walk, const struct stretch *stretch)
 	if (!interval->woken && stretch->from == interval->from_ts)
 		step->preemptor = interval->by;
 	result = why_walk_add(walk, WHY_CPU_CONTENTION,
-			      at_most(stretch->grade,
-				      culprit == MODEL_NONE ? WHY_GRADE_LIKELY : WHY_GRADE_CERTAIN),
+			      why_grade_least(stretch->grade, culprit == MODEL_NONE
+								      ? WHY_GRADE_LIKELY
+								      : WHY_GRADE_CERTAIN),
 			      culprit, 0);
 	walk->depth--;
 	return result;
+}
+
+/* The switch that brings the thread in tells who had the CPU until then; false if that is another
+ * than the culprit, which it then becomes: not all switches in between were recorded. */
+static bool was_last(const struct model *model, struct stretch *stretch)
+{
+	uint64_t ts = stretch->interval->to_ts;
+
+	for (size_t i = why_switch_after(model, ts);
+	     i < model->switches.len && model->switches.data[i].ts == ts; i++) {
+		const struct model_switch *sw = &model->switches.data[i];
+
+		if (sw->next != stretch->thread || sw->cpu != stretch->cpu)
+			continue;
+		if (stretch->culprit == sw->prev)
+			return true;
+		stretch->culprit = sw->prev;
+		stretch->behind = MODEL_NONE;
+		return false;
+	}
+	return true;
 }
 
 /* Who ran on the CPU that the thread waited for, one after the other. */
@@ -354,6 +304,8 @@ static int walk_contention(struct why_walk *walk, uint32_t thread,
 		stretch.behind = (uint32_t)i;
 	}
 	stretch.to = to;
+	if (to == interval->to_ts && !was_last(model, &stretch))
+		stretch.grade = why_grade_least(stretch.grade, WHY_GRADE_LIKELY);
 	return result ? result : add_contention(walk, &stretch);
 }
 
@@ -390,8 +342,8 @@ static int walk_runnable(struct why_walk *walk, uint32_t thread,
 	if (until > to)
 		until = to;
 	if (until > from) {
-		result = add_leaf(walk, thread, WAFFLE_THREAD_RUNNABLE, from, until, WHY_CPU_QUOTA,
-				  grade, object);
+		result = why_walk_leaf(walk, thread, WAFFLE_THREAD_RUNNABLE, from, until,
+				       WHY_CPU_QUOTA, grade, object);
 		from = until;
 	}
 	return result || from >= to ? result
@@ -420,8 +372,8 @@ static int walk_unknown(struct why_walk *walk, uint32_t thread, uint64_t from, u
 	if (from < to && !walk->depth)
 		walk->instance->unknown_ns += to - from;
 	walk->interval = NULL;
-	return add_leaf(walk, thread, 0, from, to, traced ? WHY_UNKNOWN : WHY_NOT_RECORDED,
-			WHY_GRADE_UNKNOWN, 0);
+	return why_walk_leaf(walk, thread, 0, from, to, traced ? WHY_UNKNOWN : WHY_NOT_RECORDED,
+			     WHY_GRADE_UNKNOWN, 0);
 }
 
 static int walk_interval(struct why_walk *walk, uint32_t thread, size_t index, uint64_t from,
@@ -435,7 +387,7 @@ static int walk_interval(struct why_walk *walk, uint32_t thread, size_t index, u
 		*state_sum(walk->instance, interval->state) += to - from;
 	switch (interval->state) {
 	case WAFFLE_THREAD_RUNNING:
-		return walk_running(walk, thread, from, to, link);
+		return why_walk_running(walk, thread, interval, from, to, link);
 	case WAFFLE_THREAD_RUNNABLE:
 		return walk_runnable(walk, thread, interval, from, to, link);
 	}

@@ -18,13 +18,26 @@ struct why_link {
 	uint32_t object;
 };
 
+#define WHY_SUM_BITS 9
+#define WHY_SUM_PROBES 8
+
+/* Where a sum is, by its hash. */
+struct why_sum_slot {
+	uint32_t instance; /* else it is free */
+	uint32_t sum;
+};
+
 /* A part of an instance in the making. */
 struct why_sum {
 	struct why_part part;
 	uint32_t site; /* of its span: spans of one site are one culprit */
 	uint64_t longest_ns;
 	uint64_t grade_ns[WHY_GRADE_CERTAIN + 1];
-	struct why_step chain[WHY_DEPTH_MAX + 1];
+	uint32_t chain; /* in why_walk.chains */
+};
+
+struct why_steps {
+	struct why_step steps[WHY_DEPTH_MAX + 1];
 };
 
 /* What is known of a stack of the kernel. */
@@ -52,6 +65,10 @@ struct why_walk {
 	uint32_t depth;                      /* steps on the path */
 	struct why_step path[WHY_DEPTH_MAX + 1];
 	VEC(struct why_sum) sums;
+	VEC(struct why_steps) chains;                  /* of sums */
+	struct why_sum_slot slots[1u << WHY_SUM_BITS]; /* of sums */
+	uint32_t instances;                            /* so far */
+	bool no_chains;                                /* nobody wants them */
 	struct why_instance *instance;
 };
 
@@ -72,9 +89,18 @@ struct why_ender {
 
 void why_walk_free(struct why_walk *walk);
 
+static inline enum why_grade why_grade_least(enum why_grade a, enum why_grade b)
+{
+	return a < b ? a : b;
+}
+
 /* Takes apart all of a thread's time from `from` to `to`. Returns 0 or -ENOMEM. */
 int why_walk_time(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to,
 		  const struct why_link *link);
+
+/* Of time on a CPU; in why_running.c. */
+int why_walk_running(struct why_walk *walk, uint32_t thread, const struct why_interval *interval,
+		     uint64_t from, uint64_t to, const struct why_link *link);
 
 /* Of time that was blocked; in why_blocked.c. */
 int why_walk_blocked(struct why_walk *walk, uint32_t thread, size_t index, uint64_t from,
@@ -83,6 +109,10 @@ int why_walk_blocked(struct why_walk *walk, uint32_t thread, size_t index, uint6
 /* Adds the time of the last step of the path to a cause. */
 int why_walk_add(struct why_walk *walk, enum why_cause cause, enum why_grade grade, uint32_t thread,
 		 uint32_t object);
+/* The same, with a last step of its own; nothing if it has no length. */
+int why_walk_leaf(struct why_walk *walk, uint32_t thread, enum waffle_thread_state state,
+		  uint64_t from, uint64_t to, enum why_cause cause, enum why_grade grade,
+		  uint32_t object);
 struct why_step *why_walk_push(struct why_walk *walk, uint32_t thread,
 			       enum waffle_thread_state state, uint64_t from, uint64_t to);
 

@@ -138,37 +138,38 @@ static int symbol_add(struct details *details, uint64_t address, struct error *e
 				       err);
 }
 
-/* Our own program on the stack, and the tracepoint that called it. */
-static bool is_tracing(const struct details *details, uint64_t address)
+/* Whether an address lies in a function whose name begins with one of these. */
+static bool name_begins(const struct details *details, uint64_t address,
+			const char *const *beginnings, size_t count)
 {
-	static const char *const beginnings[] = {"bpf_prog_", "bpf_trace_run", "__bpf_trace_",
-						 "__traceiter_", "bpf_trampoline_"};
 	struct kernel_symbol found;
 
 	if (!kallsyms_find(details->kallsyms, address, &found))
 		return false;
-	for (size_t i = 0; i < sizeof(beginnings) / sizeof(beginnings[0]); i++)
+	for (size_t i = 0; i < count; i++)
 		if (!strncmp(found.name, beginnings[i], strlen(beginnings[i])))
 			return true;
 	return false;
 }
 
-/* Where an interrupt enters the kernel (arch/x86/include/asm/idtentry.h,
- * arch/arm64/kernel/entry.S).
- */
+/* Our own program on the stack, and the tracepoint that called it. */
+static bool is_tracing(const struct details *details, uint64_t address)
+{
+	static const char *const beginnings[] = {"bpf_prog_", "bpf_trace_run", "__bpf_trace_",
+						 "__traceiter_", "bpf_trampoline_"};
+
+	return name_begins(details, address, beginnings, sizeof(beginnings) / sizeof(*beginnings));
+}
+
+/* Where an interrupt enters the kernel: arch/x86/include/asm/idtentry.h and
+ * arch/arm64/kernel/entry.S. */
 static bool is_interrupt(const struct details *details, uint64_t address)
 {
 	static const char *const beginnings[] = {"asm_sysvec_", "asm_common_interrupt",
 						 "asm_spurious_interrupt", "el1h_64_irq",
 						 "el0t_64_irq"};
-	struct kernel_symbol found;
 
-	if (!kallsyms_find(details->kallsyms, address, &found))
-		return false;
-	for (size_t i = 0; i < sizeof(beginnings) / sizeof(beginnings[0]); i++)
-		if (!strncmp(found.name, beginnings[i], strlen(beginnings[i])))
-			return true;
-	return false;
+	return name_begins(details, address, beginnings, sizeof(beginnings) / sizeof(*beginnings));
 }
 
 /* Names the functions of a stack of the kernel, and takes those off that made it. */

@@ -21,6 +21,8 @@ static const struct source_row {
 	{"io", CAPTURE_IO, WAFFLE_WAIT_IO},
 	{"signals", CAPTURE_SIGNALS, WAFFLE_WAIT_SIGNALS},
 	{"quota", CAPTURE_QUOTA, WAFFLE_WAIT_QUOTA},
+	{"steal", CAPTURE_STEAL, WAFFLE_WAIT_STEAL},
+	{"frequency", CAPTURE_FREQUENCY, WAFFLE_WAIT_FREQUENCY},
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 

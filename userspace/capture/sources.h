@@ -20,8 +20,12 @@ enum capture_source {
 	CAPTURE_IO = 32,
 	CAPTURE_SIGNALS = 64,
 	CAPTURE_QUOTA = 128,
+	CAPTURE_STEAL = 256,
+	CAPTURE_FREQUENCY = 512,
 };
-#define CAPTURE_ALL 255u
+#define CAPTURE_ALL 1023u
+/* Of these many machines have nothing to tell: no news unless they were asked for. */
+#define CAPTURE_OF_MACHINE (CAPTURE_STEAL | CAPTURE_FREQUENCY)
 #define CAPTURE_DEFAULT CAPTURE_ALL
 #define SOURCES_TEXT 128 /* room for the names of all of them */
 

@@ -7,6 +7,7 @@
 #include "analyze/report.h"
 #include "export/html_report.h"
 #include "export/report_text.h"
+#include "export/stack_text.h"
 #include "model/model.h"
 #include "store/store.h"
 
@@ -82,11 +83,18 @@ static int print_report(const struct report_cli *cli, const struct model *model,
 {
 	struct report_options options = REPORT_OPTIONS_DEFAULT;
 	struct report_view view = {(uint32_t)cli->rows, report_colour_for(stdout)};
+	struct stack_names *stacks = NULL;
+	struct why_names names;
 	struct report *report;
 	int result;
 
+	if (stack_names_open(&stacks, model->reader, true))
+		return error_set(err, ENOMEM, "out of memory");
+	names = stack_names_for_why(stacks);
+	options.names = &names;
 	options.sort = cli->sort;
 	result = report_new(&report, model, &options, err);
+	stack_names_close(stacks);
 	if (result)
 		return result;
 	if (cli->html)
@@ -161,6 +169,10 @@ const struct command command_report = {
 		   "runnable (waiting for a CPU) and blocked. These are of spans that begin and "
 		   "end in "
 		   "the capture; those that were open at its begin or end are counted beside.\n\n"
+		   "Then the causes of each name's time, over all its spans, the largest first, "
+		   "as waffle-bpf why finds them; and what is different about the slow spans: the "
+		   "causes that those from the 99th percentile on have more of than the median "
+		   "ones (40th to 60th).\n\n"
 		   "Then the slowest spans, at most three of a name, each with the longest time it "
 		   "was "
 		   "blocked and who ended that; counters, events and threads; and what was lost.",

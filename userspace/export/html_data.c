@@ -6,6 +6,7 @@
 
 #include "analyze/histogram.h"
 #include "export/html_internal.h"
+#include "export/summary_json.h"
 #include "export/values.h"
 #include "util/syscall_names.h"
 
@@ -189,7 +190,6 @@ static void slow_json(struct html_page *page, const struct report_slow *slow)
 {
 	const struct model *model = page->model;
 	const struct model_span *span = &model->spans.data[slow->span];
-	uint64_t length = span->end_ts - span->start_ts;
 	struct json *json = page->json;
 	char thread[HTML_THREAD_TEXT];
 
@@ -197,15 +197,7 @@ static void slow_json(struct html_page *page, const struct report_slow *slow)
 	json_field_hex64(json, "id", span->id);
 	json_field_string(json, "thread", html_thread(model, span->thread, thread));
 	json_field_u64(json, "start_ns", span->start_ts - model->start_ts);
-	json_field_u64(json, "duration_ns", length);
-	if (span->flags & MODEL_SPAN_HAS_SCHED) {
-		json_field_u64(json, "running_ns", span->running_ns);
-		json_field_u64(json, "runnable_ns", span->runnable_ns);
-		json_field_u64(json, "blocked_ns", length - span->running_ns - span->runnable_ns);
-	}
-	json_field_bool(json, "unfinished", span->flags & MODEL_SPAN_UNFINISHED);
-	json_field_bool(json, "begun_before", span->flags & MODEL_SPAN_BEGUN_BEFORE);
-	json_field_bool(json, "loss", span->flags & MODEL_SPAN_LOSS);
+	summary_json_span(json, span);
 	json_key(json, "args");
 	json_object_begin(json);
 	values_write(json, model, span->site, span->frame);

@@ -56,7 +56,8 @@ void html_causes_free(struct html_causes *causes);
 /* Why a slow span of the report took so long, and of what that is a part; NULL: not known. */
 const struct why_instance *html_causes_of(const struct html_causes *causes, uint32_t span,
 					  const struct why **why);
-/* "causes", "causes_ns" and "causes_spans" of a row: sums over its slowest spans. */
+/* Of a row: "causes", sums over all its spans, of which "causes_spans" took "causes_ns"; and what
+ * the slow ones have more of, "differences", "slow_spans", "slow_ns" and "median_ns". */
 void html_causes_row(struct html_page *page, uint32_t row);
 /* "causes" and "chain" of a slow span. */
 void html_causes_slow(struct html_page *page, uint32_t span);

@@ -1,155 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The page's causes: of each name, summed up over its slowest spans, and of each slow span. */
+/* The page's causes: of each name, over all its spans, and of each slow span. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "export/html_internal.h"
 #include "export/why_chain.h"
-#include "util/map.h"
 
-/* The slowest spans of a capture, of which causes are summed up. */
-#define SPANS_MAX 20000
 #define ROW_CAUSES_MAX 5
+#define ROW_DIFFERENCES_MAX 3
 #define SLOW_CAUSES_MAX 12
 #define CHAINS_MAX 6
 #define CHAIN_BYTES_MAX 8192
 
-/* What parts of one sum have in common; compared as bytes, so filled with zeros first. */
-struct cause_key {
-	uint32_t row, cause;
-	uint32_t comm, site; /* of the culprit: its name, its span's site; MODEL_NONE */
-	uint32_t object;     /* in the texts of causes->all */
-};
-
-struct cause_sum {
-	struct cause_key key;
-	uint64_t ns;
-};
-
-struct cause_row {
-	uint64_t ns, spans; /* those looked at, their time */
-};
-
 struct html_causes {
-	const struct model *model;
-	struct why *all;   /* the slowest of the capture */
-	struct map all_of; /* span → its instance in it */
-	struct why **slow; /* of slow spans of the report that are not in it, else NULL */
-	size_t slow_count;
-	struct strtab *keys;
-	VEC(struct cause_sum) sums; /* by row, the largest first */
-	struct cause_row *rows;
+	struct why *slow; /* the slow spans of the report; NULL: the scheduler was not recorded */
 };
 
 /* ---- making ---- */
 
-static struct cause_key part_key(const struct model *model, const struct why_part *part,
-				 uint32_t row)
-{
-	struct cause_key key;
-
-	memset(&key, 0, sizeof(key));
-	key.row = row;
-	key.cause = part->cause;
-	key.comm = part->thread < model->threads.len ? model->threads.data[part->thread].comm
-						     : MODEL_NONE;
-	key.site = part->span < model->spans.len ? model->spans.data[part->span].site : MODEL_NONE;
-	key.object = part->object;
-	return key;
-}
-
-static bool add_part(struct html_causes *causes, const struct why_part *part, uint32_t row)
-{
-	struct cause_key key = part_key(causes->model, part, row);
-	uint32_t number = strtab_add(causes->keys, (const char *)&key, sizeof(key));
-
-	if (number == STRTAB_NONE)
-		return false;
-	/* 0 is the empty text. */
-	while (causes->sums.len < number)
-		if (!vec_push(&causes->sums, (struct cause_sum){.key = key}))
-			return false;
-	causes->sums.data[number - 1].ns += part->ns;
-	return true;
-}
-
-static bool add_instance(struct html_causes *causes, const struct html_page *page, uint32_t index)
-{
-	const struct why_instance *instance = &causes->all->instances.data[index];
-	uint32_t row;
-
-	if (instance->span >= page->model->spans.len)
-		return true;
-	if (!map_set(&causes->all_of, instance->span, index))
-		return false;
-	row = html_row_of(page, instance->span);
-	if (row == MODEL_NONE)
-		return true;
-	causes->rows[row].spans++;
-	causes->rows[row].ns += instance->to_ts - instance->from_ts;
-	for (uint32_t i = 0; i < instance->part_count; i++)
-		if (!add_part(causes, &causes->all->parts.data[instance->part + i], row))
-			return false;
-	return true;
-}
-
-static int compare_sums(const void *left, const void *right)
-{
-	const struct cause_sum *a = left, *b = right;
-
-	if (a->key.row != b->key.row)
-		return a->key.row < b->key.row ? -1 : 1;
-	if (a->ns != b->ns)
-		return a->ns > b->ns ? -1 : 1;
-	return memcmp(&a->key, &b->key, sizeof(a->key));
-}
-
-static bool find_all(struct html_causes *causes, const struct html_page *page)
-{
-	const struct why_query query = {.slowest = SPANS_MAX};
-	struct error err = ERROR_INIT;
-	int result = why_new(&causes->all, page->model, &query, &err);
-
-	if (result)
-		return result != -ENOMEM;
-	for (uint32_t i = 0; i < causes->all->instances.len; i++)
-		if (!add_instance(causes, page, i))
-			return false;
-	if (causes->sums.len)
-		qsort(causes->sums.data, causes->sums.len, sizeof(*causes->sums.data),
-		      compare_sums);
-	return true;
-}
-
-/* Names that are never among the slowest of all are asked for one by one. */
 static bool find_slow(struct html_causes *causes, const struct html_page *page)
 {
-	for (size_t i = 0; i < page->report->slowest.len; i++) {
-		uint32_t span = page->report->slowest.data[i].span;
-		const struct why_query query = {.span_id = page->model->spans.data[span].id};
-		struct error err = ERROR_INIT;
+	const struct report *report = page->report;
+	struct why_names names = stack_names_for_why(page->names);
+	uint32_t *spans = malloc((report->slowest.len + 1) * sizeof(*spans));
+	const struct why_query query = {
+		.spans = spans, .span_count = report->slowest.len, .names = &names};
+	struct error err = ERROR_INIT;
+	int result;
 
-		causes->slow_count = i + 1;
-		if (map_get(&causes->all_of, span) == MAP_NONE &&
-		    why_new(&causes->slow[i], page->model, &query, &err) == -ENOMEM)
-			return false;
-	}
-	return true;
+	if (!spans)
+		return false;
+	for (size_t i = 0; i < report->slowest.len; i++)
+		spans[i] = report->slowest.data[i].span;
+	result = why_new(&causes->slow, page->model, &query, &err);
+	free(spans);
+	return result != -ENOMEM;
 }
 
 struct html_causes *html_causes_new(struct html_page *page)
 {
 	struct html_causes *causes = calloc(1, sizeof(*causes));
 
-	if (!causes)
-		return NULL;
-	causes->model = page->model;
-	causes->keys = strtab_new();
-	causes->rows = calloc(page->rows + 1, sizeof(*causes->rows));
-	causes->slow = calloc(page->report->slowest.len + 1, sizeof(*causes->slow));
-	if (causes->keys && causes->rows && causes->slow &&
-	    (!page->model->sched || !page->model->spans.len ||
-	     (find_all(causes, page) && find_slow(causes, page))))
+	if (!causes || !page->model->sched || find_slow(causes, page))
 		return causes;
 	html_causes_free(causes);
 	return NULL;
@@ -159,32 +52,17 @@ void html_causes_free(struct html_causes *causes)
 {
 	if (!causes)
 		return;
-	for (size_t i = 0; i < causes->slow_count; i++)
-		why_free(causes->slow[i]);
-	why_free(causes->all);
-	map_free(&causes->all_of);
-	strtab_free(causes->keys);
-	vec_free(&causes->sums);
-	free(causes->slow);
-	free(causes->rows);
+	why_free(causes->slow);
 	free(causes);
 }
 
 const struct why_instance *html_causes_of(const struct html_causes *causes, uint32_t span,
 					  const struct why **why)
 {
-	uint32_t index = map_get(&causes->all_of, span);
-
-	if (index != MAP_NONE) {
-		*why = causes->all;
-		return &causes->all->instances.data[index];
-	}
-	for (size_t i = 0; i < causes->slow_count; i++) {
-		*why = causes->slow[i];
-		for (size_t j = 0; *why && j < (*why)->instances.len; j++)
-			if ((*why)->instances.data[j].span == span)
-				return &(*why)->instances.data[j];
-	}
+	*why = causes->slow;
+	for (size_t i = 0; *why && i < (*why)->instances.len; i++)
+		if ((*why)->instances.data[i].span == span)
+			return &(*why)->instances.data[i];
 	return NULL;
 }
 
@@ -197,39 +75,64 @@ static void cause_fields(struct html_page *page, enum why_cause cause, uint64_t 
 	json_field_u64(page->json, "ns", ns);
 }
 
-static void sum_json(struct html_page *page, const struct cause_sum *sum)
+static void group_cause_json(struct html_page *page, const struct why_group_cause *cause,
+			     uint64_t ns)
 {
-	const struct model *model = page->model;
+	const struct why_aggregate *causes = page->report->causes;
 
 	json_object_begin(page->json);
-	cause_fields(page, (enum why_cause)sum->key.cause, sum->ns);
-	if (sum->key.comm != MODEL_NONE)
-		html_field_text(page, "culprit", strtab_get(model->strings, sum->key.comm));
-	if (sum->key.site != MODEL_NONE)
-		html_field_text(page, "span", model_site(model, sum->key.site)->name);
-	if (sum->key.object)
-		html_field_text(page, "object",
-				strtab_get(page->causes->all->texts, sum->key.object));
+	cause_fields(page, cause->cause, ns);
+	json_field_string(page->json, "grade", why_grade_names[cause->grade]);
+	if (cause->comm != MODEL_NONE)
+		html_field_text(page, "culprit", strtab_get(page->model->strings, cause->comm));
+	else if (cause->own)
+		json_field_string(page->json, "culprit", "the span's own thread");
+	else if (cause->merged)
+		json_field_string(page->json, "culprit", "several");
+	if (cause->span != MODEL_NONE)
+		html_field_text(page, "span", causes->groups.data[cause->span].name);
+	if (cause->object)
+		html_field_text(page, "object", strtab_get(causes->why->texts, cause->object));
 	json_object_end(page->json);
+}
+
+/* What is different about the slow ones. */
+static void differences_json(struct html_page *page, const struct why_group *group)
+{
+	uint32_t causes[ROW_DIFFERENCES_MAX];
+	size_t count = why_group_different(group, causes, ROW_DIFFERENCES_MAX);
+
+	if (!count)
+		return;
+	json_field_u64(page->json, "slow_spans", group->slow_count);
+	json_field_u64(page->json, "slow_ns",
+		       why_group_mean(group->slow_total_ns, group->slow_count));
+	json_field_u64(page->json, "median_ns",
+		       why_group_mean(group->median_total_ns, group->median_count));
+	json_key(page->json, "differences");
+	json_array_begin(page->json);
+	for (size_t i = 0; i < count; i++) {
+		const struct why_group_cause *cause = &group->causes.data[causes[i]];
+
+		group_cause_json(page, cause, (uint64_t)why_group_difference(group, cause));
+	}
+	json_array_end(page->json);
 }
 
 void html_causes_row(struct html_page *page, uint32_t row)
 {
-	const struct html_causes *causes = page->causes;
-	size_t at = 0, end;
+	const struct why_group *group = report_causes(page->report, &page->report->spans.data[row]);
 
-	if (!causes->rows[row].spans)
+	if (!group)
 		return;
-	while (at < causes->sums.len && causes->sums.data[at].key.row != row)
-		at++;
-	json_field_u64(page->json, "causes_spans", causes->rows[row].spans);
-	json_field_u64(page->json, "causes_ns", causes->rows[row].ns);
+	json_field_u64(page->json, "causes_spans", group->explained);
+	json_field_u64(page->json, "causes_ns", group->explained_ns);
 	json_key(page->json, "causes");
 	json_array_begin(page->json);
-	for (end = at + ROW_CAUSES_MAX; at < causes->sums.len && at < end; at++)
-		if (causes->sums.data[at].key.row == row)
-			sum_json(page, &causes->sums.data[at]);
+	for (size_t i = 0; i < group->causes.len && i < ROW_CAUSES_MAX; i++)
+		group_cause_json(page, &group->causes.data[i], group->causes.data[i].total_ns);
 	json_array_end(page->json);
+	differences_json(page, group);
 }
 
 static void part_json(struct html_page *page, const struct why *why, const struct why_part *part)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What explains waits, as rows: "wait", "wake", "fault", "io", "signal", "quota"; and what is
- * needed to read their addresses: "mapping", "symbol". */
+/* What explains waits, as rows: "wait", "wake", "fault", "io", "signal", "quota", "stolen",
+ * "frequency"; and what is needed to read their addresses: "mapping", "symbol". */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -179,6 +179,32 @@ static void write_quota(struct json *json, const struct model *model,
 	row_end(json);
 }
 
+static void write_stolen(struct json *json, const struct model *model,
+			 const struct model_stolen *stolen)
+{
+	row_begin(json, "stolen");
+	write_thread(json, model, stolen->thread, "");
+	json_field_u64(json, "start_ns", stolen->from_ts);
+	json_field_u64(json, "end_ns", stolen->to_ts);
+	args_begin(json);
+	json_field_u64(json, "stolen_ns", stolen->stolen_ns);
+	row_end(json);
+}
+
+static void write_frequency(struct json *json, const struct model_frequency *frequency)
+{
+	row_begin(json, "frequency");
+	json_field_u64(json, "cpu", frequency->cpu);
+	json_field_u64(json, "start_ns", frequency->ts);
+	args_begin(json);
+	json_field_u64(json, "khz", frequency->khz);
+	if (frequency->max_khz)
+		json_field_u64(json, "max_khz", frequency->max_khz);
+	if (frequency->read)
+		json_field_bool(json, "read", true);
+	row_end(json);
+}
+
 static void write_mapping(struct json *json, const struct store_mapping *mapping)
 {
 	char id[2 * sizeof(mapping->build_id) + 1] = "";
@@ -222,6 +248,10 @@ void ndjson_waits(struct json *json, const struct model *model)
 		write_signal(json, model, &model->signals.data[i]);
 	for (size_t i = 0; i < model->quotas.len; i++)
 		write_quota(json, model, &model->quotas.data[i]);
+	for (size_t i = 0; i < model->stolen.len; i++)
+		write_stolen(json, model, &model->stolen.data[i]);
+	for (size_t i = 0; i < model->frequencies.len; i++)
+		write_frequency(json, &model->frequencies.data[i]);
 	for (uint32_t i = 0; i < store_reader_mapping_count(model->reader); i++)
 		write_mapping(json, store_reader_mapping(model->reader, i));
 	for (uint32_t i = 0; i < store_reader_symbol_count(model->reader); i++)

@@ -93,6 +93,11 @@ static const struct field fields[] = {
 	FIELD(WAFFLE_REC_QUOTA, waffle_rec_quota, cgroup, FIELD_NUMBER),
 	FIELD(WAFFLE_REC_QUOTA, waffle_rec_quota, quota_ns, FIELD_NUMBER),
 	FIELD(WAFFLE_REC_QUOTA, waffle_rec_quota, period_ns, FIELD_NUMBER),
+	FIELD(WAFFLE_REC_STOLEN, waffle_rec_stolen, from_ts, FIELD_NUMBER),
+	FIELD(WAFFLE_REC_STOLEN, waffle_rec_stolen, stolen_ns, FIELD_NUMBER),
+	FIELD(WAFFLE_REC_FREQUENCY, waffle_rec_frequency, khz, FIELD_NUMBER),
+	FIELD(WAFFLE_REC_FREQUENCY, waffle_rec_frequency, max_khz, FIELD_NUMBER),
+	FIELD(WAFFLE_REC_FREQUENCY, waffle_rec_frequency, flags, FIELD_NUMBER),
 };
 
 static uint64_t unsigned_at(const void *at, size_t bytes)

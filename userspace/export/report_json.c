@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "export/report_causes.h"
 #include "export/report_text.h"
 #include "export/summary_json.h"
 #include "store/record.h"
@@ -27,6 +28,7 @@ static void spans_json(struct json *json, const struct report *report)
 		json_field_u64(json, "unfinished", row->unfinished);
 		json_field_u64(json, "begun_before", row->begun_before);
 		json_field_u64(json, "with_loss", row->with_loss);
+		report_causes_json(json, report, row);
 		json_object_end(json);
 	}
 	json_array_end(json);
@@ -104,7 +106,6 @@ static void wait_json(struct json *json, const struct model *model, const struct
 static void slow_json(struct json *json, const struct model *model, const struct report_slow *slow)
 {
 	const struct model_span *span = &model->spans.data[slow->span];
-	uint64_t duration = span->end_ts - span->start_ts;
 
 	json_object_begin(json);
 	json_field_string(json, "name", model_site(model, span->site)->name);
@@ -112,15 +113,7 @@ static void slow_json(struct json *json, const struct model *model, const struct
 	thread_fields(json, model, span->thread);
 	json_field_u64(json, "start_ns", span->start_ts);
 	json_field_u64(json, "end_ns", span->end_ts);
-	json_field_u64(json, "duration_ns", duration);
-	if (span->flags & MODEL_SPAN_HAS_SCHED) {
-		json_field_u64(json, "running_ns", span->running_ns);
-		json_field_u64(json, "runnable_ns", span->runnable_ns);
-		json_field_u64(json, "blocked_ns", duration - span->running_ns - span->runnable_ns);
-	}
-	json_field_bool(json, "unfinished", span->flags & MODEL_SPAN_UNFINISHED);
-	json_field_bool(json, "begun_before", span->flags & MODEL_SPAN_BEGUN_BEFORE);
-	json_field_bool(json, "loss", span->flags & MODEL_SPAN_LOSS);
+	summary_json_span(json, span);
 	wait_json(json, model, slow);
 	json_object_end(json);
 }
@@ -162,6 +155,7 @@ int report_print_json(const struct report *report, FILE *out)
 	threads_json(json, report);
 	json_field_u64(json, "duration_ns", model->end_ts - model->start_ts);
 	json_field_bool(json, "sched", model->sched);
+	json_field_bool(json, "causes_partial", report->causes && report->causes->partial);
 	summary_json_filter(json, model);
 	summary_json_records(json, model);
 	json_object_end(json);

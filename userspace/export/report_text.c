@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "export/report_causes.h"
 #include "store/record.h"
 #include "util/syscall_names.h"
 #include "util/units.h"
@@ -518,6 +519,7 @@ void report_print_text(const struct report *report, const struct report_view *vi
 	print_head(&printer);
 	print_warnings(&printer);
 	print_spans(&printer);
+	report_print_causes(report, view, out);
 	print_slowest(&printer);
 	print_counters(&printer);
 	print_events(&printer);

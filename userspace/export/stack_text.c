@@ -208,6 +208,25 @@ static uint32_t frames_at(struct stack_names *names, const struct store_stack *s
 	return user_frames(names, stack->pid, stack->addresses[at], at > 0, ts, frames, room);
 }
 
+/*
+ * Stacks are walked by frame pointers. Code without them leaves whatever it likes in that register,
+ * and what is then taken for a return address seldom is one: there the stack ends.
+ */
+static bool can_be_caller(struct stack_names *names, const struct store_stack *stack, uint32_t at,
+			  uint64_t ts)
+{
+	uint64_t address = stack->addresses[at];
+	const struct store_mapping *mapping;
+	uint32_t module;
+
+	if (!stack->pid || !at)
+		return true;
+	mapping = find_mapping(names, stack->pid, address - 1, ts);
+	return !mapping || !module_of(names, mapping, &module) ||
+	       symbolizer_is_return(names->symbolizer, module,
+				    address - mapping->start + mapping->offset);
+}
+
 uint32_t stack_names_each(struct stack_names *names, uint32_t number, uint64_t ts,
 			  stack_frame_fn each, void *arg)
 {
@@ -215,7 +234,9 @@ uint32_t stack_names_each(struct stack_names *names, uint32_t number, uint64_t t
 	struct stack_frame frames[64];
 	uint32_t total = 0;
 
-	for (uint32_t i = 0; stack && i < stack->count && total < FRAMES_MAX; i++) {
+	for (uint32_t i = 0;
+	     stack && i < stack->count && total < FRAMES_MAX && can_be_caller(names, stack, i, ts);
+	     i++) {
 		uint32_t count =
 			frames_at(names, stack, i, ts, frames, sizeof(frames) / sizeof(frames[0]));
 

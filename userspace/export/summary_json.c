@@ -63,3 +63,18 @@ void summary_json_records(struct json *json, const struct model *model)
 	json_field_u64(json, "bytes_cut", bytes_cut);
 	json_field_u64(json, "bad_records", model->bad_records);
 }
+
+void summary_json_span(struct json *json, const struct model_span *span)
+{
+	uint64_t duration = span->end_ts - span->start_ts;
+
+	json_field_u64(json, "duration_ns", duration);
+	if (span->flags & MODEL_SPAN_HAS_SCHED) {
+		json_field_u64(json, "running_ns", span->running_ns);
+		json_field_u64(json, "runnable_ns", span->runnable_ns);
+		json_field_u64(json, "blocked_ns", duration - span->running_ns - span->runnable_ns);
+	}
+	json_field_bool(json, "unfinished", span->flags & MODEL_SPAN_UNFINISHED);
+	json_field_bool(json, "begun_before", span->flags & MODEL_SPAN_BEGUN_BEFORE);
+	json_field_bool(json, "loss", span->flags & MODEL_SPAN_LOSS);
+}

@@ -13,4 +13,8 @@ void summary_json_records(struct json *json, const struct model *model);
  * was read with and what that left out; each if there is one. */
 void summary_json_filter(struct json *json, const struct model *model);
 
+/* How long a span took, by its thread's states where they are known, and what is not known of it.
+ */
+void summary_json_span(struct json *json, const struct model_span *span);
+
 #endif

@@ -118,6 +118,10 @@ static void put_contention(const struct why_printer *printer, const struct why_s
 static void put_runnable(const struct why_printer *printer, const struct why_step *step,
 			 enum why_cause cause)
 {
+	if (cause != WHY_CPU_QUOTA && step->object && step->by == MODEL_NONE) {
+		why_put(printer, strtab_get(printer->why->texts, step->object));
+		return;
+	}
 	if (cause != WHY_CPU_QUOTA) {
 		fputs("runnable", printer->out);
 		put_contention(printer, step);
@@ -128,6 +132,14 @@ static void put_runnable(const struct why_printer *printer, const struct why_ste
 		fputs(" by ", printer->out);
 		why_put(printer, strtab_get(printer->why->texts, step->object));
 	}
+}
+
+/* A CPU that was slower than it can be. */
+static void put_frequency(const struct why_printer *printer, const struct why_step *step)
+{
+	if (step->cpu_khz && step->cpu_khz < step->cpu_max_khz - step->cpu_max_khz / 20)
+		fprintf(printer->out, ", at %.1f of %.1f GHz", step->cpu_khz / 1e6,
+			step->cpu_max_khz / 1e6);
 }
 
 static void put_running(const struct why_printer *printer, const struct why_step *step)
@@ -143,6 +155,7 @@ static void put_running(const struct why_printer *printer, const struct why_step
 		fputs(", ", printer->out);
 		why_put(printer, strtab_get(printer->why->texts, step->object));
 	}
+	put_frequency(printer, step);
 }
 
 /* `cause`: of the part that ends here, or WHY_CAUSE_COUNT. */

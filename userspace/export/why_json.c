@@ -180,6 +180,10 @@ static void step_json(const struct printer *printer, const struct why_step *step
 	text_field(printer, "meaning", step->meaning);
 	thread_field(printer, "by", step->interrupt ? MODEL_NONE : step->by);
 	json_field_bool(json, "interrupt", step->interrupt);
+	if (step->cpu_khz)
+		json_field_u64(json, "cpu_khz", step->cpu_khz);
+	if (step->cpu_max_khz)
+		json_field_u64(json, "cpu_max_khz", step->cpu_max_khz);
 	cpu_field(printer, "cpu", step->cpu);
 	runnable_fields(printer, step);
 	wait_fields(printer, step);

@@ -7,6 +7,7 @@
 #define WAFFLE_MODEL_BUILD_H
 
 #include "model/model.h"
+#include "model/windows.h"
 
 /* What is kept of a thread beside its struct model_thread, at the same index. */
 struct thread_build {
@@ -22,10 +23,6 @@ struct exec {
 struct site_build {
 	uint16_t kind;
 	bool has_keys, has_links;
-};
-
-struct interval_ts {
-	uint64_t from_ts, to_ts;
 };
 
 /* The name of a thread from a time on. */
@@ -78,6 +75,8 @@ int waits_add_fault(struct builder *builder, const struct waffle_rec_fault *rec)
 int waits_add_io(struct builder *builder, const struct waffle_rec_io *rec);
 int waits_add_signal(struct builder *builder, const struct waffle_rec_signal *rec);
 int waits_add_quota(struct builder *builder, const struct waffle_rec_quota *rec);
+int waits_add_stolen(struct builder *builder, const struct waffle_rec_stolen *rec);
+int waits_add_frequency(struct builder *builder, const struct waffle_rec_frequency *rec);
 /* Brings them in order. */
 void waits_finish(struct model *model);
 
@@ -102,14 +101,8 @@ int keep_apply(struct builder *builder);
 
 /* ---- walk.c ---- */
 
-/* Losses as intervals that neither touch nor overlap, in order; all sources, or the scheduler's. */
-struct loss_union {
-	VEC(struct interval_ts) windows;
-};
-bool loss_union_make(struct loss_union *losses, const struct model *model, bool only_sched);
-/* Whether anything was lost in [from_ts, to_ts]. */
-bool loss_union_overlaps(const struct loss_union *losses, uint64_t from_ts, uint64_t to_ts);
-void loss_union_free(struct loss_union *losses);
+/* When records were lost, merged; those of all sources, or the scheduler's. Free it after. */
+bool losses_collect(struct windows *losses, const struct model *model, bool only_sched);
 
 /* Running, runnable and blocked time of threads and spans. */
 int walk_account(struct model *model);

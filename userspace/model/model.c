@@ -81,6 +81,10 @@ static int add_record(struct builder *builder, const struct waffle_rec *rec)
 		return waits_add_signal(builder, (const struct waffle_rec_signal *)rec);
 	case WAFFLE_REC_QUOTA:
 		return waits_add_quota(builder, (const struct waffle_rec_quota *)rec);
+	case WAFFLE_REC_STOLEN:
+		return waits_add_stolen(builder, (const struct waffle_rec_stolen *)rec);
+	case WAFFLE_REC_FREQUENCY:
+		return waits_add_frequency(builder, (const struct waffle_rec_frequency *)rec);
 	default:
 		builder->model->bad_records++;
 		return 0;
@@ -258,6 +262,8 @@ void model_free(struct model *model)
 	vec_free(&model->ios);
 	vec_free(&model->signals);
 	vec_free(&model->quotas);
+	vec_free(&model->stolen);
+	vec_free(&model->frequencies);
 	vec_free(&model->losses);
 	vec_free(&model->forks);
 	vec_free(&model->frames);

@@ -153,6 +153,20 @@ struct model_quota {
 	uint32_t thread;
 };
 
+/* The thread had a CPU, but a hypervisor took it for stolen_ns of that time. */
+struct model_stolen {
+	uint64_t from_ts, to_ts, stolen_ns;
+	uint32_t thread;
+};
+
+/* From ts on; `read` when the capture began, not told by the kernel. */
+struct model_frequency {
+	uint64_t ts;
+	uint32_t khz, max_khz; /* max_khz 0: not known */
+	uint16_t cpu;
+	bool read;
+};
+
 struct model_loss {
 	uint64_t from_ts, to_ts, count;
 	uint32_t source;
@@ -196,6 +210,8 @@ struct model {
 	VEC(struct model_io) ios;         /* by done_ts */
 	VEC(struct model_signal) signals; /* by ts */
 	VEC(struct model_quota) quotas;   /* by thread, then ts */
+	VEC(struct model_stolen) stolen;  /* by thread, then from_ts */
+	VEC(struct model_frequency) frequencies; /* by cpu, then ts */
 	VEC(struct model_loss) losses;
 	VEC(struct model_fork) forks;
 	VEC(uint64_t) frames;
@@ -219,6 +235,17 @@ const struct model_wait *model_wait_at(const struct model *model, uint32_t threa
 				       uint64_t from_ts);
 /* The wake-up of a thread at ts; NULL: not recorded. */
 const struct model_wake *model_wake_at(const struct model *model, uint32_t woken, uint64_t ts);
+
+/* What was stolen of a thread, from the first one that reaches beyond ts; as an index of
+ * model.stolen, which may be another thread's. */
+size_t model_stolen_after(const struct model *model, uint32_t thread, uint64_t ts);
+
+/*
+ * The frequency that a CPU had on average from from_ts to to_ts; false: not known. What was read at
+ * the capture's begin counts if a change was told later: drivers that never tell leave it unknown.
+ */
+bool model_frequency(const struct model *model, uint16_t cpu, uint64_t from_ts, uint64_t to_ts,
+		     uint32_t *khz, uint32_t *max_khz);
 
 /* The site of an index; a site named "(unknown)" for MODEL_NONE. */
 const struct site_info *model_site(const struct model *model, uint32_t site);

@@ -277,17 +277,17 @@ static void parents_resolve(struct model *model)
 
 static int spans_mark_losses(struct model *model)
 {
-	struct loss_union losses;
+	struct windows losses;
 
 	if (!model->losses.len)
 		return 0;
-	if (!loss_union_make(&losses, model, false))
+	if (!losses_collect(&losses, model, false))
 		return -ENOMEM;
 	for (size_t i = 0; i < model->spans.len; i++)
-		if (loss_union_overlaps(&losses, model->spans.data[i].start_ts,
-					model->spans.data[i].end_ts))
+		if (windows_touch(&losses, model->spans.data[i].start_ts,
+				  model->spans.data[i].end_ts))
 			model->spans.data[i].flags |= MODEL_SPAN_LOSS;
-	loss_union_free(&losses);
+	windows_free(&losses);
 	return 0;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What explains waits: their details, wake-ups, page faults, I/O, signals, quotas. */
+/* What explains waits: their details, wake-ups, page faults, I/O, signals, quotas, and
+ * what a CPU was not worth: stolen time, frequency. */
 #include <stdlib.h>
 
 #include "model/build.h"
@@ -126,6 +127,39 @@ int waits_add_quota(struct builder *builder, const struct waffle_rec_quota *rec)
 		       : -ENOMEM;
 }
 
+int waits_add_stolen(struct builder *builder, const struct waffle_rec_stolen *rec)
+{
+	struct model *model = builder->model;
+	uint32_t thread = threads_at(builder, rec->rec.tid, rec->rec.ts);
+
+	if (thread == MODEL_NONE)
+		return -ENOMEM;
+	if (rec->from_ts >= rec->rec.ts || rec->stolen_ns > rec->rec.ts - rec->from_ts) {
+		model->bad_records++;
+		return 0;
+	}
+	return vec_push(&model->stolen, (struct model_stolen){.from_ts = rec->from_ts,
+							      .to_ts = rec->rec.ts,
+							      .stolen_ns = rec->stolen_ns,
+							      .thread = thread})
+		       ? 0
+		       : -ENOMEM;
+}
+
+int waits_add_frequency(struct builder *builder, const struct waffle_rec_frequency *rec)
+{
+	struct model *model = builder->model;
+
+	return vec_push(&model->frequencies,
+			(struct model_frequency){.ts = rec->rec.ts,
+						 .khz = rec->khz,
+						 .max_khz = rec->max_khz,
+						 .cpu = rec->rec.cpu,
+						 .read = rec->flags & WAFFLE_FREQUENCY_READ})
+		       ? 0
+		       : -ENOMEM;
+}
+
 /* ---- order: by a number, then by a time ---- */
 
 static int order(uint64_t a_first, uint64_t b_first, uint64_t a_ts, uint64_t b_ts)
@@ -147,6 +181,8 @@ COMPARE(fault_compare, model_fault, thread, from_ts)
 COMPARE(io_compare, model_io, done_ts, issue_ts)
 COMPARE(signal_compare, model_signal, ts, target)
 COMPARE(quota_compare, model_quota, thread, ts)
+COMPARE(stolen_compare, model_stolen, thread, from_ts)
+COMPARE(frequency_compare, model_frequency, cpu, ts)
 
 #define SORT(vector, compare)                                                                      \
 	do {                                                                                       \
@@ -162,6 +198,8 @@ void waits_finish(struct model *model)
 	SORT(model->ios, io_compare);
 	SORT(model->signals, signal_compare);
 	SORT(model->quotas, quota_compare);
+	SORT(model->stolen, stolen_compare);
+	SORT(model->frequencies, frequency_compare);
 }
 
 const struct model_wait *model_wait_at(const struct model *model, uint32_t thread, uint64_t from_ts)
@@ -180,4 +218,62 @@ const struct model_wake *model_wake_at(const struct model *model, uint32_t woken
 	if (!model->wakes.len)
 		return NULL;
 	return bsearch(&key, model->wakes.data, model->wakes.len, sizeof(key), wake_compare);
+}
+
+size_t model_stolen_after(const struct model *model, uint32_t thread, uint64_t ts)
+{
+	size_t low = 0, high = model->stolen.len;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct model_stolen *stolen = &model->stolen.data[middle];
+
+		if (stolen->thread < thread || (stolen->thread == thread && stolen->to_ts <= ts))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* The first one of a CPU behind ts, or that of a later CPU. */
+static size_t frequency_after(const struct model *model, uint16_t cpu, uint64_t ts)
+{
+	size_t low = 0, high = model->frequencies.len;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct model_frequency *frequency = &model->frequencies.data[middle];
+
+		if (frequency->cpu < cpu || (frequency->cpu == cpu && frequency->ts <= ts))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+bool model_frequency(const struct model *model, uint16_t cpu, uint64_t from_ts, uint64_t to_ts,
+		     uint32_t *khz, uint32_t *max_khz)
+{
+	const struct model_frequency *all = model->frequencies.data;
+	size_t next = frequency_after(model, cpu, from_ts);
+	double sum = 0; /* kHz times ns */
+	uint64_t at = from_ts;
+
+	if (from_ts >= to_ts || !next || all[next - 1].cpu != cpu)
+		return false;
+	if (all[next - 1].read && (next == model->frequencies.len || all[next].cpu != cpu))
+		return false;
+	*max_khz = all[next - 1].max_khz;
+	for (; at < to_ts; next++) {
+		bool more = next < model->frequencies.len && all[next].cpu == cpu &&
+			    all[next].ts < to_ts;
+		uint64_t until = more ? all[next].ts : to_ts;
+
+		sum += (double)all[next - 1].khz * (double)(until - at);
+		at = until;
+	}
+	*khz = (uint32_t)(sum / (double)(to_ts - from_ts));
+	return true;
 }

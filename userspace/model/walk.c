@@ -27,7 +27,7 @@ struct walk {
 	const struct model *model;
 	struct model_span *spans; /* to write their times to; NULL: not wanted */
 	struct sched sched;
-	struct loss_union losses;
+	struct windows losses;
 	uint64_t sched_from; /* scheduler records are there from here on */
 	VEC(struct order_item) wakes;
 	VEC(struct order_item) span_ends;
@@ -38,56 +38,20 @@ struct walk {
 
 /* ---- losses ---- */
 
-bool loss_union_make(struct loss_union *losses, const struct model *model, bool only_sched)
+bool losses_collect(struct windows *losses, const struct model *model, bool only_sched)
 {
-	struct order_item *items = malloc((model->losses.len + 1) * sizeof(*items));
-	size_t count = 0;
-	bool good = items;
-
-	*losses = (struct loss_union){0};
-	for (size_t i = 0; good && i < model->losses.len; i++) {
+	*losses = (struct windows){0};
+	for (size_t i = 0; i < model->losses.len; i++) {
 		const struct model_loss *loss = &model->losses.data[i];
 
-		if (loss->count && (!only_sched || loss->source == WAFFLE_SOURCE_SCHED))
-			items[count++] = (struct order_item){loss->from_ts, (uint32_t)i};
+		if (loss->count && (!only_sched || loss->source == WAFFLE_SOURCE_SCHED) &&
+		    !windows_add(losses, loss->from_ts, loss->to_ts)) {
+			windows_free(losses);
+			return false;
+		}
 	}
-	good = good && order_sort(items, count);
-	for (size_t i = 0; good && i < count; i++) {
-		const struct model_loss *loss = &model->losses.data[items[i].index];
-		struct interval_ts *last =
-			losses->windows.len ? &losses->windows.data[losses->windows.len - 1] : NULL;
-
-		if (!last || loss->from_ts > last->to_ts)
-			good = vec_push(&losses->windows,
-					(struct interval_ts){loss->from_ts, loss->to_ts});
-		else if (loss->to_ts > last->to_ts)
-			last->to_ts = loss->to_ts;
-	}
-	free(items);
-	if (!good)
-		loss_union_free(losses);
-	return good;
-}
-
-bool loss_union_overlaps(const struct loss_union *losses, uint64_t from_ts, uint64_t to_ts)
-{
-	size_t low = 0, high = losses->windows.len;
-
-	/* The first window that ends at from_ts or later. */
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (losses->windows.data[middle].to_ts < from_ts)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < losses->windows.len && losses->windows.data[low].from_ts <= to_ts;
-}
-
-void loss_union_free(struct loss_union *losses)
-{
-	vec_free(&losses->windows);
+	windows_merge(losses);
+	return true;
 }
 
 /* ---- streams ---- */
@@ -100,9 +64,9 @@ static uint64_t stream_ts(const struct walk *walk, unsigned stream)
 #define HEAD(array, field) (at < (array).len ? (array).data[at].field : UINT64_MAX)
 	switch (stream) {
 	case STREAM_LOSS_END:
-		return HEAD(walk->losses.windows, to_ts);
+		return HEAD(walk->losses.list, to_ts);
 	case STREAM_LOSS_BEGIN:
-		return HEAD(walk->losses.windows, from_ts);
+		return HEAD(walk->losses.list, from_ts);
 	case STREAM_WAKE:
 		return HEAD(walk->wakes, ts);
 	case STREAM_SWITCH:
@@ -218,7 +182,7 @@ static void walk_run(struct walk *walk)
 static void walk_free(struct walk *walk)
 {
 	sched_free(&walk->sched);
-	loss_union_free(&walk->losses);
+	windows_free(&walk->losses);
 	vec_free(&walk->wakes);
 	vec_free(&walk->span_ends);
 	vec_free(&walk->exits);
@@ -284,7 +248,7 @@ static bool walk_init(struct walk *walk, const struct model *model, model_interv
 {
 	*walk = (struct walk){.model = model, .sched_from = first_sched_ts(model)};
 	return sched_init(&walk->sched, model, each, arg) &&
-	       loss_union_make(&walk->losses, model, true) && find_exits(walk);
+	       losses_collect(&walk->losses, model, true) && find_exits(walk);
 }
 
 int walk_account(struct model *model)
@@ -296,7 +260,7 @@ int walk_account(struct model *model)
 		walk.spans = model->spans.data;
 		good = find_span_ends(&walk);
 		/* Where nothing is lost, the switch-in after a wake-up tells of it soon enough. */
-		if (walk.losses.windows.len)
+		if (walk.losses.list.len)
 			good = good && find_wakes(&walk);
 		if (good)
 			walk_run(&walk);

@@ -109,11 +109,13 @@ static int configure(struct kernel *kernel, const struct kernel_options *options
 	bpf->bss->stop_on_exec = options->hold_exec;
 	bpf_program__set_autoload(bpf->progs.on_switch, options->sched);
 	bpf_program__set_autoload(bpf->progs.on_waking, options->sched);
+	bpf_program__set_autoload(bpf->progs.on_migrate, options->sched);
 	site_programs_configure(kernel);
 	return waits_configure(kernel, options)
 		       ?: classes_configure(kernel, options)
 		       ?: bpf_map__set_max_entries(bpf->maps.cpus, cpus)
 		       ?: bpf_map__set_max_entries(bpf->maps.sched_tails, cpus)
+		       ?: bpf_map__set_max_entries(bpf->maps.waiting, cpus)
 			  ?: bpf_map__set_max_entries(bpf->maps.sched_ring, cpus * kernel->slots)
 			     ?: bpf_map__set_max_entries(bpf->maps.rings, kernel->ring_count);
 }
@@ -298,6 +300,7 @@ static int attach_all(struct kernel *kernel, bool attach)
 		{bpf->progs.on_exit, &bpf->links.on_exit, true},
 		{bpf->progs.on_fork, &bpf->links.on_fork, true},
 		{bpf->progs.on_waking, &bpf->links.on_waking, kernel->sched},
+		{bpf->progs.on_migrate, &bpf->links.on_migrate, kernel->sched},
 		{bpf->progs.on_wakeup_new, &bpf->links.on_wakeup_new, true}, /* names */
 		{bpf->progs.on_switch, &bpf->links.on_switch, kernel->sched},
 		{bpf->progs.filter_thread_exit, &bpf->links.filter_thread_exit,

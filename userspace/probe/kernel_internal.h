@@ -29,6 +29,7 @@ struct kernel {
 	uint32_t wait_sources; /* enum waffle_wait_source */
 	uint32_t wait_missing; /* a bit for each of their programs that this kernel can't load */
 	VEC(struct bpf_link *) wait_links;
+	const char *cpus_folder;
 	uint32_t cpus, slots, ring_count;
 	int *ring_fds;
 	const struct waffle_cpu *cpu_memory;

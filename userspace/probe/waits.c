@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "bpf/wait.h"
+#include "probe/cpus.h"
 #include "probe/kernel_internal.h"
 #include "waffle.skel.h"
 
@@ -32,6 +33,7 @@ static const struct wait_program programs[] = {
 	{"on_io_issue", "block_rq_issue", WAFFLE_WAIT_IO, 0, false},
 	{"on_io_start", "block_io_start", WAFFLE_WAIT_IO, 0, true},
 	{"on_signal", "signal_generate", WAFFLE_WAIT_SIGNALS, 0, false},
+	{"on_frequency", "cpu_frequency", WAFFLE_WAIT_FREQUENCY, 0, false},
 };
 #define PROGRAMS (sizeof(programs) / sizeof(programs[0]))
 
@@ -67,20 +69,62 @@ static bool has_tracepoint(const struct btf *kernel_types, const char *name)
 	return btf__find_by_name_kind(kernel_types, type, BTF_KIND_TYPEDEF) > 0;
 }
 
-/* Takes away the sources that this kernel can't give; a bit for each program that it can't load. */
-static uint32_t sources_possible(uint32_t sources, uint32_t *missing)
+/* A software event of one CPU, of all processes; a negative errno if it can't be had. */
+static int event_open(uint64_t event, int cpu)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = event,
+		.sample_period = 1,
+	};
+	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* A kernel may be without them, and a container may forbid them. */
+static bool has_event(uint64_t event)
+{
+	int fd = event_open(event, 0);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+static bool has_frequency(const struct kernel *kernel)
+{
+	struct cpu_frequency frequency;
+
+	for (uint32_t cpu = 0; cpu < kernel->cpus; cpu++)
+		if (cpu_frequency_read(&frequency, kernel->cpus_folder, cpu))
+			return true;
+	return false;
+}
+
+/* Takes away the sources that this machine can't give; a bit for each program that it can't load.
+ */
+static uint32_t sources_possible(const struct kernel *kernel, uint32_t sources, uint32_t *missing)
 {
 	struct btf *kernel_types = btf__load_vmlinux_btf();
 
 	*missing = 0;
 	for (size_t i = 0; kernel_types && i < PROGRAMS; i++) {
-		if (!programs[i].tracepoint || !(sources & programs[i].source) ||
-		    has_tracepoint(kernel_types, programs[i].tracepoint))
+		const struct wait_program *row = &programs[i];
+
+		if (!(sources & row->source) ||
+		    (row->tracepoint ? has_tracepoint(kernel_types, row->tracepoint)
+				     : has_event(row->event)))
 			continue;
 		*missing |= 1u << i;
-		if (!programs[i].optional)
-			sources &= ~programs[i].source;
+		if (!row->optional)
+			sources &= ~row->source;
 	}
+	if (sources & WAFFLE_WAIT_STEAL && !(kernel_types && cpus_tell_steal(kernel_types)))
+		sources &= ~WAFFLE_WAIT_STEAL;
+	if (sources & WAFFLE_WAIT_FREQUENCY && !has_frequency(kernel))
+		sources &= ~WAFFLE_WAIT_FREQUENCY;
 	btf__free(kernel_types);
 	return sources;
 }
@@ -95,8 +139,9 @@ int waits_configure(struct kernel *kernel, const struct kernel_options *options)
 {
 	struct waffle_bpf *bpf = kernel->bpf;
 
-	kernel->wait_sources =
-		sources_possible(options->sched ? options->wait_sources : 0, &kernel->wait_missing);
+	kernel->cpus_folder = options->cpus_folder ? options->cpus_folder : CPUS_FOLDER;
+	kernel->wait_sources = sources_possible(kernel, options->sched ? options->wait_sources : 0,
+						&kernel->wait_missing);
 	bpf->rodata->wait_sources = kernel->wait_sources;
 	bpf->rodata->stack_gap_ns = options->stack_gap_ns;
 	for (size_t i = 0; i < sizeof(descriptor_calls) / sizeof(descriptor_calls[0]); i++)
@@ -108,25 +153,19 @@ int waits_configure(struct kernel *kernel, const struct kernel_options *options)
 		bpf_program__set_autoload(
 			bpf_object__find_program_by_name(bpf->obj, programs[i].name),
 			is_wanted(kernel, i));
-	if (kernel->wait_sources & WAFFLE_WAIT_STACKS)
-		return 0;
-	return bpf_map__set_max_entries(bpf->maps.stacks, 1);
+	return (kernel->wait_sources & WAFFLE_WAIT_STACKS
+			? 0
+			: bpf_map__set_max_entries(bpf->maps.stacks, 1))
+		       ?: bpf_map__set_max_entries(bpf->maps.frequencies, kernel->cpus);
 }
 
-/* A software event of one CPU, of all processes. */
 static int event_attach(struct kernel *kernel, struct bpf_program *program, uint64_t event, int cpu)
 {
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE,
-		.size = sizeof(attr),
-		.config = event,
-		.sample_period = 1,
-	};
-	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	int fd = event_open(event, cpu);
 	struct bpf_link *link;
 
 	if (fd < 0)
-		return errno == ENODEV ? 0 : -errno; /* a CPU that is offline */
+		return fd == -ENODEV ? 0 : fd; /* a CPU that is offline */
 	link = bpf_program__attach_perf_event(program, fd);
 	if (!link) {
 		int result = -errno;
@@ -162,9 +201,41 @@ static int program_attach(struct kernel *kernel, const struct wait_program *row)
 	return 0;
 }
 
+/* Runs the program that tells of a CPU's frequency with one that was read. */
+static int frequency_tell(struct kernel *kernel, uint32_t cpu,
+			  const struct cpu_frequency *frequency)
+{
+	struct waffle_frequency last = {.max_khz = frequency->max_khz,
+					.flags = WAFFLE_FREQUENCY_READ};
+	__u64 arguments[2] = {frequency->khz, cpu};
+	LIBBPF_OPTS(bpf_test_run_opts, run, .ctx_in = arguments, .ctx_size_in = sizeof(arguments));
+	int map = bpf_map__fd(kernel->bpf->maps.frequencies);
+	int program = bpf_program__fd(kernel->bpf->progs.on_frequency);
+	int result = bpf_map_update_elem(map, &cpu, &last, BPF_ANY)
+			     ?: bpf_prog_test_run_opts(program, &run);
+
+	last.khz = frequency->khz;
+	last.flags = 0;
+	return result ?: bpf_map_update_elem(map, &cpu, &last, BPF_ANY);
+}
+
+/* Changes are told from now on; from what, is read. */
+static int frequencies_begin(struct kernel *kernel)
+{
+	struct cpu_frequency frequency;
+	int result = 0;
+
+	if (!(kernel->wait_sources & WAFFLE_WAIT_FREQUENCY))
+		return 0;
+	for (uint32_t cpu = 0; cpu < kernel->cpus && !result; cpu++)
+		if (cpu_frequency_read(&frequency, kernel->cpus_folder, cpu))
+			result = frequency_tell(kernel, cpu, &frequency);
+	return result;
+}
+
 int waits_attach(struct kernel *kernel)
 {
-	int result = 0;
+	int result = frequencies_begin(kernel);
 
 	for (size_t i = 0; i < PROGRAMS && !result; i++)
 		if (is_wanted(kernel, i))

@@ -13,6 +13,7 @@ struct decoder {
 	struct predict predict;
 	struct cursor cursor;
 	uint32_t left; /* records of the chunk still to come */
+	uint16_t kind; /* of the record at hand */
 	union {
 		struct waffle_rec rec;
 		unsigned char bytes[RECORD_BYTES_MAX];
@@ -97,7 +98,7 @@ static uint32_t get_head(struct decoder *decoder, unsigned tag, struct waffle_re
 	predict->ts = get_difference(&decoder->cursor, predict->ts);
 	rec->ts = predict->ts;
 	rec->tid = predict->threads[index].tid;
-	rec->kind = tag & TAG_KIND;
+	rec->kind = decoder->kind;
 	rec->cpu = predict->cpu;
 	return index;
 }
@@ -392,7 +393,7 @@ static void decode_loss(struct decoder *decoder, unsigned tag)
 static void decode_words(struct decoder *decoder, unsigned tag)
 {
 	struct waffle_rec *rec = &decoder->out.rec;
-	uint64_t *last = decoder->predict.words[tag & TAG_KIND];
+	uint64_t *last = decoder->predict.words[decoder->kind];
 	size_t bytes;
 
 	get_head(decoder, tag, rec);
@@ -412,7 +413,8 @@ static const decode_fn decode_kind[] = {
 	[WAFFLE_REC_LOSS] = decode_loss,     [WAFFLE_REC_WAIT] = decode_words,
 	[WAFFLE_REC_WAKE] = decode_words,    [WAFFLE_REC_FAULT] = decode_words,
 	[WAFFLE_REC_IO] = decode_words,      [WAFFLE_REC_SIGNAL] = decode_words,
-	[WAFFLE_REC_QUOTA] = decode_words,
+	[WAFFLE_REC_QUOTA] = decode_words,      [WAFFLE_REC_STOLEN] = decode_words,
+	[WAFFLE_REC_FREQUENCY] = decode_words,
 };
 _Static_assert(sizeof(decode_kind) / sizeof(decode_kind[0]) == WAFFLE_REC_KIND_COUNT,
 	       "a row a kind");
@@ -420,15 +422,17 @@ _Static_assert(sizeof(decode_kind) / sizeof(decode_kind[0]) == WAFFLE_REC_KIND_C
 int decoder_next(struct decoder *decoder, const struct waffle_rec **rec)
 {
 	struct cursor *cursor = &decoder->cursor;
-	unsigned tag, kind;
+	unsigned tag;
 
 	if (!decoder->left)
 		return cursor->at == cursor->end ? 0 : -EBADMSG;
 	tag = (unsigned)get_le(cursor, 1);
-	kind = tag & TAG_KIND;
-	if (kind >= WAFFLE_REC_KIND_COUNT || !decode_kind[kind])
+	decoder->kind = tag & TAG_KIND;
+	if (!decoder->kind)
+		decoder->kind = (uint16_t)get_le(cursor, 1);
+	if (decoder->kind >= WAFFLE_REC_KIND_COUNT || !decode_kind[decoder->kind])
 		return -EBADMSG;
-	decode_kind[kind](decoder, tag);
+	decode_kind[decoder->kind](decoder, tag);
 	if (cursor->bad)
 		return -EBADMSG;
 	decoder->left--;

@@ -111,7 +111,11 @@ static unsigned char *put_head(struct encoder *encoder, unsigned char *at,
 	struct predict *predict = &encoder->predict;
 	unsigned char *tag = at++;
 
-	*tag = (unsigned char)rec->kind;
+	*tag = 0;
+	if (rec->kind <= TAG_KIND)
+		*tag = (unsigned char)rec->kind;
+	else
+		*at++ = (unsigned char)rec->kind;
 	if (rec->cpu == predict->cpu)
 		*tag |= TAG_SAME_CPU;
 	else
@@ -463,7 +467,8 @@ static const encode_fn encode_kind[] = {
 	[WAFFLE_REC_LOSS] = encode_loss,     [WAFFLE_REC_WAIT] = encode_words,
 	[WAFFLE_REC_WAKE] = encode_words,    [WAFFLE_REC_FAULT] = encode_words,
 	[WAFFLE_REC_IO] = encode_words,      [WAFFLE_REC_SIGNAL] = encode_words,
-	[WAFFLE_REC_QUOTA] = encode_words,
+	[WAFFLE_REC_QUOTA] = encode_words,      [WAFFLE_REC_STOLEN] = encode_words,
+	[WAFFLE_REC_FREQUENCY] = encode_words,
 };
 _Static_assert(sizeof(encode_kind) / sizeof(encode_kind[0]) == WAFFLE_REC_KIND_COUNT,
 	       "a row a kind");

@@ -30,6 +30,9 @@ static const struct kind_row kinds[] = {
 	[WAFFLE_REC_IO] = {"io", sizeof(struct waffle_rec_io), WAFFLE_SOURCE_WAITS},
 	[WAFFLE_REC_SIGNAL] = {"signal", sizeof(struct waffle_rec_signal), WAFFLE_SOURCE_WAITS},
 	[WAFFLE_REC_QUOTA] = {"quota", sizeof(struct waffle_rec_quota), WAFFLE_SOURCE_WAITS},
+	[WAFFLE_REC_STOLEN] = {"stolen", sizeof(struct waffle_rec_stolen), WAFFLE_SOURCE_WAITS},
+	[WAFFLE_REC_FREQUENCY] = {"frequency", sizeof(struct waffle_rec_frequency),
+				  WAFFLE_SOURCE_WAITS},
 };
 _Static_assert(sizeof(kinds) / sizeof(kinds[0]) == WAFFLE_REC_KIND_COUNT, "a row a kind");
 _Static_assert(sizeof(struct waffle_rec_hit) + WAFFLE_FRAME_MAX + 7 <= RECORD_BYTES_MAX,

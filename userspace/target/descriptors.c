@@ -207,7 +207,7 @@ static int descriptor_search(struct descriptor *found, pid_t pid, const struct f
 
 int descriptor_find(struct descriptor *found, pid_t pid, int fd, const struct file_key *key)
 {
-	struct stat info;
+	struct stat info = {0};
 	int result = -ENOENT;
 
 	/* Some file systems show another device (btrfs, overlayfs): the inode will do here. */

@@ -3,9 +3,12 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <gelf.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "target/callsite.h"
 #include "target/debuginfod.h"
 #include "target/demangle.h"
 #include "target/dwarf_index.h"
@@ -393,6 +396,20 @@ int symbolizer_offset(struct symbolizer *symbolizer, uint32_t number, uint64_t o
 	if (err || !elf_segments_address(&module->segments, offset, &address))
 		return err;
 	return module_address(symbolizer, module, address, frames);
+}
+
+bool symbolizer_is_return(struct symbolizer *symbolizer, uint32_t number, uint64_t offset)
+{
+	uint8_t before[CALLSITE_BYTES];
+	struct module *module;
+	GElf_Ehdr header;
+
+	if (module_open(symbolizer, number, &module) || !module->program.elf ||
+	    offset < sizeof(before) || !gelf_getehdr(module->program.elf, &header) ||
+	    pread(module->program.fd, before, sizeof(before), (off_t)(offset - sizeof(before))) !=
+		    sizeof(before))
+		return true;
+	return callsite_is_call(before, header.e_machine);
 }
 
 const char *symbolizer_variable(struct symbolizer *symbolizer, uint32_t number, uint64_t address,

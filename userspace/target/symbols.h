@@ -85,6 +85,10 @@ int symbolizer_offset(struct symbolizer *symbolizer, uint32_t module, uint64_t o
 int symbolizer_address(struct symbolizer *symbolizer, uint32_t module, uint64_t address,
 		       struct symbol_frames *frames);
 
+/* Whether the code before an offset in the file is a call, as it is before every return address.
+ * False only if the file is at hand and says so. */
+bool symbolizer_is_return(struct symbolizer *symbolizer, uint32_t module, uint64_t offset);
+
 /* The variable at a link-time address (a lock's name), demangled, or NULL. *offset: bytes from its
  * beginning. */
 const char *symbolizer_variable(struct symbolizer *symbolizer, uint32_t module, uint64_t address,

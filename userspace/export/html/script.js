@@ -111,6 +111,16 @@ const span_columns = [
 	["blocked", "", (row) => row.sched_ns ? row.blocked_ns / row.sched_ns : -1],
 ];
 
+/* What the slow spans of a name have more of than the median ones. */
+function differences(row) {
+	return make("div", {class: "faint"},
+		`slow ones (≥ p99, ${count(row.slow_spans)}): ${duration(row.slow_ns)}, median ones ` +
+		`${duration(row.median_ns)}; more in the slow ones: `,
+		...row.differences.map((cause, i) => make("span", {title: cause.text,
+			"data-difference": cause.cause, "data-ns": cause.ns},
+			`${i ? "; " : ""}+${duration(cause.ns)} ${cause_text(cause)}`)));
+}
+
 function span_row(row) {
 	const notes = [[row.unfinished, "unfinished"], [row.begun_before, "begun before"],
 		[row.with_loss, "with loss"]].filter(([n]) => n).map(([n, text]) => `${count(n)} ${text}`);
@@ -126,7 +136,8 @@ function span_row(row) {
 			{title: cause.text, "data-cause": cause.cause, "data-ns": cause.ns},
 			`${percent(cause.ns, row.causes_ns)} ${cause_text(cause)}`)),
 		row.causes && row.causes_spans < row.count ? make("div", {class: "faint"},
-			`of the ${count(row.causes_spans)} slowest`) : null,
+			`of the first ${count(row.causes_spans)} spans`) : null,
+		row.differences ? differences(row) : null,
 		notes.length ? make("div", {class: "faint"}, notes.join(", ")) : null),
 	];
 	return make("tr", {"data-name": row.name, "data-count": row.count}, ...cells);

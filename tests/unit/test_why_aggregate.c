@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The causes of all spans of a name, and what the slow ones have that the others have not. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "analyze/why_aggregate.h"
+#include "why_capture.h"
+
+#define A 10
+#define B 11
+#define END_TS 10000000
+
+static void begin(struct capture *capture)
+{
+	capture_begin(capture, true);
+	named(capture, A, CAPTURE_PID, "a");
+	named(capture, B, CAPTURE_PID, "b");
+	capture_state(capture, CAPTURE_START, A, WAFFLE_THREAD_RUNNING, false);
+	capture_state(capture, CAPTURE_START, B, WAFFLE_THREAD_RUNNING, false);
+}
+
+/* A span of A that runs for 1000 and waits for `wait` in a system call, which a timer ends. */
+static void add_span(struct capture *capture, uint64_t *ts, uint64_t id, int syscall, uint64_t wait,
+		     uint64_t arg)
+{
+	capture_span(capture, *ts, A, id);
+	if (wait) {
+		waits(capture, *ts + 500, 0, A, 0, S, syscall, arg, 0, 0);
+		gets(capture, *ts + 500 + wait, 0, 0, A, 0, *ts + 500 + wait, HARD);
+	}
+	*ts += 1000 + wait;
+	capture_end(capture, *ts, A, id);
+	*ts += 10;
+}
+
+static uint64_t sum_of(const struct why_group *group)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < group->causes.len; i++) {
+		const struct why_group_cause *cause = &group->causes.data[i];
+
+		assert_true(cause->total_ns > 0);
+		assert_true(cause->slow_ns <= cause->total_ns);
+		assert_true(cause->median_ns <= cause->total_ns);
+		assert_true(!i || cause[-1].total_ns >= cause->total_ns);
+		sum += cause->total_ns;
+	}
+	return sum;
+}
+
+/* Of a capture; its causes sum to the time of its spans. */
+static struct why_aggregate *aggregate_of(struct capture *capture, uint64_t stretches)
+{
+	const struct why_aggregate_options options = {.stretches = stretches};
+	struct why_aggregate *aggregate;
+	struct error err = ERROR_INIT;
+
+	capture_load(capture, END_TS);
+	capture_must(why_aggregate_new(&aggregate, capture->model, &options, &err), err);
+	for (size_t i = 0; i < aggregate->groups.len; i++) {
+		const struct why_group *group = &aggregate->groups.data[i];
+
+		assert_int_equal(sum_of(group), group->explained_ns);
+		if (!aggregate->partial) {
+			assert_int_equal(group->explained, group->count);
+			assert_int_equal(group->explained_ns, group->total_ns);
+		}
+	}
+	return aggregate;
+}
+
+static void finish(struct capture *capture, struct why_aggregate *aggregate)
+{
+	why_aggregate_free(aggregate);
+	capture_free(capture);
+}
+
+static void test_causes_are_ranked_by_the_time_of_all_spans(void **state)
+{
+	struct capture capture;
+	struct why_aggregate *aggregate;
+	const struct why_group *group;
+	uint64_t ts = 2000;
+
+	(void)state;
+	begin(&capture);
+	for (uint64_t i = 0; i < 100; i++)
+		add_span(&capture, &ts, 0x100 + i, NR_NANOSLEEP, i == 40 ? 250000 : 0, 0);
+	capture_span(&capture, ts, A, 0x900); /* not ended: not counted */
+	aggregate = aggregate_of(&capture, 0);
+
+	group = why_aggregate_group(aggregate, SITE_STEP);
+	assert_ptr_equal(group, why_aggregate_group(aggregate, SITE_STEP_AT)); /* of one name */
+	assert_ptr_not_equal(group, why_aggregate_group(aggregate, SITE_LOAD));
+	assert_string_equal(group->name, "step");
+	assert_int_equal(group->count, 100);
+	assert_int_equal(group->total_ns, 350000);
+	assert_int_equal(group->p99_ns, 1000);
+	assert_int_equal(group->causes.len, 2);
+	assert_int_equal(group->causes.data[0].cause, WHY_SLEEP);
+	assert_int_equal(group->causes.data[0].grade, WHY_GRADE_CERTAIN);
+	assert_int_equal(group->causes.data[0].total_ns, 250000);
+	assert_int_equal(group->causes.data[0].spans, 1);
+	assert_true(group->causes.data[0].own);
+	assert_string_equal(strtab_get(capture.model->strings, group->causes.data[0].comm), "a");
+	assert_ptr_equal(&aggregate->groups.data[group->causes.data[0].span], group);
+	assert_int_equal(group->causes.data[1].cause, WHY_RUNNING);
+	assert_int_equal(group->causes.data[1].total_ns, 100000);
+	assert_int_equal(group->causes.data[1].spans, 100);
+	assert_int_equal(why_aggregate_group(aggregate, SITE_LOAD)->count, 0);
+	finish(&capture, aggregate);
+}
+
+static void test_what_slow_spans_have_more_of_is_told(void **state)
+{
+	struct capture capture;
+	struct why_aggregate *aggregate;
+	const struct why_group *group;
+	uint32_t causes[4];
+	uint64_t ts = 2000;
+
+	(void)state;
+	begin(&capture);
+	for (uint64_t i = 0; i < 100; i++)
+		add_span(&capture, &ts, 0x100 + i, NR_NANOSLEEP, i >= 98 ? 40000 : 2000, 0);
+	aggregate = aggregate_of(&capture, 0);
+
+	group = why_aggregate_group(aggregate, SITE_STEP);
+	assert_int_equal(group->p99_ns, 41000);
+	assert_int_equal(group->slow_count, 2);
+	assert_int_equal(group->slow_total_ns, 82000);
+	assert_int_equal(group->median_count, 98);
+	assert_int_equal(group->median_total_ns, 98 * 3000);
+	assert_int_equal(group->causes.data[0].cause, WHY_SLEEP);
+	assert_int_equal(group->causes.data[0].slow_ns, 80000);
+	assert_int_equal(group->causes.data[0].median_ns, 98 * 2000);
+	assert_int_equal(why_group_difference(group, &group->causes.data[0]), 38000);
+	assert_int_equal(group->causes.data[1].cause, WHY_RUNNING);
+	assert_int_equal(why_group_difference(group, &group->causes.data[1]), 0);
+	assert_int_equal(why_group_different(group, causes, 4), 1);
+	assert_int_equal(causes[0], 0);
+	finish(&capture, aggregate);
+}
+
+static void test_spans_that_are_all_alike_have_no_difference(void **state)
+{
+	struct capture capture;
+	struct why_aggregate *aggregate;
+	uint32_t causes[4];
+	uint64_t ts = 2000;
+
+	(void)state;
+	begin(&capture);
+	for (uint64_t i = 0; i < 100; i++)
+		add_span(&capture, &ts, 0x100 + i, NR_NANOSLEEP, 2000 + i % 5, 0);
+	aggregate = aggregate_of(&capture, 0);
+	assert_int_equal(why_group_different(why_aggregate_group(aggregate, SITE_STEP), causes, 4),
+			 0);
+	finish(&capture, aggregate);
+}
+
+static void test_another_threads_work_and_its_span_are_the_culprit(void **state)
+{
+	struct capture capture;
+	struct why_aggregate *aggregate;
+	const struct why_group *group;
+	const struct why_group_cause *cause;
+
+	(void)state;
+	begin(&capture);
+	capture_hit(&capture, 1500, B, SITE_LOAD, 0x200, 0, 2, (uint64_t[]){0, 0});
+	for (uint64_t i = 0, ts = 2000; i < 10; i++, ts += 10000) {
+		capture_span(&capture, ts, A, 0x100 + i);
+		waits(&capture, ts + 1000, 0, A, 0, S, NR_FUTEX, 0x7000, FUTEX_COND, 0);
+		gets(&capture, ts + 4000, 0, 0, A, B, ts + 4000, 0);
+		capture_end(&capture, ts + 5000, A, 0x100 + i);
+	}
+	aggregate = aggregate_of(&capture, 0);
+
+	group = why_aggregate_group(aggregate, SITE_STEP);
+	assert_int_equal(group->total_ns, 50000);
+	assert_int_equal(group->causes.len, 2);
+	cause = &group->causes.data[0];
+	assert_int_equal(cause->cause, WHY_USER_WORK);
+	assert_int_equal(cause->total_ns, 30000);
+	assert_int_equal(cause->spans, 10);
+	assert_false(cause->own);
+	assert_string_equal(strtab_get(capture.model->strings, cause->comm), "b");
+	assert_string_equal(aggregate->groups.data[cause->span].name, "load");
+	finish(&capture, aggregate);
+}
+
+static void test_own_threads_of_several_names_are_one_culprit(void **state)
+{
+	struct capture capture;
+	struct why_aggregate *aggregate;
+	const struct why_group *group;
+
+	(void)state;
+	begin(&capture);
+	for (uint64_t i = 0; i < 4; i++) {
+		capture_span(&capture, 2000 + i * 100, i % 2 ? A : B, 0x100 + i);
+		capture_end(&capture, 2050 + i * 100, i % 2 ? A : B, 0x100 + i);
+	}
+	aggregate = aggregate_of(&capture, 0);
+	group = why_aggregate_group(aggregate, SITE_STEP);
+	assert_int_equal(group->causes.len, 1);
+	assert_int_equal(group->causes.data[0].cause, WHY_RUNNING);
+	assert_int_equal(group->causes.data[0].total_ns, 200);
+	assert_true(group->causes.data[0].own);
+	assert_int_equal(group->causes.data[0].comm, MODEL_NONE);
+	finish(&capture, aggregate);
+}
+
+#define LOCKS 3000
+
+/* Each span at a lock of its own, but every other one at the same. */
+static void test_culprits_beyond_the_largest_are_put_together_and_nothing_is_lost(void **state)
+{
+	struct capture capture;
+	struct why_aggregate *aggregate;
+	const struct why_group *group;
+	uint32_t merged = 0;
+	uint64_t ts = 2000;
+
+	(void)state;
+	begin(&capture);
+	for (uint64_t i = 0; i < LOCKS; i++)
+		add_span(&capture, &ts, 0x1000 + i, NR_FUTEX, 1000,
+			 i % 2 ? 0x7000 : 0x100000 + i * 64);
+	aggregate = aggregate_of(&capture, 0);
+
+	group = why_aggregate_group(aggregate, SITE_STEP);
+	assert_int_equal(group->total_ns, LOCKS * 2000);
+	assert_true(group->causes.len <= WHY_GROUP_CAUSES_MAX);
+	assert_true(group->causes.len > WHY_GROUP_CAUSES_MAX / 2);
+	assert_int_equal(group->causes.data[0].cause, WHY_RUNNING);
+	assert_int_equal(group->causes.data[0].total_ns, LOCKS * 1000);
+	assert_int_equal(group->causes.data[1].total_ns, LOCKS / 2 * 1000);
+	assert_string_equal(strtab_get(aggregate->why->texts, group->causes.data[1].object),
+			    "futex 0x7000");
+	for (size_t i = 0; i < group->causes.len; i++)
+		merged += group->causes.data[i].merged;
+	assert_int_equal(group->causes.len - 1 + merged, 2 + LOCKS / 2);
+	finish(&capture, aggregate);
+}
+
+static void test_losses_leave_nothing_certain(void **state)
+{
+	struct waffle_rec_loss loss = {.rec = {END_TS - 1000, 0, WAFFLE_REC_LOSS, 0},
+				       .source = WAFFLE_SOURCE_WAITS,
+				       .from_ts = CAPTURE_START + 1,
+				       .count = 3};
+	struct capture capture;
+	struct why_aggregate *aggregate;
+	const struct why_group *group;
+	uint64_t ts = 2000;
+
+	(void)state;
+	begin(&capture);
+	for (uint64_t i = 0; i < 20; i++)
+		add_span(&capture, &ts, 0x100 + i, NR_NANOSLEEP, 2000, 0);
+	capture_add(&capture, &loss);
+	capture.lost[WAFFLE_SOURCE_WAITS] += 3;
+	aggregate = aggregate_of(&capture, 0);
+	group = why_aggregate_group(aggregate, SITE_STEP);
+	assert_int_equal(group->causes.data[0].cause, WHY_SLEEP);
+	for (size_t i = 0; i < group->causes.len; i++)
+		assert_int_equal(group->causes.data[i].grade, WHY_GRADE_LIKELY);
+	finish(&capture, aggregate);
+}
+
+static void test_what_is_not_explained_is_said_and_the_rest_still_sums(void **state)
+{
+	struct capture capture;
+	struct why_aggregate *aggregate;
+	const struct why_group *group;
+	uint64_t ts = 2000;
+
+	(void)state;
+	begin(&capture);
+	for (uint64_t i = 0; i < 100; i++)
+		add_span(&capture, &ts, 0x100 + i, NR_NANOSLEEP, 2000, 0);
+	aggregate = aggregate_of(&capture, 30); /* three stretches a span */
+	group = why_aggregate_group(aggregate, SITE_STEP);
+	assert_true(aggregate->partial);
+	assert_int_equal(group->count, 100);
+	assert_int_equal(group->explained, 10);
+	assert_int_equal(group->explained_ns, 30000);
+	finish(&capture, aggregate);
+}
+
+/* What `why` says of all spans one by one, summed up, is what the aggregate says. */
+static void test_sums_are_those_of_the_answers_one_by_one(void **state)
+{
+	uint64_t sums[WHY_CAUSE_COUNT] = {0}, all[WHY_CAUSE_COUNT] = {0};
+	struct capture capture;
+	struct why_aggregate *aggregate;
+	const struct why_group *group;
+	struct error err = ERROR_INIT;
+	struct why *why;
+	uint64_t ts = 2000;
+
+	(void)state;
+	begin(&capture);
+	for (uint64_t i = 0; i < 200; i++)
+		add_span(&capture, &ts, 0x100 + i,
+			 (int[]){NR_NANOSLEEP, NR_FUTEX, NR_FSYNC, NR_POLL}[i % 4],
+			 i % 3 ? 100 + i * 7 : 0, 0x7000);
+	aggregate = aggregate_of(&capture, 0);
+	capture_must(why_new(&why, capture.model, &(struct why_query){.name = "step"}, &err), err);
+	check_why(why);
+	for (size_t i = 0; i < why->parts.len; i++)
+		sums[why->parts.data[i].cause] += why->parts.data[i].ns;
+	group = why_aggregate_group(aggregate, SITE_STEP);
+	for (size_t i = 0; i < group->causes.len; i++)
+		all[group->causes.data[i].cause] += group->causes.data[i].total_ns;
+	for (unsigned i = 0; i < WHY_CAUSE_COUNT; i++)
+		assert_int_equal(all[i], sums[i]);
+	why_free(why);
+	finish(&capture, aggregate);
+}
+
+static void test_without_the_scheduler_it_says_so(void **state)
+{
+	struct capture capture;
+	struct why_aggregate *aggregate;
+	struct error err = ERROR_INIT;
+
+	(void)state;
+	capture_begin(&capture, false);
+	capture_span(&capture, 2000, A, 0x100);
+	capture_end(&capture, 3000, A, 0x100);
+	assert_int_equal(why_aggregate_new(&aggregate, capture_load(&capture, END_TS),
+					   &(struct why_aggregate_options){0}, &err),
+			 -ENODATA);
+	assert_null(aggregate);
+	capture_free(&capture);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_causes_are_ranked_by_the_time_of_all_spans),
+		cmocka_unit_test(test_what_slow_spans_have_more_of_is_told),
+		cmocka_unit_test(test_spans_that_are_all_alike_have_no_difference),
+		cmocka_unit_test(test_another_threads_work_and_its_span_are_the_culprit),
+		cmocka_unit_test(test_own_threads_of_several_names_are_one_culprit),
+		cmocka_unit_test(
+			test_culprits_beyond_the_largest_are_put_together_and_nothing_is_lost),
+		cmocka_unit_test(test_losses_leave_nothing_certain),
+		cmocka_unit_test(test_what_is_not_explained_is_said_and_the_rest_still_sums),
+		cmocka_unit_test(test_sums_are_those_of_the_answers_one_by_one),
+		cmocka_unit_test(test_without_the_scheduler_it_says_so),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

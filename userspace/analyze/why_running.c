@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Time on a CPU taken apart: code that ran, page faults, and what a hypervisor took. */
+#include "analyze/why_walk.h"
+
+#include <string.h>
+
+/* What is taken apart: time of a thread without a break on one CPU. */
+struct stretch {
+	uint32_t thread;
+	uint16_t cpu;
+	uint64_t from_ts, to_ts;
+	const struct why_link *link; /* NULL: the instance's own thread */
+};
+
+static enum why_cause running_cause(const struct why_link *link)
+{
+	if (!link)
+		return WHY_RUNNING;
+	switch (link->kind) {
+	case WAIT_MUTEX:
+		return WHY_LOCK;
+	case WAIT_GIL:
+		return WHY_GIL;
+	case WAIT_PIPE:
+		return WHY_PIPE;
+	case WAIT_SOCKET:
+		return WHY_SOCKET;
+	case WAIT_CHILD:
+		return WHY_PROCESS_EXIT;
+	default:
+		return WHY_USER_WORK;
+	}
+}
+
+static uint64_t overlap(uint64_t a_from, uint64_t a_to, uint64_t b_from, uint64_t b_to)
+{
+	uint64_t from = a_from > b_from ? a_from : b_from, to = a_to < b_to ? a_to : b_to;
+
+	return from < to ? to - from : 0;
+}
+
+/* ---- stolen ---- */
+
+#define STOLEN_TEXT "stolen by the hypervisor"
+
+/*
+ * What was stolen from `from` to `to`. Where in a record's time it lies is not known, so a part of
+ * that time has its share of it; it is certain if all of that time is in the stretch at hand.
+ */
+static uint64_t stolen_ns(const struct model *model, const struct stretch *stretch, uint64_t from,
+			  uint64_t to, enum why_grade *grade)
+{
+	uint64_t sum = 0;
+
+	*grade = WHY_GRADE_CERTAIN;
+	for (size_t i = model_stolen_after(model, stretch->thread, from); i < model->stolen.len;
+	     i++) {
+		const struct model_stolen *stolen = &model->stolen.data[i];
+		uint64_t common;
+
+		if (stolen->thread != stretch->thread || stolen->from_ts >= to)
+			break;
+		common = overlap(from, to, stolen->from_ts, stolen->to_ts);
+		sum += (uint64_t)((double)stolen->stolen_ns * (double)common /
+				  (double)(stolen->to_ts - stolen->from_ts));
+		if (stolen->from_ts < stretch->from_ts || stolen->to_ts > stretch->to_ts)
+			*grade = WHY_GRADE_LIKELY;
+	}
+	return sum < to - from ? sum : to - from;
+}
+
+static int add_stolen(struct why_walk *walk, const struct stretch *stretch, uint64_t from,
+		      uint64_t to, enum why_grade grade)
+{
+	int result;
+
+	if (from >= to)
+		return 0;
+	why_walk_push(walk, stretch->thread, WAFFLE_THREAD_RUNNABLE, from, to)->object =
+		strtab_add(walk->why->texts, STOLEN_TEXT, strlen(STOLEN_TEXT));
+	result = why_walk_add(walk, WHY_CPU_CONTENTION,
+			      stretch->link ? why_grade_least(grade, stretch->link->grade) : grade,
+			      MODEL_NONE, walk->path[walk->depth - 1].object);
+	walk->depth--;
+	return result;
+}
+
+/* ---- code ---- */
+
+/* Code that ran in one span; what was stolen is put at its end. */
+static int add_code(struct why_walk *walk, const struct stretch *stretch, uint64_t from,
+		    uint64_t to)
+{
+	const struct why_link *link = stretch->link;
+	enum why_cause cause = running_cause(link);
+	uint32_t object = link && cause != WHY_USER_WORK ? link->object : 0;
+	enum why_grade grade;
+	uint64_t until = to - stolen_ns(walk->model, stretch, from, to, &grade);
+	struct why_step *step;
+	int result = 0;
+
+	if (from < until) {
+		step = why_walk_push(walk, stretch->thread, WAFFLE_THREAD_RUNNING, from, until);
+		step->object = object;
+		if (!model_frequency(walk->model, stretch->cpu, from, until, &step->cpu_khz,
+				     &step->cpu_max_khz))
+			step->cpu_khz = step->cpu_max_khz = 0;
+		result = why_walk_add(walk, cause, link ? link->grade : WHY_GRADE_CERTAIN,
+				      stretch->thread, object);
+		walk->depth--;
+	}
+	return result ? result : add_stolen(walk, stretch, until, to, grade);
+}
+
+/* Code that ran, by the spans it ran in. */
+static int add_running(struct why_walk *walk, const struct stretch *stretch, uint64_t from,
+		       uint64_t to)
+{
+	int result = 0;
+
+	while (from < to && !result) {
+		uint64_t until;
+
+		why_intervals_span(&walk->intervals, stretch->thread, from, &until);
+		if (until > to)
+			until = to;
+		result = add_code(walk, stretch, from, until);
+		from = until;
+	}
+	return result;
+}
+
+/* ---- page faults ---- */
+
+/* Of each fault: the way into and out of the exception, before and behind what was measured. */
+#define FAULT_EDGES_NS 500
+
+static uint64_t fault_ns(const struct model_fault *fault)
+{
+	return fault->total_ns + (uint64_t)fault->count * FAULT_EDGES_NS;
+}
+
+/* The part of a fault record's time that falls into a stretch of running. A record that is not of
+ * a major fault ends when it was written, which may be long after its last fault. */
+static uint64_t fault_share(const struct model_fault *fault, uint64_t from, uint64_t to)
+{
+	uint64_t length = fault->to_ts - fault->from_ts, ns = fault_ns(fault);
+	uint64_t common = overlap(from, to, fault->from_ts, fault->to_ts);
+
+	if (!common || (fault->major && fault->count <= 1) || length <= ns)
+		return common;
+	if (fault->count <= 1)
+		return overlap(from, to, fault->from_ts, fault->from_ts + ns);
+	return (uint64_t)((double)ns * ((double)common / (double)length));
+}
+
+/* Page faults are taken out of what ran, each record's at its place. */
+int why_walk_running(struct why_walk *walk, uint32_t thread, const struct why_interval *interval,
+		     uint64_t from, uint64_t to, const struct why_link *link)
+{
+	struct stretch stretch = {thread, interval->cpu, from, to, link};
+	const struct model *model = walk->model;
+	const struct model_fault *fault = why_fault_during(model, thread, from, to);
+	const struct model_fault *end = model->faults.data + model->faults.len;
+	int result = 0;
+
+	for (; fault && fault < end && fault->thread == thread && fault->from_ts < to && !result;
+	     fault++) {
+		uint64_t at = fault->from_ts > from ? fault->from_ts : from;
+		uint64_t ns = fault_share(fault, at, to);
+		uint32_t file = 0;
+
+		if (!ns)
+			continue;
+		if (fault->major)
+			file = why_mapped_file(walk, model->threads.data[thread].pid,
+					       fault->address, fault->from_ts);
+		result = add_running(walk, &stretch, from, at);
+		if (!result)
+			result = why_walk_leaf(
+				walk, thread, WAFFLE_THREAD_RUNNING, at, at + ns,
+				fault->major ? WHY_PAGE_FAULT_MAJOR : WHY_PAGE_FAULT_MINOR,
+				why_grade_least(fault->count == 1 ? WHY_GRADE_CERTAIN
+								  : WHY_GRADE_LIKELY,
+						link ? link->grade : WHY_GRADE_CERTAIN),
+				file);
+		from = at + ns;
+	}
+	return result ? result : add_running(walk, &stretch, from, to);
+}

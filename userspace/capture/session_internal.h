@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A capture in the making; inside of session.c and the session_*.c beside it. */
+#ifndef WAFFLE_CAPTURE_SESSION_INTERNAL_H
+#define WAFFLE_CAPTURE_SESSION_INTERNAL_H
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include "capture/arming.h"
+#include "capture/details.h"
+#include "capture/drain.h"
+#include "capture/launch.h"
+#include "capture/pace.h"
+#include "capture/session.h"
+#include "target/mmap_watch.h"
+#include "util/vec.h"
+
+/* What woke the loop; of a process that exited, TAG_PROCESS + its pid. */
+enum { TAG_TIMER, TAG_SIGNAL, TAG_RING, TAG_MMAP, TAG_PROCESS };
+
+struct target {
+	pid_t pid;
+	int pidfd;
+	bool exec_pending; /* a new program runs and its sites are not armed yet */
+	bool maps_changed;
+	uint64_t scan_ts; /* of the last look at its mappings */
+};
+
+struct session {
+	const struct session_options *options;
+	const struct session_events *events;
+	struct session_result *result;
+	struct error *err;
+	struct kernel *kernel;
+	struct drain *drain;
+	struct details *details;
+	struct plan *plan; /* NULL: no filter */
+	struct arming *arming;
+	struct mmap_watch *watch;
+	struct store_writer *writer;
+	struct launch launch;
+	VEC(struct target) targets;
+	int epoll, timer, signals;
+	sigset_t old_mask;
+	uint64_t start_ts, end_ts, flush_ts, progress_ts;
+	struct pace pace;
+	struct rlimit files; /* of open files, as it was */
+	bool warned;         /* of a file that could not be armed */
+	unsigned interrupts;
+	bool child_done;
+};
+
+/* session.c: "what: errno's text" as the error; returns a negative errno. */
+int session_fail(struct session *session, const char *what);
+void session_notify(struct session *session, const char *line);
+bool session_wants_sched(const struct session_options *options);
+bool session_wants_spans(const struct session *session);
+/* What this kernel can give of what is wanted. */
+uint32_t session_sources(const struct session *session);
+int session_drain(struct session *session, bool final);
+
+/* session_loop.c */
+int loop_open(struct session *session);
+int session_watch(struct session *session, int fd, uint32_t events, uint64_t tag);
+/* Until the time is up, the targets are gone or a signal comes. */
+int loop_run(struct session *session);
+void loop_close(struct session *session);
+
+/* session_targets.c */
+int targets_open(struct session *session);
+/* Late libraries are watched for before the first look at the mappings: none slips through. */
+void targets_watch(struct session *session);
+int targets_arm(struct session *session);
+/* Arms new programs and libraries. A process that is gone is no error here. */
+int targets_rearm(struct session *session);
+/* For drain_open(): new processes and programs. Called from within a drain: only takes note. */
+void targets_notice(const struct waffle_rec *rec, void *arg);
+void target_remove(struct session *session, pid_t pid);
+void targets_close(struct session *session);
+
+/* session_warn.c */
+/* A file that stays dormant is said once, as soon as it is known. */
+void warn_of_arming(struct session *session);
+/* A filter that nothing can pass is a mistake, most likely in a name; unless it is for switches. */
+void warn_of_filter(struct session *session);
+void warn_after_arming(struct session *session);
+
+#endif

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The loop of a capture: what wakes it, how often it drains, and when it ends. */
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "capture/session_internal.h"
+#include "target/process.h"
+
+#define FLUSH_NS 1000000000ull /* between two chunks at most: what a killed tracer loses */
+#define PROGRESS_NS 100000000ull
+
+int session_watch(struct session *session, int fd, uint32_t events, uint64_t tag)
+{
+	struct epoll_event event = {.events = events, .data.u64 = tag};
+
+	return epoll_ctl(session->epoll, EPOLL_CTL_ADD, fd, &event) ? session_fail(session, "epoll")
+								    : 0;
+}
+
+static int timer_set(struct session *session, uint64_t ns)
+{
+	struct itimerspec period = {.it_value.tv_nsec = (long)ns, .it_interval.tv_nsec = (long)ns};
+
+	return timerfd_settime(session->timer, 0, &period, NULL) ? session_fail(session, "timer")
+								 : 0;
+}
+
+/* After a drain: when the next one is due. */
+static int timer_adapt(struct session *session)
+{
+	uint64_t records = 0, before = session->pace.ns;
+
+	for (unsigned i = 0; i < WAFFLE_SOURCE_COUNT; i++)
+		records += session->result->counts[i].delivered;
+	pace_drained(&session->pace, records);
+	return session->pace.ns == before ? 0 : timer_set(session, session->pace.ns);
+}
+
+/* Each file and each kind of filtered site takes a descriptor. */
+static void files_raise(struct session *session)
+{
+	struct rlimit limit;
+
+	getrlimit(RLIMIT_NOFILE, &session->files);
+	limit = session->files;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+int loop_open(struct session *session)
+{
+	sigset_t set;
+
+	files_raise(session);
+	signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error of write(), not the end */
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, &session->old_mask);
+	session->epoll = epoll_create1(EPOLL_CLOEXEC);
+	session->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	session->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (session->epoll < 0 || session->signals < 0 || session->timer < 0)
+		return session_fail(session, "setting up");
+	return timer_set(session, PACE_BUSY_NS)
+		       ?: session_watch(session, session->timer, EPOLLIN, TAG_TIMER)
+		       ?: session_watch(session, session->signals, EPOLLIN, TAG_SIGNAL);
+}
+
+static void child_reap(struct session *session)
+{
+	int status;
+
+	if (!session->options->command || session->child_done)
+		return;
+	if (waitpid(session->launch.pid, &status, WNOHANG) == session->launch.pid) {
+		session->child_done = true;
+		session->result->exit_status = status;
+		session->result->exec_errno = launch_failure(&session->launch);
+	}
+}
+
+/* A first Ctrl-C also goes to a command that runs in our terminal: let it end by itself. Others
+ * are passed on. */
+static void signals_read(struct session *session)
+{
+	struct signalfd_siginfo info;
+
+	while (read(session->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		if (session->options->command && !session->child_done && !session->interrupts++) {
+			if (info.ssi_signo != SIGINT || info.ssi_code != SI_KERNEL)
+				kill(session->launch.pid, (int)info.ssi_signo);
+			continue;
+		}
+		session->interrupts += 2;
+	}
+}
+
+static bool stopping(const struct session *session, uint64_t now)
+{
+	const struct session_options *options = session->options;
+
+	return !session->targets.len || session->interrupts >= 2 ||
+	       (!options->command && session->interrupts) ||
+	       (options->duration_ns && now - session->start_ts >= options->duration_ns);
+}
+
+static int housekeeping(struct session *session, uint64_t now)
+{
+	struct session_result *result = session->result;
+
+	if (now - session->flush_ts >= FLUSH_NS) {
+		session->flush_ts = now;
+		if (store_writer_flush(session->writer, result->counts, session->err))
+			return -EIO;
+	}
+	result->file_bytes = store_writer_bytes(session->writer);
+	if (session->events->progress && now - session->progress_ts >= PROGRESS_NS) {
+		session->progress_ts = now;
+		session->events->progress(result, now - session->start_ts, session->events->arg);
+	}
+	return 0;
+}
+
+static int dispatch(struct session *session, const struct epoll_event *events, int count)
+{
+	uint64_t expirations;
+
+	for (int i = 0; i < count; i++) {
+		switch (events[i].data.u64) {
+		case TAG_TIMER:
+			if (read(session->timer, &expirations, sizeof(expirations)) < 0 &&
+			    errno != EAGAIN)
+				return session_fail(session, "timer");
+			break;
+		case TAG_SIGNAL:
+			signals_read(session);
+			break;
+		case TAG_RING: /* woken for a fork or an exec: the drain sees it */
+		case TAG_MMAP: /* what is there is read in any case */
+			break;
+		default:
+			/* Its last records are in the rings before it is taken off the list. */
+			session_drain(session, false);
+			target_remove(session, (pid_t)(events[i].data.u64 - TAG_PROCESS));
+		}
+	}
+	return 0;
+}
+
+int loop_run(struct session *session)
+{
+	while (true) {
+		struct epoll_event events[32];
+		int count = epoll_wait(session->epoll, events, 32, 1000), result;
+		uint64_t now;
+
+		if (count < 0 && errno != EINTR)
+			return session_fail(session, "epoll");
+		result = dispatch(session, events, count > 0 ? count : 0)
+				 ?: session_drain(session, false)
+				 ?: timer_adapt(session)
+				 ?: targets_rearm(session);
+		now = clock_monotonic_ns();
+		child_reap(session);
+		if (!result)
+			result = housekeeping(session, now);
+		if (result || stopping(session, now))
+			return result;
+	}
+}
+
+void loop_close(struct session *session)
+{
+	close(session->epoll);
+	close(session->timer);
+	close(session->signals);
+	sigprocmask(SIG_SETMASK, &session->old_mask, NULL);
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The processes of a capture: followed until they exit, armed when they map something new. */
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "capture/session_internal.h"
+#include "target/process.h"
+
+#define RESCAN_NS 50000000ull /* between two looks at the mappings of a process that maps much */
+
+static struct target *target_find(struct session *session, pid_t pid)
+{
+	for (size_t i = 0; i < session->targets.len; i++)
+		if (session->targets.data[i].pid == pid)
+			return &session->targets.data[i];
+	return NULL;
+}
+
+/* Writes down what /proc says of a process. */
+static int target_describe(struct session *session, pid_t pid)
+{
+	char cmdline[4096];
+	struct store_process process = {.pid = (uint32_t)pid,
+					.ppid = (uint32_t)process_parent(pid),
+					.ts = clock_monotonic_ns(),
+					.cmdline = cmdline};
+
+	process_cmdline(pid, cmdline, sizeof(cmdline));
+	return store_writer_add_process(session->writer, &process, session->err);
+}
+
+/* Follows a process until it exits. A process that is gone already is none: 0. */
+static int target_add(struct session *session, pid_t pid)
+{
+	struct target target = {.pid = pid};
+	int result;
+
+	if (target_find(session, pid))
+		return 0;
+	target.pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (target.pidfd < 0)
+		return errno == ESRCH || errno == EINVAL ? 0 : session_fail(session, "pidfd_open");
+	if (!vec_push(&session->targets, target)) {
+		close(target.pidfd);
+		return error_set(session->err, ENOMEM, "out of memory");
+	}
+	result = session_watch(session, target.pidfd, EPOLLIN, TAG_PROCESS + (uint64_t)pid);
+	return result ?: target_describe(session, pid);
+}
+
+void target_remove(struct session *session, pid_t pid)
+{
+	struct target *target = target_find(session, pid);
+
+	if (!target)
+		return;
+	close(target->pidfd);
+	*target = session->targets.data[--session->targets.len];
+	arming_forget(session->arming, pid);
+	kernel_filter_forget(session->kernel, pid);
+}
+
+int targets_open(struct session *session)
+{
+	const struct session_options *options = session->options;
+	int result = 0;
+
+	for (size_t i = 0; i < options->pid_count && !result; i++)
+		result = process_check(options->pids[i], session->err)
+				 ?: kernel_target_add(session->kernel, options->pids[i], session->err)
+				 ?: target_add(session, options->pids[i]);
+	if (!result && options->command)
+		result = launch_prepare(&session->launch, options->command, &session->files,
+					session->err)
+				 ?: kernel_target_add(session->kernel, session->launch.pid,
+						      session->err)
+				 ?: target_add(session, session->launch.pid);
+	return result;
+}
+
+void targets_notice(const struct waffle_rec *rec, void *arg)
+{
+	struct session *session = arg;
+	struct target *target;
+
+	if (rec->kind == WAFFLE_REC_FORK && session->options->follow) {
+		const struct waffle_rec_fork *fork = (const struct waffle_rec_fork *)rec;
+
+		target_add(session, (pid_t)fork->child_tgid);
+	} else if (rec->kind == WAFFLE_REC_EXEC) {
+		target = target_find(session, (pid_t)((const struct waffle_rec_exit *)rec)->tgid);
+		if (target)
+			target->exec_pending = true;
+	}
+}
+
+static void mapping_notice(pid_t pid, void *arg)
+{
+	struct target *target = target_find(arg, pid);
+
+	if (target)
+		target->maps_changed = true;
+}
+
+static int process_arm(struct session *session, pid_t pid, struct error *err)
+{
+	return session_wants_spans(session) ? arming_scan(session->arming, pid, err) : 0;
+}
+
+int targets_rearm(struct session *session)
+{
+	mmap_watch_read(session->watch, mapping_notice, session);
+	for (size_t i = 0; i < session->targets.len; i++) {
+		struct target *target = &session->targets.data[i];
+		struct error gone = ERROR_INIT;
+		bool exec = target->exec_pending;
+		uint64_t now = clock_monotonic_ns();
+		int result;
+
+		if (!exec && (!target->maps_changed || now - target->scan_ts < RESCAN_NS))
+			continue;
+		target->exec_pending = target->maps_changed = false;
+		target->scan_ts = now;
+		if (details_process(session->details, target->pid, session->err))
+			return -EIO;
+		result = process_arm(session, target->pid, &gone);
+		if (exec) {
+			if (session->options->command && session_wants_spans(session) && !result)
+				arming_scan_needed(session->arming, target->pid);
+			kernel_exec_release(session->kernel, target->pid);
+			if (!result)
+				result = target_describe(session, target->pid);
+		}
+		if (result && result != -ESRCH)
+			return error_set(session->err, -result, "%s", gone.message);
+	}
+	warn_of_arming(session);
+	return 0;
+}
+
+int targets_arm(struct session *session)
+{
+	int result = 0;
+
+	for (size_t i = 0; i < session->options->pid_count && !result; i++)
+		result = process_arm(session, session->options->pids[i], session->err);
+	return result;
+}
+
+void targets_watch(struct session *session)
+{
+	struct error problem = ERROR_INIT;
+
+	if (mmap_watch_open(&session->watch, &problem))
+		session_notify(session, problem.message);
+	else
+		session_watch(session, mmap_watch_fd(session->watch), EPOLLIN, TAG_MMAP);
+}
+
+void targets_close(struct session *session)
+{
+	for (size_t i = 0; i < session->targets.len; i++)
+		close(session->targets.data[i].pidfd);
+	vec_free(&session->targets);
+}

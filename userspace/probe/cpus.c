@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/cpus.h"
+
+#include <bpf/btf.h>
+#include <stdio.h>
+#include <string.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+static bool has_member(const struct btf *types, const char *name, const char *member)
+{
+	int id = btf__find_by_name_kind(types, name, BTF_KIND_STRUCT);
+	const struct btf_type *type = id > 0 ? btf__type_by_id(types, (__u32)id) : NULL;
+
+	for (__u16 i = 0; type && i < btf_vlen(type); i++)
+		if (!strcmp(btf__name_by_offset(types, btf_members(type)[i].name_off), member))
+			return true;
+	return false;
+}
+
+/* KVM says whether it tells (Documentation/virt/kvm/x86/cpuid.rst, KVM_FEATURE_STEAL_TIME). */
+static bool kvm_tells(void)
+{
+#if defined(__x86_64__)
+	unsigned eax, signature[3];
+
+	if (!__get_cpuid(1, &eax, &signature[0], &signature[1], &signature[2]) ||
+	    !(signature[1] >> 31)) /* not a guest */
+		return false;
+	__cpuid(0x40000000, eax, signature[0], signature[1], signature[2]);
+	if (memcmp(signature, "KVMKVMKVM\0\0\0", sizeof(signature)) || eax < 0x40000001)
+		return false;
+	__cpuid(0x40000001, eax, signature[0], signature[1], signature[2]);
+	return eax >> 5 & 1;
+#else
+	return false;
+#endif
+}
+
+/* Of all CPUs since boot, in ticks: that of other hypervisors is known by there being some. */
+static bool was_stolen(void)
+{
+	unsigned long long ticks = 0;
+	FILE *file = fopen("/proc/stat", "re");
+
+	if (!file)
+		return false;
+	if (fscanf(file, "cpu %*u %*u %*u %*u %*u %*u %*u %llu", &ticks) != 1)
+		ticks = 0;
+	fclose(file);
+	return ticks > 0;
+}
+
+/* The administrator may have told the scheduler not to leave it out. */
+static bool is_disabled(void)
+{
+	char line[4096] = "";
+	FILE *file = fopen("/proc/cmdline", "re");
+
+	if (!file)
+		return false;
+	if (!fgets(line, sizeof(line), file))
+		line[0] = '\0';
+	fclose(file);
+	return strstr(line, "no-steal-acc") != NULL;
+}
+
+bool cpus_tell_steal(const struct btf *kernel_types)
+{
+	return has_member(kernel_types, "rq", "prev_steal_time_rq") &&
+	       has_member(kernel_types, "sched_entity", "cfs_rq") &&
+	       has_member(kernel_types, "cfs_rq", "rq") && !is_disabled() &&
+	       (kvm_tells() || was_stolen());
+}
+
+static uint32_t number_read(const char *folder, uint32_t cpu, const char *name)
+{
+	uint32_t number = 0;
+	char path[512];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/cpu%u/cpufreq/%s", folder, cpu, name);
+	file = fopen(path, "re");
+	if (!file)
+		return 0;
+	if (fscanf(file, "%u", &number) != 1)
+		number = 0;
+	fclose(file);
+	return number;
+}
+
+bool cpu_frequency_read(struct cpu_frequency *frequency, const char *folder, uint32_t cpu)
+{
+	frequency->khz = number_read(folder, cpu, "scaling_cur_freq");
+	frequency->max_khz = number_read(folder, cpu, "cpuinfo_max_freq");
+	return frequency->khz > 0;
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "target/callsite.h"
+
+#include <elf.h>
+#include <string.h>
+
+/* Bytes of an indirect call by its ModRM byte and the one behind that; 0: it is no call. */
+static unsigned indirect_bytes(uint8_t modrm, uint8_t sib)
+{
+	unsigned mod = modrm >> 6, rm = modrm & 7, bytes = 2;
+
+	if ((modrm >> 3 & 7) != 2) /* the operation: FF /2 */
+		return 0;
+	if (mod == 3)
+		return bytes;
+	if (rm == 4)
+		bytes++;
+	if (mod == 1)
+		return bytes + 1;
+	if (mod == 2 || rm == 5 || (rm == 4 && (sib & 7) == 5))
+		return bytes + 4;
+	return bytes;
+}
+
+static bool is_call_x86(const uint8_t *before)
+{
+	if (before[CALLSITE_BYTES - 5] == 0xe8)
+		return true;
+	for (unsigned bytes = 2; bytes <= CALLSITE_BYTES; bytes++) {
+		const uint8_t *code = before + CALLSITE_BYTES - bytes;
+
+		if (code[0] == 0xff && indirect_bytes(code[1], bytes > 2 ? code[2] : 0) == bytes)
+			return true;
+	}
+	return false;
+}
+
+/* BL; BLR, with pointer authentication too (Arm ARM, "Unconditional branch (register)"). */
+static bool is_call_aarch64(const uint8_t *before)
+{
+	uint32_t word;
+
+	memcpy(&word, before + CALLSITE_BYTES - 4, sizeof(word));
+	return (word & 0xfc000000) == 0x94000000 || (word & 0xfefff000) == 0xd63f0000;
+}
+
+bool callsite_is_call(const uint8_t before[CALLSITE_BYTES], uint16_t machine)
+{
+	switch (machine) {
+	case EM_X86_64:
+		return is_call_x86(before);
+	case EM_AARCH64:
+		return is_call_aarch64(before);
+	}
+	return true;
+}
