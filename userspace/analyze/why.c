@@ -416,8 +416,6 @@ static int explain_batch(struct why_walk *walk, const struct batch *batch, why_e
 		if (!result)
 			result = each(walk->why, &instance, arg);
 	}
-	why_intervals_free(&walk->intervals);
-	walk->intervals = (struct why_intervals){0};
 	return result;
 }
 

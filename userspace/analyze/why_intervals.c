@@ -156,9 +156,17 @@ int why_intervals_load(struct why_intervals *intervals, const struct model *mode
 {
 	int result;
 
-	*intervals = (struct why_intervals){.count = model->threads.len};
-	intervals->threads = calloc(intervals->count + 1, sizeof(*intervals->threads));
-	if (!intervals->threads || !windows_merge(intervals, windows, count))
+	if (!intervals->threads)
+		intervals->threads = calloc(model->threads.len + 1, sizeof(*intervals->threads));
+	if (!intervals->threads)
+		return -ENOMEM;
+	intervals->count = model->threads.len;
+	intervals->windows.len = 0;
+	for (size_t i = 0; i < intervals->count; i++) {
+		intervals->threads[i].intervals.len = 0;
+		intervals->threads[i].marks.len = 0;
+	}
+	if (!windows_merge(intervals, windows, count))
 		return -ENOMEM;
 	result = model_each_interval(model, keep_interval, intervals);
 	return result ? result : load_spans(intervals, model);

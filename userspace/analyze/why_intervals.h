@@ -37,7 +37,8 @@ struct why_intervals {
 	VEC(struct why_window) windows; /* merged, by time; intervals outside are not kept */
 };
 
-/* Takes over the windows, in any order. Returns 0 or -ENOMEM. */
+/* Takes over the windows, in any order. `intervals` is all zero, or has those of other windows of
+ * the same model, whose room is used again. Returns 0 or -ENOMEM. */
 int why_intervals_load(struct why_intervals *intervals, const struct model *model,
 		       const struct why_window *windows, size_t count);
 void why_intervals_free(struct why_intervals *intervals);
