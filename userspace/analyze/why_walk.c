@@ -21,7 +21,6 @@ struct why_step *why_walk_push(struct why_walk *walk, uint32_t thread,
 			       enum waffle_thread_state state, uint64_t from, uint64_t to)
 {
 	struct why_step *step = &walk->path[walk->depth++];
-	uint64_t until;
 
 	*step = (struct why_step){
 		.from_ts = from,
@@ -30,7 +29,7 @@ struct why_step *why_walk_push(struct why_walk *walk, uint32_t thread,
 		.state = state,
 		.syscall = -1,
 		.args = MODEL_NONE,
-		.span = why_intervals_span(&walk->intervals, thread, from, &until),
+		.span = why_intervals_span(&walk->intervals, thread, from, &walk->span_until),
 		.by = MODEL_NONE,
 		.wait = MODEL_NONE,
 	};
@@ -173,17 +172,19 @@ static int add_running(struct why_walk *walk, uint32_t thread, uint64_t from, ui
 	uint32_t object = link && cause != WHY_USER_WORK ? link->object : 0;
 
 	while (from < to) {
-		uint64_t until;
+		struct why_step *step =
+			why_walk_push(walk, thread, WAFFLE_THREAD_RUNNING, from, to);
 		int result;
 
-		why_intervals_span(&walk->intervals, thread, from, &until);
-		if (until > to)
-			until = to;
-		result = add_leaf(walk, thread, WAFFLE_THREAD_RUNNING, from, until, cause,
-				  link ? link->grade : WHY_GRADE_CERTAIN, object);
+		if (walk->span_until < to)
+			step->to_ts = walk->span_until;
+		step->object = object;
+		from = step->to_ts;
+		result = why_walk_add(walk, cause, link ? link->grade : WHY_GRADE_CERTAIN, thread,
+				      object);
+		walk->depth--;
 		if (result)
 			return result;
-		from = until;
 	}
 	return 0;
 }
