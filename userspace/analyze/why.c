@@ -423,8 +423,6 @@ static int explain_batch(struct why_walk *walk, const struct batch *batch, why_e
 			result = each(walk->why, &instance, arg);
 	}
 	windows_free(&windows);
-	why_intervals_free(&walk->intervals);
-	walk->intervals = (struct why_intervals){0};
 	return result;
 }
 

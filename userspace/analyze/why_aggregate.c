@@ -11,7 +11,7 @@
 #define CAUSES_ROOM 1024
 
 /* Where a group's causes were found last, by their keys' hashes. */
-#define SLOT_BITS 10
+#define SLOT_BITS 12
 struct slots {
 	uint16_t at[1u << SLOT_BITS];
 };

@@ -107,10 +107,16 @@ int why_intervals_load(struct why_intervals *intervals, const struct model *mode
 {
 	int result;
 
-	*intervals = (struct why_intervals){.count = model->threads.len, .windows = windows};
-	intervals->threads = calloc(intervals->count + 1, sizeof(*intervals->threads));
+	if (!intervals->threads)
+		intervals->threads = calloc(model->threads.len + 1, sizeof(*intervals->threads));
 	if (!intervals->threads)
 		return -ENOMEM;
+	intervals->count = model->threads.len;
+	intervals->windows = windows;
+	for (size_t i = 0; i < intervals->count; i++) {
+		intervals->threads[i].intervals.len = 0;
+		intervals->threads[i].marks.len = 0;
+	}
 	result = model_each_interval(model, keep_interval, intervals)
 			 ?: load_spans(intervals, model);
 	intervals->windows = NULL;

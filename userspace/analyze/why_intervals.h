@@ -34,7 +34,8 @@ struct why_intervals {
 	const struct windows *windows; /* merged; intervals outside are not kept. While loading */
 };
 
-/* Returns 0 or -ENOMEM. */
+/* `intervals` is all zero, or has those of other windows of the same model, whose room is used
+ * again. Returns 0 or -ENOMEM. */
 int why_intervals_load(struct why_intervals *intervals, const struct model *model,
 		       const struct windows *windows);
 void why_intervals_free(struct why_intervals *intervals);

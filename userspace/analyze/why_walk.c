@@ -46,7 +46,6 @@ struct why_step *why_walk_push(struct why_walk *walk, uint32_t thread,
 			       enum waffle_thread_state state, uint64_t from, uint64_t to)
 {
 	struct why_step *step = &walk->path[walk->depth++];
-	uint64_t until;
 
 	*step = (struct why_step){
 		.from_ts = from,
@@ -55,7 +54,7 @@ struct why_step *why_walk_push(struct why_walk *walk, uint32_t thread,
 		.state = state,
 		.syscall = -1,
 		.args = MODEL_NONE,
-		.span = why_intervals_span(&walk->intervals, thread, from, &until),
+		.span = why_intervals_span(&walk->intervals, thread, from, &walk->span_until),
 		.by = MODEL_NONE,
 		.wait = MODEL_NONE,
 		.cpu = MODEL_CPU_NONE,

@@ -64,6 +64,7 @@ struct why_walk {
 	uint64_t end_ts;                     /* of the instance */
 	uint32_t depth;                      /* steps on the path */
 	struct why_step path[WHY_DEPTH_MAX + 1];
+	uint64_t span_until; /* the innermost span of the last step stays so */
 	VEC(struct why_sum) sums;
 	VEC(struct why_steps) chains;                  /* of sums */
 	struct why_sum_slot slots[1u << WHY_SUM_BITS]; /* of sums */
