@@ -136,8 +136,8 @@ static __noinline void switch_in_missed(struct waffle_cpu *state, struct thread_
 }
 
 static __always_inline void thread_leaves(struct waffle_cpu *state, struct thread_state *from,
-					  struct task_struct *task, __u32 cpu,
-					  __u64 stolen_ns, __u64 now)
+					  struct task_struct *task, __u32 cpu, __u64 stolen_ns,
+					  __u64 now)
 {
 	__u64 exec_ns = task->se.sum_exec_runtime;
 

@@ -63,7 +63,8 @@ static uint64_t stolen_ns(const struct model *model, const struct stretch *stret
 		common = overlap(from, to, stolen->from_ts, stolen->to_ts);
 		sum += (uint64_t)((double)stolen->stolen_ns * (double)common /
 				  (double)(stolen->to_ts - stolen->from_ts));
-		if (stolen->from_ts < stretch->from_ts || stolen->to_ts > stretch->to_ts)
+		if (stolen->by_tick || stolen->from_ts < stretch->from_ts ||
+		    stolen->to_ts > stretch->to_ts)
 			*grade = WHY_GRADE_LIKELY;
 	}
 	return sum < to - from ? sum : to - from;
@@ -180,8 +181,9 @@ int why_walk_running(struct why_walk *walk, uint32_t thread, const struct why_in
 			result = why_walk_leaf(
 				walk, thread, WAFFLE_THREAD_RUNNING, at, at + ns,
 				fault->major ? WHY_PAGE_FAULT_MAJOR : WHY_PAGE_FAULT_MINOR,
-				why_grade_least(fault->count == 1 ? WHY_GRADE_CERTAIN : WHY_GRADE_LIKELY,
-					link ? link->grade : WHY_GRADE_CERTAIN),
+				why_grade_least(fault->count == 1 ? WHY_GRADE_CERTAIN
+								  : WHY_GRADE_LIKELY,
+						link ? link->grade : WHY_GRADE_CERTAIN),
 				file);
 		from = at + ns;
 	}

@@ -148,10 +148,10 @@ static int add_contention(struct why_walk *walk, uint32_t thread, uint32_t culpr
 	if (culprit == thread)
 		culprit = MODEL_NONE;
 	why_walk_push(walk, thread, WAFFLE_THREAD_RUNNABLE, from, to)->by = culprit;
-	result = why_walk_add(
-		walk, WHY_CPU_CONTENTION,
-		why_grade_least(grade, culprit == MODEL_NONE ? WHY_GRADE_LIKELY : WHY_GRADE_CERTAIN),
-		culprit, 0);
+	result = why_walk_add(walk, WHY_CPU_CONTENTION,
+			      why_grade_least(grade, culprit == MODEL_NONE ? WHY_GRADE_LIKELY
+									   : WHY_GRADE_CERTAIN),
+			      culprit, 0);
 	walk->depth--;
 	return result;
 }
@@ -228,8 +228,8 @@ static int walk_runnable(struct why_walk *walk, uint32_t thread,
 	if (until > to)
 		until = to;
 	if (until > from) {
-		result = why_walk_leaf(walk, thread, WAFFLE_THREAD_RUNNABLE, from, until, WHY_CPU_QUOTA,
-				  grade, object);
+		result = why_walk_leaf(walk, thread, WAFFLE_THREAD_RUNNABLE, from, until,
+				       WHY_CPU_QUOTA, grade, object);
 		from = until;
 	}
 	return result || from >= to ? result
@@ -258,7 +258,7 @@ static int walk_unknown(struct why_walk *walk, uint32_t thread, uint64_t from, u
 	if (from < to && !walk->depth)
 		walk->instance->unknown_ns += to - from;
 	return why_walk_leaf(walk, thread, 0, from, to, traced ? WHY_UNKNOWN : WHY_NOT_RECORDED,
-			WHY_GRADE_UNKNOWN, 0);
+			     WHY_GRADE_UNKNOWN, 0);
 }
 
 static int walk_interval(struct why_walk *walk, uint32_t thread, size_t index, uint64_t from,
