@@ -31,9 +31,9 @@ enum waffle_rec_kind {
 	WAFFLE_REC_FAULT,    /* page faults of a thread */
 	WAFFLE_REC_IO,       /* a block device has done a request */
 	WAFFLE_REC_SIGNAL,   /* a signal was sent to a traced process */
-	WAFFLE_REC_QUOTA, /* a traced thread could not run since its cgroup's CPU time was used up
-			   */
-	WAFFLE_REC_STOLEN,    /* a hypervisor had the CPU that a traced thread was on */
+	WAFFLE_REC_QUOTA,  /* a traced thread could not run since its cgroup's CPU time was used up
+			    */
+	WAFFLE_REC_STOLEN, /* a hypervisor had the CPU that a traced thread was on */
 	WAFFLE_REC_FREQUENCY, /* a CPU runs at another frequency */
 	WAFFLE_REC_KIND_COUNT
 };
@@ -237,7 +237,11 @@ struct waffle_rec_stolen {
 	struct waffle_rec rec;
 	__u64 from_ts;
 	__u64 stolen_ns;
+	__u32 flags; /* WAFFLE_STOLEN_* */
+	__u32 reserved;
 };
+/* Counted at the timer's ticks only: some of it may be of the time before from_ts. */
+#define WAFFLE_STOLEN_BY_TICK 1u
 
 /* From rec.ts on rec.cpu runs at khz; rec.tid is 0. Told if it differs from what was told last by a
  * twentieth of that or more. */

@@ -52,6 +52,7 @@ struct waffle_frequency {
 
 extern const volatile __u32 wait_sources; /* enum waffle_wait_source */
 extern const volatile __u64 wait_min_ns;
+extern const volatile bool steal_by_tick; /* the scheduler's clock does not leave it out */
 /* A bit a system call: whether its first argument is a descriptor. */
 extern const volatile __u64 descriptor_calls[WAFFLE_SYSCALLS_MAX / 64];
 extern const volatile __u64
@@ -245,20 +246,24 @@ static __noinline __attribute__((unused)) void stolen_emit(struct task_struct *t
 	rec->rec.ts = now;
 	rec->from_ts = from_ts;
 	rec->stolen_ns = stolen_ns;
+	rec->flags = steal_by_tick ? WAFFLE_STOLEN_BY_TICK : 0;
+	rec->reserved = 0;
 	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
 }
 
 /*
  * Time that was stolen so far of the CPU that a task is on, as the scheduler saw it when it last
  * looked at its clock: when it switches, and at its ticks. That is what it leaves out of the
- * task's own CPU time (CONFIG_PARAVIRT_TIME_ACCOUNTING, update_rq_clock_task()).
+ * task's own CPU time (CONFIG_PARAVIRT_TIME_ACCOUNTING, update_rq_clock_task()). On kernels
+ * without, what /proc/stat has, which is counted at the ticks (steal_account_process_time()).
  */
 static __always_inline __u64 cpu_stolen_ns(struct task_struct *task)
 {
-	if (!(wait_sources & WAFFLE_WAIT_STEAL) ||
-	    !bpf_core_field_exists(struct rq, prev_steal_time_rq))
+	if (!(wait_sources & WAFFLE_WAIT_STEAL))
 		return 0;
-	return task->se.cfs_rq->rq->prev_steal_time_rq;
+	if (!steal_by_tick)
+		return task->se.cfs_rq->rq->prev_steal_time_rq;
+	return task->se.cfs_rq->rq->prev_steal_time;
 }
 
 /* Tells what was stolen of a thread since it was looked at last, if that is worth telling. */

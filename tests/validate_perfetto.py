@@ -62,6 +62,7 @@ class Trace:
         self.violations = []
         self.tracks = {}
         self.slices, self.instants, self.counters = [], [], []
+        self.frequencies = []  # time, CPU, kHz
         self.switches, self.states, self.wakings = [], [], []
         self.flows = []  # (cause, caused)
         self.lost = 0  # by the trace's statistics
@@ -386,6 +387,11 @@ class Reader:
             self.push(event.timestamp, cpu, "waking", event.pid, event.sched_waking.pid, None)
         elif kind in ("sched_wakeup", "sched_wakeup_new"):
             self.wakeups.add(getattr(event, kind).pid)
+        elif kind == "cpu_frequency":
+            e = event.cpu_frequency
+            self.trace.frequencies.append((event.timestamp, e.cpu_id, e.state))
+            if e.cpu_id != cpu:
+                self.bad("bundle", f"the frequency of CPU {e.cpu_id} in a bundle of CPU {cpu}")
         elif kind == "sched_process_free":
             self.frees.append((event.timestamp, event.sched_process_free.pid))
             self.push(event.timestamp, cpu, "free", event.sched_process_free.pid)

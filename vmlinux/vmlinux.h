@@ -73,6 +73,7 @@ typedef struct {
 } atomic_t;
 
 struct rq {
+	__u64 prev_steal_time;    /* CONFIG_PARAVIRT */
 	__u64 prev_steal_time_rq; /* CONFIG_PARAVIRT_TIME_ACCOUNTING */
 };
 

@@ -43,9 +43,16 @@ def load_differences(capture):
         total = span["end_ns"] - span["start_ns"]
         unknown = total - sum(sums.values())
         assert 0 <= unknown <= 0.05 * total
+        stolen = sum(
+            row["args"]["stolen_ns"]
+            for row in capture.rows("stolen", tid=row["tid"])
+            if span["start_ns"] <= row["start_ns"] and row["end_ns"] <= span["end_ns"]
+            and "by_tick" not in row["args"]
+        )
         if "running_ns" in span:
             assert unknown == 0
             assert sums == {state: span[state + "_ns"] for state in sums}
+        sums["running"] -= stolen  # as the kernel's CPU time has it
         for state in ("running", "runnable"):
             yield row["tid"], state, sums[state], row[state], unknown
 

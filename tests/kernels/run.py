@@ -37,6 +37,7 @@ KERNELS = {
 # arguments, and what it must print. A program that does not end with 0 has failed.
 PROGRAMS = [
     ("contexts", "unit/test_context", [], "[  PASSED  ]"),
+    ("frequencies", "unit/test_cpus", [], "[  PASSED  ]"),
     # Random filters: what the kernel decides against the definition, fewer pairs than natively.
     ("programs", "unit/test_filter_kernel", ["5000"], "[  PASSED  ]"),
 ]

@@ -28,8 +28,14 @@ struct freed {
 	uint64_t ts;
 };
 
+struct frequency {
+	uint64_t ts;
+	uint32_t cpu, khz;
+};
+
 struct decoded {
 	VEC(struct seen) events;
+	VEC(struct frequency) frequencies;
 	VEC(Pf__TrackDescriptor *) tracks;
 	VEC(struct freed) freed;
 	uint64_t track_of[64], time_of[64]; /* by sequence: its track, its time so far */
@@ -39,6 +45,12 @@ struct decoded {
 static void decode_ftrace(struct decoded *d, const Pf__FtraceEventBundle *bundle)
 {
 	for (size_t i = 0; i < bundle->n_event; i++) {
+		const Pf__CpuFrequency *frequency = bundle->event[i]->cpu_frequency;
+
+		if (frequency)
+			vec_push(&d->frequencies,
+				 (struct frequency){bundle->event[i]->timestamp - BOOT,
+						    frequency->cpu_id, frequency->state});
 		if (bundle->event[i]->sched_process_free)
 			vec_push(&d->freed,
 				 (struct freed){bundle->event[i]->sched_process_free->pid,
@@ -118,6 +130,7 @@ static void decoded_free(struct decoded *d)
 	vec_free(&d->tracks);
 	vec_free(&d->events);
 	vec_free(&d->freed);
+	vec_free(&d->frequencies);
 }
 
 /* The track of the n-th life of a tid. */
@@ -258,6 +271,37 @@ static void test_tid_used_again_has_a_second_track_and_the_first_is_freed_before
 	capture_free(&c);
 }
 
+static void frequency(struct capture *c, uint64_t ts, uint16_t cpu, uint32_t khz, uint32_t flags)
+{
+	capture_add(c, &(struct waffle_rec_frequency){.rec = {ts, 0, WAFFLE_REC_FREQUENCY, cpu},
+						      .khz = khz,
+						      .flags = flags});
+}
+
+static void test_frequencies_are_those_of_cpus_that_tell_of_changes(void **state)
+{
+	struct capture c;
+	struct decoded d;
+
+	(void)state;
+	capture_begin(&c, true);
+	capture_task(&c, CAPTURE_START, 10, 0, "main");
+	frequency(&c, CAPTURE_START + 1, 0, 3000000, WAFFLE_FREQUENCY_READ);
+	frequency(&c, CAPTURE_START + 1, 1, 3000000, WAFFLE_FREQUENCY_READ);
+	capture_switch(&c, CAPTURE_START + 4, 0, 11, 10, WAFFLE_TASK_INTERRUPTIBLE, 0, 0);
+	capture_switch(&c, CAPTURE_START + 5, 1, 11, 10, WAFFLE_TASK_INTERRUPTIBLE, 0, 0);
+	frequency(&c, CAPTURE_START + 9, 0, 1200000, 0);
+	d = export_and_decode(capture_load(&c, CAPTURE_START + 100));
+	assert_int_equal(d.frequencies.len, 2);
+	assert_int_equal(d.frequencies.data[0].khz, 3000000);
+	assert_int_equal(d.frequencies.data[0].ts, 1);
+	assert_int_equal(d.frequencies.data[1].khz, 1200000);
+	assert_int_equal(d.frequencies.data[1].ts, 9);
+	assert_int_equal(d.frequencies.data[0].cpu + d.frequencies.data[1].cpu, 0);
+	decoded_free(&d);
+	capture_free(&c);
+}
+
 static void test_full_disk_is_an_error(void **state)
 {
 	struct capture c;
@@ -293,6 +337,7 @@ int main(void)
 		cmocka_unit_test(test_spans_that_overlap_go_to_as_many_tracks_as_are_open_at_once),
 		cmocka_unit_test(
 			test_tid_used_again_has_a_second_track_and_the_first_is_freed_before),
+		cmocka_unit_test(test_frequencies_are_those_of_cpus_that_tell_of_changes),
 		cmocka_unit_test(test_full_disk_is_an_error),
 		cmocka_unit_test(test_exporters_are_found_by_name),
 	};

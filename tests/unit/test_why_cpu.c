@@ -72,6 +72,27 @@ static void test_a_span_has_its_share_of_what_was_stolen_around_it(void **state)
 	done(&capture, why);
 }
 
+static void test_what_only_ticks_count_is_not_certain(void **state)
+{
+	struct waffle_rec_stolen rec = {.rec = {91000, 10, WAFFLE_REC_STOLEN, 1},
+					.from_ts = 2000,
+					.stolen_ns = 20000,
+					.flags = WAFFLE_STOLEN_BY_TICK};
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	capture_begin(&capture, true);
+	gets(&capture, 1000, 1, 0, 10, 0, 0, 0);
+	capture_span(&capture, 1000, 10, 1);
+	capture_add(&capture, &rec);
+	capture_end(&capture, 101000, 10, 1);
+	why = ask_span(&capture, 102000);
+	check_part(why, 0, "running", 80000, 10, "certain", "");
+	check_part(why, 1, "cpu-contention", 20000, 0, "likely", STOLEN);
+	done(&capture, why);
+}
+
 /* A thread that holds a lock is no faster than its CPU. */
 static void test_time_stolen_of_who_is_waited_for_is_the_cause(void **state)
 {
@@ -157,6 +178,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_stolen_time_is_no_time_that_the_thread_ran),
 		cmocka_unit_test(test_a_span_has_its_share_of_what_was_stolen_around_it),
+		cmocka_unit_test(test_what_only_ticks_count_is_not_certain),
 		cmocka_unit_test(test_time_stolen_of_who_is_waited_for_is_the_cause),
 		cmocka_unit_test(test_stolen_time_longer_than_its_interval_makes_no_sense),
 		cmocka_unit_test(test_code_ran_at_the_average_of_its_cpus_frequencies),

@@ -109,7 +109,9 @@ static void add_running(struct made *made, const struct cast *cast)
 					 .state = WAFFLE_THREAD_RUNNING,
 					 .syscall = -1,
 					 .span = cast->request,
-					 .by = MODEL_NONE});
+					 .by = MODEL_NONE,
+					 .cpu_khz = 3450000, /* as good as its best */
+					 .cpu_max_khz = 3500000});
 	add_part(made, (struct why_part){.cause = WHY_RUNNING,
 					 .grade = WHY_GRADE_CERTAIN,
 					 .ns = 32 * MS,
@@ -148,7 +150,9 @@ static void add_holder(struct made *made, const struct cast *cast)
 					 .state = WAFFLE_THREAD_RUNNING,
 					 .syscall = -1,
 					 .span = cast->load,
-					 .by = MODEL_NONE});
+					 .by = MODEL_NONE,
+					 .cpu_khz = 1230000,
+					 .cpu_max_khz = 3500000});
 	add_part(made, (struct why_part){.cause = WHY_LOCK,
 					 .grade = WHY_GRADE_CERTAIN,
 					 .ns = 4 * MS,
@@ -237,7 +241,7 @@ static void test_parts_of_one_wait_are_told_under_that_wait(void **state)
 		"        150 ms in D state in pread64 on /data/shard-7: waits for block I/O, ext4 "
 		"[1]\n"
 		"        14.0 ms runnable behind back?[2Jup (13) on cpu 1 [3]\n"
-		"        4.00 ms running in load [4]\n"
+		"        4.00 ms running in load, at 1.2 of 3.5 GHz [4]\n"
 		"  linked to its cause: span load 00000000000000b2 of loader-2 (12), at "
 		"999 us\n"
 		"\nrecords: 9 produced, 9 delivered, 0 lost\n";
@@ -374,6 +378,9 @@ static void test_json_tells_each_cause_with_its_chain(void **state)
 	at(chain->u.array.values[1], "from_cpu", yajl_t_null);
 	at(chain->u.array.values[1], "preempted", yajl_t_false);
 	at(chain->u.array.values[1], "preemptor", yajl_t_null);
+	chain = at(causes->u.array.values[3], "chain", yajl_t_array);
+	assert_int_equal(number_at(chain->u.array.values[1], "cpu_khz"), 1230000);
+	assert_int_equal(number_at(chain->u.array.values[1], "cpu_max_khz"), 3500000);
 	assert_int_equal(number_at(at(tree, "records", yajl_t_object), "delivered"), 9);
 	links = at(instance, "links", yajl_t_array);
 	assert_int_equal(links->u.array.len, 1);

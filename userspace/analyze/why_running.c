@@ -63,7 +63,8 @@ static uint64_t stolen_ns(const struct model *model, const struct stretch *stret
 		common = overlap(from, to, stolen->from_ts, stolen->to_ts);
 		sum += (uint64_t)((double)stolen->stolen_ns * (double)common /
 				  (double)(stolen->to_ts - stolen->from_ts));
-		if (stolen->from_ts < stretch->from_ts || stolen->to_ts > stretch->to_ts)
+		if (stolen->by_tick || stolen->from_ts < stretch->from_ts ||
+		    stolen->to_ts > stretch->to_ts)
 			*grade = WHY_GRADE_LIKELY;
 	}
 	return sum < to - from ? sum : to - from;

@@ -188,6 +188,8 @@ static void write_stolen(struct json *json, const struct model *model,
 	json_field_u64(json, "end_ns", stolen->to_ts);
 	args_begin(json);
 	json_field_u64(json, "stolen_ns", stolen->stolen_ns);
+	if (stolen->by_tick)
+		json_field_bool(json, "by_tick", true);
 	row_end(json);
 }
 

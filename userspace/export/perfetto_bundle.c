@@ -263,6 +263,23 @@ void cpu_put_switch(struct sched *s, struct cpu *cpu, uint64_t ts, uint32_t prev
 	cpu->primed = true;
 }
 
+void cpu_put_frequency(struct sched *s, struct cpu *cpu, uint64_t ts, uint32_t khz)
+{
+	Pf__FtraceEventBundle bundle = PF__FTRACE_EVENT_BUNDLE__INIT;
+	Pf__FtraceEvent event = PF__FTRACE_EVENT__INIT, *list = &event;
+	Pf__CpuFrequency frequency = PF__CPU_FREQUENCY__INIT;
+
+	event.has_timestamp = event.has_pid = 1;
+	event.timestamp = perfetto_time(s->p, ts);
+	event.cpu_frequency = &frequency;
+	frequency.has_state = frequency.has_cpu_id = 1;
+	frequency.state = khz;
+	frequency.cpu_id = (uint32_t)(cpu - s->cpus);
+	bundle.n_event = 1;
+	bundle.event = &list;
+	bundle_put(s, cpu, &bundle);
+}
+
 void cpu_put_lost(struct sched *s, struct cpu *cpu)
 {
 	Pf__FtraceEventBundle bundle = PF__FTRACE_EVENT_BUNDLE__INIT;

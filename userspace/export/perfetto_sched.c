@@ -424,12 +424,27 @@ static void put_lost(struct sched *s)
 	}
 }
 
+static void put_frequencies(struct sched *s)
+{
+	const struct model *m = s->p->model;
+
+	for (size_t i = 0; i < m->frequencies.len; i++) {
+		const struct model_frequency *f = &m->frequencies.data[i];
+		bool last = i + 1 == m->frequencies.len || f[1].cpu != f->cpu;
+
+		if (f->cpu < s->cpu_count && !(f->read && last)) /* see model_frequency() */
+			cpu_put_frequency(s, &s->cpus[f->cpu], f->ts, f->khz);
+	}
+}
+
 int perfetto_sched(struct perfetto *p)
 {
 	struct sched s = {.p = p};
 	int err = sched_begin(&s);
 
 	err = err ?: put_begin(&s);
+	if (!err)
+		put_frequencies(&s);
 	err = err ?: note_freed(&s);
 	for (size_t i = 0; !err && i < p->model->switches.len; i++) {
 		add_switch(&s, i);

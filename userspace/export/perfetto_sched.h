@@ -83,6 +83,8 @@ void cpu_flush(struct sched *s, struct cpu *cpu);
  * first one. */
 void cpu_put_switch(struct sched *s, struct cpu *cpu, uint64_t ts, uint32_t prev,
 		    uint16_t prev_state, uint32_t next);
+/* Says that a CPU's frequency is khz from ts on. */
+void cpu_put_frequency(struct sched *s, struct cpu *cpu, uint64_t ts, uint32_t khz);
 /* Says that records of a CPU were lost. */
 void cpu_put_lost(struct sched *s, struct cpu *cpu);
 

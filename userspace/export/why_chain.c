@@ -134,8 +134,7 @@ static void put_runnable(const struct why_printer *printer, const struct why_ste
 	}
 }
 
-/* A CPU that was slower than it can be. */
-static void put_frequency(const struct why_printer *printer, const struct why_step *step)
+void why_put_frequency(const struct why_printer *printer, const struct why_step *step)
 {
 	if (step->cpu_khz && step->cpu_khz < step->cpu_max_khz - step->cpu_max_khz / 20)
 		fprintf(printer->out, ", at %.1f of %.1f GHz", step->cpu_khz / 1e6,
@@ -155,7 +154,7 @@ static void put_running(const struct why_printer *printer, const struct why_step
 		fputs(", ", printer->out);
 		why_put(printer, strtab_get(printer->why->texts, step->object));
 	}
-	put_frequency(printer, step);
+	why_put_frequency(printer, step);
 }
 
 /* `cause`: of the part that ends here, or WHY_CAUSE_COUNT. */

@@ -22,6 +22,9 @@ void why_put_thread(const struct why_printer *printer, uint32_t thread);
 /* A time since the begin of the capture. */
 void why_put_time(const struct why_printer *printer, uint64_t ts);
 
+/* Of running on a CPU that was slower than it can be: ", at 1.2 of 3.5 GHz". */
+void why_put_frequency(const struct why_printer *printer, const struct why_step *step);
+
 /* What of the capture is there, and what is lost. */
 void why_print_records(const struct why_printer *printer);
 

@@ -155,6 +155,8 @@ static void print_cause(const struct why_printer *printer, const struct why_inst
 	why_paint(printer, WHY_PAINT_END);
 	fprintf(printer->out, "  %-7s  ", why_grade_names[part->grade]);
 	put_culprit(printer, part);
+	if (part->step_count == 1) /* its chain is not printed */
+		why_put_frequency(printer, &printer->why->steps.data[part->step]);
 	fputc('\n', printer->out);
 }
 

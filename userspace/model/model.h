@@ -157,6 +157,7 @@ struct model_quota {
 struct model_stolen {
 	uint64_t from_ts, to_ts, stolen_ns;
 	uint32_t thread;
+	bool by_tick; /* some of it may be of the time before from_ts */
 };
 
 /* From ts on; `read` when the capture began, not told by the kernel. */
@@ -204,13 +205,13 @@ struct model {
 	VEC(struct model_link) links;
 	VEC(struct model_switch) switches; /* by ts */
 	VEC(struct model_state) states;
-	VEC(struct model_wait) waits;     /* by thread, then from_ts */
-	VEC(struct model_wake) wakes;     /* by woken, then ts */
-	VEC(struct model_fault) faults;   /* by thread, then from_ts */
-	VEC(struct model_io) ios;         /* by done_ts */
-	VEC(struct model_signal) signals; /* by ts */
-	VEC(struct model_quota) quotas;   /* by thread, then ts */
-	VEC(struct model_stolen) stolen;  /* by thread, then from_ts */
+	VEC(struct model_wait) waits;            /* by thread, then from_ts */
+	VEC(struct model_wake) wakes;            /* by woken, then ts */
+	VEC(struct model_fault) faults;          /* by thread, then from_ts */
+	VEC(struct model_io) ios;                /* by done_ts */
+	VEC(struct model_signal) signals;        /* by ts */
+	VEC(struct model_quota) quotas;          /* by thread, then ts */
+	VEC(struct model_stolen) stolen;         /* by thread, then from_ts */
 	VEC(struct model_frequency) frequencies; /* by cpu, then ts */
 	VEC(struct model_loss) losses;
 	VEC(struct model_fork) forks;

@@ -138,10 +138,12 @@ int waits_add_stolen(struct builder *builder, const struct waffle_rec_stolen *re
 		model->bad_records++;
 		return 0;
 	}
-	return vec_push(&model->stolen, (struct model_stolen){.from_ts = rec->from_ts,
-							      .to_ts = rec->rec.ts,
-							      .stolen_ns = rec->stolen_ns,
-							      .thread = thread})
+	return vec_push(&model->stolen,
+			(struct model_stolen){.from_ts = rec->from_ts,
+					      .to_ts = rec->rec.ts,
+					      .stolen_ns = rec->stolen_ns,
+					      .thread = thread,
+					      .by_tick = rec->flags & WAFFLE_STOLEN_BY_TICK})
 		       ? 0
 		       : -ENOMEM;
 }

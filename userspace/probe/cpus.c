@@ -52,7 +52,8 @@ static bool was_stolen(void)
 	return ticks > 0;
 }
 
-/* The administrator may have told the scheduler not to leave it out. */
+/* The administrator may have told the scheduler not to leave it out; ticks count it all the same.
+ */
 static bool is_disabled(void)
 {
 	char line[4096] = "";
@@ -66,12 +67,15 @@ static bool is_disabled(void)
 	return strstr(line, "no-steal-acc") != NULL;
 }
 
-bool cpus_tell_steal(const struct btf *kernel_types)
+enum cpus_steal cpus_steal(const struct btf *kernel_types)
 {
-	return has_member(kernel_types, "rq", "prev_steal_time_rq") &&
-	       has_member(kernel_types, "sched_entity", "cfs_rq") &&
-	       has_member(kernel_types, "cfs_rq", "rq") && !is_disabled() &&
-	       (kvm_tells() || was_stolen());
+	if (!has_member(kernel_types, "sched_entity", "cfs_rq") ||
+	    !has_member(kernel_types, "cfs_rq", "rq") || !(kvm_tells() || was_stolen()))
+		return CPUS_STEAL_NONE;
+	if (has_member(kernel_types, "rq", "prev_steal_time_rq") && !is_disabled())
+		return CPUS_STEAL_CLOCK;
+	return has_member(kernel_types, "rq", "prev_steal_time") ? CPUS_STEAL_TICK
+								 : CPUS_STEAL_NONE;
 }
 
 static uint32_t number_read(const char *folder, uint32_t cpu, const char *name)

@@ -10,11 +10,13 @@
 
 struct btf;
 
-/*
- * Whether the scheduler leaves time out that a hypervisor took, so that it can be told. False on
- * bare metal, where there is none, and where the hypervisor or the kernel does not tell of it.
- */
-bool cpus_tell_steal(const struct btf *kernel_types);
+/* How the kernel counts the time that a hypervisor took. */
+enum cpus_steal {
+	CPUS_STEAL_NONE,  /* bare metal, or the hypervisor or the kernel does not tell */
+	CPUS_STEAL_CLOCK, /* the scheduler leaves it out of a thread's time whenever it looks */
+	CPUS_STEAL_TICK,  /* at the timer's ticks */
+};
+enum cpus_steal cpus_steal(const struct btf *kernel_types);
 
 struct cpu_frequency {
 	uint32_t khz;

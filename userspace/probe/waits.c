@@ -105,7 +105,8 @@ static bool has_frequency(const struct kernel *kernel)
 
 /* Takes away the sources that this machine can't give; a bit for each program that it can't load.
  */
-static uint32_t sources_possible(const struct kernel *kernel, uint32_t sources, uint32_t *missing)
+static uint32_t sources_possible(const struct kernel *kernel, uint32_t sources, uint32_t *missing,
+				 enum cpus_steal *steal)
 {
 	struct btf *kernel_types = btf__load_vmlinux_btf();
 
@@ -121,7 +122,8 @@ static uint32_t sources_possible(const struct kernel *kernel, uint32_t sources, 
 		if (!row->optional)
 			sources &= ~row->source;
 	}
-	if (sources & WAFFLE_WAIT_STEAL && !(kernel_types && cpus_tell_steal(kernel_types)))
+	*steal = kernel_types ? cpus_steal(kernel_types) : CPUS_STEAL_NONE;
+	if (*steal == CPUS_STEAL_NONE)
 		sources &= ~WAFFLE_WAIT_STEAL;
 	if (sources & WAFFLE_WAIT_FREQUENCY && !has_frequency(kernel))
 		sources &= ~WAFFLE_WAIT_FREQUENCY;
@@ -138,11 +140,13 @@ static bool is_wanted(const struct kernel *kernel, size_t program)
 int waits_configure(struct kernel *kernel, const struct kernel_options *options)
 {
 	struct waffle_bpf *bpf = kernel->bpf;
+	enum cpus_steal steal;
 
 	kernel->cpus_folder = options->cpus_folder ? options->cpus_folder : CPUS_FOLDER;
 	kernel->wait_sources = sources_possible(kernel, options->sched ? options->wait_sources : 0,
-						&kernel->wait_missing);
+						&kernel->wait_missing, &steal);
 	bpf->rodata->wait_sources = kernel->wait_sources;
+	bpf->rodata->steal_by_tick = steal == CPUS_STEAL_TICK;
 	bpf->rodata->stack_gap_ns = options->stack_gap_ns;
 	for (size_t i = 0; i < sizeof(descriptor_calls) / sizeof(descriptor_calls[0]); i++)
 		bpf->rodata->descriptor_calls[descriptor_calls[i] / 64] |=
