@@ -359,7 +359,7 @@ void why_free(struct why *why)
 /* Spans that are explained together, from the first up to the last, and their time. */
 struct batch {
 	uint32_t first, end;
-	struct why_window window;
+	struct window window;
 };
 
 static bool is_whole(const struct model *model, uint32_t span)
@@ -401,10 +401,14 @@ static int explain_batch(struct why_walk *walk, const struct batch *batch, why_e
 			 void *arg)
 {
 	const struct model *model = walk->model;
+	struct windows windows = {0};
 	int result = 0;
 
 	if (batch->first < batch->end)
-		result = why_intervals_load(&walk->intervals, model, &batch->window, 1);
+		result = windows_add(&windows, batch->window.from_ts, batch->window.to_ts)
+				 ? why_intervals_load(&walk->intervals, model, &windows)
+				 : -ENOMEM;
+	windows_free(&windows);
 	for (uint32_t i = batch->first; i < batch->end && !result; i++) {
 		struct why_instance instance = span_instance(model, i);
 
