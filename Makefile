@@ -159,8 +159,9 @@ lint-docs: $(BUILD)/waffle-bpf
 
 lint: lint-format lint-code lint-docs
 
-docs: $(BUILD)/waffle-bpf $(BUILD)/waffle-bpf.8
+docs: $(BUILD)/waffle-bpf $(BUILD)/waffle-bpf.8 $(BUILD)/unit/test_why_meaning
 	$< help --markdown > docs/commands.md
+	$(BUILD)/unit/test_why_meaning print > docs/why-meanings.md
 
 setup:
 	@scripts/setup.sh

@@ -131,7 +131,7 @@ def test_text_tells_the_chain_in_words_with_functions_and_evidence(waffle, cause
     assert re.search(r"blocked on .*\(cache_lock\).* ← woken by holder \(\d+\), which spent", text)
     assert re.search(r"blocked in clock_nanosleep.* \[1\]", text)
     # How far back the stack goes depends on how the C library was built.
-    assert re.search(r"record \d+, wait \d+\n +user stack ← \S+", text)
+    assert re.search(r": record \d+ \(.*switch-out\), .*\(wait\).*\n +user stack ← \S+", text)
     assert re.search(r"waker's kernel stack ← .*futex_wake", text)
     assert "\033" not in text
 

@@ -57,7 +57,10 @@ static const struct model *lock_capture(struct made *made)
 
 static void add_step(struct made *made, struct why_step step)
 {
-	step.args = step.wait = MODEL_NONE;
+	step.args = step.wait = step.behind = step.preemptor = MODEL_NONE;
+	step.from_cpu = MODEL_CPU_NONE;
+	if (step.state != WAFFLE_THREAD_RUNNABLE)
+		step.cpu = MODEL_CPU_NONE;
 	assert_true(vec_push(&made->why.steps, step));
 }
 
@@ -86,7 +89,8 @@ static void add_disk(struct made *made, const struct cast *cast)
 					 .span = cast->load,
 					 .by = cast->backup,
 					 .interrupt = true,
-					 .object = file});
+					 .object = file,
+					 .meaning = text_of(made, "waits for block I/O, ext4")});
 	add_part(made, (struct why_part){.cause = WHY_DISK_READ,
 					 .grade = WHY_GRADE_CERTAIN,
 					 .ns = 150 * MS,
@@ -124,6 +128,7 @@ static void add_contention(struct made *made, const struct cast *cast)
 					 .state = WAFFLE_THREAD_RUNNABLE,
 					 .syscall = -1,
 					 .span = cast->load,
+					 .cpu = 1,
 					 .by = cast->backup});
 	add_part(made, (struct why_part){.cause = WHY_CPU_CONTENTION,
 					 .grade = WHY_GRADE_LIKELY,
@@ -229,7 +234,8 @@ static void test_parts_of_one_wait_are_told_under_that_wait(void **state)
 		"      168 ms blocked on futex 0x7f01 (queue_lock) ← woken by loader-2 "
 		"(12), "
 		"which spent those 168 ms:\n"
-		"        150 ms in D state in pread64 on /data/shard-7 [1]\n"
+		"        150 ms in D state in pread64 on /data/shard-7: waits for block I/O, ext4 "
+		"[1]\n"
 		"        14.0 ms runnable behind back?[2Jup (13) on cpu 1 [3]\n"
 		"        4.00 ms running in load [4]\n"
 		"  linked to its cause: span load 00000000000000b2 of loader-2 (12), at "
@@ -258,7 +264,8 @@ static void test_causes_beyond_those_shown_are_summed_up(void **state)
 		"      168 ms blocked on futex 0x7f01 (queue_lock) ← woken by loader-2 "
 		"(12), "
 		"which spent of those 168 ms:\n"
-		"        150 ms in D state in pread64 on /data/shard-7 [1]\n"
+		"        150 ms in D state in pread64 on /data/shard-7: waits for block I/O, ext4 "
+		"[1]\n"
 		"  linked to its cause: span load 00000000000000b2 of loader-2 (12), at "
 		"999 us\n"
 		"\nrecords: 9 produced, 9 delivered, 0 lost\n";

@@ -351,6 +351,7 @@ void why_free(struct why *why)
 	vec_free(&why->instances);
 	vec_free(&why->parts);
 	vec_free(&why->steps);
+	vec_free(&why->records);
 	free(why);
 }
 
@@ -359,7 +360,7 @@ void why_free(struct why *why)
 /* Spans that are explained together, from the first up to the last, and their time. */
 struct batch {
 	uint32_t first, end;
-	struct window window;
+	uint64_t from_ts, to_ts;
 };
 
 static bool is_whole(const struct model *model, uint32_t span)
@@ -380,19 +381,19 @@ static struct batch batch_from(const struct model *model, uint32_t first)
 	batch.end = batch.first;
 	if (batch.first == model->spans.len)
 		return batch;
-	batch.window.from_ts = model->spans.data[batch.first].start_ts;
-	at = why_switch_after(model, batch.window.from_ts);
+	batch.from_ts = model->spans.data[batch.first].start_ts;
+	at = why_switch_after(model, batch.from_ts);
 	at += part > WHY_EACH_SWITCHES ? part : WHY_EACH_SWITCHES;
 	if (at < model->switches.len)
 		limit = model->switches.data[at].ts;
 	for (; batch.end < model->spans.len; batch.end++) {
 		const struct model_span *span = &model->spans.data[batch.end];
 
-		if (!is_whole(model, batch.end) || span->end_ts <= batch.window.to_ts)
+		if (!is_whole(model, batch.end) || span->end_ts <= batch.to_ts)
 			continue;
 		if (span->start_ts > limit)
 			break;
-		batch.window.to_ts = span->end_ts;
+		batch.to_ts = span->end_ts;
 	}
 	return batch;
 }
@@ -404,11 +405,11 @@ static int explain_batch(struct why_walk *walk, const struct batch *batch, why_e
 	struct windows windows = {0};
 	int result = 0;
 
-	if (batch->first < batch->end)
-		result = windows_add(&windows, batch->window.from_ts, batch->window.to_ts)
-				 ? why_intervals_load(&walk->intervals, model, &windows)
-				 : -ENOMEM;
-	windows_free(&windows);
+	if (batch->first < batch->end) {
+		if (!windows_add(&windows, batch->from_ts, batch->to_ts))
+			return -ENOMEM;
+		result = why_intervals_load(&walk->intervals, model, &windows);
+	}
 	for (uint32_t i = batch->first; i < batch->end && !result; i++) {
 		struct why_instance instance = span_instance(model, i);
 
@@ -421,6 +422,7 @@ static int explain_batch(struct why_walk *walk, const struct batch *batch, why_e
 		if (!result)
 			result = each(walk->why, &instance, arg);
 	}
+	windows_free(&windows);
 	why_intervals_free(&walk->intervals);
 	walk->intervals = (struct why_intervals){0};
 	return result;

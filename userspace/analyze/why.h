@@ -60,8 +60,45 @@ struct why_step {
 	uint32_t by;    /* blocked: who ended it; runnable: who was on the CPU; MODEL_NONE */
 	bool interrupt; /* `by` only happened to run where the interrupt came */
 	uint32_t object; /* text in why.texts: "futex 0x… (queue_lock)", "/data/shard-7", … ; 0 */
-	uint32_t wait;   /* index of the model_wait, or MODEL_NONE */
+	uint32_t meaning; /* text in why.texts: what the kernel's stack says of the wait; 0 */
+	uint32_t wait;    /* index of the model_wait, or MODEL_NONE */
 	uint32_t cpu_khz, cpu_max_khz; /* running: the CPU's frequency on average; 0: not known */
+	/* Runnable: the CPU that it had to wait for, and where it ran before, if that was another
+	 * one. Running: where. MODEL_CPU_NONE: not known. */
+	uint16_t cpu, from_cpu;
+	uint32_t
+		preemptor; /* runnable: who took its CPU then; MODEL_NONE: it was woken, or later */
+	/* Switches that say so, which may lie outside of the step where that was cut; 0: none. */
+	uint64_t out_ts, in_ts, wake_ts;
+	uint64_t later_ts; /* blocked: the switch-in after a later wait that tells who `by` is */
+	uint32_t behind;   /* runnable: index of the model_switch that brought `by` in */
+	uint32_t record, count; /* in why.records, once why_records_find() was called */
+};
+
+/* What a record says of a step. */
+enum why_role {
+	WHY_ROLE_OUT,    /* the switch that took the thread off its CPU */
+	WHY_ROLE_IN,     /* the one that brought it in, with its wake-up */
+	WHY_ROLE_LATER,  /* the one after a later wait of the same kind, whose waker was taken */
+	WHY_ROLE_BEHIND, /* the one that brought in the thread that it had to wait for */
+	WHY_ROLE_SPAN,   /* the begin of its span */
+	WHY_ROLE_WAIT,
+	WHY_ROLE_WAKE,
+	WHY_ROLE_FAULT,
+	WHY_ROLE_IO,
+	WHY_ROLE_SIGNAL,
+	WHY_ROLE_QUOTA,
+	WHY_ROLE_LOSS,
+	WHY_ROLE_COUNT
+};
+extern const char *const why_role_names[WHY_ROLE_COUNT]; /* "switch-out", … */
+
+/* A record that a step rests on. */
+struct why_record {
+	uint64_t ts;     /* by which it is found */
+	uint64_t number; /* in the file, from 1 on; 0: it is not there */
+	uint32_t tid;
+	uint8_t role;
 };
 
 /* Time of an instance with one cause and culprit; stretches of the same are put together. */
@@ -94,6 +131,7 @@ struct why {
 	VEC(struct why_instance) instances; /* slowest first */
 	VEC(struct why_part) parts;
 	VEC(struct why_step) steps;
+	VEC(struct why_record) records; /* empty before why_records_find() */
 };
 
 /* Names of what lies at user addresses, from whoever has a symbolizer: locks get theirs. */
@@ -133,5 +171,8 @@ typedef int (*why_each_fn)(const struct why *why, const struct why_instance *ins
 #define WHY_EACH_PARTS 8
 int why_each(struct why **why, const struct model *model, const struct why_names *names,
 	     why_each_fn each, void *arg, struct error *err);
+
+/* Finds the numbers of the records that the steps rest on, by reading the capture once more. */
+int why_records_find(struct why *why, struct error *err);
 
 #endif

@@ -14,6 +14,7 @@ struct blocked {
 	const struct model_wait *wait;
 	struct wait_facts facts;
 	enum wait_kind kind;
+	struct why_stack stack;
 	struct why_ender ender;
 	uint32_t object;
 	enum why_grade grade; /* of the way to here, with this wait */
@@ -123,7 +124,7 @@ static bool waits_on(const struct why_walk *walk, const struct blocked *blocked,
 }
 
 /* Of waits at the same futex, one after the other, the one that a thread ended. */
-static bool series_ender(const struct why_walk *walk, const struct blocked *blocked,
+static bool series_ender(struct why_walk *walk, const struct blocked *blocked,
 			 struct why_ender *ender)
 {
 	const struct why_thread *of = &walk->intervals.threads[blocked->thread];
@@ -144,8 +145,10 @@ static bool series_ender(const struct why_walk *walk, const struct blocked *bloc
 			return false;
 		}
 		*ender = why_ender_of(walk, blocked->thread, i);
-		if (ender->thread != MODEL_NONE && !ender->interrupt)
-			return true;
+		if (ender->thread == MODEL_NONE || ender->interrupt)
+			continue;
+		walk->path[walk->depth - 1].later_ts = why_switched_in(walk, blocked->thread, i);
+		return true;
 	}
 	return false;
 }
@@ -289,10 +292,11 @@ static int at_fault(struct why_walk *walk, struct blocked *blocked)
 
 static int at_stop(struct why_walk *walk, const struct blocked *blocked)
 {
-	uint32_t sender = why_stopper(walk->model, blocked->thread, blocked->interval->from_ts);
+	const struct model_signal *signal =
+		why_stopper(walk->model, blocked->thread, blocked->interval->from_ts);
 
-	if (sender != MODEL_NONE)
-		return end_at(walk, blocked, WHY_STOPPED, WHY_GRADE_CERTAIN, sender);
+	if (signal && signal->sender != MODEL_NONE)
+		return end_at(walk, blocked, WHY_STOPPED, WHY_GRADE_CERTAIN, signal->sender);
 	return end_at(walk, blocked, WHY_STOPPED, WHY_GRADE_LIKELY,
 		      blocked->ender.interrupt ? MODEL_NONE : blocked->ender.thread);
 }
@@ -307,6 +311,69 @@ static int at_unknown_device(struct why_walk *walk, struct blocked *blocked)
 			return at_device(walk, blocked, write);
 	return blocked->ender.interrupt ? ended_by_interrupt(walk, blocked)
 					: woken_by(walk, blocked, WHY_GRADE_LIKELY);
+}
+
+/* ---- what the kernel's stack decides ---- */
+
+static int end_at_object(struct why_walk *walk, struct blocked *blocked, const char *object,
+			 enum why_cause cause)
+{
+	if (!blocked->object)
+		blocked->object = strtab_add(walk->why->texts, object, strlen(object));
+	return end_at(walk, blocked, cause, WHY_GRADE_CERTAIN, blocked->thread);
+}
+
+/* On to who ended the wait, of which the stack says what he did. */
+static int follow_ender(struct why_walk *walk, struct blocked *blocked, enum wait_kind kind)
+{
+	const struct meaning_row *row = blocked->stack.meaning.rows[MEANING_WAIT];
+
+	blocked->kind = kind;
+	if (kind == WAIT_MUTEX && !blocked->object) {
+		blocked->object = strtab_add(walk->why->texts, row->text, strlen(row->text));
+		if (blocked->object == STRTAB_NONE)
+			return -ENOMEM;
+	}
+	return woken_by(walk, blocked, WHY_GRADE_CERTAIN);
+}
+
+/* What a rule of the table of stacks stands for; 1: it does not decide this wait. */
+static int walk_meaning(struct why_walk *walk, struct blocked *blocked)
+{
+	bool thread = blocked->ender.thread != MODEL_NONE && !blocked->ender.interrupt;
+	bool fault = blocked->kind == WAIT_FAULT;
+
+	switch (blocked->stack.meaning.rule) {
+	case MEANING_LOCK:
+		return thread ? follow_ender(walk, blocked, WAIT_MUTEX) : 1;
+	case MEANING_THREAD:
+		return thread ? follow_ender(walk, blocked, WAIT_OTHER) : 1;
+	case MEANING_CHILD:
+		return thread ? follow_ender(walk, blocked, WAIT_CHILD) : 1;
+	case MEANING_STOPPED:
+		return end_at(walk, blocked, WHY_STOPPED, WHY_GRADE_CERTAIN,
+			      thread ? blocked->ender.thread : MODEL_NONE);
+	case MEANING_GPU:
+		return end_at(walk, blocked, WHY_GPU, WHY_GRADE_LIKELY, blocked->thread);
+	case MEANING_SERVER:
+		return end_at(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY, MODEL_NONE);
+	case MEANING_READ:
+		return fault ? 1 : at_device(walk, blocked, false);
+	case MEANING_WRITE:
+		return at_device(walk, blocked, true);
+	case MEANING_DIRTY:
+		return end_at(walk, blocked, WHY_DISK_WRITE, WHY_GRADE_CERTAIN, blocked->thread);
+	case MEANING_SWAP:
+		return end_at_object(walk, blocked, "swap", WHY_PAGE_FAULT_MAJOR);
+	case MEANING_RECLAIM:
+		return fault && !why_fault_during(walk->model, blocked->thread, blocked->from,
+						  blocked->to)
+			       ? end_at(walk, blocked, WHY_PAGE_FAULT_MINOR, WHY_GRADE_LIKELY,
+					blocked->thread)
+			       : 1;
+	default:
+		return 1;
+	}
 }
 
 static int walk_kind(struct why_walk *walk, struct blocked *blocked)
@@ -365,14 +432,15 @@ int why_walk_blocked(struct why_walk *walk, uint32_t thread, size_t index, uint6
 		.grade = link ? link->grade : WHY_GRADE_CERTAIN,
 	};
 	struct why_step *step;
-	int result;
+	int result = 1;
 
 	blocked.facts = why_facts_of(walk, thread, blocked.interval, &blocked.wait);
 	blocked.kind = wait_kind_of(&blocked.facts);
 	if (wait_has_futex(&blocked.facts, blocked.kind))
 		blocked.facts.variable = variable_at(walk, thread, from, blocked.facts.args[0]);
 	blocked.object = wait_object_text(walk->why->texts, &blocked.facts, blocked.kind);
-	if (blocked.object == STRTAB_NONE)
+	if (blocked.object == STRTAB_NONE ||
+	    (blocked.wait && !why_stack_meaning(walk, blocked.wait->kernel_stack, &blocked.stack)))
 		return -ENOMEM;
 	step = why_walk_push(walk, thread, WAFFLE_THREAD_BLOCKED, from, to);
 	step->syscall = blocked.interval->syscall;
@@ -381,9 +449,14 @@ int why_walk_blocked(struct why_walk *walk, uint32_t thread, size_t index, uint6
 	step->by = blocked.ender.thread;
 	step->interrupt = blocked.ender.interrupt;
 	step->object = blocked.object;
+	step->meaning = blocked.stack.text;
+	step->in_ts = why_switched_in(walk, thread, index);
 	if (blocked.wait)
 		step->wait = (uint32_t)(blocked.wait - walk->model->waits.data);
-	result = walk_kind(walk, &blocked);
+	if (blocked.kind != WAIT_STOPPED)
+		result = walk_meaning(walk, &blocked);
+	if (result > 0)
+		result = walk_kind(walk, &blocked);
 	walk->depth--;
 	return result;
 }

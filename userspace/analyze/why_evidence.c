@@ -58,7 +58,8 @@ int why_evidence_init(struct why_walk *walk)
 		const struct store_symbol *symbol = store_reader_symbol(reader, i);
 		uint32_t hints = hints_of(symbol->name);
 
-		if (hints && !map_set(&walk->kernel_hints, symbol->address, hints))
+		if (!map_set(&walk->kernel_symbols, symbol->address, i) ||
+		    (hints && !map_set(&walk->kernel_hints, symbol->address, hints)))
 			return -ENOMEM;
 	}
 	for (uint32_t i = 0; i < store_reader_mapping_count(reader); i++) {
@@ -84,6 +85,44 @@ static uint32_t stack_hints(const struct why_walk *walk, uint32_t number)
 			hints |= found;
 	}
 	return hints;
+}
+
+/* Frames of the kernel that are looked at; it takes no more than 127. */
+#define FRAMES_MAX 128
+
+static struct meaning stack_meaning(const struct why_walk *walk, const struct store_stack *stack)
+{
+	const char *functions[FRAMES_MAX];
+	uint32_t count = stack->count < FRAMES_MAX ? stack->count : FRAMES_MAX;
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t index = map_get(&walk->kernel_symbols, stack->addresses[i]);
+		const struct store_symbol *symbol = store_reader_symbol(walk->model->reader, index);
+
+		functions[i] = symbol ? symbol->name : NULL;
+	}
+	return meaning_of(functions, count);
+}
+
+bool why_stack_meaning(struct why_walk *walk, uint32_t number, struct why_stack *result)
+{
+	const struct store_stack *stack = store_reader_stack(walk->model->reader, number);
+	uint32_t known = map_get(&walk->stack_at, number);
+	char text[MEANING_TEXT];
+
+	*result = (struct why_stack){0};
+	if (!stack)
+		return true;
+	if (known != MAP_NONE) {
+		*result = walk->stacks.data[known];
+		return true;
+	}
+	result->meaning = stack_meaning(walk, stack);
+	meaning_text(text, &result->meaning);
+	result->text = strtab_add(walk->why->texts, text, strlen(text));
+	return result->text != STRTAB_NONE &&
+	       map_set(&walk->stack_at, number, (uint32_t)walk->stacks.len) &&
+	       vec_push(&walk->stacks, *result);
 }
 
 /* Threads of the kernel that do what interrupts leave to them. */
@@ -135,6 +174,19 @@ struct why_ender why_ender_of(const struct why_walk *walk, uint32_t thread, size
 	if (ender.thread < model->threads.len && is_softirq_thread(model, ender.thread))
 		ender.interrupt = true;
 	return ender;
+}
+
+uint64_t why_switched_in(const struct why_walk *walk, uint32_t thread, size_t index)
+{
+	const struct why_thread *of = &walk->intervals.threads[thread];
+	const struct why_interval *wait = &of->intervals.data[index], *next = wait + 1;
+
+	if (wait->open)
+		return 0;
+	if (index + 1 < of->intervals.len && next->from_ts == wait->to_ts &&
+	    next->state == WAFFLE_THREAD_RUNNABLE)
+		return next->open ? 0 : next->to_ts;
+	return wait->to_ts;
 }
 
 /* The interval of a wait, if it was kept and is in the same call on the same descriptor. */
@@ -208,7 +260,7 @@ struct wait_facts why_facts_of(const struct why_walk *walk, uint32_t thread,
 	return facts;
 }
 
-uint32_t why_stopper(const struct model *model, uint32_t thread, uint64_t ts)
+const struct model_signal *why_stopper(const struct model *model, uint32_t thread, uint64_t ts)
 {
 	size_t low = 0, high = model->signals.len;
 
@@ -227,20 +279,21 @@ uint32_t why_stopper(const struct model *model, uint32_t thread, uint64_t ts)
 
 		if (stops && signal->target < model->threads.len &&
 		    model->threads.data[signal->target].pid == model->threads.data[thread].pid)
-			return signal->sender;
+			return signal;
 	}
-	return MODEL_NONE;
+	return NULL;
 }
 
 /* They are sorted by their ends: so many are looked at that end later than the wait. */
 #define IO_LATER 256
 
-enum why_io why_io_during(const struct model *model, uint32_t thread, uint64_t from, uint64_t to,
-			  bool write)
+enum why_io why_io_list(const struct model *model, uint32_t thread, uint64_t from, uint64_t to,
+			bool write, uint32_t *list, uint32_t room, uint32_t *count)
 {
 	enum why_io found = WHY_IO_NONE;
 	size_t low = 0, high = model->ios.len, later = 0;
 
+	*count = 0;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
@@ -251,19 +304,29 @@ enum why_io why_io_during(const struct model *model, uint32_t thread, uint64_t f
 	}
 	for (; low < model->ios.len; low++) {
 		const struct model_io *io = &model->ios.data[low];
+		enum why_io whose = io->thread == thread ? WHY_IO_OWN : WHY_IO_OTHERS;
 
 		if (io->done_ts > to && ++later > IO_LATER)
 			break;
-		if (io->issue_ts >= to ||
+		if (io->issue_ts >= to || whose < found ||
 		    !!(io->flags & (WAFFLE_IO_WRITE | WAFFLE_IO_FLUSH)) != write)
 			continue;
-		if (io->thread == thread)
-			return WHY_IO_OWN;
-		found = WHY_IO_OTHERS;
-		if (io->done_ts > to)
+		if (whose > found || whose == WHY_IO_OTHERS)
+			*count = 0;
+		found = whose;
+		list[(*count)++] = (uint32_t)low;
+		if (whose == WHY_IO_OWN ? *count == room : io->done_ts > to)
 			break;
 	}
 	return found;
+}
+
+enum why_io why_io_during(const struct model *model, uint32_t thread, uint64_t from, uint64_t to,
+			  bool write)
+{
+	uint32_t first, count;
+
+	return why_io_list(model, thread, from, to, write, &first, 1, &count);
 }
 
 const struct model_fault *why_fault_during(const struct model *model, uint32_t thread,
@@ -284,6 +347,22 @@ const struct model_fault *why_fault_during(const struct model *model, uint32_t t
 	    model->faults.data[low].from_ts < to)
 		return &model->faults.data[low];
 	return NULL;
+}
+
+size_t why_quota_after(const struct model *model, uint32_t thread, uint64_t ts)
+{
+	size_t low = 0, high = model->quotas.len;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct model_quota *quota = &model->quotas.data[middle];
+
+		if (quota->thread < thread || (quota->thread == thread && quota->ts <= ts))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
 }
 
 static uint32_t cgroup_find(const struct why_walk *walk, uint64_t ino)

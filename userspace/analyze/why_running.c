@@ -180,8 +180,9 @@ int why_walk_running(struct why_walk *walk, uint32_t thread, const struct why_in
 			result = why_walk_leaf(
 				walk, thread, WAFFLE_THREAD_RUNNING, at, at + ns,
 				fault->major ? WHY_PAGE_FAULT_MAJOR : WHY_PAGE_FAULT_MINOR,
-				why_grade_least(fault->count == 1 ? WHY_GRADE_CERTAIN : WHY_GRADE_LIKELY,
-					link ? link->grade : WHY_GRADE_CERTAIN),
+				why_grade_least(fault->count == 1 ? WHY_GRADE_CERTAIN
+								  : WHY_GRADE_LIKELY,
+						link ? link->grade : WHY_GRADE_CERTAIN),
 				file);
 		from = at + ns;
 	}

@@ -8,6 +8,9 @@ void why_walk_free(struct why_walk *walk)
 {
 	why_intervals_free(&walk->intervals);
 	map_free(&walk->kernel_hints);
+	map_free(&walk->kernel_symbols);
+	map_free(&walk->stack_at);
+	vec_free(&walk->stacks);
 	map_free(&walk->pythons);
 	map_free(&walk->peers);
 	map_free(&walk->cgroups);
@@ -16,6 +19,28 @@ void why_walk_free(struct why_walk *walk)
 }
 
 /* ---- sums ---- */
+
+/* What tells of the interval that a step is a part of. */
+static void set_switches(struct why_step *step, const struct why_interval *interval)
+{
+	uint64_t end = interval->open ? 0 : interval->to_ts;
+
+	switch (interval->state) {
+	case WAFFLE_THREAD_RUNNING:
+		step->in_ts = interval->from_ts;
+		step->out_ts = end;
+		step->cpu = interval->cpu;
+		break;
+	case WAFFLE_THREAD_RUNNABLE:
+		*(interval->woken ? &step->wake_ts : &step->out_ts) = interval->from_ts;
+		step->in_ts = end;
+		break;
+	case WAFFLE_THREAD_BLOCKED:
+		step->out_ts = interval->from_ts;
+		step->wake_ts = end;
+		break;
+	}
+}
 
 struct why_step *why_walk_push(struct why_walk *walk, uint32_t thread,
 			       enum waffle_thread_state state, uint64_t from, uint64_t to)
@@ -33,7 +58,13 @@ struct why_step *why_walk_push(struct why_walk *walk, uint32_t thread,
 		.span = why_intervals_span(&walk->intervals, thread, from, &until),
 		.by = MODEL_NONE,
 		.wait = MODEL_NONE,
+		.cpu = MODEL_CPU_NONE,
+		.from_cpu = MODEL_CPU_NONE,
+		.preemptor = MODEL_NONE,
+		.behind = MODEL_NONE,
 	};
+	if (walk->interval && state)
+		set_switches(step, walk->interval);
 	return step;
 }
 
@@ -169,47 +200,68 @@ static uint16_t cpu_waited_for(const struct model *model, uint32_t thread,
 #define LOOK_BACK 4096
 
 /* Who was on the CPU at ts: the last one that was brought in there. */
-static uint32_t on_cpu_at(const struct model *model, uint16_t cpu, size_t before)
+static uint32_t on_cpu_at(const struct model *model, uint16_t cpu, size_t before, uint32_t *behind)
 {
 	size_t stop = before > LOOK_BACK ? before - LOOK_BACK : 0;
 
 	while (before-- > stop)
-		if (model->switches.data[before].cpu == cpu)
+		if (model->switches.data[before].cpu == cpu) {
+			*behind = (uint32_t)before;
 			return model->switches.data[before].next;
+		}
 	return MODEL_NONE;
 }
 
-static int add_contention(struct why_walk *walk, uint32_t thread, uint32_t culprit, uint64_t from,
-			  uint64_t to, enum why_grade grade)
+/* A stretch of waiting for a CPU, and who had it: since the switch of that index. */
+struct stretch {
+	uint32_t thread, culprit, behind;
+	uint16_t cpu;
+	const struct why_interval *interval;
+	uint64_t from, to;
+	enum why_grade grade;
+};
+
+static int add_contention(struct why_walk *walk, const struct stretch *stretch)
 {
+	const struct why_interval *interval = stretch->interval;
+	uint32_t culprit = stretch->culprit == stretch->thread ? MODEL_NONE : stretch->culprit;
+	struct why_step *step;
 	int result;
 
-	if (from >= to)
+	if (stretch->from >= stretch->to)
 		return 0;
-	if (culprit == thread)
-		culprit = MODEL_NONE;
-	why_walk_push(walk, thread, WAFFLE_THREAD_RUNNABLE, from, to)->by = culprit;
-	result = why_walk_add(
-		walk, WHY_CPU_CONTENTION,
-		why_grade_least(grade, culprit == MODEL_NONE ? WHY_GRADE_LIKELY : WHY_GRADE_CERTAIN),
-		culprit, 0);
+	step = why_walk_push(walk, stretch->thread, WAFFLE_THREAD_RUNNABLE, stretch->from,
+			     stretch->to);
+	step->by = culprit;
+	step->behind = culprit == MODEL_NONE ? MODEL_NONE : stretch->behind;
+	step->cpu = stretch->cpu;
+	if (interval->cpu != stretch->cpu)
+		step->from_cpu = interval->cpu;
+	if (!interval->woken && stretch->from == interval->from_ts)
+		step->preemptor = interval->by;
+	result = why_walk_add(walk, WHY_CPU_CONTENTION,
+			      why_grade_least(stretch->grade, culprit == MODEL_NONE
+								      ? WHY_GRADE_LIKELY
+								      : WHY_GRADE_CERTAIN),
+			      culprit, 0);
 	walk->depth--;
 	return result;
 }
 
 /* The switch that brings the thread in tells who had the CPU until then; false if that is another
- * than *culprit, which it then becomes: not all switches in between were recorded. */
-static bool was_last(const struct model *model, uint32_t thread,
-		     const struct why_interval *interval, uint16_t cpu, uint32_t *culprit)
+ * than the culprit, which it then becomes: not all switches in between were recorded. */
+static bool was_last(const struct model *model, struct stretch *stretch)
 {
-	for (size_t i = why_switch_after(model, interval->to_ts);
-	     i < model->switches.len && model->switches.data[i].ts == interval->to_ts; i++) {
-		const struct model_switch *sw = &model->switches.data[i];
-		uint32_t claimed = *culprit;
+	uint64_t ts = stretch->interval->to_ts;
 
-		if (sw->next != thread || sw->cpu != cpu)
+	for (size_t i = why_switch_after(model, ts);
+	     i < model->switches.len && model->switches.data[i].ts == ts; i++) {
+		const struct model_switch *sw = &model->switches.data[i];
+		uint32_t claimed = stretch->culprit;
+
+		if (sw->next != stretch->thread || sw->cpu != stretch->cpu)
 			continue;
-		*culprit = sw->prev;
+		stretch->culprit = sw->prev;
 		return claimed == sw->prev;
 	}
 	return true;
@@ -221,29 +273,38 @@ static int walk_contention(struct why_walk *walk, uint32_t thread,
 			   enum why_grade grade)
 {
 	const struct model *model = walk->model;
-	uint16_t cpu = cpu_waited_for(model, thread, interval);
+	struct stretch stretch = {.thread = thread,
+				  .culprit = MODEL_NONE,
+				  .behind = MODEL_NONE,
+				  .cpu = cpu_waited_for(model, thread, interval),
+				  .interval = interval,
+				  .from = from,
+				  .to = to,
+				  .grade = grade};
 	size_t i = why_switch_after(model, from);
-	uint32_t culprit = MODEL_NONE;
 	int result = 0;
 
-	if (cpu == MODEL_CPU_NONE)
-		return add_contention(walk, thread, MODEL_NONE, from, to, grade);
-	if (from > interval->from_ts || interval->woken || cpu != interval->cpu)
-		culprit = on_cpu_at(model, cpu, i);
+	if (stretch.cpu == MODEL_CPU_NONE)
+		return add_contention(walk, &stretch);
+	if (from > interval->from_ts || interval->woken || stretch.cpu != interval->cpu)
+		stretch.culprit = on_cpu_at(model, stretch.cpu, i, &stretch.behind);
 	else
-		culprit = interval->by;
+		stretch.culprit = interval->by;
 	for (; i < model->switches.len && model->switches.data[i].ts < to && !result; i++) {
 		const struct model_switch *sw = &model->switches.data[i];
 
-		if (sw->cpu != cpu || sw->next == culprit)
+		if (sw->cpu != stretch.cpu || sw->next == stretch.culprit)
 			continue;
-		result = add_contention(walk, thread, culprit, from, sw->ts, grade);
-		from = sw->ts;
-		culprit = sw->next;
+		stretch.to = sw->ts;
+		result = add_contention(walk, &stretch);
+		stretch.from = sw->ts;
+		stretch.culprit = sw->next;
+		stretch.behind = (uint32_t)i;
 	}
-	if (to == interval->to_ts && !was_last(model, thread, interval, cpu, &culprit))
-		grade = at_most(grade, WHY_GRADE_LIKELY);
-	return result ? result : add_contention(walk, thread, culprit, from, to, grade);
+	stretch.to = to;
+	if (to == interval->to_ts && !was_last(model, &stretch))
+		stretch.grade = why_grade_least(stretch.grade, WHY_GRADE_LIKELY);
+	return result ? result : add_contention(walk, &stretch);
 }
 
 /* The time of a runnable interval that was quota, and the cgroup's text. */
@@ -252,18 +313,8 @@ static uint64_t throttled_ns(struct why_walk *walk, uint32_t thread,
 {
 	const struct model *model = walk->model;
 	uint64_t length = interval->to_ts - interval->from_ts, sum = 0;
-	size_t low = 0, high = model->quotas.len;
+	size_t low = why_quota_after(model, thread, interval->from_ts);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		const struct model_quota *quota = &model->quotas.data[middle];
-
-		if (quota->thread < thread ||
-		    (quota->thread == thread && quota->ts <= interval->from_ts))
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	*object = 0;
 	for (; low < model->quotas.len; low++) {
 		const struct model_quota *quota = &model->quotas.data[low];
@@ -289,8 +340,8 @@ static int walk_runnable(struct why_walk *walk, uint32_t thread,
 	if (until > to)
 		until = to;
 	if (until > from) {
-		result = why_walk_leaf(walk, thread, WAFFLE_THREAD_RUNNABLE, from, until, WHY_CPU_QUOTA,
-				  grade, object);
+		result = why_walk_leaf(walk, thread, WAFFLE_THREAD_RUNNABLE, from, until,
+				       WHY_CPU_QUOTA, grade, object);
 		from = until;
 	}
 	return result || from >= to ? result
@@ -318,8 +369,9 @@ static int walk_unknown(struct why_walk *walk, uint32_t thread, uint64_t from, u
 
 	if (from < to && !walk->depth)
 		walk->instance->unknown_ns += to - from;
+	walk->interval = NULL;
 	return why_walk_leaf(walk, thread, 0, from, to, traced ? WHY_UNKNOWN : WHY_NOT_RECORDED,
-			WHY_GRADE_UNKNOWN, 0);
+			     WHY_GRADE_UNKNOWN, 0);
 }
 
 static int walk_interval(struct why_walk *walk, uint32_t thread, size_t index, uint64_t from,
@@ -328,6 +380,7 @@ static int walk_interval(struct why_walk *walk, uint32_t thread, size_t index, u
 	const struct why_interval *interval =
 		&walk->intervals.threads[thread].intervals.data[index];
 
+	walk->interval = interval;
 	if (!walk->depth)
 		*state_sum(walk->instance, interval->state) += to - from;
 	switch (interval->state) {

@@ -5,6 +5,7 @@
 
 #include "analyze/why.h"
 #include "analyze/why_intervals.h"
+#include "analyze/why_meaning.h"
 #include "analyze/why_wait.h"
 
 /* Longer chains end as unknown. */
@@ -39,6 +40,12 @@ struct why_steps {
 	struct why_step steps[WHY_DEPTH_MAX + 1];
 };
 
+/* What is known of a stack of the kernel. */
+struct why_stack {
+	struct meaning meaning;
+	uint32_t text; /* in why.texts; 0: nothing */
+};
+
 /* The model, what of it is looked up often, and the instance at hand. */
 struct why_walk {
 	struct why *why;
@@ -46,10 +53,14 @@ struct why_walk {
 	const struct why_names *names; /* NULL: not at hand */
 	struct why_intervals intervals;
 	struct map kernel_hints;             /* kernel address → enum why_hint */
+	struct map kernel_symbols;           /* kernel address → index of the reader's symbol */
+	struct map stack_at;                 /* number of a stack → in stacks */
+	VEC(struct why_stack) stacks;        /* those that were asked for */
 	struct map pythons;                  /* pid → 1 */
 	struct map peers;                    /* object → thread at the other end, or NO_PEER */
 	struct map cgroups;                  /* inode → text */
 	const struct store_mapping *mapping; /* that was found last */
+	const struct why_interval *interval; /* that is taken apart; NULL: nothing is known */
 	uint64_t end_ts;                     /* of the instance */
 	uint32_t depth;                      /* steps on the path */
 	struct why_step path[WHY_DEPTH_MAX + 1];
@@ -110,18 +121,27 @@ size_t why_switch_after(const struct model *model, uint64_t ts);
 
 /* Evidence; in why_evidence.c. */
 int why_evidence_init(struct why_walk *walk);
+/* When a thread was back on a CPU after the wait of that interval; 0: not in the capture. */
+uint64_t why_switched_in(const struct why_walk *walk, uint32_t thread, size_t index);
 struct why_ender why_ender_of(const struct why_walk *walk, uint32_t thread, size_t index);
 struct wait_facts why_facts_of(const struct why_walk *walk, uint32_t thread,
 			       const struct why_interval *interval, const struct model_wait **wait);
-/* The thread that sent the last stopping signal before ts; MODEL_NONE: not recorded. */
-uint32_t why_stopper(const struct model *model, uint32_t thread, uint64_t ts);
+/* The last signal before ts that stopped a thread's process; NULL: not recorded. */
+const struct model_signal *why_stopper(const struct model *model, uint32_t thread, uint64_t ts);
 /* A request to a device that was under way in that time: of this thread, of any, or none. */
 enum why_io { WHY_IO_NONE, WHY_IO_OTHERS, WHY_IO_OWN };
 enum why_io why_io_during(const struct model *model, uint32_t thread, uint64_t from, uint64_t to,
 			  bool write);
+/* The same with the first `room` requests of the thread, or else one of others; `count` of them. */
+enum why_io why_io_list(const struct model *model, uint32_t thread, uint64_t from, uint64_t to,
+			bool write, uint32_t *list, uint32_t room, uint32_t *count);
+/* The first record of throttling of a thread that is later than ts; an index. */
+size_t why_quota_after(const struct model *model, uint32_t thread, uint64_t ts);
 /* A page fault of a thread that was recorded in that time. */
 const struct model_fault *why_fault_during(const struct model *model, uint32_t thread,
 					   uint64_t from, uint64_t to);
+/* What a stack of the kernel says of a wait. False: out of memory. */
+bool why_stack_meaning(struct why_walk *walk, uint32_t stack, struct why_stack *meaning);
 /* The text of a cgroup by its inode. */
 uint32_t why_cgroup(struct why_walk *walk, uint64_t ino);
 /* The text of the file mapped at an address; 0: none. */

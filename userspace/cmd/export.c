@@ -27,7 +27,8 @@ static int set_format(void *options, const char *value, struct error *err)
 	o->exporter = exporter_find(value);
 	if (!o->exporter)
 		return error_set(err, EINVAL,
-				 "--format: '%s' is not known, take perfetto, chrome or ndjson",
+				 "--format: '%s' is not known, take perfetto, chrome, ndjson or "
+				 "records",
 				 value);
 	return 0;
 }
@@ -54,8 +55,9 @@ static int set_to(void *options, const char *value, struct error *err)
 
 static const struct option_row rows[] = {
 	{"format", 'f', "FORMAT",
-	 "perfetto (the default), for https://ui.perfetto.dev; chrome, for chrome://tracing; or "
-	 "ndjson, one JSON object a line, for jq and scripts.",
+	 "perfetto (the default), for https://ui.perfetto.dev; chrome, for chrome://tracing; "
+	 "ndjson, one JSON object a line, for jq and scripts; or records, the capture's records as "
+	 "they are with their numbers, to look up what `why --evidence` names.",
 	 .set = set_format},
 	{"output", 'o', "OUT",
 	 "Where to write; - is standard output. Default: FILE's name with the format's extension.",

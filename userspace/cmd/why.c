@@ -129,6 +129,8 @@ static int explain(const struct why_cli *cli, const struct model *model, const c
 	query.names = &names;
 	if (!result)
 		result = why_new(&why, model, &query, err);
+	if (!result && cli->evidence)
+		result = why_records_find(why, err);
 	if (!result)
 		result = print_why(cli, why, stacks, err);
 	why_free(why);

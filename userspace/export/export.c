@@ -15,6 +15,9 @@ const struct exporter exporters[] = {
 	 "Chrome JSON trace events; open it in https://ui.perfetto.dev or in chrome://tracing.",
 	 chrome_write},
 	{"ndjson", ".ndjson", "One JSON object a line; read it with jq or a script.", ndjson_write},
+	{"records", ".records.ndjson",
+	 "The capture's records as they are, one JSON object a line, by their numbers.",
+	 records_write},
 };
 
 const size_t exporter_count = sizeof(exporters) / sizeof(exporters[0]);

@@ -11,5 +11,6 @@
 int perfetto_write(const struct model *model, FILE *out, struct error *err);
 int chrome_write(const struct model *model, FILE *out, struct error *err);
 int ndjson_write(const struct model *model, FILE *out, struct error *err);
+int records_write(const struct model *model, FILE *out, struct error *err);
 
 #endif

@@ -90,6 +90,7 @@ static void write_wait(struct json *json, const struct model *model, const struc
 	write_thread(json, model, wait->thread, "");
 	json_field_u64(json, "start_ns", wait->from_ts);
 	json_field_u64(json, "end_ns", wait->to_ts);
+	json_field_u64(json, "record", wait->record);
 	args_begin(json);
 	if (object) {
 		json_field_string(json, "object", object->name);

@@ -85,48 +85,53 @@ static void put_place(const struct why_printer *printer, const struct why_step *
 	}
 }
 
-/* The CPU that a thread had to wait for; it was told by the switch that brought it there. */
-static void put_cpu(const struct why_printer *printer, const struct why_step *step)
+/* ": waits for a commit of the journal (jbd2), ext4", as the kernel's stack says. */
+static void put_meaning(const struct why_printer *printer, const struct why_step *step)
 {
-	const struct model *model = printer->model;
-	size_t low = 0, high = model->switches.len;
+	if (!step->meaning)
+		return;
+	fputs(": ", printer->out);
+	why_put(printer, strtab_get(printer->why->texts, step->meaning));
+}
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
+/* ", preempted by backup (99) on cpu 0, behind hog (7) on cpu 1, moved there from cpu 0" */
+static void put_contention(const struct why_printer *printer, const struct why_step *step)
+{
+	bool moved = step->from_cpu != MODEL_CPU_NONE && step->cpu != MODEL_CPU_NONE;
 
-		if (model->switches.data[middle].ts < step->to_ts)
-			low = middle + 1;
-		else
-			high = middle;
+	if (step->preemptor != MODEL_NONE) {
+		fputs(", preempted by ", printer->out);
+		why_put_thread(printer, step->preemptor);
+		if (moved)
+			fprintf(printer->out, " on cpu %u", step->from_cpu);
 	}
-	for (; low < model->switches.len && model->switches.data[low].ts == step->to_ts; low++)
-		if (model->switches.data[low].next == step->thread) {
-			fprintf(printer->out, " on cpu %u", model->switches.data[low].cpu);
-			return;
-		}
+	if (step->by != MODEL_NONE && step->by != step->preemptor) {
+		fputs(step->preemptor != MODEL_NONE ? ", behind " : " behind ", printer->out);
+		why_put_thread(printer, step->by);
+	}
+	if (step->cpu != MODEL_CPU_NONE)
+		fprintf(printer->out, " on cpu %u", step->cpu);
+	if (moved)
+		fprintf(printer->out, ", moved there from cpu %u", step->from_cpu);
 }
 
 static void put_runnable(const struct why_printer *printer, const struct why_step *step,
 			 enum why_cause cause)
 {
-	if (cause == WHY_CPU_QUOTA) {
-		fputs("throttled", printer->out);
-		if (step->object) {
-			fputs(" by ", printer->out);
-			why_put(printer, strtab_get(printer->why->texts, step->object));
-		}
-		return;
-	}
-	if (step->object && step->by == MODEL_NONE) {
+	if (cause != WHY_CPU_QUOTA && step->object && step->by == MODEL_NONE) {
 		why_put(printer, strtab_get(printer->why->texts, step->object));
 		return;
 	}
-	fputs("runnable", printer->out);
-	if (step->by != MODEL_NONE) {
-		fputs(" behind ", printer->out);
-		why_put_thread(printer, step->by);
+	if (cause != WHY_CPU_QUOTA) {
+		fputs("runnable", printer->out);
+		put_contention(printer, step);
+		return;
 	}
-	put_cpu(printer, step);
+	fputs("throttled", printer->out);
+	if (step->object) {
+		fputs(" by ", printer->out);
+		why_put(printer, strtab_get(printer->why->texts, step->object));
+	}
 }
 
 /* A CPU that was slower than it can be. */
@@ -169,6 +174,7 @@ static void put_step(const struct why_printer *printer, const struct why_step *s
 	case WAFFLE_THREAD_BLOCKED:
 		fputs(blocked_how(step), printer->out);
 		put_place(printer, step);
+		put_meaning(printer, step);
 		break;
 	}
 }
@@ -194,6 +200,23 @@ static void print_stack(const struct why_printer *printer, uint32_t depth, const
 	fputc('\n', printer->out);
 }
 
+/* ": record 17 (switch-out), 18 (wake), 21 (switch-in)" */
+static void put_records(const struct why_printer *printer, const struct why_step *step)
+{
+	const char *glue = ": record ";
+
+	for (uint32_t i = 0; i < step->count; i++) {
+		const struct why_record *record = &printer->why->records.data[step->record + i];
+
+		if (!record->number)
+			continue;
+		fprintf(printer->out, "%s%" PRIu64 " (%s)", glue, record->number,
+			why_role_names[record->role]);
+		glue = ", ";
+	}
+	fputs(*glue == ':' ? ": no record says so\n" : "\n", printer->out);
+}
+
 static void print_evidence(const struct why_printer *printer, uint32_t depth,
 			   const struct why_step *step)
 {
@@ -208,14 +231,12 @@ static void print_evidence(const struct why_printer *printer, uint32_t depth,
 	why_put_time(printer, step->from_ts);
 	fputs(" to ", printer->out);
 	why_put_time(printer, step->to_ts);
+	put_records(printer, step);
 	if (step->wait < model->waits.len) {
 		const struct model_wait *wait = &model->waits.data[step->wait];
 
-		fprintf(printer->out, ": record %" PRIu64 ", wait %u\n", wait->record, step->wait);
 		print_stack(printer, depth, "user", wait->user_stack, wait->from_ts);
 		print_stack(printer, depth, "kernel", wait->kernel_stack, wait->from_ts);
-	} else {
-		fputs(": told by the switches\n", printer->out);
 	}
 	wake = step->state == WAFFLE_THREAD_BLOCKED
 		       ? model_wake_at(model, step->thread, step->to_ts)

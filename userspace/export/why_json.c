@@ -2,6 +2,7 @@
 #include "export/why_json.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "export/summary_json.h"
 #include "export/why_node.h"
@@ -48,12 +49,12 @@ static void span_fields(const struct printer *printer, const char *name_key, con
 	json_field_hex64(printer->json, id_key, found->id);
 }
 
-static void object_field(const struct printer *printer, uint32_t object)
+static void text_field(const struct printer *printer, const char *key, uint32_t text)
 {
-	if (object)
-		json_field_string(printer->json, "object", strtab_get(printer->why->texts, object));
+	if (text)
+		json_field_string(printer->json, key, strtab_get(printer->why->texts, text));
 	else
-		field_null(printer->json, "object");
+		field_null(printer->json, key);
 }
 
 static void syscall_field(const struct printer *printer, const struct why_step *step)
@@ -109,10 +110,59 @@ static void wait_fields(const struct printer *printer, const struct why_step *st
 		json_field_string(printer->json, "function", inner.function);
 	if (!printer->view->evidence)
 		return;
-	json_field_u64(printer->json, "record", wait->record);
-	json_field_u64(printer->json, "wait", step->wait);
 	stack_json(printer, "user_stack", wait->user_stack, wait->from_ts);
 	stack_json(printer, "kernel_stack", wait->kernel_stack, wait->from_ts);
+}
+
+static void thread_field(const struct printer *printer, const char *key, uint32_t thread)
+{
+	json_key(printer->json, key);
+	if (thread >= printer->model->threads.len) {
+		json_null(printer->json);
+		return;
+	}
+	json_object_begin(printer->json);
+	thread_fields(printer, thread);
+	json_object_end(printer->json);
+}
+
+static void cpu_field(const struct printer *printer, const char *key, uint16_t cpu)
+{
+	if (cpu == MODEL_CPU_NONE)
+		field_null(printer->json, key);
+	else
+		json_field_u64(printer->json, key, cpu);
+}
+
+static void runnable_fields(const struct printer *printer, const struct why_step *step)
+{
+	if (step->state != WAFFLE_THREAD_RUNNABLE)
+		return;
+	cpu_field(printer, "from_cpu", step->from_cpu);
+	json_field_bool(printer->json, "preempted", step->preemptor != MODEL_NONE);
+	thread_field(printer, "preemptor", step->preemptor);
+}
+
+/* The records of a step that were found. */
+static void records_json(const struct printer *printer, const struct why_step *step)
+{
+	struct json *json = printer->json;
+
+	if (!printer->view->evidence)
+		return;
+	json_key(json, "records");
+	json_array_begin(json);
+	for (uint32_t i = 0; i < step->count; i++) {
+		const struct why_record *record = &printer->why->records.data[step->record + i];
+
+		if (!record->number)
+			continue;
+		json_object_begin(json);
+		json_field_u64(json, "record", record->number);
+		json_field_string(json, "as", why_role_names[record->role]);
+		json_object_end(json);
+	}
+	json_array_end(json);
 }
 
 static void step_json(const struct printer *printer, const struct why_step *step)
@@ -126,22 +176,54 @@ static void step_json(const struct printer *printer, const struct why_step *step
 	json_field_u64(json, "duration_ns", step->to_ts - step->from_ts);
 	span_fields(printer, "span", "span_id", step->span);
 	syscall_field(printer, step);
-	object_field(printer, step->object);
-	json_key(json, "by");
-	if (step->by < printer->model->threads.len && !step->interrupt) {
-		json_object_begin(json);
-		thread_fields(printer, step->by);
-		json_object_end(json);
-	} else {
-		json_null(json);
-	}
+	text_field(printer, "object", step->object);
+	text_field(printer, "meaning", step->meaning);
+	thread_field(printer, "by", step->interrupt ? MODEL_NONE : step->by);
 	json_field_bool(json, "interrupt", step->interrupt);
 	if (step->cpu_khz)
 		json_field_u64(json, "cpu_khz", step->cpu_khz);
 	if (step->cpu_max_khz)
 		json_field_u64(json, "cpu_max_khz", step->cpu_max_khz);
+	cpu_field(printer, "cpu", step->cpu);
+	runnable_fields(printer, step);
 	wait_fields(printer, step);
+	records_json(printer, step);
 	json_object_end(json);
+}
+
+static int number_compare(const void *left, const void *right)
+{
+	const uint64_t *a = left, *b = right;
+
+	return *a < *b ? -1 : *a > *b;
+}
+
+/* The numbers of all records of its chain, each once. */
+static void cause_records_json(const struct printer *printer, const struct why_part *part)
+{
+	const struct why *why = printer->why;
+	VEC(uint64_t) numbers = {0};
+
+	if (!printer->view->evidence)
+		return;
+	for (uint32_t i = 0; i < part->step_count; i++) {
+		const struct why_step *step = &why->steps.data[part->step + i];
+
+		for (uint32_t k = 0; k < step->count; k++)
+			if (why->records.data[step->record + k].number)
+				/* Without memory for it, it is still named by its step. */
+				(void)vec_push(&numbers,
+					       why->records.data[step->record + k].number);
+	}
+	if (numbers.len)
+		qsort(numbers.data, numbers.len, sizeof(*numbers.data), number_compare);
+	json_key(printer->json, "records");
+	json_array_begin(printer->json);
+	for (size_t i = 0; i < numbers.len; i++)
+		if (!i || numbers.data[i] != numbers.data[i - 1])
+			json_u64(printer->json, numbers.data[i]);
+	json_array_end(printer->json);
+	vec_free(&numbers);
 }
 
 static void cause_json(const struct printer *printer, const struct why_part *part,
@@ -159,8 +241,9 @@ static void cause_json(const struct printer *printer, const struct why_part *par
 	json_object_begin(json);
 	thread_fields(printer, part->thread);
 	span_fields(printer, "span", "span_id", part->span);
-	object_field(printer, part->object);
+	text_field(printer, "object", part->object);
 	json_object_end(json);
+	cause_records_json(printer, part);
 	json_key(json, "chain");
 	json_array_begin(json);
 	for (uint32_t i = 0; i < part->step_count; i++)

@@ -42,7 +42,7 @@ struct builder {
 	struct map tids; /* tid → its newest incarnation */
 	struct map pids; /* pid → process */
 	uint64_t last_ts;
-	uint64_t record; /* number of the record that is being added, from 0 */
+	uint64_t record; /* number in the file of the record that is being added */
 };
 
 /* ---- threads.c ---- */

@@ -137,7 +137,7 @@ static int add_records(struct builder *builder, struct store_reader *reader,
 			continue;
 		if (rec->ts > builder->last_ts)
 			builder->last_ts = rec->ts;
-		builder->record++;
+		builder->record = store_reader_number(reader);
 		if (add_record(builder, rec))
 			return error_set(
 				err, ENOMEM,

@@ -192,7 +192,7 @@ struct model_filtered {
 
 struct model {
 	const struct store_meta *meta; /* belongs to the reader, which must outlive the model */
-	const struct store_reader *reader;
+	struct store_reader *reader; /* likewise */
 	uint64_t start_ts, end_ts; /* of the capture or of the window, whichever is shorter */
 	bool sched;                /* the scheduler was recorded, and is wanted */
 	struct model_filtered filtered;

@@ -20,7 +20,8 @@ struct store_reader {
 	size_t next_task, next_entry;
 	const struct chunk_entry *current; /* being decoded, or NULL */
 	uint64_t decoded;
-	int code; /* the walk failed */
+	uint64_t number, before; /* of the record given last; of those before the next chunk */
+	int code;                /* the walk failed */
 };
 
 /* ---- opening ---- */
@@ -253,6 +254,7 @@ int store_reader_seek(struct store_reader *reader, struct store_window window, s
 	reader->next_task = reader->next_entry = 0;
 	reader->current = NULL;
 	reader->decoded = 0;
+	reader->number = reader->before = 0;
 	reader->code = 0;
 	for (size_t i = 0; !ret && window.from_ts && i < reader->file.entries.len; i++) {
 		const struct chunk_entry *entry = &reader->file.entries.data[i];
@@ -273,8 +275,11 @@ static int next_chunk(struct store_reader *reader, struct error *err)
 		struct cursor cursor;
 		int ret;
 
-		if (entry->type != CHUNK_DATA || entry->max_ts < reader->window.from_ts ||
-		    entry->min_ts > reader->window.to_ts)
+		if (entry->type != CHUNK_DATA)
+			continue;
+		reader->number = reader->before;
+		reader->before += entry->records;
+		if (entry->max_ts < reader->window.from_ts || entry->min_ts > reader->window.to_ts)
 			continue;
 		ret = chunk_file_load(&reader->file, entry, &cursor, err);
 		if (ret)
@@ -296,6 +301,7 @@ static int next_record(struct store_reader *reader, const struct waffle_rec **re
 
 		if (ret < 0)
 			return chunk_file_damaged(&reader->file, reader->current->offset, err);
+		reader->number += (uint64_t)ret;
 		if (ret && (*rec)->ts >= reader->window.from_ts &&
 		    (*rec)->ts <= reader->window.to_ts)
 			return 1;
@@ -323,4 +329,9 @@ int store_reader_next(struct store_reader *reader, const struct waffle_rec **rec
 	if (ret < 0)
 		reader->code = ret;
 	return ret;
+}
+
+uint64_t store_reader_number(const struct store_reader *reader)
+{
+	return reader->number;
 }

@@ -177,5 +177,8 @@ int store_reader_seek(struct store_reader *reader, struct store_window window, s
 /* The next record, valid until the next call: 1, or 0 at the end, or a negative errno. */
 int store_reader_next(struct store_reader *reader, const struct waffle_rec **rec,
 		      struct error *err);
+/* The number of that record in the file, from 1 on and whatever the window is; 0 for the task
+ * records that a window begins with, which are copies. */
+uint64_t store_reader_number(const struct store_reader *reader);
 
 #endif

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Which records a step rests on, on which CPU it waited, and what stacks of the kernel decide. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "store/record.h"
+#include "why_capture.h"
+
+#define RUNNING WAFFLE_THREAD_RUNNING
+#define RUNNABLE WAFFLE_THREAD_RUNNABLE
+#define BLOCKED WAFFLE_THREAD_BLOCKED
+
+/* Thread 11 runs on CPU 1 and begins a span at 1010. */
+static void begin(struct capture *capture)
+{
+	capture_begin(capture, true);
+	gets(capture, 1005, 1, 0, 11, 0, 0, 0);
+	capture_span(capture, 1010, 11, 1);
+}
+
+static const struct why_step *step_of(const struct why *why, uint32_t part, uint32_t number)
+{
+	assert_true(number < part_of(why, part)->step_count);
+	return &why->steps.data[part_of(why, part)->step + number];
+}
+
+/* ---- records ---- */
+
+/* The record of a number, as it is in the file: "switch@1020". */
+static void record_text(const struct why *why, uint64_t number, char text[64])
+{
+	struct store_reader *reader = why->model->reader;
+	struct error err = ERROR_INIT;
+	const struct waffle_rec *rec;
+	uint64_t at = 0;
+
+	capture_must(store_reader_seek(reader, STORE_ALL, &err), err);
+	while (at < number) {
+		assert_int_equal(store_reader_next(reader, &rec, &err), 1);
+		at++;
+		assert_int_equal(store_reader_number(reader), at);
+	}
+	snprintf(text, 64, "%s@%llu", record_kind_name(rec->kind), (unsigned long long)rec->ts);
+}
+
+/* The records that a step rests on, as "span begin hit@1010, switch-out switch@1020, …". */
+static void check_records(struct why *why, uint32_t part, uint32_t number, const char *want)
+{
+	const struct why_step *step = step_of(why, part, number);
+	char text[512] = "", record[64];
+	size_t len = 0;
+
+	for (uint32_t i = 0; i < step->count; i++) {
+		const struct why_record *found = &why->records.data[step->record + i];
+
+		assert_true(found->number);
+		record_text(why, found->number, record);
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s %s", i ? ", " : "",
+					why_role_names[found->role], record);
+	}
+	assert_string_equal(text, want);
+}
+
+static void find_records(struct why *why)
+{
+	struct error err = ERROR_INIT;
+
+	capture_must(why_records_find(why, &err), err);
+}
+
+static void test_steps_name_the_records_that_they_rest_on(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	gets(&capture, 1006, 2, 0, 12, 0, 0, 0);
+	waits(&capture, 1020, 1, 11, 0, S, NR_FUTEX, 0x7f00, FUTEX_MUTEX, 2);
+	waits(&capture, 1030, 2, 12, 0, D, NR_FSYNC, 4, 0, 0);
+	told_io(&capture, 1031, 1090, 12, WAFFLE_IO_WRITE);
+	told_io(&capture, 1032, 1095, 12, WAFFLE_IO_WRITE);
+	told_wake(&capture, 1100, 77, 12, 0, HARD);
+	gets(&capture, 1110, 2, 98, 12, 77, 1100, HARD);
+	told(&capture, 1030, 1110, 12, 0, 0, 0);
+	gets(&capture, 1205, 1, 0, 11, 12, 1200, 0);
+	capture_end(&capture, 1210, 11, 1);
+	why = ask_span(&capture, 1300);
+	find_records(why);
+	check_part(why, 1, "disk-write", 70, 12, "certain", "");
+	check_records(why, 1, 0,
+		      "span begin hit@1010, switch-out switch@1020, switch-in switch@1205");
+	check_records(why, 1, 1,
+		      "switch-out switch@1030, io io@1090, io io@1095, wake wake@1100, "
+		      "switch-in switch@1110, wait wait@1110");
+	check_part(why, 0, "lock", 10 + 90, 12, "certain", "futex 0x7f00");
+	check_records(why, 0, 1, "switch-in switch@1110");
+	done(&capture, why);
+}
+
+static void test_stop_names_its_signal_and_throttling_its_records(void **state)
+{
+	struct waffle_rec_signal stop = {.rec = {1015, 77, WAFFLE_REC_SIGNAL, 0},
+					 .target_tid = 11,
+					 .target_tgid = CAPTURE_PID,
+					 .signo = 19};
+	struct waffle_rec_quota quota = {.rec = {1300, 11, WAFFLE_REC_QUOTA, 1},
+					 .throttled_ns = 80};
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	capture_add(&capture, &stop);
+	waits(&capture, 1020, 1, 11, 0, WAFFLE_TASK_STOPPED, NR_NONE, 0, 0, 0);
+	gets(&capture, 1180, 1, 0, 11, 77, 1180, 0);
+	gets(&capture, 1200, 1, 11, 0, 0, 0, 0);
+	gets(&capture, 1300, 1, 0, 11, 0, 0, 0);
+	capture_add(&capture, &quota);
+	capture_end(&capture, 1310, 11, 1);
+	why = ask_span(&capture, 1400);
+	find_records(why);
+	check_part(why, 0, "stopped", 160, 77, "certain", "");
+	check_records(why, 0, 0,
+		      "span begin hit@1010, signal signal@1015, switch-out switch@1020, switch-in "
+		      "switch@1180");
+	check_part(why, 1, "cpu-quota", 80, 11, "certain", "cgroup 0");
+	check_records(why, 1, 0,
+		      "span begin hit@1010, switch-out switch@1200, switch-in switch@1300, quota "
+		      "quota@1300");
+	done(&capture, why);
+}
+
+static void test_lost_time_names_the_loss(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	waits(&capture, 1020, 1, 11, 0, S, NR_NANOSLEEP, 0, 0, 0);
+	capture_loss(&capture, 1030, 1100, WAFFLE_SOURCE_SCHED, 3);
+	gets(&capture, 1130, 1, 0, 11, 0, 1130, HARD);
+	capture_end(&capture, 1140, 11, 1);
+	why = ask_span(&capture, 1200);
+	find_records(why);
+	check_part(why, 0, "unknown", 100, 11, "unknown", "");
+	check_records(why, 0, 0, "span begin hit@1010, loss loss@1100");
+	done(&capture, why);
+}
+
+/* ---- CPUs ---- */
+
+static void check_cpus(const struct why_step *step, const struct model *model, uint16_t cpu,
+		       uint16_t from_cpu, uint32_t preemptor, uint32_t by)
+{
+	assert_int_equal(step->state, RUNNABLE);
+	assert_int_equal(step->cpu, cpu);
+	assert_int_equal(step->from_cpu, from_cpu);
+	assert_int_equal(step->preemptor == MODEL_NONE ? 0
+						       : model->threads.data[step->preemptor].tid,
+			 preemptor);
+	assert_int_equal(step->by == MODEL_NONE ? 0 : model->threads.data[step->by].tid, by);
+}
+
+static void test_preemptor_is_named_where_the_thread_lost_its_cpu(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	gets(&capture, 1020, 1, 11, 99, 0, 0, 0);
+	gets(&capture, 1120, 1, 99, 98, 0, 0, 0);
+	gets(&capture, 1150, 1, 98, 11, 0, 0, 0);
+	capture_end(&capture, 1160, 11, 1);
+	why = ask_span(&capture, 1300);
+	find_records(why);
+	check_part(why, 0, "cpu-contention", 100, 99, "certain", "");
+	check_cpus(step_of(why, 0, 0), why->model, 1, MODEL_CPU_NONE, 99, 99);
+	check_records(why, 0, 0,
+		      "span begin hit@1010, switch-out switch@1020, switch-in switch@1150");
+	check_part(why, 1, "cpu-contention", 30, 98, "certain", "");
+	check_cpus(step_of(why, 1, 0), why->model, 1, MODEL_CPU_NONE, 0, 98);
+	check_records(
+		why, 1, 0,
+		"span begin hit@1010, switch-out switch@1020, switch-in of the other switch@1120, "
+		"switch-in switch@1150");
+	done(&capture, why);
+}
+
+static void test_thread_that_moved_knows_both_cpus(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	gets(&capture, 1011, 2, 0, 98, 0, 0, 0);
+	gets(&capture, 1020, 1, 11, 99, 0, 0, 0);
+	gets(&capture, 1120, 2, 98, 11, 0, 0, 0);
+	waits(&capture, 1130, 2, 11, 97, S, NR_NANOSLEEP, 0, 0, 0);
+	gets(&capture, 1300, 3, 96, 11, 0, 1250, HARD);
+	capture_end(&capture, 1310, 11, 1);
+	why = ask_span(&capture, 1400);
+	find_records(why);
+	check_part(why, 1, "cpu-contention", 100, 98, "certain", "");
+	check_cpus(step_of(why, 1, 0), why->model, 2, 1, 99, 98);
+	check_records(
+		why, 1, 0,
+		"span begin hit@1010, switch-in of the other switch@1011, switch-out switch@1020, "
+		"switch-in switch@1120");
+	/* Who had the third CPU until then is told by the switch, not since when. */
+	check_part(why, 2, "cpu-contention", 50, 96, "likely", "");
+	check_cpus(step_of(why, 2, 0), why->model, 3, 2, 0, 96);
+	done(&capture, why);
+}
+
+/* ---- stacks ---- */
+
+/* Adds a stack of the kernel, the innermost function first; the first one is number 1. */
+static void stack_of(struct capture *capture, const char *functions)
+{
+	struct error err = ERROR_INIT;
+	uint64_t addresses[16];
+	struct store_stack stack = {.addresses = addresses};
+	char names[512];
+
+	assert_true(strlen(functions) < sizeof(names));
+	memcpy(names, functions, strlen(functions) + 1);
+	for (char *name = strtok(names, " "); name; name = strtok(NULL, " ")) {
+		struct store_symbol symbol = {.address = 0xffff0000u + stack.count, .name = name};
+
+		addresses[stack.count++] = symbol.address;
+		capture_must(store_writer_add_symbol(capture->writer, &symbol, &err), err);
+	}
+	capture_must(store_writer_add_stack(capture->writer, &stack, &err), err);
+}
+
+/* Thread 11 waits with a stack from 1020 until 1200, when `waker` wakes it; 0: an interrupt. */
+static struct why *stack_wait(struct capture *capture, const char *functions, int syscall,
+			      uint64_t fault_address, uint32_t waker)
+{
+	begin(capture);
+	named(capture, 12, CAPTURE_PID, "holder");
+	stack_of(capture, functions);
+	gets(capture, 1012, 2, 0, 12, 0, 0, 0);
+	waits(capture, 1020, 1, 11, 0, D, syscall, 0, 0, 0);
+	gets(capture, 1200, 1, 0, 11, waker, 1200, waker ? 0 : HARD);
+	told(capture, 1020, 1200, 11, 0, 1, fault_address);
+	capture_end(capture, 1210, 11, 1);
+	return ask_span(capture, 1300);
+}
+
+static void test_stacks_decide_what_calls_and_files_do_not_tell(void **state)
+{
+	static const struct {
+		const char *functions;
+		int syscall;
+		uint64_t fault_address;
+		uint32_t waker, culprit;
+		const char *cause, *grade, *object, *meaning;
+	} rows[] = {
+		{"schedule rwsem_down_read_slowpath down_read_killable lock_mm_and_find_vma "
+		 "exc_page_fault",
+		 NR_NONE, 0x7f00, 12, 12, "lock", "certain",
+		 "the lock of the address space (mmap_lock)",
+		 "waits for the lock of the address space (mmap_lock), page fault"},
+		{"schedule rwsem_down_write_slowpath down_write_killable __vm_munmap", 11, 0, 12,
+		 12, "lock", "certain", "the lock of the address space (mmap_lock)",
+		 "waits for the lock of the address space (mmap_lock), unmapping"},
+		{"schedule __wait_for_common wait_for_completion_state kernel_clone", 58, 0, 12, 12,
+		 "process-exit", "certain", "",
+		 "waits for the child of vfork() to run a program or to end"},
+		{"schedule handle_userfault handle_mm_fault", NR_NONE, 0x7f00, 12, 12, "user-work",
+		 "certain", "",
+		 "waits for a page that userfaultfd's owner has to fill, page fault"},
+		{"schedule io_schedule_timeout balance_dirty_pages generic_perform_write", NR_WRITE,
+		 0, 0, 11, "disk-write", "certain", "",
+		 "waits for fewer dirty pages: writers are held back"},
+		{"schedule jbd2_log_wait_commit ext4_sync_file", NR_NONE, 0, 88, 11, "disk-write",
+		 "likely", "", "waits for a commit of the journal (jbd2), ext4"},
+		{"schedule io_schedule folio_wait_bit_common do_swap_page handle_mm_fault", NR_NONE,
+		 0x7f00, 0, 11, "page-fault-major", "certain", "swap",
+		 "waits for a page to be read from swap, page fault"},
+		{"schedule reclaim_throttle shrink_node try_to_free_pages handle_mm_fault", NR_NONE,
+		 0x7f00, 0, 11, "page-fault-minor", "likely", "",
+		 "waits for memory to be freed by others, memory reclaim"},
+		{"schedule nvidia_ioctl", NR_IOCTL, 0, 0, 11, "gpu", "likely", "",
+		 "NVIDIA's driver"},
+		{"schedule get_signal", NR_NONE, 0, 12, 12, "stopped", "certain", "",
+		 "waits for its cgroup to be thawed"},
+		{"schedule rpc_wait_bit_killable nfs_file_read", NR_READ, 0, 0, 0, "socket",
+		 "likely", "", "waits for the answer of the NFS server, NFS"},
+		/* A lock that an interrupt let go says nothing. */
+		{"schedule __mutex_lock.constprop.0 some_driver", NR_IOCTL, 0, 0, 0, "interrupt",
+		 "likely", "", "waits for a lock of the kernel (mutex)"},
+		{"schedule some_function", NR_NONE, 0, 0, 0, "interrupt", "likely", "", ""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct capture capture;
+		struct why *why = stack_wait(&capture, rows[i].functions, rows[i].syscall,
+					     rows[i].fault_address, rows[i].waker);
+		const struct why_step *first = step_of(why, 0, 0);
+
+		check_part(why, 0, rows[i].cause, 180, rows[i].culprit, rows[i].grade,
+			   rows[i].object);
+		assert_string_equal(strtab_get(why->texts, first->meaning), rows[i].meaning);
+		done(&capture, why);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_steps_name_the_records_that_they_rest_on),
+		cmocka_unit_test(test_stop_names_its_signal_and_throttling_its_records),
+		cmocka_unit_test(test_lost_time_names_the_loss),
+		cmocka_unit_test(test_preemptor_is_named_where_the_thread_lost_its_cpu),
+		cmocka_unit_test(test_thread_that_moved_knows_both_cpus),
+		cmocka_unit_test(test_stacks_decide_what_calls_and_files_do_not_tell),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The numbers of the records that the steps rest on. The model does not keep them, as that would
+ * cost memory for each record, of which a handful is asked for: the capture is read once more.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "analyze/why_walk.h"
+
+const char *const why_role_names[WHY_ROLE_COUNT] = {
+	[WHY_ROLE_OUT] = "switch-out",
+	[WHY_ROLE_IN] = "switch-in",
+	[WHY_ROLE_LATER] = "later switch-in",
+	[WHY_ROLE_BEHIND] = "switch-in of the other",
+	[WHY_ROLE_SPAN] = "span begin",
+	[WHY_ROLE_WAIT] = "wait",
+	[WHY_ROLE_WAKE] = "wake",
+	[WHY_ROLE_FAULT] = "fault",
+	[WHY_ROLE_IO] = "io",
+	[WHY_ROLE_SIGNAL] = "signal",
+	[WHY_ROLE_QUOTA] = "quota",
+	[WHY_ROLE_LOSS] = "loss",
+};
+
+/* Requests to a device that are named of one wait. */
+#define IO_NAMED 16
+
+/* ---- what a step rests on ---- */
+
+static bool want(struct why *why, struct why_step *step, enum why_role role, uint64_t ts,
+		 uint32_t tid)
+{
+	if (!ts)
+		return true;
+	step->count++;
+	return vec_push(&why->records, (struct why_record){.ts = ts, .tid = tid, .role = role});
+}
+
+static bool want_thread(struct why *why, struct why_step *step, enum why_role role, uint64_t ts,
+			uint32_t thread)
+{
+	if (thread >= why->model->threads.len)
+		return true;
+	return want(why, step, role, ts, why->model->threads.data[thread].tid);
+}
+
+static bool want_switches(struct why *why, struct why_step *step)
+{
+	const struct model *model = why->model;
+	const struct model_switch *sw;
+
+	if (!want_thread(why, step, WHY_ROLE_OUT, step->out_ts, step->thread) ||
+	    !want_thread(why, step, WHY_ROLE_IN, step->in_ts, step->thread) ||
+	    !want_thread(why, step, WHY_ROLE_LATER, step->later_ts, step->thread))
+		return false;
+	if (step->behind >= model->switches.len)
+		return true;
+	sw = &model->switches.data[step->behind];
+	return want_thread(why, step, WHY_ROLE_BEHIND, sw->ts, sw->next);
+}
+
+static bool want_span(struct why *why, struct why_step *step)
+{
+	const struct model *model = why->model;
+
+	if (step->span >= model->spans.len ||
+	    model->spans.data[step->span].flags & MODEL_SPAN_BEGUN_BEFORE)
+		return true;
+	return want_thread(why, step, WHY_ROLE_SPAN, model->spans.data[step->span].start_ts,
+			   model->spans.data[step->span].thread);
+}
+
+static bool want_wait(struct why *why, struct why_step *step)
+{
+	const struct model *model = why->model;
+
+	if (step->wait < model->waits.len &&
+	    !want_thread(why, step, WHY_ROLE_WAIT, model->waits.data[step->wait].from_ts,
+			 step->thread))
+		return false;
+	if (!step->wake_ts || !model_wake_at(model, step->thread, step->wake_ts))
+		return true;
+	return want_thread(why, step, WHY_ROLE_WAKE, step->wake_ts, step->thread);
+}
+
+static bool want_ios(struct why *why, struct why_step *step, bool write)
+{
+	const struct model *model = why->model;
+	uint32_t list[IO_NAMED], count;
+	uint64_t to = step->wake_ts ? step->wake_ts : step->to_ts;
+
+	why_io_list(model, step->thread, step->out_ts, to, write, list, IO_NAMED, &count);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct model_io *io = &model->ios.data[list[i]];
+
+		if (!want_thread(why, step, WHY_ROLE_IO, io->done_ts, io->thread))
+			return false;
+	}
+	return true;
+}
+
+static bool want_fault(struct why *why, struct why_step *step)
+{
+	const struct model_fault *fault =
+		why_fault_during(why->model, step->thread, step->from_ts, step->to_ts);
+
+	if (fault)
+		return want_thread(why, step, WHY_ROLE_FAULT, fault->to_ts, step->thread);
+	return step->state != WAFFLE_THREAD_BLOCKED || want_ios(why, step, false);
+}
+
+static bool want_signal(struct why *why, struct why_step *step)
+{
+	const struct model_signal *signal = why_stopper(why->model, step->thread, step->out_ts);
+
+	return !signal || want_thread(why, step, WHY_ROLE_SIGNAL, signal->ts, signal->target);
+}
+
+static bool want_quotas(struct why *why, struct why_step *step)
+{
+	const struct model *model = why->model;
+	uint64_t begin = step->wake_ts ? step->wake_ts : step->out_ts;
+
+	for (size_t i = why_quota_after(model, step->thread, begin);
+	     i < model->quotas.len && model->quotas.data[i].thread == step->thread &&
+	     model->quotas.data[i].ts <= step->in_ts;
+	     i++)
+		if (!want_thread(why, step, WHY_ROLE_QUOTA, model->quotas.data[i].ts, step->thread))
+			return false;
+	return true;
+}
+
+static bool want_losses(struct why *why, struct why_step *step)
+{
+	const struct model *model = why->model;
+
+	for (size_t i = 0; i < model->losses.len; i++)
+		if (model->losses.data[i].from_ts < step->to_ts &&
+		    model->losses.data[i].to_ts > step->from_ts &&
+		    !want(why, step, WHY_ROLE_LOSS, model->losses.data[i].to_ts,
+			  model->losses.data[i].cpu))
+			return false;
+	return true;
+}
+
+/* What a cause at the end of a chain rests on beyond the switches. */
+static bool want_cause(struct why *why, struct why_step *step, enum why_cause cause)
+{
+	switch (cause) {
+	case WHY_DISK_READ:
+	case WHY_DISK_WRITE:
+		return want_ios(why, step, cause == WHY_DISK_WRITE);
+	case WHY_PAGE_FAULT_MAJOR:
+	case WHY_PAGE_FAULT_MINOR:
+		return want_fault(why, step);
+	case WHY_STOPPED:
+		return want_signal(why, step);
+	case WHY_CPU_QUOTA:
+		return want_quotas(why, step);
+	case WHY_UNKNOWN:
+		return want_losses(why, step);
+	default:
+		return true;
+	}
+}
+
+static bool want_all(struct why *why)
+{
+	for (size_t i = 0; i < why->parts.len; i++) {
+		const struct why_part *part = &why->parts.data[i];
+
+		for (uint32_t k = 0; k < part->step_count; k++) {
+			struct why_step *step = &why->steps.data[part->step + k];
+
+			step->record = (uint32_t)why->records.len;
+			step->count = 0;
+			if (!want_switches(why, step) || !want_wait(why, step) ||
+			    !want_span(why, step))
+				return false;
+			if (k + 1 == part->step_count && !want_cause(why, step, part->cause))
+				return false;
+		}
+	}
+	return true;
+}
+
+/* ---- the second reading ---- */
+
+/* What is looked for, by time, and where in there a time begins. */
+struct search {
+	struct why_record **wanted;
+	size_t count;
+	struct map begins; /* ts → the first one */
+};
+
+static int by_ts(const void *left, const void *right)
+{
+	const struct why_record *a = *(struct why_record *const *)left;
+	const struct why_record *b = *(struct why_record *const *)right;
+
+	return a->ts < b->ts ? -1 : a->ts > b->ts;
+}
+
+static bool search_init(struct search *search, struct why *why)
+{
+	*search = (struct search){.count = why->records.len};
+	search->wanted = calloc(search->count + 1, sizeof(struct why_record *));
+	if (!search->wanted)
+		return false;
+	for (size_t i = 0; i < search->count; i++)
+		search->wanted[i] = &why->records.data[i];
+	qsort(search->wanted, search->count, sizeof(struct why_record *), by_ts);
+	for (size_t i = search->count; i--;)
+		if (!map_set(&search->begins, search->wanted[i]->ts, (uint32_t)i))
+			return false;
+	return true;
+}
+
+static void search_free(struct search *search)
+{
+	free(search->wanted);
+	map_free(&search->begins);
+}
+
+/* Whether a record is what is wanted of its time. */
+static bool answers(const struct why_record *wanted, const struct waffle_rec *rec)
+{
+	const struct waffle_rec_switch *sw = (const struct waffle_rec_switch *)rec;
+
+	switch (rec->kind) {
+	case WAFFLE_REC_HIT:
+		return wanted->role == WHY_ROLE_SPAN && rec->tid == wanted->tid;
+	case WAFFLE_REC_SWITCH:
+		return wanted->role == WHY_ROLE_OUT
+			       ? rec->tid == wanted->tid
+			       : wanted->role <= WHY_ROLE_BEHIND && sw->next_tid == wanted->tid;
+	case WAFFLE_REC_STATE: /* as the capture began */
+		return wanted->role <= WHY_ROLE_IN && rec->tid == wanted->tid;
+	case WAFFLE_REC_WAIT:
+		return wanted->role == WHY_ROLE_WAIT && rec->tid == wanted->tid;
+	case WAFFLE_REC_WAKE:
+		return wanted->role == WHY_ROLE_WAKE &&
+		       ((const struct waffle_rec_wake *)rec)->woken_tid == wanted->tid;
+	case WAFFLE_REC_FAULT:
+		return wanted->role == WHY_ROLE_FAULT && rec->tid == wanted->tid;
+	case WAFFLE_REC_IO:
+		return wanted->role == WHY_ROLE_IO && rec->tid == wanted->tid;
+	case WAFFLE_REC_SIGNAL:
+		return wanted->role == WHY_ROLE_SIGNAL &&
+		       ((const struct waffle_rec_signal *)rec)->target_tid == wanted->tid;
+	case WAFFLE_REC_QUOTA:
+		return wanted->role == WHY_ROLE_QUOTA && rec->tid == wanted->tid;
+	case WAFFLE_REC_LOSS:
+		return wanted->role == WHY_ROLE_LOSS && rec->cpu == wanted->tid;
+	}
+	return false;
+}
+
+static uint64_t key_of(const struct waffle_rec *rec)
+{
+	return rec->kind == WAFFLE_REC_WAIT ? ((const struct waffle_rec_wait *)rec)->from_ts
+					    : rec->ts;
+}
+
+static void take(const struct search *search, const struct waffle_rec *rec, uint64_t number)
+{
+	uint64_t ts = key_of(rec);
+	uint32_t at = map_get(&search->begins, ts);
+
+	if (at == MAP_NONE)
+		return;
+	for (; at < search->count && search->wanted[at]->ts == ts; at++)
+		if (!search->wanted[at]->number && answers(search->wanted[at], rec))
+			search->wanted[at]->number = number;
+}
+
+static int by_number(const void *left, const void *right)
+{
+	const struct why_record *a = left, *b = right;
+
+	if (a->number != b->number)
+		return a->number < b->number ? -1 : 1;
+	return a->role < b->role ? -1 : a->role > b->role;
+}
+
+/* Those of each step as they are in the file. */
+static void sort_records(struct why *why)
+{
+	for (size_t i = 0; i < why->steps.len; i++) {
+		struct why_step *step = &why->steps.data[i];
+
+		if (step->count)
+			qsort(&why->records.data[step->record], step->count,
+			      sizeof(*why->records.data), by_number);
+	}
+}
+
+int why_records_find(struct why *why, struct error *err)
+{
+	struct store_reader *reader = why->model->reader;
+	struct search search = {0};
+	const struct waffle_rec *rec;
+	int result;
+
+	if (!want_all(why) || !search_init(&search, why)) {
+		search_free(&search);
+		return error_set(err, ENOMEM, "out of memory");
+	}
+	if (!search.count) {
+		search_free(&search);
+		return 0;
+	}
+	/* A record of a wait comes with the switch-in after it, which is wanted as well. */
+	result = store_reader_seek(
+		reader,
+		(struct store_window){search.wanted[0]->ts, search.wanted[search.count - 1]->ts},
+		err);
+	while (!result && (result = store_reader_next(reader, &rec, err)) > 0) {
+		uint64_t number = store_reader_number(reader);
+
+		if (number)
+			take(&search, rec, number);
+		result = 0;
+	}
+	search_free(&search);
+	sort_records(why);
+	return result;
+}
