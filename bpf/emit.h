@@ -17,8 +17,8 @@ static __always_inline bool wanted(struct task_struct *task)
 
 /*
  * What was stolen of a thread is told when it leaves its CPU, which may be long after; a look at
- * the begin and the end of spans tells which of them it was. The scheduler has seen it by then if it
- * was longer than a tick: the tick that is due comes first.
+ * the begin and the end of spans tells which of them it was. The scheduler has seen it by then if
+ * it was longer than a tick: the tick that is due comes first.
  */
 static __noinline __attribute__((unused)) void stolen_look(struct task_struct *task)
 {

@@ -96,9 +96,8 @@ static void frequency_changes(struct kernel *kernel, uint32_t khz, uint32_t cpu)
 	__u64 arguments[2] = {khz, cpu};
 	LIBBPF_OPTS(bpf_test_run_opts, run, .ctx_in = arguments, .ctx_size_in = sizeof(arguments));
 
-	assert_int_equal(bpf_prog_test_run_opts(
-				 bpf_program__fd(kernel->bpf->progs.on_frequency), &run),
-			 0);
+	assert_int_equal(
+		bpf_prog_test_run_opts(bpf_program__fd(kernel->bpf->progs.on_frequency), &run), 0);
 }
 
 static int record_take(void *arg, void *data, size_t bytes)

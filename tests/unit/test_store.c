@@ -13,9 +13,8 @@
 
 static void test_record_size_of_each_kind_is_that_of_its_struct(void **state)
 {
-	static const size_t sizes[WAFFLE_REC_KIND_COUNT] = {0,  32, 40, 64, 48, 72, 24, 24,
-							    24, 40, 56, 32, 56, 48, 32, 48,
-							    32, 32};
+	static const size_t sizes[WAFFLE_REC_KIND_COUNT] = {0,  32, 40, 64, 48, 72, 24, 24, 24,
+							    40, 56, 32, 56, 48, 32, 48, 32, 32};
 	struct record_buffer buffer = {0};
 
 	(void)state;

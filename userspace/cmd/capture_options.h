@@ -37,7 +37,8 @@ int set_sched_size(void *options, const char *value, struct error *err);
 		 .set = set_no_sched},                                                             \
 		{"sources", 0, "LIST",                                                             \
 		 "record only these, of spans,sched,stacks,files,faults,io,signals,quota,steal,"   \
-		 "frequency, or all but some: -stacks,-io (default all; all but spans need sched)",              \
+		 "frequency, or all but some: -stacks,-io (default all; all but spans need "       \
+		 "sched)",                                                                         \
 		 .set = set_sources},                                                              \
 		{"ring-size", 0, "SIZE",                                                           \
 		 "buffer for spans in the kernel, per eight CPUs (default 32MiB)",                 \

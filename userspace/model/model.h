@@ -192,9 +192,9 @@ struct model_filtered {
 
 struct model {
 	const struct store_meta *meta; /* belongs to the reader, which must outlive the model */
-	struct store_reader *reader; /* likewise */
-	uint64_t start_ts, end_ts; /* of the capture or of the window, whichever is shorter */
-	bool sched;                /* the scheduler was recorded, and is wanted */
+	struct store_reader *reader;   /* likewise */
+	uint64_t start_ts, end_ts;     /* of the capture or of the window, whichever is shorter */
+	bool sched;                    /* the scheduler was recorded, and is wanted */
 	struct model_filtered filtered;
 	struct strtab *strings;
 	VEC(struct model_thread) threads;
@@ -204,13 +204,13 @@ struct model {
 	VEC(struct model_link) links;
 	VEC(struct model_switch) switches; /* by ts */
 	VEC(struct model_state) states;
-	VEC(struct model_wait) waits;     /* by thread, then from_ts */
-	VEC(struct model_wake) wakes;     /* by woken, then ts */
-	VEC(struct model_fault) faults;   /* by thread, then from_ts */
-	VEC(struct model_io) ios;         /* by done_ts */
-	VEC(struct model_signal) signals; /* by ts */
-	VEC(struct model_quota) quotas;   /* by thread, then ts */
-	VEC(struct model_stolen) stolen;  /* by thread, then from_ts */
+	VEC(struct model_wait) waits;            /* by thread, then from_ts */
+	VEC(struct model_wake) wakes;            /* by woken, then ts */
+	VEC(struct model_fault) faults;          /* by thread, then from_ts */
+	VEC(struct model_io) ios;                /* by done_ts */
+	VEC(struct model_signal) signals;        /* by ts */
+	VEC(struct model_quota) quotas;          /* by thread, then ts */
+	VEC(struct model_stolen) stolen;         /* by thread, then from_ts */
 	VEC(struct model_frequency) frequencies; /* by cpu, then ts */
 	VEC(struct model_loss) losses;
 	VEC(struct model_fork) forks;

@@ -28,7 +28,7 @@ struct kernel_options {
 	uint32_t
 		wait_sources; /* enum waffle_wait_source: what is wanted; of no use without sched */
 	uint64_t wait_min_ns; /* waits that are shorter are not explained */
-	uint64_t stack_gap_ns; /* between two user stacks of a thread whose waits are short */
+	uint64_t stack_gap_ns;   /* between two user stacks of a thread whose waits are short */
 	const char *cpus_folder; /* where frequencies are read; NULL: CPUS_FOLDER (cpus.h) */
 	/* Sites are armed by a plan that is not static; the rest is of no use without. */
 	bool filtered;

@@ -406,14 +406,14 @@ static void decode_words(struct decoder *decoder, unsigned tag)
 typedef void (*decode_fn)(struct decoder *decoder, unsigned tag);
 
 static const decode_fn decode_kind[] = {
-	[WAFFLE_REC_HIT] = decode_hit,       [WAFFLE_REC_SPAN_END] = decode_span_end,
-	[WAFFLE_REC_SWITCH] = decode_switch, [WAFFLE_REC_TASK] = decode_task,
-	[WAFFLE_REC_STATE] = decode_state,   [WAFFLE_REC_FORK] = decode_fork,
-	[WAFFLE_REC_EXEC] = decode_exit,     [WAFFLE_REC_EXIT] = decode_exit,
-	[WAFFLE_REC_LOSS] = decode_loss,     [WAFFLE_REC_WAIT] = decode_words,
-	[WAFFLE_REC_WAKE] = decode_words,    [WAFFLE_REC_FAULT] = decode_words,
-	[WAFFLE_REC_IO] = decode_words,      [WAFFLE_REC_SIGNAL] = decode_words,
-	[WAFFLE_REC_QUOTA] = decode_words,      [WAFFLE_REC_STOLEN] = decode_words,
+	[WAFFLE_REC_HIT] = decode_hit,         [WAFFLE_REC_SPAN_END] = decode_span_end,
+	[WAFFLE_REC_SWITCH] = decode_switch,   [WAFFLE_REC_TASK] = decode_task,
+	[WAFFLE_REC_STATE] = decode_state,     [WAFFLE_REC_FORK] = decode_fork,
+	[WAFFLE_REC_EXEC] = decode_exit,       [WAFFLE_REC_EXIT] = decode_exit,
+	[WAFFLE_REC_LOSS] = decode_loss,       [WAFFLE_REC_WAIT] = decode_words,
+	[WAFFLE_REC_WAKE] = decode_words,      [WAFFLE_REC_FAULT] = decode_words,
+	[WAFFLE_REC_IO] = decode_words,        [WAFFLE_REC_SIGNAL] = decode_words,
+	[WAFFLE_REC_QUOTA] = decode_words,     [WAFFLE_REC_STOLEN] = decode_words,
 	[WAFFLE_REC_FREQUENCY] = decode_words,
 };
 _Static_assert(sizeof(decode_kind) / sizeof(decode_kind[0]) == WAFFLE_REC_KIND_COUNT,

@@ -460,14 +460,14 @@ typedef unsigned char *(*encode_fn)(struct encoder *encoder, unsigned char *at,
 				    const struct waffle_rec *rec);
 
 static const encode_fn encode_kind[] = {
-	[WAFFLE_REC_HIT] = encode_hit,       [WAFFLE_REC_SPAN_END] = encode_span_end,
-	[WAFFLE_REC_SWITCH] = encode_switch, [WAFFLE_REC_TASK] = encode_task,
-	[WAFFLE_REC_STATE] = encode_state,   [WAFFLE_REC_FORK] = encode_fork,
-	[WAFFLE_REC_EXEC] = encode_exit,     [WAFFLE_REC_EXIT] = encode_exit,
-	[WAFFLE_REC_LOSS] = encode_loss,     [WAFFLE_REC_WAIT] = encode_words,
-	[WAFFLE_REC_WAKE] = encode_words,    [WAFFLE_REC_FAULT] = encode_words,
-	[WAFFLE_REC_IO] = encode_words,      [WAFFLE_REC_SIGNAL] = encode_words,
-	[WAFFLE_REC_QUOTA] = encode_words,      [WAFFLE_REC_STOLEN] = encode_words,
+	[WAFFLE_REC_HIT] = encode_hit,         [WAFFLE_REC_SPAN_END] = encode_span_end,
+	[WAFFLE_REC_SWITCH] = encode_switch,   [WAFFLE_REC_TASK] = encode_task,
+	[WAFFLE_REC_STATE] = encode_state,     [WAFFLE_REC_FORK] = encode_fork,
+	[WAFFLE_REC_EXEC] = encode_exit,       [WAFFLE_REC_EXIT] = encode_exit,
+	[WAFFLE_REC_LOSS] = encode_loss,       [WAFFLE_REC_WAIT] = encode_words,
+	[WAFFLE_REC_WAKE] = encode_words,      [WAFFLE_REC_FAULT] = encode_words,
+	[WAFFLE_REC_IO] = encode_words,        [WAFFLE_REC_SIGNAL] = encode_words,
+	[WAFFLE_REC_QUOTA] = encode_words,     [WAFFLE_REC_STOLEN] = encode_words,
 	[WAFFLE_REC_FREQUENCY] = encode_words,
 };
 _Static_assert(sizeof(encode_kind) / sizeof(encode_kind[0]) == WAFFLE_REC_KIND_COUNT,

@@ -14,7 +14,7 @@
  * First byte of a record: the kind in the low four bits, and these. The upper two depend on the
  * kind.
  */
-#define TAG_KIND 0x0f           /* 0: a kind that has no room here is in the next byte */
+#define TAG_KIND 0x0f /* 0: a kind that has no room here is in the next byte */
 _Static_assert(WAFFLE_REC_KIND_COUNT <= 256, "a kind fits a byte");
 #define TAG_SAME_CPU 0x10       /* cpu is the previous record's */
 #define TAG_CURRENT 0x20        /* the thread is the one last seen on that CPU */
