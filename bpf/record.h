@@ -17,23 +17,22 @@
 #define WAFFLE_SYSCALL_ARGS 3
 
 enum waffle_rec_kind {
-	WAFFLE_REC_HIT = 1,  /* an armed site that begins a span or makes an event, counter, log */
-	WAFFLE_REC_SPAN_END, /* end of an active span */
-	WAFFLE_REC_SWITCH,   /* one CPU goes from a thread to another, one of them traced */
-	WAFFLE_REC_TASK,     /* a thread is seen first, or renamed */
-	WAFFLE_REC_STATE,    /* state of a traced thread at the begin or the end of the capture */
-	WAFFLE_REC_FORK,     /* a traced process has a new child process */
-	WAFFLE_REC_EXEC,     /* a traced process runs a new program */
-	WAFFLE_REC_EXIT,     /* a traced thread is gone */
-	WAFFLE_REC_LOSS,     /* records were dropped in an interval */
-	WAFFLE_REC_WAIT,     /* details of a wait that was not short */
-	WAFFLE_REC_WAKE,     /* details of the wake-up that ended such a wait */
-	WAFFLE_REC_FAULT,    /* page faults of a thread */
-	WAFFLE_REC_IO,       /* a block device has done a request */
-	WAFFLE_REC_SIGNAL,   /* a signal was sent to a traced process */
-	WAFFLE_REC_QUOTA,  /* a traced thread could not run since its cgroup's CPU time was used up
-			    */
-	WAFFLE_REC_STOLEN, /* a hypervisor had the CPU that a traced thread was on */
+	WAFFLE_REC_HIT = 1,   /* an armed site that begins a span or makes an event, counter, log */
+	WAFFLE_REC_SPAN_END,  /* end of an active span */
+	WAFFLE_REC_SWITCH,    /* one CPU goes from a thread to another, one of them traced */
+	WAFFLE_REC_TASK,      /* a thread is seen first, or renamed */
+	WAFFLE_REC_STATE,     /* state of a traced thread at the begin or the end of the capture */
+	WAFFLE_REC_FORK,      /* a traced process has a new child process */
+	WAFFLE_REC_EXEC,      /* a traced process runs a new program */
+	WAFFLE_REC_EXIT,      /* a traced thread is gone */
+	WAFFLE_REC_LOSS,      /* records were dropped in an interval */
+	WAFFLE_REC_WAIT,      /* details of a wait that was not short */
+	WAFFLE_REC_WAKE,      /* details of the wake-up that ended such a wait */
+	WAFFLE_REC_FAULT,     /* page faults of a thread */
+	WAFFLE_REC_IO,        /* a block device has done a request */
+	WAFFLE_REC_SIGNAL,    /* a signal was sent to a traced process */
+	WAFFLE_REC_QUOTA,     /* a traced thread had to wait: its cgroup's CPU time was used up */
+	WAFFLE_REC_STOLEN,    /* a hypervisor had the CPU that a traced thread was on */
 	WAFFLE_REC_FREQUENCY, /* a CPU runs at another frequency */
 	WAFFLE_REC_KIND_COUNT
 };

@@ -266,6 +266,36 @@ static __noinline void strangers_switch(struct task_struct *prev, struct task_st
 	slot_publish(state);
 }
 
+static __always_inline void thread_comes(struct thread_state *to, struct task_struct *task,
+					 __u64 stolen_ns, __u64 now)
+{
+	to->on_cpu = THREAD_ON_CPU;
+	to->on_ts = now;
+	to->stolen_ns = stolen_ns;
+	waits_for(to, 0);
+	wait_end(&to->wait, task, to->wake_flags ? to->wake_ts : 0, now);
+}
+
+/* Fills in why a traced thread leaves. */
+static __always_inline __u32 slot_prev_thread(void *ctx, struct waffle_rec_switch *rec,
+					      struct thread_state *from, struct task_struct *task,
+					      bool preempt, unsigned int state, __u64 now)
+{
+	__u32 flags = WAFFLE_SWITCH_PREV_TRACED;
+
+	state |= task->exit_state;
+	if (preempt || !state) {
+		flags |= WAFFLE_SWITCH_PREEMPTED;
+		rec->syscall = -1;
+	} else {
+		rec->prev_state = task_state_normal(state);
+		rec->syscall = task_syscall(task, rec->args);
+	}
+	wait_begin(ctx, &from->wait, task, now, !(flags & WAFFLE_SWITCH_PREEMPTED), rec->prev_state,
+		   rec->syscall);
+	return flags;
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
@@ -300,13 +330,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 		thread_leaves(state, from, prev, cpu, stolen_ns, now);
 		waits_for(from, preempt || !prev_state ? cpu + 1 : 0);
 	}
-	if (to) {
-		to->on_cpu = THREAD_ON_CPU;
-		to->on_ts = now;
-		to->stolen_ns = stolen_ns;
-		waits_for(to, 0);
-		wait_end(&to->wait, next, to->wake_flags ? to->wake_ts : 0, now);
-	}
+	if (to)
+		thread_comes(to, next, stolen_ns, now);
 	rec = slot_next(state, cpu);
 	if (!rec)
 		return 0;
@@ -315,17 +340,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	rec->next_tid = next->pid;
 	rec->prev_state = preempt ? WAFFLE_TASK_PREEMPTED : 0;
 	if (from) {
-		flags |= WAFFLE_SWITCH_PREV_TRACED;
-		prev_state |= prev->exit_state;
-		if (preempt || !prev_state) {
-			flags |= WAFFLE_SWITCH_PREEMPTED;
-			rec->syscall = -1;
-		} else {
-			rec->prev_state = task_state_normal(prev_state);
-			rec->syscall = task_syscall(prev, rec->args);
-		}
-		wait_begin(ctx, &from->wait, prev, now, !(flags & WAFFLE_SWITCH_PREEMPTED),
-			   rec->prev_state, rec->syscall);
+		flags = slot_prev_thread(ctx, rec, from, prev, preempt, prev_state, now);
 	} else {
 		name_stranger(prev);
 		rec->syscall = -1;

@@ -212,9 +212,9 @@ def judge_zoo(folder, row):
 
 def judge_sources(folder):
     """All are recorded; of what is not there the tracer has to say so."""
-    found = set(json.loads(read(folder, "pipe", "info"))["sources"])
-    return "" if found == SOURCES else f"not recorded: {', '.join(sorted(SOURCES - found))}: " + \
-        " | ".join(read(folder, "pipe", "err").splitlines())
+    missing = SOURCES - set(json.loads(read(folder, "pipe", "info"))["sources"])
+    said = " | ".join(read(folder, "pipe", "err").splitlines())
+    return f"not recorded: {', '.join(sorted(missing))}: {said}" if missing else ""
 
 
 def attempt(check, *arguments):

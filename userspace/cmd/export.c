@@ -154,9 +154,10 @@ static int export_model(const struct export_options *o, const struct model *mode
 	return code;
 }
 
-static int export_file(const struct command *command, const struct export_options *o,
-		       const char *file, struct error *err)
+static int export_file(const struct command *command, const void *arg, const char *file,
+		       struct error *err)
 {
+	const struct export_options *o = arg;
 	struct store_reader *reader = NULL;
 	struct model *model = NULL;
 	struct store_window window = STORE_ALL;
@@ -196,14 +197,8 @@ static int run(const struct command *command, int argc, char **argv)
 		error_set(&err, EINVAL, "--from and --to: nothing is between them");
 		return command_fail(command, &err, EXIT_USAGE);
 	}
-	code = filter_options_open(command, &options.filter);
-	if (code == EXIT_DONE &&
-	    (options.filter.explain ? filter_options_explain_file(command, &options.filter,
-								  argv[first], options.json, &err)
-				    : export_file(command, &options, argv[first], &err)) < 0)
-		code = command_fail(command, &err, EXIT_FAILED);
-	filter_options_free(&options.filter);
-	return code;
+	return filter_options_on_file(command, &options.filter, argv[first], options.json,
+				      export_file, &options);
 }
 
 const struct command command_export = {

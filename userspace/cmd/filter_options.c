@@ -88,8 +88,8 @@ int filter_options_open_file(const struct command *command, const struct filter_
 	return result;
 }
 
-int filter_options_explain_file(const struct command *command, const struct filter_options *options,
-				const char *file, bool json, struct error *err)
+static int explain_file(const struct command *command, const struct filter_options *options,
+			const char *file, bool json, struct error *err)
 {
 	struct store_reader *reader;
 	int result = filter_options_open_file(command, options, file, &reader, err);
@@ -105,4 +105,21 @@ int filter_options_explain_file(const struct command *command, const struct filt
 	if (result && !ferror(stdout))
 		return error_set(err, -result, "%s", strerror(-result));
 	return 0;
+}
+
+enum exit_code filter_options_on_file(const struct command *command, struct filter_options *options,
+				      const char *file, bool json, filter_file_work work,
+				      const void *cli)
+{
+	enum exit_code code = filter_options_open(command, options);
+	struct error err = ERROR_INIT;
+	int result = 0;
+
+	if (code == EXIT_DONE)
+		result = options->explain ? explain_file(command, options, file, json, &err)
+					  : work(command, cli, file, &err);
+	if (result < 0)
+		code = command_fail(command, &err, EXIT_FAILED);
+	filter_options_free(options);
+	return code;
 }

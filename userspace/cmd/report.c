@@ -112,9 +112,10 @@ static int print_report(const struct report_cli *cli, const struct model *model,
 	return 0;
 }
 
-static int report_file(const struct command *command, const struct report_cli *cli,
-		       const char *file, struct error *err)
+static int report_file(const struct command *command, const void *arg, const char *file,
+		       struct error *err)
 {
+	const struct report_cli *cli = arg;
 	const struct model_keep keep = {cli->filter.filter, cli->filter.keep_children};
 	struct store_reader *reader = NULL;
 	struct model *model = NULL;
@@ -134,7 +135,6 @@ static int report_run(const struct command *command, int argc, char **argv)
 {
 	struct report_cli cli = {.rows = 20, .to_ns = UINT64_MAX};
 	struct error err = ERROR_INIT;
-	enum exit_code code;
 	int first, result = options_parse(command, argc, argv, false, &cli, &first, &err);
 
 	if (result)
@@ -146,16 +146,8 @@ static int report_run(const struct command *command, int argc, char **argv)
 						     : "give --html or --json, not both");
 		return command_fail(command, &err, EXIT_USAGE);
 	}
-	code = filter_options_open(command, &cli.filter);
-	if (code == EXIT_DONE)
-		result = cli.filter.explain
-				 ? filter_options_explain_file(command, &cli.filter, argv[first],
-							       cli.json, &err)
-				 : report_file(command, &cli, argv[first], &err);
-	if (result)
-		code = command_fail(command, &err, EXIT_FAILED);
-	filter_options_free(&cli.filter);
-	return code;
+	return filter_options_on_file(command, &cli.filter, argv[first], cli.json, report_file,
+				      &cli);
 }
 
 const struct command command_report = {

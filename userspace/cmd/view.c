@@ -58,9 +58,10 @@ static uint64_t after(uint64_t start, uint64_t ns)
 	return ns > UINT64_MAX - start ? UINT64_MAX : start + ns;
 }
 
-static int view_file(const struct command *command, const struct view_cli *cli, const char *file,
+static int view_file(const struct command *command, const void *arg, const char *file,
 		     struct error *err)
 {
+	const struct view_cli *cli = arg;
 	const struct model_keep keep = {cli->filter.filter, cli->filter.keep_children};
 	struct view_options options = {.span = cli->span,
 				       .thread = cli->thread,
@@ -92,7 +93,6 @@ static int view_run(const struct command *command, int argc, char **argv)
 {
 	struct view_cli cli = {.lanes = 16, .to_ns = UINT64_MAX};
 	struct error err = ERROR_INIT;
-	enum exit_code code;
 	int first, result = options_parse(command, argc, argv, false, &cli, &first, &err);
 
 	if (result)
@@ -103,15 +103,7 @@ static int view_run(const struct command *command, int argc, char **argv)
 					    : "--from has to be before --to");
 		return command_fail(command, &err, EXIT_USAGE);
 	}
-	code = filter_options_open(command, &cli.filter);
-	if (code == EXIT_DONE)
-		result = cli.filter.explain ? filter_options_explain_file(command, &cli.filter,
-									  argv[first], false, &err)
-					    : view_file(command, &cli, argv[first], &err);
-	if (result)
-		code = command_fail(command, &err, EXIT_FAILED);
-	filter_options_free(&cli.filter);
-	return code;
+	return filter_options_on_file(command, &cli.filter, argv[first], false, view_file, &cli);
 }
 
 const struct command command_view = {

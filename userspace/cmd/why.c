@@ -138,9 +138,10 @@ static int explain(const struct why_cli *cli, const struct model *model, const c
 	return result;
 }
 
-static int why_file(const struct command *command, const struct why_cli *cli, const char *file,
+static int why_file(const struct command *command, const void *arg, const char *file,
 		    struct error *err)
 {
+	const struct why_cli *cli = arg;
 	const struct model_keep keep = {cli->filter.filter, cli->filter.keep_children};
 	struct store_reader *reader = NULL;
 	struct model *model = NULL;
@@ -177,7 +178,6 @@ static int why_run(const struct command *command, int argc, char **argv)
 	struct why_cli cli = {.slowest = SLOWEST_DEFAULT, .wanted.to_ns = UINT64_MAX};
 	struct error err = ERROR_INIT;
 	const char *problem;
-	enum exit_code code;
 	int first, result = options_parse(command, argc, argv, false, &cli, &first, &err);
 
 	if (result)
@@ -187,16 +187,7 @@ static int why_run(const struct command *command, int argc, char **argv)
 		error_set(&err, EINVAL, "%s", problem);
 		return command_fail(command, &err, EXIT_USAGE);
 	}
-	code = filter_options_open(command, &cli.filter);
-	if (code == EXIT_DONE)
-		result = cli.filter.explain
-				 ? filter_options_explain_file(command, &cli.filter, argv[first],
-							       cli.json, &err)
-				 : why_file(command, &cli, argv[first], &err);
-	if (result)
-		code = command_fail(command, &err, EXIT_FAILED);
-	filter_options_free(&cli.filter);
-	return code;
+	return filter_options_on_file(command, &cli.filter, argv[first], cli.json, why_file, &cli);
 }
 
 const struct command command_why = {
