@@ -67,9 +67,13 @@ def lock(explained):
     return explained("causes.c", "lock")
 
 
+def ends(step):
+    return step["start_ns"], step["start_ns"] + step["duration_ns"]
+
+
 def check_step(why, step):
     """Each record is of the step's thread and has its times; returns how many were checked."""
-    begin, end = step["start_ns"], step["start_ns"] + step["duration_ns"]
+    begin, end = ends(step)
     for named in step["records"]:
         record = why.records[named["record"] - 1]
         assert record["record"] == named["record"]
@@ -116,15 +120,15 @@ def test_every_step_names_records_that_have_its_times(lock):
             )
 
 
-def test_an_uncut_wait_begins_and_ends_with_its_records(lock):
+def test_a_wait_begins_and_ends_with_its_records_or_with_the_wait_that_it_explains(lock):
     for instance in lock.instances():
         sleep = next(c for c in instance["causes"] if c["cause"] == "sleep")
         first, last = sleep["chain"]
-        for step in (first, last):
+        span = (instance["start_ns"], instance["start_ns"] + instance["duration_ns"])
+        for step, around in ((first, span), (last, ends(first))):
             [out] = lock.named(step, "switch-out")
             [back] = lock.named(step, "switch-in")
-            assert out["ts"] == step["start_ns"]
-            assert back["wake_ts"] == step["start_ns"] + step["duration_ns"]
+            assert ends(step) == (max(out["ts"], around[0]), min(back["wake_ts"], around[1]))
         [back] = lock.named(first, "switch-in")
         assert back["waker_tid"] == first["by"]["tid"] == last["tid"]
 
@@ -164,11 +168,12 @@ def test_a_thread_that_was_moved_or_preempted_says_from_where_and_by_whom(explai
             if step["preempted"]:
                 assert step["preemptor"]["tid"] == out["next_tid"]
     moved = [s for s in steps if s["span"] == "request" and s["from_cpu"] == source]
-    assert any(s["by"] and s["by"]["comm"] == "hog" and s["cpu"] == target for s in moved), steps
+    # On a busy machine others have that CPU as well, and the longest stretch may be theirs.
+    assert any(s["by"] and s["cpu"] == target for s in moved), steps
     preempted = [s for s in steps if s["span"] == "crowded" and s["preempted"]]
     assert any(
-        s["preemptor"]["comm"] == s["by"]["comm"] == "hog" and s["cpu"] == target
-        and s["from_cpu"] is None for s in preempted
+        s["preemptor"] == s["by"] and s["cpu"] == target and s["from_cpu"] is None
+        for s in preempted
     ), steps
 
 
@@ -216,11 +221,11 @@ def test_a_page_fault_behind_mmap_lock_is_a_lock_of_its_holder(explained):
 def test_the_parent_of_vfork_waits_for_its_child(explained):
     why = explained("kernel_waits.c", "vfork")
     [instance] = why.instances()
-    sleep, ends = (next(c for c in instance["causes"] if c["cause"] == name)
+    sleep, work = (next(c for c in instance["causes"] if c["cause"] == name)
                    for name in ("sleep", "process-exit"))
-    assert sleep["duration_ns"] > 30_000_000 and ends["duration_ns"] > 10_000_000
-    assert sleep["culprit"]["pid"] == ends["culprit"]["pid"] != instance["thread"]["pid"]
-    first = ends["chain"][0]
+    assert sleep["duration_ns"] > 30_000_000 and work["duration_ns"] > 10_000_000
+    assert sleep["culprit"]["pid"] == work["culprit"]["pid"] != instance["thread"]["pid"]
+    first = work["chain"][0]
     assert first["syscall"] in ("vfork", "clone")
     assert first["meaning"] == "waits for the child of vfork() to run a program or to end"
     for step in why.steps():
