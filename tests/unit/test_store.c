@@ -198,6 +198,8 @@ static void test_stacks_objects_mappings_and_symbols_come_back(void **state)
 	static const uint64_t user[] = {0x7f0000001000, 0x55550000abcd, 1}, kernel[] = {~0ull};
 	struct store_stack stack = {.addresses = user, .count = 3, .pid = 7};
 	struct store_object object = {.ino = 9, .dev = 0x800001, .pid = 7, .name = "/data/x"};
+	static const struct store_segment segments[] = {{0x800, 0x401800, 0x2800},
+							{~0ull - 5, ~0ull, 5}};
 	struct store_mapping mapping = {.ts = 5,
 					.start = 0x1000,
 					.end = 0x3000,
@@ -207,7 +209,9 @@ static void test_stacks_objects_mappings_and_symbols_come_back(void **state)
 					.pid = 7,
 					.path = "/lib/libx.so",
 					.build_id = {0xde, 0xad},
-					.build_id_bytes = 20};
+					.build_id_bytes = 20,
+					.segments = segments,
+					.segment_count = 2};
 	struct store_symbol symbol = {.address = ~0ull, .offset = 16, .name = "ext4_read [ext4]"};
 	struct store_test *test = *state;
 	struct store_writer *writer = open_writer(test->path);
@@ -219,6 +223,8 @@ static void test_stacks_objects_mappings_and_symbols_come_back(void **state)
 	flush_writer(writer, 3);
 	stack = (struct store_stack){.addresses = kernel, .count = 1};
 	must(store_writer_add_stack(writer, &stack, &err), &err);
+	must(store_writer_add_mapping(writer, &mapping, &err), &err);
+	mapping.segment_count = 0;
 	must(store_writer_add_mapping(writer, &mapping, &err), &err);
 	must(store_writer_add_symbol(writer, &symbol, &err), &err);
 	close_writer(writer, 123);
@@ -236,11 +242,15 @@ static void test_stacks_objects_mappings_and_symbols_come_back(void **state)
 	assert_string_equal(store_reader_object(reader, 1)->name, "/data/x");
 	assert_string_equal(store_reader_object(reader, 1)->detail, "");
 	assert_null(store_reader_object(reader, 2));
-	assert_int_equal(store_reader_mapping_count(reader), 1);
+	assert_int_equal(store_reader_mapping_count(reader), 2);
 	assert_int_equal(store_reader_mapping(reader, 0)->end, 0x3000);
 	assert_int_equal(store_reader_mapping(reader, 0)->offset, 0x800);
 	assert_string_equal(store_reader_mapping(reader, 0)->path, "/lib/libx.so");
 	assert_memory_equal(store_reader_mapping(reader, 0)->build_id, mapping.build_id, 20);
+	assert_int_equal(store_reader_mapping(reader, 0)->segment_count, 2);
+	assert_memory_equal(store_reader_mapping(reader, 0)->segments, segments, sizeof(segments));
+	assert_int_equal(store_reader_mapping(reader, 1)->segment_count, 0);
+	assert_string_equal(store_reader_mapping(reader, 1)->path, "/lib/libx.so");
 	assert_int_equal(store_reader_symbol_count(reader), 1);
 	assert_int_equal(store_reader_symbol(reader, 0)->address, ~0ull);
 	assert_int_equal(store_reader_symbol(reader, 0)->offset, 16);

@@ -8,6 +8,7 @@
 
 #include "capture/drain.h"
 #include "target/buildid.h"
+#include "target/elffile.h"
 #include "target/process.h"
 #include "util/map.h"
 #include "util/vec.h"
@@ -29,14 +30,21 @@ struct known {
 	uint64_t gap_ns;
 };
 
+/* What of a program or library tells where its code is. */
+struct program {
+	struct build_id build_id;
+	struct store_segment segments[STORE_SEGMENTS_MAX];
+	uint32_t segment_count;
+};
+
 struct memory {
 	struct store_writer *writer;
 	struct map pids; /* pid → index in `known` */
 	VEC(struct known) known;
-	VEC(uint32_t) unused; /* of `known` */
-	struct map written;   /* hashes of mappings */
-	struct map build_of;  /* hash of a file → index in `builds` */
-	VEC(struct build_id) builds;
+	VEC(uint32_t) unused;  /* of `known` */
+	struct map written;    /* hashes of mappings */
+	struct map program_of; /* hash of a file → index in `programs` */
+	VEC(struct program) programs;
 };
 
 int memory_open(struct memory **memory, struct store_writer *writer, struct error *err)
@@ -56,10 +64,10 @@ void memory_close(struct memory *memory)
 		vec_free(&memory->known.data[i].ranges);
 	vec_free(&memory->known);
 	vec_free(&memory->unused);
-	vec_free(&memory->builds);
+	vec_free(&memory->programs);
 	map_free(&memory->pids);
 	map_free(&memory->written);
-	map_free(&memory->build_of);
+	map_free(&memory->program_of);
 	free(memory);
 }
 
@@ -86,27 +94,55 @@ static const struct range *range_of(const struct known *known, uint64_t address)
 	return &known->ranges.data[low];
 }
 
-/* The build-id of a program or library, read once a file. */
-static const struct build_id *build_id_of(struct memory *memory, const struct mapping *mapping,
-					  pid_t pid)
+static void program_read(struct program *program, int fd, const char *path)
+{
+	struct elf_segments segments;
+	struct elf_file file;
+
+	if (elf_file_open_fd(&file, fd, path))
+		return;
+	elf_file_segments(&file, &segments);
+	program->build_id = file.build_id;
+	for (uint32_t i = 0; i < segments.count && i < STORE_SEGMENTS_MAX; i++)
+		program->segments[program->segment_count++] =
+			(struct store_segment){.offset = segments.list[i].offset,
+					       .address = segments.list[i].address,
+					       .size = segments.list[i].size};
+	elf_file_close(&file);
+}
+
+/* What there is to know of a file that is mapped to be run, read once a file. */
+static const struct program *program_of(struct memory *memory, const struct mapping *mapping,
+					pid_t pid)
 {
 	uint64_t key = mix(mix(1, mapping->ino), mapping->dev);
-	uint32_t index = map_get(&memory->build_of, key);
-	struct build_id id = {0};
+	uint32_t index = map_get(&memory->program_of, key);
+	struct program program = {0};
 	char path[4096];
 	int fd;
 
 	if (index != MAP_NONE)
-		return &memory->builds.data[index];
+		return &memory->programs.data[index];
 	fd = mapping_open(mapping, pid, path, sizeof(path));
 	if (fd < 0)
 		return NULL;
-	build_id_read(fd, &id);
-	close(fd);
-	if (memory->builds.len >= WRITTEN_MAX || !vec_push(&memory->builds, id))
+	program_read(&program, fd, path);
+	if (memory->programs.len >= WRITTEN_MAX || !vec_push(&memory->programs, program))
 		return NULL;
-	map_set(&memory->build_of, key, (uint32_t)memory->builds.len - 1);
-	return &memory->builds.data[memory->builds.len - 1];
+	map_set(&memory->program_of, key, (uint32_t)memory->programs.len - 1);
+	return &memory->programs.data[memory->programs.len - 1];
+}
+
+static void mapping_describe(struct store_mapping *row, const struct program *program)
+{
+	const struct build_id *id = &program->build_id;
+
+	if (id->size && id->size <= sizeof(row->build_id)) {
+		memcpy(row->build_id, id->bytes, id->size);
+		row->build_id_bytes = id->size;
+	}
+	row->segments = program->segments;
+	row->segment_count = program->segment_count;
 }
 
 /* Writes a mapping of a file, unless it is in the capture already. */
@@ -124,16 +160,14 @@ static int mapping_write(struct memory *memory, const struct mapping *mapping, p
 	uint64_t key =
 		mix(mix(mix(mix(mix(mix(2, row.pid), row.start), row.end), row.offset), row.ino),
 		    row.dev);
-	const struct build_id *id;
+	const struct program *program;
 
 	if (!mapping->ino || map_get(&memory->written, key) != MAP_NONE ||
 	    memory->written.len >= WRITTEN_MAX || !map_set(&memory->written, key, 1))
 		return 0;
-	id = mapping->executable ? build_id_of(memory, mapping, pid) : NULL;
-	if (id && id->size && id->size <= sizeof(row.build_id)) {
-		memcpy(row.build_id, id->bytes, id->size);
-		row.build_id_bytes = id->size;
-	}
+	program = mapping->executable ? program_of(memory, mapping, pid) : NULL;
+	if (program)
+		mapping_describe(&row, program);
 	return store_writer_add_mapping(memory->writer, &row, err);
 }
 

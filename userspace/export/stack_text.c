@@ -141,18 +141,48 @@ static const struct store_mapping *find_mapping(const struct stack_names *names,
 	return found;
 }
 
+/* The part of the same file that says which file it was: what is run is read when it is recorded.
+ */
+static const struct store_mapping *described(const struct stack_names *names,
+					     const struct store_mapping *mapping)
+{
+	for (uint32_t i = mappings_of(names, mapping->pid);
+	     !mapping->build_id_bytes && i < names->mapping_count &&
+	     names->mappings[i]->pid == mapping->pid;
+	     i++) {
+		const struct store_mapping *other = names->mappings[i];
+
+		if (other->build_id_bytes && other->ino == mapping->ino &&
+		    other->dev == mapping->dev && !strcmp(other->path, mapping->path))
+			return other;
+	}
+	return mapping;
+}
+
+static void set_segments(struct elf_segments *segments, const struct store_mapping *mapping)
+{
+	for (uint32_t i = 0; i < mapping->segment_count && i < ELF_SEGMENTS_MAX; i++)
+		segments->list[segments->count++] =
+			(struct elf_segment){.offset = mapping->segments[i].offset,
+					     .address = mapping->segments[i].address,
+					     .size = mapping->segments[i].size};
+}
+
 static bool module_of(struct stack_names *names, const struct store_mapping *mapping,
 		      uint32_t *module)
 {
 	uint32_t known = map_get(&names->modules, (uintptr_t)mapping);
+	const struct store_mapping *file;
 	struct symbol_module wanted = {.path = mapping->path};
 
 	if (known != MAP_NONE) {
 		*module = known;
 		return true;
 	}
-	if (mapping->build_id_bytes <= sizeof(mapping->build_id))
-		build_id_set(&wanted.build_id, mapping->build_id, mapping->build_id_bytes);
+	file = described(names, mapping);
+	if (file->build_id_bytes <= sizeof(file->build_id))
+		build_id_set(&wanted.build_id, file->build_id, file->build_id_bytes);
+	set_segments(&wanted.segments, file);
 	return !symbolizer_add(names->symbolizer, &wanted, module) &&
 	       map_set(&names->modules, (uintptr_t)mapping, *module);
 }

@@ -89,6 +89,19 @@ bool object_put(byte_vec *to, struct strtab *strings, const struct store_object 
 	       reference_put(to, strings, object->detail);
 }
 
+static bool segments_put(byte_vec *to, const struct store_mapping *mapping)
+{
+	uint32_t count = mapping->segment_count < STORE_SEGMENTS_MAX ? mapping->segment_count
+								     : STORE_SEGMENTS_MAX;
+	bool done = varint_put(to, count);
+
+	for (uint32_t i = 0; done && i < count; i++)
+		done = varint_put(to, mapping->segments[i].offset) &&
+		       varint_put(to, mapping->segments[i].address) &&
+		       varint_put(to, mapping->segments[i].size);
+	return done;
+}
+
 bool mapping_put(byte_vec *to, struct strtab *strings, const struct store_mapping *mapping)
 {
 	uint32_t bytes =
@@ -99,7 +112,7 @@ bool mapping_put(byte_vec *to, struct strtab *strings, const struct store_mappin
 	    !varint_put(to, mapping->offset) || !varint_put(to, mapping->ino) ||
 	    !varint_put(to, mapping->dev) || !reference_put(to, strings, mapping->path))
 		return false;
-	return string_put(to, (const char *)mapping->build_id, bytes);
+	return string_put(to, (const char *)mapping->build_id, bytes) && segments_put(to, mapping);
 }
 
 bool symbol_put(byte_vec *to, struct strtab *strings, const struct store_symbol *symbol)
@@ -323,6 +336,32 @@ int dictionary_get_objects(struct dictionary *dictionary, struct cursor *cursor,
 	return cursor->at == cursor->end ? 0 : -EBADMSG;
 }
 
+static int segments_get(struct dictionary *dictionary, struct cursor *cursor,
+			struct store_mapping *mapping)
+{
+	struct store_segment list[STORE_SEGMENTS_MAX], *kept;
+
+	mapping->segment_count = (uint32_t)get_varint_max(cursor, STORE_SEGMENTS_MAX);
+	for (uint32_t i = 0; i < mapping->segment_count; i++) {
+		list[i].offset = get_varint(cursor);
+		list[i].address = get_varint(cursor);
+		list[i].size = get_varint(cursor);
+		if (list[i].offset + list[i].size < list[i].offset)
+			cursor->bad = true;
+	}
+	if (cursor->bad)
+		return -EBADMSG;
+	if (!mapping->segment_count)
+		return 0;
+	kept = (struct store_segment *)(void *)block_new(dictionary,
+							 mapping->segment_count * sizeof(*kept));
+	if (!kept)
+		return -ENOMEM;
+	memcpy(kept, list, mapping->segment_count * sizeof(*kept));
+	mapping->segments = kept;
+	return 0;
+}
+
 static void mapping_get(const struct dictionary *dictionary, struct cursor *cursor,
 			struct store_mapping *mapping)
 {
@@ -348,10 +387,14 @@ int dictionary_get_mappings(struct dictionary *dictionary, struct cursor *cursor
 {
 	for (uint32_t i = 0; i < count; i++) {
 		struct store_mapping mapping = {0};
+		int result;
 
 		mapping_get(dictionary, cursor, &mapping);
 		if (cursor->bad || dictionary->mappings.len == STORE_TABLE_MAX)
 			return -EBADMSG;
+		result = segments_get(dictionary, cursor, &mapping);
+		if (result)
+			return result;
 		if (!vec_push(&dictionary->mappings, mapping))
 			return -ENOMEM;
 	}

@@ -69,6 +69,14 @@ struct store_object {
 			       type "ext4"; what an epoll watches; else "" */
 };
 
+/* A part of an ELF file that is loaded as code: where the linker has put it. */
+struct store_segment {
+	uint64_t offset;  /* in the file */
+	uint64_t address; /* link-time */
+	uint64_t size;    /* in the file */
+};
+#define STORE_SEGMENTS_MAX 8 /* of a file */
+
 /* A file mapped by a process, for addresses; not only executable parts. */
 struct store_mapping {
 	uint64_t ts; /* when it was seen */
@@ -79,6 +87,10 @@ struct store_mapping {
 	const char *path;
 	uint8_t build_id[20];
 	uint32_t build_id_bytes; /* 0: none */
+	/* Of the file, with which addresses are named by its debug file alone. Only where the
+	 * mapping is executable, else and in older files none. */
+	const struct store_segment *segments;
+	uint32_t segment_count;
 };
 
 /* A kernel address that a stack has, as the kernel that was running named it. */

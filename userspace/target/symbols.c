@@ -61,6 +61,13 @@ const char *symbol_file_reason(enum symbol_file file)
 	return file <= SYMBOL_FILE_BAD ? file_reasons[file] : NULL;
 }
 
+static char *debug_dir_of(const struct symbolizer_options *options)
+{
+	const char *dir = options->debug_dir ? options->debug_dir : getenv("WAFFLE_DEBUG_DIR");
+
+	return strdup(dir && *dir ? dir : "/usr/lib/debug");
+}
+
 int symbolizer_open(struct symbolizer **result, const struct symbolizer_options *options)
 {
 	struct symbolizer *symbolizer = calloc(1, sizeof(*symbolizer));
@@ -69,7 +76,7 @@ int symbolizer_open(struct symbolizer **result, const struct symbolizer_options 
 	if (!symbolizer)
 		return -ENOMEM;
 	symbolizer->fetch = options->fetch;
-	symbolizer->debug_dir = strdup(options->debug_dir ? options->debug_dir : "/usr/lib/debug");
+	symbolizer->debug_dir = debug_dir_of(options);
 	symbolizer->strings = strtab_new();
 	if (!symbolizer->debug_dir || !symbolizer->strings) {
 		symbolizer_close(symbolizer);

@@ -32,8 +32,9 @@
 struct symbolizer;
 
 struct symbolizer_options {
-	const char *debug_dir; /* of detached debug files; NULL: /usr/lib/debug */
-	bool fetch;            /* from debuginfod servers, if DEBUGINFOD_URLS is set */
+	/* Of detached debug files; NULL: what WAFFLE_DEBUG_DIR says, or else /usr/lib/debug. */
+	const char *debug_dir;
+	bool fetch; /* from debuginfod servers, if DEBUGINFOD_URLS is set */
 };
 
 /* -ENOMEM. The options are copied. */
