@@ -55,12 +55,12 @@ def elsewhere(request, waffle, built, tmp_path):
 
 
 def check_named(text, objects):
-    assert re.search(r"lock_rounds \(causes\.c:\d+\)", text), text
+    assert re.search(r"(lock_rounds|holder) \(causes\.c:\d+\)", text), text
     assert any(o and o.endswith(" (cache_lock)") for o in objects), objects
 
 
 def check_not_named(text, objects):
-    assert "lock_rounds" not in text and "causes.c" not in text
+    assert "causes.c" not in text and "lock_rounds" not in text
     assert not any("cache_lock" in o for o in objects if o)
     assert re.search(r"moved\+0x[0-9a-f]+", text), text
 
