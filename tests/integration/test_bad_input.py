@@ -371,6 +371,23 @@ def test_a_cut_off_file_accounts_for_what_it_holds(waffle, steps):
         assert events <= records["delivered"] <= whole["delivered"]
 
 
+def test_why_of_a_cut_off_file_without_spans_says_that_it_is_cut_off(waffle, steps):
+    attached = waffle.attach_to(steps, steps.path)
+    time.sleep(0.3)
+    steps.ask("span 3", "did")
+    capture = attached.stop()
+    data = capture.path.read_bytes()
+    cut = waffle.path()
+    for size in range(len(data) - 1, 0, -16):
+        cut.write_bytes(data[:size])
+        result = waffle.call("why", cut)
+        if result.returncode:
+            break
+    assert "there are no spans in what is left of the file, which is cut off" in result.stderr
+    says = "there are no spans in what is left of the file, which is cut off"
+    waffle.fails(1, "why", "--span", "step", cut, says=f"no span 'step': {says}")
+
+
 def test_threads_keep_their_names_in_a_window(waffle, built, start):
     program = start(built("flood.c"))
     program.until("ready")

@@ -147,6 +147,25 @@ static void test_lost_records_are_unknown_and_lower_the_grade_beside_them(void *
 	done(&capture, why);
 }
 
+static void test_nobody_is_blamed_who_had_the_cpu_before_a_loss(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	waits(&capture, 1020, 1, 11, 0, S, NR_NANOSLEEP, 0, 0, 0);
+	gets(&capture, 1050, 1, 0, 99, 0, 0, 0);
+	capture_loss(&capture, 1060, 1100, WAFFLE_SOURCE_SCHED, 3);
+	gets(&capture, 1120, 1, 98, 97, 0, 0, 0);
+	gets(&capture, 1130, 1, 97, 11, 0, 1105, HARD);
+	capture_end(&capture, 1140, 11, 1);
+	why = ask_span(&capture, 1200);
+	check_part(why, 3, "cpu-contention", 15, 0, "likely", "");
+	check_part(why, 4, "cpu-contention", 10, 97, "likely", "");
+	done(&capture, why);
+}
+
 static void test_lost_details_lower_the_grade_only(void **state)
 {
 	struct capture capture;
@@ -483,6 +502,7 @@ int main(void)
 		cmocka_unit_test(test_pipe_of_a_recorded_process_is_followed),
 		cmocka_unit_test(test_two_causes_are_ranked_by_their_time),
 		cmocka_unit_test(test_lost_records_are_unknown_and_lower_the_grade_beside_them),
+		cmocka_unit_test(test_nobody_is_blamed_who_had_the_cpu_before_a_loss),
 		cmocka_unit_test(test_lost_details_lower_the_grade_only),
 		cmocka_unit_test(test_waker_of_its_own_waiter_is_unknown),
 		cmocka_unit_test(test_outside_waker_of_a_futex_ends_the_chain),

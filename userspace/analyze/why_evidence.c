@@ -54,6 +54,8 @@ int why_evidence_init(struct why_walk *walk)
 {
 	const struct store_reader *reader = walk->model->reader;
 
+	if (!model_losses(&walk->losses, walk->model, true))
+		return -ENOMEM;
 	for (uint32_t i = 0; i < store_reader_symbol_count(reader); i++) {
 		const struct store_symbol *symbol = store_reader_symbol(reader, i);
 		uint32_t hints = hints_of(symbol->name);

@@ -48,6 +48,18 @@ static bool parse_id(const char *text, uint64_t *id)
 	return true;
 }
 
+/* Why there may be fewer spans than somebody looks for. */
+static const char *spans_left_out(const struct model *model)
+{
+	uint64_t bytes_cut;
+
+	if (model->filtered.expression)
+		return " that the filter keeps";
+	return store_reader_truncated(model->reader, &bytes_cut)
+		       ? " in what is left of the file, which is cut off"
+		       : "";
+}
+
 static int pick_span(struct why_query *query, const struct model *model, const char *wanted,
 		     struct error *err)
 {
@@ -74,7 +86,7 @@ static int pick_span(struct why_query *query, const struct model *model, const c
 	}
 	if (!any.count)
 		return error_set(err, ENOENT, "no span '%s': there are no spans%s", wanted,
-				 model->filtered.expression ? " that the filter keeps" : "");
+				 spans_left_out(model));
 	return error_set(err, ENOENT, "no span '%s'; %s %s", wanted,
 			 near.count ? "did you mean" : "there are",
 			 near.count ? near.text : any.text);
@@ -181,6 +193,6 @@ int why_pick(struct why_query *query, const struct model *model, const struct wh
 	if (!model->spans.len)
 		return error_set(err, ENOENT,
 				 "there are no spans%s; --thread explains a thread's time",
-				 model->filtered.expression ? " that the filter keeps" : "");
+				 spans_left_out(model));
 	return 0;
 }

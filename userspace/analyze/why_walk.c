@@ -7,6 +7,7 @@
 void why_walk_free(struct why_walk *walk)
 {
 	why_intervals_free(&walk->intervals);
+	windows_free(&walk->losses);
 	map_free(&walk->kernel_hints);
 	map_free(&walk->kernel_symbols);
 	map_free(&walk->stack_at);
@@ -198,16 +199,23 @@ static uint16_t cpu_waited_for(const struct model *model, uint32_t thread,
 /* Switches that are looked at for who was on a CPU before. */
 #define LOOK_BACK 4096
 
-/* Who was on the CPU at ts: the last one that was brought in there. */
-static uint32_t on_cpu_at(const struct model *model, uint16_t cpu, size_t before, uint32_t *behind)
+/* Who was on the CPU at ts: the last one that was brought in there, if no switch was lost since. */
+static uint32_t on_cpu_at(const struct why_walk *walk, uint16_t cpu, uint64_t ts, uint32_t *behind)
 {
-	size_t stop = before > LOOK_BACK ? before - LOOK_BACK : 0;
+	const struct model *model = walk->model;
+	size_t before = why_switch_after(model, ts),
+	       stop = before > LOOK_BACK ? before - LOOK_BACK : 0;
 
-	while (before-- > stop)
-		if (model->switches.data[before].cpu == cpu) {
-			*behind = (uint32_t)before;
-			return model->switches.data[before].next;
-		}
+	while (before-- > stop) {
+		const struct model_switch *sw = &model->switches.data[before];
+
+		if (sw->cpu != cpu)
+			continue;
+		if (windows_touch(&walk->losses, sw->ts, ts))
+			break;
+		*behind = (uint32_t)before;
+		return sw->next;
+	}
 	return MODEL_NONE;
 }
 
@@ -288,7 +296,7 @@ static int walk_contention(struct why_walk *walk, uint32_t thread,
 	if (stretch.cpu == MODEL_CPU_NONE)
 		return add_contention(walk, &stretch);
 	if (from > interval->from_ts || interval->woken || stretch.cpu != interval->cpu)
-		stretch.culprit = on_cpu_at(model, stretch.cpu, i, &stretch.behind);
+		stretch.culprit = on_cpu_at(walk, stretch.cpu, from, &stretch.behind);
 	else
 		stretch.culprit = interval->by;
 	for (; i < model->switches.len && model->switches.data[i].ts < to && !result; i++) {

@@ -52,6 +52,7 @@ struct why_walk {
 	const struct model *model;
 	const struct why_names *names; /* NULL: not at hand */
 	struct why_intervals intervals;
+	struct windows losses;               /* of switches, merged */
 	struct map kernel_hints;             /* kernel address → enum why_hint */
 	struct map kernel_symbols;           /* kernel address → index of the reader's symbol */
 	struct map stack_at;                 /* number of a stack → in stacks */

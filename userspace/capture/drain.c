@@ -33,8 +33,8 @@ struct drain {
 	uint64_t *position, *end;    /* per CPU: next switch to read, end of this round */
 	struct cursor *heap;
 	size_t heap_len;
-	uint64_t *dropped; /* per CPU and source: as of the last round */
-	uint64_t last_round_ts;
+	uint64_t *dropped;       /* per CPU and source: as of the last round */
+	uint64_t losses_from_ts; /* what is dropped from here on was not reported yet */
 	uint64_t delivered[WAFFLE_SOURCE_COUNT];
 	uint64_t refused[WAFFLE_SOURCE_COUNT]; /* by the record callback */
 	int failed;
@@ -78,7 +78,7 @@ int drain_open(struct drain **drain, struct kernel *kernel, const struct drain_c
 		return error_set(err, ENOMEM, "out of memory");
 	made->kernel = kernel;
 	made->callbacks = *callbacks;
-	made->last_round_ts = clock_monotonic_ns();
+	made->losses_from_ts = clock_monotonic_ns();
 	made->position = calloc(cpus, sizeof(*made->position));
 	made->end = calloc(cpus, sizeof(*made->end));
 	made->heap = calloc((size_t)cpus + 1, sizeof(*made->heap));
@@ -257,27 +257,36 @@ static void compact(struct drain *drain)
 	drain->next = 0;
 }
 
-/* A record for each CPU and source that dropped something since the last round. */
-static void report_losses(struct drain *drain, uint64_t now)
+/*
+ * A record for each CPU and source that dropped something since the last round. Its time is that of
+ * the counters' reading, not that of the round: while a round reads and writes what there is, more
+ * is dropped, and who takes that for known would take what is missing for a wait.
+ */
+static void report_losses(struct drain *drain)
 {
+	uint64_t begin = clock_monotonic_ns();
+
 	for (uint32_t cpu = 0; cpu < kernel_cpu_count(drain->kernel); cpu++) {
 		for (uint32_t source = 0; source < WAFFLE_SOURCE_COUNT; source++) {
 			uint64_t *last = &drain->dropped[cpu * WAFFLE_SOURCE_COUNT + source];
-			uint64_t dropped = kernel_cpu(drain->kernel, cpu)->dropped[source];
+			uint64_t dropped = __atomic_load_n(
+				&kernel_cpu(drain->kernel, cpu)->dropped[source], __ATOMIC_ACQUIRE);
 			struct waffle_rec_loss loss = {
-				.rec = {.ts = now, .kind = WAFFLE_REC_LOSS, .cpu = (uint16_t)cpu},
+				.rec = {.kind = WAFFLE_REC_LOSS, .cpu = (uint16_t)cpu},
 				.source = source,
-				.from_ts = drain->last_round_ts,
+				.from_ts = drain->losses_from_ts,
 				.count = dropped - *last,
 			};
 
 			if (!loss.count || drain->failed)
 				continue;
+			loss.rec.ts = clock_monotonic_ns();
 			*last = dropped;
 			drain->failed = drain->callbacks.record(&loss.rec, drain->callbacks.arg);
 		}
 	}
-	drain->last_round_ts = now;
+	/* A record has its time before it is dropped. */
+	drain->losses_from_ts = begin - SETTLE_NS;
 }
 
 int drain_round(struct drain *drain, bool final)
@@ -292,7 +301,7 @@ int drain_round(struct drain *drain, bool final)
 	for (uint32_t cpu = 0; cpu < kernel_cpu_count(drain->kernel); cpu++)
 		__atomic_store_n(&kernel_tail(drain->kernel, cpu)->tail, drain->position[cpu],
 				 __ATOMIC_RELEASE);
-	report_losses(drain, now);
+	report_losses(drain);
 	return drain->failed;
 }
 

@@ -101,9 +101,6 @@ int keep_apply(struct builder *builder);
 
 /* ---- walk.c ---- */
 
-/* When records were lost, merged; those of all sources, or the scheduler's. Free it after. */
-bool losses_collect(struct windows *losses, const struct model *model, bool only_sched);
-
 /* Running, runnable and blocked time of threads and spans. */
 int walk_account(struct model *model);
 

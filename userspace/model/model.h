@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "filter/filter.h"
+#include "model/windows.h"
 #include "store/store.h"
 #include "util/error.h"
 #include "util/map.h"
@@ -273,6 +274,10 @@ struct model_interval {
 			 */
 	bool open;      /* cut by the end of the capture */
 };
+
+/* When records were lost, merged; those of all sources, or the scheduler's. Free it after. False:
+ * out of memory. */
+bool model_losses(struct windows *losses, const struct model *model, bool only_sched);
 
 typedef int (*model_interval_fn)(const struct model_interval *interval, void *arg);
 

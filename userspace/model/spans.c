@@ -281,7 +281,7 @@ static int spans_mark_losses(struct model *model)
 
 	if (!model->losses.len)
 		return 0;
-	if (!losses_collect(&losses, model, false))
+	if (!model_losses(&losses, model, false))
 		return -ENOMEM;
 	for (size_t i = 0; i < model->spans.len; i++)
 		if (windows_touch(&losses, model->spans.data[i].start_ts,

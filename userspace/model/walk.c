@@ -38,7 +38,7 @@ struct walk {
 
 /* ---- losses ---- */
 
-bool losses_collect(struct windows *losses, const struct model *model, bool only_sched)
+bool model_losses(struct windows *losses, const struct model *model, bool only_sched)
 {
 	*losses = (struct windows){0};
 	for (size_t i = 0; i < model->losses.len; i++) {
@@ -248,7 +248,7 @@ static bool walk_init(struct walk *walk, const struct model *model, model_interv
 {
 	*walk = (struct walk){.model = model, .sched_from = first_sched_ts(model)};
 	return sched_init(&walk->sched, model, each, arg) &&
-	       losses_collect(&walk->losses, model, true) && find_exits(walk);
+	       model_losses(&walk->losses, model, true) && find_exits(walk);
 }
 
 int walk_account(struct model *model)

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where records of the scheduler were lost, time is unknown, and nobody is blamed for it."""
+
+import json
+
+import pytest
+
+from tracer import parse_log
+
+SLACK_NS = 3_000_000  # a wake-up that is under way when a span begins or ends
+
+
+@pytest.mark.parametrize("size", ["4KiB", "64KiB", "256KiB"])
+def test_no_state_is_longer_than_the_kernel_says_when_switches_are_lost(waffle, built, size):
+    capture = waffle.run(built("lossy.c", "-O2"), options=("--sched-size", size))
+    out = waffle.ok("why", capture.path, "--span", "flooded", "--slowest", "0", "--json").stdout
+    answer = json.loads(out)
+    truths = parse_log(capture.result.stdout.splitlines())
+    assert answer["records"]["sources"]["sched"]["lost"] > 0
+    instances = sorted(answer["instances"], key=lambda i: i["start_ns"])
+    assert len(instances) == len(truths)
+    for instance, truth in zip(instances, truths):
+        parts = instance["parts"]
+        blocked = truth["length"] - truth["running"] - truth["waiting"]
+        assert parts["running_ns"] <= truth["running"] + SLACK_NS
+        assert parts["runnable_ns"] <= truth["waiting"] + SLACK_NS
+        assert parts["blocked_ns"] <= blocked + SLACK_NS
+        assert parts["unknown_ns"] > 0
+        assert all(cause["grade"] != "certain" for cause in instance["causes"])
