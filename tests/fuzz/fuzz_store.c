@@ -50,6 +50,22 @@ static void walk(struct store_reader *reader, struct store_window window)
 			abort();
 }
 
+/* All that a mapping says can be read, and is within its bounds. */
+static void check_mappings(const struct store_reader *reader)
+{
+	for (uint32_t i = 0; i < store_reader_mapping_count(reader); i++) {
+		const struct store_mapping *mapping = store_reader_mapping(reader, i);
+
+		if (mapping->end < mapping->start || mapping->build_id_bytes > 20 ||
+		    mapping->segment_count > STORE_SEGMENTS_MAX)
+			abort();
+		for (uint32_t k = 0; k < mapping->segment_count; k++)
+			if (mapping->segments[k].offset + mapping->segments[k].size <
+			    mapping->segments[k].offset)
+				abort();
+	}
+}
+
 static void try_file(const uint8_t *data, size_t size)
 {
 	struct error err = ERROR_INIT;
@@ -70,6 +86,7 @@ static void try_file(const uint8_t *data, size_t size)
 		if (!err.message[0] || strchr(err.message, '\n'))
 			abort();
 	} else {
+		check_mappings(reader);
 		walk(reader, STORE_ALL);
 		walk(reader, (struct store_window){5000100000, 5000200000});
 		store_reader_close(reader);

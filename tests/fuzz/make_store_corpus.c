@@ -35,6 +35,31 @@ static void write_seed(const char *path, int way, const void *bytes, size_t size
 		check_file(NULL, path);
 }
 
+static void add_tables(struct store_writer *writer)
+{
+	static const uint64_t addresses[] = {0x7f0000001000, 0x7f0000000800};
+	static const struct store_segment segments[] = {{0x1000, 0x401000, 0x800}};
+	struct store_stack stack = {.addresses = addresses, .count = 2, .pid = 7};
+	struct store_object object = {.ino = 9, .dev = 0x800001, .pid = 7, .name = "/data/x"};
+	struct store_mapping mapping = {.ts = 5,
+					.start = 0x7f0000000000,
+					.end = 0x7f0000002000,
+					.offset = 0x1000,
+					.pid = 7,
+					.path = "/lib/libx.so",
+					.build_id = {1, 2, 3},
+					.build_id_bytes = 20,
+					.segments = segments,
+					.segment_count = 1};
+	struct store_symbol symbol = {.address = ~0ull, .offset = 16, .name = "ext4_read [ext4]"};
+	struct error err = ERROR_INIT;
+
+	check(store_writer_add_stack(writer, &stack, &err), &err);
+	check(store_writer_add_object(writer, &object, &err), &err);
+	check(store_writer_add_mapping(writer, &mapping, &err), &err);
+	check(store_writer_add_symbol(writer, &symbol, &err), &err);
+}
+
 static void make_file_seed(const char *folder, unsigned seed, bool finished)
 {
 	static const struct store_counts counts[WAFFLE_SOURCE_COUNT] = {{9, 8, 1}};
@@ -52,6 +77,7 @@ static void make_file_seed(const char *folder, unsigned seed, bool finished)
 	for (unsigned i = 0; i < FIXTURE_SITES; i++)
 		check(store_writer_add_site(writer, &fixture_sites[i], &err), &err);
 	check(store_writer_add_process(writer, &process, &err), &err);
+	add_tables(writer);
 	for (unsigned i = 0; i < 40; i++) {
 		struct record_buffer buffer;
 

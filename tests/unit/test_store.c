@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "store/dictionary.h"
 #include "store/format.h"
 #include "store_helpers.h"
 
@@ -256,6 +257,39 @@ static void test_stacks_objects_mappings_and_symbols_come_back(void **state)
 	assert_int_equal(store_reader_symbol(reader, 0)->offset, 16);
 	assert_string_equal(store_reader_symbol(reader, 0)->name, "ext4_read [ext4]");
 	store_reader_close(reader);
+}
+
+/* A mapping's bytes from its segments on; what is before is 0. */
+static int read_segments(const unsigned char *bytes, size_t size)
+{
+	unsigned char mapping[64] = {0};
+	struct cursor cursor = {.at = mapping, .end = mapping + 9 + size};
+	struct dictionary dictionary;
+	int result;
+
+	assert_true(size <= sizeof(mapping) - 9 && dictionary_init(&dictionary));
+	memcpy(mapping + 9, bytes, size);
+	result = dictionary_get_mappings(&dictionary, &cursor, 1);
+	dictionary_free(&dictionary);
+	return result;
+}
+
+static void test_segments_that_cannot_be_are_refused(void **state)
+{
+	unsigned char many[1 + 3 * 9] = {9};
+	static const unsigned char one[] = {1, 5, 6, 7};
+	/* Its end is beyond 2^64. */
+	static const unsigned char wraps[] = {1,    0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+					      0xff, 0xff, 0xff, 1,    0,    1};
+
+	(void)state;
+	assert_int_equal(read_segments(one, sizeof(one)), 0);
+	assert_int_equal(read_segments(one, sizeof(one) - 1), -EBADMSG);
+	assert_int_equal(read_segments(many, sizeof(many)), -EBADMSG);
+	many[0] = 8;
+	assert_int_equal(read_segments(many, sizeof(many) - 3), 0);
+	assert_int_equal(read_segments(many, sizeof(many)), -EBADMSG);
+	assert_int_equal(read_segments(wraps, sizeof(wraps)), -EBADMSG);
 }
 
 static void test_meta_sites_and_processes_come_back(void **state)
@@ -558,6 +592,7 @@ int main(void)
 		with_folder(test_more_threads_than_a_chunk_holds_come_back_exactly),
 		with_folder(test_probe_address_of_a_span_end_is_not_kept),
 		with_folder(test_nested_spans_cost_less_than_six_bytes_a_record),
+		cmocka_unit_test(test_segments_that_cannot_be_are_refused),
 		with_folder(test_meta_sites_and_processes_come_back),
 		with_folder(test_stacks_objects_mappings_and_symbols_come_back),
 		with_folder(test_meta_without_a_filter_and_with_more_than_is_known_is_read),
