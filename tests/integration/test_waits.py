@@ -12,6 +12,7 @@ from tracer import Capture, parse_log
 
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 MIB = 1 << 20
+MS = 1_000_000
 NAMES = ["spans", "sched", "stacks", "files", "faults", "io", "signals", "quota"]
 OF_MACHINE = {"steal", "frequency"}  # test_cpu.py
 
@@ -307,16 +308,19 @@ def test_quota_sums_to_the_time_that_the_cgroup_was_throttled(waffle, built, exp
     folder, throttled_ns = cpu_cgroup(f"waffle-test-{os.getpid()}")
     program = built("explain.c", "-fno-omit-frame-pointer")
     try:
-        shell = f'echo $$ > {folder}/cgroup.procs && exec "$0" "$@"'
+        # On one CPU: the group is throttled on each CPU for itself, also where it has no thread.
+        cpu = min(os.sched_getaffinity(0))
+        shell = f'echo $$ > {folder}/cgroup.procs && exec taskset -c {cpu} "$0" "$@"'
         capture = waffle.run("sh", "-c", shell, program, "spin")
         total = throttled_ns()
         rows = capture.rows("quota")
-        assert total > 200_000_000 and len(rows) >= 5
+        assert total > 0 and len(rows) >= 5
         assert {row["args"]["quota_ns"] for row in rows} == {10_000_000}
         assert {row["args"]["period_ns"] for row in rows} == {50_000_000}
         assert {row["args"]["cgroup"] for row in rows} == {folder.stat().st_ino}
         # A throttling that began or ended while the thread did not wait for it is not one of it.
-        assert 0.9 * total <= sum(row["args"]["throttled_ns"] for row in rows) <= 1.02 * total
+        throttled = sum(row["args"]["throttled_ns"] for row in rows)
+        assert 0.9 * total - MS <= throttled <= 1.02 * total + MS
     finally:
         for _ in range(100):
             try:
@@ -334,7 +338,8 @@ def test_source_that_cannot_be_had_is_left_out_and_said(waffle, built, tmp_path)
     assert result.returncode == 0, result.stderr
     assert "does not tell of: faults; not recorded" in result.stderr
     capture = Capture(waffle, path)
-    assert capture.info()["sources"] == [name for name in NAMES if name != "faults"]
+    recorded = [name for name in capture.info()["sources"] if name not in OF_MACHINE]
+    assert recorded == [name for name in NAMES if name != "faults"]
     assert {"wait", "wake", "signal", "span"} <= kinds(capture) and "fault" not in kinds(capture)
     capture.check_sums(lost=0)
 

@@ -329,13 +329,15 @@ static void mode_stop(const char *file)
 		;
 }
 
+/* As much CPU time as the quota gives in many of its periods, however busy the machine is. */
 static void mode_spin(const char *file)
 {
-	unsigned long long end = now_ns() + 600000000ull;
+	struct timespec used;
 
 	(void)file;
-	while (now_ns() < end)
-		;
+	do
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+	while (!used.tv_sec && used.tv_nsec < 130000000);
 }
 
 static const struct {
