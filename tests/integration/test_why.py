@@ -142,6 +142,30 @@ def test_a_pipe_is_followed_to_another_process(why, causes):
         assert first["chain"][0]["syscall"] == "read"
 
 
+def test_a_child_has_the_name_of_the_program_that_it_ran_last(why, causes):
+    path, _ = causes("child")
+    instances = why(path, "--span", "request")["instances"]
+    assert len(instances) == 4
+    for instance in instances:
+        # Whether its sleep is known depends on whether children are recorded, too.
+        first = own(instance)[0]
+        assert first["culprit"]["comm"] == "sleep"
+        assert first["culprit"]["pid"] != instance["thread"]["pid"]
+
+
+def test_who_stopped_a_process_is_named_as_the_program_that_it_is(why, waffle, built, start):
+    program = start(built("steps.c"))
+    program.until("ready")
+    capture = waffle.attach_to(program, built("steps.c"))
+    shell = f"kill -STOP {program.pid}; sleep 0.2; kill -CONT {program.pid}"
+    subprocess.run(["bash", "-c", f"exec sh -c '{shell}'"], check=True)
+    path = capture.stop().path
+    [instance] = why(path, "--thread", str(program.pid))["instances"]
+    stopped = find(instance, "stopped")
+    assert stopped["duration_ns"] > 150 * MS
+    assert stopped["culprit"]["comm"] == "sh"
+
+
 def test_text_tells_the_chain_in_words_with_functions_and_evidence(waffle, causes):
     path, _ = causes("lock")
     text = waffle.ok("why", "--span", "request", "--slowest", "1", "--evidence", path).stdout

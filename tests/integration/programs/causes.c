@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * causes MODE: a span "request" that is slow in a known way, and lines "piece cause= ns= tid=
- *comm=" of what it was slow by, as measured by whom it was done. lock	its thread waits for a
- *mutex, whose holder sleeps and then computes pipe	its thread waits for a child process, which
- *sleeps and then answers through a pipe origin	nothing is slow: a bad value is seen in a span whose
- *cause is linked
+ * comm=" of what it was slow by, as measured by whom it was done.
+ * - lock: its thread waits for a mutex, whose holder sleeps and then computes
+ * - pipe: its thread waits for a child process, which sleeps and then answers through a pipe
+ * - child: its thread waits for the end of a process that it has started
+ * - origin: nothing is slow: a bad value is seen in a span whose cause is linked
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -145,6 +146,18 @@ static void pipe_rounds(void)
 	wait(NULL);
 }
 
+/* ---- child ---- */
+
+/* It is the same process all the time, and has the shell's name at first. */
+static void child_rounds(void)
+{
+	for (int i = 0; i < ROUNDS; i++) {
+		SPAN("request", KV_I64("i", i));
+		if (system("exec sleep 0.05")) // NOLINT(bugprone-command-processor,cert-env33-c)
+			exit(1);
+	}
+}
+
 /* ---- origin ---- */
 
 static void origin_rounds(void)
@@ -170,6 +183,8 @@ int main(int argc, char **argv)
 		lock_rounds();
 	else if (!strcmp(mode, "pipe"))
 		pipe_rounds();
+	else if (!strcmp(mode, "child"))
+		child_rounds();
 	else if (!strcmp(mode, "origin"))
 		origin_rounds();
 	else
