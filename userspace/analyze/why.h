@@ -141,6 +141,9 @@ struct why_names {
 	void *arg;
 	/* The variable at an address of a process, or NULL. */
 	const char *(*variable)(void *arg, uint32_t pid, uint64_t ts, uint64_t address);
+	/* Whether a mapped file has a variable of that name, whose addresses are then told. NULL:
+	 * not known of any. */
+	bool (*has_variable)(void *arg, const struct store_mapping *mapping, const char *name);
 };
 
 /* Which instances: of a span name, one span, or a thread in a window. */
