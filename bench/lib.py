@@ -3,9 +3,11 @@
 
 import contextlib
 import ctypes
+import functools
 import math
 import os
 import pathlib
+import shutil
 import signal
 import statistics
 import subprocess
@@ -145,14 +147,47 @@ def baseline(*arguments, cpu=1):
 
 
 @contextlib.contextmanager
+def peer(argv, ready, cpu=1):
+    """A tracer of others, of the whole machine; `ready`: how a line of it begins when it is."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    with running(on_cpu(cpu, argv), signal.SIGINT, **pipes) as tracer:
+        if not any(line.startswith(ready) for line in tracer.stdout):
+            raise RuntimeError(f"{argv[0]} ended early")
+        threading.Thread(target=tracer.stdout.read, daemon=True).start()
+        yield tracer
+
+
+@contextlib.contextmanager
 def perf_sched(cpu=1):
     argv = on_cpu(cpu, ["perf", "sched", "record", "-o", SCRATCH.path("perf.data")])
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     with running(argv, signal.SIGINT, **quiet) as tracer:
         time.sleep(0.5)
         if tracer.poll() is not None:
-            raise Skipped("perf sched record does not work here")
+            raise RuntimeError("perf sched record ended early")
         yield tracer
+
+
+def wprof(*options):
+    argv = ["wprof", "-d", "1000000", "-D", SCRATCH.path("wprof.data"), *options]
+    return peer(argv, "Running...")
+
+
+def perf_works():
+    argv = ["perf", "sched", "record", "-o", SCRATCH.path("try.data"), "true"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    return shutil.which("perf") and not subprocess.run(argv, check=False, **quiet).returncode
+
+
+def peers():
+    """Those that are installed, as name → tracer. wprof takes no stacks unless it is told to."""
+    found = {}
+    if perf_works():
+        found["perf sched record"] = perf_sched
+    if shutil.which("wprof"):
+        found["wprof"] = wprof
+        found["wprof with stacks"] = functools.partial(wprof, "-Soffcpu", "-Swaker")
+    return found
 
 
 # ---- windows ----

@@ -33,7 +33,7 @@ from lib import (  # noqa: E402
     nothing,
     now_ns,
     on_cpu,
-    perf_sched,
+    peers,
     proc_read,
     program,
     ratio,
@@ -331,18 +331,17 @@ def redis(scale):
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         wait_until(lambda: not subprocess.run(ping, check=False, **quiet).returncode, "redis")
         redis_rate(port, scale.requests // 4)
-        tracers = {"untraced": nothing, "traced": functools.partial(waffle, server.pid)}
-        if shutil.which("perf"):
-            tracers["traced by perf sched record"] = perf_sched
+        tracers = {
+            "untraced": nothing,
+            "traced": functools.partial(waffle, server.pid),
+            **{f"traced by {name}": tracer for name, tracer in peers().items()},
+        }
         rates = {name: [] for name in tracers}
         for i in range(scale.pairs):
             names = list(tracers)
             for name in names[i % len(names) :] + names[: i % len(names)]:
-                try:
-                    with tracers[name]():
-                        rates[name].append(redis_rate(port, scale.requests))
-                except Skipped:
-                    del tracers[name]
+                with tracers[name]():
+                    rates[name].append(redis_rate(port, scale.requests))
     for name in list(tracers)[1:]:
         lost = [(1 - b / a) * 100 for a, b in zip(rates["untraced"], rates[name])]
         yield Row(f"redis GET, operations lost when {name}",

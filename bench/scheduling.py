@@ -5,14 +5,12 @@ import functools
 import math
 import os
 import re
-import shutil
 import statistics
 import time
 
 from lib import (
     SETTLE,
     Row,
-    Skipped,
     Workload,
     baseline,
     bpf_runs,
@@ -20,7 +18,7 @@ from lib import (
     interleave,
     nothing,
     now_ns,
-    perf_sched,
+    peers,
     proc_read,
     program,
     ratio,
@@ -37,14 +35,9 @@ def switches(scale):
                 "untraced": nothing,
                 "waffle": functools.partial(waffle, load.pid),
                 "bare counter": functools.partial(baseline, "count"),
+                **peers(),
             }
-            if shutil.which("perf"):
-                tracers["perf sched record"] = perf_sched
-            try:
-                costs = interleave(load, tracers, scale.rounds, scale.seconds)
-            except Skipped:
-                del tracers["perf sched record"]
-                costs = interleave(load, tracers, scale.rounds, scale.seconds)
+            costs = interleave(load, tracers, scale.rounds, scale.seconds)
         for name in list(tracers)[1:]:
             ns = typical(costs[name]), typical(costs["untraced"])
             yield Row(f"{kind} hand-over, {name}", ratio(costs, name, "untraced"), "x",
@@ -53,7 +46,7 @@ def switches(scale):
 
 
 # What each records beyond the scheduler, in the order of --sources.
-SOURCES = ("stacks", "files", "faults", "io", "signals", "quota")
+SOURCES = ("stacks", "files", "faults", "io", "signals", "quota", "steal")
 TURNS = (("sched", "sched", None), *((f"sched,{name}", f"{name}, beyond sched", "sched")
                                      for name in SOURCES), (None, "all sources", None))
 

@@ -3,7 +3,7 @@
 #ifndef WAFFLE_EMIT_RECORD_H
 #define WAFFLE_EMIT_RECORD_H
 
-#include "wait.h"
+#include "shared.h"
 #include "waffle/abi.h"
 
 /*
@@ -13,27 +13,6 @@
 static __always_inline bool wanted(struct task_struct *task)
 {
 	return !finished && (!follow_children || thread_get(task));
-}
-
-/*
- * What was stolen of a thread is told when it leaves its CPU, which may be long after; a look at
- * the begin and the end of spans tells which of them it was. The scheduler has seen it by then if
- * it was longer than a tick: the tick that is due comes first.
- */
-static __noinline __attribute__((unused)) void stolen_look(struct task_struct *task)
-{
-	struct thread_state *state = thread_get(task);
-	__u64 on_ts, now;
-
-	if (!state)
-		return;
-	on_ts = state->on_ts;
-	now = bpf_ktime_get_ns();
-	if (!on_ts || now <= on_ts)
-		return;
-	stolen_tell(state, task, cpu_stolen_ns(task), now);
-	if (state->on_ts == on_ts) /* it did not leave its CPU meanwhile */
-		state->on_ts = now;
 }
 
 /* Copies a frame of at most `room` bytes into a record with that much room. `ts` 0: now. */
@@ -64,8 +43,6 @@ static __always_inline int hit_emit(struct pt_regs *ctx, struct task_struct *tas
 {
 	__u64 size = PT_REGS_PARM4(ctx);
 
-	if (wait_sources & WAFFLE_WAIT_STEAL)
-		stolen_look(task);
 	/* Sizes for which a ring buffer reservation has to be a constant. */
 	if (size <= 64)
 		return hit_copy(ctx, 64, size, task, ts);
@@ -85,11 +62,8 @@ static __always_inline int hit_emit(struct pt_regs *ctx, struct task_struct *tas
 static __always_inline int span_end_emit(struct pt_regs *ctx, struct task_struct *task, __u64 ts)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
-	struct waffle_rec_span_end *rec;
+	struct waffle_rec_span_end *rec = record_reserve(cpu, sizeof(*rec));
 
-	if (wait_sources & WAFFLE_WAIT_STEAL)
-		stolen_look(task);
-	rec = record_reserve(cpu, sizeof(*rec));
 	if (!rec)
 		return 0;
 	rec->span_id = PT_REGS_PARM1(ctx);

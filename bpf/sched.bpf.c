@@ -47,9 +47,12 @@ static __always_inline bool on_interrupt_stack(void *ctx, struct task_struct *ta
 static __always_inline bool in_socket_call(struct task_struct *task)
 {
 	__u64 args[WAFFLE_SYSCALL_ARGS];
+	__s32 syscall = task_syscall(task, args);
 	struct file *file;
 
-	if (!call_has_descriptor(task_syscall(task, args)))
+	if (call_is_in(socket_calls, syscall))
+		return true;
+	if (!call_is_in(descriptor_calls, syscall))
 		return false;
 	file = file_of(task, (__u32)args[0]);
 	return file && (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) == S_IFSOCK;

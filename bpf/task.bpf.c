@@ -14,6 +14,7 @@ const volatile __u32 wait_sources = 0;
 const volatile __u64 wait_min_ns = ~0ull;
 const volatile bool steal_by_tick = false;
 const volatile __u64 descriptor_calls[WAFFLE_SYSCALLS_MAX / 64] = {};
+const volatile __u64 socket_calls[WAFFLE_SYSCALLS_MAX / 64] = {};
 const volatile __u64 stack_gap_ns = 0;
 
 __u64 tgid_bits[WAFFLE_TGID_WORDS];
@@ -135,15 +136,24 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	return 0;
 }
 
+static __always_inline bool same_name(const char *old, const char *new)
+{
+	__u64 a[WAFFLE_COMM_BYTES / 8] = {}, b[WAFFLE_COMM_BYTES / 8] = {};
+
+	bpf_probe_read_kernel_str(a, sizeof(a), old);
+	bpf_probe_read_kernel_str(b, sizeof(b), new);
+	return a[0] == b[0] && a[1] == b[1];
+}
+
 SEC("tp_btf/task_rename")
 int BPF_PROG(on_rename, struct task_struct *task, const char *comm)
 {
 	__u32 tid = task->pid;
+	bool traced = target_has(task->tgid);
 
-	if (target_has(task->tgid))
-		task_emit(task, comm, WAFFLE_TASK_TRACED_FLAG);
-	else if (!finished && bpf_map_lookup_elem(&named, &tid))
-		task_emit(task, comm, 0);
+	if ((traced || (!finished && bpf_map_lookup_elem(&named, &tid))) &&
+	    !same_name(task->comm, comm))
+		task_emit(task, comm, traced ? WAFFLE_TASK_TRACED_FLAG : 0);
 	return 0;
 }
 

@@ -55,6 +55,8 @@ extern const volatile __u64 wait_min_ns;
 extern const volatile bool steal_by_tick; /* the scheduler's clock does not leave it out */
 /* A bit a system call: whether its first argument is a descriptor. */
 extern const volatile __u64 descriptor_calls[WAFFLE_SYSCALLS_MAX / 64];
+/* Those of sockets only. */
+extern const volatile __u64 socket_calls[WAFFLE_SYSCALLS_MAX / 64];
 extern const volatile __u64
 	stack_gap_ns; /* between two user stacks of a thread that waits shortly */
 
@@ -142,14 +144,13 @@ static __always_inline void wait_begin(void *ctx, struct thread_wait *wait,
 	}
 }
 
-/* Whether the first argument of a system call is a descriptor. */
-static __always_inline bool call_has_descriptor(__s32 number)
+static __always_inline bool call_is_in(const volatile __u64 *calls, __s32 number)
 {
 	__u32 syscall = number, word = syscall / 64;
 
 	barrier_var(word); /* else clang takes the mask away, which the verifier needs */
 	word &= WAFFLE_SYSCALLS_MAX / 64 - 1;
-	return syscall < WAFFLE_SYSCALLS_MAX && descriptor_calls[word] >> (syscall & 63) & 1;
+	return syscall < WAFFLE_SYSCALLS_MAX && calls[word] >> (syscall & 63) & 1;
 }
 
 static __always_inline struct file *file_of(struct task_struct *task, __u32 descriptor)
@@ -194,7 +195,7 @@ static __noinline __attribute__((unused)) void wait_emit(struct thread_wait *wai
 	__u64 address = wait->fault_ts && wait->fault_ts <= wait->from_ts ? wait->fault_address : 0;
 	__u64 args[WAFFLE_SYSCALL_ARGS];
 	bool file = !address && wait_sources & WAFFLE_WAIT_FILES &&
-		    call_has_descriptor(task_syscall(task, args));
+		    call_is_in(descriptor_calls, task_syscall(task, args));
 	struct waffle_rec_wait *rec;
 
 	if (!address && !file && !wait->kernel_stack && !wait->user_stack)

@@ -39,20 +39,17 @@ static const struct wait_program programs[] = {
 
 /* System calls that can wait and whose first argument is a descriptor. */
 static const int descriptor_calls[] = {
-	SYS_read,        SYS_write,           SYS_pread64,
-	SYS_pwrite64,    SYS_readv,           SYS_writev,
-	SYS_preadv,      SYS_pwritev,         SYS_preadv2,
-	SYS_pwritev2,    SYS_close,           SYS_fsync,
-	SYS_fdatasync,   SYS_sync_file_range, SYS_syncfs,
-	SYS_ftruncate,   SYS_fallocate,       SYS_flock,
-	SYS_fcntl,       SYS_ioctl,           SYS_getdents64,
-	SYS_lseek,       SYS_readahead,       SYS_fadvise64,
-	SYS_sendfile,    SYS_splice,          SYS_tee,
-	SYS_vmsplice,    SYS_copy_file_range, SYS_accept,
-	SYS_accept4,     SYS_connect,         SYS_recvfrom,
-	SYS_recvmsg,     SYS_recvmmsg,        SYS_sendto,
-	SYS_sendmsg,     SYS_sendmmsg,        SYS_shutdown,
-	SYS_epoll_pwait, SYS_epoll_pwait2,    SYS_io_uring_enter,
+	SYS_read,         SYS_write,           SYS_pread64,
+	SYS_pwrite64,     SYS_readv,           SYS_writev,
+	SYS_preadv,       SYS_pwritev,         SYS_preadv2,
+	SYS_pwritev2,     SYS_close,           SYS_fsync,
+	SYS_fdatasync,    SYS_sync_file_range, SYS_syncfs,
+	SYS_ftruncate,    SYS_fallocate,       SYS_flock,
+	SYS_fcntl,        SYS_ioctl,           SYS_getdents64,
+	SYS_lseek,        SYS_readahead,       SYS_fadvise64,
+	SYS_sendfile,     SYS_splice,          SYS_tee,
+	SYS_vmsplice,     SYS_copy_file_range, SYS_epoll_pwait,
+	SYS_epoll_pwait2, SYS_io_uring_enter,
 #ifdef SYS_epoll_wait
 	SYS_epoll_wait,
 #endif
@@ -60,6 +57,28 @@ static const int descriptor_calls[] = {
 	SYS_getdents,
 #endif
 };
+
+/* The same, of sockets only. */
+static const int socket_calls[] = {
+	SYS_accept,   SYS_accept4, SYS_connect, SYS_recvfrom, SYS_recvmsg,
+	SYS_recvmmsg, SYS_sendto,  SYS_sendmsg, SYS_sendmmsg, SYS_shutdown,
+};
+
+static void set_call(uint64_t *calls, int number)
+{
+	if (number / 64 < WAFFLE_SYSCALLS_MAX / 64)
+		calls[number / 64] |= 1ull << (number % 64);
+}
+
+static void set_calls(struct waffle_bpf *bpf)
+{
+	for (size_t i = 0; i < sizeof(descriptor_calls) / sizeof(descriptor_calls[0]); i++)
+		set_call((uint64_t *)bpf->rodata->descriptor_calls, descriptor_calls[i]);
+	for (size_t i = 0; i < sizeof(socket_calls) / sizeof(socket_calls[0]); i++) {
+		set_call((uint64_t *)bpf->rodata->descriptor_calls, socket_calls[i]);
+		set_call((uint64_t *)bpf->rodata->socket_calls, socket_calls[i]);
+	}
+}
 
 static bool has_tracepoint(const struct btf *kernel_types, const char *name)
 {
@@ -148,9 +167,7 @@ int waits_configure(struct kernel *kernel, const struct kernel_options *options)
 	bpf->rodata->wait_sources = kernel->wait_sources;
 	bpf->rodata->steal_by_tick = steal == CPUS_STEAL_TICK;
 	bpf->rodata->stack_gap_ns = options->stack_gap_ns;
-	for (size_t i = 0; i < sizeof(descriptor_calls) / sizeof(descriptor_calls[0]); i++)
-		bpf->rodata->descriptor_calls[descriptor_calls[i] / 64] |=
-			1ull << (descriptor_calls[i] % 64);
+	set_calls(bpf);
 	if (kernel->wait_sources)
 		bpf->rodata->wait_min_ns = options->wait_min_ns;
 	for (size_t i = 0; i < PROGRAMS; i++)
