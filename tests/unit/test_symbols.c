@@ -432,6 +432,9 @@ static void test_variable_is_named_with_the_offset_into_it(void **state)
 	assert_int_equal(offset, 8);
 	assert_null(symbolizer_variable(fixture->symbolizer, module, UINT64_MAX - 5, &offset));
 	assert_null(symbolizer_variable(fixture->symbolizer, module + 1, address, &offset));
+	assert_true(symbolizer_has_variable(fixture->symbolizer, module, "some_locks"));
+	assert_false(symbolizer_has_variable(fixture->symbolizer, module, "some_lock"));
+	assert_false(symbolizer_has_variable(fixture->symbolizer, module + 1, "some_locks"));
 }
 
 static void test_address_is_worked_out_once_and_a_module_added_once(void **state)

@@ -45,7 +45,8 @@ static void test_chain_of_three_threads_ends_at_the_last_one(void **state)
 	check_part(why, 1, "lock", 10 + 25, 12, "certain", "futex 0x7f00");
 	check_part(why, 2, "user-work", 10 + 20, 13, "certain", "");
 	/* From each wake-up to the run: nobody else was on the CPU. */
-	check_part(why, 3, "cpu-contention", 10 + 5 + 5, 0, "likely", "");
+	check_part(why, 3, "cpu-contention", 10 + 5 + 5, 0, "likely",
+		   "the CPU was idle: woken late");
 	check_part(why, 4, "running", 10 + 5, 11, "certain", "");
 	assert_int_equal(why->instances.data[0].part_count, 5);
 	assert_int_equal(why->instances.data[0].blocked_ns, 180);
@@ -142,7 +143,7 @@ static void test_lost_records_are_unknown_and_lower_the_grade_beside_them(void *
 	check_part(why, 0, "unknown", 60, 11, "unknown", "");
 	check_part(why, 1, "sleep", 40, 11, "likely", "");
 	check_part(why, 2, "running", 20, 11, "likely", "");
-	check_part(why, 3, "cpu-contention", 10, 0, "likely", "");
+	check_part(why, 3, "cpu-contention", 10, 0, "likely", "the CPU was idle: woken late");
 	assert_int_equal(why->instances.data[0].unknown_ns, 60);
 	done(&capture, why);
 }

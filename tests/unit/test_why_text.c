@@ -189,7 +189,8 @@ static const struct why *why_of_lock(struct made *made)
 	add_running(made, &cast);
 	add_contention(made, &cast);
 	add_holder(made, &cast);
-	assert_true(vec_push(&why->instances, (struct why_instance){.span = cast.request,
+	assert_true(vec_push(&why->instances, (struct why_instance){.ended_by = MODEL_NONE,
+								    .span = cast.request,
 								    .thread = cast.worker,
 								    .from_ts = 10 * MS,
 								    .to_ts = 210 * MS,

@@ -33,7 +33,7 @@ const char *const why_cause_names[WHY_CAUSE_COUNT] = {
 
 const char *const why_cause_texts[WHY_CAUSE_COUNT] = {
 	[WHY_RUNNING] = "it computed itself",
-	[WHY_CPU_CONTENTION] = "runnable behind another thread",
+	[WHY_CPU_CONTENTION] = "it was runnable and had no CPU",
 	[WHY_LOCK] = "the holder of a lock computed",
 	[WHY_GIL] = "the holder of Python's interpreter lock computed",
 	[WHY_DISK_READ] = "a device was read",
@@ -72,8 +72,11 @@ static bool pick_window(struct why *why, const struct why_query *query, bool *fo
 	/* A tid that was used again is several threads: those that were there in the window. */
 	for (uint32_t i = 0; i < model->threads.len; i++) {
 		const struct model_thread *thread = &model->threads.data[i];
-		struct why_instance instance = {
-			.span = MODEL_NONE, .thread = i, .from_ts = from, .to_ts = to};
+		struct why_instance instance = {.span = MODEL_NONE,
+						.thread = i,
+						.from_ts = from,
+						.to_ts = to,
+						.ended_by = MODEL_NONE};
 
 		if (thread->tid != query->tid || !thread->traced)
 			continue;
@@ -99,6 +102,7 @@ static struct why_instance span_instance(const struct model *model, uint32_t ind
 		.to_ts = span->end_ts,
 		.begun_before = span->flags & MODEL_SPAN_BEGUN_BEFORE,
 		.unfinished = span->flags & MODEL_SPAN_UNFINISHED,
+		.ended_by = span->flags & MODEL_SPAN_MOVED ? span->end_thread : MODEL_NONE,
 	};
 }
 
@@ -191,6 +195,84 @@ static int larger(const void *left, const void *right)
 	return a->part.thread < b->part.thread ? -1 : a->part.thread > b->part.thread;
 }
 
+/* As many threads that are alike are told one by one. */
+#define ALIKE_MAX 4
+
+static int compare(uint32_t a, uint32_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+/* 0: the culprits are alike, but for the thread. */
+static int alike(const struct model *model, const struct why_sum *a, const struct why_sum *b)
+{
+	const struct model_thread *of_a = &model->threads.data[a->part.thread];
+	const struct model_thread *of_b = &model->threads.data[b->part.thread];
+
+	return compare(a->part.cause, b->part.cause)
+		       ?: compare(of_a->pid, of_b->pid)
+			       ?: compare(of_a->comm, of_b->comm)
+				       ?: compare(a->site, b->site)
+					       ?: compare(a->part.object, b->part.object);
+}
+
+/* Those alike side by side, the largest of them first. */
+static int alike_compare(const void *left, const void *right, void *model)
+{
+	return alike(model, left, right) ?: larger(left, right);
+}
+
+static void add_sum(struct why_sum *to, const struct why_sum *sum)
+{
+	to->part.ns += sum->part.ns;
+	to->part.stretches += sum->part.stretches;
+	to->part.threads += sum->part.threads;
+	for (unsigned i = 0; i <= WHY_GRADE_CERTAIN; i++)
+		to->grade_ns[i] += sum->grade_ns[i];
+}
+
+/* Moves sums of other threads than the instance's own to the front; how many. */
+static size_t others_first(struct why_walk *walk, uint32_t own)
+{
+	size_t others = 0;
+
+	for (size_t i = 0; i < walk->sums.len; i++) {
+		struct why_sum sum = walk->sums.data[i];
+
+		if (sum.part.thread == own || sum.part.thread >= walk->model->threads.len)
+			continue;
+		walk->sums.data[i] = walk->sums.data[others];
+		walk->sums.data[others++] = sum;
+	}
+	return others;
+}
+
+/* Many threads that are alike become one sum: that of the largest, with the time of all. */
+static void fold(struct why_walk *walk, uint32_t own)
+{
+	struct why_sum *sums = walk->sums.data;
+	size_t others = others_first(walk, own), kept = 0;
+
+	if (others <= ALIKE_MAX)
+		return;
+	qsort_r(sums, others, sizeof(*sums), alike_compare, (void *)walk->model);
+	for (size_t i = 0, end; i < others; i = end) {
+		for (end = i + 1; end < others && !alike(walk->model, &sums[i], &sums[end]);)
+			end++;
+		if (end - i <= ALIKE_MAX) {
+			memmove(&sums[kept], &sums[i], (end - i) * sizeof(*sums));
+			kept += end - i;
+			continue;
+		}
+		sums[kept] = sums[i];
+		for (size_t k = i + 1; k < end; k++)
+			add_sum(&sums[kept], &sums[k]);
+		kept++;
+	}
+	memmove(&sums[kept], &sums[others], (walk->sums.len - others) * sizeof(*sums));
+	walk->sums.len -= others - kept;
+}
+
 /* Losses in its time, or a begin that was not seen, leave nothing certain. */
 static void judge(struct why_instance *instance, const struct model *model)
 {
@@ -216,7 +298,9 @@ static enum why_grade grade_of(const struct why_sum *sum)
 
 static void grade(struct why_sum *sum, const struct why_instance *instance)
 {
-	bool doubtful = instance->loss || instance->begun_before;
+	/* What the thread that ended it did before is not looked at. */
+	bool elsewhere = instance->ended_by != MODEL_NONE;
+	bool doubtful = instance->loss || instance->begun_before || elsewhere;
 
 	sum->part.grade = grade_of(sum);
 	if (doubtful && sum->part.grade == WHY_GRADE_CERTAIN)
@@ -263,12 +347,17 @@ static bool take_parts(struct why *why, struct why_walk *walk, struct why_instan
 
 static int walk_instance(struct why_walk *walk, struct why_instance *instance)
 {
+	int result;
+
 	walk->instance = instance;
 	walk->end_ts = instance->to_ts;
 	walk->depth = 0;
 	walk->sums.len = 0;
 	walk->instances++;
-	return why_walk_time(walk, instance->thread, instance->from_ts, instance->to_ts, NULL);
+	result = why_walk_time(walk, instance->thread, instance->from_ts, instance->to_ts, NULL);
+	if (!result)
+		fold(walk, instance->thread);
+	return result;
 }
 
 static int explain(struct why *why, struct why_walk *walk, struct why_instance *instance)

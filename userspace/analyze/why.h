@@ -15,7 +15,7 @@
 
 enum why_cause {
 	WHY_RUNNING,        /* it computed itself */
-	WHY_CPU_CONTENTION, /* runnable behind another thread */
+	WHY_CPU_CONTENTION, /* runnable without a CPU */
 	WHY_LOCK,           /* the holder of a lock computed */
 	WHY_GIL,            /* the holder of Python's interpreter lock computed */
 	WHY_DISK_READ,
@@ -37,7 +37,7 @@ enum why_cause {
 	WHY_UNKNOWN,      /* records are lost or contradict each other */
 	WHY_CAUSE_COUNT
 };
-/* "running", "cpu-contention", …; one line for people, "runnable behind another thread". */
+/* "running", "cpu-contention", …; one line for people, "a device was read". */
 extern const char *const why_cause_names[WHY_CAUSE_COUNT];
 extern const char *const why_cause_texts[WHY_CAUSE_COUNT];
 
@@ -109,9 +109,10 @@ struct why_part {
 	enum why_grade grade;
 	uint64_t ns;
 	uint64_t stretches;
-	uint32_t thread; /* the culprit; MODEL_NONE: none, or not a thread */
-	uint32_t span;   /* its span then, or MODEL_NONE */
-	uint32_t object; /* text in why.texts: the file, lock, device, socket or cgroup; 0: none */
+	uint32_t thread;  /* the culprit; MODEL_NONE: none, or not a thread */
+	uint32_t threads; /* that it stands for: more than one are alike, and this the largest */
+	uint32_t span;    /* its span then, or MODEL_NONE */
+	uint32_t object;  /* text in why.texts: the file, lock, device, socket or cgroup; 0: none */
 	/* The chain of the longest stretch, from the instance's own thread to the cause: the first
 	 * step is the instance's own wait, the last one the culprit's. */
 	uint32_t step, step_count; /* in why.steps */
@@ -125,6 +126,7 @@ struct why_instance {
 	uint32_t part, part_count; /* in why.parts, the longest first */
 	bool loss;                 /* records were lost in it */
 	bool begun_before, unfinished;
+	uint32_t ended_by; /* the thread that the span ended on, if that is another; MODEL_NONE */
 };
 
 struct why {
@@ -141,6 +143,9 @@ struct why_names {
 	void *arg;
 	/* The variable at an address of a process, or NULL. */
 	const char *(*variable)(void *arg, uint32_t pid, uint64_t ts, uint64_t address);
+	/* Whether a mapped file has a variable of that name, whose addresses are then told. NULL:
+	 * not known of any. */
+	bool (*has_variable)(void *arg, const struct store_mapping *mapping, const char *name);
 };
 
 /* Which instances: of a span name, one span, or a thread in a window. */

@@ -435,9 +435,10 @@ int why_walk_blocked(struct why_walk *walk, uint32_t thread, size_t index, uint6
 	int result = 1;
 
 	blocked.facts = why_facts_of(walk, thread, blocked.interval, &blocked.wait);
+	if (wait_has_futex(&blocked.facts, WAIT_FUTEX))
+		blocked.facts.variable =
+			variable_at(walk, thread, from, wait_futex_address(&blocked.facts));
 	blocked.kind = wait_kind_of(&blocked.facts);
-	if (wait_has_futex(&blocked.facts, blocked.kind))
-		blocked.facts.variable = variable_at(walk, thread, from, blocked.facts.args[0]);
 	blocked.object = wait_object_text(walk->why->texts, &blocked.facts, blocked.kind);
 	if (blocked.object == STRTAB_NONE ||
 	    (blocked.wait && !why_stack_meaning(walk, blocked.wait->kernel_stack, &blocked.stack)))

@@ -50,6 +50,20 @@ static bool is_python(const char *path)
 	return !strncmp(base, "python3", 7) || !strncmp(base, "libpython3", 10);
 }
 
+/* The interpreter's state is in the program or in its library. */
+static bool add_python(struct why_walk *walk, const struct store_mapping *mapping)
+{
+	const struct why_names *names = walk->names;
+	enum wait_python python = WAIT_PYTHON;
+
+	if (map_get(&walk->pythons, mapping->pid) == WAIT_PYTHON_KNOWN)
+		return true;
+	if (names && names->has_variable &&
+	    names->has_variable(names->arg, mapping, WAIT_PYTHON_STATE))
+		python = WAIT_PYTHON_KNOWN;
+	return map_set(&walk->pythons, mapping->pid, python);
+}
+
 int why_evidence_init(struct why_walk *walk)
 {
 	const struct store_reader *reader = walk->model->reader;
@@ -67,7 +81,7 @@ int why_evidence_init(struct why_walk *walk)
 	for (uint32_t i = 0; i < store_reader_mapping_count(reader); i++) {
 		const struct store_mapping *mapping = store_reader_mapping(reader, i);
 
-		if (is_python(mapping->path) && !map_set(&walk->pythons, mapping->pid, 1))
+		if (is_python(mapping->path) && !add_python(walk, mapping))
 			return -ENOMEM;
 	}
 	return 0;
@@ -244,6 +258,7 @@ struct wait_facts why_facts_of(const struct why_walk *walk, uint32_t thread,
 	const struct model *model = walk->model;
 	struct wait_facts facts = {.task_state = interval->task_state};
 	const struct model_fault *fault;
+	uint32_t python;
 
 	*wait = model_wait_at(model, thread, interval->from_ts);
 	if (interval->syscall >= 0)
@@ -255,7 +270,8 @@ struct wait_facts why_facts_of(const struct why_walk *walk, uint32_t thread,
 	if (!facts.object && facts.args && facts.syscall && wait_has_descriptor(facts.syscall))
 		facts.object =
 			store_reader_object(model->reader, object_nearby(walk, thread, interval));
-	facts.python = map_get(&walk->pythons, model->threads.data[thread].pid) != MAP_NONE;
+	python = map_get(&walk->pythons, model->threads.data[thread].pid);
+	facts.python = python == MAP_NONE ? WAIT_NO_PYTHON : (enum wait_python)python;
 	fault = why_fault_during(model, thread, interval->from_ts, interval->to_ts);
 	facts.fault = (*wait && (*wait)->address) ||
 		      (fault && fault->major && fault->from_ts <= interval->from_ts);

@@ -102,11 +102,23 @@ static enum wait_kind kind_by_object(const struct wait_facts *facts, enum wait_k
 #define FUTEX_CLOCK_REALTIME 256u
 /* What the word of a mutex is in glibc and musl's kin while somebody waits for it. */
 #define MUTEX_CONTENDED 2u
+/* The two futexes of a condition variable of the C library, side by side. */
+#define CONDITION_BYTES 8u
+
+/* Whether a variable's text, "_PyRuntime+0x1b0", is of the interpreter's state. */
+static bool is_python_state(const char *variable)
+{
+	size_t len = strlen(WAIT_PYTHON_STATE);
+
+	return variable && !strncmp(variable, WAIT_PYTHON_STATE, len) &&
+	       (!variable[len] || variable[len] == '+');
+}
 
 /*
- * The C library waits for mutexes by FUTEX_WAIT and for all else by FUTEX_WAIT_BITSET. Python waits
- * for its interpreter lock at a condition variable with a timeout of CLOCK_MONOTONIC, and for locks
- * of programs at semaphores of CLOCK_REALTIME.
+ * The C library waits for mutexes by FUTEX_WAIT and for all else by FUTEX_WAIT_BITSET. Python's
+ * interpreter lock, of a mutex and condition variables, is in the interpreter's state. Where that
+ * is not known: Python waits for it at a condition variable with a timeout of CLOCK_MONOTONIC, as
+ * for what a program waits for with a timeout.
  */
 static enum wait_kind futex_kind(const struct wait_facts *facts)
 {
@@ -114,13 +126,16 @@ static enum wait_kind futex_kind(const struct wait_facts *facts)
 
 	if (!facts->args || strcmp(facts->syscall, "futex") != 0)
 		return WAIT_FUTEX;
+	if (is_python_state(facts->variable))
+		return WAIT_GIL;
 	op = (uint32_t)facts->args[1];
 	command = op & FUTEX_COMMAND;
 	if (command == FUTEX_LOCK_PI || command == FUTEX_LOCK_PI2)
 		return WAIT_MUTEX;
 	if (command == FUTEX_WAIT && (uint32_t)facts->args[2] == MUTEX_CONTENDED)
 		return WAIT_MUTEX;
-	if (facts->python && command == FUTEX_WAIT_BITSET && !(op & FUTEX_CLOCK_REALTIME))
+	if (facts->python == WAIT_PYTHON && command == FUTEX_WAIT_BITSET &&
+	    !(op & FUTEX_CLOCK_REALTIME))
 		return WAIT_GIL;
 	return WAIT_FUTEX;
 }
@@ -172,12 +187,25 @@ bool wait_has_futex(const struct wait_facts *facts, enum wait_kind kind)
 	       facts->syscall && begins(facts->syscall, "futex");
 }
 
+uint64_t wait_futex_address(const struct wait_facts *facts)
+{
+	bool bitset = ((uint32_t)facts->args[1] & FUTEX_COMMAND) == FUTEX_WAIT_BITSET;
+
+	if (strcmp(facts->syscall, "futex") != 0 || !bitset ||
+	    (uint32_t)facts->args[2] == MUTEX_CONTENDED)
+		return facts->args[0];
+	return facts->args[0] & ~(uint64_t)(CONDITION_BYTES - 1);
+}
+
 static int put_futex(char *text, size_t size, const struct wait_facts *facts)
 {
+	uint64_t address = wait_futex_address(facts);
+
+	if (is_python_state(facts->variable))
+		return snprintf(text, size, "GIL (" WAIT_PYTHON_STATE ")");
 	if (facts->variable)
-		return snprintf(text, size, "futex 0x%" PRIx64 " (%s)", facts->args[0],
-				facts->variable);
-	return snprintf(text, size, "futex 0x%" PRIx64, facts->args[0]);
+		return snprintf(text, size, "futex 0x%" PRIx64 " (%s)", address, facts->variable);
+	return snprintf(text, size, "futex 0x%" PRIx64, address);
 }
 
 uint32_t wait_object_text(struct strtab *texts, const struct wait_facts *facts, enum wait_kind kind)

@@ -26,6 +26,16 @@ enum wait_kind {
 	WAIT_STOPPED,
 };
 
+/* The variable that has the state of Python's interpreter, with its lock. */
+#define WAIT_PYTHON_STATE "_PyRuntime"
+
+/* What is known of the process. */
+enum wait_python {
+	WAIT_NO_PYTHON,
+	WAIT_PYTHON,       /* where its interpreter's state is, is not known */
+	WAIT_PYTHON_KNOWN, /* it is: what lies elsewhere is not the interpreter's lock */
+};
+
 /* What of a wait is looked at. */
 struct wait_facts {
 	const char *syscall; /* name; NULL: none, or not known */
@@ -34,7 +44,7 @@ struct wait_facts {
 	const char *variable;              /* that a futex is in; NULL: not known */
 	uint16_t task_state;
 	bool fault;
-	bool python;
+	enum wait_python python;
 };
 
 enum wait_kind wait_kind_of(const struct wait_facts *facts);
@@ -44,6 +54,9 @@ bool wait_has_descriptor(const char *syscall);
 
 /* Whether what it waits for is at the address that its first argument is. */
 bool wait_has_futex(const struct wait_facts *facts, enum wait_kind kind);
+
+/* Where that is; of a condition variable, whose two futexes take turns, always the first one. */
+uint64_t wait_futex_address(const struct wait_facts *facts);
 
 /* "futex 0x7f01 (queue_lock)", "/data/shard-7 (ext4)", …, added to `texts`; 0: none. STRTAB_NONE:
  * no memory. */

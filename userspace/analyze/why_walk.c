@@ -124,7 +124,11 @@ int why_walk_add(struct why_walk *walk, enum why_cause cause, enum why_grade gra
 		 uint32_t object)
 {
 	const struct why_step *last = &walk->path[walk->depth - 1];
-	struct why_part part = {.cause = cause, .grade = grade, .thread = thread, .object = object};
+	struct why_part part = {.cause = cause,
+				.grade = grade,
+				.thread = thread,
+				.threads = thread != MODEL_NONE,
+				.object = object};
 	uint64_t ns = last->to_ts - last->from_ts, until;
 	uint32_t site = MODEL_NONE;
 	struct why_sum *sum;
@@ -226,22 +230,30 @@ struct stretch {
 	const struct why_interval *interval;
 	uint64_t from, to;
 	enum why_grade grade;
+	bool idle; /* nobody had it, as the switch says that brought the thread in */
 };
+
+/* An idle CPU that was slow to wake up, or that a thread was moved to late. */
+#define IDLE_TEXT "the CPU was idle: woken late"
 
 static int add_contention(struct why_walk *walk, const struct stretch *stretch)
 {
 	const struct why_interval *interval = stretch->interval;
 	uint32_t culprit = stretch->culprit == stretch->thread ? MODEL_NONE : stretch->culprit;
+	uint32_t object = 0;
 	struct why_step *step;
 	int result;
 
 	if (stretch->from >= stretch->to)
 		return 0;
+	if (stretch->idle)
+		object = strtab_add(walk->why->texts, IDLE_TEXT, strlen(IDLE_TEXT));
 	step = why_walk_push(walk, stretch->thread, WAFFLE_THREAD_RUNNABLE, stretch->from,
 			     stretch->to);
 	step->by = culprit;
 	step->behind = culprit == MODEL_NONE ? MODEL_NONE : stretch->behind;
 	step->cpu = stretch->cpu;
+	step->object = object;
 	if (interval->cpu != stretch->cpu)
 		step->from_cpu = interval->cpu;
 	if (!interval->woken && stretch->from == interval->from_ts)
@@ -250,7 +262,7 @@ static int add_contention(struct why_walk *walk, const struct stretch *stretch)
 			      why_grade_least(stretch->grade, culprit == MODEL_NONE
 								      ? WHY_GRADE_LIKELY
 								      : WHY_GRADE_CERTAIN),
-			      culprit, 0);
+			      culprit, object);
 	walk->depth--;
 	return result;
 }
@@ -267,6 +279,7 @@ static bool was_last(const struct model *model, struct stretch *stretch)
 
 		if (sw->next != stretch->thread || sw->cpu != stretch->cpu)
 			continue;
+		stretch->idle = sw->prev == MODEL_NONE;
 		if (stretch->culprit == sw->prev)
 			return true;
 		stretch->culprit = sw->prev;
@@ -305,12 +318,14 @@ static int walk_contention(struct why_walk *walk, uint32_t thread,
 		if (sw->cpu != stretch.cpu || sw->next == stretch.culprit)
 			continue;
 		stretch.to = sw->ts;
+		stretch.idle = stretch.culprit == MODEL_NONE && sw->prev == MODEL_NONE;
 		result = add_contention(walk, &stretch);
 		stretch.from = sw->ts;
 		stretch.culprit = sw->next;
 		stretch.behind = (uint32_t)i;
 	}
 	stretch.to = to;
+	stretch.idle = false;
 	if (to == interval->to_ts && !was_last(model, &stretch))
 		stretch.grade = why_grade_least(stretch.grade, WHY_GRADE_LIKELY);
 	return result ? result : add_contention(walk, &stretch);

@@ -57,7 +57,7 @@ struct why_walk {
 	struct map kernel_symbols;           /* kernel address → index of the reader's symbol */
 	struct map stack_at;                 /* number of a stack → in stacks */
 	VEC(struct why_stack) stacks;        /* those that were asked for */
-	struct map pythons;                  /* pid → 1 */
+	struct map pythons;                  /* pid → enum wait_python */
 	struct map peers;                    /* object → thread at the other end, or NO_PEER */
 	struct map cgroups;                  /* inode → text */
 	const struct store_mapping *mapping; /* that was found last */

@@ -138,13 +138,19 @@ void html_causes_row(struct html_page *page, uint32_t row)
 static void part_json(struct html_page *page, const struct why *why, const struct why_part *part)
 {
 	const struct model *model = page->model;
-	char thread[HTML_THREAD_TEXT];
+	char thread[HTML_THREAD_TEXT], threads[HTML_THREAD_TEXT];
 
 	json_object_begin(page->json);
 	cause_fields(page, part->cause, part->ns);
 	json_field_string(page->json, "grade", why_grade_names[part->grade]);
-	if (part->thread < model->threads.len)
+	if (part->thread < model->threads.len && part->threads > 1) {
+		snprintf(threads, sizeof(threads), "%u threads of %.*s (%u)", part->threads,
+			 WAFFLE_COMM_BYTES, model_comm(model, part->thread),
+			 model->threads.data[part->thread].pid);
+		json_field_string(page->json, "culprit", threads);
+	} else if (part->thread < model->threads.len) {
 		json_field_string(page->json, "culprit", html_thread(model, part->thread, thread));
+	}
 	if (part->span < model->spans.len)
 		html_field_text(page, "span",
 				model_site(model, model->spans.data[part->span].site)->name);

@@ -421,9 +421,21 @@ static const char *variable_for_why(void *arg, uint32_t pid, uint64_t ts, uint64
 	return stack_names_variable(arg, pid, ts, address);
 }
 
+static bool has_variable_for_why(void *arg, const struct store_mapping *mapping, const char *name)
+{
+	struct stack_names *names = arg;
+	uint64_t bias;
+	uint32_t module;
+
+	return names && module_of(names, mapping, &module) &&
+	       find_bias(names, mapping, module, &bias) &&
+	       symbolizer_has_variable(names->symbolizer, module, name);
+}
+
 struct why_names stack_names_for_why(struct stack_names *names)
 {
-	return (struct why_names){.arg = names, .variable = variable_for_why};
+	return (struct why_names){
+		.arg = names, .variable = variable_for_why, .has_variable = has_variable_for_why};
 }
 
 /* ---- text ---- */

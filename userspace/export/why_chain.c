@@ -118,13 +118,17 @@ static void put_contention(const struct why_printer *printer, const struct why_s
 static void put_runnable(const struct why_printer *printer, const struct why_step *step,
 			 enum why_cause cause)
 {
-	if (cause != WHY_CPU_QUOTA && step->object && step->by == MODEL_NONE) {
+	if (cause != WHY_CPU_QUOTA && step->object && step->cpu == MODEL_CPU_NONE) {
 		why_put(printer, strtab_get(printer->why->texts, step->object));
 		return;
 	}
 	if (cause != WHY_CPU_QUOTA) {
 		fputs("runnable", printer->out);
 		put_contention(printer, step);
+		if (step->object) {
+			fputs(": ", printer->out);
+			why_put(printer, strtab_get(printer->why->texts, step->object));
+		}
 		return;
 	}
 	fputs("throttled", printer->out);

@@ -237,6 +237,7 @@ static void cause_json(const struct printer *printer, const struct why_part *par
 	json_field_string(json, "grade", why_grade_names[part->grade]);
 	json_field_u64(json, "duration_ns", part->ns);
 	json_field_u64(json, "stretches", part->stretches);
+	json_field_u64(json, "threads", part->threads);
 	json_key(json, "culprit");
 	json_object_begin(json);
 	thread_fields(printer, part->thread);
@@ -298,6 +299,7 @@ static void instance_json(const struct printer *printer, const struct why_instan
 	json_field_bool(json, "loss", instance->loss);
 	json_field_bool(json, "begun_before", instance->begun_before);
 	json_field_bool(json, "unfinished", instance->unfinished);
+	thread_field(printer, "ended_by", instance->ended_by);
 	links_json(printer, instance->span);
 	json_key(json, "causes");
 	json_array_begin(json);

@@ -103,9 +103,26 @@ static void print_doubts(const struct why_printer *printer, const struct why_ins
 		      printer->out);
 	if (instance->begun_before)
 		fputs("  it began before the capture: only its end was seen\n", printer->out);
+	if (instance->ended_by != MODEL_NONE) {
+		fputs("  ended by ", printer->out);
+		why_put_thread(printer, instance->ended_by);
+		fputs(": what is said of it is likely at best\n", printer->out);
+	}
 	if (instance->unfinished)
 		fputs("  its end was not seen\n", printer->out);
 	why_paint(printer, WHY_PAINT_END);
+}
+
+/* "worker (4713)", "40 threads of worker (4711)", which is the process then. */
+static void put_culprits(const struct why_printer *printer, const struct why_part *part)
+{
+	if (part->threads < 2) {
+		why_put_thread(printer, part->thread);
+		return;
+	}
+	fprintf(printer->out, "%" PRIu32 " threads of ", part->threads);
+	why_put(printer, model_comm(printer->model, part->thread));
+	fprintf(printer->out, " (%u)", printer->model->threads.data[part->thread].pid);
 }
 
 static void put_culprit(const struct why_printer *printer, const struct why_part *part)
@@ -114,7 +131,7 @@ static void put_culprit(const struct why_printer *printer, const struct why_part
 	const char *glue = "";
 
 	if (part->thread < model->threads.len) {
-		why_put_thread(printer, part->thread);
+		put_culprits(printer, part);
 		glue = ", ";
 		if (part->span < model->spans.len) {
 			fputs(" in ", printer->out);

@@ -419,20 +419,37 @@ bool symbolizer_is_return(struct symbolizer *symbolizer, uint32_t number, uint64
 	return callsite_is_call(before, header.e_machine);
 }
 
-const char *symbolizer_variable(struct symbolizer *symbolizer, uint32_t number, uint64_t address,
-				uint64_t *offset)
+/* The variables of a module; NULL: not known. */
+static const struct symtab *variables_of(struct symbolizer *symbolizer, uint32_t number)
 {
 	enum symbol_source source;
 	struct module *module;
-	const char *symbol;
-	uint64_t start;
 
 	if (module_open(symbolizer, number, &module))
 		return NULL;
 	if (!module->data_read && open_table(module, &module->data, SYMTAB_DATA, &source))
 		return NULL;
 	module->data_read = true;
-	symbol = symtab_find(&module->data, address, &start);
+	return &module->data;
+}
+
+bool symbolizer_has_variable(struct symbolizer *symbolizer, uint32_t number, const char *name)
+{
+	const struct symtab *variables = variables_of(symbolizer, number);
+
+	return variables && symtab_has(variables, name);
+}
+
+const char *symbolizer_variable(struct symbolizer *symbolizer, uint32_t number, uint64_t address,
+				uint64_t *offset)
+{
+	const struct symtab *variables = variables_of(symbolizer, number);
+	const char *symbol;
+	uint64_t start;
+
+	if (!variables)
+		return NULL;
+	symbol = symtab_find(variables, address, &start);
 	if (!symbol)
 		return NULL;
 	*offset = address - start;

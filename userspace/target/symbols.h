@@ -95,6 +95,9 @@ bool symbolizer_is_return(struct symbolizer *symbolizer, uint32_t module, uint64
 const char *symbolizer_variable(struct symbolizer *symbolizer, uint32_t module, uint64_t address,
 				uint64_t *offset);
 
+/* Whether a module has a variable of that name, as its symbol table has it. */
+bool symbolizer_has_variable(struct symbolizer *symbolizer, uint32_t module, const char *name);
+
 /* What became of a module's file. */
 enum symbol_file {
 	SYMBOL_FILE_USED,      /* its build-id is the recorded one */

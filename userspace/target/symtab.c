@@ -186,3 +186,15 @@ const char *symtab_find(const struct symtab *symtab, uint64_t address, uint64_t 
 	}
 	return NULL;
 }
+
+bool symtab_has(const struct symtab *symtab, const char *name)
+{
+	for (size_t i = 0; i < symtab->list.len; i++) {
+		const char *found =
+			elf_strptr(symtab->elf, symtab->strings, symtab->list.data[i].name);
+
+		if (found && !strcmp(found, name))
+			return true;
+	}
+	return false;
+}

@@ -4,6 +4,7 @@
 #define WAFFLE_TARGET_SYMTAB_H
 
 #include <libelf.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "util/vec.h"
@@ -34,6 +35,9 @@ void symtab_free(struct symtab *symtab);
  * plainest: "read" rather than "__read". `start` may be NULL.
  */
 const char *symtab_find(const struct symtab *symtab, uint64_t address, uint64_t *start);
+
+/* Whether there is a symbol of that name. */
+bool symtab_has(const struct symtab *symtab, const char *name);
 
 /* The underscores that a name begins with; the fewer, the plainer. */
 unsigned symbol_underscores(const char *name);

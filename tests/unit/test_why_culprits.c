@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Who is named: of many alike, of nobody, and of a span that two threads had. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <yajl/yajl_tree.h>
+
+#include "why_capture.h"
+
+#include "export/why_json.h"
+#include "export/why_text.h"
+
+#define IDLE "the CPU was idle: woken late"
+
+/* Thread 11 of process 100 runs on CPU 1 and begins a span at 1000. */
+static void begin(struct capture *capture)
+{
+	capture_begin(capture, true);
+	named(capture, 11, CAPTURE_PID, "worker");
+	gets(capture, 1000, 1, 0, 11, 0, 0, 0);
+	capture_span(capture, 1000, 11, 1);
+}
+
+static void check_printed(const struct why *why, const char *text)
+{
+	const struct why_view view = {0};
+	char *printed = NULL;
+	size_t len = 0;
+	FILE *out = open_memstream(&printed, &len);
+
+	why_print_text(why, &view, out);
+	fclose(out);
+	if (!strstr(printed, text))
+		fail_msg("not printed: %s\nbut:\n%s", text, printed);
+	free(printed);
+}
+
+static yajl_val json_of(const struct why *why)
+{
+	const struct why_view view = {0};
+	char *printed = NULL, message[128];
+	size_t len = 0;
+	FILE *out = open_memstream(&printed, &len);
+	yajl_val tree;
+
+	assert_int_equal(why_print_json(why, &view, out), 0);
+	fclose(out);
+	tree = yajl_tree_parse(printed, message, sizeof(message));
+	free(printed);
+	assert_non_null(tree);
+	return tree;
+}
+
+static yajl_val first(yajl_val of, const char *key)
+{
+	yajl_val found = yajl_tree_get(of, (const char *[]){key, NULL}, yajl_t_array);
+
+	assert_true(YAJL_IS_ARRAY(found) && YAJL_GET_ARRAY(found)->len);
+	return YAJL_GET_ARRAY(found)->values[0];
+}
+
+static long long number_at(yajl_val of, const char *a, const char *b)
+{
+	yajl_val found = yajl_tree_get(of, (const char *[]){a, b, NULL}, yajl_t_number);
+
+	assert_non_null(found);
+	return YAJL_GET_INTEGER(found);
+}
+
+/* ---- ended by another thread ---- */
+
+static void test_span_that_another_thread_ended_is_likely_at_best(void **state)
+{
+	struct capture capture;
+	struct why *why;
+	yajl_val json;
+
+	(void)state;
+	begin(&capture);
+	named(&capture, 12, CAPTURE_PID, "ender");
+	waits(&capture, 1100, 1, 11, 0, S, NR_NANOSLEEP, 0, 0, 0);
+	gets(&capture, 1900, 1, 0, 11, 0, 1900, HARD);
+	capture_end(&capture, 2000, 12, 1);
+	why = ask_span(&capture, 3000);
+	check_part(why, 0, "sleep", 800, 11, "likely", "");
+	check_part(why, 1, "running", 200, 11, "likely", "");
+	check_printed(why, "  ended by ender (12): what is said of it is likely at best\n");
+	json = json_of(why);
+	assert_int_equal(number_at(first(json, "instances"), "ended_by", "tid"), 12);
+	yajl_tree_free(json);
+	done(&capture, why);
+}
+
+static void test_span_that_its_own_thread_ended_says_nothing_of_it(void **state)
+{
+	struct capture capture;
+	struct why *why;
+	yajl_val json;
+
+	(void)state;
+	begin(&capture);
+	capture_end(&capture, 2000, 11, 1);
+	why = ask_span(&capture, 3000);
+	check_part(why, 0, "running", 1000, 11, "certain", "");
+	assert_int_equal(why->instances.data[0].ended_by, MODEL_NONE);
+	json = json_of(why);
+	assert_non_null(yajl_tree_get(first(json, "instances"), (const char *[]){"ended_by", NULL},
+				      yajl_t_null));
+	yajl_tree_free(json);
+	done(&capture, why);
+}
+
+/* ---- nobody on the CPU ---- */
+
+static void test_idle_cpu_is_not_another_thread(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	waits(&capture, 1100, 1, 11, 0, S, NR_NANOSLEEP, 0, 0, 0);
+	gets(&capture, 1900, 1, 0, 11, 0, 1200, HARD);
+	capture_end(&capture, 2000, 11, 1);
+	why = ask_span(&capture, 3000);
+	check_part(why, 0, "cpu-contention", 700, 0, "likely", IDLE);
+	check_printed(why, "cpu-contention    likely   " IDLE "\n");
+	done(&capture, why);
+}
+
+static void test_cpu_of_which_nothing_is_known_is_not_idle(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	gets(&capture, 1100, 1, 11, 99, 0, 0, 0);
+	gets(&capture, 1900, 1, 99, 11, 0, 0, 0);
+	capture_end(&capture, 2000, 11, 1);
+	why = ask_span(&capture, 3000);
+	check_part(why, 0, "cpu-contention", 800, 99, "certain", "");
+	done(&capture, why);
+}
+
+/* ---- many alike ---- */
+
+/* Threads from `first` on are `comm` of process `pid`; each takes the CPU for 10 and one more. */
+static uint64_t take_turns(struct capture *capture, uint64_t ts, uint32_t first, uint32_t count,
+			   uint32_t pid, const char *comm)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		named(capture, first + i, pid, comm);
+		gets(capture, ts, 1, 11, first + i, 0, 0, 0);
+		gets(capture, ts + 10 + i, 1, first + i, 11, 0, 0, 0);
+		ts += 20 + i;
+	}
+	return ts;
+}
+
+static void test_more_than_four_threads_that_are_alike_are_one_cause(void **state)
+{
+	struct capture capture;
+	const struct why_part *part;
+	uint64_t ts;
+	struct why *why;
+	yajl_val json, cause;
+
+	(void)state;
+	begin(&capture);
+	ts = take_turns(&capture, 1010, 60, 40, 500, "hog");
+	capture_end(&capture, ts, 11, 1);
+	why = ask_span(&capture, 9000);
+	/* The last one had the longest turn. */
+	check_part(why, 0, "cpu-contention", 40 * 10 + 39 * 40 / 2, 99, "certain", "");
+	check_part(why, 1, "running", 10 + 40 * 10, 11, "certain", "");
+	assert_int_equal(why->instances.data[0].part_count, 2);
+	part = part_of(why, 0);
+	assert_int_equal(part->threads, 40);
+	assert_int_equal(part->stretches, 40);
+	assert_int_equal(part_of(why, 1)->threads, 1);
+	check_step(why, 0, 0, 11, WAFFLE_THREAD_RUNNABLE, ts - 59, ts - 10);
+	check_printed(why, "certain  40 threads of hog (500)\n");
+	json = json_of(why);
+	cause = first(first(json, "instances"), "causes");
+	assert_int_equal(YAJL_GET_INTEGER(yajl_tree_get(cause, (const char *[]){"threads", NULL},
+							yajl_t_number)),
+			 40);
+	assert_int_equal(number_at(cause, "culprit", "tid"), 99);
+	yajl_tree_free(json);
+	done(&capture, why);
+}
+
+static void test_four_threads_and_those_of_other_names_or_processes_stay_apart(void **state)
+{
+	struct capture capture;
+	uint64_t ts;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	ts = take_turns(&capture, 1010, 60, 4, 500, "hog");
+	ts = take_turns(&capture, ts, 70, 4, 501, "hog");
+	ts = take_turns(&capture, ts, 80, 4, 500, "pig");
+	capture_end(&capture, ts, 11, 1);
+	why = ask_span(&capture, 9000);
+	assert_int_equal(why->instances.data[0].part_count, 1 + 12);
+	check_part(why, 0, "running", 10 + 12 * 10, 11, "certain", "");
+	for (uint32_t i = 1; i < 13; i++)
+		assert_int_equal(part_of(why, i)->threads, 1);
+	done(&capture, why);
+}
+
+/* Beside a group, the parts of others stay what they are. */
+static void test_sums_stay_exact_with_several_groups(void **state)
+{
+	struct capture capture;
+	uint64_t ts;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	ts = take_turns(&capture, 1010, 60, 7, 500, "hog");
+	ts = take_turns(&capture, ts, 70, 1, 501, "one");
+	ts = take_turns(&capture, ts, 80, 5, 502, "pig");
+	waits(&capture, ts, 1, 11, 0, S, NR_NANOSLEEP, 0, 0, 0);
+	gets(&capture, ts + 300, 1, 0, 11, 0, ts + 300, HARD);
+	capture_end(&capture, ts + 300, 11, 1);
+	why = ask_span(&capture, 9000);
+	check_part(why, 0, "sleep", 300, 11, "certain", "");
+	check_part(why, 1, "running", 10 + 13 * 10, 11, "certain", "");
+	check_part(why, 2, "cpu-contention", 7 * 10 + 21, 66, "certain", "");
+	check_part(why, 3, "cpu-contention", 5 * 10 + 10, 84, "certain", "");
+	check_part(why, 4, "cpu-contention", 10, 70, "certain", "");
+	assert_int_equal(part_of(why, 2)->threads, 7);
+	assert_int_equal(part_of(why, 3)->threads, 5);
+	assert_int_equal(why->instances.data[0].part_count, 5);
+	done(&capture, why);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_span_that_another_thread_ended_is_likely_at_best),
+		cmocka_unit_test(test_span_that_its_own_thread_ended_says_nothing_of_it),
+		cmocka_unit_test(test_idle_cpu_is_not_another_thread),
+		cmocka_unit_test(test_cpu_of_which_nothing_is_known_is_not_idle),
+		cmocka_unit_test(test_more_than_four_threads_that_are_alike_are_one_cause),
+		cmocka_unit_test(
+			test_four_threads_and_those_of_other_names_or_processes_stay_apart),
+		cmocka_unit_test(test_sums_stay_exact_with_several_groups),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
