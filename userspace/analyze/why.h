@@ -141,6 +141,10 @@ struct why_names {
 	void *arg;
 	/* The variable at an address of a process, or NULL. */
 	const char *(*variable)(void *arg, uint32_t pid, uint64_t ts, uint64_t address);
+	/* Functions of a stack, the innermost first, at most `max` of them; how many. NULL: not
+	 * known of any. */
+	uint32_t (*functions)(void *arg, uint32_t stack, uint64_t ts, const char **functions,
+			      uint32_t max);
 };
 
 /* Which instances: of a span name, one span, or a thread in a window. */

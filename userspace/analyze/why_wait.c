@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "target/descriptors.h"
+
 /* How the kind of a wait is found from its system call. */
 enum call_class {
 	CALL_OTHER,
@@ -63,6 +65,11 @@ bool wait_has_descriptor(const char *syscall)
 	       class == CALL_SOCKET || !strcmp(syscall, "fsync") || !strcmp(syscall, "fdatasync");
 }
 
+bool wait_has_mapping(const char *syscall)
+{
+	return !strcmp(syscall, "msync");
+}
+
 static bool begins(const char *text, const char *prefix)
 {
 	return !strncmp(text, prefix, strlen(prefix));
@@ -88,6 +95,8 @@ static enum wait_kind kind_by_object(const struct wait_facts *facts, enum wait_k
 {
 	bool disk = facts->task_state & WAFFLE_TASK_UNINTERRUPTIBLE;
 
+	if (facts->pipe || (facts->object && !strcmp(facts->object->detail, DESCRIPTOR_FIFO)))
+		return WAIT_PIPE;
 	for (size_t i = 0; facts->object && i < sizeof(object_kinds) / sizeof(object_kinds[0]); i++)
 		if (begins(facts->object->name, object_kinds[i].prefix))
 			return object_kinds[i].kind;
@@ -102,9 +111,12 @@ static enum wait_kind kind_by_object(const struct wait_facts *facts, enum wait_k
 #define FUTEX_CLOCK_REALTIME 256u
 /* What the word of a mutex is in glibc and musl's kin while somebody waits for it. */
 #define MUTEX_CONTENDED 2u
+/* The two futexes of a condition variable of the C library, side by side. */
+#define CONDITION_BYTES 8u
 
 /*
- * The C library waits for mutexes by FUTEX_WAIT and for all else by FUTEX_WAIT_BITSET. Python waits
+ * By functions, or else: the C library waits for plain mutexes by FUTEX_WAIT and for all else by
+ * FUTEX_WAIT_BITSET. Python waits
  * for its interpreter lock at a condition variable with a timeout of CLOCK_MONOTONIC, and for locks
  * of programs at semaphores of CLOCK_REALTIME.
  */
@@ -118,7 +130,10 @@ static enum wait_kind futex_kind(const struct wait_facts *facts)
 	command = op & FUTEX_COMMAND;
 	if (command == FUTEX_LOCK_PI || command == FUTEX_LOCK_PI2)
 		return WAIT_MUTEX;
-	if (command == FUTEX_WAIT && (uint32_t)facts->args[2] == MUTEX_CONTENDED)
+	if (facts->told == WAIT_TOLD_LOCK)
+		return WAIT_MUTEX;
+	if (facts->told == WAIT_TOLD_NOTHING && command == FUTEX_WAIT &&
+	    (uint32_t)facts->args[2] == MUTEX_CONTENDED)
 		return WAIT_MUTEX;
 	if (facts->python && command == FUTEX_WAIT_BITSET && !(op & FUTEX_CLOCK_REALTIME))
 		return WAIT_GIL;
@@ -172,12 +187,23 @@ bool wait_has_futex(const struct wait_facts *facts, enum wait_kind kind)
 	       facts->syscall && begins(facts->syscall, "futex");
 }
 
+uint64_t wait_futex_address(const struct wait_facts *facts)
+{
+	bool bitset = ((uint32_t)facts->args[1] & FUTEX_COMMAND) == FUTEX_WAIT_BITSET;
+
+	if (strcmp(facts->syscall, "futex") != 0 || !bitset || facts->told == WAIT_TOLD_LOCK ||
+	    (uint32_t)facts->args[2] == MUTEX_CONTENDED)
+		return facts->args[0];
+	return facts->args[0] & ~(uint64_t)(CONDITION_BYTES - 1);
+}
+
 static int put_futex(char *text, size_t size, const struct wait_facts *facts)
 {
+	uint64_t address = wait_futex_address(facts);
+
 	if (facts->variable)
-		return snprintf(text, size, "futex 0x%" PRIx64 " (%s)", facts->args[0],
-				facts->variable);
-	return snprintf(text, size, "futex 0x%" PRIx64, facts->args[0]);
+		return snprintf(text, size, "futex 0x%" PRIx64 " (%s)", address, facts->variable);
+	return snprintf(text, size, "futex 0x%" PRIx64, address);
 }
 
 uint32_t wait_object_text(struct strtab *texts, const struct wait_facts *facts, enum wait_kind kind)

@@ -391,9 +391,32 @@ static const char *variable_for_why(void *arg, uint32_t pid, uint64_t ts, uint64
 	return stack_names_variable(arg, pid, ts, address);
 }
 
+struct function_list {
+	const char **names;
+	uint32_t count, max;
+};
+
+static void add_function(const struct stack_frame *frame, void *arg)
+{
+	struct function_list *list = arg;
+
+	if (frame->function && list->count < list->max)
+		list->names[list->count++] = frame->function;
+}
+
+static uint32_t functions_for_why(void *arg, uint32_t stack, uint64_t ts, const char **functions,
+				  uint32_t max)
+{
+	struct function_list list = {.names = functions, .max = max};
+
+	stack_names_each(arg, stack, ts, add_function, &list);
+	return list.count;
+}
+
 struct why_names stack_names_for_why(struct stack_names *names)
 {
-	return (struct why_names){.arg = names, .variable = variable_for_why};
+	return (struct why_names){
+		.arg = names, .variable = variable_for_why, .functions = functions_for_why};
 }
 
 /* ---- text ---- */
