@@ -121,6 +121,10 @@ static void test_what_is_no_lock_is_work_with_its_futex(void **state)
 	why = ask_futex(&capture, FUTEX_COND, 3, BARE, NONE);
 	check_part(why, 0, "user-work", 180, 12, "certain", "futex 0x7f00 (ready)");
 	done(&capture, why);
+	/* Neither waiter nor waker says more: by the value that mutexes have. */
+	why = ask_futex(&capture, FUTEX_COND, 2, BARE, NONE);
+	check_part(why, 0, "lock", 180, 12, "likely", "futex 0x7f04 (table_lock)");
+	done(&capture, why);
 	/* Go waits with a mutex's value for anything. */
 	why = ask_futex(&capture, FUTEX_MUTEX, 2, GO, NONE);
 	check_part(why, 0, "user-work", 180, 12, "certain", "futex 0x7f04 (table_lock)");
@@ -143,8 +147,8 @@ static void test_functions_of_libraries_are_known_by_all_their_names(void **stat
 	static const char *const others[] = {"pthread_cond_clockwait", "__new_sem_wait_slow64",
 					     "__pthread_clockjoin_ex", "runtime.futexsleep",
 					     "std::sys::sync::condvar::futex::Condvar::wait"};
-	static const char *const nothing[] = {"my_pthread_mutex_lock", "syscall", "pthread_create",
-					      "GI_", "_"};
+	static const char *const nothing[] = {"my_pthread_mutex_lock", "pthread_create", "GI_",
+					      "_"};
 	const char *const nested[] = {NULL, "futex_wait", "__lll_lock_wait", "pthread_cond_wait"};
 
 	(void)state;
@@ -154,6 +158,7 @@ static void test_functions_of_libraries_are_known_by_all_their_names(void **stat
 		assert_int_equal(told_of(others[i]), WAIT_TOLD_OTHER);
 	for (size_t i = 0; i < LENGTH(nothing); i++)
 		assert_int_equal(told_of(nothing[i]), WAIT_TOLD_NOTHING);
+	assert_int_equal(told_of("syscall"), WAIT_TOLD_OWN);
 	/* The condition variable's mutex. */
 	assert_int_equal(wait_told_by(nested, LENGTH(nested)), WAIT_TOLD_LOCK);
 	assert_int_equal(wait_told_by(NULL, 0), WAIT_TOLD_NOTHING);

@@ -419,7 +419,8 @@ static int walk_kind(struct why_walk *walk, struct blocked *blocked)
 	if (blocked->ender.interrupt)
 		return ended_by_interrupt(walk, blocked);
 	return woken_by(walk, blocked,
-			blocked->kind == WAIT_GIL ? WHY_GRADE_LIKELY : WHY_GRADE_CERTAIN);
+			wait_is_guess(&blocked->facts, blocked->kind) ? WHY_GRADE_LIKELY
+								      : WHY_GRADE_CERTAIN);
 }
 
 static const char *variable_at(const struct why_walk *walk, uint32_t thread, uint64_t ts,

@@ -39,6 +39,7 @@ static const struct {
 	{"new_sem_", WAIT_TOLD_OTHER},
 	{" futex::Condvar::", WAIT_TOLD_OTHER},
 	{" std::__atomic_", WAIT_TOLD_OTHER},
+	{"syscall", WAIT_TOLD_OWN},
 	{"runtime.futex", WAIT_TOLD_OTHER}, /* Go: all that its scheduler waits for */
 };
 
@@ -58,13 +59,21 @@ static enum wait_told told_by(const char *function)
 	return WAIT_TOLD_NOTHING;
 }
 
+static bool says_all(enum wait_told told)
+{
+	return told == WAIT_TOLD_LOCK || told == WAIT_TOLD_OTHER;
+}
+
 enum wait_told wait_told_by(const char *const *functions, size_t count)
 {
 	enum wait_told told = WAIT_TOLD_NOTHING;
 
-	for (size_t i = 0; i < count && told == WAIT_TOLD_NOTHING; i++)
-		if (functions[i])
-			told = told_by(functions[i]);
+	for (size_t i = 0; i < count && !says_all(told); i++) {
+		enum wait_told now = functions[i] ? told_by(functions[i]) : WAIT_TOLD_NOTHING;
+
+		if (now != WAIT_TOLD_NOTHING)
+			told = now;
+	}
 	return told;
 }
 
@@ -92,17 +101,17 @@ enum wait_told why_futex_told(struct why_walk *walk, uint32_t thread,
 {
 	const unsigned interrupts = WAFFLE_SWITCH_WAKER_HARDIRQ | WAFFLE_SWITCH_WAKER_SOFTIRQ;
 	const struct model_wake *wake;
-	enum wait_told told = WAIT_TOLD_NOTHING;
+	enum wait_told told = WAIT_TOLD_NOTHING, woken = WAIT_TOLD_NOTHING;
 
 	if (!walk->names || !walk->names->functions)
 		return told;
 	if (wait)
 		told = told_by_stack(walk, wait->user_stack, wait->from_ts);
-	if (told != WAIT_TOLD_NOTHING || interval->open)
+	if (says_all(told) || interval->open)
 		return told;
 	/* Who lets a lock go is in the function of the same lock. */
 	wake = model_wake_at(walk->model, thread, interval->to_ts);
 	if (wake && !(wake->flags & interrupts))
-		told = told_by_stack(walk, wake->user_stack, wake->ts);
-	return told;
+		woken = told_by_stack(walk, wake->user_stack, wake->ts);
+	return says_all(woken) ? woken : told;
 }

@@ -114,6 +114,19 @@ static enum wait_kind kind_by_object(const struct wait_facts *facts, enum wait_k
 /* The two futexes of a condition variable of the C library, side by side. */
 #define CONDITION_BYTES 8u
 
+/* Rust's mutexes, and others made after the same book. */
+static bool is_own_mutex(const struct wait_facts *facts)
+{
+	return facts->told == WAIT_TOLD_OWN && facts->args &&
+	       ((uint32_t)facts->args[1] & FUTEX_COMMAND) == FUTEX_WAIT_BITSET &&
+	       (uint32_t)facts->args[2] == MUTEX_CONTENDED;
+}
+
+bool wait_is_guess(const struct wait_facts *facts, enum wait_kind kind)
+{
+	return kind == WAIT_GIL || (kind == WAIT_MUTEX && is_own_mutex(facts));
+}
+
 /*
  * By functions, or else: the C library waits for plain mutexes by FUTEX_WAIT and for all else by
  * FUTEX_WAIT_BITSET. Python waits
@@ -130,9 +143,9 @@ static enum wait_kind futex_kind(const struct wait_facts *facts)
 	command = op & FUTEX_COMMAND;
 	if (command == FUTEX_LOCK_PI || command == FUTEX_LOCK_PI2)
 		return WAIT_MUTEX;
-	if (facts->told == WAIT_TOLD_LOCK)
+	if (facts->told == WAIT_TOLD_LOCK || is_own_mutex(facts))
 		return WAIT_MUTEX;
-	if (facts->told == WAIT_TOLD_NOTHING && command == FUTEX_WAIT &&
+	if (facts->told != WAIT_TOLD_OTHER && command == FUTEX_WAIT &&
 	    (uint32_t)facts->args[2] == MUTEX_CONTENDED)
 		return WAIT_MUTEX;
 	if (facts->python && command == FUTEX_WAIT_BITSET && !(op & FUTEX_CLOCK_REALTIME))

@@ -31,6 +31,7 @@ enum wait_told {
 	WAIT_TOLD_NOTHING,
 	WAIT_TOLD_LOCK,  /* of any kind: a mutex, a lock for readers and writers */
 	WAIT_TOLD_OTHER, /* a condition variable, semaphore, join, barrier: no lock */
+	WAIT_TOLD_OWN,   /* no function of the C library: what it is is the program's own */
 };
 
 /* By functions of who waits or of who woke it, the innermost first; NULL: not known. The first one
@@ -51,6 +52,9 @@ struct wait_facts {
 };
 
 enum wait_kind wait_kind_of(const struct wait_facts *facts);
+
+/* Whether that is a rule which can be wrong. */
+bool wait_is_guess(const struct wait_facts *facts, enum wait_kind kind);
 
 /* Whether the first argument of a system call is what it may wait for. */
 bool wait_has_descriptor(const char *syscall);

@@ -259,7 +259,8 @@ static const char *const common_modules[] = {"libc.so",    "libc-",      "libpth
 					     "ld-musl",    "libstdc++.", "libc++.",    "libgcc_s.",
 					     "[vdso]",     "libm.so",    "libm-",      "libc.musl",
 					     "libasan.so", "libtsan.",   "libubsan.so"};
-static const char *const common_functions[] = {"__", "pthread_", "syscall", "std::", "futex_"};
+static const char *const common_functions[] = {"__",    "pthread_", "syscall",
+					       "std::", "futex_",   "runtime."};
 
 static bool begins_with(const char *text, const char *const *list, size_t count)
 {
