@@ -146,6 +146,10 @@ struct why_names {
 	/* Whether a mapped file has a variable of that name, whose addresses are then told. NULL:
 	 * not known of any. */
 	bool (*has_variable)(void *arg, const struct store_mapping *mapping, const char *name);
+	/* Functions of a stack, the innermost first, at most `max` of them; how many. NULL: not
+	 * known of any. */
+	uint32_t (*functions)(void *arg, uint32_t stack, uint64_t ts, const char **functions,
+			      uint32_t max);
 };
 
 /* Which instances: of a span name, one span, or a thread in a window. */

@@ -85,14 +85,27 @@ static bool polls_timer(const struct blocked *blocked)
 	       strstr(blocked->facts.object->detail, "[timerfd]");
 }
 
+/* Whether only who ended it tells what it waited for. */
+static bool is_told_by_end(const struct blocked *blocked)
+{
+	return blocked->kind == WAIT_POLL ||
+	       (blocked->kind == WAIT_OTHER && !blocked->facts.fault && blocked->facts.syscall &&
+		wait_has_descriptor(blocked->facts.syscall));
+}
+
 static int woken_by(struct why_walk *walk, struct blocked *blocked, enum why_grade grade)
 {
 	uint32_t thread = blocked->ender.thread;
+	bool told_by_end = is_told_by_end(blocked);
 
 	/* An interrupt in a system call whose stack was not taken looks like a thread's doing. */
 	if (!is_traced(walk->model, thread) && !blocked->ender.hints && polls_timer(blocked))
 		return end_at(walk, blocked, WHY_TIMER, WHY_GRADE_LIKELY, blocked->thread);
-	if (blocked->kind == WAIT_POLL) {
+	/* A worker of the kernel passes on what the other end of a terminal has written. */
+	if (told_by_end && !is_traced(walk->model, thread) &&
+	    blocked->ender.hints & WHY_HINT_TERMINAL)
+		return end_at(walk, blocked, WHY_PIPE, WHY_GRADE_LIKELY, MODEL_NONE);
+	if (told_by_end) {
 		if (blocked->ender.hints & WHY_HINT_PIPE)
 			blocked->kind = WAIT_PIPE;
 		else if (blocked->ender.hints & WHY_HINT_SOCKET)
@@ -406,7 +419,8 @@ static int walk_kind(struct why_walk *walk, struct blocked *blocked)
 	if (blocked->ender.interrupt)
 		return ended_by_interrupt(walk, blocked);
 	return woken_by(walk, blocked,
-			blocked->kind == WAIT_GIL ? WHY_GRADE_LIKELY : WHY_GRADE_CERTAIN);
+			wait_is_guess(&blocked->facts, blocked->kind) ? WHY_GRADE_LIKELY
+								      : WHY_GRADE_CERTAIN);
 }
 
 static const char *variable_at(const struct why_walk *walk, uint32_t thread, uint64_t ts,
@@ -417,6 +431,17 @@ static const char *variable_at(const struct why_walk *walk, uint32_t thread, uin
 	if (!names)
 		return NULL;
 	return names->variable(names->arg, walk->model->threads.data[thread].pid, ts, address);
+}
+
+/* The text of what is waited for; 0: not known. */
+static uint32_t object_of(struct why_walk *walk, const struct blocked *blocked, uint64_t ts)
+{
+	const struct wait_facts *facts = &blocked->facts;
+	uint32_t pid = walk->model->threads.data[blocked->thread].pid;
+
+	if (!facts->object && facts->args && facts->syscall && wait_has_mapping(facts->syscall))
+		return why_mapped_file(walk, pid, facts->args[0], ts);
+	return wait_object_text(walk->why->texts, facts, blocked->kind);
 }
 
 int why_walk_blocked(struct why_walk *walk, uint32_t thread, size_t index, uint64_t from,
@@ -435,11 +460,13 @@ int why_walk_blocked(struct why_walk *walk, uint32_t thread, size_t index, uint6
 	int result = 1;
 
 	blocked.facts = why_facts_of(walk, thread, blocked.interval, &blocked.wait);
-	if (wait_has_futex(&blocked.facts, WAIT_FUTEX))
+	if (wait_has_futex(&blocked.facts, WAIT_FUTEX)) {
+		blocked.facts.told = why_futex_told(walk, thread, blocked.interval, blocked.wait);
 		blocked.facts.variable =
 			variable_at(walk, thread, from, wait_futex_address(&blocked.facts));
+	}
 	blocked.kind = wait_kind_of(&blocked.facts);
-	blocked.object = wait_object_text(walk->why->texts, &blocked.facts, blocked.kind);
+	blocked.object = object_of(walk, &blocked, from);
 	if (blocked.object == STRTAB_NONE ||
 	    (blocked.wait && !why_stack_meaning(walk, blocked.wait->kernel_stack, &blocked.stack)))
 		return -ENOMEM;

@@ -32,6 +32,11 @@ static const struct {
 	{"pipe_read", WHY_HINT_PIPE},
 	{"anon_pipe_write", WHY_HINT_PIPE},
 	{"anon_pipe_read", WHY_HINT_PIPE},
+	{"fifo_pipe_write", WHY_HINT_PIPE},
+	{"fifo_pipe_read", WHY_HINT_PIPE},
+	{"flush_to_ldisc", WHY_HINT_TERMINAL},
+	{"n_tty_", WHY_HINT_TERMINAL},
+	{"tty_", WHY_HINT_TERMINAL},
 };
 
 static uint32_t hints_of(const char *symbol)
@@ -272,6 +277,8 @@ struct wait_facts why_facts_of(const struct why_walk *walk, uint32_t thread,
 			store_reader_object(model->reader, object_nearby(walk, thread, interval));
 	python = map_get(&walk->pythons, model->threads.data[thread].pid);
 	facts.python = python == MAP_NONE ? WAIT_NO_PYTHON : (enum wait_python)python;
+	if (*wait && facts.syscall && wait_has_descriptor(facts.syscall))
+		facts.pipe = stack_hints(walk, (*wait)->kernel_stack) & WHY_HINT_PIPE;
 	fault = why_fault_during(model, thread, interval->from_ts, interval->to_ts);
 	facts.fault = (*wait && (*wait)->address) ||
 		      (fault && fault->major && fault->from_ts <= interval->from_ts);

@@ -94,7 +94,7 @@ static int add_code(struct why_walk *walk, const struct stretch *stretch, uint64
 {
 	const struct why_link *link = stretch->link;
 	enum why_cause cause = running_cause(link);
-	uint32_t object = link && cause != WHY_USER_WORK ? link->object : 0;
+	uint32_t object = link ? link->object : 0;
 	enum why_grade grade;
 	uint64_t until = to - stolen_ns(walk->model, stretch, from, to, &grade);
 	struct why_step *step;

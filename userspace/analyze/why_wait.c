@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "target/descriptors.h"
+
 /* How the kind of a wait is found from its system call. */
 enum call_class {
 	CALL_OTHER,
@@ -63,6 +65,11 @@ bool wait_has_descriptor(const char *syscall)
 	       class == CALL_SOCKET || !strcmp(syscall, "fsync") || !strcmp(syscall, "fdatasync");
 }
 
+bool wait_has_mapping(const char *syscall)
+{
+	return !strcmp(syscall, "msync");
+}
+
 static bool begins(const char *text, const char *prefix)
 {
 	return !strncmp(text, prefix, strlen(prefix));
@@ -88,6 +95,8 @@ static enum wait_kind kind_by_object(const struct wait_facts *facts, enum wait_k
 {
 	bool disk = facts->task_state & WAFFLE_TASK_UNINTERRUPTIBLE;
 
+	if (facts->pipe || (facts->object && !strcmp(facts->object->detail, DESCRIPTOR_FIFO)))
+		return WAIT_PIPE;
 	for (size_t i = 0; facts->object && i < sizeof(object_kinds) / sizeof(object_kinds[0]); i++)
 		if (begins(facts->object->name, object_kinds[i].prefix))
 			return object_kinds[i].kind;
@@ -114,11 +123,24 @@ static bool is_python_state(const char *variable)
 	       (!variable[len] || variable[len] == '+');
 }
 
+/* Rust's mutexes, and others made after the same book. */
+static bool is_own_mutex(const struct wait_facts *facts)
+{
+	return facts->told == WAIT_TOLD_OWN && facts->args &&
+	       ((uint32_t)facts->args[1] & FUTEX_COMMAND) == FUTEX_WAIT_BITSET &&
+	       (uint32_t)facts->args[2] == MUTEX_CONTENDED;
+}
+
+bool wait_is_guess(const struct wait_facts *facts, enum wait_kind kind)
+{
+	return kind == WAIT_GIL || (kind == WAIT_MUTEX && is_own_mutex(facts));
+}
+
 /*
- * The C library waits for mutexes by FUTEX_WAIT and for all else by FUTEX_WAIT_BITSET. Python's
- * interpreter lock, of a mutex and condition variables, is in the interpreter's state. Where that
- * is not known: Python waits for it at a condition variable with a timeout of CLOCK_MONOTONIC, as
- * for what a program waits for with a timeout.
+ * By functions, or else: the C library waits for plain mutexes by FUTEX_WAIT and for all else by
+ * FUTEX_WAIT_BITSET. Python's interpreter lock, of a mutex and condition variables, is in the
+ * interpreter's state. Where that is not known: Python waits for it at a condition variable with a
+ * timeout of CLOCK_MONOTONIC, as for what a program waits for with a timeout.
  */
 static enum wait_kind futex_kind(const struct wait_facts *facts)
 {
@@ -132,7 +154,10 @@ static enum wait_kind futex_kind(const struct wait_facts *facts)
 	command = op & FUTEX_COMMAND;
 	if (command == FUTEX_LOCK_PI || command == FUTEX_LOCK_PI2)
 		return WAIT_MUTEX;
-	if (command == FUTEX_WAIT && (uint32_t)facts->args[2] == MUTEX_CONTENDED)
+	if (facts->told == WAIT_TOLD_LOCK || is_own_mutex(facts))
+		return WAIT_MUTEX;
+	if (facts->told != WAIT_TOLD_OTHER && command == FUTEX_WAIT &&
+	    (uint32_t)facts->args[2] == MUTEX_CONTENDED)
 		return WAIT_MUTEX;
 	if (facts->python == WAIT_PYTHON && command == FUTEX_WAIT_BITSET &&
 	    !(op & FUTEX_CLOCK_REALTIME))
@@ -191,7 +216,7 @@ uint64_t wait_futex_address(const struct wait_facts *facts)
 {
 	bool bitset = ((uint32_t)facts->args[1] & FUTEX_COMMAND) == FUTEX_WAIT_BITSET;
 
-	if (strcmp(facts->syscall, "futex") != 0 || !bitset ||
+	if (strcmp(facts->syscall, "futex") != 0 || !bitset || facts->told == WAIT_TOLD_LOCK ||
 	    (uint32_t)facts->args[2] == MUTEX_CONTENDED)
 		return facts->args[0];
 	return facts->args[0] & ~(uint64_t)(CONDITION_BYTES - 1);

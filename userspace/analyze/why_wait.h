@@ -36,6 +36,18 @@ enum wait_python {
 	WAIT_PYTHON_KNOWN, /* it is: what lies elsewhere is not the interpreter's lock */
 };
 
+/* What the program's functions say of a futex. */
+enum wait_told {
+	WAIT_TOLD_NOTHING,
+	WAIT_TOLD_LOCK,  /* of any kind: a mutex, a lock for readers and writers */
+	WAIT_TOLD_OTHER, /* a condition variable, semaphore, join, barrier: no lock */
+	WAIT_TOLD_OWN,   /* no function of the C library: what it is is the program's own */
+};
+
+/* By functions of who waits or of who woke it, the innermost first; NULL: not known. The first one
+ * that says something counts. In why_futex.c. */
+enum wait_told wait_told_by(const char *const *functions, size_t count);
+
 /* What of a wait is looked at. */
 struct wait_facts {
 	const char *syscall; /* name; NULL: none, or not known */
@@ -45,9 +57,14 @@ struct wait_facts {
 	uint16_t task_state;
 	bool fault;
 	enum wait_python python;
+	bool pipe; /* the kernel's functions say so */
+	enum wait_told told;
 };
 
 enum wait_kind wait_kind_of(const struct wait_facts *facts);
+
+/* Whether that is a rule which can be wrong. */
+bool wait_is_guess(const struct wait_facts *facts, enum wait_kind kind);
 
 /* Whether the first argument of a system call is what it may wait for. */
 bool wait_has_descriptor(const char *syscall);
@@ -57,6 +74,9 @@ bool wait_has_futex(const struct wait_facts *facts, enum wait_kind kind);
 
 /* Where that is; of a condition variable, whose two futexes take turns, always the first one. */
 uint64_t wait_futex_address(const struct wait_facts *facts);
+
+/* Whether that is an address of memory that a file is mapped at. */
+bool wait_has_mapping(const char *syscall);
 
 /* "futex 0x7f01 (queue_lock)", "/data/shard-7 (ext4)", …, added to `texts`; 0: none. STRTAB_NONE:
  * no memory. */

@@ -13,6 +13,7 @@ void why_walk_free(struct why_walk *walk)
 	map_free(&walk->stack_at);
 	vec_free(&walk->stacks);
 	map_free(&walk->pythons);
+	map_free(&walk->told);
 	map_free(&walk->peers);
 	map_free(&walk->cgroups);
 	vec_free(&walk->sums);

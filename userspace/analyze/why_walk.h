@@ -58,6 +58,7 @@ struct why_walk {
 	struct map stack_at;                 /* number of a stack → in stacks */
 	VEC(struct why_stack) stacks;        /* those that were asked for */
 	struct map pythons;                  /* pid → enum wait_python */
+	struct map told;                     /* number of a user's stack → enum wait_told */
 	struct map peers;                    /* object → thread at the other end, or NO_PEER */
 	struct map cgroups;                  /* inode → text */
 	const struct store_mapping *mapping; /* that was found last */
@@ -80,6 +81,7 @@ enum why_hint {
 	WHY_HINT_TIMER = 2,
 	WHY_HINT_SOCKET = 4,
 	WHY_HINT_PIPE = 8,
+	WHY_HINT_TERMINAL = 16,
 };
 
 /* What ended a wait. */
@@ -128,6 +130,9 @@ uint64_t why_switched_in(const struct why_walk *walk, uint32_t thread, size_t in
 struct why_ender why_ender_of(const struct why_walk *walk, uint32_t thread, size_t index);
 struct wait_facts why_facts_of(const struct why_walk *walk, uint32_t thread,
 			       const struct why_interval *interval, const struct model_wait **wait);
+/* What functions say of the futex that it waits for; in why_futex.c. */
+enum wait_told why_futex_told(struct why_walk *walk, uint32_t thread,
+			      const struct why_interval *interval, const struct model_wait *wait);
 /* The last signal before ts that stopped a thread's process; NULL: not recorded. */
 const struct model_signal *why_stopper(const struct model *model, uint32_t thread, uint64_t ts);
 /* A request to a device that was under way in that time: of this thread, of any, or none. */

@@ -289,7 +289,8 @@ static const char *const common_modules[] = {"libc.so",    "libc-",      "libpth
 					     "ld-musl",    "libstdc++.", "libc++.",    "libgcc_s.",
 					     "[vdso]",     "libm.so",    "libm-",      "libc.musl",
 					     "libasan.so", "libtsan.",   "libubsan.so"};
-static const char *const common_functions[] = {"__", "pthread_", "syscall", "std::", "futex_"};
+static const char *const common_functions[] = {"__",    "pthread_", "syscall",
+					       "std::", "futex_",   "runtime."};
 
 static bool begins_with(const char *text, const char *const *list, size_t count)
 {
@@ -432,10 +433,36 @@ static bool has_variable_for_why(void *arg, const struct store_mapping *mapping,
 	       symbolizer_has_variable(names->symbolizer, module, name);
 }
 
+struct function_list {
+	const char **names;
+	uint32_t count, max;
+};
+
+static void add_function(const struct stack_frame *frame, void *arg)
+{
+	struct function_list *list = arg;
+
+	if (frame->function && list->count < list->max)
+		list->names[list->count++] = frame->function;
+}
+
+static uint32_t functions_for_why(void *arg, uint32_t stack, uint64_t ts, const char **functions,
+				  uint32_t max)
+{
+	struct function_list list = {.names = functions, .max = max};
+
+	stack_names_each(arg, stack, ts, add_function, &list);
+	return list.count;
+}
+
 struct why_names stack_names_for_why(struct stack_names *names)
 {
 	return (struct why_names){
-		.arg = names, .variable = variable_for_why, .has_variable = has_variable_for_why};
+		.arg = names,
+		.variable = variable_for_why,
+		.has_variable = has_variable_for_why,
+		.functions = functions_for_why,
+	};
 }
 
 /* ---- text ---- */

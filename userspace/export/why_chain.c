@@ -80,7 +80,7 @@ static void put_place(const struct why_printer *printer, const struct why_step *
 		return;
 	wait = &printer->model->waits.data[step->wait];
 	if (stack_names_inner(printer->view->names, wait->user_stack, wait->from_ts, &inner)) {
-		fputs(", called by ", printer->out);
+		fputs(", called within ", printer->out);
 		why_put(printer, inner.function);
 	}
 }

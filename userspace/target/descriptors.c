@@ -175,6 +175,8 @@ static void descriptor_detail(struct descriptor *found, pid_t pid, const struct 
 			 minor(info->st_rdev));
 	} else if (S_ISSOCK(info->st_mode)) {
 		socket_detail(pid, info->st_ino, found->detail, sizeof(found->detail));
+	} else if (S_ISFIFO(info->st_mode) && found->name[0] == '/') {
+		snprintf(found->detail, sizeof(found->detail), DESCRIPTOR_FIFO);
 	} else if (found->name[0] == '/') {
 		snprintf(table, sizeof(table), "/proc/%d/mountinfo", pid);
 		mount_find(table, dev_of_kernel(info->st_dev), found->detail, sizeof(found->detail),

@@ -22,10 +22,13 @@ struct descriptor {
 	char name[4096];
 	/*
 	 * A socket's ends, "tcp 10.0.0.1:80 <-> 10.0.0.2:5000", "udp 0.0.0.0:53", "unix /run/x"; a
-	 * file system's type, "ext4"; "character device 195:0"; else "".
+	 * file system's type, "ext4"; "fifo" of a pipe with a path; "character device 195:0"; else
+	 * "".
 	 */
 	char detail[256];
 };
+
+#define DESCRIPTOR_FIFO "fifo"
 
 uint32_t dev_of_kernel(dev_t dev);
 

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What a wait is for: locks by functions, pipes with a path, terminals, mapped files. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "analyze/why_wait.h"
+#include "why_capture.h"
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+#define NR_MSYNC 26
+
+/* The stacks of a test: number n is that of the n-th row, innermost first. */
+static const char *const stacks[][3] = {
+	{"__futex_abstimed_wait_common64", "___pthread_rwlock_wrlock", "put"},
+	{"__futex_abstimed_wait_common64", "pthread_cond_timedwait@@GLIBC_2.3.2", "take"},
+	{"syscall", "std::sys::sync::mutex::futex::Mutex::lock_contended", "work"},
+	{"syscall", "std::sys::pal::unix::futex::futex_wait", "work"},
+	{"__GI___lll_lock_wake", "work", NULL},
+	{"runtime.futex", "runtime.futexsleep", "runtime.lock2"},
+};
+enum { NONE, RWLOCK, CONDITION, RUST, BARE, UNLOCK, GO };
+
+static uint32_t functions(void *arg, uint32_t stack, uint64_t ts, const char **names, uint32_t max)
+{
+	(void)ts;
+	assert_ptr_equal(arg, stacks);
+	assert_in_range(stack, 1, LENGTH(stacks));
+	assert_true(max >= 3);
+	memcpy(names, stacks[stack - 1], sizeof(stacks[0]));
+	return 3;
+}
+
+static const char *variable(void *arg, uint32_t pid, uint64_t ts, uint64_t address)
+{
+	(void)arg;
+	(void)pid;
+	(void)ts;
+	return address == 0x7f04 ? "table_lock" : address == 0x7f00 ? "ready" : NULL;
+}
+
+static const struct why_names names = {
+	.arg = (void *)stacks, .variable = variable, .functions = functions};
+
+/* Thread 11, in a span from 1010 on CPU 1, and thread 12, which computes on CPU 2. */
+static void begin(struct capture *capture)
+{
+	capture_begin(capture, true);
+	gets(capture, 1005, 1, 0, 11, 0, 0, 0);
+	gets(capture, 1006, 2, 0, 12, 0, 0, 0);
+	capture_span(capture, 1010, 11, 1);
+}
+
+/* Thread 11 waits for 12 from 1020 to 1200, both with user stacks. */
+static struct why *ask_futex(struct capture *capture, uint64_t op, uint64_t value, uint32_t waiter,
+			     uint32_t waker)
+{
+	struct waffle_rec_wait wait = {
+		.rec = {1200, 11, WAFFLE_REC_WAIT, 0}, .from_ts = 1020, .user_stack = waiter};
+	struct waffle_rec_wake wake = {
+		.rec = {1200, 12, WAFFLE_REC_WAKE, 0}, .woken_tid = 11, .user_stack = waker};
+
+	begin(capture);
+	for (size_t i = 0; i < LENGTH(stacks); i++) {
+		uint64_t address = 0x5000 + i;
+		struct store_stack stack = {.pid = CAPTURE_PID, .addresses = &address, .count = 1};
+		struct error err = ERROR_INIT;
+
+		capture_must(store_writer_add_stack(capture->writer, &stack, &err), err);
+	}
+	waits(capture, 1020, 1, 11, 0, S, NR_FUTEX, 0x7f04, op, value);
+	gets(capture, 1200, 1, 0, 11, 12, 1200, 0);
+	capture_add(capture, &wait);
+	capture_add(capture, &wake);
+	capture_end(capture, 1210, 11, 1);
+	return ask(capture, 1300, &(struct why_query){.name = "step", .names = &names});
+}
+
+static void test_locks_are_told_by_the_functions_that_wait_for_them(void **state)
+{
+	static const uint32_t locks[] = {RWLOCK, RUST};
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(locks); i++) {
+		why = ask_futex(&capture, FUTEX_COND, 3, locks[i], NONE);
+		check_part(why, 0, "lock", 180, 12, "certain", "futex 0x7f04 (table_lock)");
+		done(&capture, why);
+	}
+}
+
+static void test_a_lock_is_told_by_who_lets_it_go(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	why = ask_futex(&capture, FUTEX_COND, 3, NONE, UNLOCK);
+	check_part(why, 0, "lock", 180, 12, "certain", "futex 0x7f04 (table_lock)");
+	done(&capture, why);
+	why = ask_futex(&capture, FUTEX_COND, 3, BARE, UNLOCK);
+	check_part(why, 0, "lock", 180, 12, "certain", "futex 0x7f04 (table_lock)");
+	done(&capture, why);
+}
+
+static void test_what_is_no_lock_is_work_with_its_futex(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	why = ask_futex(&capture, FUTEX_COND, 3, CONDITION, UNLOCK);
+	/* The second futex of a condition variable is that of the first. */
+	check_part(why, 0, "user-work", 180, 12, "certain", "futex 0x7f00 (ready)");
+	done(&capture, why);
+	why = ask_futex(&capture, FUTEX_COND, 3, BARE, NONE);
+	check_part(why, 0, "user-work", 180, 12, "certain", "futex 0x7f00 (ready)");
+	done(&capture, why);
+	/* Neither waiter nor waker says more: by the value that mutexes have. */
+	why = ask_futex(&capture, FUTEX_COND, 2, BARE, NONE);
+	check_part(why, 0, "lock", 180, 12, "likely", "futex 0x7f04 (table_lock)");
+	done(&capture, why);
+	/* Go waits with a mutex's value for anything. */
+	why = ask_futex(&capture, FUTEX_MUTEX, 2, GO, NONE);
+	check_part(why, 0, "user-work", 180, 12, "certain", "futex 0x7f04 (table_lock)");
+	done(&capture, why);
+}
+
+static enum wait_told told_of(const char *function)
+{
+	return wait_told_by(&function, 1);
+}
+
+static void test_functions_of_libraries_are_known_by_all_their_names(void **state)
+{
+	static const char *const locks[] = {"__lll_lock_wait_private",
+					    "__GI___pthread_mutex_timedlock",
+					    "pthread_mutex_clocklock",
+					    "__pthread_rwlock_rdlock_full64",
+					    "std::sys::sync::rwlock::futex::RwLock::read_contended",
+					    "parking_lot::raw_mutex::RawMutex::lock_slow"};
+	static const char *const others[] = {"pthread_cond_clockwait", "__new_sem_wait_slow64",
+					     "__pthread_clockjoin_ex", "runtime.futexsleep",
+					     "std::sys::sync::condvar::futex::Condvar::wait"};
+	static const char *const nothing[] = {"my_pthread_mutex_lock", "pthread_create", "GI_",
+					      "_"};
+	const char *const nested[] = {NULL, "futex_wait", "__lll_lock_wait", "pthread_cond_wait"};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(locks); i++)
+		assert_int_equal(told_of(locks[i]), WAIT_TOLD_LOCK);
+	for (size_t i = 0; i < LENGTH(others); i++)
+		assert_int_equal(told_of(others[i]), WAIT_TOLD_OTHER);
+	for (size_t i = 0; i < LENGTH(nothing); i++)
+		assert_int_equal(told_of(nothing[i]), WAIT_TOLD_NOTHING);
+	assert_int_equal(told_of("syscall"), WAIT_TOLD_OWN);
+	/* The condition variable's mutex. */
+	assert_int_equal(wait_told_by(nested, LENGTH(nested)), WAIT_TOLD_LOCK);
+	assert_int_equal(wait_told_by(NULL, 0), WAIT_TOLD_NOTHING);
+}
+
+/* Thread 11 waits in a system call from 1020 to 1200, woken by `waker`. */
+static struct why *ask_wait(struct capture *capture, int syscall, uint16_t state, uint32_t waker,
+			    uint32_t number, uint32_t wait_stack, uint32_t wake_stack)
+{
+	waits(capture, 1020, 1, 11, 0, state, syscall, 0x8100, 0, 0);
+	gets(capture, 1200, 1, 0, 11, waker, 1200, 0);
+	told(capture, 1020, 1200, 11, number, wait_stack, 0);
+	if (wake_stack)
+		told_wake(capture, 1200, waker, 11, wake_stack, 0);
+	capture_end(capture, 1210, 11, 1);
+	return ask_span(capture, 1300);
+}
+
+static void test_a_pipe_with_a_path_is_a_pipe(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	object(&capture, "/run/jobs", "fifo");
+	why = ask_wait(&capture, NR_READ, S, 12, 1, 0, 0);
+	check_part(why, 0, "pipe", 180, 12, "certain", "/run/jobs (fifo)");
+	done(&capture, why);
+	/* Whoever is not recorded. */
+	begin(&capture);
+	object(&capture, "/run/jobs", "fifo");
+	why = ask_wait(&capture, NR_WRITE, S, 60, 1, 0, 0);
+	check_part(why, 0, "pipe", 180, 60, "likely", "/run/jobs (fifo)");
+	done(&capture, why);
+}
+
+static void test_a_pipe_is_told_by_functions_of_the_kernel(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	for (int wake = 0; wake < 2; wake++) {
+		begin(&capture);
+		object(&capture, "/run/jobs", "ext4");
+		kernel_stack(&capture, 0x9100, wake ? "pipe_write" : "fifo_pipe_read");
+		why = ask_wait(&capture, NR_READ, S, 12, 1, !wake, wake);
+		check_part(why, 0, "pipe", 180, 12, "certain", "/run/jobs (ext4)");
+		done(&capture, why);
+	}
+}
+
+static void test_a_terminal_is_not_the_fault_of_the_worker_that_passes_it_on(void **state)
+{
+	static const int calls[] = {NR_READ, NR_POLL};
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(calls); i++) {
+		begin(&capture);
+		object(&capture, "/dev/pts/3", "character device 136:3");
+		kernel_stack(&capture, 0x9100, "n_tty_receive_buf_common");
+		named(&capture, 60, 60, "kworker/u8:2");
+		why = ask_wait(&capture, calls[i], S, 60, 1, 0, 1);
+		check_part(why, 0, "pipe", 180, 0, "likely", "/dev/pts/3 (character device 136:3)");
+		done(&capture, why);
+	}
+	/* Without the stack nobody knows. */
+	begin(&capture);
+	object(&capture, "/dev/pts/3", "character device 136:3");
+	why = ask_wait(&capture, NR_READ, S, 60, 1, 0, 0);
+	check_part(why, 0, "not-recorded", 180, 60, "likely",
+		   "/dev/pts/3 (character device 136:3)");
+	done(&capture, why);
+}
+
+static void test_msync_waits_for_the_mapped_file(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	mapping(&capture, 0x8000, 0x9000, "/data/table");
+	why = ask_wait(&capture, NR_MSYNC, D, 60, 0, 0, 0);
+	check_part(why, 0, "disk-write", 180, 11, "likely", "/data/table");
+	done(&capture, why);
+}
+
+static void test_a_lock_of_the_kernel_is_named_by_its_stack(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	kernel_stack(&capture, 0x9100, "mutex_lock");
+	why = ask_wait(&capture, NR_IOCTL, D, 12, 0, 1, 0);
+	check_part(why, 0, "lock", 180, 12, "certain", "a lock of the kernel (mutex)");
+	done(&capture, why);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_locks_are_told_by_the_functions_that_wait_for_them),
+		cmocka_unit_test(test_a_lock_is_told_by_who_lets_it_go),
+		cmocka_unit_test(test_what_is_no_lock_is_work_with_its_futex),
+		cmocka_unit_test(test_functions_of_libraries_are_known_by_all_their_names),
+		cmocka_unit_test(test_a_pipe_with_a_path_is_a_pipe),
+		cmocka_unit_test(test_a_pipe_is_told_by_functions_of_the_kernel),
+		cmocka_unit_test(test_a_terminal_is_not_the_fault_of_the_worker_that_passes_it_on),
+		cmocka_unit_test(test_msync_waits_for_the_mapped_file),
+		cmocka_unit_test(test_a_lock_of_the_kernel_is_named_by_its_stack),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
