@@ -196,8 +196,8 @@ static const char *queue_lock(void *arg, uint32_t pid, uint64_t ts, uint64_t add
 static void test_a_lock_has_the_name_of_its_variable_where_that_is_known(void **state)
 {
 	static char name[] = "queue_lock";
-	const struct why_names known = {name, queue_lock, NULL};
-	const struct why_names unknown = {NULL, queue_lock, NULL};
+	const struct why_names known = {.arg = name, .variable = queue_lock};
+	const struct why_names unknown = {.variable = queue_lock};
 	struct capture capture;
 	struct why *why;
 
