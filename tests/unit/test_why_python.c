@@ -28,7 +28,8 @@ static bool has_variable(void *arg, const struct store_mapping *mapping, const c
 	return !strcmp(name, "_PyRuntime") && strstr(mapping->path, "libpython3");
 }
 
-static const struct why_names known = {variable, variable, has_variable};
+static const struct why_names known = {
+	.arg = variable, .variable = variable, .has_variable = has_variable};
 
 /* Thread 11, in a span from 1010 on CPU 1, and thread 12, which computes on CPU 2 until 1300. */
 static void begin(struct capture *capture)
@@ -126,7 +127,7 @@ static void test_both_futexes_of_the_interpreter_lock_are_one_cause(void **state
 
 static void test_without_the_variable_a_timed_wait_is_likely_the_interpreter_lock(void **state)
 {
-	static const struct why_names unknown = {variable, variable, NULL};
+	static const struct why_names unknown = {.arg = variable, .variable = variable};
 	struct capture capture;
 	struct why *why;
 
