@@ -194,25 +194,11 @@ static void test_nested_spans_cost_less_than_six_bytes_a_record(void **state)
 
 /* ---- what a file says of its capture ---- */
 
-static void test_stacks_objects_mappings_and_symbols_come_back(void **state)
+static void test_stacks_objects_and_symbols_come_back(void **state)
 {
 	static const uint64_t user[] = {0x7f0000001000, 0x55550000abcd, 1}, kernel[] = {~0ull};
 	struct store_stack stack = {.addresses = user, .count = 3, .pid = 7};
 	struct store_object object = {.ino = 9, .dev = 0x800001, .pid = 7, .name = "/data/x"};
-	static const struct store_segment segments[] = {{0x800, 0x401800, 0x2800},
-							{~0ull - 5, ~0ull, 5}};
-	struct store_mapping mapping = {.ts = 5,
-					.start = 0x1000,
-					.end = 0x3000,
-					.offset = 0x800,
-					.ino = 11,
-					.dev = 3,
-					.pid = 7,
-					.path = "/lib/libx.so",
-					.build_id = {0xde, 0xad},
-					.build_id_bytes = 20,
-					.segments = segments,
-					.segment_count = 2};
 	struct store_symbol symbol = {.address = ~0ull, .offset = 16, .name = "ext4_read [ext4]"};
 	struct store_test *test = *state;
 	struct store_writer *writer = open_writer(test->path);
@@ -224,9 +210,6 @@ static void test_stacks_objects_mappings_and_symbols_come_back(void **state)
 	flush_writer(writer, 3);
 	stack = (struct store_stack){.addresses = kernel, .count = 1};
 	must(store_writer_add_stack(writer, &stack, &err), &err);
-	must(store_writer_add_mapping(writer, &mapping, &err), &err);
-	mapping.segment_count = 0;
-	must(store_writer_add_mapping(writer, &mapping, &err), &err);
 	must(store_writer_add_symbol(writer, &symbol, &err), &err);
 	close_writer(writer, 123);
 
@@ -243,6 +226,39 @@ static void test_stacks_objects_mappings_and_symbols_come_back(void **state)
 	assert_string_equal(store_reader_object(reader, 1)->name, "/data/x");
 	assert_string_equal(store_reader_object(reader, 1)->detail, "");
 	assert_null(store_reader_object(reader, 2));
+	assert_int_equal(store_reader_symbol_count(reader), 1);
+	assert_int_equal(store_reader_symbol(reader, 0)->address, ~0ull);
+	assert_int_equal(store_reader_symbol(reader, 0)->offset, 16);
+	assert_string_equal(store_reader_symbol(reader, 0)->name, "ext4_read [ext4]");
+	store_reader_close(reader);
+}
+
+static void test_mappings_and_the_segments_of_their_files_come_back(void **state)
+{
+	static const struct store_segment segments[] = {{0x800, 0x401800, 0x2800},
+							{~0ull - 5, ~0ull, 5}};
+	struct store_mapping mapping = {.ts = 5,
+					.start = 0x1000,
+					.end = 0x3000,
+					.offset = 0x800,
+					.ino = 11,
+					.dev = 3,
+					.pid = 7,
+					.path = "/lib/libx.so",
+					.build_id = {0xde, 0xad},
+					.build_id_bytes = 20,
+					.segments = segments,
+					.segment_count = 2};
+	struct store_test *test = *state;
+	struct store_writer *writer = open_writer(test->path);
+	struct error err = ERROR_INIT;
+	struct store_reader *reader;
+
+	must(store_writer_add_mapping(writer, &mapping, &err), &err);
+	mapping.segment_count = 0;
+	must(store_writer_add_mapping(writer, &mapping, &err), &err);
+	close_writer(writer, 123);
+	reader = open_reader(test->path);
 	assert_int_equal(store_reader_mapping_count(reader), 2);
 	assert_int_equal(store_reader_mapping(reader, 0)->end, 0x3000);
 	assert_int_equal(store_reader_mapping(reader, 0)->offset, 0x800);
@@ -252,10 +268,6 @@ static void test_stacks_objects_mappings_and_symbols_come_back(void **state)
 	assert_memory_equal(store_reader_mapping(reader, 0)->segments, segments, sizeof(segments));
 	assert_int_equal(store_reader_mapping(reader, 1)->segment_count, 0);
 	assert_string_equal(store_reader_mapping(reader, 1)->path, "/lib/libx.so");
-	assert_int_equal(store_reader_symbol_count(reader), 1);
-	assert_int_equal(store_reader_symbol(reader, 0)->address, ~0ull);
-	assert_int_equal(store_reader_symbol(reader, 0)->offset, 16);
-	assert_string_equal(store_reader_symbol(reader, 0)->name, "ext4_read [ext4]");
 	store_reader_close(reader);
 }
 
@@ -594,7 +606,8 @@ int main(void)
 		with_folder(test_nested_spans_cost_less_than_six_bytes_a_record),
 		cmocka_unit_test(test_segments_that_cannot_be_are_refused),
 		with_folder(test_meta_sites_and_processes_come_back),
-		with_folder(test_stacks_objects_mappings_and_symbols_come_back),
+		with_folder(test_stacks_objects_and_symbols_come_back),
+		with_folder(test_mappings_and_the_segments_of_their_files_come_back),
 		with_folder(test_meta_without_a_filter_and_with_more_than_is_known_is_read),
 		with_folder(test_file_of_a_writer_that_did_not_finish_has_all_flushed_records),
 		with_folder(test_window_decodes_only_chunks_that_overlap_it_and_names_its_threads),
