@@ -10,7 +10,7 @@
 
 #define ROUNDS 8
 #define PERIOD_MS 25
-#define HOG_MS 15
+#define HOG_MS 20
 
 static int cpu, bell;
 static pid_t hog_pid;

@@ -89,9 +89,9 @@ SCENARIOS = (
         "cpu_relay.c",
         cause="cpu-contention",
         culprit="hog",
-        share=0.5,
+        share=0.7,
         second=("running",),
-        victim=Seen("R", runnable=0.4),
+        victim=Seen("R", runnable=0.6),
     ),
     # The victim waits in futex(2), its holder in clock_nanosleep(2): the mutex is a link, what the
     # holder does is the cause. `lock` would be wrong: nobody computes under it.
