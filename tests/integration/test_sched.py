@@ -163,13 +163,16 @@ def test_preemption_by_another_process_names_it(waffle, built, start):
     script = "printf waffle_hog > /proc/$$/comm; echo ready; while :; do :; done"
     hog = start("taskset", "-c", cpu, "sh", "-c", script)
     hog.until("ready")
-    capture = waffle.run(built("waits.c"), "alone")
-    tids = threads_of(capture)
-    taken = [
-        row
-        for row in intervals(capture, tids["victim"])
-        if row["args"].get("preempted_by_tid") == hog.pid
-    ]
+    for _ in range(5):  # on a busy machine others may be the ones who take the CPU
+        capture = waffle.run(built("waits.c"), "alone")
+        tids = threads_of(capture)
+        taken = [
+            row
+            for row in intervals(capture, tids["victim"])
+            if row["args"].get("preempted_by_tid") == hog.pid
+        ]
+        if taken:
+            break
     assert taken
     assert {row["args"]["preempted_by"] for row in taken} == {"waffle_hog"}
 

@@ -36,7 +36,8 @@ class Scenario:
     """One row. `cause`, `culprit` (the name of a thread), `span` (open in the culprit) and `object`
     are the first cause of each of the victim's spans; `share` is the least share of the span's
     duration it has on a quiet machine (what it was in each span, the program's log says, also
-    when the machine was busy), `grade` the weakest grade it may have. `second` are the causes that
+    when the machine was busy), `grade` the weakest grade it may have, `tolerance` how far from the
+    log the share may be where a part of it is an estimate. `second` are the causes that
     must come next; `others` are those that may appear beside (small shares of `running` and
     `cpu-contention` may always). `object` is a kind; which one it is, is in the program's log."""
 
@@ -49,6 +50,7 @@ class Scenario:
     object: str | None = None
     share: float = 0.85
     grade: str = "certain"
+    tolerance: float = 0.0  # of the share, if it takes more than all others
     second: tuple = ()
     others: tuple = ()
     cgroups: tuple = ()
@@ -259,6 +261,7 @@ SCENARIOS = (
         span="victim",
         share=0.7,
         grade="likely",
+        tolerance=0.2,
         second=("running",),
         victim=Seen("R", running=0.8),
         check="minor_faults",
