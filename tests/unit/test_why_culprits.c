@@ -96,6 +96,35 @@ static void test_span_that_another_thread_ended_is_likely_at_best(void **state)
 	done(&capture, why);
 }
 
+static void test_span_that_was_handed_over_is_from_there_on_what_the_other_thread_did(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	capture_begin(&capture, true);
+	named(&capture, 12, CAPTURE_PID, "ender");
+	gets(&capture, 1005, 1, 0, 11, 0, 0, 0);
+	gets(&capture, 1006, 2, 0, 12, 0, 0, 0);
+	waits(&capture, 1007, 2, 12, 0, S, NR_FUTEX, 0x7f00, FUTEX_COND, 0);
+	capture_span(&capture, 1010, 11, 1);
+	gets(&capture, 1035, 2, 0, 12, 11, 1030, 0);
+	waits(&capture, 1040, 1, 11, 0, S, NR_NANOSLEEP, 0, 0, 0);
+	capture_end(&capture, 1110, 12, 1);
+	gets(&capture, 1150, 1, 0, 11, 0, 1150, HARD);
+	why = ask_span(&capture, 1200);
+	check_part(why, 0, "user-work", 75, 12, "likely", "");
+	check_step(why, 0, 0, 11, 0, 1030, 1110);
+	check_step(why, 0, 1, 12, WAFFLE_THREAD_RUNNING, 1035, 1110);
+	check_part(why, 1, "running", 20, 11, "likely", "");
+	check_part(why, 2, "cpu-contention", 5, 0, "likely", "the CPU was idle: woken late");
+	check_printed(why, "80 ns of the span ← handed over to ender (12), which");
+	/* The times are those of its own thread. */
+	assert_int_equal(why->instances.data[0].running_ns, 30);
+	assert_int_equal(why->instances.data[0].blocked_ns, 70);
+	done(&capture, why);
+}
+
 static void test_span_that_its_own_thread_ended_says_nothing_of_it(void **state)
 {
 	struct capture capture;
@@ -247,6 +276,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_span_that_another_thread_ended_is_likely_at_best),
+		cmocka_unit_test(
+			test_span_that_was_handed_over_is_from_there_on_what_the_other_thread_did),
 		cmocka_unit_test(test_span_that_its_own_thread_ended_says_nothing_of_it),
 		cmocka_unit_test(test_idle_cpu_is_not_another_thread),
 		cmocka_unit_test(test_cpu_of_which_nothing_is_known_is_not_idle),

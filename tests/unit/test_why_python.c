@@ -145,6 +145,28 @@ static void test_without_the_variable_a_timed_wait_is_likely_the_interpreter_loc
 }
 
 /* A word of the value 2 is a lock of its own, perhaps beside another one. */
+static const char *queue_ready(void *arg, uint32_t pid, uint64_t ts, uint64_t address)
+{
+	(void)arg;
+	(void)pid;
+	(void)ts;
+	return address == 0x9f00 ? "queue_ready" : NULL;
+}
+
+static void test_another_variable_s_timed_wait_is_not_the_interpreter_lock(void **state)
+{
+	const struct why_names others = {.variable = queue_ready};
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	wait_at(&capture, 0x9f00, FUTEX_COND, 12, 0);
+	why = ask_python(&capture, &others);
+	check_part(why, 0, "user-work", 180, 12, "certain", "futex 0x9f00 (queue_ready)");
+	done(&capture, why);
+}
+
 static void test_futexes_of_a_condition_variable_have_one_text(void **state)
 {
 	struct capture capture;
@@ -175,6 +197,7 @@ int main(void)
 		cmocka_unit_test(test_both_futexes_of_the_interpreter_lock_are_one_cause),
 		cmocka_unit_test(
 			test_without_the_variable_a_timed_wait_is_likely_the_interpreter_lock),
+		cmocka_unit_test(test_another_variable_s_timed_wait_is_not_the_interpreter_lock),
 		cmocka_unit_test(test_futexes_of_a_condition_variable_have_one_text),
 	};
 

@@ -9,7 +9,7 @@ void gil_seed(int seed);
 void gil_name(const char *role);
 void gil_await(int i);
 void gil_hold(int i);
-void gil_compute(int i);
+void gil_compute(int i, int said);
 void gil_victim_begin(int i, int stalled);
 void gil_victim_end(int i, int stalled);
 
@@ -71,9 +71,17 @@ void gil_victim_end(int i, int stalled)
 		zoo_say_cause(i, "running", span_time.running, zoo_self(), "victim", NULL);
 }
 
-/* CDLL: computes without the GIL. */
-void gil_compute(int i)
+/* CDLL: computes without the GIL; `said`: the victim waits for it. */
+void gil_compute(int i, int said)
 {
-	SPAN("decode", KV_I64("i", i));
-	zoo_burn(zoo_vary(i, 20, 60));
+	struct zoo_time t;
+
+	zoo_time_begin(&t);
+	{
+		SPAN("decode", KV_I64("i", i));
+		zoo_burn(said ? zoo_vary(i, 80, 200) : zoo_vary(i, 20, 60));
+	}
+	zoo_time_end(&t);
+	if (said)
+		zoo_say_cause(i, "user-work", t.running, zoo_self(), "decode", NULL);
 }

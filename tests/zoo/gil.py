@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """gil.py LIBRARY WAY SEED: the victim's span needs Python's GIL, which another thread
-holds while it computes, or (WAY quiet) has given away while it does."""
+holds while it computes, or (WAY quiet) has given away while it does; or (WAY event) it waits
+for an event, with a timeout, that is set when the other thread has computed without the GIL."""
 
 import ctypes
 import sys
@@ -11,6 +12,7 @@ ROUNDS = 8
 free = ctypes.CDLL(sys.argv[1])  # gives the GIL away
 keep = ctypes.PyDLL(sys.argv[1])  # keeps it
 quiet = sys.argv[2] == "quiet"
+events = [threading.Event() for _ in range(ROUNDS)] if sys.argv[2] == "event" else None
 turn = threading.Barrier(2)
 
 
@@ -19,7 +21,10 @@ def holder():
     for i in range(ROUNDS):
         turn.wait()
         if quiet:
-            free.gil_compute(i)
+            free.gil_compute(i, 0)
+        elif events:
+            free.gil_compute(i, 1)
+            events[i].set()
         else:
             free.gil_await(i)
             keep.gil_hold(i)
@@ -32,6 +37,9 @@ def victim():
         if quiet:
             keep.gil_victim_begin(i, 0)
             sum(x * x for x in range(1_500_000))
+        elif events:
+            keep.gil_victim_begin(i, 0)
+            events[i].wait(60)
         else:
             free.gil_victim_begin(i, 1)
         keep.gil_victim_end(i, not quiet)

@@ -1,18 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * mutex WAY SEED: the victim waits for a mutex whose holder
- *	sleeps, computes, or is preempted by a hog on its CPU.
+ *	sleeps, computes, or is preempted by a hog on its CPU;
+ *	or (WAY writes) it waits to read what the holder computes and writes.
  */
 #include "zoo.h"
 
 #define ROUNDS 6
 
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_rwlock_t table_rwlock = PTHREAD_RWLOCK_INITIALIZER;
 static pthread_barrier_t held, given;
 static char object[32];
 static const char *way;
 static pid_t hog_pid;
 static int cpu;
+
+static bool writes(void)
+{
+	return !strcmp(way, "writes");
+}
+
+static void take(bool to_write)
+{
+	if (!writes())
+		pthread_mutex_lock(&table_lock);
+	else if (to_write)
+		pthread_rwlock_wrlock(&table_rwlock);
+	else
+		pthread_rwlock_rdlock(&table_rwlock);
+}
+
+static void give(void)
+{
+	if (writes())
+		pthread_rwlock_unlock(&table_rwlock);
+	else
+		pthread_mutex_unlock(&table_lock);
+}
 
 static void hog(void)
 {
@@ -54,11 +79,11 @@ static void holder(void)
 		zoo_need(!setpriority(PRIO_PROCESS, 0, 5), "setpriority");
 	}
 	for (int i = 0; i < ROUNDS; i++) {
-		pthread_mutex_lock(&table_lock);
+		take(true);
 		pthread_barrier_wait(&held);
 		zoo_time_begin(&t);
 		hold(i, &t);
-		pthread_mutex_unlock(&table_lock);
+		give();
 		say(i, &t);
 		pthread_barrier_wait(&given);
 	}
@@ -73,8 +98,8 @@ static void victim(void)
 		zoo_time_begin(&t);
 		{
 			SPAN("victim", KV_I64("i", i), KV_PTR("lock", &table_lock));
-			pthread_mutex_lock(&table_lock);
-			pthread_mutex_unlock(&table_lock);
+			take(false);
+			give();
 		}
 		zoo_time_end(&t);
 		zoo_say_victim(i, &t);
@@ -87,7 +112,11 @@ int main(int argc, char **argv)
 	zoo_begin(argc, argv);
 	way = argc > 2 ? argv[1] : "sleeps";
 	cpu = zoo_some_cpu();
-	snprintf(object, sizeof(object), "%p", (void *)&table_lock);
+	/* Which of its words a reader waits at is the C library's. */
+	if (writes())
+		strcpy(object, "table_rwlock");
+	else
+		snprintf(object, sizeof(object), "%p", (void *)&table_lock);
 	pthread_barrier_init(&held, NULL, 2);
 	pthread_barrier_init(&given, NULL, 2);
 	if (!strcmp(way, "preempted"))

@@ -141,6 +141,21 @@ SCENARIOS = (
         other=Seen("R", running=0.85),
         wakers=("holder",),
     ),
+    # The same with a lock for readers and writers, which the C library waits for by the same system
+    # call as for a condition variable: what it is, its functions tell.
+    Scenario(
+        "rwlock_computes",
+        "mutex.c",
+        ("writes",),
+        cause="lock",
+        culprit="holder",
+        span="hold",
+        object="variable",
+        share=0.85,
+        victim=Seen("S", FUTEX),
+        other=Seen("R", running=0.85),
+        wakers=("holder",),
+    ),
     # The producer is in D state in pread(2) of a throttled disk; it is woken by the disk's
     # interrupt or by the throttle's timer, both without a thread to follow: the disk is the end.
     # A little of the rest is the producer's own running (`user-work`, below 0.02).
@@ -344,6 +359,35 @@ SCENARIOS = (
         other=Seen("R", running=0.8),
         wakers=("holder", "timer"),
         needs=("python",),
+    ),
+    # Event.wait() with a timeout, in the same system call with the same clock as the GIL's. The
+    # other thread computes without the GIL: nobody wants that one.
+    Scenario(
+        "gil_event",
+        "gil.py",
+        ("event",),
+        cause="user-work",
+        culprit="holder",
+        span="decode",
+        share=0.85,
+        others=("gil",),
+        victim=Seen("S", FUTEX),
+        other=Seen("R", running=0.85),
+        wakers=("holder",),
+        needs=("python",),
+    ),
+    # The victim's span is ended by another thread, to which it was handed over at once. That the
+    # victim sleeps meanwhile is no reason: nobody waits for it. When it was handed over is a guess.
+    Scenario(
+        "handed_over",
+        "handed_over.c",
+        cause="user-work",
+        culprit="finisher",
+        span="finish",
+        share=0.85,
+        grade="likely",
+        victim=Seen("S"),
+        other=Seen("R", running=0.85),
     ),
     # victim -> mutex -> index -> condition variable -> decoder, which computes. The last 2 ms are
     # index's own running under the mutex (`lock`, below 0.03).

@@ -26,6 +26,7 @@ INTERVAL = 0.005
 OBJECTS = {
     "file": r"/.*\.dat",
     "lock": r"0x[0-9a-f]+",
+    "variable": r"\w+",
     "pipe": r"pipe:\[\d+\]",
     "socket": r"127\.0\.0\.1:\d+",
     "timerfd": r"anon_inode:\[timerfd\]",

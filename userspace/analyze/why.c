@@ -298,7 +298,7 @@ static enum why_grade grade_of(const struct why_sum *sum)
 
 static void grade(struct why_sum *sum, const struct why_instance *instance)
 {
-	/* What the thread that ended it did before is not looked at. */
+	/* Since when that thread had it, if it ever was handed over, is a guess. */
 	bool elsewhere = instance->ended_by != MODEL_NONE;
 	bool doubtful = instance->loss || instance->begun_before || elsewhere;
 
@@ -354,7 +354,10 @@ static int walk_instance(struct why_walk *walk, struct why_instance *instance)
 	walk->depth = 0;
 	walk->sums.len = 0;
 	walk->instances++;
-	result = why_walk_time(walk, instance->thread, instance->from_ts, instance->to_ts, NULL);
+	result = instance->ended_by < walk->model->threads.len
+			 ? why_walk_handed_over(walk, instance)
+			 : why_walk_time(walk, instance->thread, instance->from_ts, instance->to_ts,
+					 NULL);
 	if (!result)
 		fold(walk, instance->thread);
 	return result;

@@ -70,6 +70,7 @@ struct why_step {
 		preemptor; /* runnable: who took its CPU then; MODEL_NONE: it was woken, or later */
 	/* Switches that say so, which may lie outside of the step where that was cut; 0: none. */
 	uint64_t out_ts, in_ts, wake_ts;
+	bool handed;       /* neither: the span was handed over to the thread that ended it */
 	uint64_t later_ts; /* blocked: the switch-in after a later wait that tells who `by` is */
 	uint32_t behind;   /* runnable: index of the model_switch that brought `by` in */
 	uint32_t record, count; /* in why.records, once why_records_find() was called */

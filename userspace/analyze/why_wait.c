@@ -159,7 +159,7 @@ static enum wait_kind futex_kind(const struct wait_facts *facts)
 	if (facts->told != WAIT_TOLD_OTHER && command == FUTEX_WAIT &&
 	    (uint32_t)facts->args[2] == MUTEX_CONTENDED)
 		return WAIT_MUTEX;
-	if (facts->python == WAIT_PYTHON && command == FUTEX_WAIT_BITSET &&
+	if (facts->python == WAIT_PYTHON && !facts->variable && command == FUTEX_WAIT_BITSET &&
 	    !(op & FUTEX_CLOCK_REALTIME))
 		return WAIT_GIL;
 	return WAIT_FUTEX;

@@ -375,7 +375,7 @@ static int walk_runnable(struct why_walk *walk, uint32_t thread,
 
 /* ---- all of it ---- */
 
-static uint64_t *state_sum(struct why_instance *instance, unsigned state)
+uint64_t *why_walk_state(struct why_instance *instance, unsigned state)
 {
 	switch (state) {
 	case WAFFLE_THREAD_RUNNING:
@@ -407,7 +407,7 @@ static int walk_interval(struct why_walk *walk, uint32_t thread, size_t index, u
 
 	walk->interval = interval;
 	if (!walk->depth)
-		*state_sum(walk->instance, interval->state) += to - from;
+		*why_walk_state(walk->instance, interval->state) += to - from;
 	switch (interval->state) {
 	case WAFFLE_THREAD_RUNNING:
 		return why_walk_running(walk, thread, interval, from, to, link);

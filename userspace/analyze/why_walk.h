@@ -102,6 +102,12 @@ static inline enum why_grade why_grade_least(enum why_grade a, enum why_grade b)
 int why_walk_time(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to,
 		  const struct why_link *link);
 
+/* The sum of an instance that time in a state of its own thread counts to. */
+uint64_t *why_walk_state(struct why_instance *instance, unsigned state);
+
+/* All of an instance that another thread ended; in why_handed.c. */
+int why_walk_handed_over(struct why_walk *walk, struct why_instance *instance);
+
 /* Of time on a CPU; in why_running.c. */
 int why_walk_running(struct why_walk *walk, uint32_t thread, const struct why_interval *interval,
 		     uint64_t from, uint64_t to, const struct why_link *link);

@@ -179,6 +179,9 @@ static void put_step(const struct why_printer *printer, const struct why_step *s
 		put_place(printer, step);
 		put_meaning(printer, step);
 		break;
+	default:
+		fputs(step->handed ? "of the span" : "not known", printer->out);
+		break;
 	}
 }
 
@@ -302,7 +305,7 @@ static void put_waker(const struct why_printer *printer, const struct why_step *
 {
 	uint64_t ns = step->to_ts - step->from_ts;
 
-	fputs(" ← woken by ", printer->out);
+	fputs(step->handed ? " ← handed over to " : " ← woken by ", printer->out);
 	if (step->interrupt) {
 		fputs("an interrupt; waited for ", printer->out);
 	} else if (step->by != next && step->by != MODEL_NONE) {

@@ -171,7 +171,7 @@ static void step_json(const struct printer *printer, const struct why_step *step
 
 	json_object_begin(json);
 	thread_fields(printer, step->thread);
-	json_field_string(json, "state", state_names[step->state]);
+	json_field_string(json, "state", step->handed ? "handed-over" : state_names[step->state]);
 	json_field_u64(json, "start_ns", step->from_ts);
 	json_field_u64(json, "duration_ns", step->to_ts - step->from_ts);
 	span_fields(printer, "span", "span_id", step->span);

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Spans that begin on one thread and end on another. */
+#include "analyze/why_walk.h"
+
+/* When the thread of the span woke the one that ended it, the last time in the span; 0: never. */
+static uint64_t handed_over_at(const struct why_walk *walk, const struct why_instance *instance)
+{
+	uint32_t ender = instance->ended_by;
+	const struct why_thread *of = &walk->intervals.threads[ender];
+	uint64_t found = 0;
+
+	for (size_t i = why_intervals_after(&walk->intervals, ender, instance->from_ts);
+	     i < of->intervals.len && of->intervals.data[i].to_ts < instance->to_ts; i++) {
+		struct why_ender by;
+
+		if (of->intervals.data[i].state != WAFFLE_THREAD_BLOCKED)
+			continue;
+		by = why_ender_of(walk, ender, i);
+		if (by.thread == instance->thread && !by.interrupt)
+			found = of->intervals.data[i].to_ts;
+	}
+	return found;
+}
+
+/* States of the span's own thread, of time that another one explains. */
+static void count_states(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to)
+{
+	const struct why_thread *of = &walk->intervals.threads[thread];
+	uint64_t known = 0;
+
+	for (size_t i = why_intervals_after(&walk->intervals, thread, from);
+	     i < of->intervals.len && of->intervals.data[i].from_ts < to; i++) {
+		const struct why_interval *interval = &of->intervals.data[i];
+		uint64_t begin = interval->from_ts > from ? interval->from_ts : from;
+		uint64_t end = interval->to_ts < to ? interval->to_ts : to;
+
+		*why_walk_state(walk->instance, interval->state) += end - begin;
+		known += end - begin;
+	}
+	walk->instance->unknown_ns += to - from - known;
+}
+
+/*
+ * What a span waited for at its end, the thread that ended it did. If the span's own thread woke
+ * that one, the rest from there on is the other's; else all is told of the span's own.
+ */
+int why_walk_handed_over(struct why_walk *walk, struct why_instance *instance)
+{
+	const struct why_link link = {WAIT_OTHER, WHY_GRADE_LIKELY, 0};
+	uint64_t at = handed_over_at(walk, instance);
+	uint64_t until = at ? at : instance->to_ts;
+	struct why_step *step;
+	int result = why_walk_time(walk, instance->thread, instance->from_ts, until, NULL);
+
+	if (result || until == instance->to_ts)
+		return result;
+	count_states(walk, instance->thread, at, instance->to_ts);
+	walk->interval = NULL;
+	step = why_walk_push(walk, instance->thread, 0, at, instance->to_ts);
+	step->by = instance->ended_by;
+	step->handed = true;
+	result = why_walk_time(walk, instance->ended_by, at, instance->to_ts, &link);
+	walk->depth--;
+	return result;
+}
