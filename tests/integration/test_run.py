@@ -489,10 +489,18 @@ def test_tracer_killed_while_programs_start_leaves_none_of_them_stopped(waffle, 
                 lambda: "T" not in states(session_members(process.pid)).values(), "no stopped one"
             )
             before = set(session_members(process.pid))
-            if before:
-                wait_until(
-                    lambda: set(session_members(process.pid)) - before, "the script to go on"
-                )
+
+            def goes_on():
+                """One that the tracer had not yet let begin ends instead."""
+                members = set(session_members(process.pid))
+                return not members or members - before
+
+            try:
+                wait_until(goes_on, "the script to go on")
+            except AssertionError as error:
+                members = session_members(process.pid)
+                who = {pid: (comm(pid), state) for pid, state in states(members).items()}
+                raise AssertionError(f"{error}: {who}") from error
             wait_until(
                 lambda: not any(
                     state != "Z" and comm(pid).startswith("waffle")
