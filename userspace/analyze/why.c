@@ -358,7 +358,8 @@ static int walk_instance(struct why_walk *walk, struct why_instance *instance)
 			 ? why_walk_handed_over(walk, instance)
 			 : why_walk_time(walk, instance->thread, instance->from_ts, instance->to_ts,
 					 NULL);
-	if (!result)
+	/* Who sums instances up does so by names, not by threads. */
+	if (!result && !walk->no_chains)
 		fold(walk, instance->thread);
 	return result;
 }

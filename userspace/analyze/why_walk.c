@@ -64,7 +64,7 @@ struct why_step *why_walk_push(struct why_walk *walk, uint32_t thread,
 		.preemptor = MODEL_NONE,
 		.behind = MODEL_NONE,
 	};
-	if (walk->interval && state)
+	if (walk->interval && state && !walk->no_chains)
 		set_switches(step, walk->interval);
 	return step;
 }
@@ -190,11 +190,42 @@ size_t why_switch_after(const struct model *model, uint64_t ts)
 	return low;
 }
 
+/* The same, from where one was found last: most are near by. */
+static size_t switch_near(struct why_walk *walk, uint64_t ts)
+{
+	const struct model_switch *switches = walk->model->switches.data;
+	size_t count = walk->model->switches.len, low = 0, high = count, step = 1;
+
+	if (walk->switch_found < count && switches[walk->switch_found].ts < ts) {
+		low = walk->switch_found + 1;
+		for (; low + step <= count && switches[low + step - 1].ts < ts; step *= 2)
+			low += step;
+		high = low + step < count ? low + step : count;
+	} else {
+		high = walk->switch_found < count ? walk->switch_found : count;
+		for (; step <= high && switches[high - step].ts >= ts; step *= 2)
+			high -= step;
+		low = step < high ? high - step : 0;
+	}
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (switches[middle].ts < ts)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	walk->switch_found = low;
+	return low;
+}
+
 /* The CPU that a thread was brought in on at ts; else where it ran last. */
-static uint16_t cpu_waited_for(const struct model *model, uint32_t thread,
+static uint16_t cpu_waited_for(struct why_walk *walk, uint32_t thread,
 			       const struct why_interval *interval)
 {
-	for (size_t i = why_switch_after(model, interval->to_ts);
+	const struct model *model = walk->model;
+
+	for (size_t i = switch_near(walk, interval->to_ts);
 	     i < model->switches.len && model->switches.data[i].ts == interval->to_ts; i++)
 		if (model->switches.data[i].next == thread)
 			return model->switches.data[i].cpu;
@@ -205,11 +236,10 @@ static uint16_t cpu_waited_for(const struct model *model, uint32_t thread,
 #define LOOK_BACK 4096
 
 /* Who was on the CPU at ts: the last one that was brought in there, if no switch was lost since. */
-static uint32_t on_cpu_at(const struct why_walk *walk, uint16_t cpu, uint64_t ts, uint32_t *behind)
+static uint32_t on_cpu_at(struct why_walk *walk, uint16_t cpu, uint64_t ts, uint32_t *behind)
 {
 	const struct model *model = walk->model;
-	size_t before = why_switch_after(model, ts),
-	       stop = before > LOOK_BACK ? before - LOOK_BACK : 0;
+	size_t before = switch_near(walk, ts), stop = before > LOOK_BACK ? before - LOOK_BACK : 0;
 
 	while (before-- > stop) {
 		const struct model_switch *sw = &model->switches.data[before];
@@ -270,11 +300,12 @@ static int add_contention(struct why_walk *walk, const struct stretch *stretch)
 
 /* The switch that brings the thread in tells who had the CPU until then; false if that is another
  * than the culprit, which it then becomes: not all switches in between were recorded. */
-static bool was_last(const struct model *model, struct stretch *stretch)
+static bool was_last(struct why_walk *walk, struct stretch *stretch)
 {
+	const struct model *model = walk->model;
 	uint64_t ts = stretch->interval->to_ts;
 
-	for (size_t i = why_switch_after(model, ts);
+	for (size_t i = switch_near(walk, ts);
 	     i < model->switches.len && model->switches.data[i].ts == ts; i++) {
 		const struct model_switch *sw = &model->switches.data[i];
 
@@ -299,12 +330,12 @@ static int walk_contention(struct why_walk *walk, uint32_t thread,
 	struct stretch stretch = {.thread = thread,
 				  .culprit = MODEL_NONE,
 				  .behind = MODEL_NONE,
-				  .cpu = cpu_waited_for(model, thread, interval),
+				  .cpu = cpu_waited_for(walk, thread, interval),
 				  .interval = interval,
 				  .from = from,
 				  .to = to,
 				  .grade = grade};
-	size_t i = why_switch_after(model, from);
+	size_t i = switch_near(walk, from);
 	int result = 0;
 
 	if (stretch.cpu == MODEL_CPU_NONE)
@@ -327,7 +358,7 @@ static int walk_contention(struct why_walk *walk, uint32_t thread,
 	}
 	stretch.to = to;
 	stretch.idle = false;
-	if (to == interval->to_ts && !was_last(model, &stretch))
+	if (to == interval->to_ts && !was_last(walk, &stretch))
 		stretch.grade = why_grade_least(stretch.grade, WHY_GRADE_LIKELY);
 	return result ? result : add_contention(walk, &stretch);
 }

@@ -63,6 +63,7 @@ struct why_walk {
 	struct map cgroups;                  /* inode → text */
 	const struct store_mapping *mapping; /* that was found last */
 	const struct why_interval *interval; /* that is taken apart; NULL: nothing is known */
+	size_t switch_found;                 /* the last one that was looked up */
 	uint64_t end_ts;                     /* of the instance */
 	uint32_t depth;                      /* steps on the path */
 	struct why_step path[WHY_DEPTH_MAX + 1];
