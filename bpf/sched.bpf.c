@@ -117,7 +117,7 @@ static __always_inline void waits_for(struct thread_state *state, __u32 number)
 
 static __always_inline void woken(void *ctx, struct task_struct *task, __u32 flags)
 {
-	struct thread_state *state = thread_get(task);
+	struct thread_state *state = finished ? NULL : thread_get(task);
 	struct task_struct *waker;
 
 	if (!state)

@@ -183,7 +183,7 @@ static __always_inline void record_begin(struct waffle_rec *rec, enum waffle_rec
 static __noinline void task_emit(struct task_struct *task, const char *comm, __u32 flags)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
-	struct waffle_rec_task *rec = record_reserve(cpu, sizeof(*rec));
+	struct waffle_rec_task *rec = finished ? NULL : record_reserve(cpu, sizeof(*rec));
 
 	if (!rec)
 		return;

@@ -60,7 +60,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	__u32 cpu = bpf_get_smp_processor_id(), tgid = child->tgid, one = 1;
 	struct waffle_rec_fork *rec;
 
-	if (!target_has(parent->tgid) || parent->tgid == child->tgid)
+	if (finished || !target_has(parent->tgid) || parent->tgid == child->tgid)
 		return 0;
 	if (follow_children) {
 		bpf_map_update_elem(&targets, &tgid, &one, BPF_ANY);
@@ -102,7 +102,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	if (!target_has(task->tgid))
 		return 0;
 	exec_hold(task->tgid, bprm);
-	rec = record_reserve(cpu, sizeof(*rec));
+	rec = finished ? NULL : record_reserve(cpu, sizeof(*rec));
 	if (rec) {
 		record_begin(&rec->rec, WAFFLE_REC_EXEC, task->pid, cpu);
 		rec->tgid = task->tgid;
@@ -123,8 +123,9 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	if (!target_has(tgid))
 		return 0;
 	last = task->signal->live.counter == 0;
-	faults_flush(task);
-	rec = record_reserve(cpu, sizeof(*rec));
+	if (!finished)
+		faults_flush(task);
+	rec = finished ? NULL : record_reserve(cpu, sizeof(*rec));
 	if (rec) {
 		record_begin(&rec->rec, WAFFLE_REC_EXIT, task->pid, cpu);
 		rec->tgid = tgid;
@@ -151,8 +152,7 @@ int BPF_PROG(on_rename, struct task_struct *task, const char *comm)
 	__u32 tid = task->pid;
 	bool traced = target_has(task->tgid);
 
-	if ((traced || (!finished && bpf_map_lookup_elem(&named, &tid))) &&
-	    !same_name(task->comm, comm))
+	if ((traced || bpf_map_lookup_elem(&named, &tid)) && !same_name(task->comm, comm))
 		task_emit(task, comm, traced ? WAFFLE_TASK_TRACED_FLAG : 0);
 	return 0;
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What explains waits, source by source, against what the program and the kernel say themselves."""
 
+import json
 import os
 import pathlib
 import subprocess
@@ -386,3 +387,17 @@ def test_sources_are_switched_on_one_by_one(waffle, built, tmp_path):
 )
 def test_sources_that_make_no_sense_are_refused(waffle, text, says):
     waffle.fails(2, "run", f"--sources={text}", "--", "true", says=says)
+
+
+def test_nothing_is_recorded_after_the_end(waffle, start):
+    """Disarming takes a while, in which the program goes on."""
+    training = pathlib.Path(waffle.program).parent / "examples" / "training"
+    program = start(training, "--steps", "100000", "--directory", waffle.path().parent)
+    attached = waffle.attach("-p", program.pid, "-d", "500ms", "-q", "--no-report")
+    path = attached.wait().path
+    ends = {}
+    for line in waffle.ok("export", "--format", "records", "-o", "-", path).stdout.splitlines():
+        row = json.loads(line)
+        ends[row["kind"]] = row["ts"]
+    assert "wake" in ends
+    assert max(ends.values()) - ends["state"] < 5_000_000

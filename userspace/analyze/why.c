@@ -52,7 +52,7 @@ const char *const why_cause_texts[WHY_CAUSE_COUNT] = {
 	[WHY_INTERRUPT] = "an interrupt of which no more is known",
 	[WHY_USER_WORK] = "another thread computed what was waited for",
 	[WHY_NOT_RECORDED] = "the chain leaves what was recorded",
-	[WHY_UNKNOWN] = "records are lost or contradict each other",
+	[WHY_UNKNOWN] = "records are lost or contradict each other, or the wait went on",
 };
 
 const char *const why_grade_names[] = {
