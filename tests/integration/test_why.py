@@ -210,6 +210,14 @@ def test_an_event_is_walked_back_to_its_origin(waffle, why, causes):
     ]
     text = waffle.ok("why", "--event", "loss is NaN", path).stdout
     assert "    caused by event division by zero " in text
+    # Each node by the record that it is, as the export of records has it.
+    nodes = why(path, "--event", "loss is NaN", "--evidence")["origin"]
+    rows = waffle.ok("export", "--format", "records", "-o", "-", path).stdout.splitlines()
+    records = {row["record"]: row for row in map(json.loads, rows)}
+    for node in nodes:
+        record = records[node["record"]]
+        assert (record["kind"], record["ts"]) == ("hit", node["start_ns"])
+        assert record["tid"] == node["thread"]["tid"]
 
 
 # ---- made-up captures ----

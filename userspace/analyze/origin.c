@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analyze/origin.h"
 
+#include <errno.h>
 #include <stdlib.h>
+
+#include "analyze/why.h"
 
 const char *const origin_via_names[] = {
 	[ORIGIN_START] = "start",
@@ -149,6 +152,44 @@ int origin_new(struct origin **origin, const struct model *model, enum model_nod
 	walk.origin->model = model;
 	*origin = walk.origin;
 	return 0;
+}
+
+static struct why_record record_of(const struct model *model, const struct origin_node *node)
+{
+	struct why_record record = {.role = WHY_ROLE_SPAN};
+	uint32_t thread = MODEL_NONE;
+
+	if (node->kind == MODEL_NODE_SPAN && node->index < model->spans.len) {
+		record.ts = model->spans.data[node->index].start_ts;
+		thread = model->spans.data[node->index].thread;
+	} else if (node->kind == MODEL_NODE_EVENT && node->index < model->events.len) {
+		record.ts = model->events.data[node->index].ts;
+		thread = model->events.data[node->index].thread;
+	}
+	if (thread < model->threads.len)
+		record.tid = model->threads.data[thread].tid;
+	return record;
+}
+
+int origin_find_records(struct origin *origin, struct error *err)
+{
+	struct why_record *records = calloc(origin->nodes.len + 1, sizeof(*records));
+	size_t count = 0;
+	int result;
+
+	if (!records)
+		return error_set(err, ENOMEM, "out of memory");
+	for (size_t i = 0; i < origin->nodes.len; i++) {
+		records[count] = record_of(origin->model, &origin->nodes.data[i]);
+		count += records[count].ts != 0;
+	}
+	result = why_records_number(origin->model->reader, records, count, err);
+	count = 0;
+	for (size_t i = 0; i < origin->nodes.len; i++)
+		if (record_of(origin->model, &origin->nodes.data[i]).ts)
+			origin->nodes.data[i].record = records[count++].number;
+	free(records);
+	return result;
 }
 
 void origin_free(struct origin *origin)

@@ -20,6 +20,8 @@ extern const char *const origin_via_names[];
 
 struct origin_node {
 	uint64_t id;
+	uint64_t
+		record; /* its number in the file, once origin_find_records() was called; 0: none */
 	uint32_t index; /* in model.spans or model.events; MODEL_NONE: not in the capture */
 	uint32_t depth; /* the node above is the last one before it that is one less deep */
 	uint8_t kind;   /* enum model_node_kind */
@@ -36,6 +38,8 @@ struct origin {
 /* -ENOMEM with a message. */
 int origin_new(struct origin **origin, const struct model *model, enum model_node_kind kind,
 	       uint32_t index, struct error *err);
+/* Finds the numbers of the nodes' records, by reading the capture once more. */
+int origin_find_records(struct origin *origin, struct error *err);
 void origin_free(struct origin *origin);
 
 #endif

@@ -186,5 +186,8 @@ int why_each(struct why **why, const struct model *model, const struct why_names
 
 /* Finds the numbers of the records that the steps rest on, by reading the capture once more. */
 int why_records_find(struct why *why, struct error *err);
+/* The same of any records: finds their numbers by ts, tid and role. */
+int why_records_number(struct store_reader *reader, struct why_record *records, size_t count,
+		       struct error *err);
 
 #endif

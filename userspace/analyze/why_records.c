@@ -233,14 +233,14 @@ static int by_ts(const void *left, const void *right)
 	return a->ts < b->ts ? -1 : a->ts > b->ts;
 }
 
-static bool search_init(struct search *search, struct why *why)
+static bool search_init(struct search *search, struct why_record *records, size_t count)
 {
-	*search = (struct search){.count = why->records.len};
+	*search = (struct search){.count = count};
 	search->wanted = calloc(search->count + 1, sizeof(struct why_record *));
 	if (!search->wanted)
 		return false;
 	for (size_t i = 0; i < search->count; i++)
-		search->wanted[i] = &why->records.data[i];
+		search->wanted[i] = &records[i];
 	qsort(search->wanted, search->count, sizeof(struct why_record *), by_ts);
 	for (size_t i = search->count; i--;)
 		if (!map_set(&search->begins, search->wanted[i]->ts, (uint32_t)i))
@@ -331,20 +331,18 @@ static void sort_records(struct why *why)
 	}
 }
 
-int why_records_find(struct why *why, struct error *err)
+int why_records_number(struct store_reader *reader, struct why_record *records, size_t count,
+		       struct error *err)
 {
-	struct store_reader *reader = why->model->reader;
 	struct search search = {0};
 	const struct waffle_rec *rec;
 	int result;
 
-	if (!want_all(why) || !search_init(&search, why)) {
+	if (!count)
+		return 0;
+	if (!search_init(&search, records, count)) {
 		search_free(&search);
 		return error_set(err, ENOMEM, "out of memory");
-	}
-	if (!search.count) {
-		search_free(&search);
-		return 0;
 	}
 	/* A record of a wait comes with the switch-in after it, which is wanted as well. */
 	result = store_reader_seek(
@@ -359,6 +357,16 @@ int why_records_find(struct why *why, struct error *err)
 		result = 0;
 	}
 	search_free(&search);
+	return result;
+}
+
+int why_records_find(struct why *why, struct error *err)
+{
+	int result;
+
+	if (!want_all(why))
+		return error_set(err, ENOMEM, "out of memory");
+	result = why_records_number(why->model->reader, why->records.data, why->records.len, err);
 	sort_records(why);
 	return result;
 }

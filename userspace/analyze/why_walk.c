@@ -194,7 +194,7 @@ size_t why_switch_after(const struct model *model, uint64_t ts)
 static size_t switch_near(struct why_walk *walk, uint64_t ts)
 {
 	const struct model_switch *switches = walk->model->switches.data;
-	size_t count = walk->model->switches.len, low = 0, high = count, step = 1;
+	size_t count = walk->model->switches.len, low = 0, high, step = 1;
 
 	if (walk->switch_found < count && switches[walk->switch_found].ts < ts) {
 		low = walk->switch_found + 1;

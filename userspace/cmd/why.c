@@ -97,8 +97,12 @@ static int explain_event(const struct why_cli *cli, const struct model *model, s
 	int result = why_pick_event(&event, model, cli->event, err)
 			     ?: origin_new(&origin, model, MODEL_NODE_EVENT, event, err);
 
-	if (result)
+	if (!result && cli->evidence)
+		result = origin_find_records(origin, err);
+	if (result) {
+		origin_free(origin);
 		return result;
+	}
 	if (cli->json)
 		result = origin_print_json(origin, stdout);
 	else

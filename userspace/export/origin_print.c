@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "export/origin_print.h"
 
+#include <inttypes.h>
+
 #include "export/summary_json.h"
 #include "export/why_node.h"
 
@@ -21,6 +23,8 @@ static void print_node(const struct why_printer *printer, const struct origin_no
 	why_paint(printer, node->root || !node->depth ? WHY_PAINT_HEAD : WHY_PAINT_END);
 	why_put_node(printer, node->kind, node->index, node->id);
 	why_paint(printer, WHY_PAINT_END);
+	if (node->record)
+		fprintf(printer->out, ", record %" PRIu64, node->record);
 	if (node->repeated)
 		fputs(" (see above)", printer->out);
 	else if (node->root && node->index != MODEL_NONE)
@@ -56,6 +60,8 @@ int origin_print_json(const struct origin *origin, FILE *out)
 		json_field_u64(json, "depth", node->depth);
 		json_field_string(json, "via", origin_via_names[node->via]);
 		json_field_bool(json, "root", node->root);
+		if (node->record)
+			json_field_u64(json, "record", node->record);
 		json_field_bool(json, "repeated", node->repeated);
 		json_object_end(json);
 	}
