@@ -154,41 +154,37 @@ int origin_new(struct origin **origin, const struct model *model, enum model_nod
 	return 0;
 }
 
+/* What tells the record of a node; `ts` 0: it is not in the capture. */
 static struct why_record record_of(const struct model *model, const struct origin_node *node)
 {
 	struct why_record record = {.role = WHY_ROLE_SPAN};
-	uint32_t thread = MODEL_NONE;
+	struct model_node found;
 
-	if (node->kind == MODEL_NODE_SPAN && node->index < model->spans.len) {
-		record.ts = model->spans.data[node->index].start_ts;
-		thread = model->spans.data[node->index].thread;
-	} else if (node->kind == MODEL_NODE_EVENT && node->index < model->events.len) {
-		record.ts = model->events.data[node->index].ts;
-		thread = model->events.data[node->index].thread;
+	if (model_node_find(model, node->kind, node->index, &found) &&
+	    found.thread < model->threads.len) {
+		record.ts = found.ts;
+		record.tid = model->threads.data[found.thread].tid;
 	}
-	if (thread < model->threads.len)
-		record.tid = model->threads.data[thread].tid;
 	return record;
 }
 
 int origin_find_records(struct origin *origin, struct error *err)
 {
 	struct why_record *records = calloc(origin->nodes.len + 1, sizeof(*records));
-	size_t count = 0;
-	int result;
+	size_t *nodes = calloc(origin->nodes.len + 1, sizeof(*nodes)), count = 0;
+	int result = records && nodes ? 0 : error_set(err, ENOMEM, "out of memory");
 
-	if (!records)
-		return error_set(err, ENOMEM, "out of memory");
-	for (size_t i = 0; i < origin->nodes.len; i++) {
+	for (size_t i = 0; i < origin->nodes.len && !result; i++) {
 		records[count] = record_of(origin->model, &origin->nodes.data[i]);
+		nodes[count] = i;
 		count += records[count].ts != 0;
 	}
-	result = why_records_number(origin->model->reader, records, count, err);
-	count = 0;
-	for (size_t i = 0; i < origin->nodes.len; i++)
-		if (record_of(origin->model, &origin->nodes.data[i]).ts)
-			origin->nodes.data[i].record = records[count++].number;
+	if (!result)
+		result = why_records_number(origin->model->reader, records, count, err);
+	for (size_t i = 0; i < count && !result; i++)
+		origin->nodes.data[nodes[i]].record = records[i].number;
 	free(records);
+	free(nodes);
 	return result;
 }
 

@@ -156,16 +156,13 @@ static bool is_softirq_thread(const struct model *model, uint32_t thread)
 static void ender_at_switch(struct why_ender *ender, const struct model *model, uint32_t thread,
 			    uint64_t ts)
 {
-	for (size_t i = why_switch_after(model, ts);
-	     i < model->switches.len && model->switches.data[i].ts == ts; i++) {
-		const struct model_switch *sw = &model->switches.data[i];
+	const struct model_switch *in =
+		why_switch_in(model, why_switch_after(model, ts), thread, ts);
 
-		if (sw->next != thread || !(sw->flags & WAFFLE_SWITCH_WOKEN))
-			continue;
-		ender->thread = sw->waker;
-		ender->interrupt =
-			sw->flags & (WAFFLE_SWITCH_WAKER_HARDIRQ | WAFFLE_SWITCH_WAKER_SOFTIRQ);
-	}
+	if (!in || !(in->flags & WAFFLE_SWITCH_WOKEN))
+		return;
+	ender->thread = in->waker;
+	ender->interrupt = in->flags & (WAFFLE_SWITCH_WAKER_HARDIRQ | WAFFLE_SWITCH_WAKER_SOFTIRQ);
 }
 
 struct why_ender why_ender_of(const struct why_walk *walk, uint32_t thread, size_t index)

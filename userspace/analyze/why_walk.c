@@ -219,27 +219,25 @@ static size_t switch_near(struct why_walk *walk, uint64_t ts)
 	return low;
 }
 
-/* The CPU that a thread was brought in on at ts; else where it ran last. */
-static uint16_t cpu_waited_for(struct why_walk *walk, uint32_t thread,
-			       const struct why_interval *interval)
+const struct model_switch *why_switch_in(const struct model *model, size_t first, uint32_t thread,
+					 uint64_t ts)
 {
-	const struct model *model = walk->model;
-
-	for (size_t i = switch_near(walk, interval->to_ts);
-	     i < model->switches.len && model->switches.data[i].ts == interval->to_ts; i++)
+	for (size_t i = first; i < model->switches.len && model->switches.data[i].ts == ts; i++)
 		if (model->switches.data[i].next == thread)
-			return model->switches.data[i].cpu;
-	return interval->cpu;
+			return &model->switches.data[i];
+	return NULL;
 }
 
 /* Switches that are looked at for who was on a CPU before. */
 #define LOOK_BACK 4096
 
-/* Who was on the CPU at ts: the last one that was brought in there, if no switch was lost since. */
-static uint32_t on_cpu_at(struct why_walk *walk, uint16_t cpu, uint64_t ts, uint32_t *behind)
+/* Who was on the CPU at ts, before the switch of that index: the last one that was brought in
+ * there, if no switch was lost since. */
+static uint32_t on_cpu_at(const struct why_walk *walk, uint16_t cpu, uint64_t ts, size_t before,
+			  uint32_t *behind)
 {
 	const struct model *model = walk->model;
-	size_t before = switch_near(walk, ts), stop = before > LOOK_BACK ? before - LOOK_BACK : 0;
+	size_t stop = before > LOOK_BACK ? before - LOOK_BACK : 0;
 
 	while (before-- > stop) {
 		const struct model_switch *sw = &model->switches.data[before];
@@ -298,27 +296,16 @@ static int add_contention(struct why_walk *walk, const struct stretch *stretch)
 	return result;
 }
 
-/* The switch that brings the thread in tells who had the CPU until then; false if that is another
- * than the culprit, which it then becomes: not all switches in between were recorded. */
-static bool was_last(struct why_walk *walk, struct stretch *stretch)
+/* The switch that brings the thread in tells who had the CPU until then. Is that another than the
+ * culprit, it becomes the culprit: not all switches in between were recorded. */
+static void set_last(struct stretch *stretch, const struct model_switch *in)
 {
-	const struct model *model = walk->model;
-	uint64_t ts = stretch->interval->to_ts;
-
-	for (size_t i = switch_near(walk, ts);
-	     i < model->switches.len && model->switches.data[i].ts == ts; i++) {
-		const struct model_switch *sw = &model->switches.data[i];
-
-		if (sw->next != stretch->thread || sw->cpu != stretch->cpu)
-			continue;
-		stretch->idle = sw->prev == MODEL_NONE;
-		if (stretch->culprit == sw->prev)
-			return true;
-		stretch->culprit = sw->prev;
-		stretch->behind = MODEL_NONE;
-		return false;
-	}
-	return true;
+	stretch->idle = in->prev == MODEL_NONE;
+	if (stretch->culprit == in->prev)
+		return;
+	stretch->culprit = in->prev;
+	stretch->behind = MODEL_NONE;
+	stretch->grade = why_grade_least(stretch->grade, WHY_GRADE_LIKELY);
 }
 
 /* Who ran on the CPU that the thread waited for, one after the other. */
@@ -327,10 +314,12 @@ static int walk_contention(struct why_walk *walk, uint32_t thread,
 			   enum why_grade grade)
 {
 	const struct model *model = walk->model;
+	const struct model_switch *in =
+		why_switch_in(model, switch_near(walk, interval->to_ts), thread, interval->to_ts);
 	struct stretch stretch = {.thread = thread,
 				  .culprit = MODEL_NONE,
 				  .behind = MODEL_NONE,
-				  .cpu = cpu_waited_for(walk, thread, interval),
+				  .cpu = in ? in->cpu : interval->cpu,
 				  .interval = interval,
 				  .from = from,
 				  .to = to,
@@ -341,7 +330,7 @@ static int walk_contention(struct why_walk *walk, uint32_t thread,
 	if (stretch.cpu == MODEL_CPU_NONE)
 		return add_contention(walk, &stretch);
 	if (from > interval->from_ts || interval->woken || stretch.cpu != interval->cpu)
-		stretch.culprit = on_cpu_at(walk, stretch.cpu, from, &stretch.behind);
+		stretch.culprit = on_cpu_at(walk, stretch.cpu, from, i, &stretch.behind);
 	else
 		stretch.culprit = interval->by;
 	for (; i < model->switches.len && model->switches.data[i].ts < to && !result; i++) {
@@ -358,8 +347,8 @@ static int walk_contention(struct why_walk *walk, uint32_t thread,
 	}
 	stretch.to = to;
 	stretch.idle = false;
-	if (to == interval->to_ts && !was_last(walk, &stretch))
-		stretch.grade = why_grade_least(stretch.grade, WHY_GRADE_LIKELY);
+	if (in && to == interval->to_ts)
+		set_last(&stretch, in);
 	return result ? result : add_contention(walk, &stretch);
 }
 

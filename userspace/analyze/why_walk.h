@@ -129,6 +129,9 @@ struct why_step *why_walk_push(struct why_walk *walk, uint32_t thread,
 
 /* The first switch at or after ts. */
 size_t why_switch_after(const struct model *model, uint64_t ts);
+/* The one that brought the thread in at ts, or NULL; `first`: the first switch at or after ts. */
+const struct model_switch *why_switch_in(const struct model *model, size_t first, uint32_t thread,
+					 uint64_t ts);
 
 /* Evidence; in why_evidence.c. */
 int why_evidence_init(struct why_walk *walk);

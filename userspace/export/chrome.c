@@ -163,34 +163,16 @@ static void write_events(struct chrome *c)
 	}
 }
 
-struct place {
-	uint64_t ts;
-	uint32_t thread;
-};
-
-static bool link_end(const struct model *m, uint8_t kind, uint32_t index, struct place *place)
-{
-	if (kind == MODEL_NODE_SPAN && index < m->spans.len) {
-		*place = (struct place){m->spans.data[index].start_ts, m->spans.data[index].thread};
-		return true;
-	}
-	if (kind == MODEL_NODE_EVENT && index < m->events.len) {
-		*place = (struct place){m->events.data[index].ts, m->events.data[index].thread};
-		return true;
-	}
-	return false;
-}
-
 static void write_links(struct chrome *c)
 {
 	const struct model *m = c->model;
 
 	for (size_t i = 0; i < m->links.len; i++) {
 		const struct model_link *link = &m->links.data[i];
-		struct place caused, cause;
+		struct model_node caused, cause;
 
-		if (!link_end(m, link->from_kind, link->from, &caused) ||
-		    !link_end(m, link->to_kind, link->to, &cause) || cause.ts > caused.ts)
+		if (!model_node_find(m, link->from_kind, link->from, &caused) ||
+		    !model_node_find(m, link->to_kind, link->to, &cause) || cause.ts > caused.ts)
 			continue;
 		event_open(c, "s", "cause", cause.ts, cause.thread);
 		json_field_string(c->json, "cat", "waffle");

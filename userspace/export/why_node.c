@@ -3,28 +3,6 @@
 
 #include <inttypes.h>
 
-struct node {
-	uint32_t site, thread;
-	uint64_t ts;
-};
-
-static bool node_find(const struct model *model, uint8_t kind, uint32_t index, struct node *node)
-{
-	if (kind == MODEL_NODE_SPAN && index < model->spans.len) {
-		const struct model_span *span = &model->spans.data[index];
-
-		*node = (struct node){span->site, span->thread, span->start_ts};
-		return true;
-	}
-	if (kind == MODEL_NODE_EVENT && index < model->events.len) {
-		const struct model_event *event = &model->events.data[index];
-
-		*node = (struct node){event->site, event->thread, event->ts};
-		return true;
-	}
-	return false;
-}
-
 static const char *kind_name(uint8_t kind)
 {
 	return kind == MODEL_NODE_SPAN ? "span" : "event";
@@ -32,10 +10,10 @@ static const char *kind_name(uint8_t kind)
 
 void why_put_node(const struct why_printer *printer, uint8_t kind, uint32_t index, uint64_t id)
 {
-	struct node node;
+	struct model_node node;
 
 	fprintf(printer->out, "%s ", kind_name(kind));
-	if (!node_find(printer->model, kind, index, &node)) {
+	if (!model_node_find(printer->model, kind, index, &node)) {
 		fprintf(printer->out, "%016" PRIx64 ", which is not in the capture", id);
 		return;
 	}
@@ -68,8 +46,8 @@ void why_thread_fields(struct json *json, const struct model *model, uint32_t th
 void why_node_fields(struct json *json, const struct model *model, uint8_t kind, uint32_t index,
 		     uint64_t id)
 {
-	struct node node = {.thread = MODEL_NONE};
-	bool found = node_find(model, kind, index, &node);
+	struct model_node node = {.thread = MODEL_NONE};
+	bool found = model_node_find(model, kind, index, &node);
 
 	json_field_string(json, "kind", kind_name(kind));
 	if (found) {

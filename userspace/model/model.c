@@ -31,6 +31,24 @@ const char *model_comm(const struct model *model, uint32_t thread)
 		       : "?";
 }
 
+bool model_node_find(const struct model *model, uint8_t kind, uint32_t index,
+		     struct model_node *node)
+{
+	if (kind == MODEL_NODE_SPAN && index < model->spans.len) {
+		const struct model_span *span = &model->spans.data[index];
+
+		*node = (struct model_node){span->start_ts, span->site, span->thread};
+		return true;
+	}
+	if (kind == MODEL_NODE_EVENT && index < model->events.len) {
+		const struct model_event *event = &model->events.data[index];
+
+		*node = (struct model_node){event->ts, event->site, event->thread};
+		return true;
+	}
+	return false;
+}
+
 static int add_loss(struct builder *builder, const struct waffle_rec_loss *loss)
 {
 	struct model *model = builder->model;

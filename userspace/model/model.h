@@ -79,6 +79,12 @@ struct model_event {
 
 enum model_node_kind { MODEL_NODE_SPAN, MODEL_NODE_EVENT };
 
+/* Where and when a node of a link is. */
+struct model_node {
+	uint64_t ts; /* of a span: its begin */
+	uint32_t site, thread;
+};
+
 /* "from was caused by to". An index is MODEL_NONE if the id is not in the capture. */
 struct model_link {
 	uint8_t from_kind, to_kind; /* enum model_node_kind */
@@ -254,6 +260,9 @@ const struct site_info *model_site(const struct model *model, uint32_t site);
 /* The frame at an offset and its length in bytes; NULL and 0 for MODEL_NONE. */
 const void *model_frame(const struct model *model, uint32_t frame, uint32_t *bytes);
 const char *model_comm(const struct model *model, uint32_t thread);
+/* False: it is not in the capture. */
+bool model_node_find(const struct model *model, uint8_t kind, uint32_t index,
+		     struct model_node *node);
 
 /*
  * An interval of a traced thread, without gaps from its first known state to its last but where
