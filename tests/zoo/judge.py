@@ -8,7 +8,8 @@ import zoo
 
 GRADES = ["unknown", "likely", "certain"]
 # Of a share that the program has measured from inside, and of the time between its own two looks at
-# the clock that a span has at least. An emulated machine is less exact than a real one.
+# the clock that a span has at least: else the program lost its CPU between a look and its span, and
+# what it measured is not the span's. An emulated machine is less exact than a real one.
 TOLERANCE, OVERLAP = 0.1, 0.95
 EMULATED = (0.25, 0.8)
 # Shares below are no verdict.
@@ -20,18 +21,19 @@ DISTURBED = 0.25
 JUDGED_MIN = 3
 
 
-def explained(victim, instances, overlap):
-    """The instance of a logged span: the one that lies over most of it."""
+def explained(victim, instances):
+    """The instance of a logged span, the one that lies over most of it, and how much of it that
+    is."""
 
     def common(instance):
         begin, end = instance["start_ns"], instance["start_ns"] + instance["duration_ns"]
         return min(end, victim["end"]) - max(begin, victim["begin"])
 
     best = max(instances, key=common)
-    whole = victim["end"] - victim["begin"]
-    assert common(best) > overlap * whole, f"no span explained at {victim['begin']}"
+    part = common(best) / (victim["end"] - victim["begin"])
+    assert part > 0, f"no span explained at {victim['begin']}"
     assert best["thread"]["tid"] == victim["tid"]
-    return best
+    return best, part
 
 
 def told(instance):
@@ -101,8 +103,10 @@ def check(row, log, instances, exact=(TOLERANCE, OVERLAP)):
     """Of one run: the program's log against what `why` says of its spans."""
     judged = 0
     for i, (victim, ranked) in zoo.rounds(log).items():
-        instance = explained(victim, instances, exact[1])
+        instance, part = explained(victim, instances)
         check_sums(instance)
+        if part < exact[1]:
+            continue
         if not ranked or ranked[0]["cause"] != row.cause or ranked[0]["share"] < row.share - 0.1:
             continue
         if taken_by_others(ranked, instance) > DISTURBED:
