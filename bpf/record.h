@@ -34,6 +34,8 @@ enum waffle_rec_kind {
 	WAFFLE_REC_QUOTA,     /* a traced thread had to wait: its cgroup's CPU time was used up */
 	WAFFLE_REC_STOLEN,    /* a hypervisor had the CPU that a traced thread was on */
 	WAFFLE_REC_FREQUENCY, /* a CPU runs at another frequency */
+	WAFFLE_REC_RETURN,    /* end of a call, with what is known at its return */
+	WAFFLE_REC_STACK,     /* where in the program a span or event was */
 	WAFFLE_REC_KIND_COUNT
 };
 
@@ -70,6 +72,28 @@ struct waffle_rec_span_end {
 	__u64 probe_addr; /* address in the process of the begin's probe */
 };
 #define WAFFLE_SITE_UNKNOWN 0xffffffffu
+
+/*
+ * The end of a call (bpf/call.h), followed by frame_bytes bytes: the values of those keys of its
+ * site that the frame of its begin does not have, in order, padded to a multiple of 8.
+ */
+struct waffle_rec_return {
+	struct waffle_rec rec;
+	__u64 span_id;
+	__u32 tgid;
+	__u32 site;
+	__u32 frame_bytes;
+	__u32 reserved;
+};
+
+/* The stacks of the span or event `id` that begins at rec.ts on rec.tid; numbers as in a wait. */
+struct waffle_rec_stack {
+	struct waffle_rec rec;
+	__u64 id;
+	__u32 kernel_stack, user_stack;
+	__u32 python_stack; /* number of one in the capture's table of Python stacks; 0: none */
+	__u32 reserved;
+};
 
 /* rec.tid is the thread that leaves the CPU. One cache line. */
 struct waffle_rec_switch {

@@ -48,6 +48,9 @@ enum waffle_site_kind {
 #define WAFFLE_KEY_NUMBER 'n'      /* two words: enum waffle_number, then the value (counters) */
 #define WAFFLE_KEY_CAUSE_SPAN 'S'  /* one word, a span id; 0: no link */
 #define WAFFLE_KEY_CAUSE_EVENT 'E' /* one word, an event id; 0: no link */
+/* Of calls only, that is of functions which waffle-bpf decodes itself: */
+#define WAFFLE_KEY_CODE 'c' /* one word, address of a function, or a handle of one */
+#define WAFFLE_KEY_DIM3 'v' /* two words: x in the low, y in the high half; then z */
 
 enum waffle_number { WAFFLE_NUMBER_I64 = 0, WAFFLE_NUMBER_U64 = 1, WAFFLE_NUMBER_F64 = 2 };
 

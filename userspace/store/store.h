@@ -100,6 +100,14 @@ struct store_symbol {
 	const char *name; /* "ext4_file_read_iter", with " [module]" if it is one's */
 };
 
+/* What a value of a key of type WAFFLE_KEY_CODE stands for: a function of a process, or the name
+ * under which a handle was got. */
+struct store_name {
+	uint64_t value;
+	uint32_t pid;
+	const char *name; /* demangled */
+};
+
 /* ---- writer ---- */
 
 struct store_writer;
@@ -127,6 +135,8 @@ int store_writer_add_mapping(struct store_writer *writer, const struct store_map
 			     struct error *err);
 int store_writer_add_symbol(struct store_writer *writer, const struct store_symbol *symbol,
 			    struct error *err);
+int store_writer_add_name(struct store_writer *writer, const struct store_name *name,
+			  struct error *err);
 
 /*
  * Appends a record. Records come almost in the order of their times (a late one is kept and costs a
@@ -176,6 +186,8 @@ uint32_t store_reader_mapping_count(const struct store_reader *reader);
 const struct store_mapping *store_reader_mapping(const struct store_reader *reader, uint32_t index);
 uint32_t store_reader_symbol_count(const struct store_reader *reader);
 const struct store_symbol *store_reader_symbol(const struct store_reader *reader, uint32_t index);
+uint32_t store_reader_name_count(const struct store_reader *reader);
+const struct store_name *store_reader_name(const struct store_reader *reader, uint32_t index);
 /* The writer did not finish, or the file was cut: how many bytes at its end can't be used. */
 bool store_reader_truncated(const struct store_reader *reader, uint64_t *bytes);
 /* Data chunks of the file, and those decoded since the last seek (for tests of the index). */

@@ -11,18 +11,45 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "bpf/call.h"
 #include "target/site.h"
 #include "util/error.h"
 #include "util/strtab.h"
 #include "util/vec.h"
+
+/* What a probe is for: which program is attached to it. */
+enum object_probe_type {
+	OBJECT_PROBE_SITE,    /* a site of a macro */
+	OBJECT_PROBE_INSTANT, /* a call that is an event */
+	OBJECT_PROBE_ENTER,   /* the entry of a call that is a span */
+	OBJECT_PROBE_LEAVE,   /* its return: attached as a return probe */
+	OBJECT_PROBE_END,     /* the end of a pair */
+};
+
+/* How the kernel gets the probed instruction done, which decides what a probe costs. */
+enum object_probe_cost {
+	OBJECT_COST_UNKNOWN,
+	OBJECT_COST_OPTIMISED, /* 5-byte nop: replaced by a call */
+	OBJECT_COST_EMULATED,
+	OBJECT_COST_STEPPED, /* executed out of line in single-step: twenty times dearer */
+};
 
 /* One copy of a site in the code: the compiler may have made several by inlining. */
 struct object_probe {
 	uint64_t offset;           /* of the probed instruction in the file */
 	uint64_t semaphore_offset; /* of the semaphore in the file; 0: none */
 	uint32_t site;             /* index into sites; OBJECT_SPAN_END: ends any span */
+	uint8_t type;              /* enum object_probe_type */
+	uint8_t cost;              /* enum object_probe_cost */
+	uint16_t shift;            /* of a call: bytes from the function's begin to `offset` */
 };
 #define OBJECT_SPAN_END UINT32_MAX
+
+/* How the values of a call's site are found. */
+struct object_call {
+	uint32_t site; /* index into sites */
+	struct waffle_recipe recipe;
+};
 
 struct object {
 	char *path; /* as seen by the process, for people */
@@ -31,6 +58,7 @@ struct object {
 	struct strtab *strings;
 	VEC(struct site_info) sites; /* each macro use once */
 	VEC(struct object_probe) probes;
+	VEC(struct object_call) calls; /* by site, ascending; those of call/ */
 	uint32_t bad_notes;
 	bool big_endian;
 	uint16_t machine; /* e_machine */

@@ -11,6 +11,12 @@
 
 #include "waffle/abi.h"
 
+/*
+ * The model's own type of a key: the word is a `const char *` of this process, a string of the
+ * model. It comes as WAFFLE_KEY_STR. No file and no program can have it.
+ */
+#define SITE_KEY_TEXT 'T'
+
 struct site_key {
 	char type; /* WAFFLE_KEY_* */
 	const char *name;
@@ -51,8 +57,9 @@ struct value {
 	bool null; /* a string that was a null pointer */
 	union {
 		int64_t i64;
-		uint64_t u64; /* also bool, pointer, span and event ids */
+		uint64_t u64; /* also bool, pointer, code, span and event ids */
 		double f64;
+		uint32_t dim[3]; /* DIM3: x, y, z */
 	};
 	const char *text; /* a string's bytes, not terminated, inside the frame */
 	uint32_t text_len;

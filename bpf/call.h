@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Calls: functions, USDT probes and tracepoints that are no sites of waffle's macros, recorded as
+ * if they were. A recipe says how the values of a call are found in registers and memory; the
+ * programs of call.bpf.c lay out a frame from them as a site does (include/waffle/abi.h), and from
+ * there on a call is a span or event like all others.
+ */
+#ifndef WAFFLE_CALL_H
+#define WAFFLE_CALL_H
+
+#include "filter.h"
+#include "record.h"
+
+#define WAFFLE_RECIPES_MAX 4096 /* call sites of a session */
+#define WAFFLE_FETCHES_MAX 24
+#define WAFFLE_FETCH_LOADS 4
+#define WAFFLE_SAVED_MAX 4
+#define WAFFLE_ENUMS_MAX 32      /* tables of names */
+#define WAFFLE_ENUM_NAMES_MAX 64 /* of a table; a name has at most 8 bytes */
+#define WAFFLE_ENUM_PLAIN_MAX 16
+
+/* Where a value begins. */
+enum waffle_fetch_from {
+	WAFFLE_FETCH_CONSTANT, /* `constant` */
+	WAFFLE_FETCH_REGISTER, /* word `reg` of struct pt_regs, plus word `index` times `scale` */
+	WAFFLE_FETCH_CONTEXT,  /* address of the program's context: a tracepoint's fields */
+	WAFFLE_FETCH_SAVED,    /* word `reg` of what was saved at the entry */
+	WAFFLE_FETCH_DURATION, /* ns from entry to return */
+};
+
+/* What is made of a value: one word each, but for strings and enums. */
+enum waffle_format {
+	WAFFLE_FORMAT_WORD, /* the low `bytes` bytes, extended by sign if WAFFLE_FETCH_SIGNED */
+	WAFFLE_FORMAT_HIGH, /* goes into the high half of the word before, makes none of its own:
+			       dim3 */
+	WAFFLE_FORMAT_STR,  /* WAFFLE_KEY_STR: the value is the address of a string */
+	WAFFLE_FORMAT_BYTES, /* WAFFLE_KEY_STR: a string in place of at most `bytes` bytes at the
+				address */
+	/* WAFFLE_KEY_STR of one word of text: names[value] of table `constant`; "#17" for a number
+	 * that has no name. */
+	WAFFLE_FORMAT_ENUM,
+	/* How many calls with this value came before in the process, in all recipes of the same
+	 * `constant`: the sequence number of a communicator's collectives. */
+	WAFFLE_FORMAT_SEQUENCE,
+};
+
+#define WAFFLE_FETCH_SIGNED 1u
+#define WAFFLE_FETCH_KERNEL 2u /* its addresses are the kernel's (tracepoints) */
+/* The values that follow are those of a guard that failed: see `guard` of a recipe. */
+
+/*
+ * value = start; for each load: value = *(word *)(value + offset[i]), the last one of `bytes`
+ * bytes; and value += offset[loads]. An address that can't be read gives 0, is counted, and the
+ * call is recorded all the same.
+ */
+struct waffle_fetch {
+	__u8 from; /* enum waffle_fetch_from */
+	__u8 format;
+	__u8 reg, index;
+	__u8 scale; /* 0: no index */
+	__u8 loads;
+	__u8 bytes; /* 1, 2, 4 or 8; 0 in BYTES means WAFFLE_STR_MAX */
+	__u8 flags; /* WAFFLE_FETCH_* */
+	__s32 offset[WAFFLE_FETCH_LOADS + 1];
+	__u32 reserved;
+	__u64 constant;
+};
+
+/* What is done around a call. */
+#define WAFFLE_CALL_OUTER 1u /* counts by itself: what is INNER and nested in it is not recorded */
+#define WAFFLE_CALL_INNER 2u
+#define WAFFLE_CALL_PAIR 4u /* ends at another probe, by `key`, on any thread of the process */
+#define WAFFLE_CALL_USER_STACK 8u
+#define WAFFLE_CALL_KERNEL_STACK 16u
+#define WAFFLE_CALL_STACK_BYTES 32u /* copy the stack, for code without frame pointers */
+#define WAFFLE_CALL_PYTHON_STACK 64u
+#define WAFFLE_CALL_END 128u /* the probe that ends the pairs of `pair` */
+
+struct waffle_recipe {
+	__u8 begins;  /* fetches for the frame at the entry: [0, begins) */
+	__u8 saves;   /* then those whose values are kept for the return */
+	__u8 returns; /* then those for the record at the return */
+	__u8 keys;    /* then, for pairs, the one that is their key: 0 or 1 */
+	__u32 flags;  /* WAFFLE_CALL_* */
+	__u32 pair;   /* number that both ends of a pair have */
+	__u32 reserved;
+	struct waffle_fetch fetches[WAFFLE_FETCHES_MAX];
+};
+
+/* Names of a table's numbers from 0 on, each padded with zeros to 8 bytes; all zeros: no name. */
+struct waffle_enum {
+	char names[WAFFLE_ENUM_NAMES_MAX][8];
+};
+
+/*
+ * A call that has not returned, in its thread's stack of them; decided there under a filter. `held`
+ * and the frame behind it lie as in the maps of held spans, so that the same generated code asks
+ * them.
+ */
+#define WAFFLE_CALL_FRAME_MAX 672 /* four words, 16 words, and 512 bytes of strings */
+#define WAFFLE_CALL_DEPTH_MAX 16
+
+struct waffle_call_slot {
+	struct waffle_held held;
+	__u8 frame[WAFFLE_CALL_FRAME_MAX];
+	__u64 id;
+	__u64 sp; /* at the entry: what the return is recognised by */
+	__u64 saved[WAFFLE_SAVED_MAX];
+	__u32 recipe;
+	__u32 state; /* enum waffle_open_state */
+};
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls: functions, USDT probes and tracepoints that no macro of waffle has made, as they are
+ * described (docs/probes.md), and where they are in ELF files. What is found is added to an object
+ * as sites and probes, so that all that arms, numbers and filters sites does so with calls.
+ *
+ *	uprobe:libcudart:cudaMemcpy(ptr dst, ptr src, u64 bytes, enum:copy kind) -> i32 ret
+ *
+ * The tables of CUDA and NCCL are such descriptions, a row a function.
+ */
+#ifndef WAFFLE_CALL_CALL_H
+#define WAFFLE_CALL_CALL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "target/object.h"
+#include "util/error.h"
+
+struct call_set;
+
+/* What a session looks for. */
+int call_set_open(struct call_set **set, struct error *err);
+void call_set_free(struct call_set *set);
+
+/*
+ * Adds what one description says; `where` tells people where it stands: "--probe", "mpi.probes:7".
+ * -EINVAL with what is wrong and a caret under it.
+ */
+int call_set_add(struct call_set *set, const char *text, const char *where, struct error *err);
+/* The descriptions of a file, a line each, '#' begins a comment. A plain name, "mpi", is a set that
+ * ships with waffle. */
+int call_set_add_file(struct call_set *set, const char *path, struct error *err);
+
+/* Rows that ship with waffle and are looked for unless --sources leaves them out. */
+enum call_table { CALL_TABLE_CUDA, CALL_TABLE_NCCL, CALL_TABLE_COUNT };
+int call_set_add_table(struct call_set *set, enum call_table table, struct error *err);
+
+/* Whether anything can be found in a file of that path: most files are not even opened. */
+bool call_set_wants(const struct call_set *set, const char *path);
+
+/*
+ * Looks in the ELF file open at `fd`, of which `object` was read, and adds sites, calls and probes
+ * to it. One address is probed once for a table, whatever its names (ncclX and pncclX). A file
+ * without any is no error. -E2BIG: more than WAFFLE_RECIPES_MAX.
+ */
+int call_set_find(struct call_set *set, struct object *object, int fd, struct error *err);
+
+/*
+ * "no function 'cudaLaunchKernl' in libcudart.so.12; near: cudaLaunchKernel": a line for each
+ * description that has found nothing so far, and why, and "libfoo.so is stripped: …".
+ */
+void call_set_unfound(const struct call_set *set, void (*say)(const char *line, void *arg),
+		      void *arg);
+
+/* Tracepoints are in no file: their sites, in order; of each its recipe and "sched:sched_switch".
+ */
+struct call_tracepoint {
+	struct site_info site;
+	struct waffle_recipe recipe;
+	const char *name;
+	uint64_t id; /* as perf_event_open(2) takes it */
+};
+size_t call_set_tracepoints(const struct call_set *set, const struct call_tracepoint **list);
+
+/* The tables of names that the recipes refer to; [0, *count). */
+const struct waffle_enum *call_set_enums(const struct call_set *set, uint32_t *count);
+
+#endif
