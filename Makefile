@@ -34,7 +34,7 @@ STATIC_SRC := $(wildcard userspace/static/*.c)
 STATIC_LIBS := -Wl,--start-group $(LIBS:-lyajl=-lyajl_s) -llzma -lbz2 -Wl,--end-group
 LINK_LIBS := $(if $(STATIC),-static $(STATIC_SRC:%.c=$(BUILD)/obj/%.o) $(STATIC_LIBS),$(LIBS))
 
-FOLDERS := util target filter probe capture store model analyze export
+FOLDERS := util target call filter probe capture store model analyze export
 LIB_SRC := $(foreach d,$(FOLDERS),$(wildcard userspace/$(d)/*.c))
 CMD_SRC := $(wildcard userspace/cmd/*.c)
 PROTO := $(wildcard userspace/export/*.proto)

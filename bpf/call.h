@@ -30,10 +30,10 @@ enum waffle_fetch_from {
 
 /* What is made of a value: one word each, but for strings and enums. */
 enum waffle_format {
-	WAFFLE_FORMAT_WORD, /* the low `bytes` bytes, extended by sign if WAFFLE_FETCH_SIGNED */
-	WAFFLE_FORMAT_HIGH, /* goes into the high half of the word before, makes none of its own:
-			       dim3 */
-	WAFFLE_FORMAT_STR,  /* WAFFLE_KEY_STR: the value is the address of a string */
+	WAFFLE_FORMAT_WORD,  /* the low `bytes` bytes, extended by sign if WAFFLE_FETCH_SIGNED */
+	WAFFLE_FORMAT_HIGH,  /* goes into the high half of the word before, makes none of its own:
+				dim3 */
+	WAFFLE_FORMAT_STR,   /* WAFFLE_KEY_STR: the value is the address of a string */
 	WAFFLE_FORMAT_BYTES, /* WAFFLE_KEY_STR: a string in place of at most `bytes` bytes at the
 				address */
 	/* WAFFLE_KEY_STR of one word of text: names[value] of table `constant`; "#17" for a number
@@ -67,7 +67,8 @@ struct waffle_fetch {
 };
 
 /* What is done around a call. */
-#define WAFFLE_CALL_OUTER 1u /* counts by itself: what is INNER and nested in it is not recorded */
+#define WAFFLE_CALL_OUTER 1u /* counts by itself: what is INNER and nested in it is not recorded   \
+			      */
 #define WAFFLE_CALL_INNER 2u
 #define WAFFLE_CALL_PAIR 4u /* ends at another probe, by `key`, on any thread of the process */
 #define WAFFLE_CALL_USER_STACK 8u

@@ -22,6 +22,31 @@ struct site_key {
 	const char *name;
 };
 
+/*
+ * What a call means to those who look for its causes, whatever it is named. The keys that it has
+ * then are listed; others may follow.
+ */
+enum site_role {
+	SITE_ROLE_NONE,
+	SITE_ROLE_LAUNCH,       /* an event: kernel (code), grid, block, shared_bytes, stream */
+	SITE_ROLE_COPY,         /* bytes, kind, stream (absent: the default stream, synchronous) */
+	SITE_ROLE_SET,          /* bytes, stream */
+	SITE_ROLE_ALLOC,        /* bytes, address */
+	SITE_ROLE_SYNC_STREAM,  /* stream */
+	SITE_ROLE_SYNC_EVENT,   /* event */
+	SITE_ROLE_SYNC_DEVICE,  /* of all streams of the process's device */
+	SITE_ROLE_EVENT_RECORD, /* event, stream */
+	SITE_ROLE_STREAM_WAIT,  /* stream, event */
+	SITE_ROLE_COLLECTIVE,   /* count, datatype, op or root, comm, rank, nranks, seq, stream */
+	SITE_ROLE_P2P,          /* count, datatype, peer, comm, rank, nranks, seq, stream */
+	SITE_ROLE_GROUP_START,
+	SITE_ROLE_GROUP_END,
+	SITE_ROLE_COMM_INIT, /* rank, nranks, comm (the new one, at the return) */
+	SITE_ROLE_NAME,      /* kernel (text), function (code, at the return): names a handle */
+	SITE_ROLE_HANDLE, /* host (code), function (code, at the return): a handle of a function */
+	SITE_ROLE_COUNT
+};
+
 struct site_info {
 	const char *name;
 	const char *category; /* may be empty */
@@ -30,6 +55,8 @@ struct site_info {
 	const char *object;   /* path of the ELF file, as seen by the process */
 	uint32_t line;
 	uint16_t kind; /* enum waffle_site_kind */
+	uint16_t role; /* enum site_role */
+	bool call;     /* not a macro's: its parents are found by time and thread */
 	uint16_t key_count;
 	struct site_key keys[WAFFLE_KEYS_MAX];
 };
