@@ -414,7 +414,7 @@ static const decode_fn decode_kind[] = {
 	[WAFFLE_REC_WAKE] = decode_words,      [WAFFLE_REC_FAULT] = decode_words,
 	[WAFFLE_REC_IO] = decode_words,        [WAFFLE_REC_SIGNAL] = decode_words,
 	[WAFFLE_REC_QUOTA] = decode_words,     [WAFFLE_REC_STOLEN] = decode_words,
-	[WAFFLE_REC_FREQUENCY] = decode_words,
+	[WAFFLE_REC_FREQUENCY] = decode_words, [WAFFLE_REC_STACK] = decode_words,
 };
 _Static_assert(sizeof(decode_kind) / sizeof(decode_kind[0]) == WAFFLE_REC_KIND_COUNT,
 	       "a row a kind");

@@ -469,6 +469,7 @@ static const encode_fn encode_kind[] = {
 	[WAFFLE_REC_IO] = encode_words,        [WAFFLE_REC_SIGNAL] = encode_words,
 	[WAFFLE_REC_QUOTA] = encode_words,     [WAFFLE_REC_STOLEN] = encode_words,
 	[WAFFLE_REC_FREQUENCY] = encode_words,
+	[WAFFLE_REC_STACK] = encode_words,
 };
 _Static_assert(sizeof(encode_kind) / sizeof(encode_kind[0]) == WAFFLE_REC_KIND_COUNT,
 	       "a row a kind");

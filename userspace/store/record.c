@@ -33,6 +33,8 @@ static const struct kind_row kinds[] = {
 	[WAFFLE_REC_STOLEN] = {"stolen", sizeof(struct waffle_rec_stolen), WAFFLE_SOURCE_WAITS},
 	[WAFFLE_REC_FREQUENCY] = {"frequency", sizeof(struct waffle_rec_frequency),
 				  WAFFLE_SOURCE_WAITS},
+	[WAFFLE_REC_RETURN] = {"return", sizeof(struct waffle_rec_return), WAFFLE_SOURCE_SPANS},
+	[WAFFLE_REC_STACK] = {"stack", sizeof(struct waffle_rec_stack), WAFFLE_SOURCE_SPANS},
 };
 _Static_assert(sizeof(kinds) / sizeof(kinds[0]) == WAFFLE_REC_KIND_COUNT, "a row a kind");
 _Static_assert(sizeof(struct waffle_rec_hit) + WAFFLE_FRAME_MAX + 7 <= RECORD_BYTES_MAX,
