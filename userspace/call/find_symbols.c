@@ -202,7 +202,12 @@ static void near_add(struct find *find, struct set_entry *entry, const char *nam
 	for (uint32_t i = 0; i < state->near_count; i++)
 		if (!strcmp(state->near[i], name))
 			return;
-	while (at > 0 && near_distance(word, state->near[at - 1]) > distance) {
+	while (at > 0) {
+		unsigned other = near_distance(word, state->near[at - 1]);
+
+		if (other < distance ||
+		    (other == distance && strcmp(state->near[at - 1], name) < 0))
+			break;
 		if (at < SET_NEAR_MAX)
 			state->near[at] = state->near[at - 1];
 		at--;
