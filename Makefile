@@ -182,6 +182,7 @@ zoo: all
 demo: all examples
 	@BUILD=$(BUILD) scripts/demo.sh
 
+include tests/sim/sim.mk
 include bench/programs.mk
 
 bench: all examples bench-programs
