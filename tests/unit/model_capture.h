@@ -30,7 +30,7 @@ enum capture_site {
 };
 
 static const struct site_info capture_sites[] = {
-	{"step", "train", "a.c", "f", "/bin/a", 1, WAFFLE_SITE_SPAN, 0, {{0, NULL}}},
+	{"step", "train", "a.c", "f", "/bin/a", 1, WAFFLE_SITE_SPAN, 0, false, 0, {{0, NULL}}},
 	{"load",
 	 "io",
 	 "a.c",
@@ -38,6 +38,8 @@ static const struct site_info capture_sites[] = {
 	 "/bin/a",
 	 2,
 	 WAFFLE_SITE_SPAN,
+	 0,
+	 false,
 	 2,
 	 {{WAFFLE_KEY_CAUSE_SPAN, "after"}, {WAFFLE_KEY_CAUSE_EVENT, "because"}}},
 	{"found",
@@ -47,6 +49,8 @@ static const struct site_info capture_sites[] = {
 	 "/bin/a",
 	 3,
 	 WAFFLE_SITE_EVENT,
+	 0,
+	 false,
 	 1,
 	 {{WAFFLE_KEY_CAUSE_EVENT, "because"}}},
 	{"depth",
@@ -56,9 +60,11 @@ static const struct site_info capture_sites[] = {
 	 "/bin/a",
 	 4,
 	 WAFFLE_SITE_COUNTER,
+	 0,
+	 false,
 	 1,
 	 {{WAFFLE_KEY_NUMBER, "value"}}},
-	{"failed", "", "a.c", "f", "/bin/a", 5, WAFFLE_SITE_LOG_ERROR, 0, {{0, NULL}}},
+	{"failed", "", "a.c", "f", "/bin/a", 5, WAFFLE_SITE_LOG_ERROR, 0, false, 0, {{0, NULL}}},
 	{"step",
 	 "train",
 	 "b.c",
@@ -66,6 +72,8 @@ static const struct site_info capture_sites[] = {
 	 "/bin/a",
 	 6,
 	 WAFFLE_SITE_SPAN,
+	 0,
+	 false,
 	 2,
 	 {{WAFFLE_KEY_I64, "n"}, {WAFFLE_KEY_STR, "file"}}},
 };
