@@ -21,6 +21,7 @@ int call_set_open(struct call_set **set, struct error *err)
 		free(made);
 		return error_set(err, ENOMEM, "out of memory");
 	}
+	made->kernel = place_kernel_running();
 	*set = made;
 	return 0;
 }
@@ -151,17 +152,6 @@ int call_set_add(struct call_set *set, const char *text, const char *where, stru
 	return add(set, text, where, ++set->groups, false, err);
 }
 
-int call_set_add_table(struct call_set *set, enum call_table table, struct error *err)
-{
-	const struct call_rows *rows = &call_tables[table];
-	uint32_t group = ++set->groups;
-	int result = 0;
-
-	for (size_t i = 0; i < rows->count && !result; i++)
-		result = add(set, rows->rows[i], rows->name, group, true, err);
-	return result;
-}
-
 /* Takes off a comment: '#' at the begin or behind a blank, outside of quotes. */
 static void strip_comment(char *line)
 {
@@ -182,7 +172,8 @@ static bool is_blank(const char *line)
 }
 
 /* The descriptions of a text, in place: a line each, and lines that begin with a blank go on. */
-static int add_lines(struct call_set *set, char *text, const char *name, struct error *err)
+static int add_lines(struct call_set *set, char *text, const char *name, bool quiet,
+		     struct error *err)
 {
 	uint32_t group = ++set->groups, number = 0, first;
 	char where[300], *line = text, *next, *end;
@@ -211,10 +202,21 @@ static int add_lines(struct call_set *set, char *text, const char *name, struct 
 		if (!is_blank(line)) {
 			line += strspn(line, " \t");
 			line[strcspn(line, "\r")] = '\0';
-			result = add(set, line, where, group, false, err);
+			result = add(set, line, where, group, quiet, err);
 		}
 		line = next;
 	}
+	return result;
+}
+
+int call_set_add_table(struct call_set *set, enum call_table table, struct error *err)
+{
+	const struct call_rows *rows = &call_tables[table];
+	char *text = strdup(rows->text);
+	int result = text ? add_lines(set, text, rows->name, true, err)
+			  : error_set(err, ENOMEM, "out of memory");
+
+	free(text);
 	return result;
 }
 
@@ -259,7 +261,7 @@ int call_set_add_file(struct call_set *set, const char *path, struct error *err)
 
 	if (!text)
 		return -EINVAL;
-	result = add_lines(set, text, path, err);
+	result = add_lines(set, text, path, false, err);
 	free(text);
 	return result;
 }
@@ -277,11 +279,13 @@ const struct waffle_enum *call_set_enums(const struct call_set *set, uint32_t *c
 }
 
 /* What was wanted, for people: "function 'x' in libc.so.6". */
-static void say_entry(const struct set_entry *entry, void (*say)(const char *, void *), void *arg)
+static void say_entry(const struct set_entry *entry, call_say say, void *arg)
 {
 	const struct call_spec *spec = &entry->spec;
 	const struct spec_state *state = &entry->state;
-	const char *what = spec->type == SPEC_USDT ? "USDT probe" : "function";
+	const char *what = spec->type != SPEC_USDT ? "function"
+			   : state->provider       ? "USDT probe"
+						   : "USDT probe of a provider";
 	struct source_shown name = source_show(spec->source.text + spec->sides[0].names.from,
 					       spec->sides[0].names.to - spec->sides[0].names.from);
 	struct source_shown lib =
@@ -314,17 +318,18 @@ static void say_entry(const struct set_entry *entry, void (*say)(const char *, v
 						       : "; near: ",
 					state->near[i]);
 	}
-	say(line, arg);
+	say(line, state->looked && !strcmp(spec->source.origin, "--probe"), arg);
 }
 
-void call_set_unfound(const struct call_set *set, void (*say)(const char *line, void *arg),
-		      void *arg)
+void call_set_unfound(const struct call_set *set, call_say say, void *arg)
 {
 	for (size_t i = 0; i < set->entries.len; i++) {
 		const struct set_entry *entry = set->entries.data[i];
 
-		if (!entry->state.found && !entry->spec.quiet &&
-		    entry->spec.type != SPEC_TRACEPOINT)
+		if (entry->state.found && entry->state.trouble)
+			say(entry->state.trouble, false, arg);
+		else if (!entry->state.found && !entry->spec.quiet &&
+			 entry->spec.type != SPEC_TRACEPOINT)
 			say_entry(entry, say, arg);
 	}
 }
