@@ -43,6 +43,10 @@ static const char *key_type_name(char type)
 		return "cause_span";
 	case WAFFLE_KEY_CAUSE_EVENT:
 		return "cause_event";
+	case WAFFLE_KEY_CODE:
+		return "code";
+	case WAFFLE_KEY_DIM3:
+		return "dim3";
 	default:
 		return "?";
 	}
