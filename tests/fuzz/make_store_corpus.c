@@ -52,12 +52,14 @@ static void add_tables(struct store_writer *writer)
 					.segments = segments,
 					.segment_count = 1};
 	struct store_symbol symbol = {.address = ~0ull, .offset = 16, .name = "ext4_read [ext4]"};
+	struct store_name name = {.value = 0x401000, .pid = 7, .name = "saxpy(float*, int)"};
 	struct error err = ERROR_INIT;
 
 	check(store_writer_add_stack(writer, &stack, &err), &err);
 	check(store_writer_add_object(writer, &object, &err), &err);
 	check(store_writer_add_mapping(writer, &mapping, &err), &err);
 	check(store_writer_add_symbol(writer, &symbol, &err), &err);
+	check(store_writer_add_name(writer, &name, &err), &err);
 }
 
 static void make_file_seed(const char *folder, unsigned seed, bool finished)

@@ -20,6 +20,7 @@ struct record_buffer {
 		struct waffle_rec_fork child;
 		struct waffle_rec_exit end;
 		struct waffle_rec_loss loss;
+		struct waffle_rec_return ret;
 		uint64_t words[RECORD_BYTES_MAX / 8];
 	};
 };
@@ -28,6 +29,7 @@ struct record_source {
 	uint64_t random, ts;
 	uint64_t ids[8], open[8][4];
 	unsigned depth[8];
+	uint64_t call_ids[8], calls[8];
 };
 
 static inline uint64_t fixture_random(uint64_t *state)
@@ -60,9 +62,21 @@ static const struct site_info fixture_sites[] = {
 	 "/bin/train",
 	 10,
 	 WAFFLE_SITE_SPAN,
+	 SITE_ROLE_NONE,
+	 false,
 	 2,
 	 {{WAFFLE_KEY_I64, "step"}, {WAFFLE_KEY_U64, "bytes"}}},
-	{"load", "", "loop.c", "", "/bin/train", 20, WAFFLE_SITE_SPAN, 0, {{0, NULL}}},
+	{"load",
+	 "",
+	 "loop.c",
+	 "",
+	 "/bin/train",
+	 20,
+	 WAFFLE_SITE_SPAN,
+	 SITE_ROLE_NONE,
+	 false,
+	 0,
+	 {{0, NULL}}},
 	{"found",
 	 "io",
 	 "io.cc",
@@ -70,6 +84,8 @@ static const struct site_info fixture_sites[] = {
 	 "/lib/libio.so",
 	 7,
 	 WAFFLE_SITE_EVENT,
+	 SITE_ROLE_NONE,
+	 false,
 	 5,
 	 {{WAFFLE_KEY_STR, "path"},
 	  {WAFFLE_KEY_F64, "ratio"},
@@ -83,6 +99,8 @@ static const struct site_info fixture_sites[] = {
 	 "/lib/libio.so",
 	 8,
 	 WAFFLE_SITE_COUNTER,
+	 SITE_ROLE_NONE,
+	 false,
 	 1,
 	 {{WAFFLE_KEY_NUMBER, "value"}}},
 	{"failed",
@@ -92,10 +110,36 @@ static const struct site_info fixture_sites[] = {
 	 "/lib/libio.so",
 	 9,
 	 WAFFLE_SITE_LOG_ERROR,
+	 SITE_ROLE_NONE,
+	 false,
 	 2,
 	 {{WAFFLE_KEY_STR, "why"}, {WAFFLE_KEY_CAUSE_SPAN, "cause"}}},
+	{"cuLaunchKernel",
+	 "cuda",
+	 "",
+	 "cuLaunchKernel",
+	 "/lib/libcuda.so.1",
+	 0,
+	 WAFFLE_SITE_EVENT,
+	 SITE_ROLE_LAUNCH,
+	 true,
+	 3,
+	 {{WAFFLE_KEY_CODE, "kernel"}, {WAFFLE_KEY_DIM3, "grid"}, {WAFFLE_KEY_PTR, "stream"}}},
+	{"malloc",
+	 "heap",
+	 "",
+	 "malloc",
+	 "/lib/libc.so.6",
+	 0,
+	 WAFFLE_SITE_SPAN,
+	 SITE_ROLE_ALLOC,
+	 true,
+	 3,
+	 {{WAFFLE_KEY_U64, "bytes"}, {WAFFLE_KEY_PTR, "address"}, {WAFFLE_KEY_STR, "error"}}},
 };
 #define FIXTURE_SITES (sizeof(fixture_sites) / sizeof(fixture_sites[0]))
+#define FIXTURE_MALLOC (FIXTURE_SITES - 1) /* its frame has the first key, its return the others   \
+					    */
 
 static const struct store_meta fixture_meta = {
 	.start_ts = 1000000007,
@@ -112,9 +156,9 @@ static const struct store_meta fixture_meta = {
 };
 
 static inline uint64_t *fixture_values(struct record_source *source, const struct site_info *site,
-				       uint64_t *at)
+				       unsigned first, unsigned end, uint64_t *at)
 {
-	for (unsigned i = 0; i < site->key_count; i++) {
+	for (unsigned i = first; i < end; i++) {
 		if (site->keys[i].type == WAFFLE_KEY_STR) {
 			unsigned len = fixture_below(source, WAFFLE_STR_MAX + 1);
 
@@ -126,9 +170,19 @@ static inline uint64_t *fixture_values(struct record_source *source, const struc
 		}
 		if (site->keys[i].type == WAFFLE_KEY_NUMBER)
 			*at++ = fixture_below(source, 3);
+		if (site->keys[i].type == WAFFLE_KEY_DIM3)
+			*at++ = fixture_value(source);
 		*at++ = fixture_value(source);
 	}
 	return at;
+}
+
+/* A call's ids are others than those of the thread's spans, and it has no parent. */
+static inline void fixture_call(struct record_source *source, uint64_t *frame, unsigned t)
+{
+	frame[0] = ++source->call_ids[t];
+	frame[1] = frame[2] = frame[3] = 0;
+	source->calls[t] = frame[0];
 }
 
 /* A hit as libwaffle makes it, and now and then one that nobody would make. */
@@ -155,13 +209,18 @@ static inline void fixture_hit(struct record_source *source, struct record_buffe
 		frame[2] = (frame[0] - 2) * 0x9e3779b97f4a7c15ull;
 		frame[3] = frame[0] - 1;
 	}
+	if (site->call && odd > 3)
+		fixture_call(source, frame, t);
 	to->hit.frame_bytes =
-		(uint32_t)((char *)fixture_values(source, site, frame + 4) - (char *)frame);
+		(uint32_t)((char *)fixture_values(source, site, 0,
+						  index == FIXTURE_MALLOC ? 1 : site->key_count,
+						  frame + 4) -
+			   (char *)frame);
 	if (odd == 4) {
 		to->hit.frame_bytes = fixture_below(source, to->hit.frame_bytes + 1);
 		memset((char *)frame + to->hit.frame_bytes, 0, 8);
 	}
-	if (site->kind == WAFFLE_SITE_SPAN && source->depth[t] < 4)
+	if (site->kind == WAFFLE_SITE_SPAN && !site->call && source->depth[t] < 4)
 		source->open[t][source->depth[t]++] = frame[0];
 }
 
@@ -177,6 +236,30 @@ static inline void fixture_span_end(struct record_source *source, struct record_
 	to->span_end.span_id = fixture_value(source);
 	if (source->depth[other])
 		to->span_end.span_id = source->open[other][--source->depth[other]];
+}
+
+/* The return of a call of any thread, and now and then one that is nobody's. */
+static inline void fixture_return(struct record_source *source, struct record_buffer *to,
+				  unsigned t)
+{
+	unsigned other = fixture_below(source, 8) ? t : fixture_below(source, 8);
+	unsigned odd = fixture_below(source, 16);
+	uint64_t *values = (uint64_t *)(&to->ret + 1);
+
+	to->ret.tgid = 100 + t / 4;
+	to->ret.site = odd == 0 ? (uint32_t)fixture_value(source) : FIXTURE_MALLOC;
+	if (odd == 1)
+		to->ret.site = fixture_below(source, FIXTURE_SITES);
+	to->ret.span_id = odd == 2 ? fixture_value(source) : source->calls[other];
+	to->ret.frame_bytes =
+		(uint32_t)((char *)fixture_values(source, &fixture_sites[FIXTURE_MALLOC],
+						  odd == 3 ? fixture_below(source, 4) : 1, 3,
+						  values) -
+			   (char *)values);
+	if (odd == 4) {
+		to->ret.frame_bytes = fixture_below(source, to->ret.frame_bytes + 1);
+		memset((char *)values + to->ret.frame_bytes, 0, 8);
+	}
 }
 
 static inline void fixture_switch(struct record_source *source, struct record_buffer *to)
@@ -201,6 +284,9 @@ static inline void fixture_fill(struct record_source *source, struct record_buff
 		break;
 	case WAFFLE_REC_SPAN_END:
 		fixture_span_end(source, to, t);
+		break;
+	case WAFFLE_REC_RETURN:
+		fixture_return(source, to, t);
 		break;
 	case WAFFLE_REC_SWITCH:
 		fixture_switch(source, to);
@@ -233,6 +319,7 @@ static inline void fixture_fill(struct record_source *source, struct record_buff
 	case WAFFLE_REC_QUOTA:
 	case WAFFLE_REC_STOLEN:
 	case WAFFLE_REC_FREQUENCY:
+	case WAFFLE_REC_STACK:
 		for (size_t at = sizeof(to->rec);
 		     at < record_size(to, sizeof(*to)) && fixture_below(source, 8); at += 8)
 			memcpy((char *)to + at, &(uint64_t){fixture_value(source)}, 8);
@@ -257,6 +344,8 @@ static inline void fixture_record(struct record_source *source, struct record_bu
 	to->rec.cpu = (uint16_t)(fixture_below(source, 64) ? t % 4 : fixture_value(source));
 	to->rec.kind = (uint16_t)(1 + (common ? common % 3
 					      : fixture_below(source, WAFFLE_REC_KIND_COUNT - 1)));
+	if (common == 7)
+		to->rec.kind = WAFFLE_REC_RETURN;
 	fixture_fill(source, to, t);
 }
 

@@ -150,6 +150,65 @@ static void test_string_marks_are_told(void **state)
 	assert_false(value.null);
 }
 
+static void test_functions_dimensions_and_texts_of_the_model_read_back(void **state)
+{
+	static const char name[] = "saxpy(float*, int)";
+	struct site_info site = {.key_count = 4,
+				 .keys = {{WAFFLE_KEY_CODE, "kernel"},
+					  {WAFFLE_KEY_DIM3, "grid"},
+					  {SITE_KEY_TEXT, "name"},
+					  {SITE_KEY_TEXT, "none"}}};
+	uint64_t frame[9] = {1, 0, 0, 0, 0x401000, 64 | 32ull << 32, 7 | 9ull << 32};
+	struct value_walk walk;
+	struct value value;
+
+	(void)state;
+	frame[7] = (uintptr_t)name;
+	walk = value_walk_begin(&site, frame, sizeof(frame));
+	assert_true(value_walk_next(&walk, &value));
+	assert_int_equal(value.type, WAFFLE_KEY_CODE);
+	assert_int_equal(value.u64, 0x401000);
+	assert_true(value_walk_next(&walk, &value));
+	assert_int_equal(value.dim[0], 64);
+	assert_int_equal(value.dim[1], 32);
+	assert_int_equal(value.dim[2], 7);
+	assert_true(value_walk_next(&walk, &value));
+	assert_int_equal(value.type, WAFFLE_KEY_STR);
+	assert_ptr_equal(value.text, name);
+	assert_int_equal(value.text_len, strlen(name));
+	assert_true(value_walk_next(&walk, &value));
+	assert_true(value.null);
+	assert_int_equal(value.text_len, 0);
+	assert_false(value_walk_next(&walk, &value));
+	/* A dimension of which only the first word is there. */
+	assert_int_equal(count_values(&site, frame, 6 * 8), 1);
+	assert_false(site_key_from_file(SITE_KEY_TEXT));
+	assert_true(site_key_from_file(WAFFLE_KEY_DIM3));
+}
+
+static void test_values_of_a_return_are_those_of_the_last_keys(void **state)
+{
+	struct site_info site = {.key_count = 3,
+				 .keys = {{WAFFLE_KEY_U64, "bytes"},
+					  {WAFFLE_KEY_PTR, "address"},
+					  {WAFFLE_KEY_I64, "ret"}}};
+	const uint64_t words[2] = {0xdead, (uint64_t)-1};
+	struct value_walk walk = value_walk_from(&site, 1, words, sizeof(words));
+	struct value value;
+
+	(void)state;
+	assert_true(value_walk_next(&walk, &value));
+	assert_string_equal(value.key->name, "address");
+	assert_int_equal(value.u64, 0xdead);
+	assert_true(value_walk_next(&walk, &value));
+	assert_int_equal(value.i64, -1);
+	assert_false(value_walk_next(&walk, &value));
+	walk = value_walk_from(&site, 3, words, sizeof(words));
+	assert_false(value_walk_next(&walk, &value));
+	walk = value_walk_from(&site, 1, NULL, 8);
+	assert_false(value_walk_next(&walk, &value));
+}
+
 static void test_kinds_have_names(void **state)
 {
 	(void)state;
@@ -167,6 +226,8 @@ int main(void)
 			test_frame_cut_at_any_byte_ends_before_the_value_that_does_not_fit),
 		cmocka_unit_test(test_absurd_lengths_and_types_end_the_walk),
 		cmocka_unit_test(test_string_marks_are_told),
+		cmocka_unit_test(test_functions_dimensions_and_texts_of_the_model_read_back),
+		cmocka_unit_test(test_values_of_a_return_are_those_of_the_last_keys),
 		cmocka_unit_test(test_kinds_have_names),
 	};
 

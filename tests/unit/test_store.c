@@ -14,8 +14,8 @@
 
 static void test_record_size_of_each_kind_is_that_of_its_struct(void **state)
 {
-	static const size_t sizes[WAFFLE_REC_KIND_COUNT] = {0,  32, 40, 64, 48, 72, 24, 24, 24,
-							    40, 56, 32, 56, 48, 32, 48, 40, 32};
+	static const size_t sizes[WAFFLE_REC_KIND_COUNT] = {0,  32, 40, 64, 48, 72, 24, 24, 24, 40,
+							    56, 32, 56, 48, 32, 48, 40, 32, 40, 40};
 	struct record_buffer buffer = {0};
 
 	(void)state;
@@ -345,6 +345,8 @@ static void test_meta_sites_and_processes_come_back(void **state)
 		assert_string_equal(site->object, fixture_sites[i].object);
 		assert_int_equal(site->line, fixture_sites[i].line);
 		assert_int_equal(site->kind, fixture_sites[i].kind);
+		assert_int_equal(site->role, fixture_sites[i].role);
+		assert_int_equal(site->call, fixture_sites[i].call);
 		assert_int_equal(site->key_count, fixture_sites[i].key_count);
 		for (unsigned k = 0; k < site->key_count; k++) {
 			assert_int_equal(site->keys[k].type, fixture_sites[i].keys[k].type);

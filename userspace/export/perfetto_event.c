@@ -187,14 +187,11 @@ void event_values(struct perfetto *p, struct sequence *sequence, uint32_t site, 
 {
 	const struct site_info *info = model_site(p->model, site);
 	const struct site_names *names = names_of_site(p, site);
-	struct value_walk walk;
+	struct value_walk walk = model_values(p->model, site, frame);
 	struct value value;
-	uint32_t bytes;
-	const void *data = model_frame(p->model, frame, &bytes);
 
-	if (!data || info->key_count == 0)
+	if (info->key_count == 0)
 		return;
-	walk = value_walk_begin(info, data, bytes);
 	while (value_walk_next(&walk, &value)) {
 		Pf__Annotation *annotation =
 			event_annotate(p, sequence, names->keys[value.key - info->keys]);

@@ -258,10 +258,7 @@ static void put_value(const struct printer *printer, const struct value *value)
 
 static void put_keys(const struct printer *printer, const struct model_span *span)
 {
-	uint32_t bytes;
-	const void *frame = model_frame(printer->model, span->frame, &bytes);
-	struct value_walk walk =
-		value_walk_begin(model_site(printer->model, span->site), frame, bytes);
+	struct value_walk walk = model_values(printer->model, span->site, span->frame);
 	struct value value;
 
 	while (value_walk_next(&walk, &value)) {

@@ -58,14 +58,9 @@ static void write_value(struct json *json, const struct value *value)
 
 void values_write(struct json *json, const struct model *model, uint32_t site, uint32_t frame)
 {
-	uint32_t bytes;
-	const void *data = model_frame(model, frame, &bytes);
-	struct value_walk walk;
+	struct value_walk walk = model_values(model, site, frame);
 	struct value value;
 
-	if (!data)
-		return;
-	walk = value_walk_begin(model_site(model, site), data, bytes);
 	while (value_walk_next(&walk, &value)) {
 		if (value.type == WAFFLE_KEY_CAUSE_SPAN || value.type == WAFFLE_KEY_CAUSE_EVENT)
 			continue;

@@ -140,10 +140,10 @@ static unsigned char *get_string(struct cursor *cursor, unsigned char *to)
 }
 
 /* At most 264 bytes a key, of at most 16 keys: what WAFFLE_FRAME_MAX has room for. */
-static unsigned char *get_values(struct cursor *cursor, struct predict_site *site,
-				 unsigned char *to)
+static unsigned char *get_values(struct cursor *cursor, struct predict_site *site, unsigned first,
+				 unsigned end, unsigned char *to)
 {
-	for (unsigned i = 0; i < site->key_count; i++) {
+	for (unsigned i = first; i < end; i++) {
 		switch (site->types[i]) {
 		case WAFFLE_KEY_STR:
 			to = get_string(cursor, to);
@@ -154,6 +154,12 @@ static unsigned char *get_values(struct cursor *cursor, struct predict_site *sit
 		case WAFFLE_KEY_NUMBER:
 			to = store_word(to, get_varint(cursor));
 			break;
+		case WAFFLE_KEY_DIM3:
+			site->last[i] = get_difference(cursor, site->last[i]);
+			site->second[i] = get_difference(cursor, site->second[i]);
+			to = store_word(to, site->last[i]);
+			to = store_word(to, site->second[i]);
+			continue;
 		default:
 			break;
 		}
@@ -163,28 +169,28 @@ static unsigned char *get_values(struct cursor *cursor, struct predict_site *sit
 	return to;
 }
 
-static uint64_t get_id(struct cursor *cursor, unsigned flags, const struct predict_thread *thread)
+static uint64_t get_id(struct cursor *cursor, unsigned flags, const struct predict_ids *ids)
 {
 	switch (HIT_ID(flags)) {
 	case HIT_ID_NEXT:
-		return thread->last_id + 1;
+		return ids->last_id + 1;
 	case HIT_ID_ROOT:
-		return thread->last_id + PREDICT_ROOT_STEP;
+		return ids->last_id + PREDICT_ROOT_STEP;
 	case HIT_ID_EXPLICIT:
-		return get_difference(cursor, thread->last_id);
+		return get_difference(cursor, ids->last_id);
 	default:
 		return 0;
 	}
 }
 
-static uint64_t get_parent(struct cursor *cursor, unsigned flags,
-			   const struct predict_thread *thread)
+static uint64_t get_parent(struct cursor *cursor, unsigned flags, const struct predict_ids *ids,
+			   const struct predict_site *site)
 {
 	switch (HIT_PARENT(flags)) {
 	case HIT_PARENT_OPEN:
-		return predict_parent(thread);
+		return predict_parent(ids, site);
 	case HIT_PARENT_EXPLICIT:
-		return get_difference(cursor, thread->last_id);
+		return get_difference(cursor, ids->last_id);
 	case HIT_PARENT_ZERO:
 		return 0;
 	default:
@@ -193,13 +199,13 @@ static uint64_t get_parent(struct cursor *cursor, unsigned flags,
 	}
 }
 
-static void get_trace(struct cursor *cursor, unsigned flags, const struct predict_thread *thread,
+static void get_trace(struct cursor *cursor, unsigned flags, const struct predict_ids *ids,
 		      struct waffle_frame *head)
 {
 	switch (HIT_TRACE(flags)) {
 	case HIT_TRACE_SAME:
-		head->trace_hi = thread->trace_hi;
-		head->trace_lo = thread->trace_lo;
+		head->trace_hi = ids->trace_hi;
+		head->trace_lo = ids->trace_lo;
 		break;
 	case HIT_TRACE_EXPLICIT:
 		head->trace_hi = get_le(cursor, 8);
@@ -227,13 +233,24 @@ static uint32_t get_raw_frame(struct cursor *cursor, unsigned char *to)
 	return bytes;
 }
 
+/* How many keys have their values in the frames of the site's hits. */
+static void get_begin_keys(struct cursor *cursor, struct predict_site *site)
+{
+	unsigned keys = (unsigned)get_le(cursor, 1);
+
+	if (keys > site->key_count)
+		cursor->bad = true;
+	else
+		site->begin_keys = (uint16_t)keys;
+}
+
 static void decode_hit(struct decoder *decoder, unsigned tag)
 {
 	struct waffle_rec_hit *hit = (struct waffle_rec_hit *)&decoder->out;
 	unsigned char *frame = (unsigned char *)(hit + 1), *to;
 	struct cursor *cursor = &decoder->cursor;
-	struct predict_thread *thread;
 	struct predict_site *site;
+	struct predict_ids *ids;
 	struct waffle_frame head;
 	uint32_t index = get_head(decoder, tag, &hit->rec);
 	unsigned flags;
@@ -248,40 +265,89 @@ static void decode_hit(struct decoder *decoder, unsigned tag)
 		return;
 	}
 	site = predict_site(&decoder->predict, hit->site);
-	if (!site || flags & (0x80u | HIT_RAW)) {
+	if (!site || flags & HIT_RAW || (flags & HIT_KEYS && !site->call)) {
 		cursor->bad = true;
 		return;
 	}
-	thread = &decoder->predict.threads[index];
-	head.id = get_id(cursor, flags, thread);
-	head.parent = get_parent(cursor, flags, thread);
-	get_trace(cursor, flags, thread, &head);
-	predict_hit(thread, &head, hit->site, site->kind == WAFFLE_SITE_SPAN);
+	if (flags & HIT_KEYS)
+		get_begin_keys(cursor, site);
+	ids = predict_ids(&decoder->predict.threads[index], site);
+	head.id = get_id(cursor, flags, ids);
+	head.parent = get_parent(cursor, flags, ids, site);
+	get_trace(cursor, flags, ids, &head);
+	predict_hit(ids, site, hit->site, &head);
 	memcpy(frame, &head, sizeof(head));
-	to = get_values(cursor, site, frame + sizeof(head));
+	to = get_values(cursor, site, 0, site->begin_keys, frame + sizeof(head));
 	hit->frame_bytes = (uint32_t)(to - frame);
+}
+
+/* ---- ends ---- */
+
+/* Id and site of what ends: they follow, or are those of the innermost. */
+static void get_ended(struct cursor *cursor, const struct predict_ids *ids, bool follow,
+		      uint64_t *id, uint32_t *site)
+{
+	if (follow) {
+		*id = get_difference(cursor, ids->last_id);
+		*site = get_u32(cursor) - 1u;
+	} else if (ids->depth) {
+		*id = ids->open[ids->depth - 1].id;
+		*site = ids->open[ids->depth - 1].site;
+	} else {
+		*id = 0;
+		*site = WAFFLE_SITE_UNKNOWN;
+		cursor->bad = true;
+	}
 }
 
 static void decode_span_end(struct decoder *decoder, unsigned tag)
 {
 	struct waffle_rec_span_end *end = (struct waffle_rec_span_end *)&decoder->out;
-	uint32_t index = get_head(decoder, tag, &end->rec);
-	struct predict_thread *thread = &decoder->predict.threads[index];
+	uint32_t index = get_head(decoder, tag, &end->rec), site;
+	struct predict_ids *ids = &decoder->predict.threads[index].spans;
+	uint64_t id;
 
 	end->tgid = get_tgid(decoder, tag, index);
 	end->probe_addr = 0;
 	predict_set_current(&decoder->predict, end->rec.cpu, index);
-	if (tag & TAG_END_EXPLICIT) {
-		end->span_id = get_difference(&decoder->cursor, thread->last_id);
-		end->site = get_u32(&decoder->cursor) - 1u;
-	} else if (thread->depth) {
-		end->span_id = thread->open[thread->depth - 1].id;
-		end->site = thread->open[thread->depth - 1].site;
-	} else {
-		decoder->cursor.bad = true;
+	get_ended(&decoder->cursor, ids, tag & TAG_END_EXPLICIT, &id, &site);
+	end->span_id = id;
+	end->site = site;
+	predict_end(ids, id);
+}
+
+static void decode_return(struct decoder *decoder, unsigned tag)
+{
+	struct waffle_rec_return *end = (struct waffle_rec_return *)&decoder->out;
+	unsigned char *values = (unsigned char *)(end + 1), *to;
+	struct cursor *cursor = &decoder->cursor;
+	uint32_t index = get_head(decoder, tag, &end->rec), number;
+	struct predict_ids *ids = &decoder->predict.threads[index].calls;
+	struct predict_site *site;
+	unsigned flags;
+	uint64_t id;
+
+	end->tgid = get_tgid(decoder, tag, index);
+	end->reserved = 0;
+	predict_set_current(&decoder->predict, end->rec.cpu, index);
+	flags = tag & TAG_RETURN_FLAGS ? (unsigned)get_le(cursor, 1) : 0;
+	get_ended(cursor, ids, flags & RETURN_ID, &id, &number);
+	end->span_id = id;
+	end->site = number;
+	predict_end(ids, id);
+	if ((flags & ~RETURN_ID) == RETURN_RAW) {
+		end->frame_bytes = get_raw_frame(cursor, values);
 		return;
 	}
-	predict_span_end(thread, end->span_id);
+	site = predict_site(&decoder->predict, number);
+	if (!site || !site->call || flags & ~(RETURN_ID | RETURN_KEYS)) {
+		cursor->bad = true;
+		return;
+	}
+	if (flags & RETURN_KEYS)
+		get_begin_keys(cursor, site);
+	to = get_values(cursor, site, site->begin_keys, site->key_count, values);
+	end->frame_bytes = (uint32_t)(to - values);
 }
 
 /* ---- switches ---- */
@@ -414,7 +480,8 @@ static const decode_fn decode_kind[] = {
 	[WAFFLE_REC_WAKE] = decode_words,      [WAFFLE_REC_FAULT] = decode_words,
 	[WAFFLE_REC_IO] = decode_words,        [WAFFLE_REC_SIGNAL] = decode_words,
 	[WAFFLE_REC_QUOTA] = decode_words,     [WAFFLE_REC_STOLEN] = decode_words,
-	[WAFFLE_REC_FREQUENCY] = decode_words, [WAFFLE_REC_STACK] = decode_words,
+	[WAFFLE_REC_FREQUENCY] = decode_words, [WAFFLE_REC_RETURN] = decode_return,
+	[WAFFLE_REC_STACK] = decode_words,
 };
 _Static_assert(sizeof(decode_kind) / sizeof(decode_kind[0]) == WAFFLE_REC_KIND_COUNT,
 	       "a row a kind");

@@ -47,9 +47,31 @@ bool meta_put(byte_vec *to, const struct store_meta *meta)
 	       text_put(to, meta->filter) && text_put(to, meta->sources);
 }
 
+/* What the first number of a site says: its kind in the low byte, and what calls are besides. */
+#define SITE_CALL 0x100u
+#define SITE_ROLE_SHIFT 9
+
+static uint64_t site_word(const struct site_info *site)
+{
+	return (site->kind & 0xffu) | (site->call ? SITE_CALL : 0u) |
+	       (uint64_t)site->role << SITE_ROLE_SHIFT;
+}
+
+/* A role that a later version has added is none. */
+static void site_word_get(struct cursor *cursor, struct site_info *site)
+{
+	uint32_t word = (uint32_t)get_varint_max(cursor, UINT32_MAX);
+
+	site->kind = word & 0xffu;
+	site->call = word & SITE_CALL;
+	site->role = SITE_ROLE_NONE;
+	if (word >> SITE_ROLE_SHIFT < SITE_ROLE_COUNT)
+		site->role = (uint16_t)(word >> SITE_ROLE_SHIFT);
+}
+
 bool site_put(byte_vec *to, struct strtab *strings, const struct site_info *site)
 {
-	bool done = varint_put(to, site->kind) && varint_put(to, site->line) &&
+	bool done = varint_put(to, site_word(site)) && varint_put(to, site->line) &&
 		    reference_put(to, strings, site->name) &&
 		    reference_put(to, strings, site->category) &&
 		    reference_put(to, strings, site->file) &&
@@ -121,6 +143,12 @@ bool symbol_put(byte_vec *to, struct strtab *strings, const struct store_symbol 
 	       reference_put(to, strings, symbol->name);
 }
 
+bool name_put(byte_vec *to, struct strtab *strings, const struct store_name *name)
+{
+	return varint_put(to, name->pid) && varint_put(to, name->value) &&
+	       reference_put(to, strings, name->name);
+}
+
 bool index_put(byte_vec *to, const chunk_entries *entries)
 {
 	uint64_t previous = 0;
@@ -174,6 +202,7 @@ void dictionary_free(struct dictionary *dictionary)
 	vec_free(&dictionary->objects);
 	vec_free(&dictionary->mappings);
 	vec_free(&dictionary->symbols);
+	vec_free(&dictionary->names);
 }
 
 /* Counts memory that the file makes us use; false: it is more than a file of ours needs. */
@@ -245,7 +274,7 @@ static const char *reference_get(const struct dictionary *dictionary, struct cur
 static void site_get(const struct dictionary *dictionary, struct cursor *cursor,
 		     struct site_info *site)
 {
-	site->kind = (uint16_t)get_varint_max(cursor, UINT16_MAX);
+	site_word_get(cursor, site);
 	site->line = (uint32_t)get_varint_max(cursor, UINT32_MAX);
 	site->name = reference_get(dictionary, cursor);
 	site->category = reference_get(dictionary, cursor);
@@ -256,6 +285,8 @@ static void site_get(const struct dictionary *dictionary, struct cursor *cursor,
 	for (unsigned i = 0; i < site->key_count; i++) {
 		site->keys[i].type = (char)get_varint_max(cursor, UINT8_MAX);
 		site->keys[i].name = reference_get(dictionary, cursor);
+		if (!site_key_from_file(site->keys[i].type))
+			cursor->bad = true;
 	}
 }
 
@@ -411,6 +442,21 @@ int dictionary_get_symbols(struct dictionary *dictionary, struct cursor *cursor,
 		if (cursor->bad || dictionary->symbols.len == STORE_TABLE_MAX)
 			return -EBADMSG;
 		if (!vec_push(&dictionary->symbols, symbol))
+			return -ENOMEM;
+	}
+	return cursor->at == cursor->end ? 0 : -EBADMSG;
+}
+
+int dictionary_get_names(struct dictionary *dictionary, struct cursor *cursor, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct store_name name = {.pid = get_u32(cursor)};
+
+		name.value = get_varint(cursor);
+		name.name = reference_get(dictionary, cursor);
+		if (cursor->bad || dictionary->names.len == STORE_TABLE_MAX)
+			return -EBADMSG;
+		if (!vec_push(&dictionary->names, name))
 			return -ENOMEM;
 	}
 	return cursor->at == cursor->end ? 0 : -EBADMSG;

@@ -30,6 +30,7 @@ bool stack_put(byte_vec *to, const struct store_stack *stack);
 bool object_put(byte_vec *to, struct strtab *strings, const struct store_object *object);
 bool mapping_put(byte_vec *to, struct strtab *strings, const struct store_mapping *mapping);
 bool symbol_put(byte_vec *to, struct strtab *strings, const struct store_symbol *symbol);
+bool name_put(byte_vec *to, struct strtab *strings, const struct store_name *name);
 bool index_put(byte_vec *to, const chunk_entries *entries);
 /* COUNTS_BYTES at `to`. index_offset and end_ts are 0 but at the end of a file. */
 void counts_put(unsigned char *to, uint64_t index_offset, uint64_t end_ts,
@@ -48,6 +49,7 @@ struct dictionary {
 	VEC(struct store_object) objects;
 	VEC(struct store_mapping) mappings;
 	VEC(struct store_symbol) symbols;
+	VEC(struct store_name) names;
 };
 
 bool dictionary_init(struct dictionary *dictionary);
@@ -59,6 +61,7 @@ int dictionary_get_stacks(struct dictionary *dictionary, struct cursor *cursor, 
 int dictionary_get_objects(struct dictionary *dictionary, struct cursor *cursor, uint32_t count);
 int dictionary_get_mappings(struct dictionary *dictionary, struct cursor *cursor, uint32_t count);
 int dictionary_get_symbols(struct dictionary *dictionary, struct cursor *cursor, uint32_t count);
+int dictionary_get_names(struct dictionary *dictionary, struct cursor *cursor, uint32_t count);
 /* The meta's strings are kept by the dictionary. */
 int meta_get(struct store_meta *meta, struct dictionary *dictionary, struct cursor *cursor);
 /* Fills the entries; offsets follow from the lengths, from `offset` exactly to `end`. */

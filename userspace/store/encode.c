@@ -157,33 +157,45 @@ static size_t string_padded(uint64_t word)
 	return (WAFFLE_STR_LEN(word) + 7u) & ~(size_t)7;
 }
 
-/* Whether the values are exactly those of the site's keys; else the frame is kept as it is. */
-static bool values_fit(const struct predict_site *site, const unsigned char *at, size_t bytes)
+/* Bytes of a key's value at `at`, of which `bytes` may be read; 0: it does not fit. */
+static size_t value_bytes(char type, const unsigned char *at, size_t bytes)
 {
-	for (unsigned i = 0; i < site->key_count; i++) {
-		size_t need = site->types[i] == WAFFLE_KEY_NUMBER ? 16 : 8;
+	size_t need = type == WAFFLE_KEY_NUMBER || type == WAFFLE_KEY_DIM3 ? 16 : 8;
 
-		if (bytes < need)
-			return false;
-		if (site->types[i] == WAFFLE_KEY_STR) {
-			uint64_t word = load_word(at);
+	if (bytes < need)
+		return 0;
+	if (type == WAFFLE_KEY_STR) {
+		uint64_t word = load_word(at);
 
-			if (WAFFLE_STR_LEN(word) > WAFFLE_STR_MAX)
-				return false;
-			need += string_padded(word);
-		}
-		if (bytes < need)
-			return false;
-		at += need;
-		bytes -= need;
+		if (WAFFLE_STR_LEN(word) > WAFFLE_STR_MAX)
+			return 0;
+		need += string_padded(word);
 	}
-	return bytes == 0;
+	return bytes < need ? 0 : need;
 }
 
-static unsigned char *put_values(struct predict_site *site, unsigned char *at,
-				 const unsigned char *values)
+/* The values are those of the site's keys from the first one on: up to which; -1: they don't fit.
+ */
+static int values_end(const struct predict_site *site, unsigned first, const unsigned char *at,
+		      size_t bytes)
 {
-	for (unsigned i = 0; i < site->key_count; i++) {
+	unsigned key = first;
+
+	for (; bytes && key < site->key_count; key++) {
+		size_t one = value_bytes(site->types[key], at, bytes);
+
+		if (!one)
+			return -1;
+		at += one;
+		bytes -= one;
+	}
+	return bytes ? -1 : (int)key;
+}
+
+static unsigned char *put_values(struct predict_site *site, unsigned first, unsigned end,
+				 unsigned char *at, const unsigned char *values)
+{
+	for (unsigned i = first; i < end; i++) {
 		uint64_t word = load_word(values);
 
 		values += 8;
@@ -201,6 +213,14 @@ static unsigned char *put_values(struct predict_site *site, unsigned char *at,
 			word = load_word(values);
 			values += 8;
 			break;
+		case WAFFLE_KEY_DIM3:
+			at = put_difference(at, word, site->last[i]);
+			site->last[i] = word;
+			word = load_word(values);
+			at = put_difference(at, word, site->second[i]);
+			site->second[i] = word;
+			values += 8;
+			continue;
 		default:
 			break;
 		}
@@ -211,21 +231,22 @@ static unsigned char *put_values(struct predict_site *site, unsigned char *at,
 }
 
 /* How the ids of a frame are told. */
-static unsigned hit_flags(const struct predict_thread *thread, const struct waffle_frame *head)
+static unsigned hit_flags(const struct predict_ids *ids, const struct predict_site *site,
+			  const struct waffle_frame *head)
 {
 	unsigned id = HIT_ID_EXPLICIT, parent = HIT_PARENT_EXPLICIT, trace = HIT_TRACE_EXPLICIT;
 
 	if (head->id == 0)
 		id = HIT_ID_ZERO;
-	else if (head->id == thread->last_id + 1)
+	else if (head->id == ids->last_id + 1)
 		id = HIT_ID_NEXT;
-	else if (head->id == thread->last_id + PREDICT_ROOT_STEP)
+	else if (head->id == ids->last_id + PREDICT_ROOT_STEP)
 		id = HIT_ID_ROOT;
-	if (head->parent == predict_parent(thread))
+	if (head->parent == predict_parent(ids, site))
 		parent = HIT_PARENT_OPEN;
 	else if (head->parent == 0)
 		parent = HIT_PARENT_ZERO;
-	if (head->trace_hi == thread->trace_hi && head->trace_lo == thread->trace_lo)
+	if (head->trace_hi == ids->trace_hi && head->trace_lo == ids->trace_lo)
 		trace = HIT_TRACE_SAME;
 	else if (!(head->trace_hi | head->trace_lo))
 		trace = HIT_TRACE_ZERO;
@@ -234,27 +255,45 @@ static unsigned hit_flags(const struct predict_thread *thread, const struct waff
 	return id | parent << HIT_PARENT_SHIFT | trace << HIT_TRACE_SHIFT;
 }
 
+/* A frame with the values of the keys before `end`. */
 static unsigned char *put_frame(struct predict_thread *thread, struct predict_site *site,
-				uint32_t site_index, unsigned char *at, unsigned char *tag,
+				uint32_t index, unsigned end, unsigned char *at, unsigned char *tag,
 				const unsigned char *frame)
 {
+	struct predict_ids *ids = predict_ids(thread, site);
 	struct waffle_frame head;
 	unsigned flags;
 
 	memcpy(&head, frame, sizeof(head));
-	flags = hit_flags(thread, &head);
+	flags = hit_flags(ids, site, &head);
+	if (end != site->begin_keys)
+		flags |= HIT_KEYS;
 	if (flags) {
 		*tag |= TAG_HIT_FLAGS;
 		*at++ = (unsigned char)flags;
 	}
+	if (flags & HIT_KEYS)
+		*at++ = (unsigned char)(site->begin_keys = (uint16_t)end);
 	if (HIT_ID(flags) == HIT_ID_EXPLICIT)
-		at = put_difference(at, head.id, thread->last_id);
+		at = put_difference(at, head.id, ids->last_id);
 	if (HIT_PARENT(flags) == HIT_PARENT_EXPLICIT)
-		at = put_difference(at, head.parent, thread->last_id);
+		at = put_difference(at, head.parent, ids->last_id);
 	if (HIT_TRACE(flags) == HIT_TRACE_EXPLICIT)
 		at = put_le(put_le(at, head.trace_hi, 8), head.trace_lo, 8);
-	predict_hit(thread, &head, site_index, site->kind == WAFFLE_SITE_SPAN);
-	return put_values(site, at, frame + sizeof(head));
+	predict_hit(ids, site, index, &head);
+	return put_values(site, 0, end, at, frame + sizeof(head));
+}
+
+/* Up to which key a frame has values; -1: it is not what its site says and is kept as it is. */
+static int frame_end(const struct predict_site *site, const unsigned char *frame, size_t bytes)
+{
+	int end;
+
+	if (!site || bytes < sizeof(struct waffle_frame))
+		return -1;
+	end = values_end(site, 0, frame + sizeof(struct waffle_frame),
+			 bytes - sizeof(struct waffle_frame));
+	return end == site->key_count || site->call ? end : -1;
 }
 
 static unsigned char *encode_hit(struct encoder *encoder, unsigned char *at,
@@ -263,6 +302,7 @@ static unsigned char *encode_hit(struct encoder *encoder, unsigned char *at,
 	const struct waffle_rec_hit *hit = (const struct waffle_rec_hit *)rec;
 	const unsigned char *frame = (const unsigned char *)(hit + 1);
 	struct predict_site *site = predict_site(&encoder->predict, hit->site);
+	int end = frame_end(site, frame, hit->frame_bytes);
 	unsigned char *tag = at;
 	uint32_t thread;
 
@@ -270,37 +310,92 @@ static unsigned char *encode_hit(struct encoder *encoder, unsigned char *at,
 	at = put_tgid(encoder, at, tag, thread, hit->tgid);
 	at = put_varint(at, hit->site);
 	predict_set_current(&encoder->predict, rec->cpu, thread);
-	if (site && hit->frame_bytes >= sizeof(struct waffle_frame) &&
-	    values_fit(site, frame + sizeof(struct waffle_frame),
-		       hit->frame_bytes - sizeof(struct waffle_frame)))
-		return put_frame(&encoder->predict.threads[thread], site, hit->site, at, tag,
-				 frame);
+	if (end >= 0)
+		return put_frame(&encoder->predict.threads[thread], site, hit->site, (unsigned)end,
+				 at, tag, frame);
 	*tag |= TAG_HIT_FLAGS;
 	*at++ = HIT_RAW;
 	return put_bytes(put_varint(at, hit->frame_bytes), frame, hit->frame_bytes);
+}
+
+/* ---- ends ---- */
+
+/* Id and site of what ends, if it is not the innermost. */
+static unsigned char *put_ended(const struct predict_ids *ids, unsigned char *at, uint64_t id,
+				uint32_t site)
+{
+	at = put_difference(at, id, ids->last_id);
+	/* Plus one, so that WAFFLE_SITE_UNKNOWN is the shortest. */
+	return put_varint(at, (uint32_t)(site + 1u));
 }
 
 static unsigned char *encode_span_end(struct encoder *encoder, unsigned char *at,
 				      const struct waffle_rec *rec)
 {
 	const struct waffle_rec_span_end *end = (const struct waffle_rec_span_end *)rec;
-	struct predict_thread *thread;
+	struct predict_ids *ids;
 	unsigned char *tag = at;
 	uint32_t index;
 
 	at = put_head(encoder, at, rec, &index);
 	at = put_tgid(encoder, at, tag, index, end->tgid);
 	predict_set_current(&encoder->predict, rec->cpu, index);
-	thread = &encoder->predict.threads[index];
-	if (!thread->depth || thread->open[thread->depth - 1].id != end->span_id ||
-	    thread->open[thread->depth - 1].site != end->site) {
+	ids = &encoder->predict.threads[index].spans;
+	if (!predict_ends(ids, end->span_id, end->site)) {
 		*tag |= TAG_END_EXPLICIT;
-		at = put_difference(at, end->span_id, thread->last_id);
-		/* Plus one, so that WAFFLE_SITE_UNKNOWN is the shortest. */
-		at = put_varint(at, (uint32_t)(end->site + 1u));
+		at = put_ended(ids, at, end->span_id, end->site);
 	}
-	predict_span_end(thread, end->span_id);
+	predict_end(ids, end->span_id);
 	return at;
+}
+
+/* The key that a return's values begin with; -1: they are not what the site says. */
+static int return_first(const struct predict_site *site, const unsigned char *values, size_t bytes)
+{
+	if (!site || !site->call)
+		return -1;
+	if (values_end(site, site->begin_keys, values, bytes) == site->key_count)
+		return site->begin_keys;
+	for (unsigned first = 0; first <= site->key_count; first++)
+		if (values_end(site, first, values, bytes) == site->key_count)
+			return (int)first;
+	return -1;
+}
+
+static unsigned char *encode_return(struct encoder *encoder, unsigned char *at,
+				    const struct waffle_rec *rec)
+{
+	const struct waffle_rec_return *end = (const struct waffle_rec_return *)rec;
+	const unsigned char *values = (const unsigned char *)(end + 1);
+	struct predict_site *site = predict_site(&encoder->predict, end->site);
+	int first = return_first(site, values, end->frame_bytes);
+	struct predict_ids *ids;
+	unsigned char *tag = at;
+	unsigned flags = 0;
+	uint32_t index;
+
+	at = put_head(encoder, at, rec, &index);
+	at = put_tgid(encoder, at, tag, index, end->tgid);
+	predict_set_current(&encoder->predict, rec->cpu, index);
+	ids = &encoder->predict.threads[index].calls;
+	if (!predict_ends(ids, end->span_id, end->site))
+		flags |= RETURN_ID;
+	if (first < 0)
+		flags |= RETURN_RAW;
+	else if (first != site->begin_keys)
+		flags |= RETURN_KEYS;
+	if (flags) {
+		*tag |= TAG_RETURN_FLAGS;
+		*at++ = (unsigned char)flags;
+	}
+	if (flags & RETURN_ID)
+		at = put_ended(ids, at, end->span_id, end->site);
+	predict_end(ids, end->span_id);
+	if (flags & RETURN_RAW)
+		return put_bytes(put_varint(at, end->frame_bytes), values, end->frame_bytes);
+	if (flags & RETURN_KEYS)
+		*at++ = (unsigned char)(site->begin_keys = (uint16_t)first);
+	return put_values(site, (unsigned)first, site->key_count, at, values);
 }
 
 /* ---- switches ---- */
@@ -468,7 +563,7 @@ static const encode_fn encode_kind[] = {
 	[WAFFLE_REC_WAKE] = encode_words,      [WAFFLE_REC_FAULT] = encode_words,
 	[WAFFLE_REC_IO] = encode_words,        [WAFFLE_REC_SIGNAL] = encode_words,
 	[WAFFLE_REC_QUOTA] = encode_words,     [WAFFLE_REC_STOLEN] = encode_words,
-	[WAFFLE_REC_FREQUENCY] = encode_words,
+	[WAFFLE_REC_FREQUENCY] = encode_words, [WAFFLE_REC_RETURN] = encode_return,
 	[WAFFLE_REC_STACK] = encode_words,
 };
 _Static_assert(sizeof(encode_kind) / sizeof(encode_kind[0]) == WAFFLE_REC_KIND_COUNT,

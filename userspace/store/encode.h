@@ -18,8 +18,9 @@
 _Static_assert(WAFFLE_REC_KIND_COUNT <= 256, "a kind fits a byte");
 #define TAG_SAME_CPU 0x10       /* cpu is the previous record's */
 #define TAG_CURRENT 0x20        /* the thread is the one last seen on that CPU */
-#define TAG_TGID 0x40           /* hit, span end: a tgid follows, else it is the thread's */
+#define TAG_TGID 0x40           /* hit, span end, return: a tgid follows, else it is the thread's */
 #define TAG_HIT_FLAGS 0x80      /* hit: a byte HIT_* follows, else it is 0 */
+#define TAG_RETURN_FLAGS 0x80   /* return: a byte RETURN_* follows, else it is 0 */
 #define TAG_END_EXPLICIT 0x80   /* span end: id and site follow, else the innermost span's */
 #define TAG_SWITCH_WAKER 0x40   /* switch: waker and wake time follow, else both are 0 */
 #define TAG_SWITCH_REPEATS 0x80 /* switch: blocked as the last time; else a block follows */
@@ -34,6 +35,14 @@ enum { HIT_ID_NEXT, HIT_ID_ZERO, HIT_ID_EXPLICIT, HIT_ID_ROOT };
 enum { HIT_PARENT_OPEN, HIT_PARENT_ZERO, HIT_PARENT_EXPLICIT };
 enum { HIT_TRACE_SAME, HIT_TRACE_ZERO, HIT_TRACE_EXPLICIT, HIT_TRACE_ROOT };
 #define HIT_RAW 0x40u /* the frame follows as it is: length, bytes */
+#define HIT_KEYS                                                                                   \
+	0x80u /* a call's: the number of keys whose values it has follows, and is the              \
+		 site's from now on */
+
+/* Of a return, if TAG_RETURN_FLAGS. */
+#define RETURN_ID 1u   /* id and site follow, else the thread's innermost call's */
+#define RETURN_KEYS 2u /* as HIT_KEYS */
+#define RETURN_RAW 4u  /* alone with RETURN_ID: the values follow as they are: length, bytes */
 
 struct encoder;
 

@@ -32,6 +32,7 @@ enum chunk_type {
 	CHUNK_OBJECTS,
 	CHUNK_MAPPINGS,
 	CHUNK_SYMBOLS,
+	CHUNK_NAMES,
 	CHUNK_TYPE_COUNT
 };
 
@@ -48,7 +49,7 @@ enum chunk_codec { CODEC_NONE = 0, CODEC_ZSTD = 1 };
 #define STORE_STRINGS_BYTES_MAX (256u << 20)
 #define STORE_PROCESSES_MAX (1u << 22)
 #define STORE_TASKS_MAX (1u << 20)
-#define STORE_TABLE_MAX (1u << 22) /* stacks, objects, mappings, symbols */
+#define STORE_TABLE_MAX (1u << 22) /* stacks, objects, mappings, symbols, names */
 /* Longer strings are cut by the writer. */
 #define STORE_STRING_MAX 65535u
 

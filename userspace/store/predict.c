@@ -27,7 +27,8 @@ void predict_free(struct predict *predict)
 
 bool predict_add_site(struct predict *predict, const struct site_info *site)
 {
-	struct predict_site added = {.kind = site->kind, .key_count = site->key_count};
+	struct predict_site added = {
+		.kind = site->kind, .call = site->call, .key_count = site->key_count};
 
 	for (unsigned i = 0; i < site->key_count && i < WAFFLE_KEYS_MAX; i++)
 		added.types[i] = site->keys[i].type;
@@ -55,7 +56,9 @@ uint32_t predict_add_thread(struct predict *predict, uint32_t tid)
 		return 0;
 	thread = &predict->threads[++predict->thread_count];
 	/* The open spans behind `depth` are never read. */
-	memset(thread, 0, offsetof(struct predict_thread, open));
+	memset(thread, 0, offsetof(struct predict_thread, spans));
+	memset(&thread->spans, 0, offsetof(struct predict_ids, open));
+	memset(&thread->calls, 0, offsetof(struct predict_ids, open));
 	thread->tid = tid;
 	thread->tgid = predict->tgid;
 	thread->block.syscall = -1;
@@ -78,7 +81,9 @@ struct predict_site *predict_site(struct predict *predict, uint32_t index)
 	site = &predict->sites.data[index];
 	if (site->chunk != predict->chunk) {
 		site->chunk = predict->chunk;
+		site->begin_keys = site->key_count;
 		memset(site->last, 0, sizeof(site->last));
+		memset(site->second, 0, sizeof(site->second));
 	}
 	return site;
 }
@@ -90,45 +95,59 @@ void predict_add_block(struct predict *predict, const struct block *block)
 }
 
 /* Number of open spans up to and with the one of an id; 0: it is not among them. */
-static uint32_t depth_of(const struct predict_thread *thread, uint64_t id)
+static uint32_t depth_of(const struct predict_ids *ids, uint64_t id)
 {
-	uint32_t depth = thread->depth;
+	uint32_t depth = ids->depth;
 
-	while (depth && thread->open[depth - 1].id != id)
+	while (depth && ids->open[depth - 1].id != id)
 		depth--;
 	return depth;
 }
 
-static void open_push(struct predict_thread *thread, uint64_t id, uint32_t site)
+static void open_push(struct predict_ids *ids, uint64_t id, uint32_t site)
 {
-	if (thread->depth < PREDICT_DEPTH_MAX)
-		thread->open[thread->depth++] = (struct open_span){.id = id, .site = site};
+	if (ids->depth < PREDICT_DEPTH_MAX)
+		ids->open[ids->depth++] = (struct open_span){.id = id, .site = site};
 }
 
-void predict_hit(struct predict_thread *thread, const struct waffle_frame *head, uint32_t site,
-		 bool begins)
+/* No parent tells which calls have ended: if their returns were lost the outermost ones go. */
+static void call_push(struct predict_ids *ids, uint64_t id, uint32_t site)
 {
-	if (head->parent != predict_parent(thread)) {
+	if (ids->depth == PREDICT_DEPTH_MAX) {
+		ids->depth--;
+		memmove(&ids->open[0], &ids->open[1], ids->depth * sizeof(ids->open[0]));
+	}
+	open_push(ids, id, site);
+}
+
+void predict_hit(struct predict_ids *ids, const struct predict_site *site, uint32_t index,
+		 const struct waffle_frame *head)
+{
+	if (!site->call && head->parent != predict_parent(ids, site)) {
 		/* The parent is the current span: what lies above it ended elsewhere. */
-		thread->depth = depth_of(thread, head->parent);
-		if (!thread->depth && head->parent)
-			open_push(thread, head->parent, WAFFLE_SITE_UNKNOWN);
+		ids->depth = depth_of(ids, head->parent);
+		if (!ids->depth && head->parent)
+			open_push(ids, head->parent, WAFFLE_SITE_UNKNOWN);
 	}
 	if (head->id)
-		thread->last_id = head->id;
-	thread->trace_hi = head->trace_hi;
-	thread->trace_lo = head->trace_lo;
-	if (begins)
-		open_push(thread, head->id, site);
+		ids->last_id = head->id;
+	ids->trace_hi = head->trace_hi;
+	ids->trace_lo = head->trace_lo;
+	if (site->kind != WAFFLE_SITE_SPAN)
+		return;
+	if (site->call)
+		call_push(ids, head->id, index);
+	else
+		open_push(ids, head->id, index);
 }
 
-void predict_span_end(struct predict_thread *thread, uint64_t id)
+void predict_end(struct predict_ids *ids, uint64_t id)
 {
-	uint32_t depth = depth_of(thread, id);
+	uint32_t depth = depth_of(ids, id);
 
 	if (!depth)
 		return;
-	memmove(&thread->open[depth - 1], &thread->open[depth],
-		(thread->depth - depth) * sizeof(thread->open[0]));
-	thread->depth--;
+	memmove(&ids->open[depth - 1], &ids->open[depth],
+		(ids->depth - depth) * sizeof(ids->open[0]));
+	ids->depth--;
 }

@@ -32,22 +32,30 @@ struct block {
 	uint16_t state;
 };
 
-struct predict_thread {
-	uint32_t tid, tgid;
-	uint64_t last_id;            /* of the last span or event; 0: none yet */
+/* The spans and events of a thread that macros have made, or its calls: each makes its own ids. */
+struct predict_ids {
+	uint64_t last_id;            /* of the last one; 0: none yet */
 	uint64_t trace_hi, trace_lo; /* of the last hit */
-	struct block block;
 	uint32_t depth;
 	struct open_span open[PREDICT_DEPTH_MAX];
+};
+
+struct predict_thread {
+	uint32_t tid, tgid;
+	struct block block;
+	struct predict_ids spans, calls;
 };
 
 /* What is needed of a site to take a frame apart, and the last values of its keys. */
 struct predict_site {
 	uint16_t kind;
+	bool call;
 	uint16_t key_count;
 	char types[WAFFLE_KEYS_MAX];
-	uint32_t chunk; /* in which `last` was set */
+	uint32_t chunk;      /* in which the following was set */
+	uint16_t begin_keys; /* so many keys are in a hit's frame, the others in the return's */
 	uint64_t last[WAFFLE_KEYS_MAX];
+	uint64_t second[WAFFLE_KEYS_MAX]; /* second words: DIM3 */
 };
 
 struct predict {
@@ -86,15 +94,29 @@ static inline uint64_t predict_root_hi(uint64_t id)
 	return (id - 2) * 0x9e3779b97f4a7c15ull;
 }
 
-/* The innermost open span, or 0. */
-static inline uint64_t predict_parent(const struct predict_thread *thread)
+static inline struct predict_ids *predict_ids(struct predict_thread *thread,
+					      const struct predict_site *site)
 {
-	return thread->depth ? thread->open[thread->depth - 1].id : 0;
+	return site->call ? &thread->calls : &thread->spans;
 }
 
-/* A hit whose frame was taken apart: `begins` if its site is a span's. */
-void predict_hit(struct predict_thread *thread, const struct waffle_frame *head, uint32_t site,
-		 bool begins);
-void predict_span_end(struct predict_thread *thread, uint64_t id);
+/* The innermost open span, or 0; calls do not know their parents. */
+static inline uint64_t predict_parent(const struct predict_ids *ids,
+				      const struct predict_site *site)
+{
+	return ids->depth && !site->call ? ids->open[ids->depth - 1].id : 0;
+}
+
+/* Whether a span or call that ends is the innermost one. */
+static inline bool predict_ends(const struct predict_ids *ids, uint64_t id, uint32_t site)
+{
+	return ids->depth && ids->open[ids->depth - 1].id == id &&
+	       ids->open[ids->depth - 1].site == site;
+}
+
+/* A hit of a site, whose number is `index`, and whose frame was taken apart. */
+void predict_hit(struct predict_ids *ids, const struct predict_site *site, uint32_t index,
+		 const struct waffle_frame *head);
+void predict_end(struct predict_ids *ids, uint64_t id);
 
 #endif

@@ -50,7 +50,7 @@ static const dictionary_get_fn dictionary_get[CHUNK_TYPE_COUNT] = {
 	[CHUNK_STRINGS] = dictionary_get_strings,     [CHUNK_SITES] = dictionary_get_sites,
 	[CHUNK_PROCESSES] = dictionary_get_processes, [CHUNK_STACKS] = dictionary_get_stacks,
 	[CHUNK_OBJECTS] = dictionary_get_objects,     [CHUNK_MAPPINGS] = dictionary_get_mappings,
-	[CHUNK_SYMBOLS] = dictionary_get_symbols,
+	[CHUNK_SYMBOLS] = dictionary_get_symbols,     [CHUNK_NAMES] = dictionary_get_names,
 };
 
 static int load_dictionaries(struct store_reader *reader, struct error *err)
@@ -183,6 +183,16 @@ uint32_t store_reader_symbol_count(const struct store_reader *reader)
 const struct store_symbol *store_reader_symbol(const struct store_reader *reader, uint32_t index)
 {
 	return TABLE_AT(symbols, index);
+}
+
+uint32_t store_reader_name_count(const struct store_reader *reader)
+{
+	return (uint32_t)reader->dictionary.names.len;
+}
+
+const struct store_name *store_reader_name(const struct store_reader *reader, uint32_t index)
+{
+	return TABLE_AT(names, index);
 }
 
 bool store_reader_truncated(const struct store_reader *reader, uint64_t *bytes)

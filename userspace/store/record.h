@@ -12,7 +12,7 @@
 
 /*
  * Length in bytes of the record at `rec`, of which `available` bytes may be read: 0 if it is of an
- * unknown kind, does not fit, or a hit's frame is longer than WAFFLE_FRAME_MAX.
+ * unknown kind, does not fit, or the frame of a hit or return is longer than WAFFLE_FRAME_MAX.
  */
 size_t record_size(const void *rec, size_t available);
 

@@ -101,7 +101,7 @@ struct store_symbol {
 };
 
 /* What a value of a key of type WAFFLE_KEY_CODE stands for: a function of a process, or the name
- * under which a handle was got. */
+ * under which a handle was got. Of several for a value the last one counts. */
 struct store_name {
 	uint64_t value;
 	uint32_t pid;
@@ -179,7 +179,7 @@ uint32_t store_reader_site_count(const struct store_reader *reader);
 const struct site_info *store_reader_site(const struct store_reader *reader, uint32_t index);
 uint32_t store_reader_process_count(const struct store_reader *reader);
 const struct store_process *store_reader_process(const struct store_reader *reader, uint32_t index);
-/* By number, from 1 on; NULL for 0 and what is not there. Mappings and symbols: from 0 on. */
+/* By number, from 1 on; NULL for 0 and what is not there. Mappings, symbols, names: from 0 on. */
 const struct store_stack *store_reader_stack(const struct store_reader *reader, uint32_t number);
 const struct store_object *store_reader_object(const struct store_reader *reader, uint32_t number);
 uint32_t store_reader_mapping_count(const struct store_reader *reader);

@@ -24,12 +24,14 @@ enum table {
 	TABLE_OBJECTS,
 	TABLE_MAPPINGS,
 	TABLE_SYMBOLS,
+	TABLE_NAMES,
 	TABLE_COUNT
 };
 static const uint16_t table_chunks[TABLE_COUNT] = {
 	[TABLE_SITES] = CHUNK_SITES,       [TABLE_PROCESSES] = CHUNK_PROCESSES,
 	[TABLE_STACKS] = CHUNK_STACKS,     [TABLE_OBJECTS] = CHUNK_OBJECTS,
 	[TABLE_MAPPINGS] = CHUNK_MAPPINGS, [TABLE_SYMBOLS] = CHUNK_SYMBOLS,
+	[TABLE_NAMES] = CHUNK_NAMES,
 };
 
 /* Entries of a table that are still to be written. */
@@ -276,6 +278,15 @@ int store_writer_add_symbol(struct store_writer *writer, const struct store_symb
 	return added(writer, TABLE_SYMBOLS,
 		     symbol_put(&writer->tables[TABLE_SYMBOLS].bytes, writer->strings, symbol),
 		     err);
+}
+
+int store_writer_add_name(struct store_writer *writer, const struct store_name *name,
+			  struct error *err)
+{
+	if (writer->code)
+		return writer_result(writer, err);
+	return added(writer, TABLE_NAMES,
+		     name_put(&writer->tables[TABLE_NAMES].bytes, writer->strings, name), err);
 }
 
 /* ---- records ---- */

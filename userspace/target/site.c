@@ -30,6 +30,18 @@ struct value_walk value_walk_begin(const struct site_info *site, const void *fra
 	return walk;
 }
 
+struct value_walk value_walk_from(const struct site_info *site, unsigned first, const void *values,
+				  uint32_t bytes)
+{
+	struct value_walk walk = {.site = site, .key = first};
+
+	if (!values)
+		return walk;
+	walk.at = values;
+	walk.end = walk.at + bytes;
+	return walk;
+}
+
 /* The frame may lie at any address. */
 static bool take_word(struct value_walk *walk, uint64_t *word)
 {
@@ -74,6 +86,32 @@ static bool take_number(struct value_walk *walk, struct value *value)
 	return take_word(walk, &value->u64);
 }
 
+static bool take_dim3(struct value_walk *walk, struct value *value)
+{
+	uint64_t low, high;
+
+	if (!take_word(walk, &low) || !take_word(walk, &high))
+		return false;
+	value->dim[0] = (uint32_t)low;
+	value->dim[1] = (uint32_t)(low >> 32);
+	value->dim[2] = (uint32_t)high;
+	return true;
+}
+
+/* The model's own frames have it: the word is an address of this process. */
+static bool take_model_text(struct value_walk *walk, struct value *value)
+{
+	uint64_t word;
+
+	if (!take_word(walk, &word))
+		return false;
+	value->type = WAFFLE_KEY_STR;
+	value->text = (const char *)(uintptr_t)word;
+	value->null = !value->text;
+	value->text_len = value->text ? (uint32_t)strlen(value->text) : 0;
+	return true;
+}
+
 static bool take_value(struct value_walk *walk, struct value *value)
 {
 	switch (value->type) {
@@ -81,6 +119,7 @@ static bool take_value(struct value_walk *walk, struct value *value)
 	case WAFFLE_KEY_U64:
 	case WAFFLE_KEY_F64:
 	case WAFFLE_KEY_PTR:
+	case WAFFLE_KEY_CODE:
 	case WAFFLE_KEY_CAUSE_SPAN:
 	case WAFFLE_KEY_CAUSE_EVENT:
 		return take_word(walk, &value->u64);
@@ -93,6 +132,10 @@ static bool take_value(struct value_walk *walk, struct value *value)
 		return take_text(walk, value);
 	case WAFFLE_KEY_NUMBER:
 		return take_number(walk, value);
+	case WAFFLE_KEY_DIM3:
+		return take_dim3(walk, value);
+	case SITE_KEY_TEXT:
+		return take_model_text(walk, value);
 	default:
 		return false;
 	}

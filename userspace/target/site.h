@@ -17,6 +17,12 @@
  */
 #define SITE_KEY_TEXT 'T'
 
+/* Whether a file or a program may have a key of that type; unknown ones are of later versions. */
+static inline bool site_key_from_file(char type)
+{
+	return type != SITE_KEY_TEXT;
+}
+
 struct site_key {
 	char type; /* WAFFLE_KEY_* */
 	const char *name;
@@ -100,6 +106,9 @@ struct value_walk {
 
 struct value_walk value_walk_begin(const struct site_info *site, const void *frame,
 				   uint32_t frame_bytes);
+/* The same for the values of the keys from number `first` on, which follow a return. */
+struct value_walk value_walk_from(const struct site_info *site, unsigned first, const void *values,
+				  uint32_t bytes);
 bool value_walk_next(struct value_walk *walk, struct value *value);
 
 #endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the calls of a capture mean to GPUs: which work was put on which stream, what a
+ * synchronisation waits for, and which calls of different ranks are one collective. It is made
+ * from the roles of sites (target/site.h), never from names of functions, and only of what is in
+ * the model: a filter takes from it too. What is said here is what the calls say; when a GPU began
+ * and ended its work is not known.
+ *
+ *	struct model_gpu *gpu;
+ *
+ *	if (model_gpu_new(&gpu, model) < 0) …
+ *	count = model_gpu_awaited(gpu, span, ops, MODEL_GPU_AWAITED_MAX);
+ *	model_gpu_free(gpu);
+ *
+ * All functions take a NULL gpu: there is nothing in it. The model must outlive it.
+ */
+#ifndef WAFFLE_MODEL_GPU_H
+#define WAFFLE_MODEL_GPU_H
+
+#include "model/model.h"
+
+struct model_gpu;
+
+/* *gpu is NULL if no site of the capture has a role. -ENOMEM. */
+int model_gpu_new(struct model_gpu **gpu, const struct model *model);
+void model_gpu_free(struct model_gpu *gpu);
+
+/* ---- streams ---- */
+
+/* A call that puts something on a stream. */
+struct model_gpu_op {
+	uint64_t ts;     /* of the launch, or of the call's begin */
+	uint64_t stream; /* handle; 0: the default stream */
+	uint16_t role;   /* enum site_role: LAUNCH, COPY, SET, COLLECTIVE, P2P; STREAM_WAIT;
+			    EVENT_RECORD (of model_gpu_recorded() only) */
+	uint8_t node;    /* enum model_node_kind */
+	uint32_t index;  /* of the span or event */
+	uint32_t thread; /* that made the call */
+	uint32_t pid;
+};
+
+/*
+ * The last thing that was put on a stream of a process before a time. A collective in a group is
+ * put there when the outermost group ends. The handle 1 is the default stream as 0 is; 2 is that of
+ * `thread` alone, which is used for nothing else. False: nothing was.
+ */
+bool model_gpu_last(const struct model_gpu *gpu, uint32_t pid, uint64_t stream, uint32_t thread,
+		    uint64_t before_ts, struct model_gpu_op *op);
+/* What was put on the stream of an op before it; false: nothing. `previous` may be `op`. */
+bool model_gpu_previous(const struct model_gpu *gpu, const struct model_gpu_op *op,
+			struct model_gpu_op *previous);
+/* The last record of an event of a process before a time; its stream is the one recorded. */
+bool model_gpu_recorded(const struct model_gpu *gpu, uint32_t pid, uint64_t event,
+			uint64_t before_ts, struct model_gpu_op *op);
+
+#define MODEL_GPU_AWAITED_MAX 16
+
+/*
+ * What a span waits for that is a synchronisation (of a stream, an event, or all streams) or a copy
+ * on no stream, which is synchronous: the last op of each stream that it waits for, the latest
+ * first, at most `max`. An op that was waited for before by another one that has ended is left out.
+ * For an event it is the last op of the stream that the event was recorded on, before that; a
+ * STREAM_WAIT among them stands for what its event waits for, see model_gpu_behind(). 0: nothing
+ * known, or not such a span.
+ */
+uint32_t model_gpu_awaited(const struct model_gpu *gpu, uint32_t span, struct model_gpu_op *ops,
+			   uint32_t max);
+/* The op that a STREAM_WAIT makes its stream wait for: on the stream that the event was recorded
+ * on, the last before that. False: not known. */
+bool model_gpu_behind(const struct model_gpu *gpu, const struct model_gpu_op *wait,
+		      struct model_gpu_op *op);
+
+/* Whether a synchronisation that ended before a time has waited for an op. */
+bool model_gpu_waited(const struct model_gpu *gpu, const struct model_gpu_op *op,
+		      uint64_t before_ts);
+
+/* A value of a span or event by its key's name; false: it has none. */
+bool model_gpu_value(const struct model *model, uint8_t node, uint32_t index, const char *key,
+		     struct value *value);
+
+/* ---- collectives ---- */
+
+/* A rank's call of a collective. */
+struct model_rank_call {
+	uint64_t arrival_ts; /* begin of the call; in a group: of the outermost group's end */
+	uint32_t span;
+	uint32_t group_end; /* span in which it was launched, or MODEL_NONE */
+	uint32_t thread;
+	uint32_t pid;
+	uint32_t rank; /* MODEL_NONE: not known */
+};
+
+/* One collective of a communicator, as called on all ranks that were traced. */
+struct model_collective {
+	uint64_t comm;   /* the same on every rank */
+	uint64_t seq;    /* number in its communicator: from its creation if `certain` says
+			    COLLECTIVE_BY_CREATION, else from somewhere */
+	uint32_t site;   /* of the calls, and their name with it */
+	uint32_t nranks; /* of the communicator; 0: not known */
+	const struct model_rank_call *calls; /* by rank, then pid */
+	uint32_t count;
+	uint32_t last;     /* index into calls: who arrived last. More than one call, else 0 */
+	uint8_t alignment; /* enum model_alignment */
+};
+
+enum model_alignment {
+	COLLECTIVE_ALONE,       /* no other rank's call is known to be the same collective: one
+				   rank was traced, or which is which is not certain */
+	COLLECTIVE_BY_CREATION, /* counted from the communicator's creation on every rank */
+	COLLECTIVE_BY_ORDER,    /* the only way in which operations, counts and times agree */
+};
+
+/* The collective that a span is a call of, or whose group it ends (the first one in it); NULL: it
+ * is none. */
+const struct model_collective *model_collective_of(const struct model_gpu *gpu, uint32_t span);
+
+/* All, by communicator and seq. */
+size_t model_collective_count(const struct model_gpu *gpu);
+const struct model_collective *model_collective_at(const struct model_gpu *gpu, size_t index);
+
+/* Calls of collectives that could not be aligned with those of other traced ranks. */
+uint64_t model_collectives_unaligned(const struct model_gpu *gpu);
+
+#endif
