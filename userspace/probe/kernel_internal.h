@@ -25,6 +25,7 @@ struct kernel {
 	bool sched;
 	bool filtered;
 	bool keep_children;
+	bool stacks; /* of spans are wanted */
 	VEC(struct loaded_class) classes;
 	uint32_t wait_sources; /* enum waffle_wait_source */
 	uint32_t wait_missing; /* a bit for each of their programs that this kernel can't load */
@@ -36,6 +37,8 @@ struct kernel {
 	struct waffle_tail *tail_memory;
 	const struct waffle_rec_switch *slot_memory;
 	size_t cpu_bytes, slot_bytes;
+	VEC(void *) slabs;     /* memory of bpf/unwind.h */
+	uint64_t unwind_pages; /* in use */
 	pid_t guardian;
 	int guardian_pipe; /* -1: none */
 };
@@ -54,5 +57,7 @@ void classes_close(struct kernel *kernel);
 int waits_configure(struct kernel *kernel, const struct kernel_options *options);
 int waits_attach(struct kernel *kernel);
 void waits_detach(struct kernel *kernel);
+
+void stacks_close(struct kernel *kernel);
 
 #endif
