@@ -279,7 +279,7 @@ const struct waffle_enum *call_set_enums(const struct call_set *set, uint32_t *c
 }
 
 /* What was wanted, for people: "function 'x' in libc.so.6". */
-static void say_entry(const struct set_entry *entry, void (*say)(const char *, void *), void *arg)
+static void say_entry(const struct set_entry *entry, call_say say, void *arg)
 {
 	const struct call_spec *spec = &entry->spec;
 	const struct spec_state *state = &entry->state;
@@ -318,17 +318,16 @@ static void say_entry(const struct set_entry *entry, void (*say)(const char *, v
 						       : "; near: ",
 					state->near[i]);
 	}
-	say(line, arg);
+	say(line, state->looked && !strcmp(spec->source.origin, "--probe"), arg);
 }
 
-void call_set_unfound(const struct call_set *set, void (*say)(const char *line, void *arg),
-		      void *arg)
+void call_set_unfound(const struct call_set *set, call_say say, void *arg)
 {
 	for (size_t i = 0; i < set->entries.len; i++) {
 		const struct set_entry *entry = set->entries.data[i];
 
 		if (entry->state.found && entry->state.trouble)
-			say(entry->state.trouble, arg);
+			say(entry->state.trouble, false, arg);
 		else if (!entry->state.found && !entry->spec.quiet &&
 			 entry->spec.type != SPEC_TRACEPOINT)
 			say_entry(entry, say, arg);
