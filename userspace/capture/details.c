@@ -238,7 +238,7 @@ static int stack_replace(struct details *details, uint32_t *number, uint32_t pid
 	return vec_push(&details->interrupts, interrupt) ? 0 : -ENOMEM;
 }
 
-/* Numbers a stack whose addresses come with its record. */
+/* Numbers a stack whose addresses come with its record. Frames of Python are not in memory. */
 static int frames_number(struct details *details, uint32_t *number, struct store_stack *stack,
 			 struct error *err)
 {
@@ -259,8 +259,8 @@ static int frames_number(struct details *details, uint32_t *number, struct store
 	if (!stack->count || details->stack_count >= STACKS_MAX ||
 	    !map_set(&details->frames, key, details->stack_count + 1))
 		return 0;
-	result = user_stack_finish(details, stack, err)
-			 ?: store_writer_add_stack(details->writer, stack, err);
+	result = stack->addresses[0] & STORE_PYTHON ? 0 : user_stack_finish(details, stack, err);
+	result = result ?: store_writer_add_stack(details->writer, stack, err);
 	if (result)
 		return result;
 	*number = ++details->stack_count;
@@ -328,23 +328,33 @@ static int see_frames(struct details *details, struct waffle_rec *rec, struct er
 {
 	struct waffle_rec_frames frames = *(const struct waffle_rec_frames *)rec;
 	struct waffle_rec_stack *stack = (struct waffle_rec_stack *)rec;
-	uint64_t addresses[WAFFLE_FRAMES_USER_MAX];
+	uint64_t addresses[WAFFLE_FRAMES_USER_MAX], pairs[2 * WAFFLE_FRAMES_PYTHON_MAX];
 	uint32_t words = frames.frame_bytes / 8, python = frames.python_count;
 	struct store_stack user = {.addresses = addresses, .pid = frames.tgid};
-	int result;
+	const uint64_t *from =
+		(const uint64_t *)(const void *)((const struct waffle_rec_frames *)rec + 1);
+	int result, count;
 
 	_Static_assert(sizeof(frames) >= sizeof(*stack), "a STACK fits where FRAMES were");
 	if (python > WAFFLE_FRAMES_PYTHON_MAX || 2 * python > words ||
 	    words - 2 * python > WAFFLE_FRAMES_USER_MAX)
 		return -EINVAL;
 	user.count = words - 2 * python;
-	memcpy(addresses, (const struct waffle_rec_frames *)rec + 1, user.count * sizeof(uint64_t));
+	memcpy(addresses, from, user.count * sizeof(*from));
+	memcpy(pairs, from + user.count, 2 * python * sizeof(*from));
 	*stack = (struct waffle_rec_stack){
 		.rec = frames.rec, .id = frames.id, .kernel_stack = frames.kernel_stack};
 	stack->rec.kind = WAFFLE_REC_STACK;
 	result = stack_replace(details, &stack->kernel_stack, 0, err)
 			 ?: frames_number(details, &stack->user_stack, &user, err);
-	return result;
+	if (result || !python || !details->span_stacks)
+		return result;
+	count = stacks_python(details->span_stacks, (pid_t)frames.tgid, pairs, python, addresses,
+			      err);
+	if (count < 0)
+		return count;
+	user.count = (uint32_t)count;
+	return frames_number(details, &stack->python_stack, &user, err);
 }
 
 /* The wake-up is told by the switch, too. */

@@ -2,11 +2,13 @@
 #include "capture/stacks.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "target/process.h"
+#include "target/python.h"
 #include "target/unwind.h"
 #include "util/map.h"
 #include "util/vec.h"
@@ -23,15 +25,28 @@ struct run {
 	uint32_t page, pages;
 };
 
+struct process {
+	struct run run;
+	struct python python;
+	uint32_t program; /* another number for each program that a pid runs */
+};
+
+#define PYTHON_FRAMES_MAX (1u << 20)
+
 struct stacks {
 	struct kernel *kernel;
 	struct store_writer *writer;
 	struct map file_at; /* hash of device and inode → index in `files` */
 	VEC(struct file) files;
 	struct map process_at; /* pid → index in `processes` */
-	VEC(struct run) processes;
+	VEC(struct process) processes;
 	VEC(uint32_t) unused; /* of `processes` */
 	VEC(struct run) free; /* pages that were given back */
+	uint32_t programs;
+	/* Frames of Python that have a name in the file: the hash of a program, a code object and
+	 * an instruction, and then that of the name → number. */
+	struct map frame_at, name_at;
+	uint32_t frame_count;
 };
 
 int stacks_open(struct stacks **stacks, struct kernel *kernel, struct store_writer *writer,
@@ -55,6 +70,8 @@ void stacks_free(struct stacks *stacks)
 	vec_free(&stacks->processes);
 	vec_free(&stacks->unused);
 	vec_free(&stacks->free);
+	map_free(&stacks->frame_at);
+	map_free(&stacks->name_at);
 	free(stacks);
 }
 
@@ -148,7 +165,7 @@ static void run_give(struct stacks *stacks, struct run run)
 		(void)vec_push(&stacks->free, run);
 }
 
-static struct run *process_of(struct stacks *stacks, pid_t pid)
+static struct process *process_of(struct stacks *stacks, pid_t pid)
 {
 	uint32_t index = map_get(&stacks->process_at, (uint64_t)pid);
 
@@ -156,13 +173,13 @@ static struct run *process_of(struct stacks *stacks, pid_t pid)
 		return &stacks->processes.data[index];
 	if (stacks->unused.len)
 		index = stacks->unused.data[--stacks->unused.len];
-	else if (vec_push(&stacks->processes, (struct run){0}))
+	else if (vec_push(&stacks->processes, (struct process){0}))
 		index = (uint32_t)stacks->processes.len - 1;
 	else
 		return NULL;
 	if (!map_set(&stacks->process_at, (uint64_t)pid, index))
 		return NULL;
-	stacks->processes.data[index] = (struct run){0};
+	stacks->processes.data[index] = (struct process){.program = ++stacks->programs};
 	return &stacks->processes.data[index];
 }
 
@@ -210,7 +227,7 @@ static struct run mappings_publish(struct stacks *stacks, const placed_list *pla
 
 int stacks_process(struct stacks *stacks, pid_t pid, struct error *err)
 {
-	struct run *process = process_of(stacks, pid), old;
+	struct process *process = process_of(stacks, pid);
 	struct waffle_stack_process told = {0};
 	struct error gone = ERROR_INIT;
 	struct mappings mappings;
@@ -222,11 +239,15 @@ int stacks_process(struct stacks *stacks, pid_t pid, struct error *err)
 	if (process_mappings(&mappings, pid, &gone))
 		return 0;
 	result = mappings_place(stacks, &mappings, pid, &placed);
-	old = *process;
 	if (!result) {
-		*process = mappings_publish(stacks, &placed);
-		told.page = process->page;
-		told.mappings = process->pages ? (uint32_t)placed.len : 0;
+		struct run old = process->run;
+
+		process->run = mappings_publish(stacks, &placed);
+		if (!process->python.version)
+			python_find(&process->python, pid, &mappings);
+		told.page = process->run.page;
+		told.mappings = process->run.pages ? (uint32_t)placed.len : 0;
+		told.python = process->python.kernel;
 		kernel_stack_process(stacks->kernel, pid, &told);
 		run_give(stacks, old);
 	}
@@ -242,7 +263,74 @@ void stacks_forget(struct stacks *stacks, pid_t pid)
 	if (index == MAP_NONE)
 		return;
 	kernel_stack_process(stacks->kernel, pid, NULL);
-	run_give(stacks, stacks->processes.data[index]);
-	stacks->processes.data[index] = (struct run){0};
+	run_give(stacks, stacks->processes.data[index].run);
+	stacks->processes.data[index] = (struct process){0};
 	(void)vec_push(&stacks->unused, index);
+}
+
+/* ---- frames of Python ---- */
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+	hash = (hash ^ value) * 0x9e3779b97f4a7c15ull;
+	return hash ^ hash >> 29;
+}
+
+static uint64_t text_hash(uint64_t hash, const char *text)
+{
+	for (; *text; text++)
+		hash = mix(hash, (unsigned char)*text);
+	return hash;
+}
+
+/* The number of a frame that is new to the file, or that is one of another code object's place. */
+static int frame_name(struct stacks *stacks, const struct process *process, pid_t pid,
+		      uint64_t code, uint64_t instruction, uint32_t *number, struct error *err)
+{
+	struct python_frame frame;
+	struct store_name name = {.pid = (uint32_t)pid};
+	char text[PYTHON_NAME_MAX + PYTHON_FILE_MAX + 32];
+	uint64_t key;
+
+	if (python_frame_read(&process->python, pid, code, instruction, &frame))
+		snprintf(text, sizeof(text), "%s (%s:%u)", frame.function, frame.file, frame.line);
+	else
+		snprintf(text, sizeof(text), "? (?:0)");
+	key = text_hash(mix(3, (uint64_t)pid), text);
+	*number = map_get(&stacks->name_at, key);
+	if (*number != MAP_NONE)
+		return 0;
+	*number = stacks->frame_count;
+	if (!map_set(&stacks->name_at, key, *number))
+		return error_set(err, ENOMEM, "out of memory");
+	stacks->frame_count++;
+	name.value = STORE_PYTHON | *number;
+	name.name = text;
+	return store_writer_add_name(stacks->writer, &name, err);
+}
+
+int stacks_python(struct stacks *stacks, pid_t pid, const uint64_t *words, uint32_t count,
+		  uint64_t *addresses, struct error *err)
+{
+	uint32_t index = map_get(&stacks->process_at, (uint64_t)pid), number;
+	const struct process *process = index == MAP_NONE ? NULL : &stacks->processes.data[index];
+	uint32_t known = 0;
+
+	if (!process || stacks->frame_count >= PYTHON_FRAMES_MAX)
+		return 0;
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t key = mix(mix(process->program, words[2 * i]), words[2 * i + 1]);
+		int result;
+
+		number = map_get(&stacks->frame_at, key);
+		if (number == MAP_NONE) {
+			result = frame_name(stacks, process, pid, words[2 * i], words[2 * i + 1],
+					    &number, err);
+			if (result)
+				return result;
+			map_set(&stacks->frame_at, key, number);
+		}
+		addresses[known++] = STORE_PYTHON | number;
+	}
+	return (int)known;
 }
