@@ -250,6 +250,9 @@ static void put_value(const struct printer *printer, const struct value *value)
 	case WAFFLE_KEY_U64:
 		fprintf(printer->out, "%" PRIu64, value->u64);
 		break;
+	case WAFFLE_KEY_DIM3:
+		fprintf(printer->out, "[%u,%u,%u]", value->dim[0], value->dim[1], value->dim[2]);
+		break;
 	default:
 		fprintf(printer->out, "0x%" PRIx64, value->u64);
 		break;

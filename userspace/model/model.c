@@ -219,8 +219,14 @@ static int finish(struct builder *builder)
 		result = spans_finish(builder);
 	if (!result)
 		result = stacks_finish(builder->model);
+	if (!result && builder->has_calls)
+		result = calls_find_parents(builder->model);
+	if (!result)
+		result = names_resolve(builder->model);
 	if (!result && builder->keep)
 		result = keep_apply(builder);
+	if (!result && builder->has_calls)
+		result = templates_fill(builder->model);
 	if (!result)
 		result = switches_finish(builder);
 	if (!result)
