@@ -88,7 +88,7 @@ static const struct site_info fixture_sites[] = {
 	 WAFFLE_SITE_EVENT,
 	 SITE_ROLE_NONE,
 	 false,
-	 false,
+	 true,
 	 5,
 	 {{WAFFLE_KEY_STR, "path"},
 	  {WAFFLE_KEY_F64, "ratio"},
@@ -145,8 +145,9 @@ static const struct site_info fixture_sites[] = {
 	 {{WAFFLE_KEY_U64, "bytes"}, {WAFFLE_KEY_PTR, "address"}, {WAFFLE_KEY_STR, "error"}}},
 };
 #define FIXTURE_SITES (sizeof(fixture_sites) / sizeof(fixture_sites[0]))
-#define FIXTURE_MALLOC (FIXTURE_SITES - 1) /* its frame has the first key, its return the others   \
-					    */
+#define FIXTURE_MALLOC                                                                             \
+	(FIXTURE_SITES - 1) /* its frame has the first key, its return the others                  \
+			     */
 
 static const struct store_meta fixture_meta = {
 	.start_ts = 1000000007,

@@ -17,8 +17,8 @@
 #define STEPS "40"
 #define STRAGGLER 2
 #define STRAGGLER_MS "60"
-#define STRAGGLER_FROM "13" /* the first step that is late, and … */
-#define STRAGGLER_EVERY "20"
+#define LATE_FIRST 13 /* steps whose batch is late: these two of them */
+#define LATE_SECOND 33
 
 struct demo {
 	const char *output;
@@ -70,19 +70,31 @@ static int step(const struct command *command, const char *title, char **argv)
 	return argc;
 }
 
-static int64_t span_rank(const struct model *model, const struct model_span *span)
+static int64_t span_value(const struct model *model, const struct model_span *span, const char *key)
 {
 	struct value_walk walk = model_values(model, span->site, span->frame);
 	struct value value;
 
 	while (value_walk_next(&walk, &value)) {
-		if (!strcmp(value.key->name, "rank") && value.type == WAFFLE_KEY_I64)
+		if (!strcmp(value.key->name, key) && value.type == WAFFLE_KEY_I64)
 			return value.i64;
 	}
 	return -1;
 }
 
-/* The slowest step of a rank that did nothing wrong: all ranks' steps are as slow. */
+/* Whether it is a step that was late on all ranks, on one that did nothing wrong. */
+static bool is_victim(const struct model *model, const struct model_span *span)
+{
+	int64_t number;
+
+	if (strcmp(model_site(model, span->site)->name, "step") != 0 ||
+	    span_value(model, span, "rank") == STRAGGLER)
+		return false;
+	number = span_value(model, span, "step");
+	return number == LATE_FIRST || number == LATE_SECOND;
+}
+
+/* The slowest of them: all ranks' steps are as slow. */
 static uint64_t victim_pick(const struct model *model)
 {
 	uint64_t worst_ns = 0, id = 0;
@@ -90,9 +102,7 @@ static uint64_t victim_pick(const struct model *model)
 	for (size_t i = 0; i < model->spans.len; i++) {
 		const struct model_span *span = &model->spans.data[i];
 
-		if (strcmp(model_site(model, span->site)->name, "step") ||
-		    span->end_ts - span->start_ts <= worst_ns ||
-		    span_rank(model, span) == STRAGGLER)
+		if (!is_victim(model, span) || span->end_ts - span->start_ts <= worst_ns)
 			continue;
 		worst_ns = span->end_ts - span->start_ts;
 		id = span->id;
@@ -130,8 +140,10 @@ static void trace_name(struct demo *demo)
 static void say_begin(void)
 {
 	printf("A simulated training on simulated GPUs: CUDA and NCCL are stand-ins, waffle is\n"
-	       "real. Four ranks add up their gradients in every step. In steps 13 and 33 the\n"
-	       "loader of rank 2 takes " STRAGGLER_MS " ms longer to decode its batch.\n\n");
+	       "real. " RANKS
+	       " ranks add up their gradients in every step. In steps %d and %d the\n"
+	       "loader of rank %d takes " STRAGGLER_MS " ms longer to decode its batch.\n\n",
+	       LATE_FIRST, LATE_SECOND, STRAGGLER);
 }
 
 static void say_end(const struct demo *demo)
@@ -151,22 +163,23 @@ static int demo_run(const struct command *command, struct demo *demo)
 			  NULL};
 	char *export[] = {(char *)"--format", (char *)"perfetto",   (char *)"-o",
 			  demo->trace,        (char *)demo->output, NULL};
-	char id[32];
+	char id[32], late[64];
 	char *why[] = {(char *)demo->output, (char *)"--span", id, NULL};
 	struct error err = ERROR_INIT;
 	uint64_t victim = 0;
 	int code;
 
 	say_begin();
-	setenv("WAFFLE_SIM_SLOW_LOADER", "2:" STRAGGLER_MS ":" STRAGGLER_FROM ":" STRAGGLER_EVERY,
-	       1);
+	snprintf(late, sizeof(late), "%d:%s:%d:%d", STRAGGLER, STRAGGLER_MS, LATE_FIRST,
+		 LATE_SECOND - LATE_FIRST);
+	setenv("WAFFLE_SIM_SLOW_LOADER", late, 1);
 	code = step(&command_run, "Recording a simulated training from its start", record);
 	if (code)
 		return code;
 	if (victim_find(demo->output, &victim, &err))
 		return command_fail(command, &err, EXIT_FAILED);
 	snprintf(id, sizeof(id), "%#llx", (unsigned long long)victim);
-	code = step(&command_why, "Why the slowest simulated step of the other ranks was slow",
+	code = step(&command_why, "Why such a simulated step was slow on a rank that only waited",
 		    why);
 	if (code)
 		return code;
