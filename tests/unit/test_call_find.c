@@ -36,9 +36,10 @@ struct found {
 	char said[4096];
 };
 
-static void say(const char *line, void *arg)
+static void say(const char *line, bool missing, void *arg)
 {
 	struct found *found = arg;
+
 
 	strncat(found->said, line, sizeof(found->said) - strlen(found->said) - 1);
 	strncat(found->said, "\n", sizeof(found->said) - strlen(found->said) - 1);

@@ -139,9 +139,46 @@ uint32_t find_site(struct find *find, struct set_entry *entry, const char *func,
 	return call.site;
 }
 
-static int add_probe(struct find *find, uint32_t site, unsigned type, uint64_t offset)
+#define INSTRUCTION_BYTES_MAX 16
+
+/* The file's own bytes, not those of a mapping: in that the kernel may have put breakpoints. */
+static size_t read_code(struct find *find, uint8_t *code, size_t size, uint64_t offset)
 {
-	struct object_probe probe = {.offset = offset, .site = site, .type = (uint8_t)type};
+	ssize_t got = pread(find->file.fd, code, size, (off_t)offset);
+
+	return got > 0 ? (size_t)got : 0;
+}
+
+uint8_t find_cost(struct find *find, uint64_t address, uint64_t offset)
+{
+	uint8_t code[INSTRUCTION_BYTES_MAX];
+	size_t size = read_code(find, code, sizeof(code), offset);
+
+	return (uint8_t)place_cost(&find->set->kernel, find->object->machine, code, size, address);
+}
+
+static struct place find_place(struct find *find, const struct find_hit *hit, uint64_t offset)
+{
+	uint8_t code[PLACE_SHIFT_MAX + INSTRUCTION_BYTES_MAX];
+	size_t size = sizeof(code);
+
+	if (hit->size < size)
+		size = hit->size ? hit->size : INSTRUCTION_BYTES_MAX;
+	size = read_code(find, code, size, offset);
+	return place_function(&find->set->kernel, find->object->machine, code, size, hit->address);
+}
+
+static int add_probe(struct find *find, const struct find_hit *hit, uint32_t site, unsigned type)
+{
+	struct object_probe probe = {.site = site, .type = (uint8_t)type};
+	struct place place;
+
+	if (!find_offset(find, hit->address, &probe.offset))
+		return 0;
+	place = find_place(find, hit, probe.offset);
+	probe.offset += place.shift;
+	probe.shift = place.shift;
+	probe.cost = place.cost;
 
 	return vec_push(&find->object->probes, probe)
 		       ? 0
@@ -196,7 +233,6 @@ static int add_function(struct find *find, const struct find_hit *hit)
 	const struct call_spec *spec = &entry->spec;
 	struct error problem = ERROR_INIT;
 	struct recipe_made made;
-	uint64_t offset;
 	uint32_t site;
 	int result = make_call(find, hit, &made, &problem);
 
@@ -205,8 +241,6 @@ static int add_function(struct find *find, const struct find_hit *hit)
 		entry->state.found = 0;
 		return 0;
 	}
-	if (!find_offset(find, hit->address, &offset))
-		return 0;
 	site = find_site(find, entry, hit->name, &made,
 			 hit->side     ? WAFFLE_SITE_SPAN_END
 			 : spec->event ? WAFFLE_SITE_EVENT
@@ -214,11 +248,11 @@ static int add_function(struct find *find, const struct find_hit *hit)
 	if (site == MAP_NONE)
 		return -E2BIG;
 	if (hit->side)
-		return add_probe(find, site, OBJECT_PROBE_END, offset);
+		return add_probe(find, hit, site, OBJECT_PROBE_END);
 	if (spec->event)
-		return add_probe(find, site, OBJECT_PROBE_INSTANT, offset);
-	result = add_probe(find, site, OBJECT_PROBE_ENTER, offset);
-	return result || spec->pair ? result : add_probe(find, site, OBJECT_PROBE_LEAVE, offset);
+		return add_probe(find, hit, site, OBJECT_PROBE_INSTANT);
+	result = add_probe(find, hit, site, OBJECT_PROBE_ENTER);
+	return result || spec->pair ? result : add_probe(find, hit, site, OBJECT_PROBE_LEAVE);
 }
 
 static int compare_hits(const void *a, const void *b, void *arg)
@@ -286,7 +320,7 @@ static int find_functions(struct find *find)
 	return result;
 }
 
-static int find_wanted(struct find *find, bool *functions)
+static int find_wanted(struct find *find, bool *functions, bool *usdt)
 {
 	for (uint32_t i = 0; i < find->set->entries.len; i++) {
 		const struct call_spec *spec = &find->set->entries.data[i]->spec;
@@ -297,6 +331,7 @@ static int find_wanted(struct find *find, bool *functions)
 		if (!vec_push(&find->wanted, i))
 			return error_set(find->err, ENOMEM, "out of memory");
 		*functions |= spec->type == SPEC_UPROBE;
+		*usdt |= spec->type == SPEC_USDT;
 	}
 	return 0;
 }
@@ -323,17 +358,19 @@ int call_set_find(struct call_set *set, struct object *object, int fd, struct er
 			    .debug = ELF_FILE_INIT,
 			    .abi = abi_find(object->machine),
 			    .err = err};
-	bool functions = false;
+	bool functions = false, usdt = false;
 	int result;
 
 	if (!call_set_wants(set, object->path))
 		return 0;
-	result = find_open(&find, fd) ?: find_wanted(&find, &functions);
-	if (!result && functions) {
+	result = find_open(&find, fd) ?: find_wanted(&find, &functions, &usdt);
+	if (!result && find.wanted.len)
 		elf_file_find_debug(&find.debug, &find.file, &find.file.build_id,
 				    debug_dir && *debug_dir ? debug_dir : "/usr/lib/debug");
+	if (!result && functions)
 		result = find_functions(&find);
-	}
+	if (!result && usdt)
+		result = find_usdt(&find);
 	vec_free(&find.wanted);
 	elf_file_close(&find.debug);
 	elf_file_close(&find.file);

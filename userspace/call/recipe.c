@@ -141,6 +141,23 @@ static void set_format(struct waffle_fetch *fetch, const struct call_type *type)
 	}
 }
 
+/* An operand of a USDT probe may be smaller than its declared type; the rest of its register is
+ * anything. */
+static void narrow(const struct maker *maker, const struct call_value *value,
+		   struct waffle_fetch *fetch)
+{
+	const struct place_arg *arg;
+
+	if ((value->base != VALUE_PARAM && value->base != VALUE_RAW) || value->step_count ||
+	    value->in_memory || fetch->format == WAFFLE_FORMAT_BYTES)
+		return;
+	arg = &maker->at->args[value->index];
+	if (!arg->bytes || arg->bytes >= fetch->bytes)
+		return;
+	fetch->bytes = arg->bytes;
+	fetch->flags = arg->is_signed ? WAFFLE_FETCH_SIGNED : 0;
+}
+
 /* A dim3 in memory at the fetch's value. */
 static int push_dim3_memory(struct maker *maker, const struct call_value *value, unsigned part,
 			    struct waffle_fetch fetch)
@@ -212,6 +229,7 @@ static int push_value(struct maker *maker, const struct call_value *declared, bo
 	if (value.in_memory && value.type.kind != TYPE_BYTES)
 		result = load(maker, &value, fetch);
 	set_format(fetch, &value.type);
+	narrow(maker, &value, fetch);
 	if (value.sequence) {
 		fetch->format = WAFFLE_FORMAT_SEQUENCE;
 		fetch->constant = value.sequence_group;

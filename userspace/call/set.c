@@ -21,6 +21,7 @@ int call_set_open(struct call_set **set, struct error *err)
 		free(made);
 		return error_set(err, ENOMEM, "out of memory");
 	}
+	made->kernel = place_kernel_running();
 	*set = made;
 	return 0;
 }
@@ -278,11 +279,13 @@ const struct waffle_enum *call_set_enums(const struct call_set *set, uint32_t *c
 }
 
 /* What was wanted, for people: "function 'x' in libc.so.6". */
-static void say_entry(const struct set_entry *entry, void (*say)(const char *, void *), void *arg)
+static void say_entry(const struct set_entry *entry, call_say say, void *arg)
 {
 	const struct call_spec *spec = &entry->spec;
 	const struct spec_state *state = &entry->state;
-	const char *what = spec->type == SPEC_USDT ? "USDT probe" : "function";
+	const char *what = spec->type != SPEC_USDT ? "function"
+			   : state->provider       ? "USDT probe"
+						   : "USDT probe of a provider";
 	struct source_shown name = source_show(spec->source.text + spec->sides[0].names.from,
 					       spec->sides[0].names.to - spec->sides[0].names.from);
 	struct source_shown lib =
@@ -315,17 +318,18 @@ static void say_entry(const struct set_entry *entry, void (*say)(const char *, v
 						       : "; near: ",
 					state->near[i]);
 	}
-	say(line, arg);
+	say(line, state->looked && !strcmp(spec->source.origin, "--probe"), arg);
 }
 
-void call_set_unfound(const struct call_set *set, void (*say)(const char *line, void *arg),
-		      void *arg)
+void call_set_unfound(const struct call_set *set, call_say say, void *arg)
 {
 	for (size_t i = 0; i < set->entries.len; i++) {
 		const struct set_entry *entry = set->entries.data[i];
 
-		if (!entry->state.found && !entry->spec.quiet &&
-		    entry->spec.type != SPEC_TRACEPOINT)
+		if (entry->state.found && entry->state.trouble)
+			say(entry->state.trouble, false, arg);
+		else if (!entry->state.found && !entry->spec.quiet &&
+			 entry->spec.type != SPEC_TRACEPOINT)
 			say_entry(entry, say, arg);
 	}
 }

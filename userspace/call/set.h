@@ -4,6 +4,7 @@
 #define WAFFLE_CALL_SET_H
 
 #include "call/call.h"
+#include "call/place.h"
 #include "call/recipe.h"
 #include "call/spec.h"
 #include "util/map.h"
@@ -16,7 +17,7 @@ struct spec_state {
 	const char *looked;  /* the last file where it was looked for; NULL: none */
 	bool stripped;       /* that file has only the symbols that it exports */
 	bool ifunc;          /* its function is chosen when the file is loaded */
-	bool no_provider;    /* that file has no USDT probe of the provider */
+	bool provider;       /* that file has USDT probes of the provider */
 	const char *trouble; /* a message, said once */
 	uint32_t near_count;
 	const char *near[SET_NEAR_MAX];
@@ -43,7 +44,7 @@ struct call_set {
 	VEC(struct call_tracepoint) tracepoints;
 	uint32_t groups;
 	uint32_t calls; /* recipes made so far */
-	bool wants_exe;
+	struct place_kernel kernel;
 };
 
 uint64_t set_hash(const char *text);
