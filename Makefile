@@ -185,6 +185,7 @@ zoo: all
 demo: all examples
 	@BUILD=$(BUILD) scripts/demo.sh
 
+include tests/sim/sim.mk
 include bench/programs.mk
 
 bench: all examples bench-programs
