@@ -50,8 +50,8 @@ enum waffle_format {
 
 /*
  * value = start; for each load: value = *(word *)(value + offset[i]), the last one of `bytes`
- * bytes; and value += offset[loads]. An address that can't be read gives 0, is counted, and the
- * call is recorded all the same.
+ * bytes (of 8 if the format is STR or BYTES); and value += offset[loads]. An address that can't be
+ * read gives 0, is counted, and the call is recorded all the same.
  */
 struct waffle_fetch {
 	__u8 from; /* enum waffle_fetch_from */
@@ -81,7 +81,8 @@ struct waffle_recipe {
 	__u8 begins;  /* fetches for the frame at the entry: [0, begins) */
 	__u8 saves;   /* then those whose values are kept for the return */
 	__u8 returns; /* then those for the record at the return */
-	__u8 keys;    /* then, for pairs, the one that is their key: 0 or 1 */
+	/* then, for pairs, the one that is their key; 0: the thread is, and pairs nest in it */
+	__u8 keys;
 	__u32 flags;  /* WAFFLE_CALL_* */
 	__u32 pair;   /* number that both ends of a pair have */
 	__u32 reserved;

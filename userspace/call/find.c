@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Looks through an ELF file, and adds what was found to the object. */
 #include "call/find.h"
+#include "call/fields.h"
 
 #include <fcntl.h>
 #include <gelf.h>
@@ -357,6 +358,19 @@ static int find_open(struct find *find, int fd)
 	return 0;
 }
 
+static int lookup_fields(void *arg, const struct call_spec *spec, const char *where,
+			 struct call_value *value, unsigned first, struct error *err)
+{
+	struct find *find = arg;
+	Elf *elf = elf_file_has_debug(&find->file) ? find->file.elf : find->debug.elf;
+
+	if (!find->dwarf_tried && elf)
+		find->dwarf = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
+	find->dwarf_tried = true;
+	return fields_resolve(find->dwarf, where, value, first, &spec->source, find->object->path,
+			      err);
+}
+
 int call_set_find(struct call_set *set, struct object *object, int fd, struct error *err)
 {
 	const char *debug_dir = getenv("WAFFLE_DEBUG_DIR");
@@ -373,6 +387,7 @@ int call_set_find(struct call_set *set, struct object *object, int fd, struct er
 	find.lookup.arg = &find;
 	if (!call_set_wants(set, object->path))
 		return 0;
+	find.lookup = (struct recipe_lookup){.fields = lookup_fields, .arg = &find};
 	result = find_open(&find, fd) ?: find_wanted(&find, &functions, &usdt);
 	if (!result && find.wanted.len)
 		elf_file_find_debug(&find.debug, &find.file, &find.file.build_id,
@@ -382,6 +397,7 @@ int call_set_find(struct call_set *set, struct object *object, int fd, struct er
 	if (!result && usdt)
 		result = find_usdt(&find);
 	vec_free(&find.wanted);
+	dwarf_end(find.dwarf);
 	elf_file_close(&find.debug);
 	elf_file_close(&find.file);
 	return result;
