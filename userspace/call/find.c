@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "call/derive.h"
+
 #define NAME_BYTES 512
 
 bool find_offset(const struct find *find, uint64_t address, uint64_t *offset)
@@ -161,13 +163,12 @@ uint8_t find_cost(struct find *find, uint64_t address, uint64_t offset)
 
 static struct place find_place(struct find *find, const struct find_hit *hit, uint64_t offset)
 {
-	uint8_t code[PLACE_SHIFT_MAX + INSTRUCTION_BYTES_MAX];
-	size_t size = sizeof(code);
+	uint8_t code[PLACE_BYTES_MAX];
+	bool whole = hit->size && hit->size <= sizeof(code);
+	size_t size = read_code(find, code, whole ? hit->size : INSTRUCTION_BYTES_MAX, offset);
 
-	if (hit->size < size)
-		size = hit->size ? hit->size : INSTRUCTION_BYTES_MAX;
-	size = read_code(find, code, size, offset);
-	return place_function(&find->set->kernel, find->object->machine, code, size, hit->address);
+	return place_function(&find->set->kernel, find->object->machine, code, size,
+			      whole && size == hit->size, hit->address);
 }
 
 static int add_probe(struct find *find, const struct find_hit *hit, uint32_t site, unsigned type)
@@ -338,6 +339,13 @@ static int find_wanted(struct find *find, bool *functions, bool *usdt)
 	return 0;
 }
 
+static bool offset_of(void *arg, const char *name, int32_t *offset)
+{
+	const struct find *find = arg;
+
+	return derive_offset(&find->file, find->object->machine, name, offset);
+}
+
 static int find_open(struct find *find, int fd)
 {
 	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -372,10 +380,12 @@ int call_set_find(struct call_set *set, struct object *object, int fd, struct er
 			    .file = ELF_FILE_INIT,
 			    .debug = ELF_FILE_INIT,
 			    .abi = abi_find(object->machine),
+			    .lookup = {.offset = offset_of},
 			    .err = err};
 	bool functions = false, usdt = false;
 	int result;
 
+	find.lookup.arg = &find;
 	if (!call_set_wants(set, object->path))
 		return 0;
 	find.lookup = (struct recipe_lookup){.fields = lookup_fields, .arg = &find};
