@@ -51,8 +51,8 @@ enum waffle_format {
 
 /*
  * value = start; for each load: value = *(word *)(value + offset[i]), the last one of `bytes`
- * bytes; and value += offset[loads]. An address that can't be read gives 0, is counted, and the
- * call is recorded all the same.
+ * bytes (of 8 if the format is STR or BYTES); and value += offset[loads]. An address that can't be
+ * read gives 0, is counted, and the call is recorded all the same.
  */
 struct waffle_fetch {
 	__u8 from; /* enum waffle_fetch_from */
@@ -71,18 +71,16 @@ struct waffle_fetch {
 /* Counts by itself: what is INNER and nested in it is not recorded. */
 #define WAFFLE_CALL_OUTER 1u
 #define WAFFLE_CALL_INNER 2u
-#define WAFFLE_CALL_PAIR 4u /* ends at another probe, by `key`, on any thread of the process */
-#define WAFFLE_CALL_USER_STACK 8u
-#define WAFFLE_CALL_KERNEL_STACK 16u
-#define WAFFLE_CALL_STACK_BYTES 32u /* copy the stack, for code without frame pointers */
-#define WAFFLE_CALL_PYTHON_STACK 64u
-#define WAFFLE_CALL_END 128u /* the probe that ends the pairs of `pair` */
+#define WAFFLE_CALL_PAIR 4u  /* ends at another probe, by `key`, on any thread of the process */
+#define WAFFLE_CALL_STACK 8u /* its stacks are wanted */
+#define WAFFLE_CALL_END 16u  /* the probe that ends the pairs of `pair` */
 
 struct waffle_recipe {
 	__u8 begins;  /* fetches for the frame at the entry: [0, begins) */
 	__u8 saves;   /* then those whose values are kept for the return */
 	__u8 returns; /* then those for the record at the return */
-	__u8 keys;    /* then, for pairs, the one that is their key: 0 or 1 */
+	/* then, for pairs, the one that is their key; 0: the thread is, and pairs nest in it */
+	__u8 keys;
 	__u32 flags;  /* WAFFLE_CALL_* */
 	__u32 pair;   /* number that both ends of a pair have */
 	__u32 reserved;
