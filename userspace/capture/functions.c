@@ -20,6 +20,7 @@
 #include "util/vec.h"
 
 #define VALUES_MAX (1u << 20) /* named or not, each once */
+#define MODULES_MAX 4096
 #define PENDING_MAX 4096      /* calls that give handles and have not returned */
 #define RESCAN_NS 20000000ull /* between two looks at the mappings of a process */
 
@@ -323,6 +324,8 @@ static int module_fd(struct functions *functions, const struct mapping *mapping,
 		if (known->ino == mapping->ino && known->dev == mapping->dev)
 			return known->fd;
 	}
+	if (!mapping->ino || functions->modules.len >= MODULES_MAX)
+		return -1;
 	module.fd = mapping_fd(mapping, pid);
 	if (module.fd >= 0 && !vec_push(&functions->modules, module)) {
 		close(module.fd);
@@ -522,8 +525,12 @@ void functions_process(struct functions *functions, pid_t pid)
 {
 	struct space *space = space_of(functions, pid);
 
-	if (space)
-		space_read(space);
+	if (!space)
+		return;
+	space_read(space);
+	/* A process that does not live long can't be asked for its files later. */
+	for (size_t i = 0; i < space->mappings.list.len; i++)
+		module_fd(functions, &space->mappings.list.data[i], pid);
 }
 
 void functions_forget(struct functions *functions, pid_t pid)
