@@ -20,10 +20,14 @@
  *   u32 line
  *   u32 kind       enum waffle_site_kind
  *   u32 reserved   0
+ *
+ * A library that only plays the part of a real one (docs/simulation.md) has a note of type
+ * WAFFLE_NOTE_SIMULATION with an empty descriptor.
  */
 #define WAFFLE_NOTE_SECTION ".note.waffle"
 #define WAFFLE_NOTE_OWNER "waffle"
 #define WAFFLE_NOTE_SITE 1
+#define WAFFLE_NOTE_SIMULATION 2
 #define WAFFLE_NOTE_DESC_BYTES 56
 
 /* Which macro made the site. WAFFLE_SITE_SPAN_END has no name: a span's begin names it. */
@@ -61,6 +65,10 @@ enum waffle_number { WAFFLE_NUMBER_I64 = 0, WAFFLE_NUMBER_U64 = 1, WAFFLE_NUMBER
 
 #define WAFFLE_STR_MAX 256 /* bytes copied of a string value */
 #define WAFFLE_KEYS_MAX 16
+
+/* x86-64: so many bytes below the stack of its function are left out when a probe is called, for
+ * leaf functions use them (waffle_probe_call_() in arch.h). Unwinding from a probe relies on it. */
+#define WAFFLE_RED_ZONE 128
 
 /*
  * Registers at a probe (x86-64 / aarch64), also the arguments of the USDT note "waffle:<kind>":

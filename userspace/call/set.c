@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "call/set.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "call/table.h"
+
+int call_set_open(struct call_set **set, struct error *err)
+{
+	struct call_set *made = calloc(1, sizeof(*made));
+
+	*set = NULL;
+	if (made)
+		made->tables.strings = strtab_new();
+	if (!made || !made->tables.strings) {
+		free(made);
+		return error_set(err, ENOMEM, "out of memory");
+	}
+	made->kernel = place_kernel_running();
+	*set = made;
+	return 0;
+}
+
+void call_set_free(struct call_set *set)
+{
+	if (!set)
+		return;
+	for (size_t i = 0; i < set->entries.len; i++) {
+		spec_free(&set->entries.data[i]->spec);
+		free(set->entries.data[i]);
+	}
+	vec_free(&set->entries);
+	vec_free(&set->names);
+	vec_free(&set->groups);
+	vec_free(&set->tracepoints);
+	vec_free(&set->tables.enums);
+	vec_free(&set->tables.enum_names);
+	vec_free(&set->tables.sequences);
+	map_free(&set->heads);
+	strtab_free(set->tables.strings);
+	free(set);
+}
+
+uint64_t set_hash(const char *text)
+{
+	uint64_t hash = 0xcbf29ce484222325ull; /* FNV-1a */
+
+	for (; *text; text++)
+		hash = (hash ^ (unsigned char)*text) * 0x100000001b3ull;
+	return hash;
+}
+
+const char *set_keep(struct call_set *set, const char *text)
+{
+	return strtab_get(set->tables.strings, strtab_add(set->tables.strings, text, strlen(text)));
+}
+
+const char *path_base(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* "libcudart" is libcudart.so.12 and libcudart-80664282.so.10.2. */
+static bool lib_is(const struct spec_pattern *lib, const char *path, const char *base)
+{
+	size_t len = strlen(lib->text);
+
+	if (strchr(lib->text, '/'))
+		base = path;
+	if (lib->glob)
+		return glob_matches(lib->glob, base, strlen(base));
+	return !strncmp(base, lib->text, len) &&
+	       (!base[len] || (base != path && (base[len] == '-' || base[len] == '.')));
+}
+
+bool set_lib_matches(const struct call_spec *spec, const char *path, bool is_exe)
+{
+	const char *base = path_base(path);
+
+	for (unsigned i = 0; i < spec->libs.count; i++)
+		if (strcmp(spec->libs.list[i].text, "exe") != 0
+			    ? lib_is(&spec->libs.list[i], path, base)
+			    : is_exe)
+			return true;
+	return false;
+}
+
+bool call_set_wants(const struct call_set *set, const char *path)
+{
+	/* Whether it is a program is seen when it is open; a library is not called otherwise. */
+	bool may_be_exe = !strstr(path_base(path), ".so");
+
+	for (size_t i = 0; i < set->entries.len; i++)
+		if (set_lib_matches(&set->entries.data[i]->spec, path, may_be_exe))
+			return true;
+	return false;
+}
+
+static int index_names(struct call_set *set, uint32_t entry, struct error *err)
+{
+	const struct call_spec *spec = &set->entries.data[entry]->spec;
+
+	if (spec->type != SPEC_UPROBE)
+		return 0;
+	for (uint8_t side = 0; side < 1 + spec->pair; side++)
+		for (unsigned i = 0; i < spec->sides[side].names.count; i++) {
+			const struct spec_pattern *pattern = &spec->sides[side].names.list[i];
+			uint64_t hash = set_hash(pattern->text);
+			struct set_name name = {.name = pattern->text,
+						.entry = entry,
+						.side = side,
+						.next = map_get(&set->heads, hash)};
+
+			if (pattern->glob)
+				continue;
+			if (!vec_push(&set->names, name) ||
+			    !map_set(&set->heads, hash, (uint32_t)set->names.len - 1))
+				return error_set(err, ENOMEM, "out of memory");
+		}
+	return 0;
+}
+
+static int add(struct call_set *set, const char *text, const char *where, uint32_t group,
+	       bool quiet, struct error *err)
+{
+	struct set_entry *entry;
+	int result;
+
+	if (spec_is_enum(text))
+		return spec_parse_enum(&set->tables, text, where, err);
+	entry = calloc(1, sizeof(*entry));
+	if (!entry)
+		return error_set(err, ENOMEM, "out of memory");
+	result = spec_parse(&entry->spec, &set->tables, text, where, err);
+	entry->spec.group = group;
+	entry->spec.quiet = quiet;
+	if (!result && !vec_push(&set->entries, entry))
+		result = error_set(err, ENOMEM, "out of memory");
+	if (result) {
+		spec_free(&entry->spec);
+		free(entry);
+		return result;
+	}
+	return index_names(set, (uint32_t)set->entries.len - 1, err);
+}
+
+/* The number of a new group; MAP_NONE with a message: out of memory. */
+static uint32_t group_new(struct call_set *set, const char *ready_set, struct error *err)
+{
+	if (vec_push(&set->groups, (struct set_group){.name = ready_set}))
+		return (uint32_t)set->groups.len - 1;
+	error_set(err, ENOMEM, "out of memory");
+	return MAP_NONE;
+}
+
+int call_set_add(struct call_set *set, const char *text, const char *where, struct error *err)
+{
+	uint32_t group = group_new(set, NULL, err);
+
+	return group == MAP_NONE ? -ENOMEM : add(set, text, where, group, false, err);
+}
+
+/* Takes off a comment: '#' at the begin or behind a blank, outside of quotes. */
+static void strip_comment(char *line)
+{
+	bool quoted = false;
+
+	for (char *at = line; *at; at++) {
+		quoted ^= *at == '"';
+		if (*at == '#' && !quoted && (at == line || isspace((unsigned char)at[-1]))) {
+			*at = '\0';
+			return;
+		}
+	}
+}
+
+static bool is_blank(const char *line)
+{
+	return !line[strspn(line, " \t\r\n")];
+}
+
+/* The descriptions of a text, in place: a line each, and lines that begin with a blank go on. */
+static int add_lines(struct call_set *set, char *text, const char *name, uint32_t group, bool quiet,
+		     struct error *err)
+{
+	char where[300], *line = text, *next, *end;
+	int result = group == MAP_NONE ? -ENOMEM : 0;
+	uint32_t number = 0, first;
+
+	while (!result && line) {
+		first = ++number;
+		end = strchr(line, '\n');
+		next = end ? end + 1 : NULL;
+		if (end)
+			*end = '\0';
+		strip_comment(line);
+		while (next && (*next == ' ' || *next == '\t') && !is_blank(line)) {
+			char *more = next, *at = line + strlen(line);
+
+			end = strchr(more, '\n');
+			next = end ? end + 1 : NULL;
+			if (end)
+				*end = '\0';
+			strip_comment(more);
+			*at++ = ' ';
+			memmove(at, more, strlen(more) + 1);
+			number++;
+		}
+		snprintf(where, sizeof(where), "%.250s:%u", name, first);
+		if (!is_blank(line)) {
+			line += strspn(line, " \t");
+			line[strcspn(line, "\r")] = '\0';
+			result = add(set, line, where, group, quiet, err);
+		}
+		line = next;
+	}
+	return result;
+}
+
+static int add_rows(struct call_set *set, const struct call_rows *rows, const char *ready_set,
+		    struct error *err)
+{
+	char *text = strdup(rows->text);
+	int result =
+		text ? add_lines(set, text, rows->name, group_new(set, ready_set, err), true, err)
+		     : error_set(err, ENOMEM, "out of memory");
+
+	free(text);
+	return result;
+}
+
+int call_set_add_table(struct call_set *set, enum call_table table, struct error *err)
+{
+	return add_rows(set, &call_tables[table], NULL, err);
+}
+
+#define FILE_BYTES_MAX (1 << 20)
+
+static char *read_file(const char *path, struct error *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	char *text = fd >= 0 ? malloc(FILE_BYTES_MAX + 1) : NULL;
+	size_t len = 0;
+	ssize_t got = 1;
+
+	if (fd < 0) {
+		error_set(err, errno, "%s: %s", path, strerror(errno));
+		return NULL;
+	}
+	while (text && got > 0 && len < FILE_BYTES_MAX) {
+		got = read(fd, text + len, FILE_BYTES_MAX - len);
+		if (got > 0)
+			len += (size_t)got;
+	}
+	if (!text || got < 0 || len == FILE_BYTES_MAX || memchr(text, '\0', len)) {
+		error_set(err, EINVAL, "%s: %s", path,
+			  !text     ? "out of memory"
+			  : got < 0 ? strerror(errno)
+			  : len == FILE_BYTES_MAX
+				  ? "more than the megabyte of a file of descriptions"
+				  : "not a text file, it has a NUL byte");
+		free(text);
+		text = NULL;
+	} else {
+		text[len] = '\0';
+	}
+	close(fd);
+	return text;
+}
+
+/* "mpi", and nothing that could be a path. */
+static bool is_plain_name(const char *text)
+{
+	return *text && !strpbrk(text, "./");
+}
+
+static int add_ready_set(struct call_set *set, const char *name, struct error *err)
+{
+	char known[200] = "";
+
+	for (unsigned i = 0; i < CALL_READY_SETS; i++) {
+		if (!strcmp(call_ready_sets[i].name, name))
+			return add_rows(set, &call_ready_sets[i], call_ready_sets[i].name, err);
+		snprintf(known + strlen(known), sizeof(known) - strlen(known), " %s",
+			 call_ready_sets[i].name);
+	}
+	return error_set(
+		err, ENOENT,
+		"%s: no such set of probes: expected one of%s, or the path of a file, such "
+		"as ./%s",
+		source_show(name, strlen(name)).text, known, source_show(name, strlen(name)).text);
+}
+
+int call_set_add_file(struct call_set *set, const char *path, struct error *err)
+{
+	char *text;
+	int result;
+
+	if (is_plain_name(path))
+		return add_ready_set(set, path, err);
+	text = read_file(path, err);
+
+	if (!text)
+		return -EINVAL;
+	result = add_lines(set, text, path, group_new(set, NULL, err), false, err);
+	free(text);
+	return result;
+}
+
+size_t call_set_tracepoints(const struct call_set *set, const struct call_tracepoint **list)
+{
+	*list = set->tracepoints.data;
+	return set->tracepoints.len;
+}
+
+const struct waffle_enum *call_set_enums(const struct call_set *set, uint32_t *count)
+{
+	*count = (uint32_t)set->tables.enums.len;
+	return set->tables.enums.data;
+}
+
+/* "; near: a, b" behind a line. */
+static void add_near(char *line, size_t size, const struct spec_state *state, const char *before)
+{
+	size_t len = strlen(line);
+
+	for (uint32_t i = 0; i < state->near_count; i++) {
+		snprintf(line + len, size - len, "%s%s", i ? ", " : before, state->near[i]);
+		len = strlen(line);
+	}
+}
+
+static void say_entry(const struct set_entry *entry, call_say say, void *arg)
+{
+	const struct call_spec *spec = &entry->spec;
+	const struct spec_state *state = &entry->state;
+	bool usdt = spec->type == SPEC_USDT, provider = usdt && !state->provider;
+	const struct spec_names *names = !state->looked ? &spec->libs
+					 : provider     ? &spec->provider
+							: &spec->sides[0].names;
+	struct source_shown name =
+		source_show(spec->source.text + names->from, names->to - names->from);
+	const char *origin = spec->source.origin;
+	char line[1024];
+
+	if (!state->looked) {
+		snprintf(line, sizeof(line), "%s: no file '%s' in a traced process", origin,
+			 name.text);
+	} else if (state->trouble) {
+		snprintf(line, sizeof(line), "%s", state->trouble);
+	} else if (state->ifunc) {
+		snprintf(line, sizeof(line),
+			 "%s: '%s' of %s is chosen from several functions when it is loaded, by "
+			 "what the CPU can do: describe one of those",
+			 origin, name.text, state->looked);
+		add_near(line, sizeof(line), state, ", such as ");
+	} else {
+		snprintf(line, sizeof(line), "%s: no %s '%s' in %s%s", origin,
+			 provider ? "USDT probe of a provider"
+			 : usdt   ? "USDT probe"
+				  : "function",
+			 name.text, state->looked,
+			 state->stripped && !usdt
+				 ? ", which is stripped: of its functions only those are known "
+				   "that it exports"
+				 : "");
+		add_near(line, sizeof(line), state, "; near: ");
+	}
+	say(line, state->looked && !strcmp(origin, "--probe"), arg);
+}
+
+static void say_group(const struct set_group *group, call_say say, void *arg)
+{
+	char line[200];
+
+	snprintf(line, sizeof(line), "%s: nothing that this set describes is in a traced process",
+		 group->name);
+	say(line, false, arg);
+}
+
+void call_set_unfound(const struct call_set *set, call_say say, void *arg)
+{
+	for (size_t i = 0; i < set->entries.len; i++) {
+		const struct set_entry *entry = set->entries.data[i];
+
+		if (entry->state.found && entry->state.trouble)
+			say(entry->state.trouble, false, arg);
+		else if (!entry->state.found && !entry->spec.quiet &&
+			 entry->spec.type != SPEC_TRACEPOINT)
+			say_entry(entry, say, arg);
+		if (entry->state.found)
+			set->groups.data[entry->spec.group].found = true;
+	}
+	for (size_t i = 0; i < set->groups.len; i++)
+		if (set->groups.data[i].name && !set->groups.data[i].found)
+			say_group(&set->groups.data[i], say, arg);
+}
