@@ -28,7 +28,7 @@ DESTDIR ?=
 CPPFLAGS_ALL := -D_GNU_SOURCE -DWAFFLE_VERSION='"$(VERSION)"' -I. -Iuserspace -Iinclude -I$(BUILD)/gen
 SANITIZE_FLAGS := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 CFLAGS_ALL := -std=gnu17 $(WARN) $(CFLAGS) $(SANITIZE_FLAGS)
-LIBS := -lbpf -lelf -ldw -lprotobuf-c -lzstd -lyajl -lz -lm -lpthread -lsupc++
+LIBS := -lbpf -lelf -ldw -lcapstone -lprotobuf-c -lzstd -lyajl -lz -lm -lpthread -lsupc++
 # One archive may need another that stands before it, hence the group.
 STATIC_SRC := $(wildcard userspace/static/*.c)
 STATIC_LIBS := -Wl,--start-group $(LIBS:-lyajl=-lyajl_s) -llzma -lbz2 -Wl,--end-group
@@ -182,6 +182,7 @@ zoo: all
 demo: all examples
 	@BUILD=$(BUILD) scripts/demo.sh
 
+include tests/sim/sim.mk
 include bench/programs.mk
 
 bench: all examples bench-programs

@@ -3,8 +3,9 @@
  * What waffle-bpf is compared with: attaches an empty program to every site of a process, or a bare
  * counter to sched_switch, until it is killed or its input ends.
  *
- *	baseline empty PID FILE	 all sites of FILE, in process PID
- *	baseline count		 sched_switch
+ *	baseline empty PID FILE		all sites of FILE, in process PID
+ *	baseline offset PID FILE OFFSET	the instruction there, in process PID
+ *	baseline count			sched_switch
  */
 #include <bpf/libbpf.h>
 #include <fcntl.h>
@@ -46,6 +47,14 @@ static struct bpf_link *attach_empty(struct empty_bpf *bpf, int pid, const char 
 	return link;
 }
 
+static struct bpf_link *attach_offset(struct empty_bpf *bpf, int pid, const char *path,
+				      unsigned long offset)
+{
+	LIBBPF_OPTS(bpf_uprobe_multi_opts, options, .offsets = &offset, .cnt = 1);
+
+	return bpf_program__attach_uprobe_multi(bpf->progs.empty, pid, path, NULL, &options);
+}
+
 int main(int argc, char **argv)
 {
 	struct empty_bpf *bpf = empty_bpf__open_and_load();
@@ -54,6 +63,8 @@ int main(int argc, char **argv)
 
 	if (bpf && argc == 4 && !strcmp(argv[1], "empty"))
 		link = attach_empty(bpf, atoi(argv[2]), argv[3]);
+	else if (bpf && argc == 5 && !strcmp(argv[1], "offset"))
+		link = attach_offset(bpf, atoi(argv[2]), argv[3], strtoul(argv[4], NULL, 0));
 	else if (bpf && argc == 2 && !strcmp(argv[1], "count"))
 		link = bpf_program__attach(bpf->progs.count);
 	if (!link) {

@@ -2,7 +2,8 @@
 # Programs of the benchmarks, built into $(BUILD)/bench.
 
 BENCH_PROGRAMS := $(BUILD)/bench/emit $(BUILD)/bench/pingpong $(BUILD)/bench/turns $(BUILD)/bench/touch $(BUILD)/bench/load \
-	$(BUILD)/bench/baseline $(BUILD)/bench/store_bench
+	$(BUILD)/bench/baseline $(BUILD)/bench/store_bench \
+	$(if $(filter x86_64,$(ARCH)),$(BUILD)/bench/heads_bench)
 
 $(BUILD)/bench/emit $(BUILD)/bench/pingpong $(BUILD)/bench/turns $(BUILD)/bench/touch $(BUILD)/bench/load: $(BUILD)/bench/%: bench/%.c bench/window.h $(wildcard include/*.h include/waffle/*.h)
 	@mkdir -p $(@D)
@@ -17,9 +18,9 @@ $(BUILD)/bench/baseline: bench/baseline.c $(BUILD)/gen/empty.skel.h $(BUILD)/lib
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -o $@ $< $(BUILD)/libwaffle-bpf.a $(LIBS)
 
-$(BUILD)/bench/%_bench: bench/%_bench.c $(BUILD)/libwaffle-bpf.a
+$(BUILD)/bench/%_bench: bench/%_bench.c bench/window.h $(BUILD)/libwaffle-bpf.a
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -o $@ $< $(BUILD)/libwaffle-bpf.a $(LIBS)
+	$(CC) $(CPPFLAGS_ALL) -Ibench $(CFLAGS_ALL) -o $@ $< $(BUILD)/libwaffle-bpf.a $(LIBS)
 
 bench-programs: $(BENCH_PROGRAMS)
 

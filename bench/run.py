@@ -18,6 +18,7 @@ import time
 
 sys.dont_write_bytecode = True
 
+import placement  # noqa: E402
 import scheduling  # noqa: E402
 import sites  # noqa: E402
 from lib import (  # noqa: E402
@@ -366,7 +367,7 @@ def ready(scale):
 
 GROUPS = (dormant, armed, attach, decisions, slow_spans, longest_filter, flood, accounting, large,
           scheduling.switches, scheduling.sources, scheduling.programs, scheduling.first_touch,
-          scheduling.neighbours, redis, ready)
+          scheduling.neighbours, placement.placement, redis, ready)
 
 
 def machine():

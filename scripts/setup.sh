@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 
 build=${BUILD:-build}
 packages="gcc g++ clang lld llvm make pkg-config git protobuf-c-compiler libprotobuf-c-dev libzstd-dev
- libyajl-dev zlib1g-dev liblzma-dev libbz2-dev libc6-dev
+ libyajl-dev libcapstone-dev zlib1g-dev liblzma-dev libbz2-dev libc6-dev
  clang-format clang-tidy libcmocka-dev protobuf-compiler python3 python3-venv strace bpftrace
  gcc-aarch64-linux-gnu g++-aarch64-linux-gnu libc6-dev-arm64-cross redis-server redis-tools
  chromium-headless-shell"
@@ -115,7 +115,7 @@ check_programs() {
 		command -v $program >/dev/null || lacking="$lacking $program"
 	done
 	pkg-config --atleast-version=1.3 libbpf 2>/dev/null || lacking="$lacking libbpf>=1.3"
-	for library in libelf libdw libprotobuf-c libzstd yajl zlib cmocka; do
+	for library in libelf libdw libprotobuf-c libzstd yajl capstone zlib cmocka; do
 		pkg-config --exists $library 2>/dev/null || lacking="$lacking $library"
 	done
 	[ -z "$lacking" ] && return

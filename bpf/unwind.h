@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Unwinding code that keeps no frame pointers: what the kernel's programs (stack.bpf.c) and
+ * userspace (target/unwind.c) do alike. target/cfi.c makes of a file's .eh_frame a table of rows,
+ * sorted by address, each with how to get from a function's frame to its caller's from there on.
+ * Only three registers are followed: instruction, stack and frame pointer.
+ */
+#ifndef WAFFLE_UNWIND_H
+#define WAFFLE_UNWIND_H
+
+#ifndef __VMLINUX_H__
+#include <linux/types.h>
+#endif
+
+/* Where the canonical frame address (CFA) is: the stack pointer of the caller behind the call. */
+enum waffle_unwind_rule {
+	WAFFLE_UNWIND_UNKNOWN,  /* no function that is known: frame pointers are tried */
+	WAFFLE_UNWIND_END,      /* the outermost frame */
+	WAFFLE_UNWIND_BAD,      /* in a way that no row can say */
+	WAFFLE_UNWIND_SP,       /* stack pointer + 8 * cfa */
+	WAFFLE_UNWIND_FP,       /* frame pointer + 8 * cfa */
+	WAFFLE_UNWIND_FP_DEREF, /* the word at frame pointer + 8 * (signed) cfa: realigned stacks */
+	/* x86-64: stack pointer + 8, and 8 more from byte `cfa` of each 16 on: .plt */
+	WAFFLE_UNWIND_PLT,
+	WAFFLE_UNWIND_SIGNAL, /* the kernel put the registers there: struct rt_sigframe */
+};
+
+/* Where the caller's registers are. Of x86-64 the return address is always at CFA - 8. */
+#define WAFFLE_UNWIND_RULE_BITS 0x0fu
+#define WAFFLE_UNWIND_FP_SAVED 0x10u /* frame pointer at CFA + 8 * fp */
+#define WAFFLE_UNWIND_FP_AT_FP 0x20u /* at the frame pointer + 8 * fp */
+#define WAFFLE_UNWIND_FP_LOST 0x40u  /* nobody knows where */
+/* aarch64: the return address is at CFA + 8 * fp, or a word behind the frame pointer if that is
+ * saved, too; else still in the link register. */
+#define WAFFLE_UNWIND_RA_SAVED 0x80u
+
+struct waffle_unwind_row {
+	__u32 pc;  /* from the table's base; up to the next row's */
+	__u16 cfa; /* words of 8 bytes, unsigned unless the rule says so */
+	__s8 fp;   /* words of 8 bytes */
+	__u8 rule; /* enum waffle_unwind_rule | WAFFLE_UNWIND_* */
+};
+
+/*
+ * Rows and mappings lie in pages, and pages in slabs: maps of one size, so that more can be had
+ * while programs run. A table is in pages that follow each other; what is left of the last one is
+ * rows of the highest address.
+ */
+#define WAFFLE_UNWIND_PAGE_BYTES 4096
+#define WAFFLE_UNWIND_PAGE_ROWS 512
+#define WAFFLE_UNWIND_PAGE_MAPPINGS 128
+#define WAFFLE_UNWIND_SLAB_PAGES 256
+#define WAFFLE_UNWIND_SLABS_MAX 512 /* 512 MiB */
+
+/* Code of a process, sorted by address. */
+struct waffle_unwind_mapping {
+	__u64 start, end;
+	__u64 base;  /* where the table's base lies in the process */
+	__u32 page;  /* first one of the table */
+	__u32 pages; /* 0: no table, frame pointers are tried */
+};
+
+struct waffle_unwind_page {
+	union {
+		struct waffle_unwind_row rows[WAFFLE_UNWIND_PAGE_ROWS];
+		struct waffle_unwind_mapping mappings[WAFFLE_UNWIND_PAGE_MAPPINGS];
+	};
+};
+_Static_assert(sizeof(struct waffle_unwind_page) == WAFFLE_UNWIND_PAGE_BYTES, "a page");
+
+struct waffle_unwind_regs {
+	__u64 ip, sp, fp, lr; /* lr: aarch64 only */
+	/* ip is the very instruction that was to be run next, not one behind a call. */
+	__u64 exact;
+};
+
+/* Where the kernel puts registers before it calls a signal handler, from the stack pointer after
+ * the handler's return on: x86-64, arch/x86/include/asm/sigframe.h, struct ucontext. */
+#define WAFFLE_SIGNAL_FP 120
+#define WAFFLE_SIGNAL_SP 160
+#define WAFFLE_SIGNAL_IP 168
+
+#define WAFFLE_UNWIND_USER_BITS 48 /* of an address; aarch64 signs return addresses in the rest */
+
+/* The address to look up for a frame: a call may be its function's last instruction. */
+static inline __u64 waffle_unwind_pc(const struct waffle_unwind_regs *regs)
+{
+	return regs->ip - !regs->exact;
+}
+
+#endif

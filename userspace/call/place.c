@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "call/place.h"
+
+#include <capstone/capstone.h>
+#include <elf.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+/* Since 6.18: arch/x86/kernel/uprobes.c takes every nop for one, not only 0x90. */
+#define X86_ALL_NOPS 6018
+/* Since 6.13: arch/arm64/kernel/probes/simulate-insn.c has simulate_nop(). */
+#define ARM64_NOP 6013
+#define PAGE_BYTES 4096
+#define SYSCALL_UPROBE 336 /* of x86-64, since 6.18 */
+
+/*
+ * uprobe(2), which only the kernel's own trampoline may call, tells by its refusal which nop is
+ * replaced by a call to that: EPROTO came when it was no longer the one of five bytes, whose call
+ * overwrites the red zone.
+ */
+static uint8_t optimised_nop(void)
+{
+#ifdef __x86_64__
+	if (syscall(SYSCALL_UPROBE) < 0 && errno == ENXIO)
+		return 5;
+	return errno == EPROTO ? 10 : 0;
+#else
+	return 0;
+#endif
+}
+
+struct place_kernel place_kernel_running(void)
+{
+	struct place_kernel kernel = {.optimised_nop = optimised_nop()};
+	struct utsname name;
+	unsigned major, minor;
+
+	if (!uname(&name) && sscanf(name.release, "%u.%u", &major, &minor) == 2)
+		kernel.version = major * 1000 + minor;
+	return kernel;
+}
+
+/* ---- x86-64 ---- */
+
+struct decoder {
+	csh handle;
+	cs_insn *insn;
+};
+
+static bool decoder_open(struct decoder *decoder)
+{
+	*decoder = (struct decoder){0};
+	if (cs_open(CS_ARCH_X86, CS_MODE_64, &decoder->handle))
+		return false;
+	cs_option(decoder->handle, CS_OPT_DETAIL, CS_OPT_ON);
+	decoder->insn = cs_malloc(decoder->handle);
+	if (!decoder->insn)
+		cs_close(&decoder->handle);
+	return decoder->insn;
+}
+
+static void decoder_close(struct decoder *decoder)
+{
+	cs_free(decoder->insn, 1);
+	cs_close(&decoder->handle);
+}
+
+static bool decode(struct decoder *decoder, const uint8_t **code, size_t *bytes, uint64_t *address)
+{
+	return cs_disasm_iter(decoder->handle, code, bytes, address, decoder->insn);
+}
+
+/* Prefixes with which no probe is set, or one that never fires: is_prefix_bad() of
+ * arch/x86/kernel/uprobes.c. */
+static bool x86_refused(const cs_insn *insn)
+{
+	for (unsigned i = 0; i < insn->size; i++) {
+		switch (insn->bytes[i]) {
+		case 0x26: /* es */
+		case 0x2e: /* cs */
+		case 0x36: /* ss */
+		case 0x3e: /* ds, notrack */
+		case 0xf0: /* lock */
+			return true;
+		case 0x64: /* fs */
+		case 0x65: /* gs */
+		case 0x66:
+		case 0x67:
+		case 0xf2:
+		case 0xf3:
+			continue;
+		default:
+			return false;
+		}
+	}
+	return false;
+}
+
+static bool x86_push(const cs_insn *insn)
+{
+	const uint8_t *b = insn->bytes;
+
+	return (insn->size == 1 && (b[0] & 0xf8) == 0x50) ||
+	       (insn->size == 2 && b[0] == 0x41 && (b[1] & 0xf8) == 0x50);
+}
+
+static bool x86_nop(const struct place_kernel *kernel, const cs_insn *insn)
+{
+	const uint8_t *opcode = insn->detail->x86.opcode;
+
+	if (insn->id != X86_INS_NOP)
+		return false;
+	return opcode[0] == 0x90 ||
+	       (opcode[0] == 0x0f && opcode[1] == 0x1f && kernel->version >= X86_ALL_NOPS);
+}
+
+/* Direct jumps and calls; those with an operand-size prefix are left out by the kernel too. */
+static bool x86_branch(const cs_insn *insn)
+{
+	const uint8_t *opcode = insn->detail->x86.opcode;
+
+	if (memchr(insn->detail->x86.prefix, 0x66, sizeof(insn->detail->x86.prefix)))
+		return false;
+	return opcode[0] == 0xe8 || opcode[0] == 0xe9 || opcode[0] == 0xeb ||
+	       (opcode[0] & 0xf0) == 0x70 || (opcode[0] == 0x0f && (opcode[1] & 0xf0) == 0x80);
+}
+
+static bool x86_optimised(const struct place_kernel *kernel, const cs_insn *insn)
+{
+	static const uint8_t nop10[] = {0x66, 0x2e, 0x0f, 0x1f, 0x84};
+
+	if (!kernel->optimised_nop || insn->size != kernel->optimised_nop ||
+	    insn->id != X86_INS_NOP || insn->address % PAGE_BYTES + insn->size > PAGE_BYTES)
+		return false;
+	return insn->size == 5 || !memcmp(insn->bytes, nop10, sizeof(nop10));
+}
+
+static enum object_probe_cost x86_cost(const struct place_kernel *kernel, const cs_insn *insn)
+{
+	if (x86_optimised(kernel, insn))
+		return OBJECT_COST_OPTIMISED;
+	if (x86_refused(insn))
+		return OBJECT_COST_UNKNOWN;
+	if (x86_push(insn) || x86_nop(kernel, insn) || x86_branch(insn))
+		return OBJECT_COST_EMULATED;
+	return OBJECT_COST_STEPPED;
+}
+
+/* Registers that arguments are in (System V ABI), and the stack pointer. */
+static bool x86_holds_argument(unsigned reg)
+{
+	static const x86_reg general[] = {
+		X86_REG_RDI, X86_REG_EDI, X86_REG_DI,  X86_REG_DIL, X86_REG_RSI, X86_REG_ESI,
+		X86_REG_SI,  X86_REG_SIL, X86_REG_RDX, X86_REG_EDX, X86_REG_DX,  X86_REG_DL,
+		X86_REG_DH,  X86_REG_RCX, X86_REG_ECX, X86_REG_CX,  X86_REG_CL,  X86_REG_CH,
+		X86_REG_R8,  X86_REG_R8D, X86_REG_R8W, X86_REG_R8B, X86_REG_R9,  X86_REG_R9D,
+		X86_REG_R9W, X86_REG_R9B, X86_REG_RSP, X86_REG_ESP, X86_REG_SP,  X86_REG_SPL,
+	};
+
+	for (size_t i = 0; i < sizeof(general) / sizeof(*general); i++)
+		if (reg == (unsigned)general[i])
+			return true;
+	return false;
+}
+
+/* Instructions that write no memory, and no register but the first operand if that is one. */
+static bool x86_simple(unsigned id)
+{
+	static const x86_insn simple[] = {
+		X86_INS_MOV, X86_INS_MOVABS, X86_INS_MOVZX, X86_INS_MOVSX, X86_INS_MOVSXD,
+		X86_INS_LEA, X86_INS_XOR,    X86_INS_AND,   X86_INS_OR,    X86_INS_ADD,
+		X86_INS_SUB, X86_INS_SHL,    X86_INS_SHR,   X86_INS_SAR,   X86_INS_INC,
+		X86_INS_DEC, X86_INS_NEG,    X86_INS_NOT,   X86_INS_SBB,   X86_INS_ADC,
+	};
+
+	for (size_t i = 0; i < sizeof(simple) / sizeof(*simple); i++)
+		if (id == (unsigned)simple[i])
+			return true;
+	return false;
+}
+
+/*
+ * Whether all that a probe at the entry sees is the same after this instruction. What is not known
+ * here does not pass: a decoder's own tables of what an instruction writes have had gaps.
+ */
+static bool x86_passes(const cs_insn *insn)
+{
+	const cs_x86 *x86 = &insn->detail->x86;
+
+	if (insn->id == X86_INS_ENDBR64 || insn->id == X86_INS_NOP || insn->id == X86_INS_TEST ||
+	    insn->id == X86_INS_CMP)
+		return true;
+	return x86_simple(insn->id) && x86->op_count && x86->operands[0].type == X86_OP_REG &&
+	       !x86_holds_argument(x86->operands[0].reg);
+}
+
+/* Whether no jump in the function can lead into (entry, place]: a loop would pass a probe there
+ * more than once a call. */
+static bool x86_passed_once(struct decoder *decoder, const uint8_t *code, size_t bytes,
+			    uint64_t entry, uint64_t place)
+{
+	uint64_t address = entry;
+
+	while (bytes) {
+		const cs_x86 *x86 = &decoder->insn->detail->x86;
+
+		if (!decode(decoder, &code, &bytes, &address))
+			return false;
+		if (!cs_insn_group(decoder->handle, decoder->insn, X86_GRP_JUMP))
+			continue;
+		if (x86->op_count != 1 || x86->operands[0].type != X86_OP_IMM)
+			return false;
+		if ((uint64_t)x86->operands[0].imm > entry &&
+		    (uint64_t)x86->operands[0].imm <= place)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Goes on from a dear first instruction. A push lies before everything that a function repeats, for
+ * it would grow the stack with every turn; of anything else that has to be seen.
+ */
+static struct place x86_place(const struct place_kernel *kernel, struct decoder *decoder,
+			      const uint8_t *code, size_t bytes, uint64_t entry)
+{
+	struct place place = {0, OBJECT_COST_UNKNOWN};
+	const uint8_t *at = code;
+	size_t left = bytes;
+	uint64_t next = entry;
+
+	while (decode(decoder, &at, &left, &next)) {
+		uint64_t address = decoder->insn->address;
+		enum object_probe_cost cost = x86_cost(kernel, decoder->insn);
+		bool cheap = cost == OBJECT_COST_OPTIMISED || cost == OBJECT_COST_EMULATED;
+		bool push = x86_push(decoder->insn);
+		bool passes = x86_passes(decoder->insn);
+
+		if (address == entry)
+			place.cost = (uint8_t)cost;
+		if (cheap && (address == entry || push ||
+			      x86_passed_once(decoder, code, bytes, entry, address)))
+			return (struct place){(uint16_t)(address - entry), (uint8_t)cost};
+		if (!passes || next - entry > PLACE_SHIFT_MAX)
+			break;
+	}
+	return place;
+}
+
+/* ---- aarch64 ---- */
+
+#define ARM64_BYTES 4
+#define ARM64_NOP_WORD 0xd503201fu
+
+struct pattern {
+	uint32_t mask, value;
+};
+
+static bool matches(uint32_t word, const struct pattern *patterns, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if ((word & patterns[i].mask) == patterns[i].value)
+			return true;
+	return false;
+}
+
+static uint32_t arm64_word(const uint8_t *code)
+{
+	return (uint32_t)code[0] | (uint32_t)code[1] << 8 | (uint32_t)code[2] << 16 |
+	       (uint32_t)code[3] << 24;
+}
+
+/* What arch/arm64/kernel/probes/decode-insn.c simulates; encodings as in the Arm ARM, C4.1. */
+static enum object_probe_cost arm64_cost(const struct place_kernel *kernel, uint32_t word)
+{
+	static const struct pattern simulated[] = {
+		{0x1f000000, 0x10000000}, /* adr, adrp */
+		{0x7c000000, 0x14000000}, /* b, bl */
+		{0xff000010, 0x54000000}, /* b.cond */
+		{0x7e000000, 0x34000000}, /* cbz, cbnz */
+		{0x7e000000, 0x36000000}, /* tbz, tbnz */
+		{0xff9ffc1f, 0xd61f0000}, /* br, blr, ret */
+		{0xbf000000, 0x18000000}, /* ldr of a literal, 32 and 64 bits */
+		{0xff000000, 0x98000000}, /* ldrsw of a literal */
+	};
+
+	if (word == ARM64_NOP_WORD && kernel->version >= ARM64_NOP)
+		return OBJECT_COST_EMULATED;
+	return matches(word, simulated, sizeof(simulated) / sizeof(*simulated))
+		       ? OBJECT_COST_EMULATED
+		       : OBJECT_COST_STEPPED;
+}
+
+/* `bti` only: after `paciasp` the return address is signed, and a return probe can't replace it. */
+static bool arm64_passes(uint32_t word)
+{
+	return (word & 0xffffff3f) == 0xd503241f || word == ARM64_NOP_WORD;
+}
+
+/* As x86_passed_once(). */
+static bool arm64_passed_once(const uint8_t *code, size_t bytes, size_t shift)
+{
+	static const struct pattern branch = {0xfc000000, 0x14000000};
+	static const struct pattern imm19[] = {{0xff000010, 0x54000000}, {0x7e000000, 0x34000000}};
+	static const struct pattern tests = {0x7e000000, 0x36000000};
+	static const struct pattern indirect = {0xfffffc1f, 0xd61f0000};
+
+	for (size_t at = 0; at + ARM64_BYTES <= bytes; at += ARM64_BYTES) {
+		uint32_t word = arm64_word(code + at);
+		int64_t words = 0;
+
+		if (matches(word, &branch, 1))
+			words = (int32_t)(word << 6) >> 6;
+		else if (matches(word, imm19, 2))
+			words = (int32_t)(word << 8) >> 13;
+		else if (matches(word, &tests, 1))
+			words = (int32_t)(word << 13) >> 18;
+		else if (matches(word, &indirect, 1))
+			return false;
+		if (words < 0 && (int64_t)at + words * ARM64_BYTES > 0 &&
+		    (int64_t)at + words * ARM64_BYTES <= (int64_t)shift)
+			return false;
+	}
+	return true;
+}
+
+static struct place arm64_place(const struct place_kernel *kernel, const uint8_t *code,
+				size_t bytes)
+{
+	struct place entry = {0, OBJECT_COST_UNKNOWN};
+
+	for (size_t at = 0; at + ARM64_BYTES <= bytes && at <= PLACE_SHIFT_MAX; at += ARM64_BYTES) {
+		uint32_t word = arm64_word(code + at);
+		enum object_probe_cost cost = arm64_cost(kernel, word);
+
+		if (!at)
+			entry.cost = (uint8_t)cost;
+		if (cost == OBJECT_COST_EMULATED && (!at || arm64_passed_once(code, bytes, at)))
+			return (struct place){(uint16_t)at, (uint8_t)cost};
+		if (!arm64_passes(word))
+			break;
+	}
+	return entry;
+}
+
+struct place place_function(const struct place_kernel *kernel, uint16_t machine,
+			    const uint8_t *code, size_t bytes, uint64_t address)
+{
+	struct place place = {0, OBJECT_COST_UNKNOWN};
+	struct decoder decoder;
+
+	if (machine == EM_AARCH64)
+		return arm64_place(kernel, code, bytes);
+	if (machine != EM_X86_64 || !decoder_open(&decoder))
+		return place;
+	place = x86_place(kernel, &decoder, code, bytes, address);
+	decoder_close(&decoder);
+	return place;
+}
+
+enum object_probe_cost place_cost(const struct place_kernel *kernel, uint16_t machine,
+				  const uint8_t *code, size_t bytes, uint64_t address)
+{
+	enum object_probe_cost cost = OBJECT_COST_UNKNOWN;
+	struct decoder decoder;
+
+	if (machine == EM_AARCH64 && bytes >= ARM64_BYTES)
+		return arm64_cost(kernel, arm64_word(code));
+	if (machine != EM_X86_64 || !decoder_open(&decoder))
+		return cost;
+	if (decode(&decoder, &code, &bytes, &address))
+		cost = x86_cost(kernel, decoder.insn);
+	decoder_close(&decoder);
+	return cost;
+}
