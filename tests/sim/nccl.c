@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-#include "nccl.h"
+#include "nccl_work.h"
 
 SIM_NOTE;
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nccl.h"
+#include "nccl_work.h"
 
 #define GROUP_TASKS 256
 #define KERNELS_MAX 32

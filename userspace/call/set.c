@@ -151,17 +151,6 @@ int call_set_add(struct call_set *set, const char *text, const char *where, stru
 	return add(set, text, where, ++set->groups, false, err);
 }
 
-int call_set_add_table(struct call_set *set, enum call_table table, struct error *err)
-{
-	const struct call_rows *rows = &call_tables[table];
-	uint32_t group = ++set->groups;
-	int result = 0;
-
-	for (size_t i = 0; i < rows->count && !result; i++)
-		result = add(set, rows->rows[i], rows->name, group, true, err);
-	return result;
-}
-
 /* Takes off a comment: '#' at the begin or behind a blank, outside of quotes. */
 static void strip_comment(char *line)
 {
@@ -182,7 +171,8 @@ static bool is_blank(const char *line)
 }
 
 /* The descriptions of a text, in place: a line each, and lines that begin with a blank go on. */
-static int add_lines(struct call_set *set, char *text, const char *name, struct error *err)
+static int add_lines(struct call_set *set, char *text, const char *name, bool quiet,
+		     struct error *err)
 {
 	uint32_t group = ++set->groups, number = 0, first;
 	char where[300], *line = text, *next, *end;
@@ -211,10 +201,21 @@ static int add_lines(struct call_set *set, char *text, const char *name, struct 
 		if (!is_blank(line)) {
 			line += strspn(line, " \t");
 			line[strcspn(line, "\r")] = '\0';
-			result = add(set, line, where, group, false, err);
+			result = add(set, line, where, group, quiet, err);
 		}
 		line = next;
 	}
+	return result;
+}
+
+int call_set_add_table(struct call_set *set, enum call_table table, struct error *err)
+{
+	const struct call_rows *rows = &call_tables[table];
+	char *text = strdup(rows->text);
+	int result = text ? add_lines(set, text, rows->name, true, err)
+			  : error_set(err, ENOMEM, "out of memory");
+
+	free(text);
 	return result;
 }
 
@@ -259,7 +260,7 @@ int call_set_add_file(struct call_set *set, const char *path, struct error *err)
 
 	if (!text)
 		return -EINVAL;
-	result = add_lines(set, text, path, err);
+	result = add_lines(set, text, path, false, err);
 	free(text);
 	return result;
 }
