@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Looks through an ELF file, and adds what was found to the object. */
 #include "call/find.h"
+#include "call/fields.h"
 
 #include <fcntl.h>
 #include <gelf.h>
@@ -8,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "call/derive.h"
 
 #define NAME_BYTES 512
 
@@ -115,6 +118,7 @@ uint32_t find_site(struct find *find, struct set_entry *entry, const char *func,
 				 .kind = (uint16_t)kind,
 				 .role = entry->spec.role,
 				 .call = true,
+				 .simulated = object->simulation,
 				 .key_count = made->key_count};
 	struct object_call call = {.site = (uint32_t)object->sites.len, .recipe = made->recipe};
 
@@ -139,9 +143,45 @@ uint32_t find_site(struct find *find, struct set_entry *entry, const char *func,
 	return call.site;
 }
 
-static int add_probe(struct find *find, uint32_t site, unsigned type, uint64_t offset)
+#define INSTRUCTION_BYTES_MAX 16
+
+/* The file's own bytes, not those of a mapping: in that the kernel may have put breakpoints. */
+static size_t read_code(struct find *find, uint8_t *code, size_t size, uint64_t offset)
 {
-	struct object_probe probe = {.offset = offset, .site = site, .type = (uint8_t)type};
+	ssize_t got = pread(find->file.fd, code, size, (off_t)offset);
+
+	return got > 0 ? (size_t)got : 0;
+}
+
+uint8_t find_cost(struct find *find, uint64_t address, uint64_t offset)
+{
+	uint8_t code[INSTRUCTION_BYTES_MAX];
+	size_t size = read_code(find, code, sizeof(code), offset);
+
+	return (uint8_t)place_cost(&find->set->kernel, find->object->machine, code, size, address);
+}
+
+static struct place find_place(struct find *find, const struct find_hit *hit, uint64_t offset)
+{
+	uint8_t code[PLACE_BYTES_MAX];
+	bool whole = hit->size && hit->size <= sizeof(code);
+	size_t size = read_code(find, code, whole ? hit->size : INSTRUCTION_BYTES_MAX, offset);
+
+	return place_function(&find->set->kernel, find->object->machine, code, size,
+			      whole && size == hit->size, hit->address);
+}
+
+static int add_probe(struct find *find, const struct find_hit *hit, uint32_t site, unsigned type)
+{
+	struct object_probe probe = {.site = site, .type = (uint8_t)type};
+	struct place place;
+
+	if (!find_offset(find, hit->address, &probe.offset))
+		return 0;
+	place = find_place(find, hit, probe.offset);
+	probe.offset += place.shift;
+	probe.shift = place.shift;
+	probe.cost = place.cost;
 
 	return vec_push(&find->object->probes, probe)
 		       ? 0
@@ -196,7 +236,6 @@ static int add_function(struct find *find, const struct find_hit *hit)
 	const struct call_spec *spec = &entry->spec;
 	struct error problem = ERROR_INIT;
 	struct recipe_made made;
-	uint64_t offset;
 	uint32_t site;
 	int result = make_call(find, hit, &made, &problem);
 
@@ -205,8 +244,6 @@ static int add_function(struct find *find, const struct find_hit *hit)
 		entry->state.found = 0;
 		return 0;
 	}
-	if (!find_offset(find, hit->address, &offset))
-		return 0;
 	site = find_site(find, entry, hit->name, &made,
 			 hit->side     ? WAFFLE_SITE_SPAN_END
 			 : spec->event ? WAFFLE_SITE_EVENT
@@ -214,11 +251,11 @@ static int add_function(struct find *find, const struct find_hit *hit)
 	if (site == MAP_NONE)
 		return -E2BIG;
 	if (hit->side)
-		return add_probe(find, site, OBJECT_PROBE_END, offset);
+		return add_probe(find, hit, site, OBJECT_PROBE_END);
 	if (spec->event)
-		return add_probe(find, site, OBJECT_PROBE_INSTANT, offset);
-	result = add_probe(find, site, OBJECT_PROBE_ENTER, offset);
-	return result || spec->pair ? result : add_probe(find, site, OBJECT_PROBE_LEAVE, offset);
+		return add_probe(find, hit, site, OBJECT_PROBE_INSTANT);
+	result = add_probe(find, hit, site, OBJECT_PROBE_ENTER);
+	return result || spec->pair ? result : add_probe(find, hit, site, OBJECT_PROBE_LEAVE);
 }
 
 static int compare_hits(const void *a, const void *b, void *arg)
@@ -286,7 +323,7 @@ static int find_functions(struct find *find)
 	return result;
 }
 
-static int find_wanted(struct find *find, bool *functions)
+static int find_wanted(struct find *find, bool *functions, bool *usdt)
 {
 	for (uint32_t i = 0; i < find->set->entries.len; i++) {
 		const struct call_spec *spec = &find->set->entries.data[i]->spec;
@@ -297,8 +334,16 @@ static int find_wanted(struct find *find, bool *functions)
 		if (!vec_push(&find->wanted, i))
 			return error_set(find->err, ENOMEM, "out of memory");
 		*functions |= spec->type == SPEC_UPROBE;
+		*usdt |= spec->type == SPEC_USDT;
 	}
 	return 0;
+}
+
+static bool offset_of(void *arg, const char *name, int32_t *offset)
+{
+	const struct find *find = arg;
+
+	return derive_offset(&find->file, find->object->machine, name, offset);
 }
 
 static int find_open(struct find *find, int fd)
@@ -314,6 +359,19 @@ static int find_open(struct find *find, int fd)
 	return 0;
 }
 
+static int lookup_fields(void *arg, const struct call_spec *spec, const char *where,
+			 struct call_value *value, unsigned first, struct error *err)
+{
+	struct find *find = arg;
+	Elf *elf = elf_file_has_debug(&find->file) ? find->file.elf : find->debug.elf;
+
+	if (!find->dwarf_tried && elf)
+		find->dwarf = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
+	find->dwarf_tried = true;
+	return fields_resolve(find->dwarf, where, value, first, &spec->source, find->object->path,
+			      err);
+}
+
 int call_set_find(struct call_set *set, struct object *object, int fd, struct error *err)
 {
 	const char *debug_dir = getenv("WAFFLE_DEBUG_DIR");
@@ -322,19 +380,25 @@ int call_set_find(struct call_set *set, struct object *object, int fd, struct er
 			    .file = ELF_FILE_INIT,
 			    .debug = ELF_FILE_INIT,
 			    .abi = abi_find(object->machine),
+			    .lookup = {.offset = offset_of},
 			    .err = err};
-	bool functions = false;
+	bool functions = false, usdt = false;
 	int result;
 
+	find.lookup.arg = &find;
 	if (!call_set_wants(set, object->path))
 		return 0;
-	result = find_open(&find, fd) ?: find_wanted(&find, &functions);
-	if (!result && functions) {
+	find.lookup = (struct recipe_lookup){.fields = lookup_fields, .arg = &find};
+	result = find_open(&find, fd) ?: find_wanted(&find, &functions, &usdt);
+	if (!result && find.wanted.len)
 		elf_file_find_debug(&find.debug, &find.file, &find.file.build_id,
 				    debug_dir && *debug_dir ? debug_dir : "/usr/lib/debug");
+	if (!result && functions)
 		result = find_functions(&find);
-	}
+	if (!result && usdt)
+		result = find_usdt(&find);
 	vec_free(&find.wanted);
+	dwarf_end(find.dwarf);
 	elf_file_close(&find.debug);
 	elf_file_close(&find.file);
 	return result;

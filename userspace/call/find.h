@@ -3,6 +3,7 @@
 #ifndef WAFFLE_CALL_FIND_H
 #define WAFFLE_CALL_FIND_H
 
+#include <elfutils/libdw.h>
 #include <libelf.h>
 
 #include "call/set.h"
@@ -18,6 +19,8 @@ struct find {
 	bool is_exe;
 	VEC(uint32_t) wanted; /* descriptions of this file */
 	struct recipe_lookup lookup;
+	Dwarf *dwarf; /* opened when it is asked for */
+	bool dwarf_tried;
 	struct error *err;
 };
 
@@ -36,6 +39,14 @@ struct find_hits {
 
 /* find_symbols.c: the functions that descriptions name. 0 or -ENOMEM with a message. */
 int find_symbols(struct find *find, struct find_hits *hits);
+
+/* find_usdt.c: adds the USDT probes that descriptions name. */
+int find_usdt(struct find *find);
+
+/* Keeps the nearest names to `word`, the nearest one first. */
+void find_near(struct find *find, struct set_entry *entry, const char *word, const char *name);
+/* What a probe at this very instruction costs: enum object_probe_cost. */
+uint8_t find_cost(struct find *find, uint64_t address, uint64_t offset);
 
 /* Adds the site of a call, or finds the one that is the same. MAP_NONE with a message: no. */
 uint32_t find_site(struct find *find, struct set_entry *entry, const char *func,

@@ -191,11 +191,9 @@ static int table_match(struct table *table)
 	return result;
 }
 
-/* Keeps the nearest names, the nearest one first. */
-static void near_add(struct find *find, struct set_entry *entry, const char *name)
+void find_near(struct find *find, struct set_entry *entry, const char *word, const char *name)
 {
 	struct spec_state *state = &entry->state;
-	const char *word = entry->spec.sides[0].names.list[0].text;
 	unsigned distance = near_distance(word, name);
 	uint32_t at = state->near_count;
 
@@ -235,8 +233,9 @@ static void table_near(struct table *table)
 
 			if (entry->spec.type == SPEC_UPROBE && !entry->spec.quiet &&
 			    !entry->state.found && !names->list[0].glob &&
-			    near_name(names->list[0].text, symbol.name))
-				near_add(find, entry, symbol.name);
+			    (near_name(names->list[0].text, symbol.name) ||
+			     (entry->state.ifunc && strstr(symbol.name, names->list[0].text))))
+				find_near(find, entry, names->list[0].text, symbol.name);
 		}
 	}
 }

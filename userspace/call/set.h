@@ -4,6 +4,7 @@
 #define WAFFLE_CALL_SET_H
 
 #include "call/call.h"
+#include "call/place.h"
 #include "call/recipe.h"
 #include "call/spec.h"
 #include "util/map.h"
@@ -16,7 +17,7 @@ struct spec_state {
 	const char *looked;  /* the last file where it was looked for; NULL: none */
 	bool stripped;       /* that file has only the symbols that it exports */
 	bool ifunc;          /* its function is chosen when the file is loaded */
-	bool no_provider;    /* that file has no USDT probe of the provider */
+	bool provider;       /* that file has USDT probes of the provider */
 	const char *trouble; /* a message, said once */
 	uint32_t near_count;
 	const char *near[SET_NEAR_MAX];
@@ -35,15 +36,21 @@ struct set_name {
 	uint32_t next; /* with the same hash; MAP_NONE: none */
 };
 
+/* Descriptions that belong together. */
+struct set_group {
+	const char *name; /* of a set that ships with waffle; NULL: none */
+	bool found;
+};
+
 struct call_set {
 	struct spec_tables tables;
 	VEC(struct set_entry *) entries;
 	VEC(struct set_name) names;
 	struct map heads; /* hash of a name → the last such index of `names` */
 	VEC(struct call_tracepoint) tracepoints;
-	uint32_t groups;
+	VEC(struct set_group) groups;
 	uint32_t calls; /* recipes made so far */
-	bool wants_exe;
+	struct place_kernel kernel;
 };
 
 uint64_t set_hash(const char *text);

@@ -44,6 +44,12 @@ static void write_value(struct json *json, const struct value *value)
 		snprintf(pointer, sizeof(pointer), "0x%" PRIx64, value->u64);
 		json_string(json, pointer);
 		break;
+	case WAFFLE_KEY_DIM3:
+		json_array_begin(json);
+		for (unsigned i = 0; i < 3; i++)
+			json_u64(json, value->dim[i]);
+		json_array_end(json);
+		break;
 	case WAFFLE_KEY_STR:
 		if (value->null)
 			json_null(json);

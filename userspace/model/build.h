@@ -111,12 +111,34 @@ int frames_append(struct model *model, uint32_t *at, const void *values, uint32_
 int stacks_add(struct builder *builder, const struct waffle_rec_stack *stack);
 int stacks_finish(struct model *model);
 
+/* ---- calls.c ---- */
+
+/* The parents of calls, when spans and events are in their places. */
+int calls_find_parents(struct model *model);
+
+/* ---- names.c ---- */
+
+/* Gives addresses of code their names. */
+int names_resolve(struct model *model);
+
+/* ---- templates.c ---- */
+
+/* Gives calls whose name is a template sites of their own; a filter asks for the template. */
+int templates_fill(struct model *model);
+
 /* ---- links.c ---- */
 
 /* Adds the links of a frame; their targets are ids until links_resolve(). */
 int links_add(struct model *model, enum model_node_kind from_kind, uint32_t from, uint32_t site,
 	      uint32_t frame);
 int links_resolve(struct model *model);
+/* Those of one span or event stand together. */
+int links_order(struct model *model);
+
+/* ---- gpu_links.c ---- */
+
+/* Links between calls, which have all else that they will have. */
+int gpu_links_add(struct model *model);
 
 /* ---- keep.c ---- */
 
