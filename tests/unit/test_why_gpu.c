@@ -80,7 +80,8 @@ static void test_blocked_in_a_synchronisation_is_the_kernel_launched_last_and_it
 	assert_int_equal(step->call_ts, 1030);
 	assert_string_equal(strtab_get(why->texts, step->meaning),
 			    "waits for the GPU: kernel gemm<float> on stream 0x7f01");
-	check_part(why, 1, "running", 40 + 35, 11, "certain", "");
+	check_part(why, 1, "running", 10 + 10 + 35, 11, "certain", "");
+	check_part(why, 2, "running", 20, 11, "certain", ""); /* in forward */
 	done(&capture, why);
 }
 
@@ -156,7 +157,8 @@ static void test_a_stream_of_which_nothing_is_known_is_named_alone(void **state)
 	capture_end(&capture, 1900, 11, 1);
 	why = ask_span(&capture, 2000);
 	check_part(why, 0, "gpu", 800, 11, "likely", "stream 0x7f01");
-	check_part(why, 1, "running", 90, 11, "certain", "");
+	check_part(why, 1, "running", 75, 11, "certain", "");
+	check_part(why, 2, "running", 15, 11, "certain", ""); /* in the call */
 	done(&capture, why);
 }
 
@@ -247,7 +249,7 @@ static void test_only_waits_of_the_call_are_the_gpus(void **state)
 	gets(&capture, 1670, 1, 0, 11, 12, 1670, 0);
 	blocks(&capture, 1680, 1730);
 	sync_ends(&capture, 1740);
-	capture_end(&capture, 1900, 11, 1);
+	capture_end(&capture, 1800, 11, 1);
 	why = ask_span(&capture, 2000);
 	check_part(why, 0, "page-fault-major", 300, 11, "likely", "");
 	check_part(why, 1, "stopped", 200, 12, "likely", "");
@@ -302,10 +304,10 @@ static void test_chain_goes_on_in_the_rank_that_arrived_last(void **state)
 	assert_int_equal(step->call_ts, 1700);
 	assert_int_equal(why->model->threads.data[step->by].tid, 21);
 	assert_string_equal(strtab_get(why->texts, step->meaning),
-			    "waits for rank 1 in ncclAllReduce (seq 1)");
+			    "waits for rank 1 in ncclAllReduce (seq 0)");
 	/* Then the transfer itself. */
 	check_part(why, 1, "gpu", 150, 11, "likely", "ncclAllReduce on stream 0x7f02");
-	check_part(why, 2, "running", 40 + 50, 11, "certain", "");
+	check_part(why, 2, "running", 40 + 49, 11, "certain", "");
 	check_part(why, 3, "collective", 50, 21, "certain", "rank 1 in ncclAllReduce");
 	check_part(why, 4, "user-work", 50, 22, "certain", "futex 0x7e00");
 	done(&capture, why);
@@ -323,8 +325,9 @@ static void test_rank_that_arrived_last_itself_waits_for_the_gpu_only(void **sta
 	capture_end(&capture, 1900, 11, 1);
 	why = ask_span(&capture, 2000);
 	check_part(why, 0, "gpu", 800, 11, "likely", "ncclAllReduce on stream 0x7f02");
-	check_part(why, 1, "running", 90, 11, "certain", "");
-	assert_int_equal(why->instances.data[0].part_count, 2);
+	check_part(why, 1, "running", 89, 11, "certain", "");
+	check_part(why, 2, "running", 1, 11, "certain", ""); /* in ncclAllReduce */
+	assert_int_equal(why->instances.data[0].part_count, 3);
 	done(&capture, why);
 }
 
@@ -346,7 +349,7 @@ static void test_spinning_thread_waits_for_the_last_rank_as_well(void **state)
 	why = ask_span(&capture, 2000);
 	check_part(why, 0, "collective", 650, 21, "likely", "rank 1 in ncclAllReduce");
 	check_part(why, 1, "gpu", 150, 11, "likely", "ncclAllReduce on stream 0x7f02");
-	check_part(why, 2, "running", 90, 11, "certain", "");
+	check_part(why, 2, "running", 89, 11, "certain", "");
 	done(&capture, why);
 }
 
@@ -514,7 +517,7 @@ static void test_text_names_the_kernel_the_launch_and_the_last_rank(void **state
 	assert_non_null(strstr(text, "collective        certain  rank1 (21) in forward, "
 				     "rank 1 in ncclAllReduce\n"));
 	assert_non_null(strstr(text, "650 ns blocked in cudaStreamSynchronize: waits for rank 1 in "
-				     "ncclAllReduce (seq 1) ← arrived last: rank1 (21), which "
+				     "ncclAllReduce (seq 0) ← arrived last: rank1 (21), which "
 				     "spent those 650 ns:\n"));
 	assert_non_null(strstr(text, "150 ns blocked in cudaStreamSynchronize: waits for the GPU: "
 				     "ncclAllReduce on stream 0x7f02, launched in step by trainer "
