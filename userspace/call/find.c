@@ -118,6 +118,7 @@ uint32_t find_site(struct find *find, struct set_entry *entry, const char *func,
 				 .kind = (uint16_t)kind,
 				 .role = entry->spec.role,
 				 .call = true,
+				 .simulated = object->simulation,
 				 .key_count = made->key_count};
 	struct object_call call = {.site = (uint32_t)object->sites.len, .recipe = made->recipe};
 
