@@ -91,7 +91,7 @@ $(BUILD)/gen/waffle.skel.h: $(BPF_SRC:bpf/%.bpf.c=$(BUILD)/bpf/%.bpf.o)
 	{ echo '// NOLINTBEGIN'; $(BPFTOOL) gen skeleton $(BUILD)/bpf/waffle.o name waffle_bpf && echo '// NOLINTEND'; } > $@
 
 # Its assembler takes them in.
-$(BUILD)/obj/userspace/call/table.o: $(wildcard userspace/call/*.probes)
+$(BUILD)/obj/userspace/call/table.o: $(wildcard userspace/call/*.probes probes/*.probes)
 
 $(BUILD)/waffle-bpf.8: $(BUILD)/waffle-bpf
 	$< help --man > $@
@@ -193,13 +193,14 @@ bench: all examples bench-programs
 
 install: all $(BUILD)/waffle-bpf.8
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include/waffle
-	install -d $(DESTDIR)$(PREFIX)/share/man/man8 $(DESTDIR)$(PREFIX)/share/doc/waffle
+	install -d $(DESTDIR)$(PREFIX)/share/man/man8 $(DESTDIR)$(PREFIX)/share/doc/waffle $(DESTDIR)$(PREFIX)/share/waffle/probes
 	install -m 755 $(BUILD)/waffle-bpf $(DESTDIR)$(PREFIX)/bin/
 	install -d $(DESTDIR)$(PREFIX)/libexec/waffle
 	install -m 755 $(SIM_LIBS) $(SIM_PROGRAMS) $(DESTDIR)$(PREFIX)/libexec/waffle/
 	install -m 644 $(wildcard include/*.h include/*.hpp) $(DESTDIR)$(PREFIX)/include/
 	install -m 644 $(wildcard include/waffle/*) $(DESTDIR)$(PREFIX)/include/waffle/
 	install -m 644 $(BUILD)/waffle-bpf.8 $(DESTDIR)$(PREFIX)/share/man/man8/
+	install -m 644 $(wildcard probes/*.probes) $(DESTDIR)$(PREFIX)/share/waffle/probes/
 	install -m 644 README.md LICENSE $(wildcard LICENSES/* docs/*.md docs/*.json) $(DESTDIR)$(PREFIX)/share/doc/waffle/
 
 clean:

@@ -20,6 +20,7 @@ struct file {
 	struct object *object; /* NULL: no sites in it */
 	uint32_t first_site;
 	struct arm_use *uses; /* a row a site; NULL: all are armed plainly */
+	bool *stacks;         /* a row a site: they are taken; NULL: none are */
 	struct map by_offset; /* probe's offset in the file → site number in the capture */
 	bool armed_everywhere;
 };
@@ -40,7 +41,8 @@ struct memory {
 struct arming {
 	struct kernel *kernel;
 	struct store_writer *writer;
-	struct plan *plan; /* may be NULL */
+	struct plan *plan;                 /* may be NULL */
+	const struct stack_choice *choice; /* of stacks; may be NULL */
 	bool follow;
 	VEC(struct file) files;
 	VEC(struct arm) arms;
@@ -51,7 +53,8 @@ struct arming {
 };
 
 int arming_open(struct arming **arming, struct kernel *kernel, struct store_writer *writer,
-		struct plan *plan, bool follow, struct error *err)
+		struct plan *plan, const struct stack_choice *stacks, bool follow,
+		struct error *err)
 {
 	*arming = calloc(1, sizeof(**arming));
 	if (!*arming)
@@ -59,6 +62,7 @@ int arming_open(struct arming **arming, struct kernel *kernel, struct store_writ
 	(*arming)->kernel = kernel;
 	(*arming)->writer = writer;
 	(*arming)->plan = plan;
+	(*arming)->choice = stacks;
 	(*arming)->follow = follow;
 	return 0;
 }
@@ -114,6 +118,27 @@ static int file_plan_late(struct arming *arming, struct file *file, struct error
 	return 0;
 }
 
+/* Whose stacks are taken; those of calls are asked for by their recipes. */
+static int file_choose(struct arming *arming, struct file *file, struct error *err)
+{
+	struct object *object = file->object;
+
+	if (!arming->choice)
+		return 0;
+	file->stacks = calloc(object->sites.len, sizeof(*file->stacks));
+	if (!file->stacks)
+		return error_set(err, ENOMEM, "out of memory");
+	for (size_t i = 0; i < object->sites.len; i++)
+		file->stacks[i] = stack_choice_has(arming->choice, &object->sites.data[i]);
+	for (size_t i = 0; i < object->calls.len; i++) {
+		struct object_call *call = &object->calls.data[i];
+
+		if (file->stacks[call->site])
+			call->recipe.flags |= WAFFLE_CALL_STACK;
+	}
+	return 0;
+}
+
 /* Numbers the sites of a file and tells the capture about them. */
 static int file_register(struct arming *arming, struct file *file, struct error *err)
 {
@@ -155,7 +180,8 @@ static int file_add(struct arming *arming, int fd, const char *shown_path, struc
 	/* A file that is not ELF, or has no sites, is remembered as such. */
 	if (!object_read(&file.object, fd, shown_path, &ignored)) {
 		if (file.object->probes.len) {
-			result = file_register(arming, &file, err)
+			result = file_choose(arming, &file, err)
+					 ?: file_register(arming, &file, err)
 					 ?: file_plan_late(arming, &file, err);
 		} else {
 			object_free(file.object);
@@ -166,6 +192,7 @@ static int file_add(struct arming *arming, int fd, const char *shown_path, struc
 		return (int)arming->files.len - 1;
 	object_free(file.object);
 	free(file.uses);
+	free(file.stacks);
 	map_free(&file.by_offset);
 	return result ? result : error_set(err, ENOMEM, "out of memory");
 }
@@ -192,6 +219,7 @@ static int arm_file(struct arming *arming, uint32_t index, const char *path, pid
 		.pid = arm.pid,
 		.first_site = file->first_site,
 		.uses = file->uses,
+		.stacks = file->stacks,
 	};
 	struct error problem = ERROR_INIT;
 	int result;
@@ -327,6 +355,7 @@ void arming_close(struct arming *arming)
 	for (size_t i = 0; i < arming->files.len; i++) {
 		object_free(arming->files.data[i].object);
 		free(arming->files.data[i].uses);
+		free(arming->files.data[i].stacks);
 		map_free(&arming->files.data[i].by_offset);
 	}
 	for (size_t i = 0; i < arming->memories.len; i++)

@@ -8,15 +8,18 @@
 #ifndef WAFFLE_CAPTURE_ARMING_H
 #define WAFFLE_CAPTURE_ARMING_H
 
+#include "capture/stack_choice.h"
 #include "filter/plan.h"
 #include "probe/kernel.h"
 #include "store/store.h"
 
 struct arming;
 
-/* `plan` says what is done with each site; NULL: all are armed and nothing is decided. */
+/* `plan` says what is done with each site; NULL: all are armed and nothing is decided. `stacks`:
+ * whose stacks are taken. */
 int arming_open(struct arming **arming, struct kernel *kernel, struct store_writer *writer,
-		struct plan *plan, bool follow, struct error *err);
+		struct plan *plan, const struct stack_choice *stacks, bool follow,
+		struct error *err);
 
 /*
  * Arms what a process has mapped and is not armed yet. -ESRCH: it is gone. A single file that can't

@@ -129,6 +129,7 @@ int session_configure(struct kernel_options *kernel, struct plan **plan,
 		.wait_min_ns = options->wait_min_ns,
 		.stack_gap_ns = options->stack_gap_ns,
 		.follow = options->follow,
+		.stacks = options->stacks != NULL,
 		.hold_exec = options->command && (options->sources & CAPTURE_SPANS),
 	};
 	if (!filter)
@@ -163,7 +164,8 @@ static int start(struct session *session)
 			     ?: details_open(&session->details, session->kernel, session->writer,
 					     session->err)
 			     ?: arming_open(&session->arming, session->kernel, session->writer,
-					    session->plan, options->follow, session->err)
+					    session->plan, options->stacks, options->follow,
+					    session->err)
 			     ?: targets_open(session);
 
 	for (uint32_t i = 0; !result && i < kernel_ring_count(session->kernel); i++)

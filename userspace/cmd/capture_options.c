@@ -35,6 +35,15 @@ int set_sources(void *options, const char *value, struct error *err)
 	return sources_parse(&((struct capture_options *)options)->session.sources, value, err);
 }
 
+int set_stacks(void *options, const char *value, struct error *err)
+{
+	struct capture_options *capture = options;
+	int result = stack_choice_add(&capture->stacks, value, err);
+
+	capture->session.stacks = capture->stacks;
+	return result;
+}
+
 /* Buffers between a page and 1 GiB, which the kernel can still allocate. */
 static int set_size(const char *name, const char *value, uint64_t *bytes, struct error *err)
 {
@@ -71,6 +80,7 @@ void capture_options_free(struct capture_options *options)
 {
 	vec_free(&options->pids);
 	vec_free(&options->comms);
+	stack_choice_free(options->stacks);
 	filter_options_free(&options->filter);
 }
 

@@ -16,6 +16,7 @@ struct capture_options {
 	VEC(pid_t) pids;
 	VEC(const char *) comms;
 	const char *output; /* NULL: named after the program and the time */
+	struct stack_choice *stacks; /* NULL: none */
 	bool json, no_report, quiet;
 	struct filter_options filter;
 };
@@ -23,6 +24,7 @@ struct capture_options {
 int set_duration(void *options, const char *value, struct error *err);
 int set_no_sched(void *options, const char *value, struct error *err);
 int set_sources(void *options, const char *value, struct error *err);
+int set_stacks(void *options, const char *value, struct error *err);
 int set_ring_size(void *options, const char *value, struct error *err);
 int set_sched_size(void *options, const char *value, struct error *err);
 
@@ -40,6 +42,10 @@ int set_sched_size(void *options, const char *value, struct error *err);
 		 "frequency, or all but some: -stacks,-io (default all; all but spans need "       \
 		 "sched)",                                                                         \
 		 .set = set_sources},                                                              \
+		{"stacks", 0, "LIST",                                                              \
+		 "take the stack of each span and event of these: cuda,nccl,probes,spans,"         \
+		 "span:NAME (docs/stacks.md)",                                                     \
+		 .set = set_stacks},                                                               \
 		{"ring-size", 0, "SIZE",                                                           \
 		 "buffer for spans in the kernel, per eight CPUs (default 32MiB)",                 \
 		 .set = set_ring_size},                                                            \

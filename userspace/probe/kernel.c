@@ -110,9 +110,11 @@ static int configure(struct kernel *kernel, const struct kernel_options *options
 	bpf_program__set_autoload(bpf->progs.on_switch, options->sched);
 	bpf_program__set_autoload(bpf->progs.on_waking, options->sched);
 	bpf_program__set_autoload(bpf->progs.on_migrate, options->sched);
+	bpf_program__set_autoload(bpf->progs.hit_stack, options->stacks);
 	site_programs_configure(kernel);
 	return waits_configure(kernel, options)
 		       ?: classes_configure(kernel, options)
+		       ?: calls_configure(kernel, options)
 		       ?: bpf_map__set_max_entries(bpf->maps.cpus, cpus)
 		       ?: bpf_map__set_max_entries(bpf->maps.sched_tails, cpus)
 		       ?: bpf_map__set_max_entries(bpf->maps.waiting, cpus)
@@ -235,6 +237,7 @@ int kernel_open(struct kernel **kernel, const struct kernel_options *options, st
 	libbpf_set_print(getenv("WAFFLE_LIBBPF") ? verbose_print : quiet_print);
 	made->guardian_pipe = -1;
 	made->sched = options->sched;
+	made->stacks = options->stacks;
 	made->cpus = (uint32_t)cpus;
 	made->ring_count =
 		((uint32_t)cpus + (1u << CPUS_PER_RING_SHIFT) - 1) >> CPUS_PER_RING_SHIFT;
@@ -265,7 +268,10 @@ void kernel_close(struct kernel *kernel)
 			close(kernel->ring_fds[i]);
 	free(kernel->ring_fds);
 	classes_close(kernel);
+	calls_detach(kernel);
+	vec_free(&kernel->recipes);
 	waits_detach(kernel);
+	stacks_close(kernel);
 	waffle_bpf__destroy(kernel->bpf);
 	if (kernel->guardian_pipe >= 0) {
 		close(kernel->guardian_pipe); /* it releases what is still held, and ends */
@@ -335,6 +341,7 @@ int kernel_attach(struct kernel *kernel, struct error *err)
 void kernel_detach(struct kernel *kernel)
 {
 	waits_detach(kernel);
+	calls_detach(kernel);
 	attach_all(kernel, false);
 }
 
