@@ -89,6 +89,15 @@ static __always_inline long user_read(void *to, __u32 size, __u64 address, __u8 
 	return failed;
 }
 
+/* Where in a tracepoint's record a string is (include/trace/stages/stage1_struct_define.h). */
+static __always_inline __u64 data_loc(__u64 address)
+{
+	__u32 word = 0;
+
+	user_read(&word, sizeof(word), address, WAFFLE_FETCH_KERNEL);
+	return word & 0xffff;
+}
+
 static __always_inline __u64 fetch_start(const struct fetches *walk,
 					 const struct waffle_fetch *fetch)
 {
@@ -107,6 +116,9 @@ static __always_inline __u64 fetch_start(const struct fetches *walk,
 		return value;
 	case WAFFLE_FETCH_CONTEXT:
 		return (__u64)walk->ctx;
+	case WAFFLE_FETCH_DATA_LOC:
+		value = (__u64)walk->ctx + fetch->constant;
+		return (__u64)walk->ctx + data_loc(value);
 	case WAFFLE_FETCH_SAVED:
 		return walk->slot->saved[reg & (WAFFLE_SAVED_MAX - 1)];
 	case WAFFLE_FETCH_DURATION:
