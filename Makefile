@@ -90,6 +90,9 @@ $(BUILD)/gen/waffle.skel.h: $(BPF_SRC:bpf/%.bpf.c=$(BUILD)/bpf/%.bpf.o)
 	$(BPFTOOL) gen object $(BUILD)/bpf/waffle.o $^
 	{ echo '// NOLINTBEGIN'; $(BPFTOOL) gen skeleton $(BUILD)/bpf/waffle.o name waffle_bpf && echo '// NOLINTEND'; } > $@
 
+# Its assembler takes them in.
+$(BUILD)/obj/userspace/call/table.o: $(wildcard userspace/call/*.probes)
+
 $(BUILD)/waffle-bpf.8: $(BUILD)/waffle-bpf
 	$< help --man > $@
 
@@ -182,6 +185,7 @@ zoo: all
 demo: all examples
 	@BUILD=$(BUILD) scripts/demo.sh
 
+include tests/sim/sim.mk
 include bench/programs.mk
 
 bench: all examples bench-programs

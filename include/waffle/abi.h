@@ -20,10 +20,14 @@
  *   u32 line
  *   u32 kind       enum waffle_site_kind
  *   u32 reserved   0
+ *
+ * A library that only plays the part of a real one (docs/simulation.md) has a note of type
+ * WAFFLE_NOTE_SIMULATION with an empty descriptor.
  */
 #define WAFFLE_NOTE_SECTION ".note.waffle"
 #define WAFFLE_NOTE_OWNER "waffle"
 #define WAFFLE_NOTE_SITE 1
+#define WAFFLE_NOTE_SIMULATION 2
 #define WAFFLE_NOTE_DESC_BYTES 56
 
 /* Which macro made the site. WAFFLE_SITE_SPAN_END has no name: a span's begin names it. */

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "filter/glob.h"
+#include "util/glob.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 

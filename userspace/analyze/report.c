@@ -214,9 +214,7 @@ static bool count_spans(struct making *making)
 static bool counter_value(const struct model *model, const struct model_event *event,
 			  double *number)
 {
-	uint32_t bytes;
-	const void *frame = model_frame(model, event->frame, &bytes);
-	struct value_walk walk = value_walk_begin(model_site(model, event->site), frame, bytes);
+	struct value_walk walk = model_values(model, event->site, event->frame);
 	struct value value;
 
 	if (!value_walk_next(&walk, &value))
@@ -489,7 +487,7 @@ int report_new(struct report **report, const struct model *model,
 
 	*report = NULL;
 	if (good) {
-		making.site_count = store_reader_site_count(model->reader);
+		making.site_count = model_site_count(model);
 		making.report->model = model;
 		making.report->truncated =
 			store_reader_truncated(model->reader, &making.report->bytes_cut);

@@ -354,6 +354,7 @@ static int walk_instance(struct why_walk *walk, struct why_instance *instance)
 	walk->depth = 0;
 	walk->sums.len = 0;
 	walk->instances++;
+	why_gpu_forget(&walk->gpu);
 	result = instance->ended_by < walk->model->threads.len
 			 ? why_walk_handed_over(walk, instance)
 			 : why_walk_time(walk, instance->thread, instance->from_ts, instance->to_ts,
@@ -410,7 +411,9 @@ static int start(struct why **why, struct why_walk *walk, const struct model *mo
 	walk->why = *why;
 	(*why)->model = model;
 	(*why)->texts = strtab_new();
-	return (*why)->texts ? 0 : error_set(err, ENOMEM, "out of memory");
+	if (!(*why)->texts || why_gpu_init(&walk->gpu, model) < 0)
+		return error_set(err, ENOMEM, "out of memory");
+	return 0;
 }
 
 static int finish(struct why **why, struct why_walk *walk, int result, struct error *err)

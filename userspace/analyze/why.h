@@ -60,8 +60,10 @@ struct why_step {
 	uint32_t by;    /* blocked: who ended it; runnable: who was on the CPU; MODEL_NONE */
 	bool interrupt; /* `by` only happened to run where the interrupt came */
 	uint32_t object; /* text in why.texts: "futex 0x… (queue_lock)", "/data/shard-7", … ; 0 */
-	uint32_t meaning; /* text in why.texts: what the kernel's stack says of the wait; 0 */
-	uint32_t wait;    /* index of the model_wait, or MODEL_NONE */
+	uint32_t
+		meaning; /* text in why.texts: what the kernel's stack says of the wait, or the
+			    calls around it: "waits for the GPU: kernel gemm on stream 0x7f01"; 0 */
+	uint32_t wait;   /* index of the model_wait, or MODEL_NONE */
 	uint32_t cpu_khz, cpu_max_khz; /* running: the CPU's frequency on average; 0: not known */
 	/* Runnable: the CPU that it had to wait for, and where it ran before, if that was another
 	 * one. Running: where. MODEL_CPU_NONE: not known. */
@@ -73,16 +75,23 @@ struct why_step {
 	bool handed;       /* neither: the span was handed over to the thread that ended it */
 	uint64_t later_ts; /* blocked: the switch-in after a later wait that tells who `by` is */
 	uint32_t behind;   /* runnable: index of the model_switch that brought `by` in */
-	uint32_t record, count; /* in why.records, once why_records_find() was called */
+	bool gpu;          /* in a call that waits for a GPU or for other ranks */
+	bool last_rank;    /* `by` is the thread of the rank that arrived last in a collective */
+	uint64_t call_ts;  /* last_rank: of its arrival. Else gpu: of the call that put on the
+			      stream what is waited for. 0: not known */
+	uint32_t call_thread, call_span; /* that made that call, and the span that it was in */
+	uint32_t record, count;          /* in why.records, once why_records_find() was called */
 };
 
 /* What a record says of a step. */
 enum why_role {
-	WHY_ROLE_OUT,    /* the switch that took the thread off its CPU */
-	WHY_ROLE_IN,     /* the one that brought it in, with its wake-up */
-	WHY_ROLE_LATER,  /* the one after a later wait of the same kind, whose waker was taken */
-	WHY_ROLE_BEHIND, /* the one that brought in the thread that it had to wait for */
-	WHY_ROLE_SPAN,   /* the begin of its span */
+	WHY_ROLE_OUT,     /* the switch that took the thread off its CPU */
+	WHY_ROLE_IN,      /* the one that brought it in, with its wake-up */
+	WHY_ROLE_LATER,   /* the one after a later wait of the same kind, whose waker was taken */
+	WHY_ROLE_BEHIND,  /* the one that brought in the thread that it had to wait for */
+	WHY_ROLE_SPAN,    /* the begin of its span */
+	WHY_ROLE_LAUNCH,  /* the call that put on a stream what it waits for */
+	WHY_ROLE_ARRIVAL, /* that of the last rank of a collective */
 	WHY_ROLE_WAIT,
 	WHY_ROLE_WAKE,
 	WHY_ROLE_FAULT,

@@ -64,7 +64,7 @@ static bool groups_make(struct why_aggregate *aggregate)
 	struct strtab *names = strtab_new();
 	bool good = names;
 
-	aggregate->site_count = store_reader_site_count(aggregate->model->reader);
+	aggregate->site_count = model_site_count(aggregate->model);
 	aggregate->group_of =
 		malloc(((size_t)aggregate->site_count + 1) * sizeof(*aggregate->group_of));
 	good = good && aggregate->group_of;

@@ -444,8 +444,19 @@ static uint32_t object_of(struct why_walk *walk, const struct blocked *blocked, 
 	return wait_object_text(walk->why->texts, facts, blocked->kind);
 }
 
+/* Whether a call that waits for a GPU does so in this wait: its driver may have to wait for other
+ * things as well. */
+static bool is_of_call(const struct blocked *blocked)
+{
+	if (blocked->kind == WAIT_STOPPED || blocked->kind == WAIT_FAULT ||
+	    blocked->facts.told == WAIT_TOLD_LOCK)
+		return false;
+	return !(blocked->facts.task_state & WAFFLE_TASK_UNINTERRUPTIBLE) ||
+	       blocked->kind == WAIT_GPU || blocked->stack.meaning.rule == MEANING_GPU;
+}
+
 int why_walk_blocked(struct why_walk *walk, uint32_t thread, size_t index, uint64_t from,
-		     uint64_t to, const struct why_link *link)
+		     uint64_t to, const struct why_link *link, const struct why_await *await)
 {
 	struct blocked blocked = {
 		.thread = thread,
@@ -481,7 +492,9 @@ int why_walk_blocked(struct why_walk *walk, uint32_t thread, size_t index, uint6
 	step->in_ts = why_switched_in(walk, thread, index);
 	if (blocked.wait)
 		step->wait = (uint32_t)(blocked.wait - walk->model->waits.data);
-	if (blocked.kind != WAIT_STOPPED)
+	if (await->sync != MODEL_NONE && is_of_call(&blocked))
+		result = why_gpu_walk(walk, await, blocked.grade);
+	else if (blocked.kind != WAIT_STOPPED)
 		result = walk_meaning(walk, &blocked);
 	if (result > 0)
 		result = walk_kind(walk, &blocked);

@@ -14,6 +14,8 @@ const char *const why_role_names[WHY_ROLE_COUNT] = {
 	[WHY_ROLE_LATER] = "later switch-in",
 	[WHY_ROLE_BEHIND] = "switch-in of the other",
 	[WHY_ROLE_SPAN] = "span begin",
+	[WHY_ROLE_LAUNCH] = "launch",
+	[WHY_ROLE_ARRIVAL] = "arrival",
 	[WHY_ROLE_WAIT] = "wait",
 	[WHY_ROLE_WAKE] = "wake",
 	[WHY_ROLE_FAULT] = "fault",
@@ -71,6 +73,13 @@ static bool want_span(struct why *why, struct why_step *step)
 		return true;
 	return want_thread(why, step, WHY_ROLE_SPAN, model->spans.data[step->span].start_ts,
 			   model->spans.data[step->span].thread);
+}
+
+static bool want_call(struct why *why, struct why_step *step)
+{
+	return !step->gpu ||
+	       want_thread(why, step, step->last_rank ? WHY_ROLE_ARRIVAL : WHY_ROLE_LAUNCH,
+			   step->call_ts, step->call_thread);
 }
 
 static bool want_wait(struct why *why, struct why_step *step)
@@ -207,7 +216,8 @@ static bool want_all(struct why *why)
 			step->record = (uint32_t)why->records.len;
 			step->count = 0;
 			if (!want_switches(why, step) || !want_wait(why, step) ||
-			    !want_span(why, step) || !want_frequency(why, step))
+			    !want_span(why, step) || !want_call(why, step) ||
+			    !want_frequency(why, step))
 				return false;
 			if (k + 1 == part->step_count && !want_cause(why, step, part->cause))
 				return false;
@@ -261,7 +271,9 @@ static bool answers(const struct why_record *wanted, const struct waffle_rec *re
 
 	switch (rec->kind) {
 	case WAFFLE_REC_HIT:
-		return wanted->role == WHY_ROLE_SPAN && rec->tid == wanted->tid;
+		return (wanted->role == WHY_ROLE_SPAN || wanted->role == WHY_ROLE_LAUNCH ||
+			wanted->role == WHY_ROLE_ARRIVAL) &&
+		       rec->tid == wanted->tid;
 	case WAFFLE_REC_SWITCH:
 		return wanted->role == WHY_ROLE_OUT
 			       ? rec->tid == wanted->tid

@@ -10,6 +10,7 @@ struct stretch {
 	uint16_t cpu;
 	uint64_t from_ts, to_ts;
 	const struct why_link *link; /* NULL: the instance's own thread */
+	const struct why_await *await;
 };
 
 static enum why_cause running_cause(const struct why_link *link)
@@ -27,6 +28,8 @@ static enum why_cause running_cause(const struct why_link *link)
 		return WHY_SOCKET;
 	case WAIT_CHILD:
 		return WHY_PROCESS_EXIT;
+	case WAIT_COLLECTIVE:
+		return WHY_COLLECTIVE;
 	default:
 		return WHY_USER_WORK;
 	}
@@ -95,8 +98,8 @@ static int add_code(struct why_walk *walk, const struct stretch *stretch, uint64
 	const struct why_link *link = stretch->link;
 	enum why_cause cause = running_cause(link);
 	uint32_t object = link ? link->object : 0;
-	enum why_grade grade;
-	uint64_t until = to - stolen_ns(walk->model, stretch, from, to, &grade);
+	enum why_grade grade, stolen_grade;
+	uint64_t until = to - stolen_ns(walk->model, stretch, from, to, &stolen_grade);
 	struct why_step *step;
 	int result = 0;
 
@@ -106,11 +109,15 @@ static int add_code(struct why_walk *walk, const struct stretch *stretch, uint64
 		if (!model_frequency(walk->model, stretch->cpu, from, until, &step->cpu_khz,
 				     &step->cpu_max_khz))
 			step->cpu_khz = step->cpu_max_khz = 0;
-		result = why_walk_add(walk, cause, link ? link->grade : WHY_GRADE_CERTAIN,
-				      stretch->thread, object);
+		grade = link ? link->grade : WHY_GRADE_CERTAIN;
+		/* That it only looks again and again whether it is done is a rule. */
+		result = why_gpu_spins(walk, stretch->await)
+				 ? why_gpu_walk(walk, stretch->await,
+						why_grade_least(grade, WHY_GRADE_LIKELY))
+				 : why_walk_add(walk, cause, grade, stretch->thread, object);
 		walk->depth--;
 	}
-	return result ? result : add_stolen(walk, stretch, until, to, grade);
+	return result ? result : add_stolen(walk, stretch, until, to, stolen_grade);
 }
 
 /* Code that ran, by the spans it ran in. */
@@ -157,9 +164,10 @@ static uint64_t fault_share(const struct model_fault *fault, uint64_t from, uint
 
 /* Page faults are taken out of what ran, each record's at its place. */
 int why_walk_running(struct why_walk *walk, uint32_t thread, const struct why_interval *interval,
-		     uint64_t from, uint64_t to, const struct why_link *link)
+		     uint64_t from, uint64_t to, const struct why_link *link,
+		     const struct why_await *await)
 {
-	struct stretch stretch = {thread, interval->cpu, from, to, link};
+	struct stretch stretch = {thread, interval->cpu, from, to, link, await};
 	const struct model *model = walk->model;
 	const struct model_fault *fault = why_fault_during(model, thread, from, to);
 	const struct model_fault *end = model->faults.data + model->faults.len;

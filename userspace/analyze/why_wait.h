@@ -23,6 +23,7 @@ enum wait_kind {
 	WAIT_FILE_READ,
 	WAIT_FILE_WRITE,
 	WAIT_GPU,
+	WAIT_COLLECTIVE, /* for the rank that arrives last */
 	WAIT_STOPPED,
 };
 

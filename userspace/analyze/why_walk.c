@@ -6,6 +6,7 @@
 
 void why_walk_free(struct why_walk *walk)
 {
+	why_gpu_free(&walk->gpu);
 	why_intervals_free(&walk->intervals);
 	windows_free(&walk->losses);
 	map_free(&walk->kernel_hints);
@@ -63,6 +64,8 @@ struct why_step *why_walk_push(struct why_walk *walk, uint32_t thread,
 		.from_cpu = MODEL_CPU_NONE,
 		.preemptor = MODEL_NONE,
 		.behind = MODEL_NONE,
+		.call_thread = MODEL_NONE,
+		.call_span = MODEL_NONE,
 	};
 	if (walk->interval && state && !walk->no_chains)
 		set_switches(step, walk->interval);
@@ -121,24 +124,22 @@ static struct why_sum *sum_find(struct why_walk *walk, const struct why_part *pa
 	return &walk->sums.data[found];
 }
 
-int why_walk_add(struct why_walk *walk, enum why_cause cause, enum why_grade grade, uint32_t thread,
-		 uint32_t object)
+int why_walk_add_in(struct why_walk *walk, enum why_cause cause, enum why_grade grade,
+		    uint32_t thread, uint32_t span, uint32_t object)
 {
 	const struct why_step *last = &walk->path[walk->depth - 1];
 	struct why_part part = {.cause = cause,
 				.grade = grade,
 				.thread = thread,
 				.threads = thread != MODEL_NONE,
+				.span = span,
 				.object = object};
-	uint64_t ns = last->to_ts - last->from_ts, until;
+	uint64_t ns = last->to_ts - last->from_ts;
 	uint32_t site = MODEL_NONE;
 	struct why_sum *sum;
 
 	if (object == STRTAB_NONE)
 		return -ENOMEM;
-	part.span = thread == last->thread
-			    ? last->span
-			    : why_intervals_span(&walk->intervals, thread, last->from_ts, &until);
 	if (part.span != MODEL_NONE)
 		site = walk->model->spans.data[part.span].site;
 	sum = sum_find(walk, &part, site);
@@ -157,6 +158,18 @@ int why_walk_add(struct why_walk *walk, enum why_cause cause, enum why_grade gra
 		       walk->depth * sizeof(*walk->path));
 	}
 	return 0;
+}
+
+int why_walk_add(struct why_walk *walk, enum why_cause cause, enum why_grade grade, uint32_t thread,
+		 uint32_t object)
+{
+	const struct why_step *last = &walk->path[walk->depth - 1];
+	uint64_t until;
+	uint32_t span = thread == last->thread ? last->span
+					       : why_intervals_span(&walk->intervals, thread,
+								    last->from_ts, &until);
+
+	return why_walk_add_in(walk, cause, grade, thread, span, object);
 }
 
 int why_walk_leaf(struct why_walk *walk, uint32_t thread, enum waffle_thread_state state,
@@ -420,7 +433,7 @@ static int walk_unknown(struct why_walk *walk, uint32_t thread, uint64_t from, u
 }
 
 static int walk_interval(struct why_walk *walk, uint32_t thread, size_t index, uint64_t from,
-			 uint64_t to, const struct why_link *link)
+			 uint64_t to, const struct why_link *link, const struct why_await *await)
 {
 	const struct why_interval *interval =
 		&walk->intervals.threads[thread].intervals.data[index];
@@ -430,11 +443,29 @@ static int walk_interval(struct why_walk *walk, uint32_t thread, size_t index, u
 		*why_walk_state(walk->instance, interval->state) += to - from;
 	switch (interval->state) {
 	case WAFFLE_THREAD_RUNNING:
-		return why_walk_running(walk, thread, interval, from, to, link);
+		return why_walk_running(walk, thread, interval, from, to, link, await);
 	case WAFFLE_THREAD_RUNNABLE:
 		return walk_runnable(walk, thread, interval, from, to, link);
 	}
-	return why_walk_blocked(walk, thread, index, from, to, link);
+	return why_walk_blocked(walk, thread, index, from, to, link, await);
+}
+
+/* A stretch of an interval, by what is waited for in the calls that it is in. */
+static int walk_stretch(struct why_walk *walk, uint32_t thread, size_t index, uint64_t from,
+			uint64_t to, const struct why_link *link)
+{
+	int result = 0;
+
+	while (from < to && !result) {
+		struct why_await await;
+		uint64_t until = why_gpu_cut(walk, thread, from, to, &await);
+
+		if (!until)
+			return -ENOMEM;
+		result = walk_interval(walk, thread, index, from, until, link, &await);
+		from = until;
+	}
+	return result;
 }
 
 int why_walk_time(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to,
@@ -455,7 +486,7 @@ int why_walk_time(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_
 			from = interval->from_ts;
 		}
 		if (!result && until > from)
-			result = walk_interval(walk, thread, i, from, until, link);
+			result = walk_stretch(walk, thread, i, from, until, link);
 		from = until;
 	}
 	return result ? result : walk_unknown(walk, thread, from, to);

@@ -4,6 +4,7 @@
 #define WAFFLE_ANALYZE_WHY_WALK_H
 
 #include "analyze/why.h"
+#include "analyze/why_gpu.h"
 #include "analyze/why_intervals.h"
 #include "analyze/why_meaning.h"
 #include "analyze/why_wait.h"
@@ -73,6 +74,7 @@ struct why_walk {
 	struct why_sum_slot slots[1u << WHY_SUM_BITS]; /* of sums */
 	uint32_t instances;                            /* so far */
 	bool no_chains;                                /* nobody wants them */
+	struct why_gpu gpu;
 	struct why_instance *instance;
 };
 
@@ -111,15 +113,19 @@ int why_walk_handed_over(struct why_walk *walk, struct why_instance *instance);
 
 /* Of time on a CPU; in why_running.c. */
 int why_walk_running(struct why_walk *walk, uint32_t thread, const struct why_interval *interval,
-		     uint64_t from, uint64_t to, const struct why_link *link);
+		     uint64_t from, uint64_t to, const struct why_link *link,
+		     const struct why_await *await);
 
 /* Of time that was blocked; in why_blocked.c. */
 int why_walk_blocked(struct why_walk *walk, uint32_t thread, size_t index, uint64_t from,
-		     uint64_t to, const struct why_link *link);
+		     uint64_t to, const struct why_link *link, const struct why_await *await);
 
 /* Adds the time of the last step of the path to a cause. */
 int why_walk_add(struct why_walk *walk, enum why_cause cause, enum why_grade grade, uint32_t thread,
 		 uint32_t object);
+/* The same, of a culprit in that span. */
+int why_walk_add_in(struct why_walk *walk, enum why_cause cause, enum why_grade grade,
+		    uint32_t thread, uint32_t span, uint32_t object);
 /* The same, with a last step of its own; nothing if it has no length. */
 int why_walk_leaf(struct why_walk *walk, uint32_t thread, enum waffle_thread_state state,
 		  uint64_t from, uint64_t to, enum why_cause cause, enum why_grade grade,

@@ -49,10 +49,11 @@ int call_set_find(struct call_set *set, struct object *object, int fd, struct er
 
 /*
  * "no function 'cudaLaunchKernl' in libcudart.so.12; near: cudaLaunchKernel": a line for each
- * description that has found nothing so far, and why, and "libfoo.so is stripped: …".
+ * description that has found nothing so far, and why, and "libfoo.so is stripped: …". `missing`:
+ * its library was looked at, and it was asked for by itself, not by a file of descriptions.
  */
-void call_set_unfound(const struct call_set *set, void (*say)(const char *line, void *arg),
-		      void *arg);
+typedef void (*call_say)(const char *line, bool missing, void *arg);
+void call_set_unfound(const struct call_set *set, call_say say, void *arg);
 
 /* Tracepoints are in no file: their sites, in order; of each its recipe and "sched:sched_switch".
  */

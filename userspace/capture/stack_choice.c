@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "filter/glob.h"
+#include "util/glob.h"
 #include "util/near.h"
 #include "util/vec.h"
 

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* waffle-bpf list: the sites of files, or of a process and all its libraries. */
+/* waffle-bpf list: the sites and calls of files, or of a process and all its libraries. */
 #include <stdio.h>
+#include <string.h>
 
 #include "cmd/command.h"
+#include "cmd/probe_options.h"
 #include "target/objects.h"
 #include "util/json.h"
 
 struct list_options {
 	uint64_t pid;
 	bool json;
+	struct probe_options probes;
 };
 
 static int set_pid(void *options, const char *value, struct error *err)
@@ -16,9 +19,20 @@ static int set_pid(void *options, const char *value, struct error *err)
 	return option_number("pid", value, 1, 4194304, &((struct list_options *)options)->pid, err);
 }
 
+static int set_probe(void *options, const char *value, struct error *err)
+{
+	return probe_options_add(&((struct list_options *)options)->probes, value, false, err);
+}
+
+static int set_probes(void *options, const char *value, struct error *err)
+{
+	return probe_options_add(&((struct list_options *)options)->probes, value, true, err);
+}
+
 static const struct option_row rows[] = {
-	{"pid", 'p', "PID", "list the sites of a running process and of its libraries",
+	{"pid", 'p', "PID", "list the sites and calls of a running process and of its libraries",
 	 .set = set_pid},
+	PROBE_OPTION_ROWS,
 	{"json", 0, NULL, "print JSON", .at = offsetof(struct list_options, json)},
 };
 
@@ -43,17 +57,34 @@ static const char *key_type_name(char type)
 		return "cause_span";
 	case WAFFLE_KEY_CAUSE_EVENT:
 		return "cause_event";
+	case WAFFLE_KEY_CODE:
+		return "code";
+	case WAFFLE_KEY_DIM3:
+		return "dim3";
 	default:
 		return "?";
 	}
 }
+
+static const char *const probe_types[] = {
+	[OBJECT_PROBE_SITE] = "site",   [OBJECT_PROBE_INSTANT] = "entry",
+	[OBJECT_PROBE_ENTER] = "entry", [OBJECT_PROBE_LEAVE] = "return",
+	[OBJECT_PROBE_END] = "end",
+};
+static const char *const probe_costs[] = {
+	[OBJECT_COST_UNKNOWN] = "unknown",
+	[OBJECT_COST_OPTIMISED] = "optimised",
+	[OBJECT_COST_EMULATED] = "emulated",
+	[OBJECT_COST_STEPPED] = "single-stepped",
+};
 
 static unsigned copies(const struct object *object, size_t site)
 {
 	unsigned count = 0;
 
 	for (size_t i = 0; i < object->probes.len; i++)
-		count += object->probes.data[i].site == site;
+		count += object->probes.data[i].site == site &&
+			 object->probes.data[i].type != OBJECT_PROBE_LEAVE;
 	return count;
 }
 
@@ -65,39 +96,116 @@ static void print_text(const char *text)
 		putchar((unsigned char)*text < ' ' || *text == 127 ? '?' : *text);
 }
 
-static void print_object(const struct object *object)
+static void print_site(const struct site_info *site)
 {
-	print_text(object->path);
-	printf(": %zu sites\n", object->sites.len);
-	for (size_t i = 0; i < object->sites.len; i++) {
-		const struct site_info *site = &object->sites.data[i];
-
-		printf("  %-9s ", site_kind_name(site->kind));
-		print_text(site->name);
+	printf("  %-9s ", site_kind_name(site->kind));
+	print_text(site->name);
+	if (!site->call) {
 		printf("  ");
 		print_text(site->file);
 		printf(":%u", site->line);
-		if (site->func[0]) {
-			printf(" in ");
-			print_text(site->func);
+	}
+	if (site->func[0] && (!site->call || strcmp(site->func, site->name))) {
+		printf(" in ");
+		print_text(site->func);
+	}
+	if (site->category[0]) {
+		printf(" [");
+		print_text(site->category);
+		putchar(']');
+	}
+	for (unsigned k = 0; k < site->key_count; k++) {
+		printf("%s%s ", k ? ", " : "  (", key_type_name(site->keys[k].type));
+		print_text(site->keys[k].name);
+	}
+	puts(site->key_count ? ")" : "");
+}
+
+/* Where a call is probed, and what the kernel does there. */
+static void print_probes(const struct object *object, size_t site)
+{
+	const char *func = object->sites.data[site].func;
+
+	for (size_t i = 0; i < object->probes.len; i++) {
+		const struct object_probe *probe = &object->probes.data[i];
+
+		if (probe->site != site)
+			continue;
+		printf("            %s ", probe_types[probe->type]);
+		if (func[0] && probe->type != OBJECT_PROBE_END) {
+			print_text(func);
+			if (probe->shift)
+				printf("+%u", probe->shift);
+			putchar(' ');
 		}
-		if (site->category[0]) {
-			printf(" [");
-			print_text(site->category);
-			putchar(']');
-		}
-		for (unsigned k = 0; k < site->key_count; k++) {
-			printf("%s%s ", k ? ", " : "  (", key_type_name(site->keys[k].type));
-			print_text(site->keys[k].name);
-		}
-		puts(site->key_count ? ")" : "");
+		printf("at 0x%llx, %s\n", (unsigned long long)probe->offset,
+		       probe_costs[probe->cost]);
 	}
 }
 
-static void json_site(struct json *json, const struct object *object, size_t index)
+static size_t call_count(const struct object *object)
 {
-	const struct site_info *site = &object->sites.data[index];
+	size_t count = 0;
 
+	for (size_t i = 0; i < object->sites.len; i++)
+		count += object->sites.data[i].call;
+	return count;
+}
+
+static void print_object(const struct object *object)
+{
+	size_t calls = call_count(object), sites = object->sites.len - calls;
+
+	print_text(object->path);
+	if (sites || !calls)
+		printf(": %zu site%s", sites, sites == 1 ? "" : "s");
+	if (calls)
+		printf("%s %zu call%s", sites ? "," : ":", calls, calls == 1 ? "" : "s");
+	putchar('\n');
+	for (size_t i = 0; i < object->sites.len; i++) {
+		print_site(&object->sites.data[i]);
+		if (object->sites.data[i].call)
+			print_probes(object, i);
+	}
+}
+
+static void print_tracepoints(const struct call_set *calls)
+{
+	const struct call_tracepoint *list;
+	size_t count = call_set_tracepoints(calls, &list);
+
+	if (count)
+		printf("kernel: %zu tracepoint%s\n", count, count == 1 ? "" : "s");
+	for (size_t i = 0; i < count; i++) {
+		print_site(&list[i].site);
+		printf("            tracepoint ");
+		print_text(list[i].name);
+		putchar('\n');
+	}
+}
+
+static void json_probes(struct json *json, const struct object *object, size_t site)
+{
+	json_key(json, "probes");
+	json_array_begin(json);
+	for (size_t i = 0; i < object->probes.len; i++) {
+		const struct object_probe *probe = &object->probes.data[i];
+
+		if (probe->site != site)
+			continue;
+		json_object_begin(json);
+		json_field_string(json, "at", probe_types[probe->type]);
+		json_field_u64(json, "offset", probe->offset);
+		json_field_u64(json, "shift", probe->shift);
+		json_field_string(json, "cost", probe_costs[probe->cost]);
+		json_object_end(json);
+	}
+	json_array_end(json);
+}
+
+/* What all sites have; the object stays open. */
+static void json_site_begin(struct json *json, const struct site_info *site)
+{
 	json_object_begin(json);
 	json_field_string(json, "kind", site_kind_name(site->kind));
 	json_field_string(json, "name", site->name);
@@ -105,8 +213,8 @@ static void json_site(struct json *json, const struct object *object, size_t ind
 	json_field_string(json, "file", site->file);
 	json_field_u64(json, "line", site->line);
 	json_field_string(json, "func", site->func);
-	json_field_string(json, "lib", object->path);
-	json_field_u64(json, "copies", copies(object, index));
+	json_key(json, "call");
+	json_bool(json, site->call);
 	json_key(json, "keys");
 	json_array_begin(json);
 	for (unsigned k = 0; k < site->key_count; k++) {
@@ -116,11 +224,22 @@ static void json_site(struct json *json, const struct object *object, size_t ind
 		json_object_end(json);
 	}
 	json_array_end(json);
+}
+
+static void json_site(struct json *json, const struct object *object, size_t index)
+{
+	json_site_begin(json, &object->sites.data[index]);
+	json_field_string(json, "lib", object->path);
+	json_field_u64(json, "copies", copies(object, index));
+	if (object->sites.data[index].call)
+		json_probes(json, object, index);
 	json_object_end(json);
 }
 
-static int print_json(const struct objects *objects)
+static int print_json(const struct objects *objects, const struct call_set *calls)
 {
+	const struct call_tracepoint *tracepoints;
+	size_t count = call_set_tracepoints(calls, &tracepoints);
 	struct json *json = json_new(stdout, true);
 
 	json_object_begin(json);
@@ -129,67 +248,111 @@ static int print_json(const struct objects *objects)
 	for (size_t i = 0; i < objects->list.len; i++)
 		for (size_t s = 0; s < objects->list.data[i]->sites.len; s++)
 			json_site(json, objects->list.data[i], s);
+	for (size_t i = 0; i < count; i++) {
+		json_site_begin(json, &tracepoints[i].site);
+		json_field_string(json, "tracepoint", tracepoints[i].name);
+		json_object_end(json);
+	}
 	json_array_end(json);
 	json_field_u64(json, "bad_notes", objects->bad_notes);
 	json_object_end(json);
 	return json_close(json) ? EXIT_FAILED : EXIT_DONE;
 }
 
-static int print(const struct objects *objects, bool json)
-{
-	size_t sites = 0;
+/* Descriptions that nothing was found for. */
+struct unfound {
+	const struct command *command;
+	bool missing;
+};
 
-	if (json)
-		return print_json(objects);
-	for (size_t i = 0; i < objects->list.len; i++) {
-		sites += objects->list.data[i]->sites.len;
-		if (objects->list.data[i]->sites.len)
-			print_object(objects->list.data[i]);
-	}
-	if (!sites)
-		puts("no sites: built without waffle.h, or its notes were stripped");
-	if (objects->bad_notes)
-		fprintf(stderr, "waffle-bpf: list: %llu notes make no sense and were left out\n",
-			(unsigned long long)objects->bad_notes);
-	return EXIT_DONE;
+static void unfound_print(const char *line, bool missing, void *arg)
+{
+	struct unfound *unfound = arg;
+
+	unfound->missing |= missing;
+	fprintf(stderr, "waffle-bpf: %s: %s\n", unfound->command->name, line);
 }
 
-static int list(struct objects *objects, const struct list_options *options, int argc, char **argv,
-		struct error *err)
+static int print(const struct command *command, const struct objects *objects,
+		 const struct list_options *options)
 {
-	int result = options->pid ? objects_add_process(objects, (pid_t)options->pid, err) : 0;
+	const struct call_tracepoint *tracepoints;
+	struct unfound unfound = {.command = command};
+	size_t sites = call_set_tracepoints(options->probes.calls, &tracepoints);
+	int code = EXIT_DONE;
+
+	if (options->json) {
+		code = print_json(objects, options->probes.calls);
+	} else {
+		for (size_t i = 0; i < objects->list.len; i++) {
+			sites += objects->list.data[i]->sites.len;
+			if (objects->list.data[i]->sites.len)
+				print_object(objects->list.data[i]);
+		}
+		print_tracepoints(options->probes.calls);
+		if (!sites)
+			puts("no sites: built without waffle.h, or its notes were stripped; and no "
+			     "calls of CUDA or NCCL");
+		if (objects->bad_notes)
+			fprintf(stderr,
+				"waffle-bpf: list: %llu notes make no sense and were left out\n",
+				(unsigned long long)objects->bad_notes);
+	}
+	fflush(stdout);
+	call_set_unfound(options->probes.calls, unfound_print, &unfound);
+	return code == EXIT_DONE && unfound.missing ? EXIT_FAILED : code;
+}
+
+static int calls_find(struct object *object, int fd, void *arg, struct error *err)
+{
+	return call_set_wants(arg, object->path) ? call_set_find(arg, object, fd, err) : 0;
+}
+
+static int list(const struct command *command, const struct list_options *options, int argc,
+		char **argv)
+{
+	struct objects objects = {.more = calls_find, .arg = options->probes.calls};
+	struct error err = ERROR_INIT;
+	int result = options->pid ? objects_add_process(&objects, (pid_t)options->pid, &err) : 0;
+	int code;
 
 	for (int i = 0; i < argc && !result; i++)
-		result = objects_add_file(objects, argv[i], err);
-	return result;
+		result = objects_add_file(&objects, argv[i], &err);
+	code = result ? command_fail(command, &err, EXIT_FAILED)
+		      : print(command, &objects, options);
+	objects_free(&objects);
+	return code;
 }
 
 static int run(const struct command *command, int argc, char **argv)
 {
 	struct list_options options = {0};
-	struct objects objects = {0};
 	struct error err = ERROR_INIT;
 	int first, code = options_parse(command, argc, argv, false, &options, &first, &err);
 
 	if (!code && first == argc && !options.pid)
 		code = error_set(&err, EINVAL, "nothing to list; give a FILE or --pid PID");
 	if (code)
-		return command_parse_failed(command, code, &err);
-	code = list(&objects, &options, argc - first, argv + first, &err)
-		       ? command_fail(command, &err, EXIT_FAILED)
-		       : print(&objects, options.json);
-	objects_free(&objects);
+		code = command_parse_failed(command, code, &err);
+	else if ((code = probe_options_open(command, &options.probes, true, true)) == EXIT_DONE)
+		code = list(command, &options, argc - first, argv + first);
+	probe_options_free(&options.probes);
 	return code;
 }
 
 const struct command command_list = {
 	.name = "list",
 	.arguments = "[FILE…]",
-	.summary = "List the sites of ELF files or of a running process",
-	.details =
-		"Reads the notes that the macros of waffle.h leave in a program or library; "
-		"nothing is run or armed. With --pid, all files that the process has mapped, also "
-		"deleted ones and those of a container.",
+	.summary = "List the sites and calls of ELF files or of a running process",
+	.details = "Reads the notes that the macros of waffle.h leave in a program or library, and "
+		   "looks "
+		   "for the calls of CUDA and NCCL and of --probe; nothing is run or armed. With "
+		   "--pid, "
+		   "all files that the process has mapped, also deleted ones and those of a "
+		   "container. Of "
+		   "each call it tells where it is probed, and how the kernel gets the instruction "
+		   "there "
+		   "done: a single-stepped one costs some twenty times more than an emulated one.",
 	.options = rows,
 	.option_count = sizeof(rows) / sizeof(rows[0]),
 	.run = run,

@@ -82,7 +82,7 @@ static bool find_rows(struct html_page *page)
 	size_t all = page->report->spans.len;
 
 	page->rows = all < HTML_SPANS_MAX ? all : HTML_SPANS_MAX;
-	page->sites = store_reader_site_count(page->model->reader);
+	page->sites = model_site_count(page->model);
 	page->row_of = malloc(((size_t)page->sites + 1) * sizeof(*page->row_of));
 	for (uint32_t i = 0; page->row_of && i <= page->sites; i++)
 		page->row_of[i] =

@@ -65,16 +65,10 @@ static void write_args(struct ndjson *n, uint32_t site, uint32_t frame)
 /* The causes, straight from the frame: also those that are not in the capture. */
 static void write_links(struct ndjson *n, uint32_t site, uint32_t frame)
 {
-	const struct site_info *info = model_site(n->model, site);
-	struct value_walk walk;
+	struct value_walk walk = model_values(n->model, site, frame);
 	struct value value;
-	uint32_t bytes;
-	const void *data = model_frame(n->model, frame, &bytes);
 	bool any = false;
 
-	if (!data)
-		return;
-	walk = value_walk_begin(info, data, bytes);
 	while (value_walk_next(&walk, &value)) {
 		bool span = value.type == WAFFLE_KEY_CAUSE_SPAN;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Packets with track events: slices, instants and counters' values, with their annotations. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -183,18 +184,29 @@ static ProtobufCBinaryData value_text(struct perfetto *p, const struct value *va
 	return packet_bytes(at, text.len + 3);
 }
 
+/* "[2,3,4]" */
+static ProtobufCBinaryData value_dimensions(struct perfetto *p, const struct value *value)
+{
+	struct event *e = &p->event;
+	size_t room = SCRATCH_BYTES - e->scratch_len;
+	char *at = e->scratch + e->scratch_len;
+	int len = snprintf(at, room, "[%u,%u,%u]", value->dim[0], value->dim[1], value->dim[2]);
+
+	if (len < 0 || (size_t)len >= room)
+		return packet_bytes("", 0);
+	e->scratch_len += (size_t)len;
+	return packet_bytes(at, (size_t)len);
+}
+
 void event_values(struct perfetto *p, struct sequence *sequence, uint32_t site, uint32_t frame)
 {
 	const struct site_info *info = model_site(p->model, site);
 	const struct site_names *names = names_of_site(p, site);
-	struct value_walk walk;
+	struct value_walk walk = model_values(p->model, site, frame);
 	struct value value;
-	uint32_t bytes;
-	const void *data = model_frame(p->model, frame, &bytes);
 
-	if (!data || info->key_count == 0)
+	if (info->key_count == 0)
 		return;
-	walk = value_walk_begin(info, data, bytes);
 	while (value_walk_next(&walk, &value)) {
 		Pf__Annotation *annotation =
 			event_annotate(p, sequence, names->keys[value.key - info->keys]);
@@ -218,6 +230,9 @@ void event_values(struct perfetto *p, struct sequence *sequence, uint32_t site, 
 			break;
 		case WAFFLE_KEY_STR:
 			annotate_bytes(p, annotation, value_text(p, &value));
+			break;
+		case WAFFLE_KEY_DIM3:
+			annotate_bytes(p, annotation, value_dimensions(p, &value));
 			break;
 		default: /* pointers, and ids of causes */
 			annotation->value_case = PF__ANNOTATION__VALUE_POINTER_VALUE;

@@ -271,13 +271,8 @@ void perfetto_tail(struct perfetto *p)
 static bool counter_value(const struct perfetto *p, const struct model_event *event,
 			  struct value *value)
 {
-	uint32_t bytes;
-	const void *frame = model_frame(p->model, event->frame, &bytes);
-	struct value_walk walk;
+	struct value_walk walk = model_values(p->model, event->site, event->frame);
 
-	if (!frame)
-		return false;
-	walk = value_walk_begin(model_site(p->model, event->site), frame, bytes);
 	while (value_walk_next(&walk, value)) {
 		if (value->type == WAFFLE_KEY_I64 || value->type == WAFFLE_KEY_U64 ||
 		    value->type == WAFFLE_KEY_F64)

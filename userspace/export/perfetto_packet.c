@@ -274,7 +274,7 @@ static void site_names_set(struct perfetto *p, struct site_names *names,
 
 int names_begin(struct perfetto *p)
 {
-	uint32_t count = store_reader_site_count(p->model->reader);
+	uint32_t count = model_site_count(p->model);
 
 	p->names.text = strtab_new();
 	p->names.sites = calloc((size_t)count + 1, sizeof(*p->names.sites));
@@ -296,7 +296,7 @@ void names_end(struct perfetto *p)
 
 const struct site_names *names_of_site(const struct perfetto *p, uint32_t site)
 {
-	uint32_t count = store_reader_site_count(p->model->reader);
+	uint32_t count = model_site_count(p->model);
 
 	return &p->names.sites[site < count ? site : count];
 }

@@ -250,6 +250,9 @@ static void put_value(const struct printer *printer, const struct value *value)
 	case WAFFLE_KEY_U64:
 		fprintf(printer->out, "%" PRIu64, value->u64);
 		break;
+	case WAFFLE_KEY_DIM3:
+		fprintf(printer->out, "[%u,%u,%u]", value->dim[0], value->dim[1], value->dim[2]);
+		break;
 	default:
 		fprintf(printer->out, "0x%" PRIx64, value->u64);
 		break;
@@ -258,10 +261,7 @@ static void put_value(const struct printer *printer, const struct value *value)
 
 static void put_keys(const struct printer *printer, const struct model_span *span)
 {
-	uint32_t bytes;
-	const void *frame = model_frame(printer->model, span->frame, &bytes);
-	struct value_walk walk =
-		value_walk_begin(model_site(printer->model, span->site), frame, bytes);
+	struct value_walk walk = model_values(printer->model, span->site, span->frame);
 	struct value value;
 
 	while (value_walk_next(&walk, &value)) {

@@ -44,6 +44,12 @@ static void write_value(struct json *json, const struct value *value)
 		snprintf(pointer, sizeof(pointer), "0x%" PRIx64, value->u64);
 		json_string(json, pointer);
 		break;
+	case WAFFLE_KEY_DIM3:
+		json_array_begin(json);
+		for (unsigned i = 0; i < 3; i++)
+			json_u64(json, value->dim[i]);
+		json_array_end(json);
+		break;
 	case WAFFLE_KEY_STR:
 		if (value->null)
 			json_null(json);
@@ -58,14 +64,9 @@ static void write_value(struct json *json, const struct value *value)
 
 void values_write(struct json *json, const struct model *model, uint32_t site, uint32_t frame)
 {
-	uint32_t bytes;
-	const void *data = model_frame(model, frame, &bytes);
-	struct value_walk walk;
+	struct value_walk walk = model_values(model, site, frame);
 	struct value value;
 
-	if (!data)
-		return;
-	walk = value_walk_begin(model_site(model, site), data, bytes);
 	while (value_walk_next(&walk, &value)) {
 		if (value.type == WAFFLE_KEY_CAUSE_SPAN || value.type == WAFFLE_KEY_CAUSE_EVENT)
 			continue;

@@ -8,7 +8,8 @@
 
 /*
  * Writes the values of a frame as members of the object that is open, without the ids of causes.
- * Pointers are strings "0x…", null strings are null, a string that was cut ends with "…".
+ * Pointers are strings "0x…", null strings are null, a string that was cut ends with "…", three
+ * dimensions are an array.
  */
 void values_write(struct json *json, const struct model *model, uint32_t site, uint32_t frame);
 

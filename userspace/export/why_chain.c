@@ -161,12 +161,39 @@ static void put_running(const struct why_printer *printer, const struct why_step
 	why_put_frequency(printer, step);
 }
 
+/* "blocked in cudaStreamSynchronize: waits for the GPU: kernel gemm on stream 0x7f01, launched in
+ * forward by trainer (12)" */
+static void put_call(const struct why_printer *printer, const struct why_step *step)
+{
+	const struct model *model = printer->model;
+
+	fputs(step->state == WAFFLE_THREAD_RUNNING ? "running" : blocked_how(step), printer->out);
+	if (step->span < model->spans.len) {
+		fputs(" in ", printer->out);
+		why_put(printer, model_site(model, model->spans.data[step->span].site)->name);
+	}
+	put_meaning(printer, step);
+	if (!step->call_ts || step->last_rank)
+		return;
+	fputs(", launched", printer->out);
+	if (step->call_span < model->spans.len) {
+		fputs(" in ", printer->out);
+		why_put(printer, model_site(model, model->spans.data[step->call_span].site)->name);
+	}
+	fputs(" by ", printer->out);
+	why_put_thread(printer, step->call_thread);
+}
+
 /* `cause`: of the part that ends here, or WHY_CAUSE_COUNT. */
 static void put_step(const struct why_printer *printer, const struct why_step *step,
 		     enum why_cause cause)
 {
 	why_put_duration(printer, step->to_ts - step->from_ts);
 	fputc(' ', printer->out);
+	if (step->gpu) {
+		put_call(printer, step);
+		return;
+	}
 	switch (step->state) {
 	case WAFFLE_THREAD_RUNNING:
 		put_running(printer, step);
@@ -305,7 +332,10 @@ static void put_waker(const struct why_printer *printer, const struct why_step *
 {
 	uint64_t ns = step->to_ts - step->from_ts;
 
-	fputs(step->handed ? " ← handed over to " : " ← woken by ", printer->out);
+	fputs(step->handed      ? " ← handed over to "
+	      : step->last_rank ? " ← arrived last: "
+				: " ← woken by ",
+	      printer->out);
 	if (step->interrupt) {
 		fputs("an interrupt; waited for ", printer->out);
 	} else if (step->by != next && step->by != MODEL_NONE) {

@@ -143,6 +143,25 @@ static void runnable_fields(const struct printer *printer, const struct why_step
 	thread_field(printer, "preemptor", step->preemptor);
 }
 
+/* Of a call that waits: the one that it waits for. */
+static void call_field(const struct printer *printer, const struct why_step *step)
+{
+	struct json *json = printer->json;
+
+	if (!step->gpu)
+		return;
+	json_key(json, step->last_rank ? "arrival" : "launch");
+	if (!step->call_ts) {
+		json_null(json);
+		return;
+	}
+	json_object_begin(json);
+	thread_fields(printer, step->call_thread);
+	json_field_u64(json, "start_ns", step->call_ts);
+	span_fields(printer, "span", "span_id", step->call_span);
+	json_object_end(json);
+}
+
 /* The records of a step that were found. */
 static void records_json(const struct printer *printer, const struct why_step *step)
 {
@@ -186,6 +205,7 @@ static void step_json(const struct printer *printer, const struct why_step *step
 		json_field_u64(json, "cpu_max_khz", step->cpu_max_khz);
 	cpu_field(printer, "cpu", step->cpu);
 	runnable_fields(printer, step);
+	call_field(printer, step);
 	wait_fields(printer, step);
 	records_json(printer, step);
 	json_object_end(json);

@@ -238,7 +238,7 @@ static void ahead_share(struct codegen *gen, const struct needs *needs)
 	unsigned used = (unsigned)-gen->stack + sizeof(struct waffle_frame), left = AHEAD_MAX;
 
 	for (unsigned key = 0; key < gen->site->key_count && key < WAFFLE_KEYS_MAX; key++)
-		used += gen->site->keys[key].type == WAFFLE_KEY_NUMBER ? 16 : 8;
+		used += key_bytes(gen->site->keys[key].type);
 	if (used + left > STACK_BYTES)
 		left = used < STACK_BYTES ? STACK_BYTES - used : 0;
 	for (unsigned key = 0; key < WAFFLE_KEYS_MAX; key++) {

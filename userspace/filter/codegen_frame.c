@@ -6,11 +6,6 @@
 
 /* ---- layout ---- */
 
-static unsigned key_bytes(char type)
-{
-	return type == WAFFLE_KEY_NUMBER ? 16 : 8;
-}
-
 static void run_cover(struct frame_run *run, unsigned from, unsigned to)
 {
 	if (run->to == 0 || from < run->from)

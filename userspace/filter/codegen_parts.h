@@ -93,6 +93,8 @@ struct code_exits {
 const struct site_key *site_key_find(const struct site_info *site, const char *name,
 				     unsigned *index);
 enum number_class number_class_of(char type);
+/* Of a value in a frame; of a string the word before its text. */
+unsigned key_bytes(char type);
 /* Whether a value of a key of this type can make the predicate true. */
 bool key_can_be(const struct filter_expr *filter, const struct filter_predicate *predicate,
 		char type);

@@ -210,6 +210,8 @@ static struct operand operand_value(const struct value *value)
 		return operand_number(number_signed(value->i64));
 	case WAFFLE_KEY_F64:
 		return operand_number(number_float(value->f64));
+	case WAFFLE_KEY_DIM3:
+		return operand_none;
 	default:
 		return operand_number(number_unsigned(value->u64));
 	}
@@ -219,8 +221,9 @@ static struct operand operand_value(const struct value *value)
 static struct operand get_kv(const struct filter_predicate *predicate,
 			     const struct filter_subject *subject)
 {
-	struct value_walk walk =
-		value_walk_begin(subject->site, subject->frame, subject->frame_bytes);
+	struct value_walk walk = subject->head ? subject->values
+					       : value_walk_begin(subject->site, subject->frame,
+								  subject->frame_bytes);
 	struct value value;
 
 	while (value_walk_next(&walk, &value))
@@ -403,7 +406,9 @@ static bool sample_subject(const struct filter_node *node, const struct filter_s
 {
 	struct waffle_frame frame = {0};
 
-	if (subject->frame && subject->frame_bytes >= sizeof(frame))
+	if (subject->head)
+		frame = *subject->head;
+	else if (subject->frame && subject->frame_bytes >= sizeof(frame))
 		memcpy(&frame, subject->frame, sizeof(frame));
 	return filter_sample(node->keep, node->of, frame.trace_hi, frame.trace_lo, frame.id);
 }

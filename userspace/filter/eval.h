@@ -7,8 +7,9 @@
  * duration of what is no span, the parent of what has none. `!` turns that false into true.
  * Numbers compare by value, exactly, whatever their types; nothing is less, equal or greater than
  * a NaN, and it is != everything. A bool equals true and false, 1 and 0, and the literals true and
- * false are these numbers. Pointers and ids are unsigned numbers. Of keys of one name the first
- * counts.
+ * false are these numbers. Pointers and ids are unsigned numbers. Addresses of code are such
+ * numbers while they are recorded, and texts, names of functions, in a file. What has three
+ * dimensions can't be compared. Of keys of one name the first counts.
  * Texts are compared as recorded: a text that was cut equals nothing (and is != everything), and is
  * matched by what is there of it.
  * `lib` and `file` are compared by their last part unless the literal has a '/' in it.
@@ -27,6 +28,9 @@ struct filter_subject {
 	const struct site_info *site;
 	const void *frame; /* struct waffle_frame and values; may be NULL */
 	uint32_t frame_bytes;
+	/* In place of a frame, where its parts do not lie together; NULL: there is a frame. */
+	const struct waffle_frame *head;
+	struct value_walk values;
 	uint32_t pid, tid, cpu;
 	const char *comm; /* of its thread when it began; at most 15 bytes count */
 	bool ended;       /* a span whose dur_ns is known */

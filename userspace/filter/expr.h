@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "filter/glob.h"
+#include "util/glob.h"
 #include "util/vec.h"
 
 #define FILTER_PREDICATES_MAX 64

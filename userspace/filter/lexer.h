@@ -9,13 +9,7 @@
 
 #include "filter/expr.h"
 #include "util/error.h"
-
-/* What is parsed, and what it is called in messages. */
-struct source {
-	const char *origin;
-	const char *text;
-	size_t len; /* at most FILTER_SOURCE_MAX but when that is what is said of it */
-};
+#include "util/source.h"
 
 enum token_type {
 	TOKEN_END,
@@ -48,17 +42,6 @@ struct token token_next(const struct source *source, uint32_t at);
 bool token_is(const struct source *source, const struct token *token, const char *word);
 /* What people write for an operator of this language: "&&" for "and"; NULL: nothing known. */
 const char *token_meant(const struct source *source, const struct token *token);
-
-/* Some of the source as it may stand in a message, cut if it is long. */
-#define SOURCE_SHOWN_COLUMNS 48
-struct source_shown {
-	char text[4 * SOURCE_SHOWN_COLUMNS + 1];
-};
-struct source_shown source_show(const char *text, size_t len);
-
-/* A message that points at [from, to) of the source, as filter.h shows it. Returns -EINVAL. */
-int source_fault(const struct source *source, uint32_t from, uint32_t to, struct error *err,
-		 const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 /*
  * The bytes that a text in quotes stands for. `bytes` has room for as many as stand between the

@@ -163,9 +163,8 @@ static enum waffle_held_size held_size(const struct site_info *site)
 	unsigned bytes = sizeof(struct waffle_frame);
 
 	for (unsigned i = 0; i < site->key_count && i < WAFFLE_KEYS_MAX; i++)
-		bytes += site->keys[i].type == WAFFLE_KEY_STR      ? 8 + WAFFLE_STR_MAX
-			 : site->keys[i].type == WAFFLE_KEY_NUMBER ? 16
-								   : 8;
+		bytes += key_bytes(site->keys[i].type) +
+			 (site->keys[i].type == WAFFLE_KEY_STR ? WAFFLE_STR_MAX : 0);
 	return bytes <= WAFFLE_HELD_SMALL_BYTES    ? WAFFLE_HELD_SMALL
 	       : bytes <= WAFFLE_HELD_MEDIUM_BYTES ? WAFFLE_HELD_MEDIUM
 						   : WAFFLE_HELD_LARGE;
@@ -360,6 +359,10 @@ static const char *type_name(char type)
 		return "an integer";
 	case WAFFLE_KEY_NUMBER:
 		return "a number";
+	case WAFFLE_KEY_CODE:
+		return "an address while it is recorded; its name can be asked for in the file";
+	case WAFFLE_KEY_DIM3:
+		return "[x,y,z], which can't be compared";
 	default:
 		return "a pointer or an id";
 	}

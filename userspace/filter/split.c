@@ -15,7 +15,7 @@ const struct site_key *site_key_find(const struct site_info *site, const char *n
 				     unsigned *index)
 {
 	for (unsigned i = 0; i < site->key_count && i < WAFFLE_KEYS_MAX; i++) {
-		if (!strchr("iudbpsnSE", site->keys[i].type) || !site->keys[i].type)
+		if (!strchr("iudbpsnSEcvT", site->keys[i].type) || !site->keys[i].type)
 			return NULL; /* where a walk through the values ends */
 		if (!strcmp(site->keys[i].name, name)) {
 			*index = i;
@@ -23,6 +23,11 @@ const struct site_key *site_key_find(const struct site_info *site, const char *n
 		}
 	}
 	return NULL;
+}
+
+unsigned key_bytes(char type)
+{
+	return type == WAFFLE_KEY_NUMBER || type == WAFFLE_KEY_DIM3 ? 16 : 8;
 }
 
 static enum answer number_answer(const struct filter_expr *filter,
@@ -100,6 +105,11 @@ static enum answer key_answer(const struct filter_expr *filter,
 	case WAFFLE_KEY_STR:
 		return text_answer(filter, predicate, WAFFLE_STR_MAX) == ANSWER_NO ? ANSWER_NO
 										   : ANSWER_ASK;
+	case SITE_KEY_TEXT:
+		return text_answer(filter, predicate, SIZE_MAX) == ANSWER_NO ? ANSWER_NO
+									     : ANSWER_ASK;
+	case WAFFLE_KEY_DIM3:
+		return ANSWER_NO;
 	case WAFFLE_KEY_NUMBER:
 		for (unsigned i = 0; i < sizeof(classes) / sizeof(*classes); i++)
 			if (number_answer(filter, predicate, classes[i]) != ANSWER_NO)

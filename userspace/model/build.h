@@ -22,8 +22,16 @@ struct exec {
 
 struct site_build {
 	uint16_t kind;
-	bool has_keys, has_links;
+	bool has_keys, has_links, call;
+	uint8_t return_words; /* that came with a return of it: as many are kept free behind the
+				 values of the next begin */
 };
+
+/* The first word of what model.frames has of a span or event: bytes of values, and how many words
+ * lie free behind them. */
+#define FRAME_HEAD(bytes, room) ((uint64_t)(room) << 32 | (bytes))
+#define FRAME_BYTES(head) ((uint32_t)(head))
+#define FRAME_ROOM(head) ((uint32_t)((head) >> 32))
 
 /* The name of a thread from a time on. */
 struct thread_name {
@@ -35,12 +43,14 @@ struct builder {
 	struct model *model;
 	const struct model_keep *keep; /* its filter is not NULL; NULL: all is kept */
 	bool want_names, no_sched;     /* as the filter asks for */
+	bool has_calls;
 	VEC(struct thread_name) names; /* all that were told, if they are wanted */
 	VEC(struct thread_build) threads;
 	VEC(struct exec) execs;
 	VEC(struct site_build) sites;
-	struct map tids; /* tid → its newest incarnation */
-	struct map pids; /* pid → process */
+	struct map tids;     /* tid → its newest incarnation */
+	struct map pids;     /* pid → process */
+	struct map returned; /* id → values of a return whose begin has not come yet */
 	uint64_t last_ts;
 	uint64_t record; /* number in the file of the record that is being added */
 };
@@ -84,8 +94,37 @@ void waits_finish(struct model *model);
 
 int spans_add_hit(struct builder *builder, const struct waffle_rec_hit *hit);
 int spans_add_end(struct builder *builder, const struct waffle_rec_span_end *end);
+int spans_add_return(struct builder *builder, const struct waffle_rec_return *end);
 /* Ends what is open, brings spans and events in order, resolves parents and links. */
 int spans_finish(struct builder *builder);
+
+/* ---- frames.c ---- */
+
+/* Keeps values, with room for more; *at: MODEL_NONE if there are none and no room is asked for. */
+int frames_add(struct model *model, const void *values, uint32_t bytes, uint32_t room,
+	       uint32_t *at);
+/* Adds values behind those at *at, which becomes another place if they do not fit there. */
+int frames_append(struct model *model, uint32_t *at, const void *values, uint32_t bytes);
+
+/* ---- stacks.c ---- */
+
+int stacks_add(struct builder *builder, const struct waffle_rec_stack *stack);
+int stacks_finish(struct model *model);
+
+/* ---- calls.c ---- */
+
+/* The parents of calls, when spans and events are in their places. */
+int calls_find_parents(struct model *model);
+
+/* ---- names.c ---- */
+
+/* Gives addresses of code their names. */
+int names_resolve(struct model *model);
+
+/* ---- templates.c ---- */
+
+/* Gives calls whose name is a template sites of their own; a filter asks for the template. */
+int templates_fill(struct model *model);
 
 /* ---- links.c ---- */
 

@@ -70,6 +70,10 @@ uint32_t model_gpu_awaited(const struct model_gpu *gpu, uint32_t span, struct mo
 bool model_gpu_behind(const struct model_gpu *gpu, const struct model_gpu_op *wait,
 		      struct model_gpu_op *op);
 
+/* Whether a synchronisation that ended before a time has waited for an op. */
+bool model_gpu_waited(const struct model_gpu *gpu, const struct model_gpu_op *op,
+		      uint64_t before_ts);
+
 /* A value of a span or event by its key's name; false: it has none. */
 bool model_gpu_value(const struct model *model, uint8_t node, uint32_t index, const char *key,
 		     struct value *value);

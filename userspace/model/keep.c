@@ -24,7 +24,7 @@ struct keeper {
 	/* What passes all but rate(), by the time of its decision: spans, and events behind them.
 	 */
 	VEC(struct order_item) passed;
-	struct waffle_frame head; /* of a span or event whose frame was not kept: it has no keys */
+	struct waffle_frame head; /* of what is asked */
 };
 
 /* ---- names of threads ---- */
@@ -88,26 +88,18 @@ static void subject_thread(const struct keeper *keeper, struct filter_subject *s
 		subject->comm = name_at(keeper->builder, thread, ts);
 }
 
-static void subject_frame(struct keeper *keeper, struct filter_subject *subject, uint32_t frame)
-{
-	subject->frame = model_frame(keeper->model, frame, &subject->frame_bytes);
-	if (subject->frame)
-		return;
-	subject->frame = &keeper->head;
-	subject->frame_bytes = sizeof(keeper->head);
-}
-
 static struct filter_subject subject_span(struct keeper *keeper, const struct model_span *span)
 {
 	struct filter_subject subject = {
 		.site = model_site(keeper->model, span->site),
+		.values = model_values(keeper->model, span->site, span->frame),
+		.head = &keeper->head,
 		.cpu = span->cpu,
 		.dur_ns = span->end_ts - span->start_ts,
 	};
 
 	keeper->head =
 		(struct waffle_frame){span->id, span->parent_id, span->trace_hi, span->trace_lo};
-	subject_frame(keeper, &subject, span->frame);
 	subject_thread(keeper, &subject, span->thread, span->start_ts);
 	subject_parent(keeper, &subject, span->parent, span->parent_id);
 	return subject;
@@ -117,12 +109,13 @@ static struct filter_subject subject_event(struct keeper *keeper, const struct m
 {
 	struct filter_subject subject = {
 		.site = model_site(keeper->model, event->site),
+		.values = model_values(keeper->model, event->site, event->frame),
+		.head = &keeper->head,
 		.cpu = event->cpu,
 	};
 
 	keeper->head = (struct waffle_frame){event->id, event->parent_id, event->trace_hi,
 					     event->trace_lo};
-	subject_frame(keeper, &subject, event->frame);
 	subject_thread(keeper, &subject, event->thread, event->ts);
 	subject_parent(keeper, &subject, event->parent, event->parent_id);
 	return subject;

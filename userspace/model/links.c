@@ -5,9 +5,7 @@
 int links_add(struct model *model, enum model_node_kind from_kind, uint32_t from, uint32_t site,
 	      uint32_t frame)
 {
-	uint32_t bytes;
-	const void *data = model_frame(model, frame, &bytes);
-	struct value_walk walk = value_walk_begin(model_site(model, site), data, bytes);
+	struct value_walk walk = model_values(model, site, frame);
 	struct value value;
 
 	while (value_walk_next(&walk, &value)) {

@@ -10,18 +10,20 @@ static const struct site_info unknown_site = {
 
 const struct site_info *model_site(const struct model *model, uint32_t site)
 {
-	return site < store_reader_site_count(model->reader)
-		       ? store_reader_site(model->reader, site)
-		       : &unknown_site;
+	return site < model->sites.len ? &model->sites.data[site] : &unknown_site;
 }
 
-const void *model_frame(const struct model *model, uint32_t frame, uint32_t *bytes)
+uint32_t model_site_count(const struct model *model)
 {
-	*bytes = 0;
+	return (uint32_t)model->sites.len;
+}
+
+struct value_walk model_values(const struct model *model, uint32_t site, uint32_t frame)
+{
 	if (frame >= model->frames.len)
-		return NULL;
-	*bytes = (uint32_t)model->frames.data[frame];
-	return &model->frames.data[frame + 1];
+		return value_walk_from(&unknown_site, 0, NULL, 0);
+	return value_walk_from(model_site(model, site), 0, &model->frames.data[frame + 1],
+			       FRAME_BYTES(model->frames.data[frame]));
 }
 
 const char *model_comm(const struct model *model, uint32_t thread)
@@ -73,6 +75,10 @@ static int add_record(struct builder *builder, const struct waffle_rec *rec)
 		return spans_add_hit(builder, (const struct waffle_rec_hit *)rec);
 	case WAFFLE_REC_SPAN_END:
 		return spans_add_end(builder, (const struct waffle_rec_span_end *)rec);
+	case WAFFLE_REC_RETURN:
+		return spans_add_return(builder, (const struct waffle_rec_return *)rec);
+	case WAFFLE_REC_STACK:
+		return stacks_add(builder, (const struct waffle_rec_stack *)rec);
 	case WAFFLE_REC_SWITCH:
 		return switches_add(builder, (const struct waffle_rec_switch *)rec);
 	case WAFFLE_REC_STATE:
@@ -172,13 +178,15 @@ static int prepare(struct builder *builder, const struct store_reader *reader)
 {
 	for (uint32_t i = 0; i < store_reader_site_count(reader); i++) {
 		const struct site_info *site = store_reader_site(reader, i);
-		struct site_build build = {.kind = site->kind, .has_keys = site->key_count > 0};
+		struct site_build build = {
+			.kind = site->kind, .has_keys = site->key_count > 0, .call = site->call};
 
 		for (unsigned key = 0; key < site->key_count && key < WAFFLE_KEYS_MAX; key++)
 			build.has_links |= site->keys[key].type == WAFFLE_KEY_CAUSE_SPAN ||
 					   site->keys[key].type == WAFFLE_KEY_CAUSE_EVENT;
-		if (!vec_push(&builder->sites, build))
+		if (!vec_push(&builder->sites, build) || !vec_push(&builder->model->sites, *site))
 			return -ENOMEM;
+		builder->has_calls |= site->call;
 	}
 	for (uint32_t i = 0; i < store_reader_process_count(reader); i++) {
 		const struct store_process *process = store_reader_process(reader, i);
@@ -209,8 +217,16 @@ static int finish(struct builder *builder)
 	waits_finish(builder->model);
 	if (!result)
 		result = spans_finish(builder);
+	if (!result)
+		result = stacks_finish(builder->model);
+	if (!result && builder->has_calls)
+		result = calls_find_parents(builder->model);
+	if (!result)
+		result = names_resolve(builder->model);
 	if (!result && builder->keep)
 		result = keep_apply(builder);
+	if (!result && builder->has_calls)
+		result = templates_fill(builder->model);
 	if (!result)
 		result = switches_finish(builder);
 	if (!result)
@@ -224,6 +240,7 @@ static void builder_free(struct builder *builder)
 	vec_free(&builder->execs);
 	vec_free(&builder->sites);
 	vec_free(&builder->names);
+	map_free(&builder->returned);
 	map_free(&builder->tids);
 	map_free(&builder->pids);
 }
@@ -267,6 +284,7 @@ void model_free(struct model *model)
 	if (!model)
 		return;
 	strtab_free(model->strings);
+	vec_free(&model->sites);
 	vec_free(&model->threads);
 	vec_free(&model->processes);
 	vec_free(&model->spans);
@@ -282,6 +300,7 @@ void model_free(struct model *model)
 	vec_free(&model->quotas);
 	vec_free(&model->stolen);
 	vec_free(&model->frequencies);
+	vec_free(&model->stacks);
 	vec_free(&model->losses);
 	vec_free(&model->forks);
 	vec_free(&model->frames);

@@ -61,7 +61,7 @@ struct model_span {
 	uint32_t parent; /* index of the parent span, less than its own; MODEL_NONE: not there */
 	uint16_t flags;
 	uint16_t cpu;   /* of the begin; MODEL_CPU_NONE if begun before */
-	uint32_t frame; /* offset/8 into model.frames of {u64 bytes, frame}; MODEL_NONE: none */
+	uint32_t frame; /* its values, for model_values(); MODEL_NONE: none */
 };
 
 /* An event, a log message or a counter's value, as its site's kind says. */
@@ -175,6 +175,13 @@ struct model_frequency {
 	bool read;
 };
 
+/* Where in the program a span or event began: numbers in the reader's tables, 0: none. */
+struct model_stack {
+	uint64_t id; /* of the span or event */
+	uint64_t ts;
+	uint32_t kernel_stack, user_stack, python_stack;
+};
+
 struct model_loss {
 	uint64_t from_ts, to_ts, count;
 	uint32_t source;
@@ -205,6 +212,9 @@ struct model {
 	bool sched;                    /* the scheduler was recorded, and is wanted */
 	struct model_filtered filtered;
 	struct strtab *strings;
+	/* Those of the reader, in which names stand for addresses of code (SITE_KEY_TEXT), and
+	 * behind them those that were made of templates ("read {fd}") for their spans. */
+	VEC(struct site_info) sites;
 	VEC(struct model_thread) threads;
 	VEC(struct model_process) processes;
 	VEC(struct model_span) spans;   /* by start_ts */
@@ -220,9 +230,10 @@ struct model {
 	VEC(struct model_quota) quotas;          /* by thread, then ts */
 	VEC(struct model_stolen) stolen;         /* by thread, then from_ts */
 	VEC(struct model_frequency) frequencies; /* by cpu, then ts */
+	VEC(struct model_stack) stacks;          /* by id */
 	VEC(struct model_loss) losses;
 	VEC(struct model_fork) forks;
-	VEC(uint64_t) frames;
+	VEC(uint64_t) frames; /* inside of model/: {bytes, and room behind them; values} */
 	VEC(uint64_t) syscall_args;
 	struct map span_ids;  /* id → index */
 	struct map event_ids; /* id → index, of the events that links lead to */
@@ -257,8 +268,12 @@ bool model_frequency(const struct model *model, uint16_t cpu, uint64_t from_ts, 
 
 /* The site of an index; a site named "(unknown)" for MODEL_NONE. */
 const struct site_info *model_site(const struct model *model, uint32_t site);
-/* The frame at an offset and its length in bytes; NULL and 0 for MODEL_NONE. */
-const void *model_frame(const struct model *model, uint32_t frame, uint32_t *bytes);
+/* Sites that spans and events can have: [0, count), and MODEL_NONE. */
+uint32_t model_site_count(const struct model *model);
+/* A walk through the values of a span or event; through none for frame MODEL_NONE. */
+struct value_walk model_values(const struct model *model, uint32_t site, uint32_t frame);
+/* The stacks of a span or event; NULL: none were taken. */
+const struct model_stack *model_stack_of(const struct model *model, uint64_t id);
 const char *model_comm(const struct model *model, uint32_t thread);
 /* False: it is not in the capture. */
 bool model_node_find(const struct model *model, uint8_t kind, uint32_t index,

@@ -8,25 +8,20 @@
 
 /* A span that has not met its end; replaced in spans_finish(). */
 #define OPEN UINT64_MAX
+/* Room that is kept for values of returns, in words: strings are rare there. */
+#define RETURN_WORDS_MAX 4
 
-/* Keeps a copy of a frame; MODEL_NONE in *at if the site has no keys to read from it. */
-static int keep_frame(struct builder *builder, const struct waffle_rec_hit *hit, uint32_t *at)
+/* Keeps the values of a frame; MODEL_NONE in *at if the site has no keys to read from it. */
+static int keep_values(struct builder *builder, const struct waffle_rec_hit *hit, uint32_t *at)
 {
-	struct model *model = builder->model;
-	size_t words = (hit->frame_bytes + 7u) / 8;
-	size_t len = model->frames.len;
+	const struct site_build *site = &builder->sites.data[hit->site];
+	size_t head = sizeof(struct waffle_frame);
 
 	*at = MODEL_NONE;
-	if (!builder->sites.data[hit->site].has_keys)
+	if (!site->has_keys)
 		return 0;
-	if (len >= MODEL_NONE - words || !vec_reserve(&model->frames, words + 1))
-		return -ENOMEM;
-	model->frames.data[len] = hit->frame_bytes;
-	model->frames.data[len + words] = 0;
-	memcpy(&model->frames.data[len + 1], hit + 1, hit->frame_bytes);
-	model->frames.len += words + 1;
-	*at = (uint32_t)len;
-	return 0;
+	return frames_add(builder->model, (const char *)(hit + 1) + head,
+			  (uint32_t)(hit->frame_bytes - head), site->return_words, at);
 }
 
 static uint32_t span_find(const struct model *model, uint64_t id)
@@ -53,6 +48,20 @@ static bool span_complete(struct model *model, const struct model_span *begin, u
 	return true;
 }
 
+/* A return has come before its begin. */
+static int return_take(struct builder *builder, struct model_span *span)
+{
+	struct model *model = builder->model;
+	uint32_t at = map_remove(&builder->returned, span->id), bytes;
+	uint8_t values[WAFFLE_FRAME_MAX];
+
+	if (at == MAP_NONE)
+		return 0;
+	bytes = FRAME_BYTES(model->frames.data[at]);
+	memcpy(values, &model->frames.data[at + 1], bytes);
+	return frames_append(model, &span->frame, values, bytes);
+}
+
 static int span_begin(struct builder *builder, const struct waffle_rec_hit *hit,
 		      const struct waffle_frame *frame, uint32_t thread, uint32_t kept)
 {
@@ -73,7 +82,10 @@ static int span_begin(struct builder *builder, const struct waffle_rec_hit *hit,
 	};
 	uint32_t index;
 
-	if (!span_complete(model, &span, &index)) {
+	if (span_complete(model, &span, &index)) {
+		if (return_take(builder, &model->spans.data[index]))
+			return -ENOMEM;
+	} else {
 		index = (uint32_t)model->spans.len;
 		if (index == MODEL_NONE || !vec_push(&model->spans, span) ||
 		    !map_set(&model->span_ids, span.id, index))
@@ -134,25 +146,32 @@ int spans_add_hit(struct builder *builder, const struct waffle_rec_hit *hit)
 		return 0;
 	}
 	thread = threads_running(builder, hit->rec.tid, hit->tgid, hit->rec.ts);
-	if (thread == MODEL_NONE || keep_frame(builder, hit, &kept))
+	if (thread == MODEL_NONE || keep_values(builder, hit, &kept))
 		return -ENOMEM;
 	if (builder->sites.data[hit->site].kind == WAFFLE_SITE_SPAN)
 		return span_begin(builder, hit, &frame, thread, kept);
 	return event_add(builder, hit, &frame, thread, kept);
 }
 
+/* What two kinds of records say of a span's end. */
+struct span_end {
+	const struct waffle_rec *rec;
+	uint64_t id;
+	uint32_t tgid, site;
+};
+
 /* An end without a begin: the span was open when the capture began, or its begin is lost. */
-static int span_begun_before(struct builder *builder, const struct waffle_rec_span_end *end,
-			     uint32_t thread)
+static int span_begun_before(struct builder *builder, const struct span_end *end, uint32_t thread)
 {
 	struct model *model = builder->model;
 	uint32_t index = (uint32_t)model->spans.len;
+	uint64_t ts = end->rec->ts;
 	bool known = end->site < builder->sites.len &&
 		     builder->sites.data[end->site].kind == WAFFLE_SITE_SPAN;
 	struct model_span span = {
-		.id = end->span_id,
-		.start_ts = model->start_ts < end->rec.ts ? model->start_ts : end->rec.ts,
-		.end_ts = end->rec.ts,
+		.id = end->id,
+		.start_ts = model->start_ts < ts ? model->start_ts : ts,
+		.end_ts = ts,
 		.site = known ? end->site : MODEL_NONE,
 		.thread = thread,
 		.end_thread = thread,
@@ -168,34 +187,91 @@ static int span_begun_before(struct builder *builder, const struct waffle_rec_sp
 	return 0;
 }
 
-int spans_add_end(struct builder *builder, const struct waffle_rec_span_end *end)
+/* *index: the span that ended; MODEL_NONE: none did, or its begin is not there. */
+static int span_end(struct builder *builder, const struct span_end *end, uint32_t *index)
 {
 	struct model *model = builder->model;
-	uint32_t index = span_find(model, end->span_id);
+	uint32_t found = span_find(model, end->id);
 	struct model_span *span;
 	uint32_t thread;
 
-	if (!end->span_id || !end->rec.tid) {
+	*index = MODEL_NONE;
+	if (!end->id || !end->rec->tid) {
 		model->bad_records++;
 		return 0;
 	}
-	thread = threads_running(builder, end->rec.tid, end->tgid, end->rec.ts);
+	thread = threads_running(builder, end->rec->tid, end->tgid, end->rec->ts);
 	if (thread == MODEL_NONE)
 		return -ENOMEM;
-	if (index == MODEL_NONE)
+	if (found == MODEL_NONE)
 		return span_begun_before(builder, end, thread);
-	span = &model->spans.data[index];
+	span = &model->spans.data[found];
 	if (span->end_ts != OPEN) {
 		model->bad_records++; /* ended twice */
 		return 0;
 	}
-	if (end->rec.ts < span->start_ts)
+	if (end->rec->ts < span->start_ts)
 		model->bad_records++; /* kept, as a span of no length */
-	span->end_ts = end->rec.ts < span->start_ts ? span->start_ts : end->rec.ts;
+	span->end_ts = end->rec->ts < span->start_ts ? span->start_ts : end->rec->ts;
 	span->end_thread = thread;
 	if (thread != span->thread)
 		span->flags |= MODEL_SPAN_MOVED;
+	*index = found;
 	return 0;
+}
+
+int spans_add_end(struct builder *builder, const struct waffle_rec_span_end *end)
+{
+	struct span_end ended = {&end->rec, end->span_id, end->tgid, end->site};
+	uint32_t index;
+
+	return span_end(builder, &ended, &index);
+}
+
+/* The values are those of its site's last keys: without the first ones they have no place. They
+ * wait for a begin that comes late. */
+static int return_wait(struct builder *builder, const struct waffle_rec_return *end)
+{
+	uint32_t at;
+
+	if (frames_add(builder->model, end + 1, end->frame_bytes, 0, &at) ||
+	    (at != MODEL_NONE && !map_set(&builder->returned, end->span_id, at)))
+		return -ENOMEM;
+	return 0;
+}
+
+int spans_add_return(struct builder *builder, const struct waffle_rec_return *end)
+{
+	struct span_end ended = {&end->rec, end->span_id, end->tgid, end->site};
+	struct model *model = builder->model;
+	struct site_build *site;
+	uint32_t index;
+	unsigned words = (end->frame_bytes + 7u) / 8;
+
+	/* A return of another site than its begin's would misname the values. */
+	if (end->site >= builder->sites.len || !builder->sites.data[end->site].call) {
+		model->bad_records++;
+		return 0;
+	}
+	index = span_find(model, end->span_id);
+	if (index != MODEL_NONE && model->spans.data[index].site != end->site) {
+		model->bad_records++;
+		return 0;
+	}
+	site = &builder->sites.data[end->site];
+	if (span_end(builder, &ended, &index))
+		return -ENOMEM;
+	if (!words || !site->has_keys)
+		return 0;
+	if (words > site->return_words)
+		site->return_words = words < RETURN_WORDS_MAX ? (uint8_t)words : RETURN_WORDS_MAX;
+	if (index != MODEL_NONE)
+		return frames_append(model, &model->spans.data[index].frame, end + 1,
+				     end->frame_bytes);
+	index = span_find(model, end->span_id);
+	if (index == MODEL_NONE || !(model->spans.data[index].flags & MODEL_SPAN_BEGUN_BEFORE))
+		return 0;
+	return return_wait(builder, end);
 }
 
 static void spans_close(struct builder *builder)

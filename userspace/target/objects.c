@@ -31,13 +31,18 @@ static int add_fd(struct objects *objects, int fd, const char *path, struct erro
 		return result;
 	if (has(objects, object)) {
 		object_free(object);
+		return 0;
+	}
+	result = objects->more ? objects->more(object, fd, objects->arg, err) : 0;
+	if (result) {
+		object_free(object);
 	} else if (!vec_push(&objects->list, object)) {
 		object_free(object);
-		return error_set(err, ENOMEM, "out of memory");
+		result = error_set(err, ENOMEM, "out of memory");
 	} else {
 		objects->bad_notes += object->bad_notes;
 	}
-	return 0;
+	return result;
 }
 
 int objects_add_file(struct objects *objects, const char *path, struct error *err)

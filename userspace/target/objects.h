@@ -6,6 +6,10 @@
 #include "target/object.h"
 
 struct objects {
+	/* May add to each file that was read and is open at `fd`; NULL: nothing is added. Its
+	 * errors are those of reading the file. */
+	int (*more)(struct object *object, int fd, void *arg, struct error *err);
+	void *arg;
 	VEC(struct object *) list;
 	uint64_t bad_notes; /* of all of them */
 };

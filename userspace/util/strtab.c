@@ -49,16 +49,30 @@ void strtab_free(struct strtab *tab)
 	free(tab);
 }
 
+static uint32_t find_in(const struct strtab *tab, uint32_t head, const char *text, size_t len)
+{
+	uint32_t i = head;
+
+	while (i != STRTAB_NONE && (tab->strings.data[i].len != len ||
+				    memcmp(tab->strings.data[i].text, text, len) != 0))
+		i = tab->strings.data[i].next;
+	return i;
+}
+
+uint32_t strtab_find(const struct strtab *tab, const char *text, size_t len)
+{
+	return find_in(tab, map_get(&tab->heads, hash_bytes(text, len)), text, len);
+}
+
 uint32_t strtab_add(struct strtab *tab, const char *text, size_t len)
 {
 	uint64_t hash = hash_bytes(text, len);
 	uint32_t head = map_get(&tab->heads, hash);
 	struct string string = {.len = (uint32_t)len, .next = head};
+	uint32_t found = find_in(tab, head, text, len);
 
-	for (uint32_t i = head; i != STRTAB_NONE; i = tab->strings.data[i].next)
-		if (tab->strings.data[i].len == len &&
-		    !memcmp(tab->strings.data[i].text, text, len))
-			return i;
+	if (found != STRTAB_NONE)
+		return found;
 	if (len >= UINT32_MAX || tab->strings.len >= STRTAB_NONE)
 		return STRTAB_NONE;
 	string.text = malloc(len + 1);

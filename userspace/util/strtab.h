@@ -19,6 +19,9 @@ void strtab_free(struct strtab *tab);
 /* The number of a string, added if new. STRTAB_NONE: out of memory. */
 uint32_t strtab_add(struct strtab *tab, const char *text, size_t len);
 
+/* The number of a string, or STRTAB_NONE: it was never added. */
+uint32_t strtab_find(const struct strtab *tab, const char *text, size_t len);
+
 /* The string of a number; the empty string for a number that was never given out. */
 const char *strtab_get(const struct strtab *tab, uint32_t index);
 size_t strtab_length(const struct strtab *tab, uint32_t index);

@@ -3,8 +3,8 @@
  * Patterns: '*' any bytes, '?' one byte, '[a-z]' one of these, '[!a-z]' one of the others, '\'
  * takes the next byte as it is. The whole text has to match. Bytes are compared, not characters.
  */
-#ifndef WAFFLE_FILTER_GLOB_H
-#define WAFFLE_FILTER_GLOB_H
+#ifndef WAFFLE_UTIL_GLOB_H
+#define WAFFLE_UTIL_GLOB_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Messages that show the place in an expression. */
+#include "util/source.h"
+
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdbool.h>
 #include <string.h>
 
-#include "filter/lexer.h"
 #include "util/utf8.h"
 
 #define INDENT 2

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "filter/glob.h"
+#include "util/glob.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The stand-in of libcuda.so.1: modules, launches, streams, events, graphs. */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver.h"
+
+SIM_NOTE;
+
+#define DRIVER_VERSION 12090 /* CUDA 12.9 */
+
+static pthread_mutex_t default_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct stream *default_stream;
+static __thread struct stream *thread_stream;
+
+static struct stream *default_get(struct stream **at)
+{
+	pthread_mutex_lock(&default_lock);
+	if (!*at)
+		*at = stream_new();
+	pthread_mutex_unlock(&default_lock);
+	return *at;
+}
+
+struct stream *stream_of(CUstream handle, bool per_thread)
+{
+	if (handle == SIM_STREAM_PER_THREAD || (!handle && per_thread))
+		return default_get(&thread_stream);
+	if (!handle || handle == SIM_STREAM_LEGACY)
+		return default_get(&default_stream);
+	return handle->stream;
+}
+
+CUresult op_submit(struct stream *stream, struct op *op, bool wait)
+{
+	uint32_t ticket;
+
+	if (!stream || !stream_submit(stream, op, &ticket))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (wait)
+		stream_wait(stream, ticket);
+	return CUDA_SUCCESS;
+}
+
+static void kernel_code(CUfunction function, sim_kernel_run run)
+{
+	function->run = run;
+}
+
+extern const struct waffle_simulation waffle_simulation;
+SIM_API const struct waffle_simulation waffle_simulation = {
+	.text = "simulated CUDA driver of waffle: no GPU is used",
+	.kernel_code = kernel_code,
+};
+
+SIM_API CUresult cuInit(unsigned int Flags)
+{
+	SIM_CALL(CUresult);
+	if (Flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	return sim_config()->devices ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
+}
+
+SIM_API CUresult cuDriverGetVersion(int *driverVersion)
+{
+	SIM_CALL(CUresult);
+	*driverVersion = DRIVER_VERSION;
+	return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuDeviceGetCount(int *count)
+{
+	SIM_CALL(CUresult);
+	*count = sim_config()->devices;
+	return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuDeviceGet(CUdevice *device, int ordinal)
+{
+	SIM_CALL(CUresult);
+	if (ordinal < 0 || ordinal >= sim_config()->devices)
+		return (CUresult)101;
+	*device = ordinal;
+	return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuDeviceGetName(char *name, int len, CUdevice dev)
+{
+	SIM_CALL(CUresult);
+	snprintf(name, (size_t)len, "simulated GPU %d (waffle)", dev);
+	return CUDA_SUCCESS;
+}
+
+static const struct {
+	int code;
+	const char *name, *text;
+} errors[] = {
+	{0, "CUDA_SUCCESS", "no error"},
+	{1, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
+	{2, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
+	{3, "CUDA_ERROR_NOT_INITIALIZED", "initialization error"},
+	{100, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
+	{400, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
+	{500, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
+	{600, "CUDA_ERROR_NOT_READY", "device not ready"},
+	{999, "CUDA_ERROR_UNKNOWN", "unknown error"},
+};
+
+static CUresult error_find(CUresult error, const char **name, const char **text)
+{
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		if (errors[i].code == (int)error) {
+			*name = errors[i].name;
+			*text = errors[i].text;
+			return CUDA_SUCCESS;
+		}
+	}
+	*name = *text = NULL;
+	return CUDA_ERROR_INVALID_VALUE;
+}
+
+SIM_API CUresult cuGetErrorName(CUresult error, const char **pStr)
+{
+	const char *text;
+
+	return error_find(error, pStr, &text);
+}
+
+SIM_API CUresult cuGetErrorString(CUresult error, const char **pStr)
+{
+	const char *name;
+
+	return error_find(error, &name, pStr);
+}
+
+/* As the real one: a plain name gives the newest version, with the thread's stream if so asked. */
+SIM_API CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion,
+				     cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus)
+{
+	static const char *const suffixes[] = {"_v2_ptsz", "_v2_ptds", "_ptsz", "_ptds", "_v2", ""};
+	unsigned i = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM ? 0 : 4;
+	void *self = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+	char name[128];
+
+	(void)cudaVersion;
+	*pfn = NULL;
+	for (; self && !*pfn && i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+		snprintf(name, sizeof(name), "%s%s", symbol, suffixes[i]);
+		*pfn = dlsym(self, name);
+	}
+	if (self)
+		dlclose(self);
+	if (symbolStatus)
+		*symbolStatus =
+			*pfn ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+	return *pfn ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+SIM_API CUresult cuCtxSynchronize(void)
+{
+	SIM_CALL(CUresult);
+	streams_wait();
+	return CUDA_SUCCESS;
+}
+
+/* Modules and libraries: all that is known of them is whether their kernels are timed. */
+struct CUmod_st {
+	bool timed;
+};
+
+static struct CUmod_st *module_new(const void *image)
+{
+	const struct sim_fatbin *fatbin = image;
+	struct CUmod_st *module = calloc(1, sizeof(*module));
+
+	if (module && fatbin && fatbin->magic == SIM_FATBIN_MAGIC && fatbin->image &&
+	    !memcmp(fatbin->image->magic, SIM_IMAGE_MAGIC, sizeof(SIM_IMAGE_MAGIC)))
+		module->timed = fatbin->image->timed;
+	return module;
+}
+
+static struct CUfunc_st *function_new(const struct CUmod_st *module, const char *name)
+{
+	struct CUfunc_st *function = calloc(1, sizeof(*function));
+
+	if (function) {
+		function->name = strdup(name);
+		function->timed = module && module->timed;
+	}
+	return function;
+}
+
+SIM_API CUresult cuModuleLoadData(CUmodule *module, const void *image)
+{
+	SIM_CALL(CUresult);
+	*module = module_new(image);
+	return *module ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+SIM_API CUresult cuModuleUnload(CUmodule hmod)
+{
+	SIM_CALL(CUresult);
+	free(hmod);
+	return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name)
+{
+	SIM_CALL(CUresult);
+	*hfunc = function_new(hmod, name);
+	return *hfunc ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+SIM_API CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions,
+				   void **jitOptionsValues, unsigned int numJitOptions,
+				   CUlibraryOption *libraryOptions, void **libraryOptionValues,
+				   unsigned int numLibraryOptions)
+{
+	SIM_CALL(CUresult);
+	(void)jitOptions, (void)jitOptionsValues, (void)numJitOptions;
+	(void)libraryOptions, (void)libraryOptionValues, (void)numLibraryOptions;
+	*library = (CUlibrary)module_new(code);
+	return *library ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+SIM_API CUresult cuLibraryUnload(CUlibrary library)
+{
+	SIM_CALL(CUresult);
+	free(library);
+	return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name)
+{
+	SIM_CALL(CUresult);
+	*pKernel = (CUkernel)function_new((struct CUmod_st *)library, name);
+	return *pKernel ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+SIM_API CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
+{
+	SIM_CALL(CUresult);
+	*pFunc = (CUfunction)kernel;
+	return CUDA_SUCCESS;
+}
+
+static uint64_t code_run(struct op *op, uint64_t start_ns)
+{
+	sim_kernel_run run = (sim_kernel_run)op->words[0];
+
+	return run((void *)op->words[1], start_ns);
+}
+
+/* What a launch costs its thread: CPU time, as in the real driver. */
+static void launch_spend(uint64_t from_ns)
+{
+	uint64_t until = from_ns + sim_config()->launch_ns;
+
+	while (sim_now_ns() < until)
+		;
+}
+
+static CUresult launch(CUfunction f, CUstream handle, void **params, bool per_thread)
+{
+	const struct sim_config *config = sim_config();
+	struct stream *stream = stream_of(handle, per_thread);
+	struct op op = {.duration_ns = config->kernel_ns};
+	uint64_t nth;
+
+	if (!f)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (config->launch_ns)
+		launch_spend(sim_now_ns());
+	nth = __atomic_add_fetch(&f->launches, 1, __ATOMIC_RELAXED);
+	if (f->timed && params && params[0])
+		op.duration_ns = *(const uint64_t *)params[0];
+	op.duration_ns =
+		(uint64_t)((double)op.duration_ns * sim_slow_factor(&config->slow_kernel, nth));
+	if (f->run) {
+		op.run = code_run;
+		op.words[0] = (uintptr_t)f->run;
+		op.words[1] = *(const uintptr_t *)params[0];
+		op.prompt = true;
+	}
+	return op_submit(stream, &op, false);
+}
+
+#define LAUNCH_PARAMS                                                                              \
+	(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,        \
+	 unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,                   \
+	 unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra)
+
+static CUresult cuLaunchKernel_on(CUfunction f, CUstream stream, void **params, bool per_thread)
+{
+	return launch(f, stream, params, per_thread);
+}
+
+/* The size of a launch doesn't matter here, only to those who watch. */
+#define LAUNCH_UNUSED                                                                              \
+	(void)gridDimX, (void)gridDimY, (void)gridDimZ, (void)blockDimX, (void)blockDimY,          \
+		(void)blockDimZ, (void)sharedMemBytes
+#define LAUNCH_ARGS (LAUNCH_UNUSED, (void)extra, f), hStream, kernelParams
+DEFINE_TWO(cuLaunchKernel, _ptsz, LAUNCH_PARAMS, LAUNCH_ARGS)
+
+static CUresult cuLaunchKernelEx_on(const CUlaunchConfig *config, CUfunction f, void **params,
+				    bool per_thread)
+{
+	return launch(f, config->hStream, params, per_thread);
+}
+DEFINE_TWO(cuLaunchKernelEx, _ptsz,
+	   (const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra),
+	   ((void)extra, config), f, kernelParams)
+
+static CUresult cuLaunchCooperativeKernel_on(CUfunction f, CUstream stream, void **params,
+					     bool per_thread)
+{
+	return launch(f, stream, params, per_thread);
+}
+DEFINE_TWO(cuLaunchCooperativeKernel, _ptsz,
+	   (CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
+	    unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
+	    unsigned int sharedMemBytes, CUstream hStream, void **kernelParams),
+	   (LAUNCH_UNUSED, f), hStream, kernelParams)
+
+static uint64_t host_run(struct op *op, uint64_t start_ns)
+{
+	(void)start_ns;
+	((CUhostFn)op->words[0])((void *)op->words[1]);
+	return sim_now_ns();
+}
+
+static CUresult cuLaunchHostFunc_on(CUstream stream, CUhostFn fn, void *data, bool per_thread)
+{
+	struct op op = {.run = host_run, .prompt = true};
+
+	op.words[0] = (uintptr_t)fn;
+	op.words[1] = (uintptr_t)data;
+	return op_submit(stream_of(stream, per_thread), &op, false);
+}
+DEFINE_TWO(cuLaunchHostFunc, _ptsz, (CUstream hStream, CUhostFn fn, void *userData), hStream, fn,
+	   userData)

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The stand-in of libcuda.so.1: streams, events and graphs. */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "driver.h"
+
+/* Recorded at the end of what its stream had at that time. */
+struct CUevent_st {
+	pthread_mutex_t lock;
+	struct stream *stream; /* NULL: never recorded */
+	uint32_t ticket;
+	uint64_t at_ns; /* of the record that was done last */
+	struct CUevent_st *next;
+};
+
+/* Destroyed ones, for new ones: a stream may still have to look at them. */
+static pthread_mutex_t events_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct CUevent_st *events_free;
+
+struct CUgraph_st {
+	struct op_list list;
+};
+
+static CUresult stream_make(CUstream *handle)
+{
+	CUstream stream = calloc(1, sizeof(*stream));
+
+	if (stream && !(stream->stream = stream_new())) {
+		free(stream);
+		stream = NULL;
+	}
+	*handle = stream;
+	return stream ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+SIM_API CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags)
+{
+	SIM_CALL(CUresult);
+	(void)Flags;
+	return stream_make(phStream);
+}
+
+SIM_API CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)
+{
+	SIM_CALL(CUresult);
+	(void)flags, (void)priority;
+	return stream_make(phStream);
+}
+
+SIM_API CUresult cuStreamDestroy_v2(CUstream hStream)
+{
+	SIM_CALL(CUresult);
+	if (!hStream || hStream == SIM_STREAM_LEGACY || hStream == SIM_STREAM_PER_THREAD)
+		return CUDA_ERROR_INVALID_HANDLE;
+	stream_free(hStream->stream);
+	free(hStream);
+	return CUDA_SUCCESS;
+}
+
+static CUresult cuStreamQuery_on(CUstream handle, bool per_thread)
+{
+	struct stream *stream = stream_of(handle, per_thread);
+
+	return stream && stream_done(stream, stream_last(stream)) ? CUDA_SUCCESS
+								  : CUDA_ERROR_NOT_READY;
+}
+DEFINE_TWO(cuStreamQuery, _ptsz, (CUstream hStream), hStream)
+
+static CUresult cuStreamSynchronize_on(CUstream handle, bool per_thread)
+{
+	struct stream *stream = stream_of(handle, per_thread);
+
+	if (!stream)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	stream_wait(stream, stream_last(stream));
+	return CUDA_SUCCESS;
+}
+DEFINE_TWO(cuStreamSynchronize, _ptsz, (CUstream hStream), hStream)
+
+static uint64_t wait_run(struct op *op, uint64_t start_ns)
+{
+	CUevent event = (CUevent)op->words[0];
+	uint64_t at_ns;
+
+	stream_wait((struct stream *)op->words[1], (uint32_t)op->words[2]);
+	at_ns = __atomic_load_n(&event->at_ns, __ATOMIC_ACQUIRE);
+	return at_ns > start_ns ? at_ns : start_ns;
+}
+
+static CUresult cuStreamWaitEvent_on(CUstream handle, CUevent event, bool per_thread)
+{
+	struct op op = {.run = wait_run, .words = {(uintptr_t)event}};
+
+	pthread_mutex_lock(&event->lock);
+	op.words[1] = (uintptr_t)event->stream;
+	op.words[2] = event->ticket;
+	pthread_mutex_unlock(&event->lock);
+	if (!op.words[1])
+		return CUDA_SUCCESS;
+	return op_submit(stream_of(handle, per_thread), &op, false);
+}
+DEFINE_TWO(cuStreamWaitEvent, _ptsz, (CUstream hStream, CUevent hEvent, unsigned int Flags),
+	   ((void)Flags, hStream), hEvent)
+
+static CUresult cuStreamBeginCapture_v2_on(CUstream handle, bool per_thread)
+{
+	struct op_list *list = calloc(1, sizeof(*list));
+
+	if (!list)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	free(stream_record(stream_of(handle, per_thread), list));
+	return CUDA_SUCCESS;
+}
+DEFINE_TWO(cuStreamBeginCapture_v2, _ptsz, (CUstream hStream, CUstreamCaptureMode mode),
+	   ((void)mode, hStream))
+
+static CUresult cuStreamEndCapture_on(CUstream handle, CUgraph *graph, bool per_thread)
+{
+	struct op_list *list = stream_record(stream_of(handle, per_thread), NULL);
+
+	*graph = (CUgraph)list;
+	return list ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+DEFINE_TWO(cuStreamEndCapture, _ptsz, (CUstream hStream, CUgraph *phGraph), hStream, phGraph)
+
+SIM_API CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph,
+					     unsigned long long flags)
+{
+	struct op_list *list;
+
+	SIM_CALL(CUresult);
+	(void)flags;
+	list = calloc(1, sizeof(*list));
+	if (!list)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	list->ops = calloc(hGraph->list.count + 1, sizeof(*list->ops));
+	if (!list->ops) {
+		free(list);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	for (; list->count < hGraph->list.count; list->count++)
+		list->ops[list->count] = hGraph->list.ops[list->count];
+	*phGraphExec = (CUgraphExec)list;
+	return CUDA_SUCCESS;
+}
+
+static CUresult cuGraphLaunch_on(CUgraphExec exec, CUstream handle, bool per_thread)
+{
+	struct op_list *list = (struct op_list *)exec;
+	struct stream *stream = stream_of(handle, per_thread);
+	CUresult result = CUDA_SUCCESS;
+
+	for (uint32_t i = 0; i < list->count && result == CUDA_SUCCESS; i++) {
+		struct op op = list->ops[i];
+
+		result = op_submit(stream, &op, false);
+	}
+	return result;
+}
+DEFINE_TWO(cuGraphLaunch, _ptsz, (CUgraphExec hGraphExec, CUstream hStream), hGraphExec, hStream)
+
+static CUresult list_free(struct op_list *list)
+{
+	free(list->ops);
+	free(list);
+	return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
+{
+	SIM_CALL(CUresult);
+	return list_free((struct op_list *)hGraphExec);
+}
+
+SIM_API CUresult cuGraphDestroy(CUgraph hGraph)
+{
+	SIM_CALL(CUresult);
+	return list_free(&hGraph->list);
+}
+
+SIM_API CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
+{
+	CUevent event;
+
+	SIM_CALL(CUresult);
+	(void)Flags;
+	pthread_mutex_lock(&events_lock);
+	event = events_free;
+	if (event)
+		events_free = event->next;
+	pthread_mutex_unlock(&events_lock);
+	if (!event) {
+		event = calloc(1, sizeof(*event));
+		if (event)
+			pthread_mutex_init(&event->lock, NULL);
+	}
+	*phEvent = event;
+	return event ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+SIM_API CUresult cuEventDestroy_v2(CUevent hEvent)
+{
+	SIM_CALL(CUresult);
+	if (hEvent->stream)
+		stream_wait(hEvent->stream, hEvent->ticket);
+	hEvent->stream = NULL;
+	pthread_mutex_lock(&events_lock);
+	hEvent->next = events_free;
+	events_free = hEvent;
+	pthread_mutex_unlock(&events_lock);
+	return CUDA_SUCCESS;
+}
+
+static uint64_t record_run(struct op *op, uint64_t start_ns)
+{
+	CUevent event = (CUevent)op->words[0];
+
+	__atomic_store_n(&event->at_ns, start_ns, __ATOMIC_RELEASE);
+	return start_ns;
+}
+
+static CUresult record(CUevent event, CUstream handle, bool per_thread)
+{
+	struct op op = {.run = record_run, .words = {(uintptr_t)event}};
+	struct stream *stream = stream_of(handle, per_thread);
+	bool ok;
+
+	pthread_mutex_lock(&event->lock);
+	ok = stream && stream_submit(stream, &op, &event->ticket);
+	event->stream = stream;
+	pthread_mutex_unlock(&event->lock);
+	return ok ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult cuEventRecord_on(CUevent event, CUstream stream, bool per_thread)
+{
+	return record(event, stream, per_thread);
+}
+DEFINE_TWO(cuEventRecord, _ptsz, (CUevent hEvent, CUstream hStream), hEvent, hStream)
+
+static CUresult cuEventRecordWithFlags_on(CUevent event, CUstream stream, bool per_thread)
+{
+	return record(event, stream, per_thread);
+}
+DEFINE_TWO(cuEventRecordWithFlags, _ptsz, (CUevent hEvent, CUstream hStream, unsigned int flags),
+	   ((void)flags, hEvent), hStream)
+
+SIM_API CUresult cuEventQuery(CUevent hEvent)
+{
+	SIM_CALL(CUresult);
+	if (!hEvent->stream || stream_done(hEvent->stream, hEvent->ticket))
+		return CUDA_SUCCESS;
+	return CUDA_ERROR_NOT_READY;
+}
+
+SIM_API CUresult cuEventSynchronize(CUevent hEvent)
+{
+	SIM_CALL(CUresult);
+	if (hEvent->stream)
+		stream_wait(hEvent->stream, hEvent->ticket);
+	return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd)
+{
+	SIM_CALL(CUresult);
+	if (!hStart->stream || !hEnd->stream)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (cuEventQuery(hStart) != CUDA_SUCCESS || cuEventQuery(hEnd) != CUDA_SUCCESS)
+		return CUDA_ERROR_NOT_READY;
+	*pMilliseconds = (float)((double)(int64_t)(hEnd->at_ns - hStart->at_ns) / 1e6);
+	return CUDA_SUCCESS;
+}

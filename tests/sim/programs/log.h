@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A program's own log of the calls that it makes: what a tracer says is compared with it. A line of
+ * JSON a call, in the order in which they return: the name, the thread, when it began and returned,
+ * and its arguments by the names of docs/cuda.md.
+ */
+#ifndef SIM_LOG_H
+#define SIM_LOG_H
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static FILE *log_file;
+
+static inline uint64_t log_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static inline void log_open(const char *path)
+{
+	log_file = fopen(path, "we");
+	if (!log_file) {
+		perror(path);
+		exit(1);
+	}
+}
+
+__attribute__((format(printf, 5, 6))) static inline void log_call(const char *call,
+								  uint64_t begin_ns,
+								  uint64_t end_ns, int result,
+								  const char *arguments, ...)
+{
+	char text[1024];
+	va_list list;
+
+	if (!log_file)
+		return;
+	va_start(list, arguments);
+	vsnprintf(text, sizeof(text), arguments, list);
+	va_end(list);
+	flockfile(log_file);
+	fprintf(log_file,
+		"{\"call\": \"%s\", \"tid\": %ld, \"begin\": %" PRIu64 ", \"end\": %" PRIu64
+		", \"result\": %d%s%s}\n",
+		call, syscall(SYS_gettid), begin_ns, end_ns, result, *text ? ", " : "", text);
+	funlockfile(log_file);
+}
+
+/*
+ * LOGGED(cudaStreamSynchronize, (stream), "\"stream\": %lu", (uintptr_t)stream) calls the function,
+ * logs it and is its result.
+ */
+#define LOGGED(function, arguments, ...)                                                           \
+	({                                                                                         \
+		uint64_t logged_begin = log_now_ns();                                              \
+		int logged_result = (int)function arguments;                                       \
+                                                                                                   \
+		log_call(#function, logged_begin, log_now_ns(), logged_result, __VA_ARGS__);       \
+		logged_result;                                                                     \
+	})
+
+/* Ends the program if a call failed: the text says which. */
+#define MUST(expression)                                                                           \
+	do {                                                                                       \
+		int must_result = (int)(expression);                                               \
+                                                                                                   \
+		if (must_result) {                                                                 \
+			fflush(NULL);                                                              \
+			fprintf(stderr, "%s: simulated: %.60s…: error %d\n",                       \
+				program_invocation_short_name, #expression, must_result);          \
+			exit(1);                                                                   \
+		}                                                                                  \
+	} while (0)
+
+#endif

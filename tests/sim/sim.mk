@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+# The stand-ins of CUDA and NCCL, and the programs that use them, built into $(BUILD)/sim
+# (docs/simulation.md).
+
+SIM := $(BUILD)/sim
+SIM_LIBS := $(SIM)/libcuda.so.1 $(SIM)/libcudart.so.12 $(SIM)/libcudart.so.13 $(SIM)/libnccl.so.2
+SIM_PROGRAMS := $(patsubst tests/sim/programs/%.c,$(SIM)/%,$(wildcard tests/sim/programs/*.c))
+SIM_HEADERS := $(wildcard tests/sim/*.h)
+# Functions begin with `push %rbp`, as the real ones mostly do, and calls inside a library don't go
+# through its own jump table.
+SIM_CFLAGS := -D_GNU_SOURCE -std=gnu17 $(WARN) -O2 -g -fPIC -fvisibility=hidden -fno-omit-frame-pointer \
+	$(if $(filter x86_64,$(ARCH)),-fcf-protection=none) -fno-shrink-wrap -Itests/sim $(SIM_INCLUDES)
+SIM_LINK := -shared -Wl,-Bsymbolic -Wl,-z,defs -Wl,-rpath,'$$ORIGIN' -ldl -lpthread -lrt
+
+$(SIM)/libcuda.so.1: $(addprefix tests/sim/,driver.c driver_memory.c driver_stream.c stream.c simulation.c) $(SIM_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(SIM_CFLAGS) -o $@ $(filter %.c,$^) $(SIM_LINK) -Wl,-soname,$(@F)
+
+$(SIM)/libcudart.so.%: tests/sim/runtime.c tests/sim/runtime_memory.c tests/sim/simulation.c tests/sim/libcudart.%.map $(SIM_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(SIM_CFLAGS) -DSIM_RUNTIME_VERSION=$(if $(filter 12,$*),12090,13000) -o $@ $(filter %.c,$^) \
+		$(SIM_LINK) -Wl,-soname,$(@F) -Wl,--version-script,$(filter %.map,$^)
+
+$(SIM)/libnccl.so.2: tests/sim/nccl.c tests/sim/nccl_work.c tests/sim/nccl_comm.c tests/sim/simulation.c $(SIM_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(SIM_CFLAGS) -o $@ $(filter %.c,$^) $(SIM_LINK) -Wl,-soname,$(@F)
+
+# Programs, as an application would be built against the real ones.
+$(SIM)/%: tests/sim/programs/%.c $(SIM_LIBS) $(SIM_HEADERS) $(wildcard tests/sim/programs/*.h include/*.h include/waffle/*.h)
+	@mkdir -p $(@D)
+	$(CC) -D_GNU_SOURCE -std=gnu17 $(WARN) -O2 -g -fno-omit-frame-pointer -Itests/sim -Iinclude -o $@ $< \
+		-L$(SIM) -l:libcudart.so.12 -l:libnccl.so.2 -l:libcuda.so.1 -Wl,-rpath,'$$ORIGIN' -lpthread
+
+sim: $(SIM_LIBS) $(SIM_PROGRAMS)
+
+.PHONY: sim

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The environment of the stand-ins. Linked into each of them, so nothing here is exported. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "simulation.h"
+
+static struct sim_config config;
+static pthread_once_t config_once = PTHREAD_ONCE_INIT;
+
+uint64_t sim_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static _Noreturn void config_wrong(const char *name, const char *text, const char *form)
+{
+	fprintf(stderr, "simulated CUDA: %s=%s makes no sense: it is %s\n", name, text, form);
+	exit(2);
+}
+
+static double number_get(const char *name, double otherwise)
+{
+	const char *text = getenv(name);
+	char *end;
+	double value;
+
+	if (!text || !*text)
+		return otherwise;
+	value = strtod(text, &end);
+	if (*end || !(value >= 0 && value <= 1e9))
+		config_wrong(name, text, "a number from 0 on");
+	return value;
+}
+
+static void slow_get(const char *name, struct sim_slow *slow)
+{
+	const char *text = getenv(name);
+	int rank, fields;
+
+	if (!text || !*text)
+		return;
+	slow->from = 1;
+	slow->to = UINT64_MAX;
+	fields = sscanf(text, "%d:%lf:%lu:%lu", &rank, &slow->factor, &slow->from, &slow->to);
+	if (fields < 2 || slow->factor < 0)
+		config_wrong(name, text, "RANK:FACTOR[:FROM[:TO]]");
+	slow->on = rank == config.rank;
+}
+
+static void fails_get(const char *name)
+{
+	const char *text = getenv(name), *at = text;
+
+	while (at && *at) {
+		struct sim_fail *fail = &config.fails[config.fail_count];
+		int length = 0;
+
+		if (config.fail_count == SIM_FAILS_MAX ||
+		    sscanf(at, "%63[A-Za-z0-9_]:%lu:%d%n", fail->function, &fail->nth, &fail->code,
+			   &length) != 3 ||
+		    (at[length] && at[length] != ','))
+			config_wrong(name, text, "FUNCTION:N:CODE,… with at most 8 of them");
+		config.fail_count++;
+		at += length + (at[length] == ',');
+	}
+}
+
+static void sync_get(const char *name)
+{
+	static const char *const names[] = {"block", "spin", "yield"};
+	const char *text = getenv(name);
+
+	if (!text || !*text)
+		return;
+	for (unsigned i = 0; i < 3; i++) {
+		if (!strcmp(text, names[i])) {
+			config.sync = (enum sim_sync)i;
+			return;
+		}
+	}
+	config_wrong(name, text, "block, spin or yield");
+}
+
+static void config_read(void)
+{
+	config.rank = (int)number_get("RANK", 0);
+	config.devices = (int)number_get("WAFFLE_SIM_DEVICES", 8);
+	config.kernel_ns = (uint64_t)(1e3 * number_get("WAFFLE_SIM_KERNEL_US", 20));
+	config.launch_ns = (uint64_t)number_get("WAFFLE_SIM_LAUNCH_NS", 2000);
+	config.copy_latency_ns = (uint64_t)(1e3 * number_get("WAFFLE_SIM_COPY_US", 5));
+	config.copy_bytes_per_ns = number_get("WAFFLE_SIM_COPY_GBPS", 12);
+	config.collective_latency_ns = (uint64_t)(1e3 * number_get("WAFFLE_SIM_COLLECTIVE_US", 20));
+	config.collective_bytes_per_ns = number_get("WAFFLE_SIM_COLLECTIVE_GBPS", 40);
+	sync_get("WAFFLE_SIM_SYNC");
+	slow_get("WAFFLE_SIM_SLOW_KERNEL", &config.slow_kernel);
+	slow_get("WAFFLE_SIM_SLOW_COPY", &config.slow_copy);
+	fails_get("WAFFLE_SIM_FAIL");
+}
+
+const struct sim_config *sim_config(void)
+{
+	pthread_once(&config_once, config_read);
+	return &config;
+}
+
+double sim_slow_factor(const struct sim_slow *slow, uint64_t nth)
+{
+	return slow->on && nth >= slow->from && nth <= slow->to ? slow->factor : 1;
+}
+
+int sim_call_error(const char *function, uint64_t *calls)
+{
+	uint64_t nth = __atomic_add_fetch(calls, 1, __ATOMIC_RELAXED);
+
+	for (unsigned i = 0; i < config.fail_count; i++) {
+		const struct sim_fail *fail = &config.fails[i];
+
+		if (fail->nth == nth && !strcmp(fail->function, function))
+			return fail->code;
+	}
+	return 0;
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "simulation.h"
+#include "stream.h"
+
+#define RING 1024 /* operations that a queue holds, as the real one; who submits more waits */
+#define RING_WAKE (RING / 2)
+
+/* Tickets count operations and wrap around: they are compared by their difference. */
+struct stream {
+	pthread_mutex_t lock;
+	struct op ring[RING];
+	uint32_t submitted;
+	uint32_t wanted; /* operations up to here are to be done now */
+	struct op_list *record;
+	bool stop;
+	uint64_t end_ns; /* of the last operation that is done */
+
+	uint32_t completed; /* a futex: those who wait for an operation */
+	uint32_t waiters;
+	uint32_t bell; /* a futex: the thread waits for work */
+	bool asleep;
+
+	pthread_t thread;
+	unsigned number;
+	struct stream *next;
+};
+
+static pthread_mutex_t streams_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct stream *streams;
+static unsigned streams_made;
+
+static void futex_wait(uint32_t *word, uint32_t value)
+{
+	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+}
+
+static void futex_wake(uint32_t *word)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+}
+
+static bool ticket_reached(uint32_t at, uint32_t ticket)
+{
+	return (int32_t)(at - ticket) >= 0;
+}
+
+void sim_sleep_until(uint64_t ns)
+{
+	struct timespec ts = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL) == EINTR)
+		;
+}
+
+/* Takes the next operation that somebody wants done; false: the stream is to end. */
+static bool op_next(struct stream *stream, struct op *op)
+{
+	for (;;) {
+		uint32_t bell = __atomic_load_n(&stream->bell, __ATOMIC_SEQ_CST);
+		bool have, stop;
+
+		pthread_mutex_lock(&stream->lock);
+		have = !ticket_reached(stream->completed, stream->wanted);
+		stop = stream->stop;
+		if (have)
+			*op = stream->ring[stream->completed % RING];
+		pthread_mutex_unlock(&stream->lock);
+		if (have || stop)
+			return have;
+		__atomic_store_n(&stream->asleep, true, __ATOMIC_SEQ_CST);
+		futex_wait(&stream->bell, bell);
+		__atomic_store_n(&stream->asleep, false, __ATOMIC_SEQ_CST);
+	}
+}
+
+static void *stream_main(void *arg)
+{
+	struct stream *stream = arg;
+	char name[16];
+	struct op op;
+
+	snprintf(name, sizeof(name), "sim stream %u", stream->number % 1000);
+	prctl(PR_SET_NAME, name);
+	prctl(PR_SET_TIMERSLACK, 1);
+	while (op_next(stream, &op)) {
+		uint64_t start = op.submit_ns > stream->end_ns ? op.submit_ns : stream->end_ns;
+
+		stream->end_ns = op.run ? op.run(&op, start) : start + op.duration_ns;
+		if (stream->end_ns > sim_now_ns())
+			sim_sleep_until(stream->end_ns);
+		__atomic_add_fetch(&stream->completed, 1, __ATOMIC_SEQ_CST);
+		if (__atomic_load_n(&stream->waiters, __ATOMIC_SEQ_CST))
+			futex_wake(&stream->completed);
+	}
+	return NULL;
+}
+
+struct stream *stream_new(void)
+{
+	struct stream *stream = calloc(1, sizeof(*stream));
+
+	if (!stream)
+		return NULL;
+	pthread_mutex_init(&stream->lock, NULL);
+	pthread_mutex_lock(&streams_lock);
+	stream->number = streams_made++;
+	stream->next = streams;
+	if (pthread_create(&stream->thread, NULL, stream_main, stream)) {
+		free(stream);
+		stream = NULL;
+	} else {
+		streams = stream;
+	}
+	pthread_mutex_unlock(&streams_lock);
+	return stream;
+}
+
+void stream_free(struct stream *stream)
+{
+	stream_wait(stream, stream_last(stream));
+	pthread_mutex_lock(&streams_lock);
+	for (struct stream **at = &streams; *at; at = &(*at)->next) {
+		if (*at == stream) {
+			*at = stream->next;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&streams_lock);
+	pthread_mutex_lock(&stream->lock);
+	stream->stop = true;
+	pthread_mutex_unlock(&stream->lock);
+	__atomic_add_fetch(&stream->bell, 1, __ATOMIC_SEQ_CST);
+	futex_wake(&stream->bell);
+	pthread_join(stream->thread, NULL);
+	free(stream);
+}
+
+static bool list_add(struct op_list *list, const struct op *op)
+{
+	if (list->count == list->room) {
+		uint32_t room = list->room ? 2 * list->room : 16;
+		struct op *ops = realloc(list->ops, room * sizeof(*ops));
+
+		if (!ops)
+			return false;
+		list->ops = ops;
+		list->room = room;
+	}
+	list->ops[list->count++] = *op;
+	return true;
+}
+
+/* The thread is to do all up to `ticket`. With the lock held; whether it must be woken. */
+static bool want(struct stream *stream, uint32_t ticket)
+{
+	if (ticket_reached(stream->wanted, ticket))
+		return false;
+	stream->wanted = ticket;
+	return true;
+}
+
+static void bell_ring(struct stream *stream)
+{
+	__atomic_add_fetch(&stream->bell, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&stream->asleep, __ATOMIC_SEQ_CST))
+		futex_wake(&stream->bell);
+}
+
+bool stream_submit(struct stream *stream, struct op *op, uint32_t *ticket)
+{
+	bool ok = true, wake = false;
+
+	op->submit_ns = sim_now_ns();
+	pthread_mutex_lock(&stream->lock);
+	while (!stream->record &&
+	       stream->submitted - __atomic_load_n(&stream->completed, __ATOMIC_SEQ_CST) >= RING) {
+		uint32_t oldest = stream->submitted - RING + 1;
+
+		pthread_mutex_unlock(&stream->lock);
+		stream_wait(stream, oldest);
+		pthread_mutex_lock(&stream->lock);
+	}
+	if (stream->record) {
+		ok = list_add(stream->record, op);
+	} else {
+		stream->ring[stream->submitted++ % RING] = *op;
+		if (op->prompt || stream->submitted - stream->wanted >= RING_WAKE)
+			wake = want(stream, stream->submitted);
+	}
+	*ticket = stream->submitted;
+	pthread_mutex_unlock(&stream->lock);
+	if (wake)
+		bell_ring(stream);
+	return ok;
+}
+
+uint32_t stream_last(struct stream *stream)
+{
+	uint32_t ticket;
+
+	pthread_mutex_lock(&stream->lock);
+	ticket = stream->submitted;
+	pthread_mutex_unlock(&stream->lock);
+	return ticket;
+}
+
+/* Looking wakes the thread: what is looked for must come to pass. */
+bool stream_done(struct stream *stream, uint32_t ticket)
+{
+	bool wake;
+
+	if (ticket_reached(__atomic_load_n(&stream->completed, __ATOMIC_SEQ_CST), ticket))
+		return true;
+	pthread_mutex_lock(&stream->lock);
+	wake = want(stream, ticket);
+	pthread_mutex_unlock(&stream->lock);
+	if (wake)
+		bell_ring(stream);
+	return false;
+}
+
+void stream_wait(struct stream *stream, uint32_t ticket)
+{
+	enum sim_sync sync = sim_config()->sync;
+
+	if (stream_done(stream, ticket))
+		return;
+	__atomic_add_fetch(&stream->waiters, 1, __ATOMIC_SEQ_CST);
+	for (;;) {
+		uint32_t completed = __atomic_load_n(&stream->completed, __ATOMIC_SEQ_CST);
+
+		if (ticket_reached(completed, ticket))
+			break;
+		if (sync == SIM_SYNC_BLOCK)
+			futex_wait(&stream->completed, completed);
+		else if (sync == SIM_SYNC_YIELD)
+			sched_yield();
+	}
+	__atomic_sub_fetch(&stream->waiters, 1, __ATOMIC_SEQ_CST);
+}
+
+struct op_list *stream_record(struct stream *stream, struct op_list *list)
+{
+	struct op_list *before;
+
+	pthread_mutex_lock(&stream->lock);
+	before = stream->record;
+	stream->record = list;
+	pthread_mutex_unlock(&stream->lock);
+	return before;
+}
+
+void streams_wait(void)
+{
+	/* Streams that end meanwhile have waited for themselves; so the lock may be held. */
+	pthread_mutex_lock(&streams_lock);
+	for (struct stream *stream = streams; stream; stream = stream->next)
+		stream_wait(stream, stream_last(stream));
+	pthread_mutex_unlock(&streams_lock);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A simulated stream: a queue and a thread that does what is in it, in order. Time is kept apart
+ * from the thread: an operation begins when it was submitted or when the one before ended, and
+ * takes what it takes, however late the thread comes to it. So a thread need not be woken for a
+ * launch that nobody waits for; the first who looks wakes it.
+ */
+#ifndef SIM_STREAM_H
+#define SIM_STREAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct stream;
+struct op;
+
+/* What an operation does in the stream's thread; returns when it ended. NULL: nothing but last. */
+typedef uint64_t (*op_run)(struct op *op, uint64_t start_ns);
+
+struct op {
+	op_run run;
+	uint64_t submit_ns; /* set by stream_submit() */
+	uint64_t duration_ns;
+	uintptr_t words[4]; /* for `run` */
+	bool prompt;        /* others wait for it: to be done though nobody here looks */
+};
+
+/* Operations that a stream has recorded instead of doing them. */
+struct op_list {
+	struct op *ops;
+	uint32_t count, room;
+};
+
+struct stream *stream_new(void);
+/* Waits until all is done, and frees it. */
+void stream_free(struct stream *stream);
+
+/* Returns a ticket by which to wait for it. False, if memory is out while it is recorded. */
+bool stream_submit(struct stream *stream, struct op *op, uint32_t *ticket);
+/* The ticket of what was submitted last. */
+uint32_t stream_last(struct stream *stream);
+bool stream_done(struct stream *stream, uint32_t ticket);
+/* Blocks or spins, as the environment says. */
+void stream_wait(struct stream *stream, uint32_t ticket);
+
+/* From now on operations are added to `list` instead; NULL ends that. Returns the list before. */
+struct op_list *stream_record(struct stream *stream, struct op_list *list);
+
+/* Waits for every stream of the process. */
+void streams_wait(void);
+
+void sim_sleep_until(uint64_t ns);
+
+#endif

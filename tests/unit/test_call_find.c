@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Functions found by their symbols: in this program, and in the C library. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "call/call.h"
+
+/* What is looked for. */
+__attribute__((noinline)) int fruit_one(int a, const char *b);
+__attribute__((noinline)) int fruit_two(int a);
+int fruit_alias(int a) __attribute__((alias("fruit_two")));
+
+int fruit_one(int a, const char *b)
+{
+	__asm__ volatile("" ::"r"(b));
+	return a + 1;
+}
+
+int fruit_two(int a)
+{
+	__asm__ volatile("");
+	return a + 2;
+}
+
+struct found {
+	struct call_set *set;
+	struct object *object;
+	struct error err;
+	char said[4096];
+};
+
+static void say(const char *line, bool missing, void *arg)
+{
+	struct found *found = arg;
+
+
+	strncat(found->said, line, sizeof(found->said) - strlen(found->said) - 1);
+	strncat(found->said, "\n", sizeof(found->said) - strlen(found->said) - 1);
+}
+
+static struct found find(const char *path, const char *const *texts)
+{
+	struct found found = {.err = ERROR_INIT};
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(call_set_open(&found.set, &found.err), 0);
+	for (; *texts; texts++) {
+		if (call_set_add(found.set, *texts, "--probe", &found.err))
+			fail_msg("%s", found.err.message);
+	}
+	assert_int_equal(object_read(&found.object, fd, path, &found.err), 0);
+	if (call_set_find(found.set, found.object, fd, &found.err))
+		fail_msg("%s", found.err.message);
+	close(fd);
+	call_set_unfound(found.set, say, &found);
+	return found;
+}
+
+static void done(struct found *found)
+{
+	call_set_free(found->set);
+	object_free(found->object);
+}
+
+static uint64_t self_offset(void *function)
+{
+	extern char __ehdr_start[];
+
+	return (uint64_t)((char *)function - __ehdr_start);
+}
+
+#define FIND(path, ...) find(path, (const char *const[]){__VA_ARGS__, NULL})
+#define SELF "/proc/self/exe"
+
+static void test_function_is_a_span_with_its_arguments_and_return(void **state)
+{
+	struct found found = FIND(SELF, "uprobe:exe:fruit_one(int a, char *b) -> int ret");
+	const struct site_info *site = &found.object->sites.data[0];
+	const struct waffle_recipe *recipe = &found.object->calls.data[0].recipe;
+
+	assert_int_equal(found.object->sites.len, 1);
+	assert_string_equal(site->name, "fruit_one");
+	assert_string_equal(site->func, "fruit_one");
+	assert_int_equal(site->kind, WAFFLE_SITE_SPAN);
+	assert_true(site->call);
+	assert_int_equal(site->key_count, 3);
+	assert_string_equal(site->keys[0].name, "a");
+	assert_int_equal(site->keys[0].type, WAFFLE_KEY_I64);
+	assert_string_equal(site->keys[1].name, "b");
+	assert_int_equal(site->keys[1].type, WAFFLE_KEY_STR);
+	assert_string_equal(site->keys[2].name, "ret");
+	assert_int_equal(recipe->begins, 2);
+	assert_int_equal(recipe->saves, 0);
+	assert_int_equal(recipe->returns, 1);
+	assert_int_equal(found.object->probes.len, 2);
+	assert_int_equal(found.object->probes.data[0].type, OBJECT_PROBE_ENTER);
+	assert_int_equal(found.object->probes.data[1].type, OBJECT_PROBE_LEAVE);
+	assert_string_equal(found.said, "");
+	done(&found);
+	(void)state;
+}
+
+static void test_aliases_of_one_address_are_probed_once_by_the_best_name(void **state)
+{
+	struct found found = FIND(SELF, "uprobe:exe:fruit_*(int a) as event category mine");
+
+	assert_int_equal(found.object->sites.len, 2);
+	assert_string_equal(found.object->sites.data[0].category, "mine");
+	assert_int_equal(found.object->probes.len, 2);
+	assert_int_equal(found.object->probes.data[0].type, OBJECT_PROBE_INSTANT);
+	done(&found);
+	(void)state;
+}
+
+static void test_missing_function_is_said_with_near_names(void **state)
+{
+	struct found found = FIND(SELF, "uprobe:exe:fruit_won(int a)");
+
+	assert_int_equal(found.object->sites.len, 0);
+	assert_string_equal(found.said,
+			    "--probe: no function 'fruit_won' in /proc/self/exe; near: fruit_one, "
+			    "fruit_two\n");
+	done(&found);
+	found = FIND(SELF, "uprobe:libnothing:f");
+	assert_string_equal(found.said, "--probe: no file 'libnothing' in a traced process\n");
+	done(&found);
+	(void)state;
+}
+
+static void test_probes_are_at_the_functions_entries(void **state)
+{
+	struct found found = FIND(SELF, "uprobe:exe:fruit_one as event");
+
+	assert_int_equal(found.object->probes.len, 1);
+	assert_int_equal(found.object->probes.data[0].offset - found.object->probes.data[0].shift,
+			 self_offset((void *)fruit_one));
+	done(&found);
+	(void)state;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_function_is_a_span_with_its_arguments_and_return),
+		cmocka_unit_test(test_aliases_of_one_address_are_probed_once_by_the_best_name),
+		cmocka_unit_test(test_missing_function_is_said_with_near_names),
+		cmocka_unit_test(test_probes_are_at_the_functions_entries),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

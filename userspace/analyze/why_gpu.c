@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Waits for GPUs and ranks: which call a thread is in, and on to the rank that came last. */
+#include "analyze/why_gpu.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "analyze/why_walk.h"
+
+/* Calls that are kept beyond an instance. */
+#define SYNCS_KEPT 4096
+
+int why_gpu_init(struct why_gpu *gpu, const struct model *model)
+{
+	*gpu = (struct why_gpu){0};
+	if (model_gpu_new(&gpu->model, model) < 0)
+		return -ENOMEM;
+	if (!gpu->model)
+		return 0;
+	for (uint32_t i = 0; i < model->spans.len; i++)
+		if (model_site(model, model->spans.data[i].site)->role == SITE_ROLE_COMM_INIT &&
+		    !vec_push(&gpu->inits, i))
+			return -ENOMEM;
+	return 0;
+}
+
+void why_gpu_free(struct why_gpu *gpu)
+{
+	model_gpu_free(gpu->model);
+	map_free(&gpu->sync_of);
+	vec_free(&gpu->syncs);
+	vec_free(&gpu->arrivals);
+	vec_free(&gpu->inits);
+}
+
+void why_gpu_forget(struct why_gpu *gpu)
+{
+	if (gpu->syncs.len < SYNCS_KEPT)
+		return;
+	map_free(&gpu->sync_of);
+	gpu->sync_of = (struct map){0};
+	gpu->syncs.len = 0;
+	gpu->arrivals.len = 0;
+}
+
+/* ---- the call that a thread is in ---- */
+
+/* The innermost call that may wait, and until when at most that is so. */
+static uint32_t call_at(const struct why_walk *walk, uint32_t thread, uint64_t ts, uint64_t *until)
+{
+	const struct model *model = walk->model;
+	uint32_t at = why_intervals_span(&walk->intervals, thread, ts, until);
+
+	for (; at < model->spans.len; at = model->spans.data[at].parent) {
+		const struct model_span *span = &model->spans.data[at];
+
+		if (span->thread == thread && span->start_ts <= ts && span->end_ts > ts &&
+		    why_gpu_role_waits(model_site(model, span->site)->role))
+			return at;
+	}
+	return MODEL_NONE;
+}
+
+/* Its index in syncs; MODEL_NONE: no memory. */
+static uint32_t sync_of(struct why_walk *walk, uint32_t span)
+{
+	struct why_gpu *gpu = &walk->gpu;
+	uint32_t found = map_get(&gpu->sync_of, span);
+	struct why_sync sync = {.span = span, .end = WHY_CAUSE_COUNT, .launch_thread = MODEL_NONE};
+
+	if (found != MAP_NONE)
+		return found;
+	if (!why_gpu_sync_make(walk, &sync))
+		return MODEL_NONE;
+	found = (uint32_t)gpu->syncs.len;
+	if (!vec_push(&gpu->syncs, sync) || !map_set(&gpu->sync_of, span, found))
+		return MODEL_NONE;
+	return found;
+}
+
+/* The arrival that a call waits for at ts; MODEL_NONE: all were there. */
+static uint32_t arrival_after(const struct why_gpu *gpu, const struct why_sync *sync, uint64_t ts)
+{
+	for (uint32_t i = 0; i < sync->arrival_count; i++)
+		if (gpu->arrivals.data[sync->arrival + i].ts > ts)
+			return sync->arrival + i;
+	return MODEL_NONE;
+}
+
+uint64_t why_gpu_cut(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to,
+		     struct why_await *await)
+{
+	struct why_gpu *gpu = &walk->gpu;
+	const struct why_sync *sync;
+	uint64_t until, at;
+	uint32_t call;
+
+	*await = WHY_AWAIT_NOTHING;
+	if (!gpu->model)
+		return to;
+	call = call_at(walk, thread, from, &until);
+	for (at = until; at < to && call_at(walk, thread, at, &until) == call;)
+		at = until;
+	if (at < to)
+		to = at;
+	if (call == MODEL_NONE)
+		return to;
+	await->sync = sync_of(walk, call);
+	if (await->sync == MODEL_NONE)
+		return 0;
+	sync = &gpu->syncs.data[await->sync];
+	await->arrival = arrival_after(gpu, sync, from);
+	if (await->arrival != MODEL_NONE && gpu->arrivals.data[await->arrival].ts < to)
+		to = gpu->arrivals.data[await->arrival].ts;
+	if (await->arrival == MODEL_NONE && sync->end == WHY_CAUSE_COUNT)
+		*await = WHY_AWAIT_NOTHING;
+	return to;
+}
+
+bool why_gpu_spins(const struct why_walk *walk, const struct why_await *await)
+{
+	return await->sync != MODEL_NONE && walk->gpu.syncs.data[await->sync].spins;
+}
+
+/* ---- ranks ---- */
+
+/* "rank 2 in ncclAllReduce", with " (seq 17)" if that is asked for. */
+static uint32_t arrival_text(struct why_walk *walk, const struct why_arrival *arrival,
+			     const char *before, bool seq)
+{
+	const char *name = model_site(walk->model, arrival->site)->name;
+	char text[256], rank[32] = "another rank";
+	int len;
+
+	if (arrival->rank != MODEL_NONE)
+		snprintf(rank, sizeof(rank), "rank %" PRIu32, arrival->rank);
+	if (seq && arrival->collective)
+		len = snprintf(text, sizeof(text), "%s%s in %s (seq %" PRIu64 ")", before, rank,
+			       name, arrival->collective->seq);
+	else
+		len = snprintf(text, sizeof(text), "%s%s in %s", before, rank, name);
+	if (len >= (int)sizeof(text))
+		len = sizeof(text) - 1;
+	return strtab_add(walk->why->texts, text, (size_t)len);
+}
+
+static bool on_path(const struct why_walk *walk, uint32_t thread)
+{
+	for (uint32_t i = 0; i < walk->depth; i++)
+		if (walk->path[i].thread == thread)
+			return true;
+	return false;
+}
+
+/* On to what that rank did before it arrived. */
+static int walk_rank(struct why_walk *walk, const struct why_arrival *arrival, enum why_grade grade)
+{
+	struct why_step *step = &walk->path[walk->depth - 1];
+	const struct why_interval *interval = walk->interval;
+	uint32_t thread = arrival->thread;
+	int result;
+	struct why_link link = {.kind = WAIT_COLLECTIVE,
+				.grade = why_grade_least(grade, arrival->grade),
+				.object = arrival_text(walk, arrival, "", false)};
+
+	if (link.object == STRTAB_NONE)
+		return -ENOMEM;
+	step->by = thread;
+	step->interrupt = false;
+	step->last_rank = true;
+	step->call_ts = arrival->ts;
+	step->call_thread = thread;
+	step->call_span = arrival->span;
+	if (!walk->no_chains) {
+		step->meaning = arrival_text(walk, arrival, "waits for ", true);
+		if (step->meaning == STRTAB_NONE)
+			return -ENOMEM;
+	}
+	if (walk->depth >= WHY_DEPTH_MAX)
+		return why_walk_add(walk, WHY_UNKNOWN, WHY_GRADE_UNKNOWN, MODEL_NONE, 0);
+	/* It waits itself for who waits for it here: no more than that is known. */
+	if (on_path(walk, thread) || !walk->model->threads.data[thread].traced)
+		return why_walk_add(walk, WHY_COLLECTIVE,
+				    why_grade_least(link.grade, WHY_GRADE_LIKELY), thread,
+				    link.object);
+	result = why_walk_time(walk, thread, step->from_ts, step->to_ts, &link);
+	walk->interval = interval;
+	return result;
+}
+
+int why_gpu_walk(struct why_walk *walk, const struct why_await *await, enum why_grade grade)
+{
+	const struct why_sync *sync = &walk->gpu.syncs.data[await->sync];
+	struct why_step *step = &walk->path[walk->depth - 1];
+	uint32_t thread = step->thread, span = step->span;
+
+	step->gpu = true;
+	step->object = 0;
+	if (await->arrival != MODEL_NONE) {
+		/* More may come while that is followed, and move the array. */
+		struct why_arrival arrival = walk->gpu.arrivals.data[await->arrival];
+
+		return walk_rank(walk, &arrival, grade);
+	}
+	step->meaning = sync->meaning;
+	step->call_ts = sync->launch_ts;
+	step->call_thread = sync->launch_thread;
+	step->call_span = sync->launch_span;
+	if (sync->end == WHY_COLLECTIVE) {
+		thread = span = MODEL_NONE;
+	} else if (sync->launch_ts) {
+		thread = sync->launch_thread;
+		span = sync->launch_span;
+	}
+	return why_walk_add_in(walk, sync->end, why_grade_least(grade, sync->grade), thread, span,
+			       sync->object);
+}

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Looks through an ELF file, and adds what was found to the object. */
+#include "call/find.h"
+
+#include <fcntl.h>
+#include <gelf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NAME_BYTES 512
+
+bool find_offset(const struct find *find, uint64_t address, uint64_t *offset)
+{
+	for (uint32_t i = 0; i < find->segments.count; i++) {
+		const struct elf_segment *segment = &find->segments.list[i];
+
+		if (address < segment->address || address - segment->address >= segment->size)
+			continue;
+		*offset = segment->offset + (address - segment->address);
+		return true;
+	}
+	return false;
+}
+
+void find_trouble(struct find *find, struct set_entry *entry, const struct error *err)
+{
+	if (!entry->state.trouble)
+		entry->state.trouble = set_keep(find->set, err->message);
+}
+
+static const char *keep(struct find *find, const char *text)
+{
+	return strtab_get(find->object->strings,
+			  strtab_add(find->object->strings, text, strlen(text)));
+}
+
+/* Whether this is a program: of fixed addresses, or position-independent and linked as one. */
+static bool elf_is_program(Elf *elf)
+{
+	Elf_Scn *section = NULL;
+	GElf_Ehdr header;
+
+	if (!gelf_getehdr(elf, &header))
+		return false;
+	if (header.e_type == ET_EXEC)
+		return true;
+	while ((section = elf_nextscn(elf, section))) {
+		GElf_Shdr shdr;
+		Elf_Data *data;
+		GElf_Dyn dyn;
+
+		if (!gelf_getshdr(section, &shdr) || shdr.sh_type != SHT_DYNAMIC)
+			continue;
+		data = elf_getdata(section, NULL);
+		for (int i = 0; data && gelf_getdyn(data, i, &dyn) && dyn.d_tag != DT_NULL; i++)
+			if (dyn.d_tag == DT_FLAGS_1)
+				return dyn.d_un.d_val & DF_1_PIE;
+	}
+	return false;
+}
+
+/* The name of a description's spans: its own, with {func} filled in, or the function's. */
+static const char *site_name(struct find *find, const struct call_spec *spec, const char *func)
+{
+	const char *mark = spec->name ? strstr(spec->name, "{func}") : NULL;
+	char text[NAME_BYTES];
+
+	if (!spec->name)
+		return func;
+	if (!mark)
+		return keep(find, spec->name);
+	snprintf(text, sizeof(text), "%.*s%s%s", (int)(mark - spec->name), spec->name, func,
+		 mark + strlen("{func}"));
+	return keep(find, text);
+}
+
+/* The category where none is given: the library's name up to the first '.' or '-', the provider. */
+static const char *site_category(struct find *find, const struct call_spec *spec)
+{
+	const char *base = path_base(find->object->path);
+	char text[NAME_BYTES];
+
+	if (spec->category)
+		return keep(find, spec->category);
+	if (spec->type == SPEC_USDT && spec->provider.count == 1 && !spec->provider.list[0].glob)
+		return keep(find, spec->provider.list[0].text);
+	snprintf(text, sizeof(text), "%.*s", (int)strcspn(base, ".-"), base);
+	return keep(find, text);
+}
+
+static bool same_site(const struct object *object, const struct object_call *call,
+		      const struct site_info *site, const struct recipe_made *made)
+{
+	const struct site_info *other = &object->sites.data[call->site];
+
+	/* Strings of one object are shared, so equal ones have equal addresses. */
+	return other->name == site->name && other->func == site->func &&
+	       other->category == site->category && other->kind == site->kind &&
+	       other->role == site->role && other->key_count == site->key_count &&
+	       !memcmp(other->keys, site->keys, site->key_count * sizeof(site->keys[0])) &&
+	       !memcmp(&call->recipe, &made->recipe, sizeof(made->recipe));
+}
+
+uint32_t find_site(struct find *find, struct set_entry *entry, const char *func,
+		   const struct recipe_made *made, unsigned kind)
+{
+	struct object *object = find->object;
+	struct site_info site = {.name = site_name(find, &entry->spec, func),
+				 .category = site_category(find, &entry->spec),
+				 .file = "",
+				 .func = func,
+				 .object = object->path,
+				 .kind = (uint16_t)kind,
+				 .role = entry->spec.role,
+				 .call = true,
+				 .key_count = made->key_count};
+	struct object_call call = {.site = (uint32_t)object->sites.len, .recipe = made->recipe};
+
+	for (unsigned i = 0; i < made->key_count; i++) {
+		site.keys[i].type = made->keys[i].type;
+		site.keys[i].name = keep(find, made->keys[i].name);
+	}
+	for (size_t i = 0; i < object->calls.len; i++)
+		if (same_site(object, &object->calls.data[i], &site, made))
+			return object->calls.data[i].site;
+	if (find->set->calls == WAFFLE_RECIPES_MAX) {
+		error_set(find->err, E2BIG,
+			  "%s: more than %d calls are described: use narrower patterns",
+			  entry->spec.source.origin, WAFFLE_RECIPES_MAX);
+		return MAP_NONE;
+	}
+	if (!vec_push(&object->sites, site) || !vec_push(&object->calls, call)) {
+		error_set(find->err, ENOMEM, "out of memory");
+		return MAP_NONE;
+	}
+	find->set->calls++;
+	return call.site;
+}
+
+#define INSTRUCTION_BYTES_MAX 16
+
+/* The file's own bytes, not those of a mapping: in that the kernel may have put breakpoints. */
+static size_t read_code(struct find *find, uint8_t *code, size_t size, uint64_t offset)
+{
+	ssize_t got = pread(find->file.fd, code, size, (off_t)offset);
+
+	return got > 0 ? (size_t)got : 0;
+}
+
+uint8_t find_cost(struct find *find, uint64_t address, uint64_t offset)
+{
+	uint8_t code[INSTRUCTION_BYTES_MAX];
+	size_t size = read_code(find, code, sizeof(code), offset);
+
+	return (uint8_t)place_cost(&find->set->kernel, find->object->machine, code, size, address);
+}
+
+static struct place find_place(struct find *find, const struct find_hit *hit, uint64_t offset)
+{
+	uint8_t code[PLACE_SHIFT_MAX + INSTRUCTION_BYTES_MAX];
+	size_t size = sizeof(code);
+
+	if (hit->size < size)
+		size = hit->size ? hit->size : INSTRUCTION_BYTES_MAX;
+	size = read_code(find, code, size, offset);
+	return place_function(&find->set->kernel, find->object->machine, code, size, hit->address);
+}
+
+static int add_probe(struct find *find, const struct find_hit *hit, uint32_t site, unsigned type)
+{
+	struct object_probe probe = {.site = site, .type = (uint8_t)type};
+	struct place place;
+
+	if (!find_offset(find, hit->address, &probe.offset))
+		return 0;
+	place = find_place(find, hit, probe.offset);
+	probe.offset += place.shift;
+	probe.shift = place.shift;
+	probe.cost = place.cost;
+
+	return vec_push(&find->object->probes, probe)
+		       ? 0
+		       : error_set(find->err, ENOMEM, "out of memory");
+}
+
+/* The number that both ends of a description's pairs have. */
+static uint32_t pair_number(const struct find_hit *hit)
+{
+	return hit->entry + 1;
+}
+
+static int make_call(struct find *find, const struct find_hit *hit, struct recipe_made *made,
+		     struct error *err)
+{
+	struct set_entry *entry = find->set->entries.data[hit->entry];
+	const struct call_spec *spec = &entry->spec;
+	struct recipe_made begin;
+	struct call_at at;
+	int result;
+
+	if (!find->abi)
+		return error_set(err, ENOTSUP,
+				 "%s: %s: of machine %u the rules for arguments "
+				 "are not known",
+				 spec->source.origin, find->object->path, find->object->machine);
+	call_at_function(&at, find->abi, &spec->sides[0]);
+	result = recipe_make(hit->side ? &begin : made, spec, &at, &find->lookup, err);
+	if (!result && hit->side) {
+		call_at_function(&at, find->abi, &spec->sides[1]);
+		result = recipe_make_end(made, spec, &at, &find->lookup, &begin, err);
+	} else if (!result && spec->pair) {
+		struct recipe_made end;
+
+		/* Keys that only the end knows are the last ones of the span. */
+		call_at_function(&at, find->abi, &spec->sides[1]);
+		result = recipe_make_end(&end, spec, &at, &find->lookup, made, err);
+		for (unsigned i = 0; i < end.key_count && !result; i++)
+			if (made->key_count < WAFFLE_KEYS_MAX)
+				made->keys[made->key_count++] = end.keys[i];
+	}
+	if (spec->pair) {
+		made->recipe.pair = pair_number(hit);
+		made->recipe.flags |= hit->side ? WAFFLE_CALL_END : WAFFLE_CALL_PAIR;
+	}
+	return result;
+}
+
+static int add_function(struct find *find, const struct find_hit *hit)
+{
+	struct set_entry *entry = find->set->entries.data[hit->entry];
+	const struct call_spec *spec = &entry->spec;
+	struct error problem = ERROR_INIT;
+	struct recipe_made made;
+	uint32_t site;
+	int result = make_call(find, hit, &made, &problem);
+
+	if (result) {
+		find_trouble(find, entry, &problem);
+		entry->state.found = 0;
+		return 0;
+	}
+	site = find_site(find, entry, hit->name, &made,
+			 hit->side     ? WAFFLE_SITE_SPAN_END
+			 : spec->event ? WAFFLE_SITE_EVENT
+				       : WAFFLE_SITE_SPAN);
+	if (site == MAP_NONE)
+		return -E2BIG;
+	if (hit->side)
+		return add_probe(find, hit, site, OBJECT_PROBE_END);
+	if (spec->event)
+		return add_probe(find, hit, site, OBJECT_PROBE_INSTANT);
+	result = add_probe(find, hit, site, OBJECT_PROBE_ENTER);
+	return result || spec->pair ? result : add_probe(find, hit, site, OBJECT_PROBE_LEAVE);
+}
+
+static int compare_hits(const void *a, const void *b, void *arg)
+{
+	const struct find_hit *left = a, *right = b;
+	struct find *find = arg;
+	uint32_t left_group = find->set->entries.data[left->entry]->spec.group;
+	uint32_t right_group = find->set->entries.data[right->entry]->spec.group;
+
+	if (left_group != right_group)
+		return left_group < right_group ? -1 : 1;
+	if (left->address != right->address)
+		return left->address < right->address ? -1 : 1;
+	if (left->entry != right->entry)
+		return left->entry < right->entry ? -1 : 1;
+	if (left->side != right->side)
+		return left->side < right->side ? -1 : 1;
+	if (left->rank != right->rank)
+		return left->rank > right->rank ? -1 : 1;
+	return strcmp(left->name, right->name);
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+	const struct find_hit *left = a, *right = b;
+
+	if (left->entry != right->entry)
+		return left->entry < right->entry ? -1 : 1;
+	if (left->side != right->side)
+		return left->side < right->side ? -1 : 1;
+	return left->address < right->address ? -1 : left->address > right->address;
+}
+
+/* Of several names of one address, the first row's and the best: ncclX before pncclX. */
+static void deduplicate(struct find *find, struct find_hits *hits)
+{
+	struct find_hit *list = hits->list.data;
+	size_t kept = 0;
+
+	qsort_r(list, hits->list.len, sizeof(*list), compare_hits, find);
+	for (size_t i = 0; i < hits->list.len; i++) {
+		struct set_entry **entries = find->set->entries.data;
+
+		/* The two ends of a pair may be one function. */
+		if (kept && list[kept - 1].address == list[i].address &&
+		    list[kept - 1].side == list[i].side &&
+		    entries[list[kept - 1].entry]->spec.group == entries[list[i].entry]->spec.group)
+			continue;
+		list[kept++] = list[i];
+	}
+	hits->list.len = kept;
+	qsort(list, kept, sizeof(*list), compare_entries);
+}
+
+static int find_functions(struct find *find)
+{
+	struct find_hits hits = {0};
+	int result = find_symbols(find, &hits);
+
+	if (!result && hits.list.len)
+		deduplicate(find, &hits);
+	for (size_t i = 0; i < hits.list.len && !result; i++)
+		result = add_function(find, &hits.list.data[i]);
+	vec_free(&hits.list);
+	return result;
+}
+
+static int find_wanted(struct find *find, bool *functions, bool *usdt)
+{
+	for (uint32_t i = 0; i < find->set->entries.len; i++) {
+		const struct call_spec *spec = &find->set->entries.data[i]->spec;
+
+		if (spec->type == SPEC_TRACEPOINT ||
+		    !set_lib_matches(spec, find->object->path, find->is_exe))
+			continue;
+		if (!vec_push(&find->wanted, i))
+			return error_set(find->err, ENOMEM, "out of memory");
+		*functions |= spec->type == SPEC_UPROBE;
+		*usdt |= spec->type == SPEC_USDT;
+	}
+	return 0;
+}
+
+static int find_open(struct find *find, int fd)
+{
+	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	int result = own < 0 ? -errno : elf_file_open_fd(&find->file, own, find->object->path);
+
+	if (result)
+		return error_set(find->err, -result, "%s: %s", find->object->path,
+				 result == -ENOEXEC ? "not an ELF file" : strerror(-result));
+	find->is_exe = elf_is_program(find->file.elf);
+	elf_file_segments(&find->file, &find->segments);
+	return 0;
+}
+
+int call_set_find(struct call_set *set, struct object *object, int fd, struct error *err)
+{
+	const char *debug_dir = getenv("WAFFLE_DEBUG_DIR");
+	struct find find = {.set = set,
+			    .object = object,
+			    .file = ELF_FILE_INIT,
+			    .debug = ELF_FILE_INIT,
+			    .abi = abi_find(object->machine),
+			    .err = err};
+	bool functions = false, usdt = false;
+	int result;
+
+	if (!call_set_wants(set, object->path))
+		return 0;
+	result = find_open(&find, fd) ?: find_wanted(&find, &functions, &usdt);
+	if (!result && find.wanted.len)
+		elf_file_find_debug(&find.debug, &find.file, &find.file.build_id,
+				    debug_dir && *debug_dir ? debug_dir : "/usr/lib/debug");
+	if (!result && functions)
+		result = find_functions(&find);
+	if (!result && usdt)
+		result = find_usdt(&find);
+	vec_free(&find.wanted);
+	elf_file_close(&find.debug);
+	elf_file_close(&find.file);
+	return result;
+}

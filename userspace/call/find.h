@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between the files that look for calls in an ELF file. */
+#ifndef WAFFLE_CALL_FIND_H
+#define WAFFLE_CALL_FIND_H
+
+#include <libelf.h>
+
+#include "call/set.h"
+#include "target/elffile.h"
+
+struct find {
+	struct call_set *set;
+	struct object *object;
+	struct elf_file file, debug; /* debug: its detached debug file, if it has one */
+	struct elf_segments segments;
+	const struct abi *abi;
+	bool stripped; /* it has no symbols but those that it exports */
+	bool is_exe;
+	VEC(uint32_t) wanted; /* descriptions of this file */
+	struct recipe_lookup lookup;
+	struct error *err;
+};
+
+/* One place that a description names. */
+struct find_hit {
+	uint32_t entry;
+	uint8_t side;
+	uint8_t rank;     /* of names of one address, the better one has the highest */
+	uint64_t address; /* link-time */
+	uint64_t size;    /* of the function */
+	const char *name; /* as the object's strings have it */
+};
+struct find_hits {
+	VEC(struct find_hit) list;
+};
+
+/* find_symbols.c: the functions that descriptions name. 0 or -ENOMEM with a message. */
+int find_symbols(struct find *find, struct find_hits *hits);
+
+/* find_usdt.c: adds the USDT probes that descriptions name. */
+int find_usdt(struct find *find);
+
+/* Keeps the nearest names to `word`, the nearest one first. */
+void find_near(struct find *find, struct set_entry *entry, const char *word, const char *name);
+/* What a probe at this very instruction costs: enum object_probe_cost. */
+uint8_t find_cost(struct find *find, uint64_t address, uint64_t offset);
+
+/* Adds the site of a call, or finds the one that is the same. MAP_NONE with a message: no. */
+uint32_t find_site(struct find *find, struct set_entry *entry, const char *func,
+		   const struct recipe_made *made, unsigned kind);
+
+/* The byte of the file that executable code of that address is in. */
+bool find_offset(const struct find *find, uint64_t address, uint64_t *offset);
+/* Says once why a description is of no use. */
+void find_trouble(struct find *find, struct set_entry *entry, const struct error *err);
+
+#endif

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Functions by their symbols. */
+#include <gelf.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "call/find.h"
+#include "target/demangle.h"
+#include "target/symtab.h"
+#include "util/near.h"
+
+/* A symbol table that is gone through. */
+struct table {
+	struct find *find;
+	struct find_hits *hits;
+	Elf *elf;
+	Elf_Data *data;
+	size_t strings, count;
+};
+
+struct symbol {
+	const char *name;
+	uint64_t address, size;
+	unsigned type;
+	uint8_t rank;
+};
+
+enum { RANK_LOCAL = 0, RANK_SHARED = 8, RANK_UNDERSCORES_MAX = 7 };
+
+static bool symbol_get(const struct table *table, size_t at, struct symbol *symbol)
+{
+	GElf_Sym raw;
+	unsigned underscores;
+
+	if (at > INT_MAX || !gelf_getsym(table->data, (int)at, &raw) || raw.st_shndx == SHN_UNDEF ||
+	    raw.st_shndx == SHN_ABS || !raw.st_value)
+		return false;
+	symbol->type = GELF_ST_TYPE(raw.st_info);
+	if (symbol->type != STT_FUNC && symbol->type != STT_GNU_IFUNC && symbol->type != STT_NOTYPE)
+		return false;
+	symbol->name = elf_strptr(table->elf, table->strings, raw.st_name);
+	if (!symbol->name || !symbol->name[0] || symbol->name[0] == '$')
+		return false;
+	symbol->address = raw.st_value;
+	symbol->size = raw.st_size;
+	underscores = symbol_underscores(symbol->name);
+	symbol->rank =
+		(uint8_t)((GELF_ST_BIND(raw.st_info) != STB_LOCAL ? RANK_SHARED : RANK_LOCAL) +
+			  RANK_UNDERSCORES_MAX -
+			  (underscores < RANK_UNDERSCORES_MAX ? underscores
+							      : RANK_UNDERSCORES_MAX));
+	return true;
+}
+
+static bool is_wanted(const struct find *find, uint32_t entry)
+{
+	for (size_t i = 0; i < find->wanted.len; i++)
+		if (find->wanted.data[i] == entry)
+			return true;
+	return false;
+}
+
+static int add_hit(struct table *table, const struct symbol *symbol, const char *name,
+		   uint32_t entry, uint8_t side, bool exact)
+{
+	struct find *find = table->find;
+	uint64_t offset;
+	struct find_hit hit = {.entry = entry,
+			       .side = side,
+			       .rank = symbol->rank,
+			       .address = symbol->address,
+			       .size = symbol->size};
+
+	if (symbol->type == STT_GNU_IFUNC) {
+		find->set->entries.data[entry]->state.ifunc |= exact;
+		return 0;
+	}
+	/* Labels without a type are code only if they lie in it; by patterns nobody means them. */
+	if (!find_offset(find, symbol->address, &offset) || (symbol->type == STT_NOTYPE && !exact))
+		return 0;
+	hit.name = strtab_get(find->object->strings,
+			      strtab_add(find->object->strings, name, strlen(name)));
+	return vec_push(&table->hits->list, hit) ? 0 : -ENOMEM;
+}
+
+/* Descriptions that name this symbol as it is. */
+static int match_exact(struct table *table, const struct symbol *symbol)
+{
+	struct call_set *set = table->find->set;
+	int result = 0;
+
+	for (uint32_t at = map_get(&set->heads, set_hash(symbol->name)); at != MAP_NONE && !result;
+	     at = set->names.data[at].next) {
+		const struct set_name *name = &set->names.data[at];
+
+		if (!strcmp(name->name, symbol->name) && is_wanted(table->find, name->entry))
+			result =
+				add_hit(table, symbol, symbol->name, name->entry, name->side, true);
+	}
+	return result;
+}
+
+/* The name of a C++ function as people write it, without its parameters. */
+static const char *plain_name(const char *mangled, char text[DEMANGLE_MAX])
+{
+	const char *name = demangle(mangled, text);
+	unsigned depth = 0;
+
+	if (!name || strncmp(name, "vtable", 6) == 0)
+		return NULL;
+	for (char *at = text; *at; at++) {
+		depth += *at == '<';
+		depth -= *at == '>' && depth;
+		if (*at == '(' && !depth && at != text && strncmp(at, "(anonymous", 10) != 0) {
+			*at = '\0';
+			break;
+		}
+	}
+	return name;
+}
+
+/* "5parse" of "ns::parse", as it is somewhere in its mangled name; false: it has no such part. */
+static bool mangled_part(const char *name, char *part, size_t size)
+{
+	const char *last = name;
+
+	for (const char *at = name; (at = strstr(at, "::")); at += 2)
+		last = at + 2;
+	if (strpbrk(last, "<~ "))
+		return false;
+	return snprintf(part, size, "%zu%s", strlen(last), last) < (int)size;
+}
+
+static int match_pattern(struct table *table, const struct symbol *symbol, uint32_t entry,
+			 uint8_t side, const struct spec_pattern *pattern)
+{
+	char text[DEMANGLE_MAX], part[300];
+	bool mangled = !strncmp(symbol->name, "_Z", 2);
+	const char *name = symbol->name;
+
+	if (pattern->glob && !mangled)
+		return glob_matches(pattern->glob, name, strlen(name))
+			       ? add_hit(table, symbol, name, entry, side, false)
+			       : 0;
+	if (!mangled)
+		return 0;
+	if (!pattern->glob && mangled_part(pattern->text, part, sizeof(part)) &&
+	    !strstr(symbol->name, part))
+		return 0;
+	name = plain_name(symbol->name, text);
+	if (!name)
+		return 0;
+	if (pattern->glob ? glob_matches(pattern->glob, name, strlen(name))
+			  : !strcmp(name, pattern->text))
+		return add_hit(table, symbol, name, entry, side, !pattern->glob);
+	return 0;
+}
+
+/* Descriptions with patterns, and, in C++, with names that have to be written out. */
+static int match_patterns(struct table *table, const struct symbol *symbol)
+{
+	struct find *find = table->find;
+	int result = 0;
+
+	for (size_t i = 0; i < find->wanted.len && !result; i++) {
+		uint32_t entry = find->wanted.data[i];
+		const struct call_spec *spec = &find->set->entries.data[entry]->spec;
+
+		if (spec->type != SPEC_UPROBE || spec->quiet)
+			continue;
+		for (uint8_t side = 0; side < 1 + spec->pair && !result; side++)
+			for (unsigned k = 0; k < spec->sides[side].names.count && !result; k++)
+				result = match_pattern(table, symbol, entry, side,
+						       &spec->sides[side].names.list[k]);
+	}
+	return result;
+}
+
+static int table_match(struct table *table)
+{
+	int result = 0;
+
+	for (size_t i = 0; i < table->count && !result; i++) {
+		struct symbol symbol;
+
+		if (symbol_get(table, i, &symbol))
+			result = match_exact(table, &symbol) ?: match_patterns(table, &symbol);
+	}
+	return result;
+}
+
+void find_near(struct find *find, struct set_entry *entry, const char *word, const char *name)
+{
+	struct spec_state *state = &entry->state;
+	unsigned distance = near_distance(word, name);
+	uint32_t at = state->near_count;
+
+	for (uint32_t i = 0; i < state->near_count; i++)
+		if (!strcmp(state->near[i], name))
+			return;
+	while (at > 0) {
+		unsigned other = near_distance(word, state->near[at - 1]);
+
+		if (other < distance ||
+		    (other == distance && strcmp(state->near[at - 1], name) < 0))
+			break;
+		if (at < SET_NEAR_MAX)
+			state->near[at] = state->near[at - 1];
+		at--;
+	}
+	if (at == SET_NEAR_MAX)
+		return;
+	state->near[at] = set_keep(find->set, name);
+	if (state->near_count < SET_NEAR_MAX)
+		state->near_count++;
+}
+
+/* Names like those that were not found. */
+static void table_near(struct table *table)
+{
+	struct find *find = table->find;
+
+	for (size_t i = 0; i < table->count; i++) {
+		struct symbol symbol;
+
+		if (!symbol_get(table, i, &symbol) || symbol.type == STT_NOTYPE)
+			continue;
+		for (size_t k = 0; k < find->wanted.len; k++) {
+			struct set_entry *entry = find->set->entries.data[find->wanted.data[k]];
+			const struct spec_names *names = &entry->spec.sides[0].names;
+
+			if (entry->spec.type == SPEC_UPROBE && !entry->spec.quiet &&
+			    !entry->state.found && !names->list[0].glob &&
+			    near_name(names->list[0].text, symbol.name))
+				find_near(find, entry, names->list[0].text, symbol.name);
+		}
+	}
+}
+
+/* Calls `each` for the tables of a type (SHT_SYMTAB, SHT_DYNSYM) of a file. */
+static int tables_each(struct find *find, struct find_hits *hits, Elf *elf, uint32_t type,
+		       bool near, bool *any)
+{
+	size_t size = gelf_fsize(elf, ELF_T_SYM, 1, EV_CURRENT);
+	Elf_Scn *section = NULL;
+	int result = 0;
+
+	while (!result && size && (section = elf_nextscn(elf, section))) {
+		struct table table = {.find = find, .hits = hits, .elf = elf};
+		GElf_Shdr header;
+
+		if (!gelf_getshdr(section, &header) || header.sh_type != type)
+			continue;
+		table.data = elf_getdata(section, NULL);
+		table.strings = header.sh_link;
+		if (!table.data)
+			continue;
+		table.count = table.data->d_size / size;
+		*any = true;
+		if (near)
+			table_near(&table);
+		else
+			result = table_match(&table);
+	}
+	return result;
+}
+
+static int files_each(struct find *find, struct find_hits *hits, bool near)
+{
+	bool symtab = false, dynsym = false;
+	int result = tables_each(find, hits, find->file.elf, SHT_SYMTAB, near, &symtab);
+
+	if (!result && !symtab && find->debug.elf)
+		result = tables_each(find, hits, find->debug.elf, SHT_SYMTAB, near, &symtab);
+	find->stripped = !symtab;
+	return result ?: tables_each(find, hits, find->file.elf, SHT_DYNSYM, near, &dynsym);
+}
+
+int find_symbols(struct find *find, struct find_hits *hits)
+{
+	bool missing = false;
+
+	if (files_each(find, hits, false))
+		return error_set(find->err, ENOMEM, "out of memory");
+	for (size_t i = 0; i < hits->list.len; i++)
+		find->set->entries.data[hits->list.data[i].entry]->state.found++;
+	for (size_t i = 0; i < find->wanted.len; i++) {
+		struct set_entry *entry = find->set->entries.data[find->wanted.data[i]];
+
+		if (entry->spec.type != SPEC_UPROBE)
+			continue;
+		entry->state.looked = set_keep(find->set, find->object->path);
+		entry->state.stripped = find->stripped;
+		missing |= !entry->state.found && !entry->spec.quiet;
+	}
+	if (missing)
+		files_each(find, hits, true);
+	return 0;
+}

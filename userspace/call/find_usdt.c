@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+/* USDT probes that descriptions name. */
+#include <gelf.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "call/find.h"
+#include "call/usdt.h"
+#include "util/near.h"
+
+/* Two bytes of a semaphore in the file, which may be in data. */
+static bool semaphore_offset(const struct find *find, uint64_t address, uint64_t *offset)
+{
+	size_t count;
+
+	if (elf_getphdrnum(find->file.elf, &count))
+		return false;
+	for (size_t i = 0; i < count && i < INT_MAX; i++) {
+		GElf_Phdr segment;
+
+		if (!gelf_getphdr(find->file.elf, (int)i, &segment) || segment.p_type != PT_LOAD ||
+		    address < segment.p_vaddr || segment.p_filesz < 2 ||
+		    address - segment.p_vaddr > segment.p_filesz - 2)
+			continue;
+		*offset = segment.p_offset + (address - segment.p_vaddr);
+		return true;
+	}
+	return false;
+}
+
+/* A symbol of an operand: a variable of the program. */
+static bool find_variable(const char *name, size_t len, uint64_t *address, void *arg)
+{
+	struct find *find = arg;
+	Elf *elfs[] = {find->file.elf, find->debug.elf};
+	size_t size = gelf_fsize(find->file.elf, ELF_T_SYM, 1, EV_CURRENT);
+
+	for (unsigned i = 0; i < 2 && elfs[i] && size; i++) {
+		Elf_Scn *section = NULL;
+
+		while ((section = elf_nextscn(elfs[i], section))) {
+			GElf_Shdr header;
+			Elf_Data *data;
+
+			if (!gelf_getshdr(section, &header) ||
+			    (header.sh_type != SHT_SYMTAB && header.sh_type != SHT_DYNSYM) ||
+			    !(data = elf_getdata(section, NULL)))
+				continue;
+			for (size_t k = 0; k < data->d_size / size && k < INT_MAX; k++) {
+				const char *text;
+				GElf_Sym symbol;
+
+				if (!gelf_getsym(data, (int)k, &symbol) ||
+				    symbol.st_shndx == SHN_UNDEF)
+					continue;
+				text = elf_strptr(elfs[i], header.sh_link, symbol.st_name);
+				if (!text || strlen(text) != len || memcmp(text, name, len) != 0)
+					continue;
+				*address = symbol.st_value;
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+/* A value that people named, and that is not to be had. */
+static void tell_unreadable(struct find *find, struct set_entry *entry,
+			    const struct spec_side *side, const struct call_at *at,
+			    const struct usdt_note *note)
+{
+	struct error err = ERROR_INIT;
+
+	for (unsigned i = 0; i < side->param_count; i++) {
+		if (!side->params[i].name || (i < at->count && at->args[i].at.count))
+			continue;
+		source_fault(&entry->spec.source, side->params[i].from, side->params[i].to, &err,
+			     i < at->count
+				     ? "argument %u of %s is in no place that the kernel can read: "
+				       "'%s'"
+				     : "there is no argument %u of %s: '%s'",
+			     i + 1, note->name, note->arguments);
+		find_trouble(find, entry, &err);
+		return;
+	}
+}
+
+/* The keys that only the end of a pair knows, by the first probe that matches it. */
+struct end_keys {
+	struct find *find;
+	const struct call_spec *spec;
+	struct recipe_made *begin;
+};
+
+static int end_keys_add(const struct usdt_note *note, void *arg)
+{
+	struct end_keys *keys = arg;
+	struct call_at at = {.abi = keys->find->abi};
+	struct error ignored = ERROR_INIT;
+	struct recipe_made end;
+
+	if (!spec_names_match(&keys->spec->provider, note->provider) ||
+	    !spec_names_match(&keys->spec->sides[1].names, note->name) ||
+	    usdt_arguments(&at, note, find_variable, keys->find) < 0 ||
+	    recipe_make_end(&end, keys->spec, &at, &keys->find->lookup, keys->begin, &ignored))
+		return 0;
+	for (unsigned i = 0; i < end.key_count; i++)
+		if (keys->begin->key_count < WAFFLE_KEYS_MAX)
+			keys->begin->keys[keys->begin->key_count++] = end.keys[i];
+	return 1;
+}
+
+static int make_probe(struct find *find, struct set_entry *entry, uint32_t number, unsigned side,
+		      const struct usdt_note *note, struct recipe_made *made, struct error *err)
+{
+	const struct call_spec *spec = &entry->spec;
+	struct call_at at = {.abi = find->abi};
+	struct recipe_made begin = {.key_count = 0};
+	uint32_t ignored = 0;
+	int result;
+
+	if (usdt_arguments(&at, note, find_variable, find) < 0)
+		return error_set(err, EINVAL, "%s: %s: arguments of %s:%s are not understood: '%s'",
+				 spec->source.origin, find->object->path, note->provider,
+				 note->name, note->arguments);
+	tell_unreadable(find, entry, &spec->sides[side], &at, note);
+	if (side) {
+		/* What the begin has under the same name is not told again. */
+		for (unsigned i = 0; i < spec->sides[0].value_count; i++)
+			begin.keys[begin.key_count++ % WAFFLE_KEYS_MAX].name =
+				spec->sides[0].values[i].name;
+		if (begin.key_count > WAFFLE_KEYS_MAX)
+			begin.key_count = WAFFLE_KEYS_MAX;
+		result = recipe_make_end(made, spec, &at, &find->lookup, &begin, err);
+	} else {
+		result = recipe_make(made, spec, &at, &find->lookup, err);
+		if (!result && spec->pair) {
+			struct end_keys keys = {find, spec, made};
+
+			usdt_each(find->file.elf, end_keys_add, &keys, &ignored);
+		}
+	}
+	if (spec->pair) {
+		made->recipe.pair = number + 1;
+		made->recipe.flags |= side ? WAFFLE_CALL_END : WAFFLE_CALL_PAIR;
+	}
+	return result;
+}
+
+static int add_probe(struct find *find, uint32_t number, unsigned side,
+		     const struct usdt_note *note)
+{
+	struct set_entry *entry = find->set->entries.data[number];
+	struct object_probe probe = {.type = side               ? OBJECT_PROBE_END
+					     : entry->spec.pair ? OBJECT_PROBE_ENTER
+								: OBJECT_PROBE_INSTANT};
+	struct error problem = ERROR_INIT;
+	struct recipe_made made;
+
+	if (!find_offset(find, note->address, &probe.offset) ||
+	    (note->semaphore &&
+	     !semaphore_offset(find, note->semaphore, &probe.semaphore_offset))) {
+		find->object->bad_notes++;
+		return 0;
+	}
+	if (make_probe(find, entry, number, side, note, &made, &problem)) {
+		find_trouble(find, entry, &problem);
+		return 0;
+	}
+	probe.site = find_site(
+		find, entry,
+		strtab_get(find->object->strings,
+			   strtab_add(find->object->strings, note->name, strlen(note->name))),
+		&made,
+		side               ? WAFFLE_SITE_SPAN_END
+		: entry->spec.pair ? WAFFLE_SITE_SPAN
+				   : WAFFLE_SITE_EVENT);
+	if (probe.site == MAP_NONE)
+		return -E2BIG;
+	probe.cost = find_cost(find, note->address, probe.offset);
+	entry->state.found++;
+	return vec_push(&find->object->probes, probe)
+		       ? 0
+		       : error_set(find->err, ENOMEM, "out of memory");
+}
+
+static void note_near(struct find *find, struct set_entry *entry, const struct usdt_note *note)
+{
+	char name[600];
+
+	if (!spec_names_match(&entry->spec.provider, note->provider)) {
+		snprintf(name, sizeof(name), "%s:%s", note->provider, note->name);
+		if (near_name(entry->spec.provider.list[0].text, note->provider))
+			find_near(find, entry, entry->spec.provider.list[0].text, note->provider);
+	} else {
+		entry->state.provider = true;
+		if (near_name(entry->spec.sides[0].names.list[0].text, note->name))
+			find_near(find, entry, entry->spec.sides[0].names.list[0].text, note->name);
+	}
+}
+
+static int match_note(const struct usdt_note *note, void *arg)
+{
+	struct find *find = arg;
+	int result = 0;
+
+	for (size_t i = 0; i < find->wanted.len && !result; i++) {
+		struct set_entry *entry = find->set->entries.data[find->wanted.data[i]];
+		bool matched = false;
+
+		if (entry->spec.type != SPEC_USDT)
+			continue;
+		entry->state.looked = set_keep(find->set, find->object->path);
+		for (unsigned side = 0; side < 1u + entry->spec.pair && !result; side++) {
+			if (!spec_names_match(&entry->spec.provider, note->provider) ||
+			    !spec_names_match(&entry->spec.sides[side].names, note->name))
+				continue;
+			matched = true;
+			result = add_probe(find, find->wanted.data[i], side, note);
+		}
+		if (!matched && !entry->state.found && !result)
+			note_near(find, entry, note);
+	}
+	return result;
+}
+
+int find_usdt(struct find *find)
+{
+	struct error problem = ERROR_INIT;
+	int result = 0;
+
+	for (size_t i = 0; i < find->wanted.len; i++) {
+		struct set_entry *entry = find->set->entries.data[find->wanted.data[i]];
+
+		if (entry->spec.type != SPEC_USDT)
+			continue;
+		entry->state.looked = set_keep(find->set, find->object->path);
+		if (find->abi)
+			continue;
+		error_set(&problem, ENOTSUP,
+			  "%s: %s: of machine %u the places of arguments are not known",
+			  entry->spec.source.origin, find->object->path, find->object->machine);
+		find_trouble(find, entry, &problem);
+	}
+	if (find->abi)
+		result = usdt_each(find->file.elf, match_note, find, &find->object->bad_notes);
+	return result;
+}

@@ -1,0 +1,596 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The head of a description and its options; and what all that parse share. */
+#include "call/parse.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/near.h"
+
+static const char *const role_names[] = {
+	[SITE_ROLE_NONE] = "none",
+	[SITE_ROLE_LAUNCH] = "launch",
+	[SITE_ROLE_COPY] = "copy",
+	[SITE_ROLE_SET] = "set",
+	[SITE_ROLE_ALLOC] = "alloc",
+	[SITE_ROLE_SYNC_STREAM] = "sync_stream",
+	[SITE_ROLE_SYNC_EVENT] = "sync_event",
+	[SITE_ROLE_SYNC_DEVICE] = "sync_device",
+	[SITE_ROLE_EVENT_RECORD] = "event_record",
+	[SITE_ROLE_STREAM_WAIT] = "stream_wait",
+	[SITE_ROLE_COLLECTIVE] = "collective",
+	[SITE_ROLE_P2P] = "p2p",
+	[SITE_ROLE_GROUP_START] = "group_start",
+	[SITE_ROLE_GROUP_END] = "group_end",
+	[SITE_ROLE_COMM_INIT] = "comm_init",
+	[SITE_ROLE_NAME] = "name",
+	[SITE_ROLE_HANDLE] = "handle",
+};
+_Static_assert(sizeof(role_names) / sizeof(role_names[0]) == SITE_ROLE_COUNT, "a name a role");
+
+static const struct flag_word {
+	const char *word;
+	uint32_t flag;
+} flag_words[] = {
+	{"outer", WAFFLE_CALL_OUTER},
+	{"inner", WAFFLE_CALL_INNER},
+	{"stack", WAFFLE_CALL_USER_STACK},
+	{"stack_kernel", WAFFLE_CALL_KERNEL_STACK},
+	{"stack_copy", WAFFLE_CALL_STACK_BYTES},
+	{"stack_python", WAFFLE_CALL_PYTHON_STACK},
+};
+#define FLAG_WORDS (sizeof(flag_words) / sizeof(flag_words[0]))
+#define OPTIONS_SHOWN "as category role key outer inner stack"
+
+void parse_blanks(struct parse *parse)
+{
+	const char *text = parse->source.text;
+
+	while (parse->at < parse->source.len && isspace((unsigned char)text[parse->at]))
+		parse->at++;
+}
+
+bool parse_ended(struct parse *parse)
+{
+	parse_blanks(parse);
+	return parse->at >= parse->source.len;
+}
+
+bool parse_sees(struct parse *parse, const char *sign)
+{
+	size_t len = strlen(sign);
+
+	parse_blanks(parse);
+	return parse->source.len - parse->at >= len &&
+	       !memcmp(parse->source.text + parse->at, sign, len);
+}
+
+bool parse_accept(struct parse *parse, const char *sign)
+{
+	bool seen = parse_sees(parse, sign);
+
+	if (seen)
+		parse->at += (uint32_t)strlen(sign);
+	return seen;
+}
+
+uint32_t parse_word(struct parse *parse)
+{
+	uint32_t len = 0;
+
+	parse_blanks(parse);
+	while (parse->at + len < parse->source.len) {
+		unsigned char byte = (unsigned char)parse->source.text[parse->at + len];
+
+		if (!isalnum(byte) && byte != '_')
+			break;
+		len++;
+	}
+	return len;
+}
+
+bool parse_word_is(struct parse *parse, const char *word)
+{
+	uint32_t len = parse_word(parse);
+
+	return len == strlen(word) && !memcmp(parse->source.text + parse->at, word, len);
+}
+
+bool parse_accept_word(struct parse *parse, const char *word)
+{
+	bool seen = parse_word_is(parse, word);
+
+	if (seen)
+		parse->at += (uint32_t)strlen(word);
+	return seen;
+}
+
+struct source_shown parse_show(struct parse *parse)
+{
+	struct source_shown shown = {"the end"}, text;
+	uint32_t len = parse_word(parse);
+
+	if (parse_ended(parse))
+		return shown;
+	text = source_show(parse->source.text + parse->at, len ? len : 1);
+	snprintf(shown.text, sizeof(shown.text), "'%.*s'", (int)sizeof(shown.text) - 3, text.text);
+	return shown;
+}
+
+int parse_wrong(struct parse *parse, const char *format, ...)
+{
+	uint32_t len = parse_word(parse);
+	char text[400];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	return source_fault(&parse->source, parse->at, parse->at + (len ? len : 1), parse->err,
+			    "%s", text);
+}
+
+int parse_memory(struct parse *parse)
+{
+	return error_set(parse->err, ENOMEM, "%s: out of memory", parse->source.origin);
+}
+
+int parse_expect(struct parse *parse, const char *sign, const char *behind)
+{
+	if (parse_accept(parse, sign))
+		return 0;
+	return parse_wrong(parse, "expected '%s' %s, found %s", sign, behind,
+			   parse_show(parse).text);
+}
+
+const char *parse_keep(struct parse *parse, uint32_t from, uint32_t to)
+{
+	uint32_t index = strtab_add(parse->tables->strings, parse->source.text + from, to - from);
+
+	return index == STRTAB_NONE ? NULL : strtab_get(parse->tables->strings, index);
+}
+
+int parse_number(struct parse *parse, int64_t *number, int64_t low, int64_t high)
+{
+	char text[32];
+	uint32_t sign, len;
+	char *end;
+
+	parse_blanks(parse);
+	sign = low < 0 && parse_sees(parse, "-");
+	parse->at += sign;
+	len = parse_word(parse);
+	if (!len || len >= sizeof(text) || !isdigit((unsigned char)parse->source.text[parse->at]))
+		return parse_wrong(parse, "expected a number, found %s", parse_show(parse).text);
+	memcpy(text, parse->source.text + parse->at, len);
+	text[len] = '\0';
+	errno = 0;
+	*number = strtoll(text, &end, 0);
+	if (sign)
+		*number = -*number;
+	if (*end || errno || *number < low || *number > high)
+		return parse_wrong(parse, "expected a number from %lld to %lld", (long long)low,
+				   (long long)high);
+	parse->at += len;
+	return 0;
+}
+
+void near_list_add(struct near_list *list, const char *word, const char *name)
+{
+	int len;
+
+	if (!near_name(word, name))
+		return;
+	len = snprintf(list->text + list->len, sizeof(list->text) - list->len, "%s%s",
+		       list->len ? ", " : "; near: ", name);
+	if (len > 0 && list->len + (size_t)len < sizeof(list->text))
+		list->len += (size_t)len;
+	else
+		list->text[list->len] = '\0';
+}
+
+/* One alternative, [from, to) of the source. */
+static int add_pattern(struct parse *parse, struct spec_names *names, uint32_t from, uint32_t to)
+{
+	struct spec_pattern *pattern = &names->list[names->count];
+	size_t fault;
+
+	if (from == to)
+		return source_fault(&parse->source, from, from + 1, parse->err,
+				    "expected a name here");
+	if (names->count == SPEC_NAMES_MAX)
+		return source_fault(&parse->source, from, to, parse->err,
+				    "more than %d alternatives; give them a description each",
+				    SPEC_NAMES_MAX);
+	pattern->text = parse_keep(parse, from, to);
+	pattern->glob = NULL;
+	if (!pattern->text)
+		return parse_memory(parse);
+	if (strpbrk(pattern->text, "*?[")) {
+		if (to - from > 256)
+			return source_fault(&parse->source, from, to, parse->err,
+					    "a pattern of more than 256 bytes");
+		pattern->glob = glob_new(pattern->text, to - from, &fault);
+		if (!pattern->glob && fault == to - from)
+			return parse_memory(parse);
+		if (!pattern->glob)
+			return source_fault(&parse->source, from + (uint32_t)fault, to, parse->err,
+					    "'%c' is wrong here in a pattern",
+					    pattern->text[fault]);
+	}
+	names->count++;
+	return 0;
+}
+
+/* "a|b*|c" up to `to`. */
+static int add_patterns(struct parse *parse, struct spec_names *names, uint32_t from, uint32_t to)
+{
+	int result = 0;
+
+	names->from = from;
+	names->to = to;
+	for (uint32_t at = from; at <= to && !result; at++) {
+		if (at != to && parse->source.text[at] != '|')
+			continue;
+		result = add_pattern(parse, names, from, at);
+		from = at + 1;
+	}
+	parse->at = to;
+	return result;
+}
+
+/* A part of the head that ends with a ':'. */
+static int parse_part(struct parse *parse, struct spec_names *names, const char *what)
+{
+	uint32_t at = parse->at;
+
+	while (at < parse->source.len && parse->source.text[at] != ':' &&
+	       !strchr(" \t\n()", parse->source.text[at]))
+		at++;
+	if (at >= parse->source.len || parse->source.text[at] != ':') {
+		parse->at = at;
+		return parse_wrong(parse, "expected ':' behind the %s", what);
+	}
+	if (add_patterns(parse, names, parse->at, at))
+		return -EINVAL;
+	parse->at++;
+	return 0;
+}
+
+/* Where a function's name ends: at a blank, '(', '{' or the ".." of a pair. */
+static uint32_t name_end(const struct parse *parse)
+{
+	const char *text = parse->source.text;
+	uint32_t at = parse->at;
+
+	while (at < parse->source.len && !strchr(" \t\n({,", text[at]) &&
+	       !(text[at] == '.' && at + 1 < parse->source.len && text[at + 1] == '.'))
+		at++;
+	return at;
+}
+
+static int parse_side(struct parse *parse, struct spec_side *side)
+{
+	uint32_t end = name_end(parse), open;
+	int result;
+
+	if (parse_sees(parse, "\"")) {
+		const char *quote;
+
+		open = parse->at + 1;
+		quote = memchr(parse->source.text + open, '"', parse->source.len - open);
+		if (!quote)
+			return parse_wrong(parse, "a '\"' without its second one");
+		side->names.from = open;
+		side->names.to = (uint32_t)(quote - parse->source.text);
+		result = add_pattern(parse, &side->names, open, side->names.to);
+		parse->at = side->names.to + 1;
+	} else {
+		result = add_patterns(parse, &side->names, parse->at, end);
+	}
+	if (!result && parse_sees(parse, "("))
+		result = parse_params(parse, side);
+	if (!result && parse_sees(parse, "{"))
+		result = parse_values(parse, side, false);
+	return result;
+}
+
+static bool is_option(struct parse *parse)
+{
+	static const char *const words[] = {"as", "category", "role", "key"};
+	bool found = false;
+
+	for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		found = found || parse_word_is(parse, words[i]);
+	for (unsigned i = 0; i < FLAG_WORDS; i++)
+		found = found || parse_word_is(parse, flag_words[i].word);
+	return found;
+}
+
+/* A name in quotes or up to the next blank. */
+static int parse_name(struct parse *parse, const char **name, const char *what)
+{
+	uint32_t from, to;
+
+	if (parse_ended(parse))
+		return parse_wrong(parse, "expected the %s", what);
+	from = to = parse->at;
+	if (parse->source.text[from] == '"') {
+		const char *quote;
+
+		from++;
+		quote = memchr(parse->source.text + from, '"', parse->source.len - from);
+		if (!quote)
+			return parse_wrong(parse, "a '\"' without its second one");
+		to = (uint32_t)(quote - parse->source.text);
+		parse->at = to + 1;
+	} else {
+		while (to < parse->source.len && !isspace((unsigned char)parse->source.text[to]))
+			to++;
+		parse->at = to;
+	}
+	if (from == to)
+		return source_fault(&parse->source, from - 1, to + 1, parse->err, "the %s is empty",
+				    what);
+	*name = parse_keep(parse, from, to);
+	return *name ? 0 : parse_memory(parse);
+}
+
+static int parse_as(struct parse *parse)
+{
+	struct call_spec *spec = parse->spec;
+	bool span = parse_word_is(parse, "span");
+
+	if (!span && !parse_word_is(parse, "event"))
+		return parse_wrong(parse, "expected 'span' or 'event' behind 'as', found %s",
+				   parse_show(parse).text);
+	if (span && !spec->pair && spec->type != SPEC_UPROBE)
+		return parse_wrong(parse, "%s has no end: write 'as event', or two of them: A..B",
+				   spec->type == SPEC_USDT ? "a USDT probe" : "a tracepoint");
+	if (!span && spec->pair)
+		return parse_wrong(parse, "a pair A..B is a span");
+	if (!span && spec->returned_name)
+		return parse_wrong(parse, "an event is over at the entry: leave out '-> …', or "
+					  "write 'as span'");
+	spec->event = !span;
+	parse->at += span ? 4 : 5;
+	if (parse_ended(parse) || is_option(parse))
+		return 0;
+	return parse_name(parse, &spec->name, "name behind 'as'");
+}
+
+static int parse_role(struct parse *parse)
+{
+	uint32_t len = parse_word(parse);
+	struct near_list near = {.len = 0};
+	char word[32];
+
+	for (unsigned i = 0; i < SITE_ROLE_COUNT; i++) {
+		if (parse_accept_word(parse, role_names[i])) {
+			parse->spec->role = (uint16_t)i;
+			return 0;
+		}
+	}
+	snprintf(word, sizeof(word), "%.*s", (int)len, parse->source.text + parse->at);
+	for (unsigned i = 0; i < SITE_ROLE_COUNT; i++)
+		near_list_add(&near, word, role_names[i]);
+	return parse_wrong(parse, "unknown role %s%s", parse_show(parse).text, near.text);
+}
+
+static int parse_pair_key(struct parse *parse)
+{
+	struct call_spec *spec = parse->spec;
+	uint32_t at;
+	int result;
+
+	if (!spec->pair)
+		return parse_wrong(parse, "a key joins the two ends of a pair A..B; this is none");
+	parse->at += 3;
+	result = parse_expect(parse, "=", "behind 'key'");
+	at = parse->at;
+	result = result ?: parse_key(parse, &spec->sides[0]);
+	if (!result && !parse_accept(parse, ".."))
+		parse->at = at;
+	return result ?: parse_key(parse, &spec->sides[1]);
+}
+
+static int parse_option(struct parse *parse)
+{
+	if (parse_accept_word(parse, "as"))
+		return parse_as(parse);
+	if (parse_accept_word(parse, "category"))
+		return parse_name(parse, &parse->spec->category, "category");
+	if (parse_accept_word(parse, "role"))
+		return parse_role(parse);
+	if (parse_word_is(parse, "key"))
+		return parse_pair_key(parse);
+	for (unsigned i = 0; i < FLAG_WORDS; i++) {
+		if (parse_accept_word(parse, flag_words[i].word)) {
+			parse->spec->flags |= flag_words[i].flag;
+			return 0;
+		}
+	}
+	return parse_wrong(parse, "unknown option %s: expected " OPTIONS_SHOWN,
+			   parse_show(parse).text);
+}
+
+/* "uprobe:", "usdt:" or "tracepoint:", and the parts up to the function. */
+static int parse_head(struct parse *parse)
+{
+	static const char *const kinds[] = {"uprobe", "usdt", "tracepoint"};
+	struct call_spec *spec = parse->spec;
+	struct near_list near = {.len = 0};
+	char word[16];
+
+	for (unsigned i = 0; i < 3; i++) {
+		if (!parse_word_is(parse, kinds[i]))
+			continue;
+		spec->type = (enum spec_type)i;
+		parse->at += (uint32_t)strlen(kinds[i]);
+		if (parse_expect(parse, ":", "behind the kind"))
+			return -EINVAL;
+		if (i == SPEC_TRACEPOINT)
+			return parse_part(parse, &spec->provider, "category of a tracepoint");
+		if (parse_part(parse, &spec->libs, "library"))
+			return -EINVAL;
+		return i == SPEC_USDT ? parse_part(parse, &spec->provider, "provider") : 0;
+	}
+	snprintf(word, sizeof(word), "%.*s", (int)parse_word(parse),
+		 parse->source.text + parse->at);
+	for (unsigned i = 0; i < 3; i++)
+		near_list_add(&near, word, kinds[i]);
+	return parse_wrong(parse,
+			   "expected uprobe:LIB:FUNC, usdt:LIB:PROVIDER:PROBE or "
+			   "tracepoint:CATEGORY:NAME, found %s%s",
+			   parse_show(parse).text, near.text);
+}
+
+/* What only the whole of a description tells. */
+static int parse_whole(struct parse *parse)
+{
+	struct call_spec *spec = parse->spec;
+
+	if (spec->type != SPEC_UPROBE && !spec->pair)
+		spec->event = true;
+	if (spec->pair && spec->type == SPEC_UPROBE && !spec->sides[0].key.to)
+		return source_fault(&parse->source, spec->sides[0].names.from,
+				    spec->sides[1].names.to, parse->err,
+				    "a pair needs a key that both ends know: key=arg1, or key=tid "
+				    "if they are of one thread");
+	if (spec->pair && !spec->sides[0].key.to)
+		spec->sides[0].key = spec->sides[1].key =
+			(struct call_value){.base = VALUE_THREAD, .to = 1};
+	if (spec->flags & WAFFLE_CALL_OUTER && spec->flags & WAFFLE_CALL_INNER)
+		return source_fault(&parse->source, 0, (uint32_t)parse->source.len, parse->err,
+				    "a call is 'outer' or 'inner', not both");
+	for (unsigned i = 0; spec->event && i < spec->sides[0].value_count; i++)
+		if (spec->sides[0].values[i].at_return)
+			return source_fault(&parse->source, spec->sides[0].values[i].from,
+					    spec->sides[0].values[i].to, parse->err,
+					    "known at the return only, and an event is over at the "
+					    "entry; write 'as span'");
+	return 0;
+}
+
+static int parse_all(struct parse *parse)
+{
+	struct call_spec *spec = parse->spec;
+	int result = parse_head(parse) ?: parse_side(parse, &spec->sides[0]);
+
+	if (!result && parse_accept(parse, "..")) {
+		if (spec->type == SPEC_TRACEPOINT)
+			return parse_wrong(parse, "pairs of tracepoints are not known");
+		spec->pair = true;
+		result = parse_side(parse, &spec->sides[1]);
+	}
+	if (!result && parse_sees(parse, "->"))
+		result = parse_returned(parse);
+	while (!result && !parse_ended(parse))
+		result = parse_option(parse);
+	result = result ?: parse_order(parse, &spec->sides[0]);
+	if (!result && spec->pair)
+		result = parse_order(parse, &spec->sides[1]);
+	return result ?: parse_whole(parse);
+}
+
+int spec_parse(struct call_spec *spec, struct spec_tables *tables, const char *text,
+	       const char *where, struct error *err)
+{
+	struct parse parse = {.tables = tables, .spec = spec, .err = err};
+
+	*spec = (struct call_spec){.role = SITE_ROLE_NONE};
+	parse.source = (struct source){where, text, strlen(text)};
+	if (parse.source.len > SPEC_BYTES_MAX)
+		return error_set(err, EINVAL, "%s: a description of more than %d bytes", where,
+				 SPEC_BYTES_MAX);
+	spec->source.text = parse_keep(&parse, 0, (uint32_t)parse.source.len);
+	spec->source.origin =
+		strtab_get(tables->strings, strtab_add(tables->strings, where, strlen(where)));
+	if (!spec->source.text)
+		return parse_memory(&parse);
+	spec->source.len = parse.source.len;
+	parse.source = spec->source;
+	return parse_all(&parse);
+}
+
+static void names_free(struct spec_names *names)
+{
+	for (unsigned i = 0; i < names->count; i++)
+		glob_free(names->list[i].glob);
+	names->count = 0;
+}
+
+void spec_free(struct call_spec *spec)
+{
+	names_free(&spec->libs);
+	names_free(&spec->provider);
+	names_free(&spec->sides[0].names);
+	names_free(&spec->sides[1].names);
+}
+
+bool spec_names_match(const struct spec_names *names, const char *text)
+{
+	for (unsigned i = 0; i < names->count; i++) {
+		const struct spec_pattern *pattern = &names->list[i];
+
+		if (pattern->glob ? glob_matches(pattern->glob, text, strlen(text))
+				  : !strcmp(pattern->text, text))
+			return true;
+	}
+	return false;
+}
+
+bool spec_is_enum(const char *text)
+{
+	text += strspn(text, " \t");
+	return !strncmp(text, "enum", 4) && (text[4] == ' ' || text[4] == '\t');
+}
+
+/* "enum NAME A B - D": '-' is a number without a name. */
+int spec_parse_enum(struct spec_tables *tables, const char *text, const char *where,
+		    struct error *err)
+{
+	struct parse parse = {.tables = tables, .source = {where, text, strlen(text)}, .err = err};
+	struct waffle_enum names = {0};
+	uint32_t len, count = 0;
+	const char *name;
+
+	parse_accept_word(&parse, "enum");
+	len = parse_word(&parse);
+	if (!len)
+		return parse_wrong(&parse, "expected the name of the table");
+	name = parse_keep(&parse, parse.at, parse.at + len);
+	parse.at += len;
+	if (!name)
+		return parse_memory(&parse);
+	for (; !parse_ended(&parse); count++) {
+		uint32_t from = parse.at, to = from;
+
+		while (to < parse.source.len && !isspace((unsigned char)text[to]))
+			to++;
+		if (count == WAFFLE_ENUM_NAMES_MAX || to - from > sizeof(names.names[0]))
+			return source_fault(&parse.source, from, to, err,
+					    count == WAFFLE_ENUM_NAMES_MAX
+						    ? "a table has at most 64 names"
+						    : "a name has at most 8 bytes");
+		if (to - from != 1 || text[from] != '-')
+			memcpy(names.names[count], text + from, to - from);
+		parse.at = to;
+	}
+	for (size_t i = 0; i < tables->enum_names.len; i++)
+		if (tables->enum_names.data[i] == name) {
+			if (!memcmp(&tables->enums.data[i], &names, sizeof(names)))
+				return 0;
+			return error_set(err, EINVAL, "%s: table '%s' has other names already",
+					 where, name);
+		}
+	if (tables->enums.len == WAFFLE_ENUMS_MAX)
+		return error_set(err, E2BIG, "%s: more than %d tables of names", where,
+				 WAFFLE_ENUMS_MAX);
+	return vec_push(&tables->enums, names) && vec_push(&tables->enum_names, name)
+		       ? 0
+		       : parse_memory(&parse);
+}

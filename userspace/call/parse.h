@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between the files that parse a description. */
+#ifndef WAFFLE_CALL_PARSE_H
+#define WAFFLE_CALL_PARSE_H
+
+#include "call/spec.h"
+
+struct parse {
+	struct source source;
+	uint32_t at;
+	struct spec_tables *tables;
+	struct call_spec *spec;
+	struct error *err;
+};
+
+/* What stands at parse->at, blanks passed. Words are letters, digits and '_'. */
+void parse_blanks(struct parse *parse);
+bool parse_ended(struct parse *parse);
+bool parse_sees(struct parse *parse, const char *sign);
+bool parse_accept(struct parse *parse, const char *sign);
+/* The word here, not passed; its length is 0 if there is none. */
+uint32_t parse_word(struct parse *parse);
+bool parse_word_is(struct parse *parse, const char *word);
+bool parse_accept_word(struct parse *parse, const char *word);
+int parse_expect(struct parse *parse, const char *sign, const char *behind);
+/* A whole number, also 0x…, with a sign if it may have one. */
+int parse_number(struct parse *parse, int64_t *number, int64_t low, int64_t high);
+/* The bytes [from, to) of the source in the table of strings; NULL: out of memory. */
+const char *parse_keep(struct parse *parse, uint32_t from, uint32_t to);
+/* The rest of a message points at the word here, or at the one sign. Returns -EINVAL. */
+int parse_wrong(struct parse *parse, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int parse_memory(struct parse *parse);
+/* What is here, for messages: "'xyz'", or "the end". */
+struct source_shown parse_show(struct parse *parse);
+
+/* parse_type.c */
+int parse_type(struct parse *parse, struct call_type *type);
+int parse_params(struct parse *parse, struct spec_side *side);
+/* "-> type name" */
+int parse_returned(struct parse *parse);
+int parse_enum_table(struct parse *parse, uint32_t *table);
+
+/* parse_value.c: "{r->path as path, …}"; `returned`: the braces of what is known at the return. */
+int parse_values(struct parse *parse, struct spec_side *side, bool returned);
+/* The key of a pair. */
+int parse_key(struct parse *parse, struct spec_side *side);
+/* Puts the named parameters that no expression uses before the values, and in order. */
+int parse_order(struct parse *parse, struct spec_side *side);
+
+/* Near names of a mistyped word: "; near: a, b", or "". */
+struct near_list {
+	char text[160];
+	size_t len;
+};
+void near_list_add(struct near_list *list, const char *word, const char *name);
+
+#endif

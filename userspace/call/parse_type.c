@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Types and lists of parameters. */
+#include <ctype.h>
+#include <string.h>
+
+#include "call/parse.h"
+
+#define BLOB_MAX 4096
+
+static const struct type_name {
+	const char *word;
+	struct call_type type;
+} type_names[] = {
+	{"void", {.kind = TYPE_VOID}},
+	{"char", {.kind = TYPE_WORD, .bytes = 1, .is_signed = true}},
+	{"short", {.kind = TYPE_WORD, .bytes = 2, .is_signed = true}},
+	{"int", {.kind = TYPE_WORD, .bytes = 4, .is_signed = true}},
+	{"long", {.kind = TYPE_WORD, .bytes = 8, .is_signed = true}},
+	{"unsigned", {.kind = TYPE_WORD, .bytes = 4}},
+	{"size_t", {.kind = TYPE_WORD, .bytes = 8}},
+	{"ssize_t", {.kind = TYPE_WORD, .bytes = 8, .is_signed = true}},
+	{"off_t", {.kind = TYPE_WORD, .bytes = 8, .is_signed = true}},
+	{"time_t", {.kind = TYPE_WORD, .bytes = 8, .is_signed = true}},
+	{"pid_t", {.kind = TYPE_WORD, .bytes = 4, .is_signed = true}},
+	{"uid_t", {.kind = TYPE_WORD, .bytes = 4}},
+	{"int8_t", {.kind = TYPE_WORD, .bytes = 1, .is_signed = true}},
+	{"int16_t", {.kind = TYPE_WORD, .bytes = 2, .is_signed = true}},
+	{"int32_t", {.kind = TYPE_WORD, .bytes = 4, .is_signed = true}},
+	{"int64_t", {.kind = TYPE_WORD, .bytes = 8, .is_signed = true}},
+	{"intptr_t", {.kind = TYPE_WORD, .bytes = 8, .is_signed = true}},
+	{"uint8_t", {.kind = TYPE_WORD, .bytes = 1}},
+	{"uint16_t", {.kind = TYPE_WORD, .bytes = 2}},
+	{"uint32_t", {.kind = TYPE_WORD, .bytes = 4}},
+	{"uint64_t", {.kind = TYPE_WORD, .bytes = 8}},
+	{"uintptr_t", {.kind = TYPE_WORD, .bytes = 8}},
+	{"i8", {.kind = TYPE_WORD, .bytes = 1, .is_signed = true}},
+	{"i16", {.kind = TYPE_WORD, .bytes = 2, .is_signed = true}},
+	{"i32", {.kind = TYPE_WORD, .bytes = 4, .is_signed = true}},
+	{"i64", {.kind = TYPE_WORD, .bytes = 8, .is_signed = true}},
+	{"u8", {.kind = TYPE_WORD, .bytes = 1}},
+	{"u16", {.kind = TYPE_WORD, .bytes = 2}},
+	{"u32", {.kind = TYPE_WORD, .bytes = 4}},
+	{"u64", {.kind = TYPE_WORD, .bytes = 8}},
+	{"bool", {.kind = TYPE_BOOL, .bytes = 1}},
+	{"_Bool", {.kind = TYPE_BOOL, .bytes = 1}},
+	{"ptr", {.kind = TYPE_POINTER, .bytes = 8}},
+	{"str", {.kind = TYPE_STR, .bytes = 8}},
+	{"float", {.kind = TYPE_FLOAT, .bytes = 4}},
+	{"double", {.kind = TYPE_FLOAT, .bytes = 8}},
+	{"dim3", {.kind = TYPE_DIM3, .bytes = 8, .size = 12}},
+	{"xyz", {.kind = TYPE_XYZ, .bytes = 4}},
+	{"code", {.kind = TYPE_CODE, .bytes = 8}},
+};
+#define TYPE_NAMES (sizeof(type_names) / sizeof(type_names[0]))
+
+char type_letter(const struct call_type *type)
+{
+	switch (type->kind) {
+	case TYPE_WORD:
+		return type->is_signed ? WAFFLE_KEY_I64 : WAFFLE_KEY_U64;
+	case TYPE_BOOL:
+		return WAFFLE_KEY_BOOL;
+	case TYPE_POINTER:
+		return WAFFLE_KEY_PTR;
+	case TYPE_STR:
+	case TYPE_BYTES:
+	case TYPE_ENUM:
+		return WAFFLE_KEY_STR;
+	case TYPE_FLOAT:
+		return WAFFLE_KEY_F64;
+	case TYPE_DIM3:
+	case TYPE_XYZ:
+		return WAFFLE_KEY_DIM3;
+	case TYPE_CODE:
+		return WAFFLE_KEY_CODE;
+	case TYPE_VOID:
+	case TYPE_BLOB:
+		break;
+	}
+	return 0;
+}
+
+int parse_enum_table(struct parse *parse, uint32_t *table)
+{
+	uint32_t len = parse_word(parse);
+	struct near_list near = {.len = 0};
+	const char *name = parse_keep(parse, parse->at, parse->at + len);
+
+	if (!name)
+		return parse_memory(parse);
+	for (size_t i = 0; i < parse->tables->enum_names.len; i++) {
+		if (parse->tables->enum_names.data[i] == name) {
+			*table = (uint32_t)i;
+			parse->at += len;
+			return 0;
+		}
+		near_list_add(&near, name, parse->tables->enum_names.data[i]);
+	}
+	return parse_wrong(parse, "unknown table of names %s%s", parse_show(parse).text, near.text);
+}
+
+/* "unsigned long long int", "long int", … */
+static bool parse_integer_words(struct parse *parse, struct call_type *type)
+{
+	bool is_unsigned = parse_accept_word(parse, "unsigned");
+	bool is_signed = !is_unsigned && parse_accept_word(parse, "signed");
+
+	*type = (struct call_type){.kind = TYPE_WORD, .bytes = 4, .is_signed = !is_unsigned};
+	if (parse_accept_word(parse, "char")) {
+		type->bytes = 1;
+		return true;
+	}
+	if (parse_accept_word(parse, "short")) {
+		type->bytes = 2;
+		parse_accept_word(parse, "int");
+		return true;
+	}
+	if (parse_accept_word(parse, "long")) {
+		type->bytes = 8;
+		parse_accept_word(parse, "long");
+		parse_accept_word(parse, "int");
+		return true;
+	}
+	return parse_accept_word(parse, "int") || is_unsigned || is_signed;
+}
+
+static int parse_counted(struct parse *parse, struct call_type *type, enum type_kind kind,
+			 int64_t most)
+{
+	int64_t size;
+	int result = parse_number(parse, &size, 1, most);
+
+	if (!result)
+		*type = (struct call_type){.kind = kind, .bytes = 8, .size = (uint32_t)size};
+	return result;
+}
+
+/* A name of the program's own: "struct req", "ns::conn". Only pointers to it have a meaning. */
+static int parse_own_name(struct parse *parse, struct call_type *type, bool tagged)
+{
+	uint32_t from, len = parse_word(parse);
+
+	from = parse->at;
+	if (!len || isdigit((unsigned char)parse->source.text[from]))
+		return parse_wrong(parse, "expected a type, found %s", parse_show(parse).text);
+	parse->at += len;
+	while (parse->at + 2 < parse->source.len &&
+	       !memcmp(parse->source.text + parse->at, "::", 2)) {
+		parse->at += 2;
+		parse->at += parse_word(parse);
+	}
+	*type = (struct call_type){.kind = TYPE_BLOB, .name = parse_keep(parse, from, parse->at)};
+	if (!type->name)
+		return parse_memory(parse);
+	if (!parse_sees(parse, "*") && !parse_word_is(parse, "const")) {
+		struct near_list near = {.len = 0};
+
+		for (unsigned i = 0; i < TYPE_NAMES && !tagged; i++)
+			near_list_add(&near, type->name, type_names[i].word);
+		return source_fault(&parse->source, from, parse->at, parse->err,
+				    tagged ? "a struct by value is written with its size: blob:16%s"
+					   : "unknown type%s; a pointer to anything is 'ptr', a "
+					     "struct by value 'blob:SIZE'",
+				    near.text);
+	}
+	return 0;
+}
+
+static int parse_base_type(struct parse *parse, struct call_type *type)
+{
+	if (parse_accept_word(parse, "struct") || parse_accept_word(parse, "class") ||
+	    parse_accept_word(parse, "union"))
+		return parse_own_name(parse, type, true);
+	if (parse_accept_word(parse, "enum")) {
+		if (parse_accept(parse, ":")) {
+			*type = (struct call_type){
+				.kind = TYPE_ENUM, .bytes = 4, .is_signed = true};
+			return parse_enum_table(parse, &type->table);
+		}
+		*type = (struct call_type){.kind = TYPE_WORD, .bytes = 4, .is_signed = true};
+		parse->at += parse_word(parse);
+		return 0;
+	}
+	if (parse_accept_word(parse, "blob"))
+		return parse_expect(parse, ":", "and a size behind 'blob'")
+			       ?: parse_counted(parse, type, TYPE_BLOB, BLOB_MAX);
+	if (parse_integer_words(parse, type))
+		return 0;
+	for (unsigned i = 0; i < TYPE_NAMES; i++) {
+		if (!parse_accept_word(parse, type_names[i].word))
+			continue;
+		*type = type_names[i].type;
+		return 0;
+	}
+	return parse_own_name(parse, type, false);
+}
+
+/* A '*' behind a type. */
+static struct call_type pointer_to(const struct call_type *type)
+{
+	bool text = type->kind == TYPE_WORD && type->bytes == 1 && type->is_signed;
+	struct call_type pointer = {.kind = text ? TYPE_STR : TYPE_POINTER, .bytes = 8};
+
+	if (type->kind == TYPE_BLOB)
+		pointer.name = type->name;
+	return pointer;
+}
+
+/* "[16]" behind char. */
+static int parse_bytes(struct parse *parse, struct call_type *type)
+{
+	if (!parse_accept(parse, "["))
+		return 0;
+	if (type->kind != TYPE_WORD || type->bytes != 1)
+		return parse_wrong(parse, "only of char there are arrays: char[16]");
+	return parse_counted(parse, type, TYPE_BYTES, WAFFLE_STR_MAX - 1)
+		       ?: parse_expect(parse, "]", "behind the size");
+}
+
+int parse_type(struct parse *parse, struct call_type *type)
+{
+	int result;
+
+	while (parse_accept_word(parse, "const") || parse_accept_word(parse, "volatile"))
+		;
+	result = parse_base_type(parse, type);
+	while (!result) {
+		if (parse_accept_word(parse, "const") || parse_accept_word(parse, "restrict"))
+			continue;
+		if (!parse_accept(parse, "*"))
+			break;
+		*type = pointer_to(type);
+	}
+	return result ?: parse_bytes(parse, type);
+}
+
+/* "float x": what the kernel can't read has no name. */
+static int check_named(struct parse *parse, const struct call_type *type, uint32_t from,
+		       bool in_memory)
+{
+	if (type->kind == TYPE_FLOAT && (!in_memory || type->bytes != 8))
+		return source_fault(&parse->source, from, parse->at, parse->err,
+				    in_memory ? "a float can't be widened by the kernel; only "
+						"double can be read"
+					      : "a floating-point argument is in a vector "
+						"register, which the kernel can't read; leave out "
+						"its name");
+	if (!type_letter(type))
+		return source_fault(
+			&parse->source, from, parse->at, parse->err,
+			type->kind == TYPE_VOID
+				? "void has no value"
+				: "a struct has no value of its own; leave out its name");
+	return 0;
+}
+
+static int parse_param(struct parse *parse, struct spec_side *side)
+{
+	struct call_param *param = &side->params[side->param_count];
+	uint32_t len;
+	int result;
+
+	if (side->param_count == SPEC_PARAMS_MAX)
+		return parse_wrong(parse, "more than %d parameters", SPEC_PARAMS_MAX);
+	parse_blanks(parse);
+	*param = (struct call_param){.from = parse->at};
+	param->out = parse_accept_word(parse, "out");
+	result = parse_type(parse, &param->type);
+	len = parse_word(parse);
+	if (!result && len) {
+		if (isdigit((unsigned char)parse->source.text[parse->at]))
+			return parse_wrong(parse, "a name begins with a letter");
+		param->name = parse_keep(parse, parse->at, parse->at + len);
+		parse->at += len;
+		if (!param->name)
+			return parse_memory(parse);
+		result = parse_bytes(parse, &param->type);
+	}
+	if (!result && !parse_sees(parse, ",") && !parse_sees(parse, ")"))
+		return parse_wrong(parse, "expected ',' or ')' behind a parameter, found %s",
+				   parse_show(parse).text);
+	if (!result && (param->name || param->type.kind == TYPE_VOID))
+		result = check_named(parse, &param->type, param->from, param->out);
+	if (!result && param->out && param->type.kind == TYPE_XYZ)
+		return source_fault(&parse->source, param->from, parse->at, parse->err,
+				    "'xyz' is three parameters; in memory they are a dim3");
+	param->to = parse->at;
+	side->param_count++;
+	return result;
+}
+
+int parse_params(struct parse *parse, struct spec_side *side)
+{
+	uint32_t at;
+	int result = 0;
+
+	parse_accept(parse, "(");
+	side->listed = true;
+	if (parse_accept(parse, ")"))
+		return 0;
+	at = parse->at;
+	if (parse_accept_word(parse, "void") && parse_accept(parse, ")"))
+		return 0;
+	parse->at = at;
+	if (parse_accept(parse, "...")) {
+		side->raw = true;
+		return parse_expect(parse, ")", "behind '...'");
+	}
+	do {
+		result = parse_param(parse, side);
+	} while (!result && parse_accept(parse, ","));
+	return result ?: parse_expect(parse, ")", "behind the parameters");
+}
+
+int parse_returned(struct parse *parse)
+{
+	struct call_spec *spec = parse->spec;
+	uint32_t from, len;
+	int result;
+
+	if (spec->type != SPEC_UPROBE)
+		return parse_wrong(parse, "only a function returns a value");
+	if (spec->pair)
+		return parse_wrong(parse, "what is known at the end of a pair are the arguments of "
+					  "its second side");
+	parse_accept(parse, "->");
+	parse_blanks(parse);
+	from = parse->at;
+	result = parse_type(parse, &spec->returned);
+	len = parse_word(parse);
+	if (!result && len && !parse_word_is(parse, "as") && !parse_word_is(parse, "category") &&
+	    !parse_word_is(parse, "role") && !parse_word_is(parse, "outer") &&
+	    !parse_word_is(parse, "inner") && !parse_word_is(parse, "stack")) {
+		spec->returned_name = parse_keep(parse, parse->at, parse->at + len);
+		parse->at += len;
+		if (!spec->returned_name)
+			return parse_memory(parse);
+		result = check_named(parse, &spec->returned, from, false);
+	}
+	if (!result && parse_sees(parse, "{"))
+		result = parse_values(parse, &spec->sides[0], true);
+	return result;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From a description to the recipe by which BPF finds its values: where arguments are is known now,
+ * by the platform's rules or from a USDT note.
+ */
+#ifndef WAFFLE_CALL_RECIPE_H
+#define WAFFLE_CALL_RECIPE_H
+
+#include "call/abi.h"
+#include "call/spec.h"
+
+#define PLACE_ARGS_MAX 24
+
+/* An argument at a probe. */
+struct place_arg {
+	struct abi_place at; /* at.count 0: not in a register or in memory */
+	/* Of USDT arguments: the type that the note says. */
+	uint8_t bytes;
+	bool is_signed;
+};
+
+/* Where values are at a probe. */
+struct call_at {
+	const struct abi *abi;
+	unsigned count;
+	struct place_arg args[PLACE_ARGS_MAX];
+};
+
+/* The arguments of a function with the parameters of this side. */
+void call_at_function(struct call_at *at, const struct abi *abi, const struct spec_side *side);
+
+/* Looks up what only the file knows. */
+struct recipe_lookup {
+	/*
+	 * The fields of a value's steps, from step `first` on: replaces them by additions and loads
+	 * and sets value->type and value->in_memory. `where` is the struct pointed to. 0 or an
+	 * error with a message.
+	 */
+	int (*fields)(void *arg, const char *where, struct call_value *value, unsigned first,
+		      struct error *err);
+	/* An offset by its name ("$rank"); false: the file has none. */
+	bool (*offset)(void *arg, const char *name, int32_t *offset);
+	void *arg;
+};
+
+/* A recipe and the keys of its site. */
+struct recipe_made {
+	struct waffle_recipe recipe;
+	uint16_t key_count;
+	struct site_key keys[WAFFLE_KEYS_MAX];
+};
+
+/*
+ * Makes the recipe of a call, or of the begin of a pair. Values whose offset ("$rank") is not known
+ * are left out. Returns 0, or -EINVAL with a message: more values than a recipe has room for, a
+ * field that there is not.
+ */
+int recipe_make(struct recipe_made *made, const struct call_spec *spec, const struct call_at *at,
+		const struct recipe_lookup *lookup, struct error *err);
+/* The recipe of the end of a pair; its keys are added to those of the begin. */
+int recipe_make_end(struct recipe_made *made, const struct call_spec *spec,
+		    const struct call_at *at, const struct recipe_lookup *lookup,
+		    struct recipe_made *begin, struct error *err);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between the files of a set: the descriptions, and what became of each. */
+#ifndef WAFFLE_CALL_SET_H
+#define WAFFLE_CALL_SET_H
+
+#include "call/call.h"
+#include "call/place.h"
+#include "call/recipe.h"
+#include "call/spec.h"
+#include "util/map.h"
+
+#define SET_NEAR_MAX 3
+
+/* Why a description found nothing. */
+struct spec_state {
+	uint32_t found;      /* probes */
+	const char *looked;  /* the last file where it was looked for; NULL: none */
+	bool stripped;       /* that file has only the symbols that it exports */
+	bool ifunc;          /* its function is chosen when the file is loaded */
+	bool provider;       /* that file has USDT probes of the provider */
+	const char *trouble; /* a message, said once */
+	uint32_t near_count;
+	const char *near[SET_NEAR_MAX];
+};
+
+struct set_entry {
+	struct call_spec spec;
+	struct spec_state state;
+};
+
+/* A function that descriptions name as it is, without a pattern. */
+struct set_name {
+	const char *name;
+	uint32_t entry;
+	uint8_t side;
+	uint32_t next; /* with the same hash; MAP_NONE: none */
+};
+
+struct call_set {
+	struct spec_tables tables;
+	VEC(struct set_entry *) entries;
+	VEC(struct set_name) names;
+	struct map heads; /* hash of a name → the last such index of `names` */
+	VEC(struct call_tracepoint) tracepoints;
+	uint32_t groups;
+	uint32_t calls; /* recipes made so far */
+	struct place_kernel kernel;
+};
+
+uint64_t set_hash(const char *text);
+/* Keeps a text as long as the set; never NULL. */
+const char *set_keep(struct call_set *set, const char *text);
+/* Whether a description's library is the file of that path. */
+bool set_lib_matches(const struct call_spec *spec, const char *path, bool is_exe);
+const char *path_base(const char *path);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rows that ship with waffle, as texts: cuda.probes, nccl.probes. */
+#ifndef WAFFLE_CALL_TABLE_H
+#define WAFFLE_CALL_TABLE_H
+
+#include "call/call.h"
+
+struct call_rows {
+	const char *name; /* for messages */
+	const char *text; /* as of a file of descriptions, NUL-terminated */
+};
+
+extern const struct call_rows call_tables[CALL_TABLE_COUNT];
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How many sites and calls a session has armed, and how people are told. */
+#ifndef WAFFLE_CAPTURE_ARMED_H
+#define WAFFLE_CAPTURE_ARMED_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "target/site.h"
+
+struct armed_counts {
+	uint64_t sites;      /* of macros */
+	uint64_t cuda, nccl; /* calls of these categories */
+	uint64_t probes;     /* other calls */
+};
+
+void armed_count(struct armed_counts *counts, const struct site_info *site);
+
+/* "3 sites, 57 CUDA and NCCL calls, 2 probes"; "nothing". */
+#define ARMED_TEXT 128
+char *armed_text(char text[ARMED_TEXT], const struct armed_counts *counts);
+
+#endif

@@ -1,0 +1,484 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/functions.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "capture/drain.h"
+#include "target/demangle.h"
+#include "target/descriptors.h"
+#include "target/process.h"
+#include "target/symbols.h"
+#include "util/map.h"
+#include "util/vec.h"
+
+#define VALUES_MAX (1u << 20) /* named or not, each once */
+#define PENDING_MAX 4096      /* calls that give handles and have not returned */
+#define RESCAN_NS 20000000ull /* between two looks at the mappings of a process */
+#define STUB "__device_stub_" /* what CUDA's compilers call the host's side of a kernel */
+
+/* A file with code that has addresses to be named. It stays open: the process may end, the file may
+ * be deleted. */
+struct module {
+	uint64_t ino;
+	uint32_t dev;
+	int fd;
+};
+
+/* What was last seen of a process's memory. */
+struct space {
+	pid_t pid;
+	uint64_t ts;
+	struct mappings mappings;
+};
+
+/* A value to be named after the function at an offset of a file. */
+struct question {
+	uint64_t value, offset;
+	uint32_t pid;
+	int fd;
+};
+
+struct answer {
+	uint64_t value;
+	uint32_t pid;
+	char *name;
+};
+
+/* A call that gives a handle, until it returns. */
+struct pending {
+	uint64_t id;
+	uint64_t host;
+	char *text;
+};
+
+struct functions {
+	struct store_writer *writer;
+	struct map seen; /* hashes of (process, value) */
+	VEC(struct module) modules;
+	VEC(struct space) spaces;
+	struct map pending_index; /* span id → index in `pending` */
+	VEC(struct pending) pending;
+	/* The thread that looks up. */
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t wake, idle;
+	bool started, stop, busy;
+	VEC(struct question) questions;
+	size_t next;
+	VEC(struct answer) answers;
+};
+
+int functions_open(struct functions **functions, struct store_writer *writer, struct error *err)
+{
+	struct functions *made = calloc(1, sizeof(*made));
+
+	*functions = made;
+	if (!made)
+		return error_set(err, ENOMEM, "out of memory");
+	made->writer = writer;
+	pthread_mutex_init(&made->lock, NULL);
+	pthread_cond_init(&made->wake, NULL);
+	pthread_cond_init(&made->idle, NULL);
+	return 0;
+}
+
+static void thread_stop(struct functions *functions)
+{
+	if (!functions->started)
+		return;
+	pthread_mutex_lock(&functions->lock);
+	functions->stop = true;
+	pthread_cond_signal(&functions->wake);
+	pthread_mutex_unlock(&functions->lock);
+	pthread_join(functions->thread, NULL);
+}
+
+void functions_close(struct functions *functions)
+{
+	if (!functions)
+		return;
+	thread_stop(functions);
+	for (size_t i = 0; i < functions->modules.len; i++)
+		close(functions->modules.data[i].fd);
+	for (size_t i = 0; i < functions->spaces.len; i++)
+		mappings_free(&functions->spaces.data[i].mappings);
+	for (size_t i = 0; i < functions->pending.len; i++)
+		free(functions->pending.data[i].text);
+	for (size_t i = 0; i < functions->answers.len; i++)
+		free(functions->answers.data[i].name);
+	vec_free(&functions->modules);
+	vec_free(&functions->spaces);
+	vec_free(&functions->pending);
+	vec_free(&functions->questions);
+	vec_free(&functions->answers);
+	map_free(&functions->seen);
+	map_free(&functions->pending_index);
+	pthread_cond_destroy(&functions->wake);
+	pthread_cond_destroy(&functions->idle);
+	pthread_mutex_destroy(&functions->lock);
+	free(functions);
+}
+
+/* ---- the thread ---- */
+
+/* The function at exactly this place; the copy is the caller's. NULL: there is none, or the table
+ * has exported names only and this is behind one. */
+static char *function_at(struct symbolizer *symbolizer, const struct question *question)
+{
+	char path[64], text[DEMANGLE_MAX];
+	struct symbol_frames frames;
+	const char *name, *inner;
+	uint32_t number;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", question->fd);
+	if (symbolizer_add(symbolizer, &(struct symbol_module){.path = path}, &number) ||
+	    symbolizer_offset(symbolizer, number, question->offset, &frames) || !frames.count)
+		return NULL;
+	/* The outermost: what is inlined into its first instruction is not meant. */
+	name = frames.list[frames.count - 1].function;
+	if (!name || frames.list[frames.count - 1].offset)
+		return NULL;
+	if (strncmp(name, STUB, strlen(STUB)))
+		return strdup(name);
+	/* "__device_stub__Z5saxpyif(int, float)", or "__device_stub__saxpy(int, float)" */
+	snprintf(text, sizeof(text), "%.*s", (int)strcspn(name + strlen(STUB), "("),
+		 name + strlen(STUB));
+	inner = text;
+	if (!strncmp(text, "_Z", 2)) {
+		char plain[DEMANGLE_MAX];
+
+		return strdup(demangle(text, plain) ?: text);
+	}
+	return strdup(*inner == '_' ? name + strlen(STUB) + 1 : name);
+}
+
+static void *look_up(void *arg)
+{
+	struct functions *functions = arg;
+	struct symbolizer *symbolizer = NULL;
+
+	if (symbolizer_open(&symbolizer, &(struct symbolizer_options){0}))
+		symbolizer = NULL;
+	pthread_mutex_lock(&functions->lock);
+	while (!functions->stop) {
+		struct question question;
+		struct answer answer;
+
+		if (functions->next == functions->questions.len) {
+			functions->next = functions->questions.len = 0;
+			functions->busy = false;
+			pthread_cond_signal(&functions->idle);
+			pthread_cond_wait(&functions->wake, &functions->lock);
+			continue;
+		}
+		question = functions->questions.data[functions->next++];
+		pthread_mutex_unlock(&functions->lock);
+		answer = (struct answer){question.value, question.pid,
+					 symbolizer ? function_at(symbolizer, &question) : NULL};
+		pthread_mutex_lock(&functions->lock);
+		if (answer.name && !vec_push(&functions->answers, answer))
+			free(answer.name);
+	}
+	pthread_mutex_unlock(&functions->lock);
+	symbolizer_close(symbolizer);
+	return NULL;
+}
+
+static void ask(struct functions *functions, const struct question *question)
+{
+	if (!functions->started)
+		functions->started = !pthread_create(&functions->thread, NULL, look_up, functions);
+	if (!functions->started)
+		return; /* it stays a number */
+	pthread_mutex_lock(&functions->lock);
+	if (vec_push(&functions->questions, *question)) {
+		functions->busy = true;
+		pthread_cond_signal(&functions->wake);
+	}
+	pthread_mutex_unlock(&functions->lock);
+}
+
+int functions_write(struct functions *functions, bool all, struct error *err)
+{
+	int result = 0;
+
+	if (!functions->started)
+		return 0;
+	pthread_mutex_lock(&functions->lock);
+	while (all && functions->busy)
+		pthread_cond_wait(&functions->idle, &functions->lock);
+	for (size_t i = 0; i < functions->answers.len; i++) {
+		struct answer *answer = &functions->answers.data[i];
+		struct store_name name = {answer->value, answer->pid, answer->name};
+
+		if (!result)
+			result = store_writer_add_name(functions->writer, &name, err);
+		free(answer->name);
+	}
+	functions->answers.len = 0;
+	pthread_mutex_unlock(&functions->lock);
+	return result;
+}
+
+/* ---- addresses ---- */
+
+static struct space *space_of(struct functions *functions, pid_t pid)
+{
+	for (size_t i = 0; i < functions->spaces.len; i++)
+		if (functions->spaces.data[i].pid == pid)
+			return &functions->spaces.data[i];
+	if (!vec_push(&functions->spaces, (struct space){.pid = pid}))
+		return NULL;
+	return &functions->spaces.data[functions->spaces.len - 1];
+}
+
+static const struct mapping *mapping_at(const struct space *space, uint64_t address)
+{
+	for (size_t i = 0; i < space->mappings.list.len; i++) {
+		const struct mapping *mapping = &space->mappings.list.data[i];
+
+		if (address >= mapping->start && address < mapping->end && mapping->ino)
+			return mapping;
+	}
+	return NULL;
+}
+
+static void space_read(struct space *space)
+{
+	struct error ignored = ERROR_INIT;
+	struct mappings mappings;
+
+	space->ts = clock_monotonic_ns();
+	if (process_mappings(&mappings, space->pid, &ignored))
+		return; /* it is gone: what was seen is the best there is */
+	mappings_free(&space->mappings);
+	space->mappings = mappings;
+}
+
+/* Opens the file of a mapping; of a process that is gone only what still has its path. */
+static int mapping_fd(const struct mapping *mapping, pid_t pid)
+{
+	struct stat status;
+	char path[4096];
+	int fd = mapping_open(mapping, pid, path, sizeof(path));
+
+	if (fd >= 0)
+		return fd;
+	fd = open(mapping->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd >= 0 && (fstat(fd, &status) || status.st_ino != mapping->ino ||
+			dev_of_kernel(status.st_dev) != mapping->dev)) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+/* The open file of a mapping; -1: it can't be opened. */
+static int module_fd(struct functions *functions, const struct mapping *mapping, pid_t pid)
+{
+	struct module module = {.ino = mapping->ino, .dev = mapping->dev};
+
+	for (size_t i = 0; i < functions->modules.len; i++) {
+		const struct module *known = &functions->modules.data[i];
+
+		if (known->ino == mapping->ino && known->dev == mapping->dev)
+			return known->fd;
+	}
+	module.fd = mapping_fd(mapping, pid);
+	if (module.fd >= 0 && !vec_push(&functions->modules, module)) {
+		close(module.fd);
+		module.fd = -1;
+	}
+	return module.fd;
+}
+
+static bool see_first(struct functions *functions, uint32_t pid, uint64_t value)
+{
+	uint64_t key = value ^ (uint64_t)pid * 0x9e3779b97f4a7c15ull;
+
+	return value && functions->seen.len < VALUES_MAX &&
+	       map_get(&functions->seen, key) == MAP_NONE && map_set(&functions->seen, key, 1);
+}
+
+/* Has a value named after the function at an address of the process, if there is one. */
+static void name_by_address(struct functions *functions, uint32_t pid, uint64_t value,
+			    uint64_t address)
+{
+	struct space *space = space_of(functions, (pid_t)pid);
+	struct question question = {.value = value, .pid = pid};
+	const struct mapping *mapping;
+
+	if (!space)
+		return;
+	mapping = mapping_at(space, address);
+	if (!mapping && (!space->ts || clock_monotonic_ns() - space->ts >= RESCAN_NS)) {
+		space_read(space);
+		mapping = mapping_at(space, address);
+	}
+	if (!mapping)
+		return; /* a handle, from before the capture */
+	question.offset = address - mapping->start + mapping->offset;
+	question.fd = module_fd(functions, mapping, (pid_t)pid);
+	if (question.fd >= 0)
+		ask(functions, &question);
+}
+
+/* ---- handles ---- */
+
+static struct pending *pending_get(struct functions *functions, uint64_t id, bool make)
+{
+	uint32_t index = map_get(&functions->pending_index, id);
+
+	if (index != MAP_NONE)
+		return &functions->pending.data[index];
+	if (!make || functions->pending.len >= PENDING_MAX ||
+	    !vec_push(&functions->pending, (struct pending){.id = id}))
+		return NULL;
+	index = (uint32_t)functions->pending.len - 1;
+	if (!map_set(&functions->pending_index, id, index)) {
+		functions->pending.len--;
+		return NULL;
+	}
+	return &functions->pending.data[index];
+}
+
+static void pending_remove(struct functions *functions, struct pending *pending)
+{
+	struct pending *last = &functions->pending.data[functions->pending.len - 1];
+
+	free(pending->text);
+	map_remove(&functions->pending_index, pending->id);
+	if (pending != last) {
+		*pending = *last;
+		map_set(&functions->pending_index, pending->id,
+			(uint32_t)(pending - functions->pending.data));
+	}
+	functions->pending.len--;
+}
+
+/* The first text and the first function among the values. */
+static void values_find(struct value_walk walk, char **text, uint64_t *code)
+{
+	struct value value;
+
+	while (value_walk_next(&walk, &value)) {
+		if (value.type == WAFFLE_KEY_STR && !*text && value.text_len)
+			*text = strndup(value.text, value.text_len);
+		if (value.type == WAFFLE_KEY_CODE && !*code)
+			*code = value.u64;
+	}
+}
+
+static void handle_begins(struct functions *functions, const struct site_info *site,
+			  const struct waffle_rec_hit *hit)
+{
+	struct waffle_frame head;
+	struct pending *pending;
+
+	if (hit->frame_bytes < sizeof(head))
+		return;
+	memcpy(&head, hit + 1, sizeof(head));
+	pending = pending_get(functions, head.id, true);
+	if (pending)
+		values_find(value_walk_begin(site, hit + 1, hit->frame_bytes), &pending->text,
+			    &pending->host);
+}
+
+static int handle_named(struct functions *functions, const struct site_info *site, unsigned first,
+			const struct waffle_rec_return *end, struct error *err)
+{
+	struct pending *pending = pending_get(functions, end->span_id, false);
+	uint64_t handle = 0;
+	int result = 0;
+
+	if (!pending)
+		return 0; /* begun before the capture */
+	values_find(value_walk_from(site, first, end + 1, end->frame_bytes), &pending->text,
+		    &handle);
+	if (handle)
+		see_first(functions, end->tgid, handle); /* a later name takes its place */
+	if (handle && site->role == SITE_ROLE_HANDLE && pending->host)
+		name_by_address(functions, end->tgid, handle, pending->host);
+	if (handle && site->role == SITE_ROLE_NAME && pending->text) {
+		char plain[DEMANGLE_MAX];
+		struct store_name name = {handle, end->tgid,
+					  demangle(pending->text, plain) ?: pending->text};
+
+		result = store_writer_add_name(functions->writer, &name, err);
+	}
+	pending_remove(functions, pending);
+	return result;
+}
+
+/* ---- records ---- */
+
+static bool gives_handles(const struct site_info *site)
+{
+	return site->role == SITE_ROLE_NAME || site->role == SITE_ROLE_HANDLE;
+}
+
+bool functions_concern(const struct site_info *site)
+{
+	for (unsigned i = 0; i < site->key_count; i++)
+		if (site->keys[i].type == WAFFLE_KEY_CODE)
+			return true;
+	return gives_handles(site);
+}
+
+static void values_name(struct functions *functions, struct value_walk walk, uint32_t pid)
+{
+	struct value value;
+
+	while (value_walk_next(&walk, &value))
+		if (value.type == WAFFLE_KEY_CODE && see_first(functions, pid, value.u64))
+			name_by_address(functions, pid, value.u64, value.u64);
+}
+
+int functions_record(struct functions *functions, const struct site_info *site, unsigned first,
+		     const struct waffle_rec *rec, struct error *err)
+{
+	const struct waffle_rec_hit *hit = (const struct waffle_rec_hit *)rec;
+	const struct waffle_rec_return *end = (const struct waffle_rec_return *)rec;
+	int result = 0;
+
+	if (rec->kind == WAFFLE_REC_HIT) {
+		values_name(functions, value_walk_begin(site, hit + 1, hit->frame_bytes),
+			    hit->tgid);
+		if (gives_handles(site))
+			handle_begins(functions, site, hit);
+	} else if (rec->kind == WAFFLE_REC_RETURN) {
+		if (gives_handles(site))
+			result = handle_named(functions, site, first, end, err);
+		values_name(functions, value_walk_from(site, first, end + 1, end->frame_bytes),
+			    end->tgid);
+	}
+	return result;
+}
+
+void functions_process(struct functions *functions, pid_t pid)
+{
+	struct space *space = space_of(functions, pid);
+
+	if (space)
+		space_read(space);
+}
+
+void functions_forget(struct functions *functions, pid_t pid)
+{
+	for (size_t i = 0; i < functions->spaces.len; i++) {
+		struct space *space = &functions->spaces.data[i];
+
+		if (space->pid != pid)
+			continue;
+		mappings_free(&space->mappings);
+		*space = functions->spaces.data[--functions->spaces.len];
+		return;
+	}
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/probe_options.h"
+
+int probe_options_add(struct probe_options *options, const char *text, bool file, struct error *err)
+{
+	struct probe_option option = {.text = text, .file = file};
+
+	return vec_push(&options->list, option) ? 0 : error_set(err, ENOMEM, "out of memory");
+}
+
+static int probes_read(struct probe_options *options, bool cuda, bool nccl, struct error *err)
+{
+	int result;
+
+	if (!options->list.len && !cuda && !nccl)
+		return 0;
+	result = call_set_open(&options->calls, err);
+	for (size_t i = 0; i < options->list.len && !result; i++) {
+		const struct probe_option *option = &options->list.data[i];
+
+		result = option->file ? call_set_add_file(options->calls, option->text, err)
+				      : call_set_add(options->calls, option->text, "--probe", err);
+	}
+	if (!result && cuda)
+		result = call_set_add_table(options->calls, CALL_TABLE_CUDA, err);
+	if (!result && nccl)
+		result = call_set_add_table(options->calls, CALL_TABLE_NCCL, err);
+	return result;
+}
+
+enum exit_code probe_options_open(const struct command *command, struct probe_options *options,
+				  bool cuda, bool nccl)
+{
+	struct error err = ERROR_INIT;
+	int result = probes_read(options, cuda, nccl, &err);
+
+	if (!result)
+		return EXIT_DONE;
+	return command_fail(command, &err, result == -EINVAL ? EXIT_USAGE : EXIT_FAILED);
+}
+
+void probe_options_free(struct probe_options *options)
+{
+	vec_free(&options->list);
+	call_set_free(options->calls);
+	options->calls = NULL;
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Parents of calls. Nobody hands a call its parent, so it is the innermost span that is open on its
+ * thread when it begins. Spans of macros may also be begun and ended anywhere (WAFFLE_BEGIN): one
+ * that ends on another thread, or that overlaps others and does not nest, says nothing of what the
+ * thread does in between and is no parent.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/build.h"
+
+/* Begun before the capture, spans begin at one time, and the inner ones come first. */
+#define SAME_BEGIN_MAX 64
+
+struct open_span {
+	uint64_t end_ts;
+	uint32_t span;
+};
+
+/* Those open on a thread, each inside of the one below it. */
+struct open_spans {
+	VEC(struct open_span) list;
+};
+
+struct nest {
+	struct model *model;
+	struct open_spans *threads;
+};
+
+static bool is_call(const struct model *model, uint32_t site)
+{
+	return model_site(model, site)->call;
+}
+
+static struct open_span *innermost(struct open_spans *open)
+{
+	return open->list.len ? &open->list.data[open->list.len - 1] : NULL;
+}
+
+static void close_until(struct open_spans *open, uint64_t ts)
+{
+	while (open->list.len && innermost(open)->end_ts <= ts)
+		open->list.len--;
+}
+
+/* Of two spans that overlap and do not nest: which one can still be what its thread is doing. */
+enum verdict { KEEP_OLD, KEEP_NEW, KEEP_NONE };
+
+static enum verdict overlap_verdict(const struct model *model, const struct model_span *old,
+				    const struct model_span *new)
+{
+	bool old_call = is_call(model, old->site), new_call = is_call(model, new->site);
+
+	/* What a function does ends before it returns: it is the other one that is no scope. */
+	if (old_call != new_call)
+		return old_call ? KEEP_OLD : KEEP_NEW;
+	if (old_call)
+		return KEEP_NONE; /* of a pair of probes */
+	/* A child that outlives its parent is no scope. One that the older is not the parent of
+	 * would be its child if that were one. */
+	if (new->parent_id == old->id)
+		return KEEP_OLD;
+	return new->site == old->site ? KEEP_NONE : KEEP_NEW;
+}
+
+/* Removes those that a new span shows to be no scopes; whether the new one may be one. */
+static bool settle_overlaps(struct nest *nest, struct open_spans *open,
+			    const struct model_span *new, uint64_t end_ts)
+{
+	bool scope = true;
+
+	while (scope && open->list.len && innermost(open)->end_ts < end_ts) {
+		const struct model_span *old = &nest->model->spans.data[innermost(open)->span];
+		enum verdict verdict;
+
+		if (old->start_ts == new->start_ts)
+			break; /* it is inside of the new one */
+		verdict = overlap_verdict(nest->model, old, new);
+		if (verdict != KEEP_OLD)
+			open->list.len--;
+		scope = verdict == KEEP_NEW;
+	}
+	return scope;
+}
+
+static int open_add(struct nest *nest, struct open_spans *open, struct open_span added)
+{
+	const struct model_span *spans = nest->model->spans.data;
+	size_t at = open->list.len;
+
+	if (!vec_reserve(&open->list, 1))
+		return -ENOMEM;
+	while (at && open->list.data[at - 1].end_ts < added.end_ts) {
+		if (spans[open->list.data[at - 1].span].start_ts != spans[added.span].start_ts ||
+		    open->list.len - at == SAME_BEGIN_MAX)
+			return 0;
+		at--;
+	}
+	memmove(&open->list.data[at + 1], &open->list.data[at],
+		(open->list.len - at) * sizeof(added));
+	open->list.data[at] = added;
+	open->list.len++;
+	return 0;
+}
+
+/* The innermost that is not inside of the new span itself. */
+static uint32_t parent_of(struct open_spans *open, uint64_t end_ts)
+{
+	size_t at = open->list.len;
+
+	for (size_t tries = 0; at && tries < SAME_BEGIN_MAX; at--, tries++)
+		if (open->list.data[at - 1].end_ts >= end_ts)
+			return open->list.data[at - 1].span;
+	return MODEL_NONE;
+}
+
+static int nest_span(struct nest *nest, uint32_t index)
+{
+	struct model *model = nest->model;
+	struct model_span *span = &model->spans.data[index];
+	struct open_spans *open = &nest->threads[span->thread];
+	uint64_t end_ts = span->end_ts;
+	const unsigned lost = MODEL_SPAN_UNFINISHED | MODEL_SPAN_LOSS;
+	bool scope;
+	uint32_t parent;
+
+	close_until(open, span->start_ts);
+	/* It has ended with the one around it at the latest. */
+	if (span->flags & MODEL_SPAN_UNFINISHED && innermost(open) &&
+	    innermost(open)->end_ts < end_ts)
+		end_ts = innermost(open)->end_ts;
+	if (span->flags & MODEL_SPAN_MOVED || end_ts == span->start_ts)
+		scope = false;
+	else
+		scope = settle_overlaps(nest, open, span, end_ts);
+	/* Its end may be what was lost. */
+	scope = scope && (span->flags & lost) != lost;
+	if (is_call(model, span->site) && span->parent == MODEL_NONE && !span->parent_id &&
+	    !(span->flags & MODEL_SPAN_BEGUN_BEFORE)) {
+		parent = span->flags & MODEL_SPAN_MOVED ? parent_of(open, span->start_ts)
+							: parent_of(open, end_ts);
+		if (parent != MODEL_NONE) {
+			span->parent = parent;
+			span->parent_id = model->spans.data[parent].id;
+			span->trace_hi = model->spans.data[parent].trace_hi;
+			span->trace_lo = model->spans.data[parent].trace_lo;
+		}
+	}
+	return scope ? open_add(nest, open, (struct open_span){end_ts, index}) : 0;
+}
+
+static void nest_event(struct nest *nest, struct model_event *event)
+{
+	struct model *model = nest->model;
+	struct open_spans *open = &nest->threads[event->thread];
+	const struct model_span *parent;
+
+	close_until(open, event->ts);
+	if (!is_call(model, event->site) || event->parent != MODEL_NONE || event->parent_id ||
+	    !innermost(open))
+		return;
+	event->parent = innermost(open)->span;
+	parent = &model->spans.data[event->parent];
+	event->parent_id = parent->id;
+	event->trace_hi = parent->trace_hi;
+	event->trace_lo = parent->trace_lo;
+}
+
+int calls_find_parents(struct model *model)
+{
+	struct nest nest = {
+		.model = model,
+		.threads = calloc(model->threads.len + 1, sizeof(*nest.threads)),
+	};
+	int result = nest.threads ? 0 : -ENOMEM;
+	size_t span = 0, event = 0;
+
+	while (!result && (span < model->spans.len || event < model->events.len)) {
+		if (event == model->events.len ||
+		    (span < model->spans.len &&
+		     model->spans.data[span].start_ts <= model->events.data[event].ts))
+			result = nest_span(&nest, (uint32_t)span++);
+		else
+			nest_event(&nest, &model->events.data[event++]);
+	}
+	for (size_t i = 0; nest.threads && i < model->threads.len; i++)
+		vec_free(&nest.threads[i].list);
+	free(nest.threads);
+	return result;
+}
