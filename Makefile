@@ -48,7 +48,7 @@ HTML := $(addprefix userspace/export/html/,page.html style.css script.js)
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/userspace/export/html/files.o $(PROTO_C:$(BUILD)/gen/%.c=$(BUILD)/obj/gen/%.o)
 CMD_OBJ := $(CMD_SRC:%.c=$(BUILD)/obj/%.o)
 
-all: $(BUILD)/waffle-bpf
+all: $(BUILD)/waffle-bpf sim
 
 $(BUILD)/waffle-bpf: $(CMD_OBJ) $(BUILD)/libwaffle-bpf.a $(BUILD)/link $(if $(STATIC),$(STATIC_SRC:%.c=$(BUILD)/obj/%.o))
 	$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $(CMD_OBJ) $(BUILD)/libwaffle-bpf.a $(LINK_LIBS)
@@ -91,7 +91,7 @@ $(BUILD)/gen/waffle.skel.h: $(BPF_SRC:bpf/%.bpf.c=$(BUILD)/bpf/%.bpf.o)
 	{ echo '// NOLINTBEGIN'; $(BPFTOOL) gen skeleton $(BUILD)/bpf/waffle.o name waffle_bpf && echo '// NOLINTEND'; } > $@
 
 # Its assembler takes them in.
-$(BUILD)/obj/userspace/call/table.o: $(wildcard userspace/call/*.probes)
+$(BUILD)/obj/userspace/call/table.o: $(wildcard userspace/call/*.probes probes/*.probes)
 
 $(BUILD)/waffle-bpf.8: $(BUILD)/waffle-bpf
 	$< help --man > $@
@@ -193,11 +193,14 @@ bench: all examples bench-programs
 
 install: all $(BUILD)/waffle-bpf.8
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include/waffle
-	install -d $(DESTDIR)$(PREFIX)/share/man/man8 $(DESTDIR)$(PREFIX)/share/doc/waffle
+	install -d $(DESTDIR)$(PREFIX)/share/man/man8 $(DESTDIR)$(PREFIX)/share/doc/waffle $(DESTDIR)$(PREFIX)/share/waffle/probes
 	install -m 755 $(BUILD)/waffle-bpf $(DESTDIR)$(PREFIX)/bin/
+	install -d $(DESTDIR)$(PREFIX)/libexec/waffle
+	install -m 755 $(SIM_LIBS) $(SIM_PROGRAMS) $(DESTDIR)$(PREFIX)/libexec/waffle/
 	install -m 644 $(wildcard include/*.h include/*.hpp) $(DESTDIR)$(PREFIX)/include/
 	install -m 644 $(wildcard include/waffle/*) $(DESTDIR)$(PREFIX)/include/waffle/
 	install -m 644 $(BUILD)/waffle-bpf.8 $(DESTDIR)$(PREFIX)/share/man/man8/
+	install -m 644 $(wildcard probes/*.probes) $(DESTDIR)$(PREFIX)/share/waffle/probes/
 	install -m 644 README.md LICENSE $(wildcard LICENSES/* docs/*.md docs/*.json) $(DESTDIR)$(PREFIX)/share/doc/waffle/
 
 clean:

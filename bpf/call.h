@@ -15,6 +15,8 @@
 #define WAFFLE_FETCHES_MAX 24
 #define WAFFLE_FETCH_LOADS 4
 #define WAFFLE_SAVED_MAX 4
+/* The cookie at a call: its site, its recipe from this bit on, its class in the high half. */
+#define WAFFLE_COOKIE_RECIPE_SHIFT 20
 #define WAFFLE_ENUMS_MAX 32      /* tables of names */
 #define WAFFLE_ENUM_NAMES_MAX 64 /* of a table; a name has at most 8 bytes */
 #define WAFFLE_ENUM_PLAIN_MAX 16
@@ -46,12 +48,11 @@ enum waffle_format {
 
 #define WAFFLE_FETCH_SIGNED 1u
 #define WAFFLE_FETCH_KERNEL 2u /* its addresses are the kernel's (tracepoints) */
-/* The values that follow are those of a guard that failed: see `guard` of a recipe. */
 
 /*
  * value = start; for each load: value = *(word *)(value + offset[i]), the last one of `bytes`
- * bytes; and value += offset[loads]. An address that can't be read gives 0, is counted, and the
- * call is recorded all the same.
+ * bytes (of 8 if the format is STR or BYTES); and value += offset[loads]. An address that can't be
+ * read gives 0, is counted, and the call is recorded all the same.
  */
 struct waffle_fetch {
 	__u8 from; /* enum waffle_fetch_from */
@@ -67,21 +68,19 @@ struct waffle_fetch {
 };
 
 /* What is done around a call. */
-#define WAFFLE_CALL_OUTER 1u /* counts by itself: what is INNER and nested in it is not recorded   \
-			      */
+/* Counts by itself: what is INNER and nested in it is not recorded. */
+#define WAFFLE_CALL_OUTER 1u
 #define WAFFLE_CALL_INNER 2u
-#define WAFFLE_CALL_PAIR 4u /* ends at another probe, by `key`, on any thread of the process */
-#define WAFFLE_CALL_USER_STACK 8u
-#define WAFFLE_CALL_KERNEL_STACK 16u
-#define WAFFLE_CALL_STACK_BYTES 32u /* copy the stack, for code without frame pointers */
-#define WAFFLE_CALL_PYTHON_STACK 64u
-#define WAFFLE_CALL_END 128u /* the probe that ends the pairs of `pair` */
+#define WAFFLE_CALL_PAIR 4u  /* ends at another probe, by `key`, on any thread of the process */
+#define WAFFLE_CALL_STACK 8u /* its stacks are wanted */
+#define WAFFLE_CALL_END 16u  /* the probe that ends the pairs of `pair` */
 
 struct waffle_recipe {
 	__u8 begins;  /* fetches for the frame at the entry: [0, begins) */
 	__u8 saves;   /* then those whose values are kept for the return */
 	__u8 returns; /* then those for the record at the return */
-	__u8 keys;    /* then, for pairs, the one that is their key: 0 or 1 */
+	/* then, for pairs, the one that is their key; 0: the thread is, and pairs nest in it */
+	__u8 keys;
 	__u32 flags;  /* WAFFLE_CALL_* */
 	__u32 pair;   /* number that both ends of a pair have */
 	__u32 reserved;
@@ -107,8 +106,9 @@ struct waffle_call_slot {
 	__u64 id;
 	__u64 sp; /* at the entry: what the return is recognised by */
 	__u64 saved[WAFFLE_SAVED_MAX];
-	__u32 recipe;
-	__u32 state; /* enum waffle_open_state */
+	__u32 recipe; /* its site */
+	__u16 state;  /* enum waffle_open_state */
+	__u16 outer;  /* WAFFLE_CALL_OUTER */
 };
 
 #endif

@@ -58,17 +58,6 @@ struct {
 	__type(value, struct buffer);
 } filter_zero SEC(".maps");
 
-/* Records that never came to be: produced and lost at once. */
-static __always_inline void loss_count(__u64 count)
-{
-	struct waffle_cpu *cpu = cpu_get(bpf_get_smp_processor_id());
-
-	if (!cpu || !count)
-		return;
-	__sync_fetch_and_add(&cpu->produced[WAFFLE_SOURCE_SPANS], count);
-	__sync_fetch_and_add(&cpu->dropped[WAFFLE_SOURCE_SPANS], count);
-}
-
 static __always_inline struct buffer *buffer_get(__u32 tgid, __u32 tid)
 {
 	__u64 key = (__u64)tgid << 32 | tid;

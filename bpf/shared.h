@@ -170,6 +170,17 @@ static __always_inline bool target_has(__u32 tgid)
 		record_;                                                                           \
 	})
 
+/* Records that never came to be: produced and lost at once. */
+static __always_inline void loss_count(__u64 count)
+{
+	struct waffle_cpu *cpu = cpu_get(bpf_get_smp_processor_id());
+
+	if (!cpu || !count)
+		return;
+	__sync_fetch_and_add(&cpu->produced[WAFFLE_SOURCE_SPANS], count);
+	__sync_fetch_and_add(&cpu->dropped[WAFFLE_SOURCE_SPANS], count);
+}
+
 static __always_inline void record_begin(struct waffle_rec *rec, enum waffle_rec_kind kind,
 					 __u32 tid, __u32 cpu)
 {

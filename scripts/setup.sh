@@ -136,5 +136,19 @@ setup_python() {
 	echo "$want" >"$venv/requirements.done"
 }
 
+# NVIDIA's libraries, 800 MB of them: none of the build, and tests do without them.
+setup_cuda() {
+	local want folder=$build/nvidia
+	want=$(cat tests/requirements-cuda.txt)
+	[ "$(cat "$folder/requirements.done" 2>/dev/null)" = "$want" ] && return
+	[ "$(uname -m)" = x86_64 ] || return 0
+	say "libraries of tests/requirements-cuda.txt into $folder"
+	rm -rf "$folder"
+	"$build/venv/bin/pip" install -q --disable-pip-version-check --no-deps --target "$folder" \
+		-r tests/requirements-cuda.txt >&2
+	echo "$want" >"$folder/requirements.done"
+}
+
 if command -v dpkg-query >/dev/null; then setup_packages; else check_programs; fi
 setup_python
+setup_cuda

@@ -34,13 +34,14 @@ struct found {
 	struct object *object;
 	struct error err;
 	char said[4096];
+	bool missing;
 };
 
 static void say(const char *line, bool missing, void *arg)
 {
 	struct found *found = arg;
 
-
+	found->missing |= missing;
 	strncat(found->said, line, sizeof(found->said) - strlen(found->said) - 1);
 	strncat(found->said, "\n", sizeof(found->said) - strlen(found->said) - 1);
 }

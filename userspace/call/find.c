@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Looks through an ELF file, and adds what was found to the object. */
 #include "call/find.h"
+#include "call/fields.h"
 
 #include <fcntl.h>
 #include <gelf.h>
@@ -8,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "call/derive.h"
 
 #define NAME_BYTES 512
 
@@ -115,6 +118,7 @@ uint32_t find_site(struct find *find, struct set_entry *entry, const char *func,
 				 .kind = (uint16_t)kind,
 				 .role = entry->spec.role,
 				 .call = true,
+				 .simulated = object->simulation,
 				 .key_count = made->key_count};
 	struct object_call call = {.site = (uint32_t)object->sites.len, .recipe = made->recipe};
 
@@ -159,13 +163,12 @@ uint8_t find_cost(struct find *find, uint64_t address, uint64_t offset)
 
 static struct place find_place(struct find *find, const struct find_hit *hit, uint64_t offset)
 {
-	uint8_t code[PLACE_SHIFT_MAX + INSTRUCTION_BYTES_MAX];
-	size_t size = sizeof(code);
+	uint8_t code[PLACE_BYTES_MAX];
+	bool whole = hit->size && hit->size <= sizeof(code);
+	size_t size = read_code(find, code, whole ? hit->size : INSTRUCTION_BYTES_MAX, offset);
 
-	if (hit->size < size)
-		size = hit->size ? hit->size : INSTRUCTION_BYTES_MAX;
-	size = read_code(find, code, size, offset);
-	return place_function(&find->set->kernel, find->object->machine, code, size, hit->address);
+	return place_function(&find->set->kernel, find->object->machine, code, size,
+			      whole && size == hit->size, hit->address);
 }
 
 static int add_probe(struct find *find, const struct find_hit *hit, uint32_t site, unsigned type)
@@ -336,6 +339,13 @@ static int find_wanted(struct find *find, bool *functions, bool *usdt)
 	return 0;
 }
 
+static bool offset_of(void *arg, const char *name, int32_t *offset)
+{
+	const struct find *find = arg;
+
+	return derive_offset(&find->file, find->object->machine, name, offset);
+}
+
 static int find_open(struct find *find, int fd)
 {
 	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -349,6 +359,19 @@ static int find_open(struct find *find, int fd)
 	return 0;
 }
 
+static int lookup_fields(void *arg, const struct call_spec *spec, const char *where,
+			 struct call_value *value, unsigned first, struct error *err)
+{
+	struct find *find = arg;
+	Elf *elf = elf_file_has_debug(&find->file) ? find->file.elf : find->debug.elf;
+
+	if (!find->dwarf_tried && elf)
+		find->dwarf = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
+	find->dwarf_tried = true;
+	return fields_resolve(find->dwarf, where, value, first, &spec->source, find->object->path,
+			      err);
+}
+
 int call_set_find(struct call_set *set, struct object *object, int fd, struct error *err)
 {
 	const char *debug_dir = getenv("WAFFLE_DEBUG_DIR");
@@ -357,12 +380,15 @@ int call_set_find(struct call_set *set, struct object *object, int fd, struct er
 			    .file = ELF_FILE_INIT,
 			    .debug = ELF_FILE_INIT,
 			    .abi = abi_find(object->machine),
+			    .lookup = {.offset = offset_of},
 			    .err = err};
 	bool functions = false, usdt = false;
 	int result;
 
+	find.lookup.arg = &find;
 	if (!call_set_wants(set, object->path))
 		return 0;
+	find.lookup = (struct recipe_lookup){.fields = lookup_fields, .arg = &find};
 	result = find_open(&find, fd) ?: find_wanted(&find, &functions, &usdt);
 	if (!result && find.wanted.len)
 		elf_file_find_debug(&find.debug, &find.file, &find.file.build_id,
@@ -372,6 +398,7 @@ int call_set_find(struct call_set *set, struct object *object, int fd, struct er
 	if (!result && usdt)
 		result = find_usdt(&find);
 	vec_free(&find.wanted);
+	dwarf_end(find.dwarf);
 	elf_file_close(&find.debug);
 	elf_file_close(&find.file);
 	return result;

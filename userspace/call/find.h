@@ -3,6 +3,7 @@
 #ifndef WAFFLE_CALL_FIND_H
 #define WAFFLE_CALL_FIND_H
 
+#include <elfutils/libdw.h>
 #include <libelf.h>
 
 #include "call/set.h"
@@ -18,6 +19,8 @@ struct find {
 	bool is_exe;
 	VEC(uint32_t) wanted; /* descriptions of this file */
 	struct recipe_lookup lookup;
+	Dwarf *dwarf; /* opened when it is asked for */
+	bool dwarf_tried;
 	struct error *err;
 };
 

@@ -233,7 +233,8 @@ static void table_near(struct table *table)
 
 			if (entry->spec.type == SPEC_UPROBE && !entry->spec.quiet &&
 			    !entry->state.found && !names->list[0].glob &&
-			    near_name(names->list[0].text, symbol.name))
+			    (near_name(names->list[0].text, symbol.name) ||
+			     (entry->state.ifunc && strstr(symbol.name, names->list[0].text))))
 				find_near(find, entry, names->list[0].text, symbol.name);
 		}
 	}

@@ -138,7 +138,7 @@ static int parse_counted(struct parse *parse, struct call_type *type, enum type_
 /* A name of the program's own: "struct req", "ns::conn". Only pointers to it have a meaning. */
 static int parse_own_name(struct parse *parse, struct call_type *type, bool tagged)
 {
-	uint32_t from, len = parse_word(parse);
+	uint32_t from, to, len = parse_word(parse);
 
 	from = parse->at;
 	if (!len || isdigit((unsigned char)parse->source.text[from]))
@@ -149,7 +149,8 @@ static int parse_own_name(struct parse *parse, struct call_type *type, bool tagg
 		parse->at += 2;
 		parse->at += parse_word(parse);
 	}
-	*type = (struct call_type){.kind = TYPE_BLOB, .name = parse_keep(parse, from, parse->at)};
+	to = parse->at;
+	*type = (struct call_type){.kind = TYPE_BLOB, .name = parse_keep(parse, from, to)};
 	if (!type->name)
 		return parse_memory(parse);
 	if (!parse_sees(parse, "*") && !parse_word_is(parse, "const")) {
@@ -157,7 +158,7 @@ static int parse_own_name(struct parse *parse, struct call_type *type, bool tagg
 
 		for (unsigned i = 0; i < TYPE_NAMES && !tagged; i++)
 			near_list_add(&near, type->name, type_names[i].word);
-		return source_fault(&parse->source, from, parse->at, parse->err,
+		return source_fault(&parse->source, from, to, parse->err,
 				    tagged ? "a struct by value is written with its size: blob:16%s"
 					   : "unknown type%s; a pointer to anything is 'ptr', a "
 					     "struct by value 'blob:SIZE'",
@@ -264,6 +265,12 @@ static int parse_param(struct parse *parse, struct spec_side *side)
 		return parse_wrong(parse, "more than %d parameters", SPEC_PARAMS_MAX);
 	parse_blanks(parse);
 	*param = (struct call_param){.from = parse->at};
+	if (parse_sees(parse, ",") || parse_sees(parse, ")")) { /* one that nobody cares for */
+		param->type = (struct call_type){.kind = TYPE_WORD, .bytes = 8};
+		param->to = parse->at;
+		side->param_count++;
+		return 0;
+	}
 	param->out = parse_accept_word(parse, "out");
 	result = parse_type(parse, &param->type);
 	len = parse_word(parse);

@@ -191,50 +191,48 @@ static int push_place_pieces(struct maker *maker, const struct call_value *value
 	return result;
 }
 
-/* *added: whether the value is there in this file. */
-static int push_value(struct maker *maker, const struct call_value *declared, bool save,
-		      bool *added)
+/* *added: whether the value is there in this file. Its type is known then. */
+static int push_value(struct maker *maker, struct call_value *value, bool save, bool *added)
 {
-	unsigned part = declared->at_return ? PART_RETURNS : PART_BEGINS;
-	struct call_value value = *declared;
-	struct abi_place place = base_place(maker, &value);
+	unsigned part = value->at_return ? PART_RETURNS : PART_BEGINS;
+	struct abi_place place = base_place(maker, value);
 	struct waffle_fetch *fetch = &place.pieces[0];
-	bool gone = value.base == VALUE_PARAM || value.base == VALUE_RAW;
+	bool gone = value->base == VALUE_PARAM || value->base == VALUE_RAW;
 	int result = 0;
 
 	*added = false;
 	if (!place.count)
 		return 0;
-	if (value.by_fields) {
+	if (value->by_fields) {
 		unsigned first = 0;
 
-		while (value.steps[first].kind != STEP_FIELD)
+		while (value->steps[first].kind != STEP_FIELD)
 			first++;
 		if (!maker->lookup || !maker->lookup->fields)
-			return fault(maker, &value, "fields can't be looked up here");
-		result = maker->lookup->fields(maker->lookup->arg, value.type.name, &value, first,
-					       maker->err);
+			return fault(maker, value, "fields can't be looked up here");
+		result = maker->lookup->fields(maker->lookup->arg, maker->spec, value->type.name,
+					       value, first, maker->err);
 	}
-	if (!result && save && value.at_return && gone)
-		result = save_base(maker, &value, &place);
+	if (!result && save && value->at_return && gone)
+		result = save_base(maker, value, &place);
 	*added = true;
 	if (!result)
-		result = follow(maker, &value, fetch, added);
+		result = follow(maker, value, fetch, added);
 	if (result || !*added)
 		return result;
-	if (!value.in_memory && (value.type.kind == TYPE_DIM3 || value.type.kind == TYPE_XYZ))
-		return push_place_pieces(maker, &value, part, &place);
-	if (value.type.kind == TYPE_DIM3)
-		return push_dim3_memory(maker, &value, part, *fetch);
-	if (value.in_memory && value.type.kind != TYPE_BYTES)
-		result = load(maker, &value, fetch);
-	set_format(fetch, &value.type);
-	narrow(maker, &value, fetch);
-	if (value.sequence) {
+	if (!value->in_memory && (value->type.kind == TYPE_DIM3 || value->type.kind == TYPE_XYZ))
+		return push_place_pieces(maker, value, part, &place);
+	if (value->type.kind == TYPE_DIM3)
+		return push_dim3_memory(maker, value, part, *fetch);
+	if (value->in_memory && value->type.kind != TYPE_BYTES)
+		result = load(maker, value, fetch);
+	set_format(fetch, &value->type);
+	narrow(maker, value, fetch);
+	if (value->sequence) {
 		fetch->format = WAFFLE_FORMAT_SEQUENCE;
-		fetch->constant = value.sequence_group;
+		fetch->constant = value->sequence_group;
 	}
-	return result ?: push_fetch(maker, &value, part, fetch);
+	return result ?: push_fetch(maker, value, part, fetch);
 }
 
 static int push_key(struct maker *maker, const struct call_value *value)
@@ -294,13 +292,14 @@ static void put_together(struct maker *maker)
 static int put_pair_key(struct maker *maker, const struct spec_side *side)
 {
 	struct waffle_recipe *recipe = &maker->made->recipe;
+	struct call_value key = side->key;
 	bool added = true;
 	int result;
 
 	if (side->key.base == VALUE_THREAD)
 		return 0;
 	memset(maker->counts, 0, sizeof(maker->counts));
-	result = push_value(maker, &side->key, false, &added);
+	result = push_value(maker, &key, false, &added);
 	if (!result && (!added || maker->counts[PART_BEGINS] != 1))
 		result = fault(maker, &side->key, "the key can't be read at this probe");
 	if (!result)
@@ -319,11 +318,12 @@ int recipe_make(struct recipe_made *made, const struct call_spec *spec, const st
 
 	*made = (struct recipe_made){.key_count = 0};
 	for (unsigned i = 0; i < side->value_count && !result; i++) {
+		struct call_value value = side->values[i];
 		bool added;
 
-		result = push_value(&maker, &side->values[i], true, &added);
+		result = push_value(&maker, &value, true, &added);
 		if (!result && added)
-			result = push_key(&maker, &side->values[i]);
+			result = push_key(&maker, &value);
 	}
 	if (!result && spec->type == SPEC_USDT && !side->listed && !side->value_count)
 		result = push_noted(&maker, false);

@@ -36,8 +36,8 @@ struct recipe_lookup {
 	 * and sets value->type and value->in_memory. `where` is the struct pointed to. 0 or an
 	 * error with a message.
 	 */
-	int (*fields)(void *arg, const char *where, struct call_value *value, unsigned first,
-		      struct error *err);
+	int (*fields)(void *arg, const struct call_spec *spec, const char *where,
+		      struct call_value *value, unsigned first, struct error *err);
 	/* An offset by its name ("$rank"); false: the file has none. */
 	bool (*offset)(void *arg, const char *name, int32_t *offset);
 	void *arg;

@@ -36,6 +36,7 @@ void call_set_free(struct call_set *set)
 	}
 	vec_free(&set->entries);
 	vec_free(&set->names);
+	vec_free(&set->groups);
 	vec_free(&set->tracepoints);
 	vec_free(&set->tables.enums);
 	vec_free(&set->tables.enum_names);
@@ -93,8 +94,11 @@ bool set_lib_matches(const struct call_spec *spec, const char *path, bool is_exe
 
 bool call_set_wants(const struct call_set *set, const char *path)
 {
+	/* Whether it is a program is seen when it is open; a library is not called otherwise. */
+	bool may_be_exe = !strstr(path_base(path), ".so");
+
 	for (size_t i = 0; i < set->entries.len; i++)
-		if (set_lib_matches(&set->entries.data[i]->spec, path, true))
+		if (set_lib_matches(&set->entries.data[i]->spec, path, may_be_exe))
 			return true;
 	return false;
 }
@@ -147,9 +151,20 @@ static int add(struct call_set *set, const char *text, const char *where, uint32
 	return index_names(set, (uint32_t)set->entries.len - 1, err);
 }
 
+/* The number of a new group; MAP_NONE with a message: out of memory. */
+static uint32_t group_new(struct call_set *set, const char *ready_set, struct error *err)
+{
+	if (vec_push(&set->groups, (struct set_group){.name = ready_set}))
+		return (uint32_t)set->groups.len - 1;
+	error_set(err, ENOMEM, "out of memory");
+	return MAP_NONE;
+}
+
 int call_set_add(struct call_set *set, const char *text, const char *where, struct error *err)
 {
-	return add(set, text, where, ++set->groups, false, err);
+	uint32_t group = group_new(set, NULL, err);
+
+	return group == MAP_NONE ? -ENOMEM : add(set, text, where, group, false, err);
 }
 
 /* Takes off a comment: '#' at the begin or behind a blank, outside of quotes. */
@@ -172,12 +187,12 @@ static bool is_blank(const char *line)
 }
 
 /* The descriptions of a text, in place: a line each, and lines that begin with a blank go on. */
-static int add_lines(struct call_set *set, char *text, const char *name, bool quiet,
+static int add_lines(struct call_set *set, char *text, const char *name, uint32_t group, bool quiet,
 		     struct error *err)
 {
-	uint32_t group = ++set->groups, number = 0, first;
 	char where[300], *line = text, *next, *end;
-	int result = 0;
+	int result = group == MAP_NONE ? -ENOMEM : 0;
+	uint32_t number = 0, first;
 
 	while (!result && line) {
 		first = ++number;
@@ -209,15 +224,21 @@ static int add_lines(struct call_set *set, char *text, const char *name, bool qu
 	return result;
 }
 
-int call_set_add_table(struct call_set *set, enum call_table table, struct error *err)
+static int add_rows(struct call_set *set, const struct call_rows *rows, const char *ready_set,
+		    struct error *err)
 {
-	const struct call_rows *rows = &call_tables[table];
 	char *text = strdup(rows->text);
-	int result = text ? add_lines(set, text, rows->name, true, err)
-			  : error_set(err, ENOMEM, "out of memory");
+	int result =
+		text ? add_lines(set, text, rows->name, group_new(set, ready_set, err), true, err)
+		     : error_set(err, ENOMEM, "out of memory");
 
 	free(text);
 	return result;
+}
+
+int call_set_add_table(struct call_set *set, enum call_table table, struct error *err)
+{
+	return add_rows(set, &call_tables[table], NULL, err);
 }
 
 #define FILE_BYTES_MAX (1 << 20)
@@ -254,14 +275,41 @@ static char *read_file(const char *path, struct error *err)
 	return text;
 }
 
+/* "mpi", and nothing that could be a path. */
+static bool is_plain_name(const char *text)
+{
+	return *text && !strpbrk(text, "./");
+}
+
+static int add_ready_set(struct call_set *set, const char *name, struct error *err)
+{
+	char known[200] = "";
+
+	for (unsigned i = 0; i < CALL_READY_SETS; i++) {
+		if (!strcmp(call_ready_sets[i].name, name))
+			return add_rows(set, &call_ready_sets[i], call_ready_sets[i].name, err);
+		snprintf(known + strlen(known), sizeof(known) - strlen(known), " %s",
+			 call_ready_sets[i].name);
+	}
+	return error_set(
+		err, ENOENT,
+		"%s: no such set of probes: expected one of%s, or the path of a file, such "
+		"as ./%s",
+		source_show(name, strlen(name)).text, known, source_show(name, strlen(name)).text);
+}
+
 int call_set_add_file(struct call_set *set, const char *path, struct error *err)
 {
-	char *text = read_file(path, err);
+	char *text;
 	int result;
+
+	if (is_plain_name(path))
+		return add_ready_set(set, path, err);
+	text = read_file(path, err);
 
 	if (!text)
 		return -EINVAL;
-	result = add_lines(set, text, path, false, err);
+	result = add_lines(set, text, path, group_new(set, NULL, err), false, err);
 	free(text);
 	return result;
 }
@@ -278,47 +326,63 @@ const struct waffle_enum *call_set_enums(const struct call_set *set, uint32_t *c
 	return set->tables.enums.data;
 }
 
-/* What was wanted, for people: "function 'x' in libc.so.6". */
+/* "; near: a, b" behind a line. */
+static void add_near(char *line, size_t size, const struct spec_state *state, const char *before)
+{
+	size_t len = strlen(line);
+
+	for (uint32_t i = 0; i < state->near_count; i++) {
+		snprintf(line + len, size - len, "%s%s", i ? ", " : before, state->near[i]);
+		len = strlen(line);
+	}
+}
+
 static void say_entry(const struct set_entry *entry, call_say say, void *arg)
 {
 	const struct call_spec *spec = &entry->spec;
 	const struct spec_state *state = &entry->state;
-	const char *what = spec->type != SPEC_USDT ? "function"
-			   : state->provider       ? "USDT probe"
-						   : "USDT probe of a provider";
-	struct source_shown name = source_show(spec->source.text + spec->sides[0].names.from,
-					       spec->sides[0].names.to - spec->sides[0].names.from);
-	struct source_shown lib =
-		source_show(spec->source.text + spec->libs.from, spec->libs.to - spec->libs.from);
+	bool usdt = spec->type == SPEC_USDT, provider = usdt && !state->provider;
+	const struct spec_names *names = !state->looked ? &spec->libs
+					 : provider     ? &spec->provider
+							: &spec->sides[0].names;
+	struct source_shown name =
+		source_show(spec->source.text + names->from, names->to - names->from);
+	const char *origin = spec->source.origin;
 	char line[1024];
-	int len;
 
 	if (!state->looked) {
-		snprintf(line, sizeof(line), "%s: no file '%s' in a traced process",
-			 spec->source.origin, lib.text);
+		snprintf(line, sizeof(line), "%s: no file '%s' in a traced process", origin,
+			 name.text);
 	} else if (state->trouble) {
 		snprintf(line, sizeof(line), "%s", state->trouble);
 	} else if (state->ifunc) {
 		snprintf(line, sizeof(line),
-			 "%s: '%s' of %s is chosen when the program is loaded, by what the CPU can "
-			 "do: describe those that it is chosen from",
-			 spec->source.origin, name.text, state->looked);
+			 "%s: '%s' of %s is chosen from several functions when it is loaded, by "
+			 "what the CPU can do: describe one of those",
+			 origin, name.text, state->looked);
+		add_near(line, sizeof(line), state, ", such as ");
 	} else {
-		len = snprintf(
-			line, sizeof(line), "%s: no %s '%s' in %s%s", spec->source.origin, what,
-			name.text, state->looked,
-			state->stripped && spec->type == SPEC_UPROBE
-				? ", which is stripped: of its functions only those are known "
-				  "that it exports"
-				: "");
-		for (uint32_t i = 0; i < state->near_count && len < (int)sizeof(line); i++)
-			len += snprintf(line + len, sizeof(line) - (size_t)len, "%s%s",
-					i              ? ", "
-					: state->ifunc ? ""
-						       : "; near: ",
-					state->near[i]);
+		snprintf(line, sizeof(line), "%s: no %s '%s' in %s%s", origin,
+			 provider ? "USDT probe of a provider"
+			 : usdt   ? "USDT probe"
+				  : "function",
+			 name.text, state->looked,
+			 state->stripped && !usdt
+				 ? ", which is stripped: of its functions only those are known "
+				   "that it exports"
+				 : "");
+		add_near(line, sizeof(line), state, "; near: ");
 	}
-	say(line, state->looked && !strcmp(spec->source.origin, "--probe"), arg);
+	say(line, state->looked && !strcmp(origin, "--probe"), arg);
+}
+
+static void say_group(const struct set_group *group, call_say say, void *arg)
+{
+	char line[200];
+
+	snprintf(line, sizeof(line), "%s: nothing that this set describes is in a traced process",
+		 group->name);
+	say(line, false, arg);
 }
 
 void call_set_unfound(const struct call_set *set, call_say say, void *arg)
@@ -331,5 +395,10 @@ void call_set_unfound(const struct call_set *set, call_say say, void *arg)
 		else if (!entry->state.found && !entry->spec.quiet &&
 			 entry->spec.type != SPEC_TRACEPOINT)
 			say_entry(entry, say, arg);
+		if (entry->state.found)
+			set->groups.data[entry->spec.group].found = true;
 	}
+	for (size_t i = 0; i < set->groups.len; i++)
+		if (set->groups.data[i].name && !set->groups.data[i].found)
+			say_group(&set->groups.data[i], say, arg);
 }

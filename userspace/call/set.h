@@ -36,13 +36,19 @@ struct set_name {
 	uint32_t next; /* with the same hash; MAP_NONE: none */
 };
 
+/* Descriptions that belong together. */
+struct set_group {
+	const char *name; /* of a set that ships with waffle; NULL: none */
+	bool found;
+};
+
 struct call_set {
 	struct spec_tables tables;
 	VEC(struct set_entry *) entries;
 	VEC(struct set_name) names;
 	struct map heads; /* hash of a name → the last such index of `names` */
 	VEC(struct call_tracepoint) tracepoints;
-	uint32_t groups;
+	VEC(struct set_group) groups;
 	uint32_t calls; /* recipes made so far */
 	struct place_kernel kernel;
 };

@@ -21,7 +21,7 @@
 #define SPEC_BYTES_MAX 4096 /* of a description */
 #define SPEC_PARAMS_MAX 24
 #define SPEC_VALUES_MAX 24
-#define SPEC_STEPS_MAX 6
+#define SPEC_STEPS_MAX 12
 #define SPEC_NAMES_MAX 8 /* alternatives: "a|b" */
 #define SPEC_RAW_ARGS 6  /* of "(...)" */
 

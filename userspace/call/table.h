@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows that ship with waffle, as texts: cuda.probes, nccl.probes. */
+/* The rows that ship with waffle, as texts. */
 #ifndef WAFFLE_CALL_TABLE_H
 #define WAFFLE_CALL_TABLE_H
 
@@ -11,5 +11,9 @@ struct call_rows {
 };
 
 extern const struct call_rows call_tables[CALL_TABLE_COUNT];
+
+/* Those of probes/, by their plain names; a copy of each is installed, to be read and changed. */
+#define CALL_READY_SETS 6
+extern const struct call_rows call_ready_sets[CALL_READY_SETS];
 
 #endif

@@ -134,7 +134,7 @@ static int file_choose(struct arming *arming, struct file *file, struct error *e
 		struct object_call *call = &object->calls.data[i];
 
 		if (file->stacks[call->site])
-			call->recipe.flags |= WAFFLE_CALL_USER_STACK | WAFFLE_CALL_PYTHON_STACK;
+			call->recipe.flags |= WAFFLE_CALL_STACK;
 	}
 	return 0;
 }

@@ -405,13 +405,6 @@ static int see_quota(struct details *details, struct waffle_rec *rec, struct err
 	return number < 0 ? (int)number : 0;
 }
 
-static int see_stack(struct details *details, struct waffle_rec *rec, struct error *err)
-{
-	struct waffle_rec_stack *stack = (struct waffle_rec_stack *)rec;
-
-	return stacks_replace(details, rec->tid, &stack->kernel_stack, &stack->user_stack, err);
-}
-
 static int see_task(struct details *details, struct waffle_rec *rec, struct error *err)
 {
 	(void)err;
@@ -477,8 +470,8 @@ int details_record(struct details *details, struct waffle_rec *rec, struct error
 		[WAFFLE_REC_EXEC] = see_exec,     [WAFFLE_REC_EXIT] = see_exit,
 		[WAFFLE_REC_WAIT] = see_wait,     [WAFFLE_REC_WAKE] = see_wake,
 		[WAFFLE_REC_FAULT] = see_fault,   [WAFFLE_REC_IO] = see_io,
-		[WAFFLE_REC_QUOTA] = see_quota,   [WAFFLE_REC_STACK] = see_stack,
-		[WAFFLE_REC_FRAMES] = see_frames, [WAFFLE_REC_CODE] = see_code,
+		[WAFFLE_REC_QUOTA] = see_quota,   [WAFFLE_REC_FRAMES] = see_frames,
+		[WAFFLE_REC_CODE] = see_code,
 	};
 
 	if (rec->kind >= WAFFLE_REC_RING_COUNT || !seen[rec->kind])

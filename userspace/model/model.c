@@ -13,6 +13,15 @@ const struct site_info *model_site(const struct model *model, uint32_t site)
 	return site < model->sites.len ? &model->sites.data[site] : &unknown_site;
 }
 
+bool model_simulated(const struct model *model)
+{
+	for (size_t i = 0; i < model->sites.len; i++) {
+		if (model->sites.data[i].simulated)
+			return true;
+	}
+	return false;
+}
+
 uint32_t model_site_count(const struct model *model)
 {
 	return (uint32_t)model->sites.len;

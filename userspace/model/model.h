@@ -268,6 +268,8 @@ bool model_frequency(const struct model *model, uint16_t cpu, uint64_t from_ts, 
 
 /* The site of an index; a site named "(unknown)" for MODEL_NONE. */
 const struct site_info *model_site(const struct model *model, uint32_t site);
+/* Whether any call in it went to a stand-in of CUDA or NCCL, so that no GPU did the work. */
+bool model_simulated(const struct model *model);
 /* Sites that spans and events can have: [0, count), and MODEL_NONE. */
 uint32_t model_site_count(const struct model *model);
 /* A walk through the values of a span or event; through none for frame MODEL_NONE. */

@@ -20,6 +20,7 @@
 
 #define UPROBE_PMU "/sys/bus/event_source/devices/uprobe/type"
 #define UPROBE_SEMAPHORE_SHIFT 32 /* format/ref_ctr_offset beside it: config:32-63 */
+#define UPROBE_RETURN 1           /* format/retprobe: config:0 */
 
 struct armed {
 	VEC(int) fds;   /* links, and the perf events below them; those of span ends first */
@@ -36,6 +37,7 @@ struct row {
 	int program;
 	unsigned long offset, semaphore;
 	uint64_t cookie;
+	bool at_return;
 };
 
 /* Probes sorted by program; and the same as the kernel wants them, as parallel arrays. */
@@ -73,6 +75,45 @@ static int row_program(const struct kernel *kernel, const struct arm_request *re
 	return kernel->classes.data[use->class].hit;
 }
 
+/* What is attached to a call; -1: nothing. */
+static int row_call(const struct kernel *kernel, const struct arm_request *request,
+		    const struct object_probe *probe, uint64_t *cookie)
+{
+	const struct arm_use *use = request->uses ? &request->uses[probe->site] : NULL;
+	struct bpf_program *const programs[] = {
+		[OBJECT_PROBE_INSTANT] = kernel->bpf->progs.call_instant,
+		[OBJECT_PROBE_ENTER] = kernel->bpf->progs.call_enter,
+		[OBJECT_PROBE_LEAVE] = kernel->bpf->progs.call_leave,
+		[OBJECT_PROBE_END] = kernel->bpf->progs.call_end,
+	};
+
+	if (!kernel->calls || (use && use->use == PLAN_DORMANT) ||
+	    !call_cookie(kernel, request->first_site + probe->site, cookie))
+		return -1;
+	return bpf_program__fd(programs[probe->type]);
+}
+
+/* Ends are armed before what begins, so that all that begins armed ends so. */
+static bool probe_ends(const struct object_probe *probe)
+{
+	return probe->type == OBJECT_PROBE_LEAVE || probe->type == OBJECT_PROBE_END ||
+	       (probe->type == OBJECT_PROBE_SITE && probe->site == OBJECT_SPAN_END);
+}
+
+static int row_fill(struct row *row, const struct kernel *kernel, const struct arm_request *request,
+		    const struct object_probe *probe)
+{
+	row->offset = probe->offset;
+	row->semaphore = probe->semaphore_offset;
+	row->at_return = probe->type == OBJECT_PROBE_LEAVE;
+	if (probe->type != OBJECT_PROBE_SITE)
+		return row_call(kernel, request, probe, &row->cookie);
+	if (probe->site != OBJECT_SPAN_END)
+		return row_program(kernel, request, probe->site, &row->cookie);
+	return bpf_program__fd(kernel->filtered ? kernel->bpf->progs.filter_end
+						: kernel->bpf->progs.span_end);
+}
+
 static int row_compare(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
@@ -99,13 +140,11 @@ static bool batch_fill(struct batch *batch, const struct kernel *kernel,
 		return false;
 	for (size_t i = 0; i < max; i++) {
 		const struct object_probe *probe = &object->probes.data[i];
-		struct row row = {.offset = probe->offset, .semaphore = probe->semaphore_offset};
+		struct row row = {0};
 
-		if ((probe->site == OBJECT_SPAN_END) != ends)
+		if (probe_ends(probe) != ends)
 			continue;
-		row.program = !ends ? row_program(kernel, request, probe->site, &row.cookie)
-			      : kernel->filtered ? bpf_program__fd(kernel->bpf->progs.filter_end)
-						 : bpf_program__fd(kernel->bpf->progs.span_end);
+		row.program = row_fill(&row, kernel, request, probe);
 		if (row.program >= 0)
 			batch->rows[batch->count++] = row;
 	}
@@ -145,6 +184,7 @@ static int attach_multi(struct armed *armed, const struct batch *batch, size_t f
 			    .ref_ctr_offsets = batch->semaphores + first,
 			    .cookies = batch->cookies + first,
 			    .cnt = (__u32)count,
+			    .flags = batch->rows[first].at_return ? BPF_F_UPROBE_MULTI_RETURN : 0,
 			    .pid = request->pid < 0 ? 0 : (__u32)request->pid, /* 0: all */
 		    });
 	int result = fd_keep(armed, bpf_link_create(batch->rows[first].program, 0,
@@ -181,7 +221,8 @@ static int attach_single(struct armed *armed, const struct row *row, int type,
 	struct perf_event_attr event = {
 		.size = sizeof(event),
 		.type = (__u32)type,
-		.config = (__u64)row->semaphore << UPROBE_SEMAPHORE_SHIFT,
+		.config = (__u64)row->semaphore << UPROBE_SEMAPHORE_SHIFT |
+			  (row->at_return ? UPROBE_RETURN : 0),
 		.uprobe_path = (__u64)(uintptr_t)request->path,
 		.probe_offset = row->offset,
 	};

@@ -114,6 +114,7 @@ static int configure(struct kernel *kernel, const struct kernel_options *options
 	site_programs_configure(kernel);
 	return waits_configure(kernel, options)
 		       ?: classes_configure(kernel, options)
+		       ?: calls_configure(kernel, options)
 		       ?: bpf_map__set_max_entries(bpf->maps.cpus, cpus)
 		       ?: bpf_map__set_max_entries(bpf->maps.sched_tails, cpus)
 		       ?: bpf_map__set_max_entries(bpf->maps.waiting, cpus)
@@ -267,6 +268,8 @@ void kernel_close(struct kernel *kernel)
 			close(kernel->ring_fds[i]);
 	free(kernel->ring_fds);
 	classes_close(kernel);
+	calls_detach(kernel);
+	vec_free(&kernel->recipes);
 	waits_detach(kernel);
 	stacks_close(kernel);
 	waffle_bpf__destroy(kernel->bpf);
@@ -338,6 +341,7 @@ int kernel_attach(struct kernel *kernel, struct error *err)
 void kernel_detach(struct kernel *kernel)
 {
 	waits_detach(kernel);
+	calls_detach(kernel);
 	attach_all(kernel, false);
 }
 

@@ -32,6 +32,7 @@ struct kernel_options {
 	uint64_t wait_min_ns; /* waits that are shorter are not explained */
 	uint64_t stack_gap_ns;   /* between two user stacks of a thread whose waits are short */
 	const char *cpus_folder; /* where frequencies are read; NULL: CPUS_FOLDER (cpus.h) */
+	bool calls;              /* there may be calls: functions, USDT probes, tracepoints */
 	/* Sites are armed by a plan that is not static; the rest is of no use without. */
 	bool filtered;
 	bool holds;         /* spans may be decided at their end */
@@ -107,6 +108,18 @@ uint32_t kernel_class_jited(const struct kernel *kernel, uint32_t index, bool at
 
 /* Forgets the spans that a process left open when it died. */
 void kernel_filter_forget(struct kernel *kernel, pid_t pid);
+
+/* ---- calls ---- */
+
+/* How the values of a call's site are found; before its probes are armed. -E2BIG: more than
+ * WAFFLE_RECIPES_MAX. */
+int kernel_recipe_set(struct kernel *kernel, uint32_t site, const struct waffle_recipe *recipe);
+/* The tables of names that recipes refer to. */
+int kernel_enums_set(struct kernel *kernel, const struct waffle_enum *enums, uint32_t count);
+/* Records a tracepoint, by its id in tracefs, as hits of a site whose recipe was set. */
+int kernel_tracepoint_attach(struct kernel *kernel, uint64_t id, uint32_t site);
+/* Addresses in arguments that could not be read so far. */
+uint64_t kernel_call_faults(const struct kernel *kernel);
 
 /* ---- arming ---- */
 

@@ -30,6 +30,9 @@ struct kernel {
 	uint32_t wait_sources; /* enum waffle_wait_source */
 	uint32_t wait_missing; /* a bit for each of their programs that this kernel can't load */
 	VEC(struct bpf_link *) wait_links;
+	bool calls;
+	VEC(uint32_t) recipes; /* the site of each recipe */
+	VEC(int) point_fds;    /* of tracepoints: perf events and links */
 	const char *cpus_folder;
 	uint32_t cpus, slots, ring_count;
 	int *ring_fds;
@@ -58,6 +61,11 @@ int waits_configure(struct kernel *kernel, const struct kernel_options *options)
 int waits_attach(struct kernel *kernel);
 void waits_detach(struct kernel *kernel);
 
+/* Calls: their programs and maps, before loading; what was attached to tracepoints. */
+int calls_configure(struct kernel *kernel, const struct kernel_options *options);
+void calls_detach(struct kernel *kernel);
+/* The cookie of a call's probes, without a class; false: its recipe was not set. */
+bool call_cookie(const struct kernel *kernel, uint32_t site, uint64_t *cookie);
 void stacks_close(struct kernel *kernel);
 
 #endif

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* From registers and memory to a frame: the interpreter of recipes, and what it keeps of threads.
+ */
+#ifndef WAFFLE_CALL_FRAME_H
+#define WAFFLE_CALL_FRAME_H
+
+#include "call.h"
+#include "emit.h"
+
+/* Words of struct pt_regs that recipes refer to (arch/x86/include/asm/ptrace.h, arch/arm64/…). */
+#if defined(__TARGET_ARCH_x86)
+#define REGS_WORDS 21
+#else
+#define REGS_WORDS 34
+#endif
+
+extern const volatile __u64 call_seed;
+
+/* Addresses in arguments that could not be read. */
+extern __u64 call_faults;
+
+/* Calls that a thread is in. */
+struct call_thread {
+	__u32 depth; /* slots in use */
+	__u32 outer; /* of them those that are WAFFLE_CALL_OUTER */
+	/* Of the last event that is WAFFLE_CALL_OUTER: its stack pointer and what lay there. While
+	 * both are as they were, the thread is still in it. */
+	__u64 outer_sp, outer_return;
+	__u64 regs[REGS_WORDS];
+	__u64 context; /* of a tracepoint's program: its address as a number */
+	/* Of the frame under way, here so that the verifier does not follow what becomes of them.
+	 */
+	__u64 at;    /* bytes so far */
+	__u64 saved; /* values saved so far */
+	/* The last two are of events, and of tracepoints, which may come in between. */
+	struct waffle_call_slot slots[WAFFLE_CALL_DEPTH_MAX + 2];
+};
+
+extern struct call_threads_map {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct call_thread);
+} call_threads SEC(".maps");
+
+/* The sizes of these are set before loading. */
+extern struct recipes_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct waffle_recipe);
+} recipes SEC(".maps");
+
+extern struct call_enums_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct waffle_enum);
+} call_enums SEC(".maps");
+
+struct sequence_key {
+	__u64 value;
+	__u32 tgid, group;
+};
+
+extern struct call_sequences_map {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct sequence_key);
+	__type(value, __u64);
+} call_sequences SEC(".maps");
+
+/* A walk over fetches of a recipe. */
+struct fetches {
+	struct waffle_recipe *recipe;
+	struct call_thread *thread;
+	struct waffle_call_slot *slot;
+	__u64 now;
+	__u64 first; /* index of the first fetch */
+	__u32 tgid;
+};
+
+static __always_inline long user_read(void *to, __u32 size, __u64 address, __u8 flags)
+{
+	long failed = flags & WAFFLE_FETCH_KERNEL
+			      ? bpf_probe_read_kernel(to, size, (const void *)address)
+			      : bpf_probe_read_user(to, size, (const void *)address);
+
+	if (failed)
+		__sync_fetch_and_add(&call_faults, 1);
+	return failed;
+}
+
+static __always_inline __u64 fetch_start(const struct call_thread *thread,
+					 const struct waffle_call_slot *slot, __u64 now,
+					 const struct waffle_fetch *fetch)
+{
+	__u64 reg = fetch->reg, index = fetch->index;
+	__u64 value;
+
+	switch (fetch->from) {
+	case WAFFLE_FETCH_REGISTER:
+		barrier_var(reg);
+		if (reg >= REGS_WORDS)
+			return 0;
+		value = thread->regs[reg];
+		barrier_var(index);
+		if (fetch->scale && index < REGS_WORDS)
+			value += thread->regs[index] * fetch->scale;
+		return value;
+	case WAFFLE_FETCH_CONTEXT:
+		return thread->context;
+	case WAFFLE_FETCH_SAVED:
+		return slot->saved[reg & (WAFFLE_SAVED_MAX - 1)];
+	case WAFFLE_FETCH_DURATION:
+		return now - slot->held.ts;
+	default:
+		return fetch->constant;
+	}
+}
+
+/* A number of `bytes` bytes, extended as its type is. */
+static __always_inline __u64 fetch_extend(__u64 value, const struct waffle_fetch *fetch)
+{
+	__u32 shift = 64 - 8 * (fetch->bytes & 15);
+
+	if (!shift || shift > 63)
+		return value;
+	value <<= shift;
+	return fetch->flags & WAFFLE_FETCH_SIGNED ? (__u64)((__s64)value >> shift) : value >> shift;
+}
+
+/* What a fetch finds. Global, as the next ones: the verifier looks at each once. */
+__noinline __u64 call_fetch(const struct call_thread *thread, const struct waffle_call_slot *slot,
+			    __u64 now, const struct waffle_fetch *fetch)
+{
+	__u64 value, word;
+	__u64 loads, size;
+
+	if (!thread || !slot || !fetch)
+		return 0;
+	value = fetch_start(thread, slot, now, fetch);
+	loads = fetch->loads;
+	for (__u32 i = 0; i < WAFFLE_FETCH_LOADS; i++) {
+		if (i >= loads)
+			return value + fetch->offset[i];
+		word = 0;
+		size = i + 1 == loads ? fetch->bytes : sizeof(word);
+		barrier_var(size);
+		if (size > sizeof(word))
+			size = sizeof(word);
+		if (user_read(&word, size, value + fetch->offset[i], fetch->flags))
+			return 0;
+		value = word;
+	}
+	return value + fetch->offset[WAFFLE_FETCH_LOADS];
+}
+
+static __always_inline __u64 fetch_value(const struct fetches *walk,
+					 const struct waffle_fetch *fetch)
+{
+	return call_fetch(walk->thread, walk->slot, walk->now, fetch);
+}
+
+/* Decimal digits of a number that has no name, behind a '#'; what is longer is "#?". */
+static __always_inline __u64 enum_number(__u64 value, __u32 *len)
+{
+	__u64 text = '#';
+	__u32 tens = value / 10;
+
+	if (value > 99) {
+		*len = 2;
+		return text | '?' << 8;
+	}
+	*len = tens ? 3 : 2;
+	if (tens)
+		return text | ('0' + tens) << 8 | (__u64)('0' + value % 10) << 16;
+	return text | ('0' + value) << 8;
+}
+
+static __always_inline __u64 enum_name(const struct waffle_fetch *fetch, __u64 value, __u32 *len)
+{
+	__u32 table = fetch->constant;
+	struct waffle_enum *names = bpf_map_lookup_elem(&call_enums, &table);
+	__u64 word = 0;
+
+	if (names && value < WAFFLE_ENUM_NAMES_MAX)
+		word = *(__u64 *)names->names[value];
+	if (!word)
+		return enum_number(value, len);
+	/* Names are padded with zeros. */
+	*len = 8;
+	for (__u64 left = word; *len && !(left >> 56); left <<= 8)
+		--*len;
+	return word;
+}
+
+static __always_inline __u64 sequence_next(const struct fetches *walk,
+					   const struct waffle_fetch *fetch, __u64 value)
+{
+	struct sequence_key key = {.value = value, .tgid = walk->tgid, .group = fetch->constant};
+	__u64 *count = bpf_map_lookup_elem(&call_sequences, &key), zero = 0;
+
+	if (!count) {
+		bpf_map_update_elem(&call_sequences, &key, &zero, BPF_NOEXIST);
+		count = bpf_map_lookup_elem(&call_sequences, &key);
+	}
+	return count ? __sync_fetch_and_add(count, 1) : 0;
+}
+
+/* Strings of a frame: the last offset at which one of full length still has room. */
+#define STRING_ROOM (WAFFLE_CALL_FRAME_MAX - sizeof(__u64) - WAFFLE_STR_MAX)
+
+/* A string at an address: what the frame has room for, else as if it could not be read. */
+__noinline int call_string(struct call_thread *thread, struct waffle_call_slot *slot,
+			   const struct waffle_fetch *fetch, __u64 address)
+{
+	__u64 at, size = WAFFLE_STR_MAX;
+	__u8 *frame;
+	__u64 head = WAFFLE_STR_NULL, len = 0;
+	long got;
+
+	if (!thread || !slot || !fetch)
+		return 0;
+	frame = slot->frame;
+	at = thread->at;
+	barrier_var(at);
+	if (at > STRING_ROOM) {
+		if (at <= WAFFLE_CALL_FRAME_MAX - sizeof(head))
+			*(__u64 *)(frame + at) = WAFFLE_STR_NULL | WAFFLE_STR_CUT;
+		thread->at += sizeof(head);
+		return 0;
+	}
+	if (fetch->format == WAFFLE_FORMAT_BYTES && fetch->bytes)
+		size = fetch->bytes;
+	barrier_var(size);
+	if (size > WAFFLE_STR_MAX)
+		size = WAFFLE_STR_MAX;
+	got = fetch->flags & WAFFLE_FETCH_KERNEL
+		      ? bpf_probe_read_kernel_str(frame + at + sizeof(head), size, (void *)address)
+		      : bpf_probe_read_user_str(frame + at + sizeof(head), size, (void *)address);
+	if (got > 0) {
+		len = got - 1; /* without the NUL */
+		head = len;
+		if (len + 1 == size && fetch->format == WAFFLE_FORMAT_STR)
+			head |= WAFFLE_STR_CUT;
+	} else if (address) {
+		__sync_fetch_and_add(&call_faults, 1);
+	}
+	*(__u64 *)(frame + at) = head;
+	thread->at += sizeof(head) + ((len + 7) & ~7ull);
+	return 0;
+}
+
+static __always_inline void frame_word(struct fetches *walk, __u64 word)
+{
+	__u64 at = walk->thread->at;
+
+	barrier_var(at);
+	if (at <= WAFFLE_CALL_FRAME_MAX - sizeof(word))
+		*(__u64 *)(walk->slot->frame + at) = word;
+	walk->thread->at += sizeof(word);
+}
+
+/* The second half of the word before. */
+static __always_inline void frame_high(struct fetches *walk, __u64 value)
+{
+	__u64 at = walk->thread->at - sizeof(value);
+
+	barrier_var(at);
+	if (at <= WAFFLE_CALL_FRAME_MAX - sizeof(value)) {
+		__u64 *word = (__u64 *)(walk->slot->frame + at);
+
+		*word = (__u32)*word | value << 32;
+	}
+}
+
+static long fetch_one(__u32 number, void *context)
+{
+	struct fetches *walk = context;
+	__u64 index = walk->first + number;
+	__u32 len;
+	const struct waffle_fetch *fetch;
+	__u64 value;
+
+	barrier_var(index);
+	if (index >= WAFFLE_FETCHES_MAX)
+		return 1;
+	fetch = &walk->recipe->fetches[index];
+	value = fetch_value(walk, fetch);
+	switch (fetch->format) {
+	case WAFFLE_FORMAT_WORD:
+		frame_word(walk, fetch_extend(value, fetch));
+		break;
+	case WAFFLE_FORMAT_HIGH:
+		frame_high(walk, value);
+		break;
+	case WAFFLE_FORMAT_ENUM:
+		value = enum_name(fetch, fetch_extend(value, fetch), &len);
+		frame_word(walk, len);
+		frame_word(walk, value);
+		break;
+	case WAFFLE_FORMAT_SEQUENCE:
+		frame_word(walk, sequence_next(walk, fetch, value));
+		break;
+	default:
+		call_string(walk->thread, walk->slot, fetch, value);
+	}
+	return 0;
+}
+
+static long fetch_saved(__u32 number, void *context)
+{
+	struct fetches *walk = context;
+	__u64 index = walk->first + number;
+
+	barrier_var(index);
+	if (index >= WAFFLE_FETCHES_MAX)
+		return 1;
+	walk->slot->saved[walk->thread->saved++ & (WAFFLE_SAVED_MAX - 1)] =
+		fetch_value(walk, &walk->recipe->fetches[index]);
+	return 0;
+}
+
+static __always_inline void regs_read(struct call_thread *thread, void *ctx)
+{
+	bpf_probe_read_kernel(thread->regs, sizeof(thread->regs), ctx);
+}
+
+/* Lays out the frame of an entry, or what is known at a return only: `from` 0. */
+static __always_inline void frame_make(struct fetches *walk, __u32 first, __u32 count, __u32 from)
+{
+	walk->first = first;
+	walk->thread->at = from;
+	bpf_loop(count, fetch_one, walk, 0);
+	walk->slot->held.frame_bytes = walk->thread->at;
+}
+
+#endif

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Fields of structs, by the DWARF of this program; the recipes are run on its own memory. */
+#include <elf.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "call/abi.h"
+#include "call/call.h"
+
+struct wire {
+	char pad[3];
+	short port;
+	int fd;
+};
+
+struct request;
+typedef struct request request_t;
+
+struct request {
+	const char *path;
+	struct wire *wire;
+	struct wire spare;
+	char method[8];
+	union {
+		unsigned long bytes;
+		void *data;
+	};
+	struct request *next;
+	double weight;
+	float half;
+	unsigned flag : 3;
+	int (*done)(int);
+};
+
+int handle_request(request_t *r);
+
+__attribute__((noinline)) int handle_request(request_t *r)
+{
+	__asm__ volatile("" ::"r"(r));
+	return 0;
+}
+
+struct found {
+	struct call_set *set;
+	struct object *object;
+	char said[4096];
+};
+
+static void say(const char *line, bool missing, void *arg)
+{
+	struct found *found = arg;
+
+	(void)missing;
+	strncat(found->said, line, sizeof(found->said) - strlen(found->said) - 1);
+}
+
+static struct found find(const char *values)
+{
+	struct error err = ERROR_INIT;
+	struct found found = {.said = ""};
+	char text[300];
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+	snprintf(text, sizeof(text), "uprobe:exe:handle_request(struct request *r) {%s}", values);
+	assert_true(fd >= 0);
+	assert_int_equal(call_set_open(&found.set, &err), 0);
+	if (call_set_add(found.set, text, "--probe", &err) ||
+	    object_read(&found.object, fd, "/bin/this", &err) ||
+	    call_set_find(found.set, found.object, fd, &err))
+		fail_msg("%s", err.message);
+	close(fd);
+	call_set_unfound(found.set, say, &found);
+	return found;
+}
+
+static void done(struct found *found)
+{
+	call_set_free(found->set);
+	object_free(found->object);
+}
+
+/* What BPF would read. */
+static uint64_t fetch(const struct waffle_fetch *fetch, uint64_t argument)
+{
+	uint64_t value = argument;
+
+	for (unsigned i = 0; i < fetch->loads; i++) {
+		uint64_t read = 0;
+		bool last = i + 1 == fetch->loads && fetch->format == WAFFLE_FORMAT_WORD;
+
+		memcpy(&read, (char *)(uintptr_t)value + fetch->offset[i], last ? fetch->bytes : 8);
+		value = read;
+	}
+	return value + (uint64_t)(int64_t)fetch->offset[fetch->loads];
+}
+
+static void test_fields_are_read_where_the_compiler_put_them(void **state)
+{
+	struct wire wire = {.port = 443, .fd = 17};
+	struct request second = {.bytes = 99}, first = {.path = "/index",
+							.wire = &wire,
+							.spare = {.fd = 5},
+							.method = "POST",
+							.bytes = 4096,
+							.next = &second,
+							.weight = 1.5};
+	struct found found =
+		find("r->path, r->wire->fd as fd, r->wire->port, r->spare.fd as spare, "
+		     "r->method, r->bytes, r->next->bytes as more, r->weight, r->done");
+	const struct site_info *site;
+	const struct waffle_fetch *fetches;
+	uint64_t argument = (uint64_t)(uintptr_t)&first;
+
+	assert_string_equal(found.said, "");
+	assert_int_equal(found.object->sites.len, 1);
+	site = &found.object->sites.data[0];
+	fetches = found.object->calls.data[0].recipe.fetches;
+	assert_int_equal(site->key_count, 9);
+	assert_string_equal(site->keys[0].name, "path");
+	assert_int_equal(site->keys[0].type, WAFFLE_KEY_STR);
+	assert_int_equal(fetches[0].format, WAFFLE_FORMAT_STR);
+	assert_string_equal((char *)(uintptr_t)fetch(&fetches[0], argument), "/index");
+	assert_string_equal(site->keys[1].name, "fd");
+	assert_int_equal(site->keys[1].type, WAFFLE_KEY_I64);
+	assert_int_equal(fetch(&fetches[1], argument), 17);
+	assert_string_equal(site->keys[2].name, "port");
+	assert_int_equal(fetches[2].bytes, 2);
+	assert_int_equal(fetch(&fetches[2], argument), 443);
+	assert_int_equal(fetch(&fetches[3], argument), 5);
+	assert_int_equal(fetches[4].format, WAFFLE_FORMAT_BYTES);
+	assert_int_equal(fetches[4].bytes, 8);
+	assert_string_equal((char *)(uintptr_t)fetch(&fetches[4], argument), "POST");
+	assert_int_equal(site->keys[5].type, WAFFLE_KEY_U64);
+	assert_int_equal(fetch(&fetches[5], argument), 4096);
+	assert_int_equal(fetch(&fetches[6], argument), 99);
+	assert_int_equal(site->keys[7].type, WAFFLE_KEY_F64);
+	assert_int_equal(site->keys[8].type, WAFFLE_KEY_CODE);
+	done(&found);
+	(void)state;
+}
+
+static void test_what_can_not_be_read_is_said_at_its_place(void **state)
+{
+	static const struct {
+		const char *values, *said;
+	} samples[] = {
+		{"r->pth", "--probe: no field 'pth' in struct request; near: path\n"
+			   "  uprobe:exe:handle_request(struct request *r) {r->pth}\n"
+			   "                                                 ^~~~~"},
+		{"r->wire.fd", "--probe: '.' behind a pointer: write '->'\n"
+			       "  uprobe:exe:handle_request(struct request *r) {r->wire.fd}\n"
+			       "                                                       ^~~"},
+		{"r->spare->fd", "--probe: '->' behind what is no pointer: write '.'\n"
+				 "  uprobe:exe:handle_request(struct request *r) {r->spare->fd}\n"
+				 "                                                        ^~~~"},
+		{"r->spare", "--probe: a struct: name one of its fields\n"
+			     "  uprobe:exe:handle_request(struct request *r) {r->spare}\n"
+			     "                                                 ^~~~~~~"},
+		{"r->half", "--probe: a value of its type can't be shown\n"
+			    "  uprobe:exe:handle_request(struct request *r) {r->half}\n"
+			    "                                                 ^~~~~~"},
+		{"r->flag", "--probe: a bit-field can't be read\n"
+			    "  uprobe:exe:handle_request(struct request *r) {r->flag}\n"
+			    "                                                 ^~~~~~"},
+		{"r->next->next->next->next->next->bytes",
+		 "--probe: goes through more than 4 pointers\n"
+		 "  uprobe:exe:handle_request(struct request *r) "
+		 "{r->next->next->next->next->next->bytes}\n"
+		 "                                                "
+		 "^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~"},
+	};
+
+	for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
+		struct found found = find(samples[i].values);
+
+		assert_string_equal(found.said, samples[i].said);
+		assert_int_equal(found.object->sites.len, 0);
+		done(&found);
+	}
+	(void)state;
+}
+
+static void test_missing_struct_is_said_with_near_names(void **state)
+{
+	struct error err = ERROR_INIT;
+	struct found found = {.said = ""};
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+	assert_int_equal(call_set_open(&found.set, &err), 0);
+	if (call_set_add(found.set, "uprobe:exe:handle_request(struct requst *r) {r->path}",
+			 "--probe", &err) ||
+	    object_read(&found.object, fd, "/bin/this", &err) ||
+	    call_set_find(found.set, found.object, fd, &err))
+		fail_msg("%s", err.message);
+	close(fd);
+	call_set_unfound(found.set, say, &found);
+	assert_non_null(
+		strstr(found.said, "--probe: no struct 'requst' in /bin/this; near: request"));
+	done(&found);
+	(void)state;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_fields_are_read_where_the_compiler_put_them),
+		cmocka_unit_test(test_what_can_not_be_read_is_said_at_its_place),
+		cmocka_unit_test(test_missing_struct_is_said_with_near_names),
+	};
+
+	handle_request(NULL);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+/* How the functions that calls have as values get their names; how what is armed is told. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "capture/armed.h"
+#include "capture/functions.h"
+#include "store_helpers.h"
+
+/* A kernel of this program, named by its symbol table. */
+void kernel_of_test(void);
+__attribute__((noinline)) void kernel_of_test(void)
+{
+	__asm__ volatile("");
+}
+
+/* As CUDA's compilers call the host's side of a kernel. */
+void stub_of_saxpy(void) __asm__("__device_stub__Z5saxpyifPfS_");
+__attribute__((noinline)) void stub_of_saxpy(void)
+{
+	__asm__ volatile("nop");
+}
+
+static const struct site_info launch = {
+	.name = "launch",
+	.category = "cuda",
+	.kind = WAFFLE_SITE_EVENT,
+	.role = SITE_ROLE_LAUNCH,
+	.call = true,
+	.key_count = 2,
+	.keys = {{WAFFLE_KEY_CODE, "kernel"}, {WAFFLE_KEY_DIM3, "grid"}},
+};
+static const struct site_info name_site = {
+	.name = "cuModuleGetFunction",
+	.kind = WAFFLE_SITE_SPAN,
+	.role = SITE_ROLE_NAME,
+	.call = true,
+	.key_count = 2,
+	.keys = {{WAFFLE_KEY_STR, "kernel"}, {WAFFLE_KEY_CODE, "function"}},
+};
+static const struct site_info handle_site = {
+	.name = "__cudaGetKernel",
+	.kind = WAFFLE_SITE_SPAN,
+	.role = SITE_ROLE_HANDLE,
+	.call = true,
+	.key_count = 2,
+	.keys = {{WAFFLE_KEY_CODE, "host"}, {WAFFLE_KEY_CODE, "function"}},
+};
+
+struct naming_test {
+	struct store_test *files;
+	struct store_writer *writer;
+	struct functions *functions;
+	struct store_reader *reader;
+};
+
+static struct naming_test begin(void **state)
+{
+	struct naming_test test = {.files = *state};
+	struct error err = ERROR_INIT;
+
+	test.writer = open_writer(test.files->path);
+	must(functions_open(&test.functions, test.writer, &err), &err);
+	return test;
+}
+
+static void hit(struct naming_test *test, const struct site_info *site, uint64_t id, uint64_t word,
+		const char *text)
+{
+	struct record_buffer buffer = {
+		.hit = {.rec.kind = WAFFLE_REC_HIT, .tgid = (uint32_t)getpid()}};
+	uint64_t *frame = (uint64_t *)(&buffer.hit + 1);
+	struct error err = ERROR_INIT;
+
+	frame[0] = id;
+	frame[4] = text ? strlen(text) : word;
+	buffer.hit.frame_bytes = site == &launch ? 56 : 40;
+	if (text) {
+		memcpy(&frame[5], text, strlen(text));
+		buffer.hit.frame_bytes += (strlen(text) + 7) & ~7u;
+	}
+	must(functions_record(test->functions, site, 0, &buffer.rec, &err), &err);
+}
+
+static void returns(struct naming_test *test, const struct site_info *site, uint64_t id,
+		    uint64_t handle)
+{
+	struct record_buffer buffer = {.ret = {.rec.kind = WAFFLE_REC_RETURN,
+					       .tgid = (uint32_t)getpid(),
+					       .span_id = id,
+					       .frame_bytes = 8}};
+	struct error err = ERROR_INIT;
+
+	*(uint64_t *)(&buffer.ret + 1) = handle;
+	must(functions_record(test->functions, site, 1, &buffer.rec, &err), &err);
+}
+
+/* The names in the file, "value=name " each, in their order. */
+static void assert_names(struct naming_test *test, const char *expected)
+{
+	struct error err = ERROR_INIT;
+	struct store_reader *reader;
+	char text[1024] = "";
+
+	must(functions_write(test->functions, true, &err), &err);
+	functions_close(test->functions);
+	close_writer(test->writer, 1);
+	reader = open_reader(test->files->path);
+	for (uint32_t i = 0; i < store_reader_name_count(reader); i++) {
+		const struct store_name *name = store_reader_name(reader, i);
+
+		assert_int_equal(name->pid, getpid());
+		if (name->value > 0xffffff)
+			snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s ",
+				 name->name);
+		else
+			snprintf(text + strlen(text), sizeof(text) - strlen(text), "%x=%s ",
+				 (unsigned)name->value, name->name);
+	}
+	assert_string_equal(text, expected);
+	store_reader_close(reader);
+}
+
+static void test_function_of_the_process_is_named_once(void **state)
+{
+	struct naming_test test = begin(state);
+
+	for (int i = 0; i < 3; i++)
+		hit(&test, &launch, 10, (uintptr_t)kernel_of_test, NULL);
+	hit(&test, &launch, 11, (uintptr_t)kernel_of_test + 1, NULL); /* not where it begins */
+	hit(&test, &launch, 12, 0, NULL);
+	hit(&test, &launch, 13, 0x1234, NULL); /* a handle that nobody has seen being made */
+	assert_names(&test, "kernel_of_test ");
+}
+
+static void test_stub_is_named_as_the_kernel_that_it_launches(void **state)
+{
+	struct naming_test test = begin(state);
+
+	hit(&test, &launch, 10, (uintptr_t)stub_of_saxpy, NULL);
+	assert_names(&test, "saxpy(int, float, float*, float*) ");
+}
+
+static void test_handle_has_the_name_that_it_was_got_by(void **state)
+{
+	struct naming_test test = begin(state);
+
+	hit(&test, &name_site, 10, 0, "_Z4gemmi");
+	hit(&test, &name_site, 11, 0, "plain");
+	returns(&test, &name_site, 11, 0x2000);
+	returns(&test, &name_site, 10, 0x1000);
+	returns(&test, &name_site, 10, 0x3000); /* has returned already */
+	hit(&test, &name_site, 12, 0, "failed");
+	returns(&test, &name_site, 12, 0);
+	hit(&test, &launch, 13, 0x1000, NULL);
+	assert_names(&test, "2000=plain 1000=gemm(int) ");
+}
+
+static void test_handle_has_the_name_of_its_function(void **state)
+{
+	struct naming_test test = begin(state);
+
+	hit(&test, &handle_site, 10, (uintptr_t)kernel_of_test, NULL);
+	returns(&test, &handle_site, 10, 0x1000);
+	/* The function itself is a value, too. */
+	assert_names(&test, "kernel_of_test 1000=kernel_of_test ");
+}
+
+static void test_handles_that_are_never_given_back_do_not_pile_up(void **state)
+{
+	struct naming_test test = begin(state);
+
+	for (uint64_t i = 1; i < 10000; i++)
+		hit(&test, &name_site, i, 0, "lost");
+	returns(&test, &name_site, 1, 0x1000);
+	returns(&test, &name_site, 9999, 0x2000); /* there was no room for it */
+	hit(&test, &name_site, 10001, 0, "late");
+	returns(&test, &name_site, 10001, 0x3000);
+	assert_names(&test, "1000=lost 3000=late ");
+}
+
+static void test_what_is_armed_is_told_in_words(void **state)
+{
+	static const struct {
+		struct armed_counts counts;
+		const char *text;
+	} rows[] = {
+		{{0, 0, 0, 0}, "nothing"},
+		{{1, 0, 0, 0}, "1 site"},
+		{{3, 50, 7, 2}, "3 sites, 57 CUDA and NCCL calls, 2 probes"},
+		{{0, 1, 0, 0}, "1 CUDA call"},
+		{{0, 0, 9, 1}, "9 NCCL calls, 1 probe"},
+		{{UINT64_MAX, UINT64_MAX / 2, UINT64_MAX / 2, UINT64_MAX},
+		 "18446744073709551615 sites, 18446744073709551614 CUDA and NCCL calls, "
+		 "18446744073709551615 probes"},
+	};
+	struct armed_counts counted = {0};
+	char text[ARMED_TEXT];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		assert_string_equal(armed_text(text, &rows[i].counts), rows[i].text);
+	armed_count(&counted, &launch);
+	armed_count(&counted, &(struct site_info){.category = "nccl", .call = true});
+	armed_count(&counted, &(struct site_info){.category = "cuda"}); /* a macro's */
+	armed_count(&counted, &(struct site_info){.category = "", .call = true});
+	assert_string_equal(armed_text(text, &counted), "1 site, 2 CUDA and NCCL calls, 1 probe");
+}
+
+static void test_sites_without_functions_are_no_concern(void **state)
+{
+	static const struct site_info plain = {
+		.call = true, .key_count = 1, .keys = {{WAFFLE_KEY_PTR, "stream"}}};
+
+	(void)state;
+	assert_true(functions_concern(&launch));
+	assert_true(functions_concern(&name_site));
+	assert_false(functions_concern(&plain));
+}
+
+#define with_folder(f) cmocka_unit_test_setup_teardown(f, store_setup, store_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		with_folder(test_function_of_the_process_is_named_once),
+		with_folder(test_stub_is_named_as_the_kernel_that_it_launches),
+		with_folder(test_handle_has_the_name_that_it_was_got_by),
+		with_folder(test_handle_has_the_name_of_its_function),
+		with_folder(test_handles_that_are_never_given_back_do_not_pile_up),
+		cmocka_unit_test(test_what_is_armed_is_told_in_words),
+		cmocka_unit_test(test_sites_without_functions_are_no_concern),
+	};
+
+	return cmocka_run_group_tests_name("functions", tests, NULL, NULL);
+}

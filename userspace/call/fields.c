@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "call/fields.h"
+
+#include <dwarf.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "call/parse.h"
+
+#define NAME_BYTES 512
+#define NESTED_MAX 16
+
+/* A struct that is looked for by its whole name. */
+struct search {
+	const char *name;
+	struct near_list near;
+	Dwarf_Die found;
+	bool done;
+};
+
+/* What the steps are replaced by, and where they have come to. */
+struct path {
+	struct call_value *value;
+	const struct source *source;
+	struct error *err;
+	struct value_step steps[SPEC_STEPS_MAX];
+	unsigned count;
+	Dwarf_Die type; /* of what is in memory there, names taken off */
+};
+
+static bool is_struct(int tag)
+{
+	return tag == DW_TAG_structure_type || tag == DW_TAG_class_type || tag == DW_TAG_union_type;
+}
+
+/* The type behind typedefs, const and their like; false: there is none (void), or it never ends. */
+static bool plain_type(Dwarf_Die *type)
+{
+	for (unsigned i = 0; i < NESTED_MAX; i++) {
+		Dwarf_Attribute attribute;
+		int tag = dwarf_tag(type);
+
+		if (tag != DW_TAG_typedef && tag != DW_TAG_const_type &&
+		    tag != DW_TAG_volatile_type && tag != DW_TAG_restrict_type &&
+		    tag != DW_TAG_atomic_type)
+			return true;
+		if (!dwarf_attr_integrate(type, DW_AT_type, &attribute) ||
+		    !dwarf_formref_die(&attribute, type))
+			return false;
+	}
+	return false;
+}
+
+static bool type_of(Dwarf_Die *die, Dwarf_Die *type)
+{
+	Dwarf_Attribute attribute;
+
+	return dwarf_attr_integrate(die, DW_AT_type, &attribute) &&
+	       dwarf_formref_die(&attribute, type) && plain_type(type);
+}
+
+static bool is_declaration(Dwarf_Die *die)
+{
+	Dwarf_Attribute attribute;
+	bool flag = false;
+
+	return dwarf_attr(die, DW_AT_declaration, &attribute) &&
+	       !dwarf_formflag(&attribute, &flag) && flag;
+}
+
+static void search_die(struct search *search, Dwarf_Die *die, const char *prefix, unsigned depth);
+
+static void search_children(struct search *search, Dwarf_Die *die, const char *prefix,
+			    unsigned depth)
+{
+	Dwarf_Die child;
+
+	if (depth > NESTED_MAX || dwarf_child(die, &child))
+		return;
+	do {
+		search_die(search, &child, prefix, depth);
+	} while (!search->done && !dwarf_siblingof(&child, &child));
+}
+
+static void search_die(struct search *search, Dwarf_Die *die, const char *prefix, unsigned depth)
+{
+	int tag = dwarf_tag(die);
+	const char *own;
+	char name[NAME_BYTES];
+	Dwarf_Die type = *die;
+
+	if (!is_struct(tag) && tag != DW_TAG_typedef && tag != DW_TAG_namespace)
+		return;
+	own = dwarf_diename(die);
+	snprintf(name, sizeof(name), "%s%s%s", prefix, prefix[0] && own ? "::" : "",
+		 own ? own : "");
+	if (tag != DW_TAG_namespace && own && !strcmp(name, search->name) &&
+	    (tag != DW_TAG_typedef || plain_type(&type)) && is_struct(dwarf_tag(&type)) &&
+	    !is_declaration(&type)) {
+		search->found = type;
+		search->done = true;
+		return;
+	}
+	if (own && tag != DW_TAG_namespace && !is_declaration(die))
+		near_list_add(&search->near, search->name, name);
+	/* What is declared inside of others is C++; there it can only be if the name has its ::. */
+	if (tag == DW_TAG_namespace || (tag != DW_TAG_typedef && strstr(search->name, "::")))
+		search_children(search, die, name, depth + 1);
+}
+
+static bool find_struct(Dwarf *dwarf, struct search *search)
+{
+	Dwarf_CU *unit = NULL;
+	Dwarf_Die die;
+	uint8_t type;
+
+	while (!search->done && !dwarf_get_units(dwarf, unit, &unit, NULL, &type, &die, NULL))
+		search_children(search, &die, "", 0);
+	return search->done;
+}
+
+static bool member_offset(Dwarf_Die *member, int32_t *offset)
+{
+	Dwarf_Attribute attribute;
+	Dwarf_Word word;
+
+	*offset = 0; /* as in a union */
+	if (!dwarf_attr_integrate(member, DW_AT_data_member_location, &attribute))
+		return true;
+	if (dwarf_formudata(&attribute, &word) || word > INT32_MAX)
+		return false;
+	*offset = (int32_t)word;
+	return true;
+}
+
+/* Finds a member, also in unnamed structs in it and in base classes. */
+static bool find_member(Dwarf_Die *type, const char *name, Dwarf_Die *member, int32_t *offset,
+			struct near_list *near, unsigned depth)
+{
+	Dwarf_Die child;
+
+	if (depth > NESTED_MAX || dwarf_child(type, &child))
+		return false;
+	do {
+		int tag = dwarf_tag(&child);
+		const char *own = dwarf_diename(&child);
+		Dwarf_Die inner;
+		int32_t at, inside;
+
+		if ((tag != DW_TAG_member && tag != DW_TAG_inheritance) ||
+		    !member_offset(&child, &at))
+			continue;
+		if (own && tag == DW_TAG_member) {
+			if (!strcmp(own, name)) {
+				*member = child;
+				*offset = at;
+				return true;
+			}
+			near_list_add(near, name, own);
+		} else if (type_of(&child, &inner) && is_struct(dwarf_tag(&inner)) &&
+			   find_member(&inner, name, member, &inside, near, depth + 1) &&
+			   !__builtin_add_overflow(at, inside, offset)) {
+			return true;
+		}
+	} while (!dwarf_siblingof(&child, &child));
+	return false;
+}
+
+static int fault(struct path *path, const struct value_step *step, const char *text)
+{
+	return source_fault(path->source, step->from, step->to, path->err, "%s", text);
+}
+
+static int push(struct path *path, const struct value_step *step, struct value_step made)
+{
+	if (path->count == SPEC_STEPS_MAX)
+		return fault(path, step, "too many fields");
+	path->steps[path->count++] = made;
+	return 0;
+}
+
+/* One field. `first`: the value is the pointer already. */
+static int take_field(struct path *path, const struct value_step *step, bool first)
+{
+	struct value_step add = {.kind = STEP_ADD, .from = step->from, .to = step->to};
+	struct near_list near = {.len = 0};
+	Dwarf_Die member;
+	char text[300];
+
+	if (!first && step->arrow) {
+		if (dwarf_tag(&path->type) != DW_TAG_pointer_type ||
+		    !type_of(&path->type, &path->type))
+			return fault(path, step, "'->' behind what is no pointer: write '.'");
+		if (push(path, step, (struct value_step){.kind = STEP_LOAD}))
+			return -EINVAL;
+	} else if (!first && dwarf_tag(&path->type) == DW_TAG_pointer_type) {
+		return fault(path, step, "'.' behind a pointer: write '->'");
+	}
+	if (!is_struct(dwarf_tag(&path->type)))
+		return fault(path, step, "what stands before is no struct");
+	if (!find_member(&path->type, step->name, &member, &add.offset, &near, 0)) {
+		const char *name = dwarf_diename(&path->type);
+
+		snprintf(text, sizeof(text), "no field '%s' in struct %s%s", step->name,
+			 name ? name : "without a name", near.text);
+		return fault(path, step, text);
+	}
+	if (dwarf_hasattr(&member, DW_AT_bit_size))
+		return fault(path, step, "a bit-field can't be read");
+	if (!type_of(&member, &path->type))
+		return fault(path, step, "its type is not known");
+	return push(path, step, add);
+}
+
+static bool is_char(Dwarf_Die *type)
+{
+	Dwarf_Attribute attribute;
+	Dwarf_Word encoding;
+
+	return dwarf_tag(type) == DW_TAG_base_type && dwarf_bytesize(type) == 1 &&
+	       dwarf_attr(type, DW_AT_encoding, &attribute) &&
+	       !dwarf_formudata(&attribute, &encoding) &&
+	       (encoding == DW_ATE_signed_char || encoding == DW_ATE_unsigned_char ||
+		encoding == DW_ATE_UTF);
+}
+
+static bool base_type(Dwarf_Die *type, struct call_type *made)
+{
+	Dwarf_Attribute attribute;
+	Dwarf_Word encoding;
+	int bytes = dwarf_bytesize(type);
+
+	if (!dwarf_attr(type, DW_AT_encoding, &attribute) || dwarf_formudata(&attribute, &encoding))
+		return false;
+	if (bytes != 1 && bytes != 2 && bytes != 4 && bytes != 8)
+		return false;
+	*made = (struct call_type){.kind = TYPE_WORD, .bytes = (uint8_t)bytes};
+	made->is_signed = encoding == DW_ATE_signed || encoding == DW_ATE_signed_char;
+	if (encoding == DW_ATE_boolean)
+		made->kind = TYPE_BOOL;
+	if (encoding == DW_ATE_float)
+		made->kind = TYPE_FLOAT;
+	return encoding != DW_ATE_float || bytes == 8;
+}
+
+static bool pointer_type(Dwarf_Die *type, struct call_type *made)
+{
+	Dwarf_Die target;
+
+	*made = (struct call_type){.kind = TYPE_POINTER, .bytes = 8};
+	if (!type_of(type, &target))
+		return true;
+	if (is_char(&target))
+		made->kind = TYPE_STR;
+	else if (dwarf_tag(&target) == DW_TAG_subroutine_type)
+		made->kind = TYPE_CODE;
+	return true;
+}
+
+static bool array_type(Dwarf_Die *type, struct call_type *made)
+{
+	Dwarf_Die element;
+	Dwarf_Word size;
+
+	if (!type_of(type, &element) || !is_char(&element) || dwarf_aggregate_size(type, &size) ||
+	    !size)
+		return false;
+	*made = (struct call_type){.kind = TYPE_BYTES, .bytes = 8};
+	made->size = size < WAFFLE_STR_MAX ? (uint32_t)size : WAFFLE_STR_MAX - 1;
+	return true;
+}
+
+/* What a value of that type is to waffle. */
+static bool value_type(Dwarf_Die *type, struct call_type *made)
+{
+	switch (dwarf_tag(type)) {
+	case DW_TAG_base_type:
+		return base_type(type, made);
+	case DW_TAG_pointer_type:
+	case DW_TAG_reference_type:
+	case DW_TAG_rvalue_reference_type:
+		return pointer_type(type, made);
+	case DW_TAG_array_type:
+		return array_type(type, made);
+	case DW_TAG_enumeration_type:
+		*made = (struct call_type){.kind = TYPE_WORD, .is_signed = true};
+		made->bytes = (uint8_t)dwarf_bytesize(type);
+		return made->bytes == 1 || made->bytes == 2 || made->bytes == 4 || made->bytes == 8;
+	default:
+		return false;
+	}
+}
+
+int fields_resolve(Dwarf *dwarf, const char *name, struct call_value *value, unsigned first,
+		   const struct source *source, const char *file, struct error *err)
+{
+	struct path path = {.value = value, .source = source, .err = err};
+	struct search search = {.name = name};
+	int result = 0;
+
+	if (!dwarf)
+		return source_fault(source, value->from, value->to, err,
+				    "%s has no DWARF: install its debug symbols, or write "
+				    "*(type)(pointer+offset)",
+				    file);
+	if (!find_struct(dwarf, &search))
+		return source_fault(source, value->from, value->to, err, "no struct '%s' in %s%s",
+				    name, file, search.near.text);
+	path.type = search.found;
+	while (path.count < first) {
+		path.steps[path.count] = value->steps[path.count];
+		path.count++;
+	}
+	for (unsigned i = first; i < value->step_count && !result; i++)
+		result = take_field(&path, &value->steps[i], i == first);
+	if (!result && !value_type(&path.type, &value->type))
+		result = fault(&path, &value->steps[value->step_count - 1],
+			       is_struct(dwarf_tag(&path.type))
+				       ? "a struct: name one of its fields"
+				       : "a value of its type can't be shown");
+	if (result)
+		return result;
+	memcpy(value->steps, path.steps, path.count * sizeof(path.steps[0]));
+	value->step_count = (uint8_t)path.count;
+	value->in_memory = true;
+	return 0;
+}

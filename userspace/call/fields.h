@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the fields of structs are, by DWARF. */
+#ifndef WAFFLE_CALL_FIELDS_H
+#define WAFFLE_CALL_FIELDS_H
+
+#include <elfutils/libdw.h>
+
+#include "call/spec.h"
+
+/*
+ * Replaces the fields among a value's steps, from step `first` on, by additions and loads, and sets
+ * the type that the last one has. `name` is the struct that the value points to; `file` is said in
+ * messages, and `source` is the description that the steps stand in. -EINVAL with a message.
+ */
+int fields_resolve(Dwarf *dwarf, const char *name, struct call_value *value, unsigned first,
+		   const struct source *source, const char *file, struct error *err);
+
+#endif

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Calls: their recipes in the kernel, and tracepoints (bpf/call.bpf.c). */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <linux/perf_event.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "probe/kernel_internal.h"
+#include "waffle.skel.h"
+
+#define SEQUENCES_MAX 4096 /* communicators of all processes; the least used are forgotten */
+#define PAIRS_MAX 65536    /* that have begun and not ended */
+
+/* The programs and how large their maps are, before loading. */
+int calls_configure(struct kernel *kernel, const struct kernel_options *options)
+{
+	struct waffle_bpf *bpf = kernel->bpf;
+	struct bpf_program *const programs[] = {
+		bpf->progs.call_instant, bpf->progs.call_enter, bpf->progs.call_leave,
+		bpf->progs.call_end,     bpf->progs.call_point,
+	};
+	uint64_t seed;
+
+	kernel->calls = options->calls;
+	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
+		bpf_program__set_autoload(programs[i], options->calls);
+	if (!options->calls)
+		return 0;
+	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
+		return -errno;
+	bpf->rodata->call_seed = seed;
+	return bpf_map__set_max_entries(bpf->maps.recipes, WAFFLE_RECIPES_MAX)
+		       ?: bpf_map__set_max_entries(bpf->maps.call_enums, WAFFLE_ENUMS_MAX)
+		       ?: bpf_map__set_max_entries(bpf->maps.call_sequences, SEQUENCES_MAX)
+			  ?: bpf_map__set_max_entries(bpf->maps.call_pairs, PAIRS_MAX);
+}
+
+static int map_set(const struct bpf_map *map, uint32_t index, const void *value)
+{
+	return bpf_map_update_elem(bpf_map__fd(map), &index, value, BPF_ANY) ? -errno : 0;
+}
+
+int kernel_recipe_set(struct kernel *kernel, uint32_t site, const struct waffle_recipe *recipe)
+{
+	uint32_t number = (uint32_t)kernel->recipes.len;
+
+	if (number >= WAFFLE_RECIPES_MAX)
+		return -E2BIG;
+	if (!vec_push(&kernel->recipes, site))
+		return -ENOMEM;
+	return map_set(kernel->bpf->maps.recipes, number, recipe);
+}
+
+int kernel_enums_set(struct kernel *kernel, const struct waffle_enum *enums, uint32_t count)
+{
+	int result = count > WAFFLE_ENUMS_MAX ? -E2BIG : 0;
+
+	for (uint32_t i = 0; !result && i < count; i++)
+		result = map_set(kernel->bpf->maps.call_enums, i, &enums[i]);
+	return result;
+}
+
+uint64_t kernel_call_faults(const struct kernel *kernel)
+{
+	return __atomic_load_n(&kernel->bpf->bss->call_faults, __ATOMIC_RELAXED);
+}
+
+bool call_cookie(const struct kernel *kernel, uint32_t site, uint64_t *cookie)
+{
+	/* The one that was set last is most often asked for next. */
+	for (size_t i = kernel->recipes.len; i > 0; i--) {
+		if (kernel->recipes.data[i - 1] != site)
+			continue;
+		*cookie = site | (uint64_t)(i - 1) << WAFFLE_COOKIE_RECIPE_SHIFT;
+		return true;
+	}
+	return false;
+}
+
+/* A perf event of the tracepoint on each CPU, with the program. */
+static int point_attach(struct kernel *kernel, uint64_t id, uint64_t cookie, int cpu)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, options, .perf_event.bpf_cookie = cookie);
+	struct perf_event_attr event = {
+		.size = sizeof(event),
+		.type = PERF_TYPE_TRACEPOINT,
+		.config = id,
+	};
+	int fd = (int)syscall(SYS_perf_event_open, &event, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC), link;
+
+	if (fd < 0)
+		return -errno;
+	if (!vec_push(&kernel->point_fds, fd)) {
+		close(fd);
+		return -ENOMEM;
+	}
+	link = bpf_link_create(bpf_program__fd(kernel->bpf->progs.call_point), fd, BPF_PERF_EVENT,
+			       &options);
+	if (link < 0)
+		return -errno;
+	if (!vec_push(&kernel->point_fds, link)) {
+		close(link);
+		return -ENOMEM;
+	}
+	return ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) ? -errno : 0;
+}
+
+/* A program of a tracepoint's perf event runs on every CPU, whichever the event was opened for
+ * (kernel/events/core.c: perf_event_set_bpf_prog, kernel/trace/bpf_trace.c: trace_call_bpf). */
+int kernel_tracepoint_attach(struct kernel *kernel, uint64_t id, uint32_t site)
+{
+	uint64_t cookie;
+
+	return call_cookie(kernel, site, &cookie) ? point_attach(kernel, id, cookie, 0) : -ENOENT;
+}
+
+void calls_detach(struct kernel *kernel)
+{
+	while (kernel->point_fds.len)
+		close(kernel->point_fds.data[--kernel->point_fds.len]);
+	vec_free(&kernel->point_fds);
+}
