@@ -193,6 +193,14 @@ def test_threads_are_told_apart(start, attach, caller, called):
     assert len(rows) == 400
 
 
+def test_calls_take_few_bytes_of_the_file(waffle, linked):
+    capture = waffle.run(
+        linked, options=[*ONLY, *probes(ADD)], stdin=None, input="add 20000\n"
+    )
+    assert len(named(capture, "called_add")) == 20000
+    assert capture.path.stat().st_size < 20000 * 8
+
+
 def test_launches_have_dimensions_and_names_of_functions(start, attach, caller, called):
     program = begin_caller(start, caller, called)
     attached = attach(program, called, [LAUNCH, HANDLE, NAME])
