@@ -462,6 +462,9 @@ static int handle_named(struct functions *functions, const struct site_info *sit
 		return 0; /* begun before the capture */
 	values_find(value_walk_from(site, first, end + 1, end->frame_bytes), &pending->text,
 		    &handle);
+	/* A function may be registered under a name: then it is an argument. */
+	if (!handle && site->role == SITE_ROLE_NAME)
+		handle = pending->host;
 	if (handle)
 		see_first(functions, end->tgid, handle); /* a later name takes its place */
 	if (handle && site->role == SITE_ROLE_HANDLE && pending->host)
