@@ -224,7 +224,7 @@ def test_arguments_that_point_nowhere_are_counted_and_the_calls_are_there(waffle
         input="nowhere\n", stdin=None,
     ).stderr
     # A null pointer is a value like others.
-    assert "2 arguments of calls pointed nowhere" in said
+    assert "2 arguments of calls could not be read: they point nowhere" in said
     capture = Capture(waffle, path)
     rows = named(capture, "called_text")
     assert [r["args"]["n"] for r in rows] == [1, 2, 3]
