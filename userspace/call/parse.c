@@ -348,8 +348,9 @@ static int parse_as(struct parse *parse)
 		return parse_wrong(parse, "expected 'span' or 'event' behind 'as', found %s",
 				   parse_show(parse).text);
 	if (span && !spec->pair && spec->type != SPEC_UPROBE)
-		return parse_wrong(parse, "%s has no end: write 'as event', or two of them: A..B",
-				   spec->type == SPEC_USDT ? "a USDT probe" : "a tracepoint");
+		return parse_wrong(parse, "%s has no end: write 'as event'%s",
+				   spec->type == SPEC_USDT ? "a USDT probe" : "a tracepoint",
+				   spec->type == SPEC_USDT ? ", or two of them: A..B" : "");
 	if (!span && spec->pair)
 		return parse_wrong(parse, "a pair A..B is a span");
 	if (!span && spec->returned_name)
