@@ -93,7 +93,7 @@ static void list(void)
 		enum object_probe_cost cost =
 			place_cost(&kernel, EM_X86_64, code, bytes, (uintptr_t)code);
 		struct place place =
-			place_function(&kernel, EM_X86_64, code, bytes, (uintptr_t)code);
+			place_function(&kernel, EM_X86_64, code, bytes, true, (uintptr_t)code);
 
 		dl_iterate_phdr(file_offset, &offset);
 		printf("%s %lu %s %u %s\n", heads[i].name, (unsigned long)offset, costs[cost],

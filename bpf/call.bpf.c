@@ -6,6 +6,8 @@
  */
 #include "vmlinux.h"
 #include "call_frame.h"
+#include "stack.h"
+#include "wait.h"
 
 const volatile __u64 call_seed = 0;
 __u64 call_faults;
@@ -193,9 +195,9 @@ static __always_inline void outer_set(struct call_thread *thread, __u64 sp)
 		thread->outer_sp = sp;
 }
 
-static __always_inline struct waffle_recipe *recipe_get(void *ctx, __u32 *site)
+static __always_inline struct waffle_recipe *recipe_get(__u64 cookie, __u32 *site)
 {
-	__u32 cookie = bpf_get_attach_cookie(ctx), recipe = cookie >> WAFFLE_COOKIE_RECIPE_SHIFT;
+	__u32 recipe = (__u32)cookie >> WAFFLE_COOKIE_RECIPE_SHIFT;
 
 	*site = cookie & ((1u << WAFFLE_COOKIE_RECIPE_SHIFT) - 1);
 	return bpf_map_lookup_elem(&recipes, &recipe);
@@ -279,7 +281,7 @@ struct entry {
 	struct task_struct *task;
 	struct call_thread *thread;
 	struct waffle_recipe *recipe;
-	__u64 now, sp;
+	__u64 now, sp, cookie;
 	__u32 site;
 };
 
@@ -289,23 +291,36 @@ static __always_inline bool entry_get(struct entry *entry, struct pt_regs *ctx)
 	entry->task = bpf_get_current_task_btf();
 	if (!wanted(entry->task))
 		return false;
-	entry->recipe = recipe_get(ctx, &entry->site);
+	entry->cookie = bpf_get_attach_cookie(ctx);
+	entry->recipe = recipe_get(entry->cookie, &entry->site);
 	entry->thread = call_thread_get(entry->task);
 	entry->sp = PT_REGS_SP(ctx);
 	return entry->recipe && entry->thread;
 }
 
-static __always_inline struct fetches entry_fetches(const struct entry *entry, void *ctx,
+static __always_inline struct fetches entry_fetches(const struct entry *entry,
 						    struct waffle_call_slot *slot)
 {
 	return (struct fetches){
-		.ctx = ctx,
 		.recipe = entry->recipe,
 		.thread = entry->thread,
 		.slot = slot,
 		.now = entry->now,
 		.tgid = entry->task->tgid,
 	};
+}
+
+static __always_inline bool entry_wants_stack(const struct entry *entry)
+{
+	return entry->recipe->flags & WAFFLE_CALL_STACK;
+}
+
+static __always_inline int entry_stack(const struct entry *entry,
+				       const struct waffle_call_slot *slot, __u64 kernel_stack)
+{
+	if (!entry_wants_stack(entry))
+		return 0;
+	return stack_emit(slot->id, slot->held.ts, kernel_stack, 0);
 }
 
 SEC("uprobe.multi")
@@ -322,11 +337,12 @@ int call_instant(struct pt_regs *ctx)
 	slot = &entry.thread->slots[WAFFLE_CALL_DEPTH_MAX];
 	slot_begin(slot, entry.site, entry.now, entry.task);
 	regs_read(entry.thread, ctx);
-	walk = entry_fetches(&entry, ctx, slot);
+	walk = entry_fetches(&entry, slot);
 	if (entry.recipe->flags & WAFFLE_CALL_PAIR)
 		pair_begin(&walk, slot);
 	frame_make(&walk, 0, entry.recipe->begins, sizeof(struct waffle_frame));
-	return call_hit(slot);
+	call_hit(slot);
+	return entry_stack(&entry, slot, 0);
 }
 
 SEC("uprobe.multi")
@@ -355,13 +371,15 @@ int call_enter(struct pt_regs *ctx)
 	thread->outer += slot->outer;
 	slot_begin(slot, entry.site, entry.now, entry.task);
 	regs_read(thread, ctx);
-	walk = entry_fetches(&entry, ctx, slot);
+	walk = entry_fetches(&entry, slot);
 	if (entry.recipe->saves) {
 		walk.first = entry.recipe->begins;
+		thread->saved = 0;
 		bpf_loop(entry.recipe->saves, fetch_saved, &walk, 0);
 	}
 	frame_make(&walk, 0, entry.recipe->begins, sizeof(struct waffle_frame));
-	return call_hit(slot);
+	call_hit(slot);
+	return entry_stack(&entry, slot, 0);
 }
 
 /* The slot of the call that returns: its entry had this stack pointer. NULL: it was not seen. */
@@ -397,7 +415,7 @@ int call_leave(struct pt_regs *ctx)
 	if (!slot)
 		return 0;
 	regs_read(entry.thread, ctx);
-	walk = entry_fetches(&entry, ctx, slot);
+	walk = entry_fetches(&entry, slot);
 	frame_make(&walk, entry.recipe->begins + entry.recipe->saves, entry.recipe->returns, 0);
 	return call_return(slot, entry.now);
 }
@@ -416,7 +434,7 @@ int call_end(struct pt_regs *ctx)
 		return 0;
 	slot = &entry.thread->slots[WAFFLE_CALL_DEPTH_MAX];
 	regs_read(entry.thread, ctx);
-	walk = entry_fetches(&entry, ctx, slot);
+	walk = entry_fetches(&entry, slot);
 	if (!pair_key_get(&walk, &key, false))
 		return 0;
 	pair = bpf_map_lookup_elem(&call_pairs, &key);
@@ -439,18 +457,24 @@ int call_point(void *ctx)
 	struct waffle_call_slot *slot;
 	struct fetches walk;
 	struct entry entry;
+	long number = -1;
 
 	entry.now = bpf_ktime_get_ns();
 	entry.task = bpf_get_current_task_btf();
 	if (finished || !target_has(entry.task->tgid))
 		return 0;
-	entry.recipe = recipe_get(ctx, &entry.site);
+	entry.cookie = bpf_get_attach_cookie(ctx);
+	entry.recipe = recipe_get(entry.cookie, &entry.site);
 	entry.thread = call_thread_get(entry.task);
 	if (!entry.recipe || !entry.thread)
 		return 0;
 	slot = &entry.thread->slots[WAFFLE_CALL_DEPTH_MAX + 1];
 	slot_begin(slot, entry.site, entry.now, entry.task);
-	walk = entry_fetches(&entry, ctx, slot);
+	entry.thread->context = (__u64)ctx;
+	walk = entry_fetches(&entry, slot);
 	frame_make(&walk, 0, entry.recipe->begins, sizeof(struct waffle_frame));
-	return call_hit(slot);
+	call_hit(slot);
+	if (entry_wants_stack(&entry))
+		number = bpf_get_stackid(ctx, &stacks, 0);
+	return entry_stack(&entry, slot, number < 0 ? 0 : number + 1);
 }

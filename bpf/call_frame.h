@@ -27,6 +27,11 @@ struct call_thread {
 	 * both are as they were, the thread is still in it. */
 	__u64 outer_sp, outer_return;
 	__u64 regs[REGS_WORDS];
+	__u64 context; /* of a tracepoint's program: its address as a number */
+	/* Of the frame under way, here so that the verifier does not follow what becomes of them.
+	 */
+	__u64 at;    /* bytes so far */
+	__u64 saved; /* values saved so far */
 	/* The last two are of events, and of tracepoints, which may come in between. */
 	struct waffle_call_slot slots[WAFFLE_CALL_DEPTH_MAX + 2];
 };
@@ -67,14 +72,11 @@ extern struct call_sequences_map {
 
 /* A walk over fetches of a recipe. */
 struct fetches {
-	void *ctx;
 	struct waffle_recipe *recipe;
 	struct call_thread *thread;
 	struct waffle_call_slot *slot;
 	__u64 now;
-	__u32 first; /* index of the first fetch */
-	__u32 at;    /* bytes of the frame so far */
-	__u32 saved; /* values saved so far */
+	__u64 first; /* index of the first fetch */
 	__u32 tgid;
 };
 
@@ -98,10 +100,11 @@ static __always_inline __u64 data_loc(__u64 address)
 	return word & 0xffff;
 }
 
-static __always_inline __u64 fetch_start(const struct fetches *walk,
+static __always_inline __u64 fetch_start(const struct call_thread *thread,
+					 const struct waffle_call_slot *slot, __u64 now,
 					 const struct waffle_fetch *fetch)
 {
-	__u32 reg = fetch->reg, index = fetch->index;
+	__u64 reg = fetch->reg, index = fetch->index;
 	__u64 value;
 
 	switch (fetch->from) {
@@ -109,20 +112,19 @@ static __always_inline __u64 fetch_start(const struct fetches *walk,
 		barrier_var(reg);
 		if (reg >= REGS_WORDS)
 			return 0;
-		value = walk->thread->regs[reg];
+		value = thread->regs[reg];
 		barrier_var(index);
 		if (fetch->scale && index < REGS_WORDS)
-			value += walk->thread->regs[index] * fetch->scale;
+			value += thread->regs[index] * fetch->scale;
 		return value;
 	case WAFFLE_FETCH_CONTEXT:
-		return (__u64)walk->ctx;
+		return thread->context;
 	case WAFFLE_FETCH_DATA_LOC:
-		value = (__u64)walk->ctx + fetch->constant;
-		return (__u64)walk->ctx + data_loc(value);
+		return thread->context + data_loc(thread->context + fetch->constant);
 	case WAFFLE_FETCH_SAVED:
-		return walk->slot->saved[reg & (WAFFLE_SAVED_MAX - 1)];
+		return slot->saved[reg & (WAFFLE_SAVED_MAX - 1)];
 	case WAFFLE_FETCH_DURATION:
-		return walk->now - walk->slot->held.ts;
+		return now - slot->held.ts;
 	default:
 		return fetch->constant;
 	}
@@ -139,12 +141,17 @@ static __always_inline __u64 fetch_extend(__u64 value, const struct waffle_fetch
 	return fetch->flags & WAFFLE_FETCH_SIGNED ? (__u64)((__s64)value >> shift) : value >> shift;
 }
 
-static __always_inline __u64 fetch_value(const struct fetches *walk,
-					 const struct waffle_fetch *fetch)
+/* What a fetch finds. Global, as the next ones: the verifier looks at each once. */
+__noinline __u64 call_fetch(const struct call_thread *thread, const struct waffle_call_slot *slot,
+			    __u64 now, const struct waffle_fetch *fetch)
 {
-	__u64 value = fetch_start(walk, fetch), word;
-	__u32 loads = fetch->loads, size;
+	__u64 value, word;
+	__u64 loads, size;
 
+	if (!thread || !slot || !fetch)
+		return 0;
+	value = fetch_start(thread, slot, now, fetch);
+	loads = fetch->loads;
 	for (__u32 i = 0; i < WAFFLE_FETCH_LOADS; i++) {
 		if (i >= loads)
 			return value + fetch->offset[i];
@@ -158,6 +165,12 @@ static __always_inline __u64 fetch_value(const struct fetches *walk,
 		value = word;
 	}
 	return value + fetch->offset[WAFFLE_FETCH_LOADS];
+}
+
+static __always_inline __u64 fetch_value(const struct fetches *walk,
+					 const struct waffle_fetch *fetch)
+{
+	return call_fetch(walk->thread, walk->slot, walk->now, fetch);
 }
 
 /* Decimal digits of a number that has no name, behind a '#'; what is longer is "#?". */
@@ -210,20 +223,24 @@ static __always_inline __u64 sequence_next(const struct fetches *walk,
 #define STRING_ROOM (WAFFLE_CALL_FRAME_MAX - sizeof(__u64) - WAFFLE_STR_MAX)
 
 /* A string at an address: what the frame has room for, else as if it could not be read. */
-static __always_inline void frame_string(struct fetches *walk, const struct waffle_fetch *fetch,
-					 __u64 address)
+__noinline int call_string(struct call_thread *thread, struct waffle_call_slot *slot,
+			   const struct waffle_fetch *fetch, __u64 address)
 {
-	__u32 at = walk->at, size = WAFFLE_STR_MAX, len;
-	__u8 *frame = walk->slot->frame;
-	__u64 head = WAFFLE_STR_NULL;
+	__u64 at, size = WAFFLE_STR_MAX;
+	__u8 *frame;
+	__u64 head = WAFFLE_STR_NULL, len = 0;
 	long got;
 
+	if (!thread || !slot || !fetch)
+		return 0;
+	frame = slot->frame;
+	at = thread->at;
 	barrier_var(at);
 	if (at > STRING_ROOM) {
 		if (at <= WAFFLE_CALL_FRAME_MAX - sizeof(head))
 			*(__u64 *)(frame + at) = WAFFLE_STR_NULL | WAFFLE_STR_CUT;
-		walk->at += sizeof(head);
-		return;
+		thread->at += sizeof(head);
+		return 0;
 	}
 	if (fetch->format == WAFFLE_FORMAT_BYTES && fetch->bytes)
 		size = fetch->bytes;
@@ -233,7 +250,6 @@ static __always_inline void frame_string(struct fetches *walk, const struct waff
 	got = fetch->flags & WAFFLE_FETCH_KERNEL
 		      ? bpf_probe_read_kernel_str(frame + at + sizeof(head), size, (void *)address)
 		      : bpf_probe_read_user_str(frame + at + sizeof(head), size, (void *)address);
-	len = 0;
 	if (got > 0) {
 		len = got - 1; /* without the NUL */
 		head = len;
@@ -243,23 +259,24 @@ static __always_inline void frame_string(struct fetches *walk, const struct waff
 		__sync_fetch_and_add(&call_faults, 1);
 	}
 	*(__u64 *)(frame + at) = head;
-	walk->at += sizeof(head) + ((len + 7) & ~7u);
+	thread->at += sizeof(head) + ((len + 7) & ~7ull);
+	return 0;
 }
 
 static __always_inline void frame_word(struct fetches *walk, __u64 word)
 {
-	__u32 at = walk->at;
+	__u64 at = walk->thread->at;
 
 	barrier_var(at);
 	if (at <= WAFFLE_CALL_FRAME_MAX - sizeof(word))
 		*(__u64 *)(walk->slot->frame + at) = word;
-	walk->at += sizeof(word);
+	walk->thread->at += sizeof(word);
 }
 
 /* The second half of the word before. */
 static __always_inline void frame_high(struct fetches *walk, __u64 value)
 {
-	__u32 at = walk->at - sizeof(value);
+	__u64 at = walk->thread->at - sizeof(value);
 
 	barrier_var(at);
 	if (at <= WAFFLE_CALL_FRAME_MAX - sizeof(value)) {
@@ -272,7 +289,8 @@ static __always_inline void frame_high(struct fetches *walk, __u64 value)
 static long fetch_one(__u32 number, void *context)
 {
 	struct fetches *walk = context;
-	__u32 index = walk->first + number, len;
+	__u64 index = walk->first + number;
+	__u32 len;
 	const struct waffle_fetch *fetch;
 	__u64 value;
 
@@ -297,7 +315,7 @@ static long fetch_one(__u32 number, void *context)
 		frame_word(walk, sequence_next(walk, fetch, value));
 		break;
 	default:
-		frame_string(walk, fetch, value);
+		call_string(walk->thread, walk->slot, fetch, value);
 	}
 	return 0;
 }
@@ -305,12 +323,12 @@ static long fetch_one(__u32 number, void *context)
 static long fetch_saved(__u32 number, void *context)
 {
 	struct fetches *walk = context;
-	__u32 index = walk->first + number;
+	__u64 index = walk->first + number;
 
 	barrier_var(index);
 	if (index >= WAFFLE_FETCHES_MAX)
 		return 1;
-	walk->slot->saved[walk->saved++ & (WAFFLE_SAVED_MAX - 1)] =
+	walk->slot->saved[walk->thread->saved++ & (WAFFLE_SAVED_MAX - 1)] =
 		fetch_value(walk, &walk->recipe->fetches[index]);
 	return 0;
 }
@@ -324,9 +342,9 @@ static __always_inline void regs_read(struct call_thread *thread, void *ctx)
 static __always_inline void frame_make(struct fetches *walk, __u32 first, __u32 count, __u32 from)
 {
 	walk->first = first;
-	walk->at = from;
+	walk->thread->at = from;
 	bpf_loop(count, fetch_one, walk, 0);
-	walk->slot->held.frame_bytes = walk->at;
+	walk->slot->held.frame_bytes = walk->thread->at;
 }
 
 #endif

@@ -36,7 +36,10 @@ enum waffle_rec_kind {
 	WAFFLE_REC_FREQUENCY, /* a CPU runs at another frequency */
 	WAFFLE_REC_RETURN,    /* end of a call, with what is known at its return */
 	WAFFLE_REC_STACK,     /* where in the program a span or event was */
-	WAFFLE_REC_KIND_COUNT
+	WAFFLE_REC_KIND_COUNT,
+	/* Never in a file: a STACK on its way from the kernel. */
+	WAFFLE_REC_FRAMES = WAFFLE_REC_KIND_COUNT,
+	WAFFLE_REC_RING_COUNT
 };
 
 /* Where records come from; each source counts what it produced and what it dropped. */
@@ -94,6 +97,22 @@ struct waffle_rec_stack {
 	__u32 python_stack; /* number of one in the capture's table of Python stacks; 0: none */
 	__u32 reserved;
 };
+
+/*
+ * Followed by frame_bytes bytes: return addresses, innermost first, and then python_count frames of
+ * Python, innermost first, of two words each: the address of the code object, and that of the
+ * instruction in it. Not longer than WAFFLE_FRAME_MAX.
+ */
+struct waffle_rec_frames {
+	struct waffle_rec rec;
+	__u64 id;
+	__u32 tgid;
+	__u32 kernel_stack; /* as in a wait */
+	__u32 frame_bytes;
+	__u32 python_count;
+};
+#define WAFFLE_FRAMES_USER_MAX 64
+#define WAFFLE_FRAMES_PYTHON_MAX 48
 
 /* rec.tid is the thread that leaves the CPU. One cache line. */
 struct waffle_rec_switch {

@@ -136,5 +136,18 @@ setup_python() {
 	echo "$want" >"$venv/requirements.done"
 }
 
+# NVIDIA's libraries, 800 MB of them: for tests only, and of this machine's kind only.
+setup_cuda() {
+	local venv=$build/venv want
+	want=$(cat tests/requirements-cuda.txt)
+	[ "$(cat "$venv/requirements-cuda.done" 2>/dev/null)" = "$want" ] && return
+	[ "$(uname -m)" = x86_64 ] || return 0
+	say "libraries of tests/requirements-cuda.txt into $venv"
+	"$venv/bin/pip" install -q --disable-pip-version-check --no-deps \
+		-r tests/requirements-cuda.txt >&2
+	echo "$want" >"$venv/requirements-cuda.done"
+}
+
 if command -v dpkg-query >/dev/null; then setup_packages; else check_programs; fi
 setup_python
+setup_cuda

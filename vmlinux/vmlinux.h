@@ -126,6 +126,43 @@ struct task_group {
 
 struct files_struct;
 
+struct thread_struct {
+	unsigned long fsbase; /* x86-64 */
+};
+
+struct upid {
+	int nr;
+	void *ns;
+};
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[1];
+};
+
+/* A return probe that has not been hit yet. */
+struct return_instance {
+	unsigned long stack; /* stack pointer at the function's entry */
+	unsigned long orig_ret_vaddr;
+	struct return_instance *next;
+};
+
+struct uprobe_task {
+	struct return_instance *return_instances;
+};
+
+struct xol_area {
+	unsigned long vaddr;
+};
+
+struct uprobes_state {
+	struct xol_area *xol_area;
+};
+
+struct mm_struct {
+	struct uprobes_state uprobes_state;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	void *stack;
@@ -145,6 +182,10 @@ struct task_struct {
 	struct task_group *sched_task_group;
 	struct files_struct *files;
 	int pagefault_disabled;
+	struct mm_struct *mm;
+	struct uprobe_task *utask;
+	struct thread_struct thread;
+	struct pid *thread_pid;
 	char comm[16];
 };
 

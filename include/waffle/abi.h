@@ -66,6 +66,10 @@ enum waffle_number { WAFFLE_NUMBER_I64 = 0, WAFFLE_NUMBER_U64 = 1, WAFFLE_NUMBER
 #define WAFFLE_STR_MAX 256 /* bytes copied of a string value */
 #define WAFFLE_KEYS_MAX 16
 
+/* x86-64: so many bytes below the stack of its function are left out when a probe is called, for
+ * leaf functions use them (waffle_probe_call_() in arch.h). Unwinding from a probe relies on it. */
+#define WAFFLE_RED_ZONE 128
+
 /*
  * Registers at a probe (x86-64 / aarch64), also the arguments of the USDT note "waffle:<kind>":
  *   1  rdi/x0  span or event id

@@ -64,6 +64,7 @@ static const struct site_info fixture_sites[] = {
 	 WAFFLE_SITE_SPAN,
 	 SITE_ROLE_NONE,
 	 false,
+	 false,
 	 2,
 	 {{WAFFLE_KEY_I64, "step"}, {WAFFLE_KEY_U64, "bytes"}}},
 	{"load",
@@ -74,6 +75,7 @@ static const struct site_info fixture_sites[] = {
 	 20,
 	 WAFFLE_SITE_SPAN,
 	 SITE_ROLE_NONE,
+	 false,
 	 false,
 	 0,
 	 {{0, NULL}}},
@@ -86,6 +88,7 @@ static const struct site_info fixture_sites[] = {
 	 WAFFLE_SITE_EVENT,
 	 SITE_ROLE_NONE,
 	 false,
+	 true,
 	 5,
 	 {{WAFFLE_KEY_STR, "path"},
 	  {WAFFLE_KEY_F64, "ratio"},
@@ -101,6 +104,7 @@ static const struct site_info fixture_sites[] = {
 	 WAFFLE_SITE_COUNTER,
 	 SITE_ROLE_NONE,
 	 false,
+	 false,
 	 1,
 	 {{WAFFLE_KEY_NUMBER, "value"}}},
 	{"failed",
@@ -111,6 +115,7 @@ static const struct site_info fixture_sites[] = {
 	 9,
 	 WAFFLE_SITE_LOG_ERROR,
 	 SITE_ROLE_NONE,
+	 false,
 	 false,
 	 2,
 	 {{WAFFLE_KEY_STR, "why"}, {WAFFLE_KEY_CAUSE_SPAN, "cause"}}},
@@ -123,6 +128,7 @@ static const struct site_info fixture_sites[] = {
 	 WAFFLE_SITE_EVENT,
 	 SITE_ROLE_LAUNCH,
 	 true,
+	 false,
 	 3,
 	 {{WAFFLE_KEY_CODE, "kernel"}, {WAFFLE_KEY_DIM3, "grid"}, {WAFFLE_KEY_PTR, "stream"}}},
 	{"malloc",
@@ -134,12 +140,14 @@ static const struct site_info fixture_sites[] = {
 	 WAFFLE_SITE_SPAN,
 	 SITE_ROLE_ALLOC,
 	 true,
+	 false,
 	 3,
 	 {{WAFFLE_KEY_U64, "bytes"}, {WAFFLE_KEY_PTR, "address"}, {WAFFLE_KEY_STR, "error"}}},
 };
 #define FIXTURE_SITES (sizeof(fixture_sites) / sizeof(fixture_sites[0]))
-#define FIXTURE_MALLOC (FIXTURE_SITES - 1) /* its frame has the first key, its return the others   \
-					    */
+#define FIXTURE_MALLOC                                                                             \
+	(FIXTURE_SITES - 1) /* its frame has the first key, its return the others                  \
+			     */
 
 static const struct store_meta fixture_meta = {
 	.start_ts = 1000000007,

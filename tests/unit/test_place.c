@@ -96,7 +96,7 @@ static struct place place_of(const struct place_kernel *kernel, uint16_t machine
 			     const struct function *function)
 {
 	return place_function(kernel, machine, (const uint8_t *)function->code, function->bytes,
-			      0x1000);
+			      true, 0x1000);
 }
 
 static void check(uint16_t machine, const struct function *functions, size_t count)
@@ -136,6 +136,20 @@ static void test_function_cut_at_any_byte_is_placed_within_its_bytes(void **stat
 			assert_true(place.shift == 0 || place.shift < cut.bytes);
 		}
 	}
+}
+
+static void test_part_of_a_function_is_left_only_for_a_push(void **state)
+{
+	static const uint8_t push[] = {0xf3, 0x0f, 0x1e, 0xfa, 0x55};
+	static const uint8_t nop[] = {0xf3, 0x0f, 0x1e, 0xfa, 0x90};
+
+	(void)state;
+	assert_int_equal(place_function(&linux_6_18, EM_X86_64, push, sizeof(push), false, 0).shift,
+			 4);
+	assert_int_equal(place_function(&linux_6_18, EM_X86_64, nop, sizeof(nop), true, 0).shift,
+			 4);
+	assert_int_equal(place_function(&linux_6_18, EM_X86_64, nop, sizeof(nop), false, 0).shift,
+			 0);
 }
 
 static void test_older_kernels_step_what_they_do_not_emulate(void **state)
@@ -199,6 +213,7 @@ int main(void)
 		cmocka_unit_test(test_x86_probes_move_only_past_what_changes_nothing),
 		cmocka_unit_test(test_aarch64_probes_move_past_landing_pads_only),
 		cmocka_unit_test(test_function_cut_at_any_byte_is_placed_within_its_bytes),
+		cmocka_unit_test(test_part_of_a_function_is_left_only_for_a_push),
 		cmocka_unit_test(test_older_kernels_step_what_they_do_not_emulate),
 		cmocka_unit_test(test_nop_across_pages_is_not_optimised),
 		cmocka_unit_test(test_later_kernels_optimise_the_longer_nop),

@@ -26,7 +26,7 @@ static void test_record_size_of_each_kind_is_that_of_its_struct(void **state)
 		assert_int_equal(record_size(&buffer, sizes[kind] - 1), 0);
 		assert_string_not_equal(record_kind_name(kind), "?");
 	}
-	assert_string_equal(record_kind_name(WAFFLE_REC_KIND_COUNT), "?");
+	assert_string_equal(record_kind_name(WAFFLE_REC_RING_COUNT), "?");
 	assert_string_equal(record_source_name(WAFFLE_SOURCE_SCHED), "sched");
 	assert_string_equal(record_source_name(99), "?");
 }
@@ -46,7 +46,7 @@ static void test_record_size_refuses_what_does_not_fit(void **state)
 	assert_int_equal(record_size(&buffer, sizeof(buffer)), 0);
 	buffer.rec.kind = 0;
 	assert_int_equal(record_size(&buffer, sizeof(buffer)), 0);
-	buffer.rec.kind = WAFFLE_REC_KIND_COUNT;
+	buffer.rec.kind = WAFFLE_REC_RING_COUNT;
 	assert_int_equal(record_size(&buffer, sizeof(buffer)), 0);
 	assert_int_equal(record_size(&buffer, 15), 0);
 }
@@ -346,6 +346,7 @@ static void test_meta_sites_and_processes_come_back(void **state)
 		assert_int_equal(site->line, fixture_sites[i].line);
 		assert_int_equal(site->kind, fixture_sites[i].kind);
 		assert_int_equal(site->role, fixture_sites[i].role);
+		assert_int_equal(site->simulated, fixture_sites[i].simulated);
 		assert_int_equal(site->call, fixture_sites[i].call);
 		assert_int_equal(site->key_count, fixture_sites[i].key_count);
 		for (unsigned k = 0; k < site->key_count; k++) {

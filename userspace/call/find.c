@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Looks through an ELF file, and adds what was found to the object. */
 #include "call/find.h"
+#include "call/derive.h"
 #include "call/fields.h"
 
 #include <fcntl.h>
@@ -116,6 +117,7 @@ uint32_t find_site(struct find *find, struct set_entry *entry, const char *func,
 				 .kind = (uint16_t)kind,
 				 .role = entry->spec.role,
 				 .call = true,
+				 .simulated = object->simulation,
 				 .key_count = made->key_count};
 	struct object_call call = {.site = (uint32_t)object->sites.len, .recipe = made->recipe};
 
@@ -160,13 +162,12 @@ uint8_t find_cost(struct find *find, uint64_t address, uint64_t offset)
 
 static struct place find_place(struct find *find, const struct find_hit *hit, uint64_t offset)
 {
-	uint8_t code[PLACE_SHIFT_MAX + INSTRUCTION_BYTES_MAX];
-	size_t size = sizeof(code);
+	uint8_t code[PLACE_BYTES_MAX];
+	bool whole = hit->size && hit->size <= sizeof(code);
+	size_t size = read_code(find, code, whole ? hit->size : INSTRUCTION_BYTES_MAX, offset);
 
-	if (hit->size < size)
-		size = hit->size ? hit->size : INSTRUCTION_BYTES_MAX;
-	size = read_code(find, code, size, offset);
-	return place_function(&find->set->kernel, find->object->machine, code, size, hit->address);
+	return place_function(&find->set->kernel, find->object->machine, code, size,
+			      whole && size == hit->size, hit->address);
 }
 
 static int add_probe(struct find *find, const struct find_hit *hit, uint32_t site, unsigned type)
@@ -337,6 +338,13 @@ static int find_wanted(struct find *find, bool *functions, bool *usdt)
 	return 0;
 }
 
+static bool offset_of(void *arg, const char *name, int32_t *offset)
+{
+	const struct find *find = arg;
+
+	return derive_offset(&find->file, find->object->machine, name, offset);
+}
+
 static int find_open(struct find *find, int fd)
 {
 	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -377,7 +385,7 @@ int call_set_find(struct call_set *set, struct object *object, int fd, struct er
 
 	if (!call_set_wants(set, object->path))
 		return 0;
-	find.lookup = (struct recipe_lookup){.fields = lookup_fields, .arg = &find};
+	find.lookup = (struct recipe_lookup){lookup_fields, offset_of, &find};
 	result = find_open(&find, fd) ?: find_wanted(&find, &functions, &usdt);
 	if (!result && find.wanted.len)
 		elf_file_find_debug(&find.debug, &find.file, &find.file.build_id,

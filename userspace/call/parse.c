@@ -37,10 +37,7 @@ static const struct flag_word {
 } flag_words[] = {
 	{"outer", WAFFLE_CALL_OUTER},
 	{"inner", WAFFLE_CALL_INNER},
-	{"stack", WAFFLE_CALL_USER_STACK},
-	{"stack_kernel", WAFFLE_CALL_KERNEL_STACK},
-	{"stack_copy", WAFFLE_CALL_STACK_BYTES},
-	{"stack_python", WAFFLE_CALL_PYTHON_STACK},
+	{"stack", WAFFLE_CALL_STACK},
 };
 #define FLAG_WORDS (sizeof(flag_words) / sizeof(flag_words[0]))
 #define OPTIONS_SHOWN "as category role key outer inner stack"

@@ -227,7 +227,7 @@ static bool x86_passed_once(struct decoder *decoder, const uint8_t *code, size_t
  * it would grow the stack with every turn; of anything else that has to be seen.
  */
 static struct place x86_place(const struct place_kernel *kernel, struct decoder *decoder,
-			      const uint8_t *code, size_t bytes, uint64_t entry)
+			      const uint8_t *code, size_t bytes, bool whole, uint64_t entry)
 {
 	struct place place = {0, OBJECT_COST_UNKNOWN};
 	const uint8_t *at = code;
@@ -244,7 +244,7 @@ static struct place x86_place(const struct place_kernel *kernel, struct decoder 
 		if (address == entry)
 			place.cost = (uint8_t)cost;
 		if (cheap && (address == entry || push ||
-			      x86_passed_once(decoder, code, bytes, entry, address)))
+			      (whole && x86_passed_once(decoder, code, bytes, entry, address))))
 			return (struct place){(uint16_t)(address - entry), (uint8_t)cost};
 		if (!passes || next - entry > PLACE_SHIFT_MAX)
 			break;
@@ -330,7 +330,7 @@ static bool arm64_passed_once(const uint8_t *code, size_t bytes, size_t shift)
 }
 
 static struct place arm64_place(const struct place_kernel *kernel, const uint8_t *code,
-				size_t bytes)
+				size_t bytes, bool whole)
 {
 	struct place entry = {0, OBJECT_COST_UNKNOWN};
 
@@ -340,7 +340,8 @@ static struct place arm64_place(const struct place_kernel *kernel, const uint8_t
 
 		if (!at)
 			entry.cost = (uint8_t)cost;
-		if (cost == OBJECT_COST_EMULATED && (!at || arm64_passed_once(code, bytes, at)))
+		if (cost == OBJECT_COST_EMULATED &&
+		    (!at || (whole && arm64_passed_once(code, bytes, at))))
 			return (struct place){(uint16_t)at, (uint8_t)cost};
 		if (!arm64_passes(word))
 			break;
@@ -349,16 +350,16 @@ static struct place arm64_place(const struct place_kernel *kernel, const uint8_t
 }
 
 struct place place_function(const struct place_kernel *kernel, uint16_t machine,
-			    const uint8_t *code, size_t bytes, uint64_t address)
+			    const uint8_t *code, size_t bytes, bool whole, uint64_t address)
 {
 	struct place place = {0, OBJECT_COST_UNKNOWN};
 	struct decoder decoder;
 
 	if (machine == EM_AARCH64)
-		return arm64_place(kernel, code, bytes);
+		return arm64_place(kernel, code, bytes, whole);
 	if (machine != EM_X86_64 || !decoder_open(&decoder))
 		return place;
-	place = x86_place(kernel, &decoder, code, bytes, address);
+	place = x86_place(kernel, &decoder, code, bytes, whole, address);
 	decoder_close(&decoder);
 	return place;
 }

@@ -9,6 +9,7 @@
 #ifndef WAFFLE_CALL_PLACE_H
 #define WAFFLE_CALL_PLACE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,13 +31,16 @@ struct place {
 /* Bytes beyond the entry that are looked at. */
 #define PLACE_SHIFT_MAX 64
 
+/* Of longer functions no place is taken that a loop could pass, since not all is looked at. */
+#define PLACE_BYTES_MAX 16384
+
 /*
- * `code`: the function's `bytes` bytes from its entry on, which lies at link-time `address`.
- * machine: EM_X86_64 or EM_AARCH64, whose functions are understood; of any other the entry's cost
+ * `code`: `bytes` bytes from the function's entry on, which lies at link-time `address`; `whole`:
+ * they are all of the function. machine: EM_X86_64 or EM_AARCH64, whose functions are understood; of any other the entry's cost
  * is unknown. A return probe may stand at the same place.
  */
 struct place place_function(const struct place_kernel *kernel, uint16_t machine,
-			    const uint8_t *code, size_t bytes, uint64_t address);
+			    const uint8_t *code, size_t bytes, bool whole, uint64_t address);
 
 /* What a probe at exactly this instruction costs: of sites and USDT probes, which can't be moved.
  */

@@ -12,11 +12,12 @@ struct armed_counts {
 	uint64_t sites;      /* of macros */
 	uint64_t cuda, nccl; /* calls of these categories */
 	uint64_t probes;     /* other calls */
+	uint64_t simulated;  /* of the calls: of stand-ins */
 };
 
 void armed_count(struct armed_counts *counts, const struct site_info *site);
 
-/* "3 sites, 57 CUDA and NCCL calls, 2 probes"; "nothing". */
+/* "3 sites, 57 CUDA and NCCL calls, 2 probes"; "57 simulated CUDA calls"; "nothing". */
 #define ARMED_TEXT 128
 char *armed_text(char text[ARMED_TEXT], const struct armed_counts *counts);
 

@@ -9,6 +9,7 @@
 
 #include "capture/memory.h"
 #include "capture/naming.h"
+#include "capture/stacks.h"
 #include "target/kallsyms.h"
 #include "util/map.h"
 #include "util/vec.h"
@@ -22,8 +23,10 @@ struct details {
 	struct store_writer *writer;
 	struct memory *memory;
 	struct naming *naming;
-	struct map tgids;  /* tid → tgid */
+	struct stacks *span_stacks; /* NULL: those of spans are not wanted */
+	struct map tgids;           /* tid → tgid */
 	struct map stacks; /* the kernel's number, and the process of a user stack → the file's */
+	struct map frames; /* hash of a process and a stack of FRAMES → the file's */
 	uint32_t stack_count;
 	struct map symbols; /* addresses in the kernel that were named */
 	VEC(bool)
@@ -63,11 +66,13 @@ int details_open(struct details **details, struct kernel *kernel, struct store_w
 	made->kernel = kernel;
 	made->writer = writer;
 	result = memory_open(&made->memory, writer, err) ?: naming_open(&made->naming, writer, err);
+	if (!result && kernel_stacks_wanted(kernel))
+		result = stacks_open(&made->span_stacks, kernel, writer, err);
 	if (result) {
 		details_close(made);
 		return result;
 	}
-	if (kernel_wait_sources(kernel) & WAFFLE_WAIT_STACKS)
+	if (kernel_wait_sources(kernel) & WAFFLE_WAIT_STACKS || made->span_stacks)
 		made->reading = !pthread_create(&made->reader, NULL, symbols_read, made);
 	*details = made;
 	return 0;
@@ -80,9 +85,11 @@ void details_close(struct details *details)
 	symbols_wait(details);
 	memory_close(details->memory);
 	naming_close(details->naming);
+	stacks_free(details->span_stacks);
 	kallsyms_free(details->kallsyms);
 	map_free(&details->tgids);
 	map_free(&details->stacks);
+	map_free(&details->frames);
 	map_free(&details->symbols);
 	map_free(&details->woken);
 	vec_free(&details->interrupts);
@@ -231,6 +238,35 @@ static int stack_replace(struct details *details, uint32_t *number, uint32_t pid
 	return vec_push(&details->interrupts, interrupt) ? 0 : -ENOMEM;
 }
 
+/* Numbers a stack whose addresses come with its record. Frames of Python are not in memory. */
+static int frames_number(struct details *details, uint32_t *number, struct store_stack *stack,
+			 struct error *err)
+{
+	uint64_t key = stack->pid;
+	uint32_t known;
+	int result;
+
+	*number = 0;
+	for (uint32_t i = 0; i < stack->count; i++) {
+		key = (key ^ stack->addresses[i]) * 0x9e3779b97f4a7c15ull;
+		key ^= key >> 29;
+	}
+	known = map_get(&details->frames, key);
+	if (known != MAP_NONE) {
+		*number = known;
+		return 0;
+	}
+	if (!stack->count || details->stack_count >= STACKS_MAX ||
+	    !map_set(&details->frames, key, details->stack_count + 1))
+		return 0;
+	result = stack->addresses[0] & STORE_PYTHON ? 0 : user_stack_finish(details, stack, err);
+	result = result ?: store_writer_add_stack(details->writer, stack, err);
+	if (result)
+		return result;
+	*number = ++details->stack_count;
+	return vec_push(&details->interrupts, false) ? 0 : -ENOMEM;
+}
+
 static int stacks_replace(struct details *details, uint32_t tid, uint32_t *kernel_number,
 			  uint32_t *user_number, struct error *err)
 {
@@ -287,6 +323,40 @@ static int see_wake(struct details *details, struct waffle_rec *rec, struct erro
 	return 0;
 }
 
+/* Becomes the record that the file has: it is shorter, and lies where this one was. */
+static int see_frames(struct details *details, struct waffle_rec *rec, struct error *err)
+{
+	struct waffle_rec_frames frames = *(const struct waffle_rec_frames *)rec;
+	struct waffle_rec_stack *stack = (struct waffle_rec_stack *)rec;
+	uint64_t addresses[WAFFLE_FRAMES_USER_MAX], pairs[2 * WAFFLE_FRAMES_PYTHON_MAX];
+	uint32_t words = frames.frame_bytes / 8, python = frames.python_count;
+	struct store_stack user = {.addresses = addresses, .pid = frames.tgid};
+	const uint64_t *from =
+		(const uint64_t *)(const void *)((const struct waffle_rec_frames *)rec + 1);
+	int result, count;
+
+	_Static_assert(sizeof(frames) >= sizeof(*stack), "a STACK fits where FRAMES were");
+	if (python > WAFFLE_FRAMES_PYTHON_MAX || 2 * python > words ||
+	    words - 2 * python > WAFFLE_FRAMES_USER_MAX)
+		return -EINVAL;
+	user.count = words - 2 * python;
+	memcpy(addresses, from, user.count * sizeof(*from));
+	memcpy(pairs, from + user.count, 2 * python * sizeof(*from));
+	*stack = (struct waffle_rec_stack){
+		.rec = frames.rec, .id = frames.id, .kernel_stack = frames.kernel_stack};
+	stack->rec.kind = WAFFLE_REC_STACK;
+	result = stack_replace(details, &stack->kernel_stack, 0, err)
+			 ?: frames_number(details, &stack->user_stack, &user, err);
+	if (result || !python || !details->span_stacks)
+		return result;
+	count = stacks_python(details->span_stacks, (pid_t)frames.tgid, pairs, python, addresses,
+			      err);
+	if (count < 0)
+		return count;
+	user.count = (uint32_t)count;
+	return frames_number(details, &stack->python_stack, &user, err);
+}
+
 /* The wake-up is told by the switch, too. */
 static int see_switch(struct details *details, struct waffle_rec *rec, struct error *err)
 {
@@ -327,13 +397,6 @@ static int see_quota(struct details *details, struct waffle_rec *rec, struct err
 	return number < 0 ? (int)number : 0;
 }
 
-static int see_stack(struct details *details, struct waffle_rec *rec, struct error *err)
-{
-	struct waffle_rec_stack *stack = (struct waffle_rec_stack *)rec;
-
-	return stacks_replace(details, rec->tid, &stack->kernel_stack, &stack->user_stack, err);
-}
-
 static int see_task(struct details *details, struct waffle_rec *rec, struct error *err)
 {
 	(void)err;
@@ -362,7 +425,7 @@ static int mappings_write(struct details *details, pid_t pid, struct error *err)
 {
 	uint32_t users = WAFFLE_WAIT_STACKS | WAFFLE_WAIT_FAULTS;
 
-	if (!(kernel_wait_sources(details->kernel) & users))
+	if (!(kernel_wait_sources(details->kernel) & users) && !details->span_stacks)
 		return 0;
 	return memory_need(details->memory, pid, NULL, 0, err);
 }
@@ -373,36 +436,43 @@ static int see_exec(struct details *details, struct waffle_rec *rec, struct erro
 
 	thread_is_of(details, rec->tid, tgid);
 	memory_forget(details->memory, (pid_t)tgid);
+	if (details->span_stacks)
+		stacks_forget(details->span_stacks, (pid_t)tgid);
 	return mappings_write(details, (pid_t)tgid, err);
 }
 
 static int see_exit(struct details *details, struct waffle_rec *rec, struct error *err)
 {
 	(void)err;
-	if (rec->tid == ((const struct waffle_rec_exit *)rec)->tgid)
+	if (rec->tid == ((const struct waffle_rec_exit *)rec)->tgid) {
 		memory_forget(details->memory, (pid_t)rec->tid);
+		if (details->span_stacks)
+			stacks_forget(details->span_stacks, (pid_t)rec->tid);
+	}
 	map_remove(&details->tgids, rec->tid);
 	return 0;
 }
 
 int details_record(struct details *details, struct waffle_rec *rec, struct error *err)
 {
-	static int (*const seen[WAFFLE_REC_KIND_COUNT])(struct details *, struct waffle_rec *,
+	static int (*const seen[WAFFLE_REC_RING_COUNT])(struct details *, struct waffle_rec *,
 							struct error *) = {
 		[WAFFLE_REC_SWITCH] = see_switch, [WAFFLE_REC_TASK] = see_task,
 		[WAFFLE_REC_STATE] = see_state,   [WAFFLE_REC_FORK] = see_fork,
 		[WAFFLE_REC_EXEC] = see_exec,     [WAFFLE_REC_EXIT] = see_exit,
 		[WAFFLE_REC_WAIT] = see_wait,     [WAFFLE_REC_WAKE] = see_wake,
 		[WAFFLE_REC_FAULT] = see_fault,   [WAFFLE_REC_IO] = see_io,
-		[WAFFLE_REC_QUOTA] = see_quota,   [WAFFLE_REC_STACK] = see_stack,
+		[WAFFLE_REC_QUOTA] = see_quota,   [WAFFLE_REC_FRAMES] = see_frames,
 	};
 
-	if (rec->kind >= WAFFLE_REC_KIND_COUNT || !seen[rec->kind])
+	if (rec->kind >= WAFFLE_REC_RING_COUNT || !seen[rec->kind])
 		return 0;
 	return seen[rec->kind](details, rec, err);
 }
 
 int details_process(struct details *details, pid_t pid, struct error *err)
 {
-	return mappings_write(details, pid, err);
+	int result = details->span_stacks ? stacks_process(details->span_stacks, pid, err) : 0;
+
+	return result ?: mappings_write(details, pid, err);
 }

@@ -41,7 +41,7 @@ struct command {
 };
 
 extern const struct command command_attach, command_run, command_list, command_check,
-	command_report, command_why, command_view, command_info, command_export;
+	command_report, command_why, command_view, command_info, command_export, command_demo;
 
 /*
  * Parses options into `options` by the command's rows (GNU style: --name=value, --name value, -o

@@ -161,7 +161,7 @@ static void print_object(const struct object *object)
 		printf(": %zu site%s", sites, sites == 1 ? "" : "s");
 	if (calls)
 		printf("%s %zu call%s", sites ? "," : ":", calls, calls == 1 ? "" : "s");
-	putchar('\n');
+	puts(object->simulation ? ", simulated" : "");
 	for (size_t i = 0; i < object->sites.len; i++) {
 		print_site(&object->sites.data[i]);
 		if (object->sites.data[i].call)
@@ -215,6 +215,8 @@ static void json_site_begin(struct json *json, const struct site_info *site)
 	json_field_string(json, "func", site->func);
 	json_key(json, "call");
 	json_bool(json, site->call);
+	json_key(json, "simulated");
+	json_bool(json, site->simulated);
 	json_key(json, "keys");
 	json_array_begin(json);
 	for (unsigned k = 0; k < site->key_count; k++) {

@@ -260,6 +260,7 @@ static void write_other(struct chrome *c)
 	json_field_u64(c->json, "start_real_ns",
 		       m->meta->real_ns + (m->start_ts - m->meta->start_ts));
 	summary_json_filter(c->json, m);
+	summary_json_simulated(c->json, m);
 	json_field_u64(c->json, "produced", m->counts.produced);
 	json_field_u64(c->json, "delivered", m->counts.delivered);
 	json_field_u64(c->json, "lost", m->counts.lost);

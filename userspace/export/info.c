@@ -220,4 +220,5 @@ void info_print_text(const struct model *model, FILE *out)
 		put_records(out, name, &model->sources[i]);
 	}
 	put_what_is_missing(out, model, &sum);
+	report_put_simulated(out, model);
 }

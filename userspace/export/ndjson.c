@@ -196,6 +196,7 @@ static void write_summary(struct ndjson *n)
 	json_field_u64(n->json, "start_ns", m->start_ts);
 	json_field_u64(n->json, "end_ns", m->end_ts);
 	summary_json_filter(n->json, m);
+	summary_json_simulated(n->json, m);
 	json_key(n->json, "records");
 	json_object_begin(n->json);
 	json_field_u64(n->json, "produced", m->counts.produced);

@@ -172,6 +172,10 @@ static void put_capture_track(struct perfetto *p)
 	mark_uint(p, &sequence, "delivered", counts->delivered);
 	mark_uint(p, &sequence, "lost", counts->lost);
 	event_put(p);
+	if (model_simulated(p->model)) {
+		mark_begin(p, &sequence, "simulated: CUDA and NCCL are stand-ins", p->start_ts);
+		event_put(p);
+	}
 }
 
 /* Records of a source that were lost: in all, and those of them whose time is known. */

@@ -89,6 +89,12 @@ static size_t expression_line(char *to, const char *expression)
 	return len;
 }
 
+void report_put_simulated(FILE *out, const struct model *model)
+{
+	if (model_simulated(model))
+		fputs("simulated: CUDA and NCCL are stand-ins here, no GPU has worked\n", out);
+}
+
 void report_put_expression(FILE *out, const char *expression)
 {
 	char *line = malloc(strlen(expression) + 1);
@@ -496,6 +502,7 @@ static void print_records(const struct printer *printer)
 		units_format_count(produced, counts->produced),
 		units_format_count(delivered, counts->delivered),
 		units_format_count(lost, counts->lost));
+	report_put_simulated(printer->out, printer->model);
 }
 
 static int name_columns(const struct report *report)

@@ -28,10 +28,19 @@ void summary_json_filter(struct json *json, const struct model *model)
 	json_object_end(json);
 }
 
+void summary_json_simulated(struct json *json, const struct model *model)
+{
+	if (!model_simulated(model))
+		return;
+	json_key(json, "simulated");
+	json_bool(json, true);
+}
+
 void summary_json_records(struct json *json, const struct model *model)
 {
 	uint64_t bytes_cut;
 
+	summary_json_simulated(json, model);
 	json_key(json, "records");
 	json_object_begin(json);
 	counts_fields(json, &model->counts);

@@ -5,9 +5,12 @@
 #include "model/model.h"
 #include "util/json.h"
 
-/* The fields "records", "loss", "truncated" and "bad_records" of an open object: what of the
- * capture is there and what is not. */
+/* The fields "records", "loss", "truncated" and "bad_records" of an open object, and "simulated" if
+ * it is: what of the capture is there and what is not. */
 void summary_json_records(struct json *json, const struct model *model);
+
+/* The field "simulated": true, if model_simulated(). */
+void summary_json_simulated(struct json *json, const struct model *model);
 
 /* The fields "recorded_filter", the expression the capture was made with, and "filter", the one it
  * was read with and what that left out; each if there is one. */

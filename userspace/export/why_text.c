@@ -252,6 +252,7 @@ void why_print_records(const struct why_printer *printer)
 		units_format_count(produced, counts->produced),
 		units_format_count(delivered, counts->delivered),
 		units_format_count(lost, counts->lost));
+	report_put_simulated(printer->out, model);
 }
 
 void why_print_text(const struct why *why, const struct why_view *view, FILE *out)

@@ -13,6 +13,15 @@ const struct site_info *model_site(const struct model *model, uint32_t site)
 	return site < model->sites.len ? &model->sites.data[site] : &unknown_site;
 }
 
+bool model_simulated(const struct model *model)
+{
+	for (size_t i = 0; i < model->sites.len; i++) {
+		if (model->sites.data[i].simulated)
+			return true;
+	}
+	return false;
+}
+
 uint32_t model_site_count(const struct model *model)
 {
 	return (uint32_t)model->sites.len;
@@ -223,6 +232,10 @@ static int finish(struct builder *builder)
 		result = calls_find_parents(builder->model);
 	if (!result)
 		result = names_resolve(builder->model);
+	if (!result && builder->has_calls)
+		result = gpu_links_add(builder->model);
+	if (!result)
+		result = links_order(builder->model);
 	if (!result && builder->keep)
 		result = keep_apply(builder);
 	if (!result && builder->has_calls)

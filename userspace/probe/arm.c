@@ -61,15 +61,17 @@ static int row_program(const struct kernel *kernel, const struct arm_request *re
 		       uint32_t site, uint64_t *cookie)
 {
 	const struct arm_use *use = request->uses ? &request->uses[site] : NULL;
+	bool stack = request->stacks && request->stacks[site];
 
 	*cookie = request->first_site + site;
 	if (use && use->use == PLAN_DORMANT)
 		return -1;
 	if (!use || !kernel->filtered)
-		return bpf_program__fd(kernel->bpf->progs.hit);
+		return bpf_program__fd(stack ? kernel->bpf->progs.hit_stack
+					     : kernel->bpf->progs.hit);
 	if (use->class >= kernel->classes.len)
 		return -1;
-	*cookie |= (uint64_t)use->class << 32;
+	*cookie |= (uint64_t)use->class << 32 | (stack ? WAFFLE_COOKIE_STACK : 0);
 	return kernel->classes.data[use->class].hit;
 }
 

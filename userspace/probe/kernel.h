@@ -12,6 +12,7 @@
 
 #include "bpf/record.h"
 #include "bpf/shared.h"
+#include "bpf/stack.h"
 #include "bpf/wait.h"
 #include "filter/plan.h"
 #include "target/object.h"
@@ -24,6 +25,7 @@ struct kernel_options {
 	uint32_t sched_slots; /* switches that a CPU can hold; rounded up to a power of two */
 	bool sched;           /* record the scheduler */
 	bool follow;          /* children of targets are targets */
+	bool stacks;          /* some sites' stacks are wanted */
 	bool hold_exec;       /* stop a target's new program until kernel_exec_release() */
 	uint32_t
 		wait_sources; /* enum waffle_wait_source: what is wanted; of no use without sched */
@@ -78,6 +80,19 @@ void kernel_exec_known(struct kernel *kernel, dev_t dev, ino_t ino);
 /* Lets a held program run. Nothing happens if it was not held. */
 void kernel_exec_release(struct kernel *kernel, pid_t pid);
 
+/* ---- stacks of spans and events ---- */
+
+/* Whether any are wanted. */
+bool kernel_stacks_wanted(const struct kernel *kernel);
+/* Pages that follow each other, for tables and mappings (bpf/unwind.h); the first one's number, or
+ * a negative errno: no memory, or no room. They are never given back, but may be used again. */
+int64_t kernel_unwind_pages(struct kernel *kernel, uint32_t count);
+/* A page's memory, which the programs read. */
+struct waffle_unwind_page *kernel_unwind_page(struct kernel *kernel, uint32_t page);
+/* What stacks of a process are walked with; NULL: it is gone. */
+int kernel_stack_process(struct kernel *kernel, pid_t pid,
+			 const struct waffle_stack_process *process);
+
 /* ---- filters ---- */
 
 /*
@@ -124,6 +139,7 @@ struct arm_request {
 	uint32_t first_site; /* hits are sent with this + the object's own number of the site */
 	/* A row a site of the object; NULL: all are armed. Classes count in a filtered session. */
 	const struct arm_use *uses;
+	const bool *stacks; /* a row a site: whether its stacks are wanted; NULL: none are */
 };
 
 /*

@@ -25,6 +25,7 @@ struct kernel {
 	bool sched;
 	bool filtered;
 	bool keep_children;
+	bool stacks; /* of spans are wanted */
 	VEC(struct loaded_class) classes;
 	uint32_t wait_sources; /* enum waffle_wait_source */
 	uint32_t wait_missing; /* a bit for each of their programs that this kernel can't load */
@@ -39,6 +40,8 @@ struct kernel {
 	struct waffle_tail *tail_memory;
 	const struct waffle_rec_switch *slot_memory;
 	size_t cpu_bytes, slot_bytes;
+	VEC(void *) slabs;     /* memory of bpf/unwind.h */
+	uint64_t unwind_pages; /* in use */
 	pid_t guardian;
 	int guardian_pipe; /* -1: none */
 };
@@ -63,5 +66,6 @@ int calls_configure(struct kernel *kernel, const struct kernel_options *options)
 void calls_detach(struct kernel *kernel);
 /* The cookie of a call's probes, without a class; false: its recipe was not set. */
 bool call_cookie(const struct kernel *kernel, uint32_t site, uint64_t *cookie);
+void stacks_close(struct kernel *kernel);
 
 #endif

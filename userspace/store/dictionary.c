@@ -50,11 +50,13 @@ bool meta_put(byte_vec *to, const struct store_meta *meta)
 /* What the first number of a site says: its kind in the low byte, and what calls are besides. */
 #define SITE_CALL 0x100u
 #define SITE_ROLE_SHIFT 9
+#define SITE_ROLE_MAX 0x7fu
+#define SITE_SIMULATED 0x10000u
 
 static uint64_t site_word(const struct site_info *site)
 {
 	return (site->kind & 0xffu) | (site->call ? SITE_CALL : 0u) |
-	       (uint64_t)site->role << SITE_ROLE_SHIFT;
+	       (site->simulated ? SITE_SIMULATED : 0u) | (uint64_t)site->role << SITE_ROLE_SHIFT;
 }
 
 /* A role that a later version has added is none. */
@@ -64,9 +66,11 @@ static void site_word_get(struct cursor *cursor, struct site_info *site)
 
 	site->kind = word & 0xffu;
 	site->call = word & SITE_CALL;
+	site->simulated = word & SITE_SIMULATED;
 	site->role = SITE_ROLE_NONE;
-	if (word >> SITE_ROLE_SHIFT < SITE_ROLE_COUNT)
-		site->role = (uint16_t)(word >> SITE_ROLE_SHIFT);
+	word = word >> SITE_ROLE_SHIFT & SITE_ROLE_MAX;
+	if (word < SITE_ROLE_COUNT)
+		site->role = (uint16_t)word;
 }
 
 bool site_put(byte_vec *to, struct strtab *strings, const struct site_info *site)

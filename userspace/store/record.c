@@ -38,8 +38,10 @@ static const struct kind_row kinds[] = {
 	[WAFFLE_REC_RETURN] = {"return", sizeof(struct waffle_rec_return), WAFFLE_SOURCE_SPANS,
 			       offsetof(struct waffle_rec_return, frame_bytes)},
 	[WAFFLE_REC_STACK] = {"stack", sizeof(struct waffle_rec_stack), WAFFLE_SOURCE_SPANS},
+	[WAFFLE_REC_FRAMES] = {"frames", sizeof(struct waffle_rec_frames), WAFFLE_SOURCE_SPANS,
+			       offsetof(struct waffle_rec_frames, frame_bytes)},
 };
-_Static_assert(sizeof(kinds) / sizeof(kinds[0]) == WAFFLE_REC_KIND_COUNT, "a row a kind");
+_Static_assert(sizeof(kinds) / sizeof(kinds[0]) == WAFFLE_REC_RING_COUNT, "a row a kind");
 _Static_assert(sizeof(struct waffle_rec_hit) + WAFFLE_FRAME_MAX + 7 <= RECORD_BYTES_MAX &&
 		       sizeof(struct waffle_rec_return) + WAFFLE_FRAME_MAX + 7 <= RECORD_BYTES_MAX,
 	       "the longest hit and return fit");
@@ -68,7 +70,7 @@ size_t record_size(const void *rec, size_t available)
 	if (available < sizeof(struct waffle_rec))
 		return 0;
 	memcpy(&kind, (const char *)rec + offsetof(struct waffle_rec, kind), sizeof(kind));
-	if (kind >= WAFFLE_REC_KIND_COUNT)
+	if (kind >= WAFFLE_REC_RING_COUNT)
 		return 0;
 	size = kinds[kind].bytes;
 	if (!size || size > available)
@@ -85,12 +87,12 @@ size_t record_size(const void *rec, size_t available)
 
 unsigned record_source(unsigned kind)
 {
-	return kind < WAFFLE_REC_KIND_COUNT ? kinds[kind].source : WAFFLE_SOURCE_COUNT;
+	return kind < WAFFLE_REC_RING_COUNT ? kinds[kind].source : WAFFLE_SOURCE_COUNT;
 }
 
 const char *record_kind_name(unsigned kind)
 {
-	return kind < WAFFLE_REC_KIND_COUNT && kinds[kind].name ? kinds[kind].name : "?";
+	return kind < WAFFLE_REC_RING_COUNT && kinds[kind].name ? kinds[kind].name : "?";
 }
 
 const char *record_source_name(unsigned source)

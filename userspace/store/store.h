@@ -59,6 +59,10 @@ struct store_stack {
 };
 #define STORE_STACK_MAX 127 /* addresses; PERF_MAX_STACK_DEPTH */
 
+/* An address of a stack of a process is no address but a frame of Python: that many in the table of
+ * names, "Trainer.step (/srv/train.py:31)". */
+#define STORE_PYTHON (1ull << 63)
+
 /* What a thread can wait for that has a name. */
 struct store_object {
 	uint64_t ino;

@@ -236,9 +236,11 @@ static bool section_read(struct object *object, const struct elf_file *file, str
 	while (at < data->d_size && (next = gelf_getnote(data, at, &header, &name, &desc)) > 0) {
 		const char *bytes = data->d_buf;
 
-		if (header.n_type == WAFFLE_NOTE_SITE &&
-		    header.n_namesz == sizeof(WAFFLE_NOTE_OWNER) &&
-		    !memcmp(bytes + name, WAFFLE_NOTE_OWNER, sizeof(WAFFLE_NOTE_OWNER)) &&
+		bool ours = header.n_namesz == sizeof(WAFFLE_NOTE_OWNER) &&
+			    !memcmp(bytes + name, WAFFLE_NOTE_OWNER, sizeof(WAFFLE_NOTE_OWNER));
+
+		object->simulation |= ours && header.n_type == WAFFLE_NOTE_SIMULATION;
+		if (ours && header.n_type == WAFFLE_NOTE_SITE &&
 		    header.n_descsz >= WAFFLE_NOTE_DESC_BYTES) {
 			struct note note = note_decode((const unsigned char *)bytes + desc,
 						       object->big_endian);

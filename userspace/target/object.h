@@ -61,6 +61,7 @@ struct object {
 	VEC(struct object_call) calls; /* by site, ascending; those of call/ */
 	uint32_t bad_notes;
 	bool big_endian;
+	bool simulation;  /* it only plays the part of a real library: docs/simulation.md */
 	uint16_t machine; /* e_machine */
 };
 

@@ -60,9 +60,10 @@ struct site_info {
 	const char *func;     /* may be empty */
 	const char *object;   /* path of the ELF file, as seen by the process */
 	uint32_t line;
-	uint16_t kind; /* enum waffle_site_kind */
-	uint16_t role; /* enum site_role */
-	bool call;     /* not a macro's: its parents are found by time and thread */
+	uint16_t kind;  /* enum waffle_site_kind */
+	uint16_t role;  /* enum site_role */
+	bool call;      /* not a macro's: its parents are found by time and thread */
+	bool simulated; /* of a stand-in of a real library: docs/simulation.md */
 	uint16_t key_count;
 	struct site_key keys[WAFFLE_KEYS_MAX];
 };

@@ -124,8 +124,9 @@ static void copies(struct calls *calls)
 		    (dst, 256, host, 128, 100, 5, cudaMemcpyHostToDevice, calls->stream),
 		    "\"width\": 100, \"height\": 5, \"kind\": 1, \"stream\": %lu",
 		    U(calls->stream)));
-	MUST(LOGGED(cudaMemcpyPeerAsync, (dst2, 1, dst, 0, 777, calls->other), SET_KEYS,
-		    (size_t)777, U(calls->other)));
+	MUST(LOGGED(cudaMemcpyPeerAsync, (dst2, 1, dst, 0, 777, calls->other),
+		    "\"to_device\": 1, \"from_device\": 0, " SET_KEYS, (size_t)777,
+		    U(calls->other)));
 	MUST(LOGGED(cuMemcpyHtoDAsync_v2, (to, host, 51, calls->stream), SET_KEYS, (size_t)51,
 		    U(calls->stream)));
 	MUST(LOGGED(cuMemcpyDtoHAsync_v2, (host, from, 52, calls->stream), SET_KEYS, (size_t)52,
@@ -218,7 +219,7 @@ static void graphs(struct calls *calls)
 	} while (0)
 
 #define COMM_KEYS "\"comm\": %lu, \"rank\": %d, \"nranks\": %d, \"stream\": %lu"
-#define COMM_VALUES U(comm), rank, RANKS, U(stream)
+#define COMM_VALUES comm_hash(comm), rank, RANKS, U(stream)
 #define COUNT_KEYS "\"count\": %d, \"datatype\": %d, "
 
 static void collectives(struct calls *calls)
@@ -267,18 +268,25 @@ struct init {
 	int rank;
 };
 
+static void comm_end(ncclComm_t comm, int rank)
+{
+	uint64_t hash = comm_hash(comm);
+
+	MUST(LOGGED(ncclCommDestroy, (comm), INIT_KEYS, rank, RANKS, hash));
+}
+
 static void *init_main(void *arg)
 {
 	struct init *init = arg;
 	ncclComm_t split = NULL;
 
 	MUST(LOGGED(ncclCommInitRank, (&init->comm, RANKS, init->id, init->rank), INIT_KEYS,
-		    init->rank, RANKS, U(init->comm)));
+		    init->rank, RANKS, comm_hash(init->comm)));
 	MUST(LOGGED(ncclCommSplit, (init->comm, 7, -init->rank, &split, NULL),
-		    "\"parent\": %lu, \"color\": 7, \"key\": %d, \"comm\": %lu", U(init->comm),
-		    -init->rank, U(split)));
-	MUST(LOGGED(ncclCommDestroy, (split), "\"comm\": %lu", U(split)));
-	MUST(LOGGED(ncclCommDestroy, (init->comm), "\"comm\": %lu", U(init->comm)));
+		    "\"color\": 7, \"key\": %d, " INIT_KEYS, -init->rank, RANKS - 1 - init->rank,
+		    RANKS, comm_hash(split)));
+	comm_end(split, RANKS - 1 - init->rank);
+	comm_end(init->comm, init->rank);
 	return NULL;
 }
 
@@ -287,14 +295,15 @@ static void communicators(struct calls *calls)
 	struct init inits[RANKS];
 	ncclUniqueId id;
 
-	MUST(ncclGetUniqueId(&id));
+	MUST(LOGGED(ncclGetUniqueId, (&id), "%s", ""));
 	for (int rank = 0; rank < RANKS; rank++) {
 		inits[rank] = (struct init){.id = id, .rank = rank};
 		MUST(pthread_create(&inits[rank].thread, NULL, init_main, &inits[rank]));
 	}
 	for (int rank = 0; rank < RANKS; rank++)
 		MUST(pthread_join(inits[rank].thread, NULL));
-	MUST(LOGGED(ncclCommInitAll, (calls->comms, RANKS, NULL), "\"ndev\": %d", RANKS));
+	MUST(LOGGED(ncclCommInitAll, (calls->comms, RANKS, NULL), "\"nranks\": %d, \"comm\": %lu",
+		    RANKS, comm_hash(calls->comms[0])));
 }
 
 static void line_wait(bool pause)

@@ -187,7 +187,7 @@ static void backward(struct rank *rank)
 		     rank->network),
 		    "\"count\": %u, \"datatype\": %d, \"op\": %d, \"comm\": %lu, \"rank\": %d, "
 		    "\"nranks\": %d, \"stream\": %lu",
-		    GRADIENTS, ncclFloat32, ncclSum, (uintptr_t)rank->comm, rank->rank, rank->ranks,
+		    GRADIENTS, ncclFloat32, ncclSum, comm_hash(rank->comm), rank->rank, rank->ranks,
 		    (uintptr_t)rank->network));
 	stream_follow(rank->compute, rank->network, rank->reduced);
 }
@@ -261,7 +261,7 @@ static void rank_setup(struct rank *rank)
 	id_read(&id);
 	MUST(LOGGED(ncclCommInitRank, (&rank->comm, rank->ranks, id, rank->rank),
 		    "\"rank\": %d, \"nranks\": %d, \"comm\": %lu", rank->rank, rank->ranks,
-		    (uintptr_t)rank->comm));
+		    comm_hash(rank->comm)));
 }
 
 static void slow_loader_read(struct rank *rank)
@@ -316,6 +316,7 @@ static int rank_main(const struct options *options)
 			    .changed = PTHREAD_COND_INITIALIZER};
 	uint64_t *took_ns = calloc((size_t)options->steps, sizeof(*took_ns));
 	pthread_t loader;
+	uint64_t hash;
 	char text[4096];
 
 	snprintf(text, sizeof(text), "rank %d", rank.rank);
@@ -337,7 +338,9 @@ static int rank_main(const struct options *options)
 	}
 	MUST(pthread_join(loader, NULL));
 	MUST(LOGGED(cudaDeviceSynchronize, (), "%s", ""));
-	MUST(ncclCommDestroy(rank.comm));
+	hash = comm_hash(rank.comm);
+	MUST(LOGGED(ncclCommDestroy, (rank.comm), "\"comm\": %lu, \"rank\": %d, \"nranks\": %d",
+		    hash, rank.rank, rank.ranks));
 	if (log_file && fclose(log_file)) {
 		perror("training: log");
 		return 1;

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+/* Walks the stack of the current thread when a span or event begins whose stacks are wanted. */
+#include "vmlinux.h"
+#include "stack.h"
+#include "emit.h"
+
+#define WAFFLE_UNWIND_READ(context, word, address)                                                 \
+	bpf_probe_read_user(word, sizeof(__u64), (void *)(address))
+#include "unwind_step.h"
+
+#define WORDS 256 /* a power of two; 64 addresses and 48 frames of Python fit */
+#define RETURN_PROBES_MAX 32
+
+struct slab_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, WAFFLE_UNWIND_SLAB_PAGES);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct waffle_unwind_page));
+};
+
+/* capture/ adds slabs when it needs room. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, WAFFLE_UNWIND_SLABS_MAX);
+	__type(key, __u32);
+	__array(values, struct slab_map);
+} unwind_slabs SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, WAFFLE_MAX_TARGETS);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u32);
+	__type(value, struct waffle_stack_process);
+} stack_processes SEC(".maps");
+
+/* A walk under way. It is the thread's own: another one may interrupt it on its CPU. */
+struct walk {
+	struct waffle_stack_process process;
+	struct waffle_unwind_regs regs;
+	struct waffle_unwind_mapping mapping; /* of the last frame */
+	struct waffle_unwind_row row;         /* that holds for it */
+	__u64 trampoline; /* that return probes have put in place of return addresses; 0: none */
+	__u64 thread;     /* Python's: PyThreadState */
+	__u64 frame;      /* _PyInterpreterFrame */
+	__u32 count;      /* addresses */
+	__u32 python;     /* frames of Python */
+	__u64 words[WORDS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct walk);
+} stack_walks SEC(".maps");
+
+/* bpf_loop() takes a pointer to the stack. */
+struct context {
+	struct walk *walk;
+};
+
+static __always_inline struct waffle_unwind_page *page_get(__u32 number)
+{
+	__u32 slab = number / WAFFLE_UNWIND_SLAB_PAGES, page = number % WAFFLE_UNWIND_SLAB_PAGES;
+	void *pages = bpf_map_lookup_elem(&unwind_slabs, &slab);
+
+	return pages ? bpf_map_lookup_elem(pages, &page) : NULL;
+}
+
+/* Finds the mapping that an address is in; false: none. */
+static __noinline bool mapping_find(struct walk *walk, __u64 pc)
+{
+	__u32 low = 0, high = walk->process.mappings, middle;
+	struct waffle_unwind_mapping *mapping;
+	struct waffle_unwind_page *page;
+
+	for (int i = 0; i < 12 && low < high; i++) { /* 2^11: WAFFLE_STACK_MAPPINGS_MAX */
+		middle = (low + high) / 2;
+		page = page_get(walk->process.page + middle / WAFFLE_UNWIND_PAGE_MAPPINGS);
+		if (!page)
+			return false;
+		mapping = &page->mappings[middle % WAFFLE_UNWIND_PAGE_MAPPINGS];
+		if (pc < mapping->start) {
+			high = middle;
+		} else if (pc >= mapping->end) {
+			low = middle + 1;
+		} else {
+			walk->mapping = *mapping;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The last page of the mapping's table that begins at `pc` or before. */
+static __noinline __u32 page_find(struct walk *walk, __u32 pc)
+{
+	__u32 low = 0, high = walk->mapping.pages, middle;
+	struct waffle_unwind_page *page;
+
+	for (int i = 0; i < 17 && low + 1 < high; i++) { /* 2^16 pages: CFI_ROWS_MAX */
+		middle = (low + high) / 2;
+		page = page_get(walk->mapping.page + middle);
+		if (!page)
+			return 0;
+		if (page->rows[0].pc <= pc)
+			low = middle;
+		else
+			high = middle;
+	}
+	return walk->mapping.page + low;
+}
+
+static __noinline void row_find(struct walk *walk, __u32 pc)
+{
+	struct waffle_unwind_page *page = page_get(page_find(walk, pc));
+	__u32 low = 0, high = WAFFLE_UNWIND_PAGE_ROWS, middle;
+
+	if (!page)
+		return;
+	for (int i = 0; i < 9; i++) { /* 2^9 rows */
+		middle = (low + high) / 2 % WAFFLE_UNWIND_PAGE_ROWS;
+		if (page->rows[middle].pc <= pc)
+			low = middle;
+		else
+			high = middle;
+	}
+	low %= WAFFLE_UNWIND_PAGE_ROWS;
+	if (page->rows[low].pc <= pc)
+		walk->row = page->rows[low];
+}
+
+static long return_probe(__u32 index, void *context)
+{
+	struct {
+		struct return_instance *at;
+		__u64 stack, address;
+	} *search = context;
+	struct return_instance *at = search->at;
+
+	if (!at)
+		return 1;
+	if (BPF_CORE_READ(at, stack) == search->stack)
+		search->address = BPF_CORE_READ(at, orig_ret_vaddr);
+	search->at = BPF_CORE_READ(at, next);
+	return search->address != 0;
+}
+
+/* Return probes of the functions on the stack, waffle's own too, have replaced their callers'
+ * addresses; the kernel knows them. */
+static __noinline void trampoline_replace(struct walk *walk)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct {
+		struct return_instance *at;
+		__u64 stack, address;
+	} search = {.at = BPF_CORE_READ(task, utask, return_instances)};
+
+#if defined(__TARGET_ARCH_x86)
+	search.stack = walk->regs.sp - 8;
+#else
+	search.stack = walk->regs.sp;
+#endif
+	bpf_loop(RETURN_PROBES_MAX, return_probe, &search, 0);
+	walk->regs.ip = search.address;
+}
+
+static long walk_frame(__u32 index, void *context)
+{
+	struct walk *walk = ((struct context *)context)->walk;
+	__u64 pc = waffle_unwind_pc(&walk->regs);
+
+	walk->words[index & (WAFFLE_FRAMES_USER_MAX - 1)] = walk->regs.ip;
+	walk->count = index + 1;
+	walk->row.rule = WAFFLE_UNWIND_UNKNOWN;
+	if ((pc >= walk->mapping.start && pc < walk->mapping.end) || mapping_find(walk, pc)) {
+		pc -= walk->mapping.base;
+		if (walk->mapping.pages && pc <= 0xffffffff)
+			row_find(walk, pc);
+	}
+	if (!waffle_unwind_step(NULL, &walk->row, &walk->regs))
+		return 1;
+	if (walk->trampoline && walk->regs.ip == walk->trampoline)
+		trampoline_replace(walk);
+	return walk->regs.ip < 4096;
+}
+
+static __always_inline void user_walk(struct walk *walk, struct task_struct *task, __u64 flags)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	struct context context = {walk};
+
+	walk->regs.exact = 1;
+#if defined(__TARGET_ARCH_x86)
+	walk->regs.ip = regs->ip;
+	walk->regs.sp = regs->sp;
+	walk->regs.fp = regs->bp;
+#elif defined(__TARGET_ARCH_arm64)
+	walk->regs.ip = regs->pc;
+	walk->regs.sp = regs->sp;
+	walk->regs.fp = regs->regs[29];
+	walk->regs.lr = regs->regs[30];
+#endif
+	if (flags & WAFFLE_STACK_SITE) { /* from the probe to the code of the site */
+		walk->regs.exact = 0;
+#if defined(__TARGET_ARCH_x86)
+		bpf_probe_read_user(&walk->regs.ip, sizeof(__u64), (void *)walk->regs.sp);
+		walk->regs.sp += 8 + WAFFLE_RED_ZONE;
+#else
+		walk->regs.ip = walk->regs.lr;
+#endif
+	}
+	walk->mapping.start = walk->mapping.end = 0;
+	walk->trampoline = 0;
+	if (BPF_CORE_READ(task, utask, return_instances))
+		walk->trampoline = BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
+	bpf_loop(WAFFLE_FRAMES_USER_MAX, walk_frame, &context, 0);
+}
+
+/* ---- Python ---- */
+
+static __always_inline __u64 word_at(__u64 address)
+{
+	__u64 word;
+
+	return bpf_probe_read_user(&word, sizeof(word), (void *)address) ? 0 : word;
+}
+
+/* What tells the thread's state in Python's list of them: thread_id, of pthread_self(), or
+ * native_thread_id, of gettid(). */
+static __always_inline __u64 thread_key(struct task_struct *task)
+{
+#if defined(__TARGET_ARCH_x86)
+	return task->thread.fsbase;
+#else
+	struct pid *pid = task->thread_pid;
+	struct upid upid = {};
+
+	bpf_core_read(&upid, sizeof(upid), &pid->numbers[pid->level]);
+	return upid.nr;
+#endif
+}
+
+static long python_thread(__u32 index, void *context)
+{
+	struct walk *walk = ((struct context *)context)->walk;
+	struct waffle_python *python = &walk->process.python;
+
+	if (!walk->thread || word_at(walk->thread + python->thread_key) == walk->frame)
+		return 1;
+	walk->thread = word_at(walk->thread + python->thread_next);
+	return 0;
+}
+
+static long python_frame(__u32 index, void *context)
+{
+	struct walk *walk = ((struct context *)context)->walk;
+	struct waffle_python *python = &walk->process.python;
+	__u64 frame = walk->frame, code, instr;
+	__u8 owner;
+	__u32 at;
+
+	if (!frame || walk->python >= WAFFLE_FRAMES_PYTHON_MAX ||
+	    bpf_probe_read_user(&owner, 1, (void *)(frame + python->frame_owner)))
+		return 1;
+	code = word_at(frame + python->frame_code);
+	instr = word_at(frame + python->frame_instr);
+	walk->frame = word_at(frame + python->frame_previous);
+	if (owner >= python->owner_none)
+		return 0;
+	at = walk->count + 2 * walk->python;
+	walk->words[at & (WORDS - 1)] = code;
+	walk->words[(at + 1) & (WORDS - 1)] = instr;
+	walk->python++;
+	return 0;
+}
+
+static __noinline void python_walk(struct walk *walk)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct waffle_python *python = &walk->process.python;
+	struct context context = {walk};
+
+	walk->thread = word_at(python->runtime + python->interpreters_main);
+	walk->thread = walk->thread ? word_at(walk->thread + python->threads_head) : 0;
+	walk->frame = thread_key(task);
+	bpf_loop(WAFFLE_PYTHON_THREADS_MAX, python_thread, &context, 0);
+	if (!walk->thread || word_at(walk->thread + python->thread_key) != walk->frame)
+		return;
+	walk->frame = word_at(walk->thread + python->thread_frame);
+	if (python->has_cframe)
+		walk->frame = walk->frame ? word_at(walk->frame + python->cframe_frame) : 0;
+	bpf_loop(4 * WAFFLE_FRAMES_PYTHON_MAX, python_frame, &context, 0);
+}
+
+/* ---- records ---- */
+
+/* As hit_copy(): a ring buffer wants to know the size. */
+static __always_inline int frames_copy(struct walk *walk, __u32 room, __u64 id, __u64 ts,
+				       __u32 kernel_stack)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct waffle_rec_frames *rec = record_reserve(cpu, sizeof(*rec) + room);
+	__u32 size = 8 * (walk->count + 2 * walk->python);
+
+	if (!rec)
+		return 0;
+	rec->id = id;
+	rec->tgid = task->tgid;
+	rec->kernel_stack = kernel_stack;
+	barrier_var(size); /* checked next to its use, for the verifier of 6.1 */
+	if (size > room || bpf_probe_read_kernel(rec + 1, size, walk->words))
+		size = 0;
+	rec->frame_bytes = size;
+	rec->python_count = size ? walk->python : 0;
+	record_begin(&rec->rec, WAFFLE_REC_FRAMES, task->pid, cpu);
+	rec->rec.ts = ts;
+	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+__noinline int stack_emit(__u64 id, __u64 ts, __u64 kernel_stack, __u64 flags)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct waffle_stack_process *process;
+	__u32 tgid = task->tgid, words;
+	struct walk *walk =
+		bpf_task_storage_get(&stack_walks, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!walk)
+		return 0;
+	process = bpf_map_lookup_elem(&stack_processes, &tgid);
+	if (process)
+		walk->process = *process;
+	else
+		__builtin_memset(&walk->process, 0, sizeof(walk->process));
+	walk->python = 0;
+	user_walk(walk, task, flags);
+	if (walk->process.python.runtime && !(flags & WAFFLE_STACK_NO_PYTHON))
+		python_walk(walk);
+	words = walk->count + 2 * walk->python;
+	if (words <= 16)
+		return frames_copy(walk, 16 * 8, id, ts, kernel_stack);
+	if (words <= 48)
+		return frames_copy(walk, 48 * 8, id, ts, kernel_stack);
+	return frames_copy(walk, 160 * 8, id, ts, kernel_stack);
+}
+
+/* A site whose stacks are wanted, without a filter: see span.bpf.c. */
+SEC("uprobe.multi")
+int hit_stack(struct pt_regs *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 now;
+
+	if (!wanted(task))
+		return 0;
+	now = bpf_ktime_get_ns();
+	hit_emit(ctx, task, now);
+	return stack_emit(PT_REGS_PARM1(ctx), now, 0, WAFFLE_STACK_SITE);
+}

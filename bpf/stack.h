@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Stacks of spans and events. Code without frame pointers is unwound in the kernel, by tables that
+ * capture/ makes of the files' .eh_frame (unwind.h); Python's frames are read from the interpreter.
+ * capture/ has to know a process first: until then only frame pointers are tried.
+ */
+#ifndef WAFFLE_STACK_H
+#define WAFFLE_STACK_H
+
+#include "record.h"
+#include "unwind.h"
+
+#define WAFFLE_PYTHON_THREADS_MAX 512 /* of an interpreter, that are looked through */
+
+/*
+ * Where CPython, 3.11 and later, keeps what its threads are doing: offsets of members, as
+ * target/python.c knows them. Only threads of the main interpreter are found.
+ */
+struct waffle_python {
+	__u64 runtime;           /* address of _PyRuntime; 0: no Python */
+	__u32 interpreters_main; /* pyruntimestate: interpreters.main */
+	__u32 threads_head;      /* PyInterpreterState: threads.head */
+	__u32 thread_next;       /* PyThreadState: next */
+	__u32 thread_key;        /* thread_id or native_thread_id: see stack.bpf.c */
+	__u32 thread_frame;      /* current_frame, or cframe */
+	__u32 cframe_frame;      /* _PyCFrame: current_frame */
+	__u32 has_cframe;
+	/* _PyInterpreterFrame */
+	__u32 frame_code, frame_previous, frame_instr, frame_owner;
+	__u32 owner_none; /* frames with this owner, or a greater one, are none of Python's code */
+};
+
+/* What is known of a process. */
+struct waffle_stack_process {
+	__u32 page;     /* of its first mapping: unwind.h */
+	__u32 mappings; /* how many; in pages that follow each other */
+	struct waffle_python python;
+};
+
+#define WAFFLE_STACK_MAPPINGS_MAX 2048
+/* In a cookie: the site's stacks are wanted. */
+#define WAFFLE_COOKIE_STACK (1ull << 63)
+
+/* How a stack is taken. */
+#define WAFFLE_STACK_SITE 1u /* at a macro's probe, which is called: include/waffle/arch.h */
+#define WAFFLE_STACK_NO_PYTHON 2u
+
+#ifdef __VMLINUX_H__
+/*
+ * Records the stacks of the span or event `id` of the current thread that began at `ts`, from where
+ * the thread has entered the kernel. `kernel_stack` is what bpf_get_stackid() gave plus one, or 0.
+ */
+int stack_emit(__u64 id, __u64 ts, __u64 kernel_stack, __u64 flags);
+#endif
+
+#endif

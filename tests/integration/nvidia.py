@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NVIDIA's libraries and headers, as scripts/setup.sh installs them; and the rows that ship."""
+
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TABLES = {name: ROOT / "userspace/call" / f"{name}.probes" for name in ("cuda", "nccl")}
+
+
+def folder():
+    """Where they are; None: they are not made for this machine."""
+    places = [pathlib.Path(place) / "nvidia" for place in sys.path]
+    return next((place for place in places if (place / "nccl/lib").is_dir()), None)
+
+
+def library(name):
+    """libcudart.so.12 → its path."""
+    return next(folder().glob(f"*/lib/{name}"))
+
+
+def lines(path):
+    """The descriptions of a file, continuation lines put together."""
+    text = re.sub(r"^#.*\n", "", path.read_text(encoding="utf-8"), flags=re.M)
+    return [" ".join(line.split()) for line in re.sub(r"\n[ \t]+", " ", text).splitlines() if line]
+
+
+class Row:
+    """A function's description: its libraries, names, parameters and what is read beyond them."""
+
+    def __init__(self, text):
+        self.text = text
+        head, _, rest = text.removeprefix("uprobe:").partition("(")
+        libs, self.names = (part.split("|") for part in head.split(":"))
+        self.libs = [lib for lib in libs if lib != "exe"]
+        params, _, self.rest = rest.partition(")")
+        self.params = [p.strip() for p in params.split(",")] if params else []
+        self.role = (re.findall(r" role (\w+)", text) or [None])[0]
+
+
+def rows(table):
+    return [Row(line) for line in lines(TABLES[table]) if not line.startswith("enum")]
+
+
+def enums(table):
+    found = [line.split() for line in lines(TABLES[table]) if line.startswith("enum")]
+    return {words[1]: words[2:] for words in found}

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls a C function with a span from known chains of Python frames, and writes down what Python
+itself says its stack is then: frames.py LIBRARY LOG."""
+
+import ctypes
+import functools
+import json
+import sys
+import threading
+
+library = ctypes.CDLL(sys.argv[1])
+log = []
+
+
+def note(number):
+    """What Python says of the frame that calls this, and its callers."""
+    stack = []
+    frame = sys._getframe(1)
+    while frame:
+        code = frame.f_code
+        stack.append([code.co_qualname, code.co_filename, frame.f_lineno])
+        frame = frame.f_back
+    stack[0][2] += 1  # the span is in the next line
+    log.append((number, stack))
+
+
+def mark(number):
+    note(number)
+    return library.mark(number)
+
+
+class Trainer:
+    def __init__(self, depth):
+        self.depth = depth
+
+    def step(self, number):
+        return self.descend(self.depth, number)
+
+    def descend(self, depth, number):
+        if depth:
+            return self.descend(depth - 1, number)
+        return (lambda: mark(number))()
+
+    @functools.lru_cache(maxsize=None)
+    def cached(self, number):
+        return [mark(n) for n in (number,)]
+
+
+def generate(number):
+    yield mark(number)
+
+
+def übung(number):
+    """A name that is not ASCII."""
+    return sorted([1], key=lambda _: mark(number))
+
+
+def all_of_them(base):
+    Trainer(3).step(base)
+    Trainer(70).step(base + 1)  # more frames than are taken
+    Trainer(0).cached(base + 2)
+    next(generate(base + 3))
+    übung(base + 4)
+    exec(compile("\n\nmark(number)", "made.py", "exec"), {"mark": mark, "number": base + 5})
+
+
+print("ready", flush=True)
+sys.stdin.readline()
+for round_ in range(50):
+    all_of_them(100 * round_)
+    thread = threading.Thread(target=all_of_them, args=(100 * round_ + 50,))
+    thread.start()
+    thread.join()
+with open(sys.argv[2], "w", encoding="utf-8") as file:
+    json.dump(log, file)

@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The stand-ins of CUDA and NCCL (docs/simulation.md): they have the borders of the real libraries,
+they do what a program asks of them, and what waffle-bpf says of a simulated run is what the
+program's own log says."""
+
+import collections
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+
+import pytest
+
+from tracer import ROOT
+
+SOURCES = ROOT / "tests" / "sim"
+MARK = "waffle_simulation"  # the one symbol that the real libraries don't have
+RANKS, STEPS = 4, 12
+MS = 1_000_000
+
+
+@pytest.fixture(scope="session")
+def sim(waffle_program):
+    """The folder of the stand-ins and their programs."""
+    folder = waffle_program.parent / "sim"
+    assert (folder / "libnccl.so.2").exists(), f"{folder} is not built; run make sim"
+    return folder
+
+
+@pytest.fixture(scope="session")
+def nvidia():
+    """The folder of NVIDIA's wheels (tests/requirements.txt)."""
+    for place in sys.path:
+        folder = pathlib.Path(place) / "nvidia"
+        if (folder / "nccl" / "lib").is_dir():
+            return folder
+    raise AssertionError("NVIDIA's wheels are not installed; run make setup")
+
+
+def run(*command, code=0, **environment):
+    result = subprocess.run(
+        [str(x) for x in command],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert result.returncode == code, f"exit {result.returncode}: {result.stderr}"
+    return result
+
+
+def read_log(path):
+    with open(path, encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def exported(library):
+    """{name: (version, binding)} of the functions and data that a library exports."""
+    text = run("readelf", "-W", "--dyn-syms", library).stdout
+    symbols = {}
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) < 8 or words[6] == "UND" or words[3] not in ("FUNC", "OBJECT"):
+            continue
+        if words[4] not in ("GLOBAL", "WEAK"):
+            continue
+        name, _, version = words[7].partition("@@")
+        symbols[name] = (version, words[4])
+    return symbols
+
+
+# ---- (a) the borders of the real libraries ----
+
+REAL = {
+    "libcudart.so.12": "cuda_runtime/lib/libcudart.so.12",
+    "libcudart.so.13": "cu13/lib/libcudart.so.13",
+    "libnccl.so.2": "nccl/lib/libnccl.so.2",
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_all_that_a_stand_in_exports_is_in_the_real_library_with_the_same_version(
+    sim, nvidia, name
+):
+    ours, real = exported(sim / name), exported(nvidia / REAL[name])
+    del ours[MARK]
+    assert len(ours) > 40
+    assert {key: real.get(key) for key in ours} == ours
+
+
+def sonames(library):
+    text = run("readelf", "-d", library).stdout
+    return re.findall(r"\((SONAME)\).*\[(.*)\]", text)
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_sonames_are_those_of_the_real_libraries(sim, nvidia, name):
+    assert sonames(sim / name) == sonames(nvidia / REAL[name]) == [("SONAME", name)]
+
+
+def test_nccl_and_pnccl_are_one_function_as_in_the_real_library(sim, nvidia):
+    for library in (sim / "libnccl.so.2", nvidia / REAL["libnccl.so.2"]):
+        text = run("readelf", "-W", "--dyn-syms", library).stdout
+        at = {w[7]: w[1] for w in map(str.split, text.splitlines()) if len(w) > 7}
+        assert at["ncclAllReduce"] == at["pncclAllReduce"]
+        assert at["ncclGroupEnd"] == at["pncclGroupEnd"]
+
+
+# What NVIDIA's headers include that is for its compiler only, or in other wheels.
+SHIMS = {
+    "crt/host_defines.h": """
+#define __host__
+#define __device__
+#define __device_builtin__
+#define __device_builtin_texture_type__
+#define __device_builtin_surface_type__
+#define __cudart_builtin__
+#define __builtin_align__(n) __attribute__((aligned(n)))
+#define __align__(n) __attribute__((aligned(n)))
+#define CUDARTAPI
+#define CUDARTAPI_CDECL
+""",
+    "cuda_runtime.h": "#include <cuda_runtime_api.h>\n",
+    "cuda_fp16.h": "",
+    "cuda_bf16.h": "",
+    "cuda_fp8.h": "",
+}
+
+
+@pytest.mark.parametrize("include", ["cuda_runtime/include", "cu13/include"])
+def test_signatures_are_those_of_nvidias_headers(nvidia, tmp_path, include):
+    """The stand-ins are compiled with NVIDIA's headers in place of their own: a definition that
+    differs from its declaration is an error."""
+    for name, text in SHIMS.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    folders = [SOURCES, tmp_path, nvidia / include, nvidia / "nccl" / "include"]
+    sources = [p for p in SOURCES.glob("*.c") if p.name not in ("stream.c", "simulation.c")]
+    assert len(sources) >= 8
+    run(
+        "gcc",
+        "-D_GNU_SOURCE",
+        "-DSIM_NVIDIA_HEADERS",
+        "-std=gnu17",
+        "-Wall",
+        "-Werror",
+        "-fsyntax-only",
+        *[f"-I{folder}" for folder in folders],
+        *sources,
+    )
+
+
+def test_all_of_libcuda_is_declared_in_nvidias_header(sim, nvidia):
+    """The driver comes with a GPU only; its header names what it exports. A second body is named
+    in the header by a macro."""
+    header = (nvidia / "cuda_runtime/include/cuda.h").read_text()
+    ours = set(exported(sim / "libcuda.so.1")) - {MARK}
+    assert len(ours) > 60
+    missing = set()
+    for name in ours:
+        base = re.sub(r"_pt[sd][sz]$", "", name)
+        plain = re.sub(r"_v2$", "", base)
+        if name != base and not re.search(
+            rf"#\s*define {plain}\s+__CUDA_API_PT[SD][SZ]\({base}\)", header
+        ):
+            missing.add(name)
+        if not re.search(rf"\b{base}\b", header):
+            missing.add(name)
+    assert missing == set()
+
+
+def test_stand_ins_are_marked_and_real_libraries_are_not(sim, nvidia, waffle):
+    """By a note in the file, which list shows."""
+    for name in ("libcuda.so.1", *REAL):
+        assert MARK in exported(sim / name)
+        out = waffle.ok("list", sim / name).stdout
+        assert out.splitlines()[0].endswith(", simulated")
+    for real in REAL.values():
+        assert "simulated" not in waffle.ok("list", nvidia / real).stdout
+
+
+# ---- (b) what programs see ----
+
+
+def training(sim, folder, steps=STEPS, **environment):
+    folder.mkdir()
+    out = run(
+        sim / "training", "--ranks", RANKS, "--steps", steps, "--log", folder, **environment
+    ).stdout
+    assert "simulated" in out
+    return [read_log(folder / f"rank-{rank}.jsonl") for rank in range(RANKS)]
+
+
+def named(rows, name):
+    return [row for row in rows if row["call"] == name]
+
+
+def step_ends(rows):
+    """When each step ended: its synchronisation returned."""
+    return [row["end"] for row in named(rows, "cudaStreamSynchronize")]
+
+
+def test_training_calls_the_same_on_all_ranks(sim, tmp_path):
+    logs = training(sim, tmp_path / "log")
+    counts = [collections.Counter(row["call"] for row in rows) for rows in logs]
+    assert counts[0]["ncclAllReduce"] == counts[0]["cudaStreamSynchronize"] == STEPS
+    assert counts[0]["cudaLaunchKernel"] == 6 * STEPS
+    assert counts[1:] == counts[:-1]
+    for rank, rows in enumerate(logs):
+        assert all(row["result"] == 0 for row in rows)
+        assert {row["rank"] for row in named(rows, "ncclAllReduce")} == {rank}
+    comms = {row["comm"] for rows in logs for row in named(rows, "ncclAllReduce")}
+    assert len(comms) == 1
+
+
+def test_no_rank_ends_a_step_before_all_have_called_its_all_reduce(sim, tmp_path):
+    logs = training(sim, tmp_path / "log")
+    for step in range(STEPS):
+        last = max(named(rows, "ncclAllReduce")[step]["begin"] for rows in logs)
+        assert all(step_ends(rows)[step] > last for rows in logs)
+
+
+def test_a_late_loader_makes_all_ranks_late(sim, tmp_path):
+    logs = training(sim, tmp_path / "log", WAFFLE_SIM_SLOW_LOADER="2:80:6")
+    for rows in logs:
+        ends = step_ends(rows)
+        took = [end - begin for begin, end in zip(ends, ends[1:])]
+        # Two batches may be ready ahead, which is less than 20 ms of work.
+        assert max(took) == took[5] >= 60 * MS
+    called = [named(rows, "ncclAllReduce")[6]["begin"] for rows in logs]
+    assert max(called) == called[2] >= statistics.median(called) + 50 * MS
+
+
+def test_a_slow_kernel_and_a_slow_copy_slow_their_rank_down(sim, tmp_path):
+    plain = training(sim, tmp_path / "plain", RANK="0")
+    slow = training(sim, tmp_path / "slow", WAFFLE_SIM_SLOW_KERNEL="1:20:3:6")
+    copy = training(sim, tmp_path / "copy", WAFFLE_SIM_SLOW_COPY="3:300:5:8")
+
+    def whole(logs):
+        return step_ends(logs[0])[-1] - step_ends(logs[0])[0]
+
+    # Four launches of kernels of 4.8 ms in all, 20 times as long; four copies of 90 µs, 300 times.
+    assert whole(slow) - whole(plain) > 200 * MS
+    assert whole(copy) - whole(plain) > 30 * MS
+
+
+def test_a_call_can_be_made_to_fail(sim, tmp_path):
+    log = tmp_path / "calls.jsonl"
+    result = run(sim / "calls", "--log", log, code=1, WAFFLE_SIM_FAIL="cudaMalloc:2:2")
+    assert "simulated" in result.stderr and "error 2" in result.stderr
+    assert [row["result"] for row in named(read_log(log), "cudaMalloc")] == [0, 2]
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        ("WAFFLE_SIM_SYNC", "sometimes"),
+        ("WAFFLE_SIM_COPY_GBPS", "-1"),
+        ("WAFFLE_SIM_FAIL", "cudaMalloc"),
+        ("WAFFLE_SIM_SLOW_COPY", "all"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_said(sim, name, value):
+    result = run(sim / "calls", code=2, **{name: value})
+    assert result.stderr.startswith(f"simulated CUDA: {name}={value} makes no sense")
+    assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("sync", ["block", "spin", "yield"])
+def test_all_calls_work_whatever_way_is_waited(sim, tmp_path, sync):
+    log = tmp_path / "calls.jsonl"
+    run(sim / "calls", "--log", log, WAFFLE_SIM_SYNC=sync)
+    rows = read_log(log)
+    failed = [row for row in rows if row["result"]]
+    assert [row["call"] for row in failed] == ["cudaMalloc"]  # of no bytes
+    assert len({row["call"] for row in rows}) > 60
+
+
+def test_a_device_that_is_not_there_is_an_error_as_in_the_real_library(sim):
+    result = run(sim / "calls", code=1, WAFFLE_SIM_DEVICES="0")
+    assert "error 100" in result.stderr  # cudaErrorNoDevice
+
+
+def test_nothing_is_left_in_shared_memory(sim, tmp_path):
+    def segments():
+        return set(pathlib.Path("/dev/shm").glob("waffle-sim-*"))
+
+    before = segments()
+    training(sim, tmp_path / "log", steps=2)
+    assert segments() <= before

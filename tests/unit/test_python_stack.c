@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Lines and frames of Python: tables that CPython made. Frames: tests/integration/test_stacks.py.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "target/python.h"
+
+/*
+ * co_linetable of one function and what co_lines() of the same interpreter says of each of its
+ * instructions; 0: none. The function, from line 2 on:
+ *
+ *	def sample(a, b):
+ *	    total = 0
+ *	    for i in range(a):
+ *	        total += (
+ *	            b *
+ *	            i
+ *	        )
+ *	    try:
+ *	        return [x for x in range(total)]
+ *	    except ValueError as e:
+ *	        raise e
+ *	    (three empty lines)
+ *	    finally:
+ *	        total = 1
+ */
+static const struct {
+	const char *version, *table;
+	uint32_t lines[96];
+	size_t count;
+} samples[] = {
+	{"3.11.7",
+	 "8000d80c0d8045dd0d12903189588c58f00004050af00004050a8801d8080dd80c0dd80c0df103010d0ef1030"
+	 "3090a88058805f008080512d80f28d00f289d35a015993c9c3cd00f28d10f28d40f28f00e00111288058805f8"
+	 "f50d000c16f000010510f000010510f000010510d80e0f8807f8f8f8f8f003010510f8f8f8f8f00c001112880"
+	 "58809880988098809",
+	 {2,  3,  3,  4,  4,  4,  4,  4,  4,  4,  4,  4,  4,  4,  4,  4,  4,  4,  4,  4,  5,
+	  6,  7,  6,  6,  5,  5,  5,  5,  9,  10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10,
+	  10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 17, 17, 17, 0,  11, 11, 11, 11, 11,
+	  11, 11, 11, 11, 12, 12, 0,  0,  0,  0,  11, 0,  0,  0,  0,  17, 17, 17, 17, 17, 17},
+	 84},
+	{"3.12.1",
+	 "8000d80c0d8045dc0d1290318b58f20004050a8801d8080dd80c0dd80c0df103010d0ef10303090a8905f0030"
+	 "4050af00a080512dc1b20a0159b3cd60f2890619201d20f28f00e0011128905f9f20f001029f8dc0b15f20001"
+	 "0510d80e0f8807fbf003010510fbf00c0011128905fa",
+	 {2,  3,  3,  4,  4,  4,  4,  4,  4,  4,  4,  4,  4,  4,  4,  4,  4,  5,  6,  7,  6,  6,
+	  5,  5,  5,  5,  4,  9,  10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10,
+	  10, 10, 10, 10, 10, 10, 10, 10, 17, 17, 17, 0,  0,  10, 10, 10, 0,  11, 11, 11, 11, 11,
+	  11, 11, 11, 12, 12, 0,  0,  0,  0,  11, 0,  0,  0,  0,  17, 17, 17, 0,  0,  0},
+	 86},
+	{"3.13.0",
+	 "8000d80c0d8045dc0d1290318e588801d8080dd80c0dd80c0df103010d0ef10303090a8a05f103000e16f00a0"
+	 "80512dc1b20a0159c3cd30f28993c90619201993cd10f28f00e0011128905f9f20f001029f8dc0b15f3000105"
+	 "10d80e0f8807fbf003010510fbf00c0011128905fa",
+	 {2,  3,  3,  4,  4,  4,  4,  4,  4,  4,  4,  4,  4,  4,  4,  4,  4,  5,
+	  6,  7,  6,  6,  5,  5,  5,  5,  5,  4,  4,  9,  10, 10, 10, 10, 10, 10,
+	  10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10,
+	  10, 17, 17, 17, 0,  0,  10, 10, 10, 0,  11, 11, 11, 11, 11, 11, 11, 11,
+	  11, 12, 12, 0,  0,  0,  0,  11, 0,  0,  0,  0,  17, 17, 17, 0,  0,  0},
+	 90},
+};
+
+static size_t unhex(const char *text, unsigned char *bytes)
+{
+	size_t size = strlen(text) / 2;
+
+	for (size_t i = 0; i < size; i++) {
+		unsigned byte;
+
+		assert_int_equal(sscanf(text + 2 * i, "%2x", &byte), 1);
+		bytes[i] = (unsigned char)byte;
+	}
+	return size;
+}
+
+static void test_lines_are_those_that_the_interpreter_says(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
+		unsigned char table[256];
+		size_t size = unhex(samples[i].table, table);
+
+		for (size_t k = 0; k < samples[i].count; k++)
+			assert_int_equal(python_line(table, size, 2, 2 * k), samples[i].lines[k]);
+		assert_int_equal(python_line(table, size, 2, 2 * samples[i].count), 0);
+	}
+}
+
+static void test_a_cut_table_gives_no_line_behind_its_end(void **state)
+{
+	unsigned char table[256];
+	size_t size = unhex(samples[0].table, table);
+
+	(void)state;
+	for (size_t cut = 0; cut < size; cut++) {
+		unsigned char *exact = malloc(cut ? cut : 1);
+
+		assert_non_null(exact);
+		memcpy(exact, table, cut);
+		for (uint64_t offset = 0; offset < 200; offset += 2)
+			python_line(exact, cut, 2, offset); /* under ASan: reads no further */
+		assert_int_equal(python_line(exact, cut, 2, 1u << 20), 0);
+		free(exact);
+	}
+}
+
+static void test_a_table_of_any_bytes_is_read_without_harm(void **state)
+{
+	uint64_t random = 7;
+
+	(void)state;
+	for (int round = 0; round < 2000; round++) {
+		unsigned char table[64];
+
+		for (size_t i = 0; i < sizeof(table); i++) {
+			random = random * 6364136223846793005ull + 1442695040888963407ull;
+			table[i] = (unsigned char)(random >> 56);
+		}
+		python_line(table, sizeof(table), 1, random % 200);
+	}
+}
+
+static void test_a_process_without_python_has_none(void **state)
+{
+	struct error err = ERROR_INIT;
+	struct mappings mappings;
+	struct python python;
+
+	(void)state;
+	assert_int_equal(process_mappings(&mappings, getpid(), &err), 0);
+	python_find(&python, getpid(), &mappings);
+	assert_int_equal(python.version, 0);
+	assert_true(!python.kernel.runtime);
+	mappings_free(&mappings);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_lines_are_those_that_the_interpreter_says),
+		cmocka_unit_test(test_a_cut_table_gives_no_line_behind_its_end),
+		cmocka_unit_test(test_a_table_of_any_bytes_is_read_without_harm),
+		cmocka_unit_test(test_a_process_without_python_has_none),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

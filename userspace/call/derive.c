@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "call/derive.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <gelf.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "call/derive_walk.h"
+
+const struct value value_nothing = {KNOWN_NOTHING, 0};
+
+static void forget_slots(struct state *state, unsigned base)
+{
+	for (unsigned i = 0; i < SLOTS; i++)
+		if (state->slots[i].base == base)
+			state->slots[i].value.known = KNOWN_NOTHING;
+}
+
+void walk_set(struct walk *walk, unsigned reg, struct value value)
+{
+	if (reg >= REGISTERS)
+		return;
+	walk->state.registers[reg] = value;
+	forget_slots(&walk->state, reg);
+}
+
+struct value walk_get(const struct walk *walk, unsigned reg)
+{
+	return reg < REGISTERS ? walk->state.registers[reg] : value_nothing;
+}
+
+static struct slot *find_slot(struct walk *walk, const struct operand *memory, bool make)
+{
+	struct slot *free_slot = NULL;
+
+	for (unsigned i = 0; i < SLOTS; i++) {
+		struct slot *slot = &walk->state.slots[i];
+
+		if (slot->value.known == KNOWN_NOTHING)
+			free_slot = slot;
+		else if (slot->base == memory->reg && slot->at == memory->n)
+			return slot;
+	}
+	if (make && free_slot)
+		*free_slot = (struct slot){.base = memory->reg, .at = memory->n};
+	return make ? free_slot : NULL;
+}
+
+static struct value load(struct walk *walk, const struct operand *memory)
+{
+	struct value base = walk_get(walk, memory->reg);
+	const struct slot *slot;
+
+	if (memory->index < REGISTERS) {
+		struct value index = walk_get(walk, memory->index);
+
+		if (base.known != KNOWN_OBJECT || index.known != KNOWN_NUMBER)
+			return value_nothing;
+		base.n += index.n;
+	}
+	if (base.known == KNOWN_OBJECT)
+		return memory->bytes == 4 ? (struct value){KNOWN_FIELD, base.n + memory->n}
+					  : value_nothing;
+	slot = find_slot(walk, memory, false);
+	return slot && memory->bytes == 8 && memory->index >= REGISTERS ? slot->value
+									: value_nothing;
+}
+
+static void store(struct walk *walk, const struct operand *memory, struct value value)
+{
+	struct value base = walk_get(walk, memory->reg);
+	struct slot *slot;
+
+	if (base.known == KNOWN_OUT && base.n + memory->n == 0 && memory->index >= REGISTERS) {
+		/* Zeros are stored on the way to an error. */
+		if (value.known == KNOWN_NUMBER)
+			return;
+		walk->differs |= value.known != KNOWN_FIELD ||
+				 (walk->found && walk->offset != value.n) || memory->bytes != 4;
+		walk->found = true;
+		walk->offset = value.n;
+		return;
+	}
+	slot = find_slot(walk, memory, value.known != KNOWN_NOTHING && memory->bytes == 8);
+	if (slot)
+		slot->value = memory->bytes == 8 ? value : value_nothing;
+}
+
+/* Keeps of `into` what is true in `other` too. */
+static void meet(struct state *into, const struct state *other)
+{
+	if (!into->reached) {
+		*into = *other;
+		return;
+	}
+	for (unsigned i = 0; i < REGISTERS; i++)
+		if (memcmp(&into->registers[i], &other->registers[i], sizeof(struct value)) != 0)
+			into->registers[i] = value_nothing;
+	for (unsigned i = 0; i < SLOTS; i++)
+		if (memcmp(&into->slots[i], &other->slots[i], sizeof(struct slot)) != 0)
+			into->slots[i].value = value_nothing;
+}
+
+void walk_jump(struct walk *walk, uint64_t address)
+{
+	unsigned at = 0;
+
+	while (at < walk->targets && walk->target[at].address != address)
+		at++;
+	if (at == TARGETS)
+		return;
+	if (at == walk->targets) {
+		walk->target[at].address = address;
+		walk->target[at].state.reached = false;
+		walk->targets++;
+	}
+	meet(&walk->target[at].state, &walk->state);
+}
+
+/* Takes in what jumps have brought here. */
+static void arrive(struct walk *walk, uint64_t address)
+{
+	for (unsigned i = 0; i < walk->targets; i++)
+		if (walk->target[i].address == address)
+			meet(&walk->state, &walk->target[i].state);
+}
+
+void walk_leave(struct walk *walk)
+{
+	memset(&walk->state, 0, sizeof(walk->state));
+}
+
+void walk_forget(struct walk *walk, const uint8_t *registers, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		walk_set(walk, registers[i], value_nothing);
+}
+
+void walk_move(struct walk *walk, const struct operand *to, const struct operand *from)
+{
+	struct value value = {KNOWN_NOTHING, 0};
+
+	if (from->kind == OPERAND_NUMBER)
+		value = (struct value){KNOWN_NUMBER, from->n};
+	else if (from->kind == OPERAND_MEMORY)
+		value = load(walk, from);
+	else if (from->kind == OPERAND_REGISTER)
+		value = walk_get(walk, from->reg);
+	/* Half of a pointer is none. */
+	if (to->bytes != 8 && (value.known == KNOWN_OBJECT || value.known == KNOWN_OUT))
+		value.known = KNOWN_NOTHING;
+	if (to->kind == OPERAND_MEMORY)
+		store(walk, to, value);
+	else if (to->kind == OPERAND_REGISTER)
+		walk_set(walk, to->reg, value);
+}
+
+void walk_add(struct walk *walk, unsigned to, unsigned from, int64_t n)
+{
+	struct value value = walk_get(walk, from);
+
+	if (value.known == KNOWN_FIELD)
+		value.known = KNOWN_NOTHING;
+	value.n += n;
+	walk_set(walk, to, value);
+}
+
+static int walk_all(struct walk *walk, const struct derive_machine *machine, const uint8_t *code,
+		    size_t bytes, uint64_t address)
+{
+	walk->state.reached = true;
+	walk_set(walk, machine->arguments[0], (struct value){KNOWN_OBJECT, 0});
+	walk_set(walk, machine->arguments[1], (struct value){KNOWN_OUT, 0});
+	while (bytes) {
+		arrive(walk, address);
+		if (!cs_disasm_iter(walk->handle, &code, &bytes, &address, walk->insn))
+			return -ENOENT;
+		machine->step(walk);
+	}
+	return walk->found && !walk->differs ? 0 : -ENOENT;
+}
+
+int derive_getter(uint16_t machine, const uint8_t *code, size_t bytes, uint64_t address,
+		  int32_t *offset)
+{
+	static const struct derive_machine *const machines[] = {&derive_x86, &derive_arm64};
+	const struct derive_machine *known = NULL;
+	struct walk *walk;
+	int result = -ENOENT;
+
+	for (unsigned i = 0; i < sizeof(machines) / sizeof(machines[0]); i++)
+		if (machines[i]->machine == machine)
+			known = machines[i];
+	walk = known ? calloc(1, sizeof(*walk)) : NULL;
+	if (!walk || cs_open(known->arch, known->mode, &walk->handle)) {
+		free(walk);
+		return -ENOENT;
+	}
+	cs_option(walk->handle, CS_OPT_DETAIL, CS_OPT_ON);
+	walk->insn = cs_malloc(walk->handle);
+	if (walk->insn) {
+		result = walk_all(walk, known, code, bytes, address);
+		cs_free(walk->insn, 1);
+	}
+	if (!result && (walk->offset < 0 || walk->offset > INT32_MAX))
+		result = -ENOENT;
+	if (!result)
+		*offset = (int32_t)walk->offset;
+	cs_close(&walk->handle);
+	free(walk);
+	return result;
+}
+
+/* ---- files ---- */
+
+#define GETTER_BYTES_MAX 8192
+
+static bool find_function(const struct elf_file *file, const char *name, GElf_Sym *found)
+{
+	size_t size = gelf_fsize(file->elf, ELF_T_SYM, 1, EV_CURRENT);
+	Elf_Scn *section = NULL;
+
+	while (size && (section = elf_nextscn(file->elf, section))) {
+		GElf_Shdr header;
+		Elf_Data *data;
+
+		if (!gelf_getshdr(section, &header) ||
+		    (header.sh_type != SHT_DYNSYM && header.sh_type != SHT_SYMTAB))
+			continue;
+		data = elf_getdata(section, NULL);
+		for (size_t i = 0; data && i < data->d_size / size && i <= INT_MAX; i++) {
+			const char *text;
+
+			if (!gelf_getsym(data, (int)i, found) ||
+			    GELF_ST_TYPE(found->st_info) != STT_FUNC || !found->st_value)
+				continue;
+			text = elf_strptr(file->elf, header.sh_link, found->st_name);
+			if (text && !strcmp(text, name))
+				return true;
+		}
+	}
+	return false;
+}
+
+static bool getter_offset(const struct elf_file *file, uint16_t machine, const char *name,
+			  int32_t *offset)
+{
+	struct elf_segments segments;
+	GElf_Sym symbol;
+	uint8_t code[GETTER_BYTES_MAX];
+
+	if (!find_function(file, name, &symbol) || symbol.st_size > sizeof(code))
+		return false;
+	elf_file_segments(file, &segments);
+	for (uint32_t i = 0; i < segments.count; i++) {
+		const struct elf_segment *segment = &segments.list[i];
+		uint64_t at = symbol.st_value - segment->address;
+
+		if (symbol.st_value >= segment->address && at < segment->size &&
+		    symbol.st_size <= segment->size - at)
+			return pread(file->fd, code, symbol.st_size,
+				     (off_t)(segment->offset + at)) == (ssize_t)symbol.st_size &&
+			       !derive_getter(machine, code, symbol.st_size, symbol.st_value,
+					      offset);
+	}
+	return false;
+}
+
+/*
+ * In 2.18.3, 2.21.5, 2.28.9 and 2.32.3 struct ncclComm has, one behind the other, uint64_t commHash; int
+ * rank; int nRanks (src/include/comm.h). That is believed if rank and nRanks are so.
+ */
+bool derive_offset(const struct elf_file *file, uint16_t machine, const char *name, int32_t *offset)
+{
+	int32_t rank, nranks;
+
+	if (!getter_offset(file, machine, "ncclCommUserRank", &rank) ||
+	    !getter_offset(file, machine, "ncclCommCount", &nranks) || nranks != rank + 4 ||
+	    rank < (int32_t)sizeof(uint64_t))
+		return false;
+	if (!strcmp(name, "rank"))
+		*offset = rank;
+	else if (!strcmp(name, "nranks"))
+		*offset = nranks;
+	else if (!strcmp(name, "comm_hash"))
+		*offset = rank - (int32_t)sizeof(uint64_t);
+	else
+		return false;
+	return true;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* --stacks LIST: of which spans and events stacks are taken. */
+#ifndef WAFFLE_CAPTURE_STACK_CHOICE_H
+#define WAFFLE_CAPTURE_STACK_CHOICE_H
+
+#include <stdbool.h>
+
+#include "target/site.h"
+#include "util/error.h"
+
+struct stack_choice;
+
+/*
+ * Adds a list with commas between: `cuda`, `nccl`, `probes` (all other calls), `spans` (all sites
+ * of waffle's macros), `span:NAME`, where NAME may have *, ? and [a-z]. *choice is made if it is
+ * NULL. -EINVAL with what was not understood.
+ */
+int stack_choice_add(struct stack_choice **choice, const char *text, struct error *err);
+void stack_choice_free(struct stack_choice *choice);
+
+/* NULL: of none. */
+bool stack_choice_has(const struct stack_choice *choice, const struct site_info *site);
+
+#endif

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/stacks.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "target/process.h"
+#include "target/python.h"
+#include "target/unwind.h"
+#include "util/map.h"
+#include "util/vec.h"
+
+/* A file's table in the kernel. */
+struct file {
+	struct elf_segments segments;
+	struct cfi_table table; /* without rows: they are in the kernel's pages */
+	uint32_t page, pages;
+};
+
+/* Pages that hold the mappings of a process. */
+struct run {
+	uint32_t page, pages;
+};
+
+struct process {
+	struct run run;
+	struct python python;
+	uint32_t program; /* another number for each program that a pid runs */
+};
+
+#define PYTHON_FRAMES_MAX (1u << 20)
+
+struct stacks {
+	struct kernel *kernel;
+	struct store_writer *writer;
+	struct map file_at; /* hash of device and inode → index in `files` */
+	VEC(struct file) files;
+	struct map process_at; /* pid → index in `processes` */
+	VEC(struct process) processes;
+	VEC(uint32_t) unused; /* of `processes` */
+	VEC(struct run) free; /* pages that were given back */
+	uint32_t programs;
+	/* Frames of Python that have a name in the file: the hash of a program, a code object and
+	 * an instruction, and then that of the name → number. */
+	struct map frame_at, name_at;
+	uint32_t frame_count;
+};
+
+int stacks_open(struct stacks **stacks, struct kernel *kernel, struct store_writer *writer,
+		struct error *err)
+{
+	*stacks = calloc(1, sizeof(**stacks));
+	if (!*stacks)
+		return error_set(err, ENOMEM, "out of memory");
+	(*stacks)->kernel = kernel;
+	(*stacks)->writer = writer;
+	return 0;
+}
+
+void stacks_free(struct stacks *stacks)
+{
+	if (!stacks)
+		return;
+	map_free(&stacks->file_at);
+	map_free(&stacks->process_at);
+	vec_free(&stacks->files);
+	vec_free(&stacks->processes);
+	vec_free(&stacks->unused);
+	vec_free(&stacks->free);
+	map_free(&stacks->frame_at);
+	map_free(&stacks->name_at);
+	free(stacks);
+}
+
+/* ---- files ---- */
+
+/* Copies a table into the kernel's pages; without room for it the file has none. */
+static void table_publish(struct stacks *stacks, struct file *file)
+{
+	const struct waffle_unwind_row *rows = file->table.rows;
+	size_t left = file->table.count;
+	uint32_t pages = (uint32_t)((left + WAFFLE_UNWIND_PAGE_ROWS - 1) / WAFFLE_UNWIND_PAGE_ROWS);
+	int64_t first = pages ? kernel_unwind_pages(stacks->kernel, pages) : -1;
+
+	if (first < 0)
+		return;
+	file->page = (uint32_t)first;
+	file->pages = pages;
+	for (uint32_t i = 0; i < pages; i++) {
+		struct waffle_unwind_page *page =
+			kernel_unwind_page(stacks->kernel, file->page + i);
+		size_t count = left < WAFFLE_UNWIND_PAGE_ROWS ? left : WAFFLE_UNWIND_PAGE_ROWS;
+
+		memcpy(page->rows, rows, count * sizeof(*rows));
+		for (size_t k = count; k < WAFFLE_UNWIND_PAGE_ROWS; k++)
+			page->rows[k] = (struct waffle_unwind_row){.pc = UINT32_MAX};
+		rows += count;
+		left -= count;
+	}
+}
+
+static int file_read(struct stacks *stacks, struct file *file, const struct mapping *mapping,
+		     pid_t pid)
+{
+	char path[4096];
+	int fd = mapping_open(mapping, pid, path, sizeof(path)), result;
+	struct elf_file elf;
+
+	*file = (struct file){0};
+	if (fd < 0 || elf_file_open_fd(&elf, fd, path))
+		return 0; /* unmapped meanwhile, or no program: frame pointers are left */
+	elf_file_segments(&elf, &file->segments);
+	result = cfi_table_read(&file->table, &elf);
+	if (!result)
+		table_publish(stacks, file);
+	free(file->table.rows);
+	file->table.rows = NULL;
+	elf_file_close(&elf);
+	return result;
+}
+
+/* The file of a mapping, read if it is new; a negative errno if there is no memory. */
+static int64_t file_of(struct stacks *stacks, const struct mapping *mapping, pid_t pid)
+{
+	uint64_t key = mapping->ino * 0x9e3779b97f4a7c15ull ^ mapping->dev;
+	uint32_t known = map_get(&stacks->file_at, key);
+	struct file file;
+	int result;
+
+	if (known != MAP_NONE)
+		return known;
+	result = file_read(stacks, &file, mapping, pid);
+	if (result)
+		return result;
+	if (!vec_push(&stacks->files, file) ||
+	    !map_set(&stacks->file_at, key, (uint32_t)stacks->files.len - 1))
+		return -ENOMEM;
+	return (int64_t)stacks->files.len - 1;
+}
+
+/* ---- processes ---- */
+
+static struct run run_take(struct stacks *stacks, uint32_t pages)
+{
+	int64_t first;
+
+	for (size_t i = 0; i < stacks->free.len; i++)
+		if (stacks->free.data[i].pages == pages) {
+			struct run run = stacks->free.data[i];
+
+			stacks->free.data[i] = stacks->free.data[--stacks->free.len];
+			return run;
+		}
+	first = kernel_unwind_pages(stacks->kernel, pages);
+	return first < 0 ? (struct run){0} : (struct run){(uint32_t)first, pages};
+}
+
+/* What is lost without memory is the use of some pages. */
+static void run_give(struct stacks *stacks, struct run run)
+{
+	if (run.pages)
+		(void)vec_push(&stacks->free, run);
+}
+
+static struct process *process_of(struct stacks *stacks, pid_t pid)
+{
+	uint32_t index = map_get(&stacks->process_at, (uint64_t)pid);
+
+	if (index != MAP_NONE)
+		return &stacks->processes.data[index];
+	if (stacks->unused.len)
+		index = stacks->unused.data[--stacks->unused.len];
+	else if (vec_push(&stacks->processes, (struct process){0}))
+		index = (uint32_t)stacks->processes.len - 1;
+	else
+		return NULL;
+	if (!map_set(&stacks->process_at, (uint64_t)pid, index))
+		return NULL;
+	stacks->processes.data[index] = (struct process){.program = ++stacks->programs};
+	return &stacks->processes.data[index];
+}
+
+typedef VEC(struct waffle_unwind_mapping) placed_list;
+
+/* Where the tables of the process's files lie. */
+static int mappings_place(struct stacks *stacks, const struct mappings *mappings, pid_t pid,
+			  placed_list *placed)
+{
+	for (size_t i = 0; i < mappings->list.len && placed->len < WAFFLE_STACK_MAPPINGS_MAX; i++) {
+		const struct mapping *mapping = &mappings->list.data[i];
+		int64_t index = file_of(stacks, mapping, pid);
+		struct waffle_unwind_mapping row = {0};
+		const struct file *file;
+
+		if (index < 0)
+			return (int)index;
+		file = &stacks->files.data[index];
+		if (!file->pages || !unwind_place(&row, mapping, &file->segments, &file->table))
+			continue;
+		row.page = file->page;
+		row.pages = file->pages;
+		if (!vec_push(placed, row))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* In pages that no program reads yet. */
+static struct run mappings_publish(struct stacks *stacks, const placed_list *placed)
+{
+	uint32_t per_page = WAFFLE_UNWIND_PAGE_MAPPINGS;
+	uint32_t pages = ((uint32_t)placed->len + per_page - 1) / per_page;
+	struct run run = pages ? run_take(stacks, pages) : (struct run){0};
+
+	for (uint32_t i = 0; i < run.pages; i++) {
+		struct waffle_unwind_page *page = kernel_unwind_page(stacks->kernel, run.page + i);
+		size_t from = (size_t)i * per_page, left = placed->len - from;
+
+		memcpy(page->mappings, placed->data + from,
+		       (left < per_page ? left : per_page) * sizeof(*page->mappings));
+	}
+	return run;
+}
+
+int stacks_process(struct stacks *stacks, pid_t pid, struct error *err)
+{
+	struct process *process = process_of(stacks, pid);
+	struct waffle_stack_process told = {0};
+	struct error gone = ERROR_INIT;
+	struct mappings mappings;
+	placed_list placed = {0};
+	int result;
+
+	if (!process)
+		return error_set(err, ENOMEM, "out of memory");
+	if (process_mappings(&mappings, pid, &gone))
+		return 0;
+	result = mappings_place(stacks, &mappings, pid, &placed);
+	if (!result) {
+		struct run old = process->run;
+
+		process->run = mappings_publish(stacks, &placed);
+		if (!process->python.version)
+			python_find(&process->python, pid, &mappings);
+		told.page = process->run.page;
+		told.mappings = process->run.pages ? (uint32_t)placed.len : 0;
+		told.python = process->python.kernel;
+		kernel_stack_process(stacks->kernel, pid, &told);
+		run_give(stacks, old);
+	}
+	vec_free(&placed);
+	mappings_free(&mappings);
+	return result ? error_set(err, -result, "out of memory") : 0;
+}
+
+void stacks_forget(struct stacks *stacks, pid_t pid)
+{
+	uint32_t index = map_remove(&stacks->process_at, (uint64_t)pid);
+
+	if (index == MAP_NONE)
+		return;
+	kernel_stack_process(stacks->kernel, pid, NULL);
+	run_give(stacks, stacks->processes.data[index].run);
+	stacks->processes.data[index] = (struct process){0};
+	(void)vec_push(&stacks->unused, index);
+}
+
+/* ---- frames of Python ---- */
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+	hash = (hash ^ value) * 0x9e3779b97f4a7c15ull;
+	return hash ^ hash >> 29;
+}
+
+static uint64_t text_hash(uint64_t hash, const char *text)
+{
+	for (; *text; text++)
+		hash = mix(hash, (unsigned char)*text);
+	return hash;
+}
+
+/* The number of a frame that is new to the file, or that is one of another code object's place. */
+static int frame_name(struct stacks *stacks, const struct process *process, pid_t pid,
+		      uint64_t code, uint64_t instruction, uint32_t *number, struct error *err)
+{
+	struct python_frame frame;
+	struct store_name name = {.pid = (uint32_t)pid};
+	char text[PYTHON_NAME_MAX + PYTHON_FILE_MAX + 32];
+	uint64_t key;
+
+	if (python_frame_read(&process->python, pid, code, instruction, &frame))
+		snprintf(text, sizeof(text), "%s (%s:%u)", frame.function, frame.file, frame.line);
+	else
+		snprintf(text, sizeof(text), "? (?:0)");
+	key = text_hash(mix(3, (uint64_t)pid), text);
+	*number = map_get(&stacks->name_at, key);
+	if (*number != MAP_NONE)
+		return 0;
+	*number = stacks->frame_count;
+	if (!map_set(&stacks->name_at, key, *number))
+		return error_set(err, ENOMEM, "out of memory");
+	stacks->frame_count++;
+	name.value = STORE_PYTHON | *number;
+	name.name = text;
+	return store_writer_add_name(stacks->writer, &name, err);
+}
+
+int stacks_python(struct stacks *stacks, pid_t pid, const uint64_t *words, uint32_t count,
+		  uint64_t *addresses, struct error *err)
+{
+	uint32_t index = map_get(&stacks->process_at, (uint64_t)pid), number;
+	const struct process *process = index == MAP_NONE ? NULL : &stacks->processes.data[index];
+	uint32_t known = 0;
+
+	if (!process || stacks->frame_count >= PYTHON_FRAMES_MAX)
+		return 0;
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t key = mix(mix(process->program, words[2 * i]), words[2 * i + 1]);
+		int result;
+
+		number = map_get(&stacks->frame_at, key);
+		if (number == MAP_NONE) {
+			result = frame_name(stacks, process, pid, words[2 * i], words[2 * i + 1],
+					    &number, err);
+			if (result)
+				return result;
+			map_set(&stacks->frame_at, key, number);
+		}
+		addresses[known++] = STORE_PYTHON | number;
+	}
+	return (int)known;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stacks of spans and events: tells the kernel what it needs for walking them, tables of the files
+ * that a process has mapped, and takes its records apart. A file's table is made once, when the
+ * first process that has it mapped is looked at; large libraries take some tenths of a second.
+ */
+#ifndef WAFFLE_CAPTURE_STACKS_H
+#define WAFFLE_CAPTURE_STACKS_H
+
+#include "probe/kernel.h"
+#include "store/store.h"
+
+struct stacks;
+
+int stacks_open(struct stacks **stacks, struct kernel *kernel, struct store_writer *writer,
+		struct error *err);
+void stacks_free(struct stacks *stacks);
+
+/* Looks at what a process has mapped now. A process that is gone is no error; -ENOMEM. */
+int stacks_process(struct stacks *stacks, pid_t pid, struct error *err);
+/* The process has ended, or runs a new program. */
+void stacks_forget(struct stacks *stacks, pid_t pid);
+
+/*
+ * A stack of Python as addresses, `count` of them at most: STORE_PYTHON and a number, for which the
+ * file has a name, "Trainer.step (/srv/train.py:31)". `words`: two a frame, as the record has them.
+ * Code objects are looked up in the process, the first time that one is met: one that was freed
+ * meanwhile is "?". How many, or a negative errno: of writing.
+ */
+int stacks_python(struct stacks *stacks, pid_t pid, const uint64_t *words, uint32_t count,
+		  uint64_t *addresses, struct error *err);
+
+#endif

@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "target/python.h"
+
+#include <gelf.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#include "target/elffile.h"
+#include "target/unwind.h"
+
+#define LINE_TABLE_MAX 65536 /* bytes; of a function of some ten thousand lines */
+#define COOKIE "xdebugpy"    /* _Py_Debug_Cookie */
+
+/* ---- what is where, by version ---- */
+
+/* Include/internal/pycore_{runtime,interp,frame}.h, Include/cpython/{pystate,code}.h. */
+static const struct {
+	uint32_t version; /* without the micro version: 0x030b */
+	struct waffle_python kernel;
+	uint32_t native_thread_id;
+	struct python_code code;
+} known[] = {
+	{
+		.version = 0x030b,
+		.kernel = {.interpreters_main = 48,
+			   .threads_head = 16,
+			   .thread_next = 8,
+			   .thread_key = 152,
+			   .thread_frame = 56,
+			   .has_cframe = 1,
+			   .cframe_frame = 8,
+			   .frame_code = 32,
+			   .frame_previous = 48,
+			   .frame_instr = 56,
+			   .frame_owner = 69,
+			   .owner_none = 3},
+		.native_thread_id = 160,
+		.code = {.filename = 112,
+			 .name = 128,
+			 .first_line = 72,
+			 .line_table = 136,
+			 .instructions = 184,
+			 .ascii = 48},
+	},
+	{
+		.version = 0x030c,
+		.kernel = {.interpreters_main = 48,
+			   .threads_head = 72,
+			   .thread_next = 8,
+			   .thread_key = 136,
+			   .thread_frame = 56,
+			   .has_cframe = 1,
+			   .cframe_frame = 0,
+			   .frame_code = 0,
+			   .frame_previous = 8,
+			   .frame_instr = 56,
+			   .frame_owner = 70,
+			   .owner_none = 3}, /* FRAME_OWNED_BY_CSTACK */
+		.native_thread_id = 144,
+		.code = {.filename = 112,
+			 .name = 128,
+			 .first_line = 68,
+			 .line_table = 136,
+			 .instructions = 192,
+			 .ascii = 40},
+	},
+};
+
+/* Words of _Py_DebugOffsets; what is before the first row's is the same in all versions. */
+static const struct {
+	uint32_t version;
+	uint8_t thread_state, interpreter_frame, code_object; /* where these parts begin */
+} told[] = {
+	{0x030d, 19, 28, 34},
+	{0x030e, 22, 31, 39},
+};
+enum { /* Include/internal/pycore_debug_offsets.h */
+       OFFSET_VERSION = 1,
+       OFFSET_FREE_THREADED = 2,
+       OFFSET_INTERPRETERS_HEAD = 5,
+       OFFSET_THREADS_HEAD = 9,
+       /* in thread_state */
+       OFFSET_THREAD_NEXT = 2,
+       OFFSET_THREAD_FRAME = 4,
+       OFFSET_THREAD_ID = 5,
+       OFFSET_NATIVE_THREAD_ID = 6,
+       /* in interpreter_frame */
+       OFFSET_FRAME_PREVIOUS = 1,
+       OFFSET_FRAME_EXECUTABLE = 2,
+       OFFSET_FRAME_INSTR = 3,
+       OFFSET_FRAME_OWNER = 5,
+       /* in code_object */
+       OFFSET_CODE_FILENAME = 1,
+       OFFSET_CODE_QUALNAME = 3,
+       OFFSET_CODE_LINE_TABLE = 4,
+       OFFSET_CODE_FIRST_LINE = 5,
+       OFFSET_CODE_INSTRUCTIONS = 9,
+
+       OFFSET_WORDS = 64
+};
+
+/* ---- the process ---- */
+
+static bool read_memory(pid_t pid, uint64_t address, void *to, size_t size)
+{
+	struct iovec local = {.iov_base = to, .iov_len = size};
+	struct iovec remote = {.iov_base = (void *)(uintptr_t)address, .iov_len = size};
+
+	return process_vm_readv(pid, &local, 1, &remote, 1, 0) == (ssize_t)size;
+}
+
+static uint64_t read_word(pid_t pid, uint64_t address)
+{
+	uint64_t word = 0;
+
+	return read_memory(pid, address, &word, sizeof(word)) ? word : 0;
+}
+
+/* On x86-64 threads are told apart by pthread_self(), elsewhere by gettid(). */
+static uint32_t thread_key(uint32_t thread_id, uint32_t native_thread_id)
+{
+#if defined(__x86_64__)
+	(void)native_thread_id;
+	return thread_id;
+#else
+	(void)thread_id;
+	return native_thread_id;
+#endif
+}
+
+/* Offsets are small numbers: what is none is no interpreter. */
+static bool offsets_make_sense(const uint64_t *words)
+{
+	for (unsigned i = 3; i < OFFSET_WORDS; i++)
+		if (words[i] > 1u << 24)
+			return i > 48; /* behind what is used here */
+	return true;
+}
+
+static void offsets_ask(struct python *python, pid_t pid, uint64_t runtime)
+{
+	uint64_t words[OFFSET_WORDS];
+
+	if (!read_memory(pid, runtime, words, sizeof(words)) || !offsets_make_sense(words))
+		return;
+	python->version = (uint32_t)words[OFFSET_VERSION];
+	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
+		const uint64_t *thread = words + told[i].thread_state;
+		const uint64_t *frame = words + told[i].interpreter_frame;
+		const uint64_t *code = words + told[i].code_object;
+
+		/* Without the lock objects are laid out differently. */
+		if (python->version >> 16 != told[i].version || words[OFFSET_FREE_THREADED])
+			continue;
+		python->kernel = (struct waffle_python){
+			.runtime = runtime,
+			.interpreters_main = (uint32_t)words[OFFSET_INTERPRETERS_HEAD],
+			.threads_head = (uint32_t)words[OFFSET_THREADS_HEAD],
+			.thread_next = (uint32_t)thread[OFFSET_THREAD_NEXT],
+			.thread_key = thread_key((uint32_t)thread[OFFSET_THREAD_ID],
+						 (uint32_t)thread[OFFSET_NATIVE_THREAD_ID]),
+			.thread_frame = (uint32_t)thread[OFFSET_THREAD_FRAME],
+			.frame_code = (uint32_t)frame[OFFSET_FRAME_EXECUTABLE],
+			.frame_previous = (uint32_t)frame[OFFSET_FRAME_PREVIOUS],
+			.frame_instr = (uint32_t)frame[OFFSET_FRAME_INSTR],
+			.frame_owner = (uint32_t)frame[OFFSET_FRAME_OWNER],
+			.owner_none = 3,
+		};
+		python->code = (struct python_code){
+			.filename = (uint32_t)code[OFFSET_CODE_FILENAME],
+			.name = (uint32_t)code[OFFSET_CODE_QUALNAME],
+			.first_line = (uint32_t)code[OFFSET_CODE_FIRST_LINE],
+			.line_table = (uint32_t)code[OFFSET_CODE_LINE_TABLE],
+			.instructions = (uint32_t)code[OFFSET_CODE_INSTRUCTIONS],
+			.ascii = 40,
+		};
+	}
+}
+
+/* 3.11 and 3.12, by the variable Py_Version. */
+static void offsets_know(struct python *python, pid_t pid, uint64_t runtime, uint64_t version_at)
+{
+	python->version = (uint32_t)read_word(pid, version_at);
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		if (python->version >> 16 != known[i].version)
+			continue;
+		python->kernel = known[i].kernel;
+		python->kernel.runtime = runtime;
+		python->kernel.thread_key =
+			thread_key(known[i].kernel.thread_key, known[i].native_thread_id);
+		python->code = known[i].code;
+	}
+}
+
+/* ---- files ---- */
+
+/* The link-time address of a section, or 0. */
+static uint64_t section_address(const struct elf_file *file, const char *name)
+{
+	Elf_Scn *section = NULL;
+	size_t names;
+
+	if (elf_getshdrstrndx(file->elf, &names))
+		return 0;
+	while ((section = elf_nextscn(file->elf, section))) {
+		GElf_Shdr header;
+		const char *text;
+
+		if (!gelf_getshdr(section, &header))
+			continue;
+		text = elf_strptr(file->elf, names, header.sh_name);
+		if (text && !strcmp(text, name))
+			return header.sh_addr;
+	}
+	return 0;
+}
+
+static uint64_t symbol_address(const struct elf_file *file, const char *name)
+{
+	Elf_Scn *section = NULL;
+
+	while ((section = elf_nextscn(file->elf, section))) {
+		GElf_Shdr header;
+		Elf_Data *data;
+		GElf_Sym symbol;
+
+		if (!gelf_getshdr(section, &header) || header.sh_type != SHT_DYNSYM)
+			continue;
+		data = elf_getdata(section, NULL);
+		for (int i = 0; data && gelf_getsym(data, i, &symbol); i++) {
+			const char *text = elf_strptr(file->elf, header.sh_link, symbol.st_name);
+
+			if (text && !strcmp(text, name))
+				return symbol.st_value;
+		}
+	}
+	return 0;
+}
+
+static bool file_has_python(struct python *python, pid_t pid, const struct mapping *mapping)
+{
+	static const struct cfi_table at_zero = {0};
+	struct waffle_unwind_mapping placed;
+	uint64_t runtime, version;
+	struct elf_segments segments;
+	char path[4096], cookie[8];
+	struct elf_file file;
+	int fd = mapping_open(mapping, pid, path, sizeof(path));
+
+	if (fd < 0 || elf_file_open_fd(&file, fd, path))
+		return false;
+	elf_file_segments(&file, &segments);
+	runtime = section_address(&file, ".PyRuntime");
+	version = runtime ? symbol_address(&file, "Py_Version") : 0;
+	elf_file_close(&file);
+	if (!runtime || !unwind_place(&placed, mapping, &segments, &at_zero))
+		return false;
+	runtime += placed.base;
+	if (!read_memory(pid, runtime, cookie, sizeof(cookie)))
+		return false;
+	if (!memcmp(cookie, COOKIE, sizeof(cookie)))
+		offsets_ask(python, pid, runtime);
+	else if (version)
+		offsets_know(python, pid, runtime, version + placed.base);
+	return true;
+}
+
+void python_find(struct python *python, pid_t pid, const struct mappings *mappings)
+{
+	*python = (struct python){0};
+	for (size_t i = 0; i < mappings->list.len; i++)
+		if (file_has_python(python, pid, &mappings->list.data[i]))
+			return;
+}
+
+/* ---- frames ---- */
+
+static void put_utf8(char *text, size_t size, size_t *len, uint32_t character)
+{
+	unsigned bytes = character < 0x80 ? 1 : character < 0x800 ? 2 : character < 0x10000 ? 3 : 4;
+	static const uint8_t marks[] = {0, 0, 0xc0, 0xe0, 0xf0};
+
+	if (*len + bytes >= size)
+		return;
+	for (unsigned i = bytes - 1; i > 0; i--) {
+		text[*len + i] = (char)(0x80 | (character & 0x3f));
+		character >>= 6;
+	}
+	text[*len] = (char)(marks[bytes] | character);
+	*len += bytes;
+}
+
+/*
+ * The text of a str: Include/cpython/unicodeobject.h. After reference count and type come length
+ * and hash, and then bits: two, since 3.12 more, of how it is interned, three for the bytes of a
+ * character, `compact`, `ascii`.
+ */
+static bool read_text(const struct python *python, pid_t pid, uint64_t object, char *text,
+		      size_t size)
+{
+	uint64_t length = read_word(pid, object + 16);
+	uint32_t state, kind, character;
+	unsigned char bytes[4 * PYTHON_FILE_MAX];
+	uint64_t at = object + python->code.ascii;
+	size_t len = 0;
+
+	text[0] = '\0';
+	if (!read_memory(pid, object + 32, &state, sizeof(state)))
+		return false;
+	kind = state >> 2 & 7;
+	if (!(state >> 5 & 1) || (kind != 1 && kind != 2 && kind != 4))
+		return false;
+	if (!(state >> 6 & 1)) /* PyCompactUnicodeObject: the length and place of UTF-8 */
+		at += python->code.ascii == 48 ? 24 : 16;
+	if (length > size)
+		length = size;
+	if (!read_memory(pid, at, bytes, length * kind))
+		return false;
+	for (uint64_t i = 0; i < length; i++) {
+		character = 0;
+		memcpy(&character, bytes + i * kind, kind);
+		put_utf8(text, size, &len, character);
+	}
+	text[len] = '\0';
+	return true;
+}
+
+static uint32_t read_line(const struct python *python, pid_t pid, uint64_t code,
+			  uint64_t instruction)
+{
+	uint64_t table = read_word(pid, code + python->code.line_table), size;
+	uint64_t first = code + python->code.instructions;
+	static _Thread_local unsigned char bytes[LINE_TABLE_MAX];
+	uint32_t first_line;
+
+	/* A bytes object: length, hash, data. */
+	size = table ? read_word(pid, table + 16) : 0;
+	if (!size || size > sizeof(bytes) || !read_memory(pid, table + 32, bytes, size) ||
+	    !read_memory(pid, code + python->code.first_line, &first_line, sizeof(first_line)))
+		return 0;
+	/* A frame that has run nothing yet stands before its first instruction. */
+	return python_line(bytes, size, first_line, instruction < first ? 0 : instruction - first);
+}
+
+bool python_frame_read(const struct python *python, pid_t pid, uint64_t code, uint64_t instruction,
+		       struct python_frame *frame)
+{
+	code &= ~7ull; /* references have marks there from 3.14 on */
+	if (!read_text(python, pid, read_word(pid, code + python->code.name), frame->function,
+		       sizeof(frame->function)) ||
+	    !read_text(python, pid, read_word(pid, code + python->code.filename), frame->file,
+		       sizeof(frame->file)))
+		return false;
+	frame->line = read_line(python, pid, code, instruction);
+	return true;
+}
+
+/* ---- lines ---- */
+
+struct bytes {
+	const unsigned char *at, *end;
+};
+
+/* Six bits a byte, the lowest first; the seventh says that more follow. */
+static uint64_t take_varint(struct bytes *bytes)
+{
+	uint64_t value = 0;
+	unsigned shift = 0;
+	unsigned char byte = 0x40;
+
+	while (byte & 0x40 && bytes->at < bytes->end) {
+		byte = *bytes->at++;
+		if (shift < 58)
+			value |= (uint64_t)(byte & 0x3f) << shift;
+		shift += 6;
+	}
+	return value;
+}
+
+static int64_t take_svarint(struct bytes *bytes)
+{
+	uint64_t value = take_varint(bytes);
+
+	return value & 1 ? -(int64_t)(value >> 1) : (int64_t)(value >> 1);
+}
+
+static void skip(struct bytes *bytes, size_t count)
+{
+	size_t left = (size_t)(bytes->end - bytes->at);
+
+	bytes->at += count < left ? count : left;
+}
+
+uint32_t python_line(const unsigned char *table, size_t size, uint32_t first_line, uint64_t offset)
+{
+	struct bytes bytes = {.at = table, .end = table + size};
+	int64_t line = first_line;
+	uint64_t from = 0;
+
+	while (bytes.at < bytes.end) {
+		unsigned char head = *bytes.at++;
+		unsigned code = head >> 3 & 15, length = 2 * ((head & 7) + 1u);
+		bool has_line = true;
+
+		switch (code) {
+		case 15: /* no place at all */
+			has_line = false;
+			break;
+		case 14: /* long: lines, and both columns */
+			line += take_svarint(&bytes);
+			for (int i = 0; i < 3; i++)
+				take_varint(&bytes);
+			break;
+		case 13: /* no columns */
+			line += take_svarint(&bytes);
+			break;
+		case 10:
+		case 11:
+		case 12: /* one of the next lines */
+			line += code - 10;
+			skip(&bytes, 2);
+			break;
+		default: /* the same line */
+			skip(&bytes, 1);
+		}
+		if (offset < from + length)
+			return has_line && line > 0 && line <= INT32_MAX ? (uint32_t)line : 0;
+		from += length;
+	}
+	return 0;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * CPython in a process: where it keeps what its threads run, for the kernel's programs to follow
+ * (bpf/stack.h), and what their frames are in the source. Versions from 3.13 on say themselves
+ * where things are (_Py_DebugOffsets); of 3.11 and 3.12 it is known here. The process is not
+ * trusted: what it says is looked up with bounds.
+ */
+#ifndef WAFFLE_TARGET_PYTHON_H
+#define WAFFLE_TARGET_PYTHON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "bpf/stack.h"
+#include "target/process.h"
+
+/* Offsets in objects: Include/cpython/code.h, unicodeobject.h. */
+struct python_code {
+	uint32_t filename, name, first_line, line_table, instructions;
+	uint32_t ascii; /* bytes of a PyASCIIObject, behind which its text is */
+};
+
+struct python {
+	struct waffle_python kernel; /* runtime 0: no interpreter, or one that is not known */
+	struct python_code code;
+	uint32_t version; /* PY_VERSION_HEX; of one that is not known, too; 0: none was found */
+};
+
+/*
+ * Looks for an interpreter among the files that a process has mapped: by the section of its
+ * run-time state, so a stripped one, or one inside of another program, is found as well.
+ */
+void python_find(struct python *python, pid_t pid, const struct mappings *mappings);
+
+#define PYTHON_NAME_MAX 192
+#define PYTHON_FILE_MAX 512
+
+struct python_frame {
+	char function[PYTHON_NAME_MAX]; /* qualified: "Trainer.step", "main.<locals>.<lambda>" */
+	char file[PYTHON_FILE_MAX];
+	uint32_t line; /* 0: not known */
+};
+
+/* What a code object is, and the line of an instruction in it. False: it can't be read. */
+bool python_frame_read(const struct python *python, pid_t pid, uint64_t code, uint64_t instruction,
+		       struct python_frame *frame);
+
+/*
+ * The line of the instruction at a byte offset in a code object whose table of lines this is
+ * (Objects/locations.md in CPython's sources); 0: it has none.
+ */
+uint32_t python_line(const unsigned char *table, size_t size, uint32_t first_line, uint64_t offset);
+
+#endif
