@@ -34,6 +34,7 @@ static const struct sample {
 	{"uprobe:libc", "expected ':' behind the library", "           ^"},
 	{"uprobe::f", "expected a name here", "       ^"},
 	{"uprobe:libc:", "expected a name here", "            ^"},
+	{"uprobe:libc: ", "expected a name here", "             ^"},
 	{"uprobe:libc:f(", "expected a type, found the end", "              ^"},
 	{"uprobe:libc:f(int", "expected ',' or ')' behind a parameter, found the end",
 	 "                 ^"},

@@ -271,9 +271,11 @@ static uint32_t name_end(const struct parse *parse)
 
 static int parse_side(struct parse *parse, struct spec_side *side)
 {
-	uint32_t end = name_end(parse), open;
+	uint32_t end, open;
 	int result;
 
+	parse_blanks(parse);
+	end = name_end(parse);
 	if (parse_sees(parse, "\"")) {
 		const char *quote;
 
