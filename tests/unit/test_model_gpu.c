@@ -138,6 +138,8 @@ static void test_stream_synchronisation_waits_for_the_last_launch_on_it(void **s
 	assert_int_equal(op_id(model, &ops[0]), 2);
 	assert_int_equal(awaited(model, gpu, 6, ops), 1);
 	assert_int_equal(op_id(model, &ops[0]), 5);
+	assert_false(model_gpu_waited(gpu, &ops[0], 2559));
+	assert_true(model_gpu_waited(gpu, &ops[0], 2560));
 	assert_int_equal(awaited(model, gpu, 7, ops), 0);
 	assert_int_equal(model->links.len, 2);
 	assert_int_equal(links_between(model, 4, 2), 1);

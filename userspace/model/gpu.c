@@ -326,6 +326,13 @@ bool gpu_waited(const struct model_gpu *gpu, uint32_t channel, uint64_t ts, uint
 	return gpu_done(gpu, channel, ts) <= by_ts;
 }
 
+bool model_gpu_waited(const struct model_gpu *gpu, const struct model_gpu_op *op,
+		      uint64_t before_ts)
+{
+	return gpu &&
+	       gpu_waited(gpu, gpu_stream(gpu, op->pid, op->stream, op->thread), op->ts, before_ts);
+}
+
 struct awaited {
 	struct model_gpu_op *ops;
 	uint32_t count, max;
