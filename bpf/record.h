@@ -39,6 +39,7 @@ enum waffle_rec_kind {
 	WAFFLE_REC_KIND_COUNT,
 	/* Never in a file: a STACK on its way from the kernel. */
 	WAFFLE_REC_FRAMES = WAFFLE_REC_KIND_COUNT,
+	WAFFLE_REC_CODE, /* never in a file: a code object of Python that frames are of */
 	WAFFLE_REC_RING_COUNT
 };
 
@@ -111,6 +112,31 @@ struct waffle_rec_frames {
 	__u32 frame_bytes;
 	__u32 python_count;
 };
+/*
+ * What a code object of Python is, told when it is met first, so that it need not be looked for when
+ * it or its process is gone. Texts as CPython has them: `state` says how (target/python.c).
+ */
+struct waffle_code_text {
+	__u32 state;
+	__u32 bytes;
+};
+#define WAFFLE_CODE_NAME_MAX 256
+#define WAFFLE_CODE_FILE_MAX 512
+#define WAFFLE_CODE_TABLE_MAX 2048
+
+struct waffle_rec_code {
+	struct waffle_rec rec;
+	__u64 code;
+	__u32 tgid;
+	__u32 first_line;
+	struct waffle_code_text name_text, file_text;
+	__u32 table_bytes; /* 0: too long, or not to be read */
+	__u32 reserved;
+	__u8 name[WAFFLE_CODE_NAME_MAX];
+	__u8 file[WAFFLE_CODE_FILE_MAX];
+	__u8 table[WAFFLE_CODE_TABLE_MAX];
+};
+
 #define WAFFLE_FRAMES_USER_MAX 64
 #define WAFFLE_FRAMES_PYTHON_MAX 48
 

@@ -35,6 +35,19 @@ struct {
 	__type(value, struct waffle_stack_process);
 } stack_processes SEC(".maps");
 
+/* Code objects that were told of; what makes one known from another that took its place. */
+struct code_key {
+	__u64 code, name;
+	__u32 tgid, first_line;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct code_key);
+	__type(value, __u32);
+} python_codes SEC(".maps");
+
 /* A walk under way. It is the thread's own: another one may interrupt it on its CPU. */
 struct walk {
 	struct waffle_stack_process process;
@@ -42,6 +55,7 @@ struct walk {
 	struct waffle_unwind_mapping mapping; /* of the last frame */
 	struct waffle_unwind_row row;         /* that holds for it */
 	__u64 trampoline; /* that return probes have put in place of return addresses; 0: none */
+	__u64 ts;         /* of the span or event */
 	__u64 thread;     /* Python's: PyThreadState */
 	__u64 frame;      /* _PyInterpreterFrame */
 	__u32 count;      /* addresses */
@@ -254,6 +268,69 @@ static long python_thread(__u32 index, void *context)
 	return 0;
 }
 
+/* Copies the text of a str; longer ones are cut. */
+static __always_inline void text_copy(const struct waffle_python *python, __u64 object,
+				      struct waffle_code_text *text, void *to, __u32 room)
+{
+	__u64 length = word_at(object + WAFFLE_PYTHON_LENGTH), bytes;
+	__u32 state = 0;
+
+	bpf_probe_read_user(&state, sizeof(state), (void *)(object + WAFFLE_PYTHON_STATE));
+	object += WAFFLE_PYTHON_ASCII(state) ? python->ascii_bytes : python->compact_bytes;
+	bytes = length * WAFFLE_PYTHON_KIND(state);
+	if (length > room || bytes > room)
+		bytes = room;
+	barrier_var(bytes); /* checked next to its use, for the verifier of 6.1 */
+	if (bytes > room || bpf_probe_read_user(to, bytes, (void *)object))
+		bytes = 0;
+	text->state = state;
+	text->bytes = bytes;
+}
+
+static __noinline bool code_emit(struct walk *walk, const struct code_key *key)
+{
+	const struct waffle_python *python = &walk->process.python;
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct waffle_rec_code *rec = record_reserve(cpu, sizeof(*rec));
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 table, bytes;
+
+	if (!rec)
+		return false;
+	record_begin(&rec->rec, WAFFLE_REC_CODE, task->pid, cpu);
+	rec->rec.ts = walk->ts; /* before the frames that refer to it */
+	rec->code = key->code;
+	rec->tgid = key->tgid;
+	rec->first_line = key->first_line;
+	rec->reserved = 0;
+	text_copy(python, key->name, &rec->name_text, rec->name, sizeof(rec->name));
+	text_copy(python, word_at(key->code + python->code_file), &rec->file_text, rec->file,
+		  sizeof(rec->file));
+	table = word_at(key->code + python->code_table);
+	bytes = table ? word_at(table + WAFFLE_PYTHON_LENGTH) : 0;
+	barrier_var(bytes);
+	if (bytes > sizeof(rec->table) ||
+	    bpf_probe_read_user(rec->table, bytes, (void *)(table + WAFFLE_PYTHON_BYTES)))
+		bytes = 0;
+	rec->table_bytes = bytes;
+	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
+	return true;
+}
+
+static __noinline void code_tell(struct walk *walk, __u64 code)
+{
+	const struct waffle_python *python = &walk->process.python;
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct code_key key = {.code = code, .tgid = task->tgid};
+	__u32 one = 1;
+
+	key.name = word_at(code + python->code_name);
+	bpf_probe_read_user(&key.first_line, sizeof(key.first_line),
+			    (void *)(code + python->code_first_line));
+	if (key.name && !bpf_map_lookup_elem(&python_codes, &key) && code_emit(walk, &key))
+		bpf_map_update_elem(&python_codes, &key, &one, BPF_ANY);
+}
+
 static long python_frame(__u32 index, void *context)
 {
 	struct walk *walk = ((struct context *)context)->walk;
@@ -265,7 +342,7 @@ static long python_frame(__u32 index, void *context)
 	if (!frame || walk->python >= WAFFLE_FRAMES_PYTHON_MAX ||
 	    bpf_probe_read_user(&owner, 1, (void *)(frame + python->frame_owner)))
 		return 1;
-	code = word_at(frame + python->frame_code);
+	code = word_at(frame + python->frame_code) & ~WAFFLE_PYTHON_MARKS;
 	instr = word_at(frame + python->frame_instr);
 	walk->frame = word_at(frame + python->frame_previous);
 	if (owner >= python->owner_none)
@@ -274,6 +351,7 @@ static long python_frame(__u32 index, void *context)
 	walk->words[at & (WORDS - 1)] = code;
 	walk->words[(at + 1) & (WORDS - 1)] = instr;
 	walk->python++;
+	code_tell(walk, code);
 	return 0;
 }
 
@@ -338,6 +416,7 @@ __noinline int stack_emit(__u64 id, __u64 ts, __u64 kernel_stack, __u64 flags)
 	else
 		__builtin_memset(&walk->process, 0, sizeof(walk->process));
 	walk->python = 0;
+	walk->ts = ts;
 	user_walk(walk, task, flags);
 	if (walk->process.python.runtime && !(flags & WAFFLE_STACK_NO_PYTHON))
 		python_walk(walk);

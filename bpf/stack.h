@@ -28,7 +28,21 @@ struct waffle_python {
 	/* _PyInterpreterFrame */
 	__u32 frame_code, frame_previous, frame_instr, frame_owner;
 	__u32 owner_none; /* frames with this owner, or a greater one, are none of Python's code */
+	/* PyCodeObject */
+	__u32 code_file, code_name, code_first_line, code_table, code_instructions;
+	__u32 ascii_bytes;   /* of a PyASCIIObject, behind which its text is */
+	__u32 compact_bytes; /* of a PyCompactUnicodeObject: the same for other texts */
 };
+
+/* Of a str object: Include/cpython/unicodeobject.h. */
+#define WAFFLE_PYTHON_LENGTH 16 /* characters; of a bytes object: bytes */
+#define WAFFLE_PYTHON_STATE 32
+#define WAFFLE_PYTHON_BYTES 32                       /* a bytes object's data */
+#define WAFFLE_PYTHON_KIND(state) ((state) >> 2 & 7) /* bytes of a character */
+#define WAFFLE_PYTHON_COMPACT(state) ((state) >> 5 & 1)
+#define WAFFLE_PYTHON_ASCII(state) ((state) >> 6 & 1)
+/* References have marks in these bits from 3.14 on. */
+#define WAFFLE_PYTHON_MARKS 7ull
 
 /* What is known of a process. */
 struct waffle_stack_process {

@@ -204,12 +204,12 @@ static void test_what_is_armed_is_told_in_words(void **state)
 		struct armed_counts counts;
 		const char *text;
 	} rows[] = {
-		{{0, 0, 0, 0}, "nothing"},
-		{{1, 0, 0, 0}, "1 site"},
-		{{3, 50, 7, 2}, "3 sites, 57 CUDA and NCCL calls, 2 probes"},
-		{{0, 1, 0, 0}, "1 CUDA call"},
-		{{0, 0, 9, 1}, "9 NCCL calls, 1 probe"},
-		{{UINT64_MAX, UINT64_MAX / 2, UINT64_MAX / 2, UINT64_MAX},
+		{{0, 0, 0, 0, 0}, "nothing"},
+		{{1, 0, 0, 0, 0}, "1 site"},
+		{{3, 50, 7, 2, 0}, "3 sites, 57 CUDA and NCCL calls, 2 probes"},
+		{{0, 1, 0, 0, 0}, "1 CUDA call"},
+		{{0, 0, 9, 1, 0}, "9 NCCL calls, 1 probe"},
+		{{UINT64_MAX, UINT64_MAX / 2, UINT64_MAX / 2, UINT64_MAX, 0},
 		 "18446744073709551615 sites, 18446744073709551614 CUDA and NCCL calls, "
 		 "18446744073709551615 probes"},
 	};

@@ -251,10 +251,10 @@ static int add_function(struct find *find, const struct find_hit *hit)
 		return -E2BIG;
 	if (hit->side)
 		return add_probe(find, hit, site, OBJECT_PROBE_END);
-	if (spec->event)
+	if (spec->event || spec->pair)
 		return add_probe(find, hit, site, OBJECT_PROBE_INSTANT);
-	result = add_probe(find, hit, site, OBJECT_PROBE_ENTER);
-	return result || spec->pair ? result : add_probe(find, hit, site, OBJECT_PROBE_LEAVE);
+	return add_probe(find, hit, site, OBJECT_PROBE_ENTER)
+		       ?: add_probe(find, hit, site, OBJECT_PROBE_LEAVE);
 }
 
 static int compare_hits(const void *a, const void *b, void *arg)

@@ -357,6 +357,14 @@ static int see_frames(struct details *details, struct waffle_rec *rec, struct er
 	return frames_number(details, &stack->python_stack, &user, err);
 }
 
+static int see_code(struct details *details, struct waffle_rec *rec, struct error *err)
+{
+	(void)err;
+	return details->span_stacks
+		       ? stacks_code(details->span_stacks, (const struct waffle_rec_code *)rec)
+		       : 0;
+}
+
 /* The wake-up is told by the switch, too. */
 static int see_switch(struct details *details, struct waffle_rec *rec, struct error *err)
 {
@@ -463,6 +471,7 @@ int details_record(struct details *details, struct waffle_rec *rec, struct error
 		[WAFFLE_REC_WAIT] = see_wait,     [WAFFLE_REC_WAKE] = see_wake,
 		[WAFFLE_REC_FAULT] = see_fault,   [WAFFLE_REC_IO] = see_io,
 		[WAFFLE_REC_QUOTA] = see_quota,   [WAFFLE_REC_FRAMES] = see_frames,
+		[WAFFLE_REC_CODE] = see_code,
 	};
 
 	if (rec->kind >= WAFFLE_REC_RING_COUNT || !seen[rec->kind])

@@ -123,7 +123,9 @@ static int record_store(struct waffle_rec *rec, void *arg)
 		end->site = arming_site_at(session->arming, (pid_t)end->tgid, end->probe_addr);
 	}
 	result = details_record(session->details, rec, session->err) ?: functions_see(session, rec);
-	return result ?: store_writer_append(session->writer, rec, session->err);
+	if (result || rec->kind >= WAFFLE_REC_KIND_COUNT) /* not for the file */
+		return result;
+	return store_writer_append(session->writer, rec, session->err);
 }
 
 static int state_store(const struct waffle_rec *rec, void *arg)

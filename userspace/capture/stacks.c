@@ -32,6 +32,7 @@ struct process {
 };
 
 #define PYTHON_FRAMES_MAX (1u << 20)
+#define PYTHON_CODES_MAX (1u << 16)
 
 struct stacks {
 	struct kernel *kernel;
@@ -46,6 +47,8 @@ struct stacks {
 	/* Frames of Python that have a name in the file: the hash of a program, a code object and
 	 * an instruction, and then that of the name → number. */
 	struct map frame_at, name_at;
+	struct map code_at; /* hash of a program and an address → the last one told of */
+	VEC(struct waffle_rec_code *) codes; /* cut behind their tables */
 	uint32_t frame_count;
 };
 
@@ -70,6 +73,10 @@ void stacks_free(struct stacks *stacks)
 	vec_free(&stacks->processes);
 	vec_free(&stacks->unused);
 	vec_free(&stacks->free);
+	for (size_t i = 0; i < stacks->codes.len; i++)
+		free(stacks->codes.data[i]);
+	vec_free(&stacks->codes);
+	map_free(&stacks->code_at);
 	map_free(&stacks->frame_at);
 	map_free(&stacks->name_at);
 	free(stacks);
@@ -283,20 +290,65 @@ static uint64_t text_hash(uint64_t hash, const char *text)
 	return hash;
 }
 
-/* The number of a frame that is new to the file, or that is one of another code object's place. */
-static int frame_name(struct stacks *stacks, const struct process *process, pid_t pid,
-		      uint64_t code, uint64_t instruction, uint32_t *number, struct error *err)
+static uint64_t code_key(const struct process *process, uint64_t code)
 {
-	struct python_frame frame;
-	struct store_name name = {.pid = (uint32_t)pid};
-	char text[PYTHON_NAME_MAX + PYTHON_FILE_MAX + 32];
-	uint64_t key;
+	return mix(mix(4, process->program), code);
+}
 
-	if (python_frame_read(&process->python, pid, code, instruction, &frame))
-		snprintf(text, sizeof(text), "%s (%s:%u)", frame.function, frame.file, frame.line);
+int stacks_code(struct stacks *stacks, const struct waffle_rec_code *code)
+{
+	uint32_t index = map_get(&stacks->process_at, code->tgid);
+	const struct process *process = index == MAP_NONE ? NULL : &stacks->processes.data[index];
+	struct waffle_rec_code *copy;
+	size_t size;
+
+	if (!process || stacks->codes.len >= PYTHON_CODES_MAX)
+		return 0;
+	if (code->table_bytes > sizeof(code->table))
+		return -EINVAL;
+	size = offsetof(struct waffle_rec_code, table) + code->table_bytes;
+	copy = malloc(size);
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, code, size);
+	if (!vec_push(&stacks->codes, copy)) {
+		free(copy);
+		return -ENOMEM;
+	}
+	return map_set(&stacks->code_at, code_key(process, code->code),
+		       (uint32_t)stacks->codes.len - 1)
+		       ? 0
+		       : -ENOMEM;
+}
+
+/* The text of a frame; `told`: index of its code object, MAP_NONE: the kernel has not told of it.
+ */
+static void frame_text(const struct stacks *stacks, const struct process *process, pid_t pid,
+		       uint32_t told, const uint64_t words[2], char *text, size_t size)
+{
+	const struct waffle_rec_code *code = told == MAP_NONE ? NULL : stacks->codes.data[told];
+	struct waffle_rec_code *asked = NULL;
+	struct python_frame frame;
+
+	if (!code) {
+		asked = malloc(sizeof(*asked));
+		if (asked && python_code_read(&process->python, pid, words[0], asked))
+			code = asked;
+	}
+	if (code && python_frame_of(&process->python, code, words[1], &frame))
+		snprintf(text, size, "%s (%s:%u)", frame.function, frame.file, frame.line);
 	else
-		snprintf(text, sizeof(text), "? (?:0)");
-	key = text_hash(mix(3, (uint64_t)pid), text);
+		snprintf(text, size, "? (?:0)");
+	free(asked);
+}
+
+/* The number of a frame in the file, which has its name from then on. */
+static int frame_number(struct stacks *stacks, pid_t pid, const char *text, uint32_t *number,
+			struct error *err)
+{
+	struct store_name name = {.pid = (uint32_t)pid, .name = text};
+	uint64_t key = text_hash(mix(3, (uint64_t)pid), text);
+
 	*number = map_get(&stacks->name_at, key);
 	if (*number != MAP_NONE)
 		return 0;
@@ -305,7 +357,6 @@ static int frame_name(struct stacks *stacks, const struct process *process, pid_
 		return error_set(err, ENOMEM, "out of memory");
 	stacks->frame_count++;
 	name.value = STORE_PYTHON | *number;
-	name.name = text;
 	return store_writer_add_name(stacks->writer, &name, err);
 }
 
@@ -314,23 +365,24 @@ int stacks_python(struct stacks *stacks, pid_t pid, const uint64_t *words, uint3
 {
 	uint32_t index = map_get(&stacks->process_at, (uint64_t)pid), number;
 	const struct process *process = index == MAP_NONE ? NULL : &stacks->processes.data[index];
-	uint32_t known = 0;
+	char text[PYTHON_NAME_MAX + PYTHON_FILE_MAX + 32];
 
 	if (!process || stacks->frame_count >= PYTHON_FRAMES_MAX)
 		return 0;
-	for (uint32_t i = 0; i < count; i++) {
-		uint64_t key = mix(mix(process->program, words[2 * i]), words[2 * i + 1]);
+	for (uint32_t i = 0; i < count; i++, words += 2) {
+		uint32_t told = map_get(&stacks->code_at, code_key(process, words[0]));
+		uint64_t key = mix(mix(mix(process->program, words[0]), words[1]), told);
 		int result;
 
 		number = map_get(&stacks->frame_at, key);
 		if (number == MAP_NONE) {
-			result = frame_name(stacks, process, pid, words[2 * i], words[2 * i + 1],
-					    &number, err);
+			frame_text(stacks, process, pid, told, words, text, sizeof(text));
+			result = frame_number(stacks, pid, text, &number, err);
 			if (result)
 				return result;
 			map_set(&stacks->frame_at, key, number);
 		}
-		addresses[known++] = STORE_PYTHON | number;
+		addresses[i] = STORE_PYTHON | number;
 	}
-	return (int)known;
+	return (int)count;
 }

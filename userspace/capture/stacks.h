@@ -21,11 +21,14 @@ int stacks_process(struct stacks *stacks, pid_t pid, struct error *err);
 /* The process has ended, or runs a new program. */
 void stacks_forget(struct stacks *stacks, pid_t pid);
 
+/* Takes note of what a code object of Python is. */
+int stacks_code(struct stacks *stacks, const struct waffle_rec_code *code);
+
 /*
  * A stack of Python as addresses, `count` of them at most: STORE_PYTHON and a number, for which the
  * file has a name, "Trainer.step (/srv/train.py:31)". `words`: two a frame, as the record has them.
- * Code objects are looked up in the process, the first time that one is met: one that was freed
- * meanwhile is "?". How many, or a negative errno: of writing.
+ * Code objects that the kernel told nothing of, because records were lost, are looked up in the
+ * process; what is not found is "?". How many, or a negative errno: of writing.
  */
 int stacks_python(struct stacks *stacks, pid_t pid, const uint64_t *words, uint32_t count,
 		  uint64_t *addresses, struct error *err);

@@ -8,8 +8,7 @@
 #include "target/elffile.h"
 #include "target/unwind.h"
 
-#define LINE_TABLE_MAX 65536 /* bytes; of a function of some ten thousand lines */
-#define COOKIE "xdebugpy"    /* _Py_Debug_Cookie */
+#define COOKIE "xdebugpy" /* _Py_Debug_Cookie */
 
 /* ---- what is where, by version ---- */
 
@@ -18,7 +17,6 @@ static const struct {
 	uint32_t version; /* without the micro version: 0x030b */
 	struct waffle_python kernel;
 	uint32_t native_thread_id;
-	struct python_code code;
 } known[] = {
 	{
 		.version = 0x030b,
@@ -33,14 +31,15 @@ static const struct {
 			   .frame_previous = 48,
 			   .frame_instr = 56,
 			   .frame_owner = 69,
-			   .owner_none = 3},
+			   .owner_none = 3,
+			   .code_file = 112,
+			   .code_name = 128,
+			   .code_first_line = 72,
+			   .code_table = 136,
+			   .code_instructions = 184,
+			   .ascii_bytes = 48,
+			   .compact_bytes = 72},
 		.native_thread_id = 160,
-		.code = {.filename = 112,
-			 .name = 128,
-			 .first_line = 72,
-			 .line_table = 136,
-			 .instructions = 184,
-			 .ascii = 48},
 	},
 	{
 		.version = 0x030c,
@@ -55,14 +54,15 @@ static const struct {
 			   .frame_previous = 8,
 			   .frame_instr = 56,
 			   .frame_owner = 70,
-			   .owner_none = 3}, /* FRAME_OWNED_BY_CSTACK */
+			   .owner_none = 3, /* FRAME_OWNED_BY_CSTACK */
+			   .code_file = 112,
+			   .code_name = 128,
+			   .code_first_line = 68,
+			   .code_table = 136,
+			   .code_instructions = 192,
+			   .ascii_bytes = 40,
+			   .compact_bytes = 56},
 		.native_thread_id = 144,
-		.code = {.filename = 112,
-			 .name = 128,
-			 .first_line = 68,
-			 .line_table = 136,
-			 .instructions = 192,
-			 .ascii = 40},
 	},
 };
 
@@ -165,14 +165,13 @@ static void offsets_ask(struct python *python, pid_t pid, uint64_t runtime)
 			.frame_instr = (uint32_t)frame[OFFSET_FRAME_INSTR],
 			.frame_owner = (uint32_t)frame[OFFSET_FRAME_OWNER],
 			.owner_none = 3,
-		};
-		python->code = (struct python_code){
-			.filename = (uint32_t)code[OFFSET_CODE_FILENAME],
-			.name = (uint32_t)code[OFFSET_CODE_QUALNAME],
-			.first_line = (uint32_t)code[OFFSET_CODE_FIRST_LINE],
-			.line_table = (uint32_t)code[OFFSET_CODE_LINE_TABLE],
-			.instructions = (uint32_t)code[OFFSET_CODE_INSTRUCTIONS],
-			.ascii = 40,
+			.code_file = (uint32_t)code[OFFSET_CODE_FILENAME],
+			.code_name = (uint32_t)code[OFFSET_CODE_QUALNAME],
+			.code_first_line = (uint32_t)code[OFFSET_CODE_FIRST_LINE],
+			.code_table = (uint32_t)code[OFFSET_CODE_LINE_TABLE],
+			.code_instructions = (uint32_t)code[OFFSET_CODE_INSTRUCTIONS],
+			.ascii_bytes = 40,
+			.compact_bytes = 56,
 		};
 	}
 }
@@ -188,7 +187,6 @@ static void offsets_know(struct python *python, pid_t pid, uint64_t runtime, uin
 		python->kernel.runtime = runtime;
 		python->kernel.thread_key =
 			thread_key(known[i].kernel.thread_key, known[i].native_thread_id);
-		python->code = known[i].code;
 	}
 }
 
@@ -290,68 +288,78 @@ static void put_utf8(char *text, size_t size, size_t *len, uint32_t character)
 	*len += bytes;
 }
 
-/*
- * The text of a str: Include/cpython/unicodeobject.h. After reference count and type come length
- * and hash, and then bits: two, since 3.12 more, of how it is interned, three for the bytes of a
- * character, `compact`, `ascii`.
- */
-static bool read_text(const struct python *python, pid_t pid, uint64_t object, char *text,
-		      size_t size)
+/* A str of one, two or four bytes a character as UTF-8. */
+static bool text_decode(const struct waffle_code_text *from, const unsigned char *bytes,
+			size_t bytes_max, char *text, size_t size)
 {
-	uint64_t length = read_word(pid, object + 16);
-	uint32_t state, kind, character;
-	unsigned char bytes[4 * PYTHON_FILE_MAX];
-	uint64_t at = object + python->code.ascii;
+	uint32_t kind = WAFFLE_PYTHON_KIND(from->state);
 	size_t len = 0;
 
 	text[0] = '\0';
-	if (!read_memory(pid, object + 32, &state, sizeof(state)))
+	if (!WAFFLE_PYTHON_COMPACT(from->state) || (kind != 1 && kind != 2 && kind != 4) ||
+	    from->bytes > bytes_max)
 		return false;
-	kind = state >> 2 & 7;
-	if (!(state >> 5 & 1) || (kind != 1 && kind != 2 && kind != 4))
-		return false;
-	if (!(state >> 6 & 1)) /* PyCompactUnicodeObject: the length and place of UTF-8 */
-		at += python->code.ascii == 48 ? 24 : 16;
-	if (length > size)
-		length = size;
-	if (!read_memory(pid, at, bytes, length * kind))
-		return false;
-	for (uint64_t i = 0; i < length; i++) {
-		character = 0;
-		memcpy(&character, bytes + i * kind, kind);
+	for (uint32_t i = 0; i + kind <= from->bytes; i += kind) {
+		uint32_t character = 0;
+
+		memcpy(&character, bytes + i, kind);
 		put_utf8(text, size, &len, character);
 	}
 	text[len] = '\0';
-	return true;
+	return len > 0;
 }
 
-static uint32_t read_line(const struct python *python, pid_t pid, uint64_t code,
-			  uint64_t instruction)
+static void text_read(const struct python *python, pid_t pid, uint64_t object,
+		      struct waffle_code_text *text, void *to, size_t room)
 {
-	uint64_t table = read_word(pid, code + python->code.line_table), size;
-	uint64_t first = code + python->code.instructions;
-	static _Thread_local unsigned char bytes[LINE_TABLE_MAX];
-	uint32_t first_line;
+	uint64_t length = read_word(pid, object + WAFFLE_PYTHON_LENGTH), bytes;
 
-	/* A bytes object: length, hash, data. */
-	size = table ? read_word(pid, table + 16) : 0;
-	if (!size || size > sizeof(bytes) || !read_memory(pid, table + 32, bytes, size) ||
-	    !read_memory(pid, code + python->code.first_line, &first_line, sizeof(first_line)))
-		return 0;
-	/* A frame that has run nothing yet stands before its first instruction. */
-	return python_line(bytes, size, first_line, instruction < first ? 0 : instruction - first);
+	*text = (struct waffle_code_text){0};
+	if (!read_memory(pid, object + WAFFLE_PYTHON_STATE, &text->state, sizeof(text->state)))
+		return;
+	object += WAFFLE_PYTHON_ASCII(text->state) ? python->kernel.ascii_bytes
+						   : python->kernel.compact_bytes;
+	bytes = length > room ? room : length * WAFFLE_PYTHON_KIND(text->state);
+	if (bytes > room)
+		bytes = room;
+	text->bytes = read_memory(pid, object, to, bytes) ? (uint32_t)bytes : 0;
 }
 
-bool python_frame_read(const struct python *python, pid_t pid, uint64_t code, uint64_t instruction,
-		       struct python_frame *frame)
+bool python_code_read(const struct python *python, pid_t pid, uint64_t address,
+		      struct waffle_rec_code *code)
 {
-	code &= ~7ull; /* references have marks there from 3.14 on */
-	if (!read_text(python, pid, read_word(pid, code + python->code.name), frame->function,
-		       sizeof(frame->function)) ||
-	    !read_text(python, pid, read_word(pid, code + python->code.filename), frame->file,
-		       sizeof(frame->file)))
+	const struct waffle_python *offsets = &python->kernel;
+	uint64_t table = read_word(pid, address + offsets->code_table);
+	uint64_t size = table ? read_word(pid, table + WAFFLE_PYTHON_LENGTH) : 0;
+
+	*code = (struct waffle_rec_code){.code = address, .tgid = (uint32_t)pid};
+	text_read(python, pid, read_word(pid, address + offsets->code_name), &code->name_text,
+		  code->name, sizeof(code->name));
+	text_read(python, pid, read_word(pid, address + offsets->code_file), &code->file_text,
+		  code->file, sizeof(code->file));
+	if (size <= sizeof(code->table) &&
+	    read_memory(pid, table + WAFFLE_PYTHON_BYTES, code->table, size))
+		code->table_bytes = (uint32_t)size;
+	return read_memory(pid, address + offsets->code_first_line, &code->first_line,
+			   sizeof(code->first_line)) &&
+	       code->name_text.bytes;
+}
+
+bool python_frame_of(const struct python *python, const struct waffle_rec_code *code,
+		     uint64_t instruction, struct python_frame *frame)
+{
+	uint64_t first = code->code + python->kernel.code_instructions;
+
+	*frame = (struct python_frame){0};
+	if (!text_decode(&code->name_text, code->name, sizeof(code->name), frame->function,
+			 sizeof(frame->function)) ||
+	    !text_decode(&code->file_text, code->file, sizeof(code->file), frame->file,
+			 sizeof(frame->file)))
 		return false;
-	frame->line = read_line(python, pid, code, instruction);
+	if (code->table_bytes <= sizeof(code->table))
+		/* A frame that has run nothing yet stands before its first instruction. */
+		frame->line = python_line(code->table, code->table_bytes, code->first_line,
+					  instruction < first ? 0 : instruction - first);
 	return true;
 }
 

@@ -15,15 +15,8 @@
 #include "bpf/stack.h"
 #include "target/process.h"
 
-/* Offsets in objects: Include/cpython/code.h, unicodeobject.h. */
-struct python_code {
-	uint32_t filename, name, first_line, line_table, instructions;
-	uint32_t ascii; /* bytes of a PyASCIIObject, behind which its text is */
-};
-
 struct python {
 	struct waffle_python kernel; /* runtime 0: no interpreter, or one that is not known */
-	struct python_code code;
 	uint32_t version; /* PY_VERSION_HEX; of one that is not known, too; 0: none was found */
 };
 
@@ -42,9 +35,14 @@ struct python_frame {
 	uint32_t line; /* 0: not known */
 };
 
-/* What a code object is, and the line of an instruction in it. False: it can't be read. */
-bool python_frame_read(const struct python *python, pid_t pid, uint64_t code, uint64_t instruction,
-		       struct python_frame *frame);
+/* What a code object is, read from the process, and where its instructions begin. False: it can't
+ * be read. */
+bool python_code_read(const struct python *python, pid_t pid, uint64_t address,
+		      struct waffle_rec_code *code);
+
+/* A frame of a code object that stands at an instruction. False: it has no name. */
+bool python_frame_of(const struct python *python, const struct waffle_rec_code *code,
+		     uint64_t instruction, struct python_frame *frame);
 
 /*
  * The line of the instruction at a byte offset in a code object whose table of lines this is
