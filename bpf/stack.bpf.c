@@ -199,7 +199,10 @@ static long walk_frame(__u32 index, void *context)
 	struct walk *walk = ((struct context *)context)->walk;
 	__u64 pc = waffle_unwind_pc(&walk->regs);
 
-	walk->words[index & (WAFFLE_FRAMES_USER_MAX - 1)] = walk->regs.ip;
+	/* Who names a caller looks at the byte before: of what a signal interrupted, at the first
+	 * byte of the instruction that way. */
+	walk->words[index & (WAFFLE_FRAMES_USER_MAX - 1)] =
+		walk->regs.ip + (index && walk->regs.exact);
 	walk->count = index + 1;
 	walk->row.rule = WAFFLE_UNWIND_UNKNOWN;
 	if ((pc >= walk->mapping.start && pc < walk->mapping.end) || stack_mapping_find(walk, pc)) {

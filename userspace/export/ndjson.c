@@ -11,12 +11,14 @@
 
 #include "export/formats.h"
 #include "export/ndjson_waits.h"
+#include "export/span_stack.h"
 #include "export/summary_json.h"
 #include "export/values.h"
 
 struct ndjson {
 	struct json *json;
 	const struct model *model;
+	struct stack_names *names; /* of stacks of spans; NULL: there are none */
 };
 
 static void write_thread(struct ndjson *n, uint32_t thread)
@@ -127,6 +129,7 @@ static void write_span(struct ndjson *n, const struct model_span *span)
 		json_field_u64(n->json, "end_tid", n->model->threads.data[span->end_thread].tid);
 	write_args(n, span->site, span->frame);
 	write_links(n, span->site, span->frame);
+	span_stack_json(n->json, n->model, n->names, span->id);
 	json_object_end(n->json);
 	json_line(n->json);
 }
@@ -146,6 +149,7 @@ static void write_event(struct ndjson *n, const struct model_event *event)
 	json_field_u64(n->json, "start_ns", event->ts);
 	write_args(n, event->site, event->frame);
 	write_links(n, event->site, event->frame);
+	span_stack_json(n->json, n->model, n->names, event->id);
 	json_object_end(n->json);
 	json_line(n->json);
 }
@@ -218,8 +222,10 @@ int ndjson_write(const struct model *model, FILE *out, struct error *err)
 	struct ndjson n = {.json = json_new(out, false), .model = model};
 	int code;
 
-	if (!n.json)
+	if (!n.json || span_stack_open(&n.names, model)) {
+		json_close(n.json);
 		return error_set(err, ENOMEM, "ndjson: out of memory");
+	}
 	for (size_t i = 0; i < model->spans.len; i++)
 		write_span(&n, &model->spans.data[i]);
 	for (size_t i = 0; i < model->events.len; i++)
@@ -229,6 +235,7 @@ int ndjson_write(const struct model *model, FILE *out, struct error *err)
 	for (size_t i = 0; i < model->losses.len; i++)
 		write_loss(&n, &model->losses.data[i]);
 	write_summary(&n);
+	stack_names_close(n.names);
 	code = json_close(n.json) ?: code;
 	if (code < 0)
 		return error_set(err, -code, "ndjson: %s", strerror(-code));
