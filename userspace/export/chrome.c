@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "export/formats.h"
+#include "export/span_stack.h"
 #include "export/summary_json.h"
 #include "export/values.h"
 
@@ -18,7 +19,8 @@ typedef VEC(uint64_t) ends_vec;
 struct chrome {
 	struct json *json;
 	const struct model *model;
-	ends_vec *open; /* by thread: ends of the spans around the next one */
+	struct stack_names *names; /* of stacks of spans; NULL: there are none */
+	ends_vec *open;            /* by thread: ends of the spans around the next one */
 };
 
 static void write_time(struct chrome *c, const char *key, uint64_t ns)
@@ -82,6 +84,7 @@ static void write_span_args(struct chrome *c, const struct model_span *span)
 		json_field_bool(c->json, "waffle.begun_before", true);
 	if (span->flags & MODEL_SPAN_UNFINISHED)
 		json_field_bool(c->json, "waffle.unfinished", true);
+	span_stack_json(c->json, c->model, c->names, span->id);
 	args_close(c);
 }
 
@@ -155,6 +158,7 @@ static void write_events(struct chrome *c)
 		}
 		args_open(c);
 		values_write(c->json, m, event->site, event->frame);
+		span_stack_json(c->json, m, c->names, event->id);
 		if (!counter)
 			json_field_hex64(c->json, "waffle.id", event->id);
 		if (severity)
@@ -273,7 +277,7 @@ int chrome_write(const struct model *model, FILE *out, struct error *err)
 	int code = 0, closed;
 
 	c.open = calloc(model->threads.len + 1, sizeof(*c.open));
-	if (!c.json || !c.open)
+	if (!c.json || !c.open || span_stack_open(&c.names, model))
 		code = -ENOMEM;
 	json_object_begin(c.json);
 	json_key(c.json, "traceEvents");
@@ -288,6 +292,7 @@ int chrome_write(const struct model *model, FILE *out, struct error *err)
 	write_other(&c);
 	json_object_end(c.json);
 	closed = json_close(c.json);
+	stack_names_close(c.names);
 	for (size_t i = 0; c.open && i < model->threads.len; i++)
 		vec_free(&c.open[i]);
 	free(c.open);

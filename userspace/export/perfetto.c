@@ -7,6 +7,7 @@
 #include "export/export.h"
 #include "export/formats.h"
 #include "export/perfetto_internal.h"
+#include "export/span_stack.h"
 
 static int prepare(struct perfetto *p, const struct model *model, FILE *out)
 {
@@ -19,7 +20,7 @@ static int prepare(struct perfetto *p, const struct model *model, FILE *out)
 	if (!packet_writer_begin(&p->writer, out) || !p->event.scratch || !p->trace_iids ||
 	    !p->trace_ids)
 		return -ENOMEM;
-	return names_begin(p);
+	return span_stack_open(&p->stacks, model) ?: names_begin(p);
 }
 
 static int write_all(struct perfetto *p)
@@ -49,6 +50,7 @@ int perfetto_write(const struct model *model, FILE *out, struct error *err)
 	code = code ?: write_all(p);
 	written = packet_writer_end(&p->writer);
 	code = code ?: written;
+	stack_names_close(p->stacks);
 	flows_end(p);
 	tracks_end(p);
 	names_end(p);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "export/perfetto_internal.h"
+#include "export/span_stack.h"
 #include "util/utf8.h"
 
 /* Room for all values of a frame after cleaning, the mark of a cut, and a name. */
@@ -157,6 +158,14 @@ void event_text(struct perfetto *p, struct sequence *sequence, uint32_t key, con
 		size_t len)
 {
 	annotate_bytes(p, event_annotate(p, sequence, key), perfetto_text(p, text, len));
+}
+
+void event_stack(struct perfetto *p, struct sequence *sequence, uint32_t key, uint64_t id)
+{
+	size_t len = span_stack_text(p->model, p->stacks, id, p->stack_text, sizeof(p->stack_text));
+
+	if (len)
+		event_text(p, sequence, key, p->stack_text, len);
 }
 
 /* A string that was cut ends with an ellipsis, not in the middle of a character. */

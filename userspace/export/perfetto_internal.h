@@ -74,6 +74,7 @@ enum own_key {
 	OWN_END_TID,
 	OWN_LOSS,
 	OWN_SEVERITY,
+	OWN_STACK,
 	OWN_KEY_COUNT
 };
 
@@ -134,6 +135,8 @@ struct flow_index {
 	uint32_t *list; /* link index * 2, + 1 for the caused side */
 };
 
+#define PERFETTO_STACK_BYTES 8192 /* of a stack as text; what is further out is left out */
+
 struct perfetto {
 	const struct model *model;
 	struct packet_writer writer;
@@ -151,7 +154,9 @@ struct perfetto {
 	uint32_t *trace_iids; /* of TRACE_CACHE ids: of trace_ids, in the current sequence */
 	uint64_t (*trace_ids)[2];
 	uint32_t trace_count;
-	unsigned char *has_child; /* a bit a span */
+	unsigned char *has_child;   /* a bit a span */
+	struct stack_names *stacks; /* of spans and events; NULL: there are none */
+	char stack_text[PERFETTO_STACK_BYTES];
 };
 
 /* The file's time of a moment, brought into the bounds of the capture. */
@@ -174,6 +179,8 @@ void event_begin(struct perfetto *p, struct sequence *sequence, Pf__EventType ty
 		 uint64_t ts);
 void event_site(struct perfetto *p, struct sequence *sequence, const struct site_names *names);
 Pf__Annotation *event_annotate(struct perfetto *p, struct sequence *sequence, uint32_t key);
+/* The stack of a span or event, if it was taken: its frames, a line each. */
+void event_stack(struct perfetto *p, struct sequence *sequence, uint32_t key, uint64_t id);
 void event_pointer(struct perfetto *p, struct sequence *sequence, uint32_t key, uint64_t value);
 void event_uint(struct perfetto *p, struct sequence *sequence, uint32_t key, uint64_t value);
 void event_text(struct perfetto *p, struct sequence *sequence, uint32_t key, const char *text,

@@ -68,6 +68,7 @@ void span_begin_put(struct perfetto *p, struct sequence *sequence, uint32_t inde
 	if (span->flags & MODEL_SPAN_MOVED && span->end_thread < m->threads.len)
 		event_uint(p, sequence, names->own[OWN_END_TID],
 			   m->threads.data[span->end_thread].tid);
+	event_stack(p, sequence, names->own[OWN_STACK], span->id);
 	event_values(p, sequence, span->site, span->frame);
 	event_flows(p, index, span->start_ts);
 	event_put(p);
@@ -109,6 +110,7 @@ static void event_instant_put(struct perfetto *p, struct sequence *sequence, uin
 			    false);
 	if (severity)
 		event_text(p, sequence, names->own[OWN_SEVERITY], severity, strlen(severity));
+	event_stack(p, sequence, names->own[OWN_STACK], event->id);
 	event_values(p, sequence, event->site, event->frame);
 	event_flows(p, flows_event_node(p, index), event->ts);
 	event_put(p);
