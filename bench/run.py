@@ -18,6 +18,7 @@ import time
 
 sys.dont_write_bytecode = True
 
+import calls  # noqa: E402
 import placement  # noqa: E402
 import scheduling  # noqa: E402
 import sites  # noqa: E402
@@ -367,7 +368,8 @@ def ready(scale):
 
 GROUPS = (dormant, armed, attach, decisions, slow_spans, longest_filter, flood, accounting, large,
           scheduling.switches, scheduling.sources, scheduling.programs, scheduling.first_touch,
-          scheduling.neighbours, placement.placement, redis, ready)
+          scheduling.neighbours, placement.placement, calls.launches, calls.attach_calls,
+          redis, ready)
 
 
 def machine():

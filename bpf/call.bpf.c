@@ -24,8 +24,13 @@ struct pair_key {
 };
 struct pair {
 	__u64 id, ts;
-	__u32 site, reserved;
+	__u32 site;
+	__u32 level; /* of a thread's own entry: how many pairs it is in */
 };
+
+/* Pairs without a key nest in their thread. What is deeper takes the place of what began first. */
+#define PAIR_LEVELS 256
+#define PAIR_THREAD 0xffffffffull /* the level of the entry that counts the others */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -222,17 +227,39 @@ static __always_inline void slots_drop_stale(struct call_thread *thread, __u64 s
 
 /* ---- pairs ---- */
 
-static __always_inline bool pair_key_get(struct fetches *walk, struct pair_key *key)
+/* The thread's level for its next pair, or for its last one. False: it is in none. */
+static __always_inline bool pair_level(struct pair_key *key, __u32 tid, bool begins)
+{
+	struct pair none = {}, *own;
+	__u32 level;
+
+	key->value = (__u64)tid << 32 | PAIR_THREAD;
+	own = bpf_map_lookup_elem(&call_pairs, key);
+	if (!own && begins) {
+		bpf_map_update_elem(&call_pairs, key, &none, BPF_NOEXIST);
+		own = bpf_map_lookup_elem(&call_pairs, key);
+	}
+	if (!own || (!begins && !own->level))
+		return false;
+	level = begins ? own->level++ : --own->level;
+	key->value = (__u64)tid << 32 | level % PAIR_LEVELS;
+	return true;
+}
+
+static __always_inline bool pair_key_get(struct fetches *walk, struct pair_key *key, bool begins)
 {
 	const struct waffle_recipe *recipe = walk->recipe;
 	__u32 index = recipe->begins + recipe->saves + recipe->returns;
 
-	barrier_var(index);
-	if (!recipe->keys || index >= WAFFLE_FETCHES_MAX)
-		return false;
-	key->value = fetch_value(walk, &recipe->fetches[index]);
 	key->tgid = walk->tgid;
 	key->pair = recipe->pair;
+	if (!recipe->keys)
+		return pair_level(key, bpf_get_current_task_btf()->pid, begins);
+	barrier_var(index);
+	if (index >= WAFFLE_FETCHES_MAX)
+		return false;
+	key->value =
+		fetch_extend(fetch_value(walk, &recipe->fetches[index]), &recipe->fetches[index]);
 	return true;
 }
 
@@ -242,7 +269,8 @@ static __always_inline void pair_begin(struct fetches *walk, const struct waffle
 	struct pair pair = {.id = slot->id, .ts = slot->held.ts, .site = slot->recipe};
 	struct pair_key key;
 
-	if (pair_key_get(walk, &key) && bpf_map_update_elem(&call_pairs, &key, &pair, BPF_ANY))
+	if (pair_key_get(walk, &key, true) &&
+	    bpf_map_update_elem(&call_pairs, &key, &pair, BPF_ANY))
 		loss_count(1);
 }
 
@@ -407,7 +435,7 @@ int call_end(struct pt_regs *ctx)
 	slot = &entry.thread->slots[WAFFLE_CALL_DEPTH_MAX];
 	regs_read(entry.thread, ctx);
 	walk = entry_fetches(&entry, slot);
-	if (!pair_key_get(&walk, &key))
+	if (!pair_key_get(&walk, &key, false))
 		return 0;
 	pair = bpf_map_lookup_elem(&call_pairs, &key);
 	if (!pair)

@@ -28,6 +28,9 @@ enum waffle_fetch_from {
 	WAFFLE_FETCH_CONTEXT,  /* address of the program's context: a tracepoint's fields */
 	WAFFLE_FETCH_SAVED,    /* word `reg` of what was saved at the entry */
 	WAFFLE_FETCH_DURATION, /* ns from entry to return */
+	/* Address of a tracepoint's field of variable length: that of the context, plus the low
+	 * half of its 32-bit word at `constant`. */
+	WAFFLE_FETCH_DATA_LOC,
 };
 
 /* What is made of a value: one word each, but for strings and enums. */

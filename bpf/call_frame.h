@@ -91,6 +91,15 @@ static __always_inline long user_read(void *to, __u32 size, __u64 address, __u8 
 	return failed;
 }
 
+/* Where in a tracepoint's record a string is (include/trace/stages/stage1_struct_define.h). */
+static __always_inline __u64 data_loc(__u64 address)
+{
+	__u32 word = 0;
+
+	user_read(&word, sizeof(word), address, WAFFLE_FETCH_KERNEL);
+	return word & 0xffff;
+}
+
 static __always_inline __u64 fetch_start(const struct call_thread *thread,
 					 const struct waffle_call_slot *slot, __u64 now,
 					 const struct waffle_fetch *fetch)
@@ -110,6 +119,8 @@ static __always_inline __u64 fetch_start(const struct call_thread *thread,
 		return value;
 	case WAFFLE_FETCH_CONTEXT:
 		return thread->context;
+	case WAFFLE_FETCH_DATA_LOC:
+		return thread->context + data_loc(thread->context + fetch->constant);
 	case WAFFLE_FETCH_SAVED:
 		return slot->saved[reg & (WAFFLE_SAVED_MAX - 1)];
 	case WAFFLE_FETCH_DURATION:

@@ -136,17 +136,16 @@ setup_python() {
 	echo "$want" >"$venv/requirements.done"
 }
 
-# NVIDIA's libraries, 800 MB of them: none of the build, and tests do without them.
+# NVIDIA's libraries, 800 MB of them: for tests only, and of this machine's kind only.
 setup_cuda() {
-	local want folder=$build/nvidia
+	local venv=$build/venv want
 	want=$(cat tests/requirements-cuda.txt)
-	[ "$(cat "$folder/requirements.done" 2>/dev/null)" = "$want" ] && return
+	[ "$(cat "$venv/requirements-cuda.done" 2>/dev/null)" = "$want" ] && return
 	[ "$(uname -m)" = x86_64 ] || return 0
-	say "libraries of tests/requirements-cuda.txt into $folder"
-	rm -rf "$folder"
-	"$build/venv/bin/pip" install -q --disable-pip-version-check --no-deps --target "$folder" \
+	say "libraries of tests/requirements-cuda.txt into $venv"
+	"$venv/bin/pip" install -q --disable-pip-version-check --no-deps \
 		-r tests/requirements-cuda.txt >&2
-	echo "$want" >"$folder/requirements.done"
+	echo "$want" >"$venv/requirements-cuda.done"
 }
 
 if command -v dpkg-query >/dev/null; then setup_packages; else check_programs; fi

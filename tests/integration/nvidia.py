@@ -1,21 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """NVIDIA's libraries and headers, as scripts/setup.sh installs them; and the rows that ship."""
 
-import os
 import pathlib
 import re
+import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TABLES = {name: ROOT / "userspace/call" / f"{name}.probes" for name in ("cuda", "nccl")}
 
 
 def folder():
-    """Where they are, or None: then there are none for this machine."""
-    places = [os.environ.get("WAFFLE_NVIDIA"), ROOT / "build/nvidia"]
-    if "WAFFLE_BPF" in os.environ:
-        places.insert(1, pathlib.Path(os.environ["WAFFLE_BPF"]).resolve().parent / "nvidia")
-    found = [pathlib.Path(p) / "nvidia" for p in places if p and (pathlib.Path(p) / "nvidia").exists()]
-    return found[0] if found else None
+    """Where they are; None: they are not made for this machine."""
+    places = [pathlib.Path(place) / "nvidia" for place in sys.path]
+    return next((place for place in places if (place / "nccl/lib").is_dir()), None)
 
 
 def library(name):

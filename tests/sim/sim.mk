@@ -26,9 +26,9 @@ $(SIM)/libnccl.so.2: tests/sim/nccl.c tests/sim/nccl_work.c tests/sim/nccl_comm.
 	$(CC) $(SIM_CFLAGS) -o $@ $(filter %.c,$^) $(SIM_LINK) -Wl,-soname,$(@F)
 
 # Programs, as an application would be built against the real ones.
-$(SIM)/%: tests/sim/programs/%.c $(SIM_LIBS) $(SIM_HEADERS) $(wildcard tests/sim/programs/*.h include/*.h include/waffle/*.h)
+$(SIM)/%: tests/sim/programs/%.c $(SIM_LIBS) $(SIM_HEADERS) bench/window.h $(wildcard tests/sim/programs/*.h include/*.h include/waffle/*.h)
 	@mkdir -p $(@D)
-	$(CC) -D_GNU_SOURCE -std=gnu17 $(WARN) -O2 -g -fno-omit-frame-pointer -Itests/sim -Iinclude -o $@ $< \
+	$(CC) -D_GNU_SOURCE -std=gnu17 $(WARN) -O2 -g -fno-omit-frame-pointer -I. -Itests/sim -Iinclude -o $@ $< \
 		-L$(SIM) -l:libcudart.so.12 -l:libnccl.so.2 -l:libcuda.so.1 -Wl,-rpath,'$$ORIGIN' -lpthread
 
 sim: $(SIM_LIBS) $(SIM_PROGRAMS)

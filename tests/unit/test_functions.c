@@ -25,6 +25,13 @@ __attribute__((noinline)) void stub_of_saxpy(void)
 	__asm__ volatile("nop");
 }
 
+/* The static variable of such a stub in which CUDA 13 keeps the kernel's handle; and one that has
+ * none yet. */
+uint64_t kept_handle __asm__("_ZZ28__device_stub__Z5saxpyifPfS_ifPfS_E8__handle");
+uint64_t kept_handle = 0x4000;
+uint64_t no_handle __asm__("_ZZL24__device_stub__Z4gemmifiifE8__handle");
+uint64_t no_handle;
+
 static const struct site_info launch = {
 	.name = "launch",
 	.category = "cuda",
@@ -133,7 +140,6 @@ static void test_function_of_the_process_is_named_once(void **state)
 		hit(&test, &launch, 10, (uintptr_t)kernel_of_test, NULL);
 	hit(&test, &launch, 11, (uintptr_t)kernel_of_test + 1, NULL); /* not where it begins */
 	hit(&test, &launch, 12, 0, NULL);
-	hit(&test, &launch, 13, 0x1234, NULL); /* a handle that nobody has seen being made */
 	assert_names(&test, "kernel_of_test ");
 }
 
@@ -170,6 +176,15 @@ static void test_handle_has_the_name_of_its_function(void **state)
 	assert_names(&test, "kernel_of_test 1000=kernel_of_test ");
 }
 
+static void test_handle_from_before_is_found_in_the_variable_that_keeps_it(void **state)
+{
+	struct naming_test test = begin(state);
+
+	hit(&test, &launch, 10, 0x1234, NULL); /* a handle that nobody knows */
+	hit(&test, &launch, 11, 0x4000, NULL);
+	assert_names(&test, "4000=saxpy(int, float, float*, float*) ");
+}
+
 static void test_handles_that_are_never_given_back_do_not_pile_up(void **state)
 {
 	struct naming_test test = begin(state);
@@ -189,12 +204,12 @@ static void test_what_is_armed_is_told_in_words(void **state)
 		struct armed_counts counts;
 		const char *text;
 	} rows[] = {
-		{{0, 0, 0, 0}, "nothing"},
-		{{1, 0, 0, 0}, "1 site"},
-		{{3, 50, 7, 2}, "3 sites, 57 CUDA and NCCL calls, 2 probes"},
-		{{0, 1, 0, 0}, "1 CUDA call"},
-		{{0, 0, 9, 1}, "9 NCCL calls, 1 probe"},
-		{{UINT64_MAX, UINT64_MAX / 2, UINT64_MAX / 2, UINT64_MAX},
+		{{0, 0, 0, 0, 0}, "nothing"},
+		{{1, 0, 0, 0, 0}, "1 site"},
+		{{3, 50, 7, 2, 0}, "3 sites, 57 CUDA and NCCL calls, 2 probes"},
+		{{0, 1, 0, 0, 0}, "1 CUDA call"},
+		{{0, 0, 9, 1, 0}, "9 NCCL calls, 1 probe"},
+		{{UINT64_MAX, UINT64_MAX / 2, UINT64_MAX / 2, UINT64_MAX, 0},
 		 "18446744073709551615 sites, 18446744073709551614 CUDA and NCCL calls, "
 		 "18446744073709551615 probes"},
 	};
@@ -231,6 +246,7 @@ int main(void)
 		with_folder(test_stub_is_named_as_the_kernel_that_it_launches),
 		with_folder(test_handle_has_the_name_that_it_was_got_by),
 		with_folder(test_handle_has_the_name_of_its_function),
+		with_folder(test_handle_from_before_is_found_in_the_variable_that_keeps_it),
 		with_folder(test_handles_that_are_never_given_back_do_not_pile_up),
 		cmocka_unit_test(test_what_is_armed_is_told_in_words),
 		cmocka_unit_test(test_sites_without_functions_are_no_concern),

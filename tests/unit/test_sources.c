@@ -41,8 +41,9 @@ static void test_names_choose_and_signs_change_the_default(void **state)
 	assert_int_equal(parsed("-io,-stacks"), CAPTURE_DEFAULT & ~(CAPTURE_IO | CAPTURE_STACKS));
 	assert_int_equal(parsed("+io"), CAPTURE_DEFAULT | CAPTURE_IO);
 	assert_int_equal(parsed("-quota,+quota"), CAPTURE_DEFAULT | CAPTURE_QUOTA);
-	/* All but the spans need the scheduler, so they go with it. */
-	assert_int_equal(parsed("-sched"), CAPTURE_SPANS);
+	/* All but spans and calls need the scheduler, so they go with it. */
+	assert_int_equal(parsed("-sched"), CAPTURE_SPANS | CAPTURE_CUDA | CAPTURE_NCCL);
+	assert_int_equal(parsed("cuda"), CAPTURE_CUDA);
 }
 
 static void test_what_is_not_understood_is_shown(void **state)
@@ -58,7 +59,8 @@ static void test_what_is_not_understood_is_shown(void **state)
 		{"spans,-io", "mixes names"},
 		{"-io,spans", "mixes names"},
 		{"io", "all others need sched"},
-		{"-sched,-spans", "records nothing"},
+		{"-sched,-spans,-cuda,-nccl", "records nothing"},
+		{"nccl,io", "lacks sched"},
 	};
 
 	(void)state;
@@ -78,11 +80,11 @@ static void test_names_of_sources_read_back_as_the_same(void **state)
 
 	(void)state;
 	for (uint32_t set = 1; set <= CAPTURE_ALL; set++) {
-		if (!(set & CAPTURE_SCHED) && set != CAPTURE_SPANS)
+		if (!(set & CAPTURE_SCHED) && set & ~CAPTURE_PROBES)
 			continue;
 		assert_int_equal(parsed(sources_text(text, set)), set);
 		assert_int_equal(sources_of_waits(sources_to_waits(set)),
-				 set & ~(CAPTURE_SPANS | CAPTURE_SCHED));
+				 set & ~(CAPTURE_PROBES | CAPTURE_SCHED));
 	}
 	assert_int_equal(sources_to_waits(CAPTURE_STACKS | CAPTURE_QUOTA),
 			 WAFFLE_WAIT_STACKS | WAFFLE_WAIT_QUOTA);

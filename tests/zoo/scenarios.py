@@ -389,6 +389,51 @@ SCENARIOS = (
         victim=Seen("S"),
         other=Seen("R", running=0.85),
     ),
+    # The kernel is alone on its stream, and the thread blocks in the driver: that the driver's own
+    # thread wakes it is no cause. The culprit is the span that has launched the kernel.
+    Scenario(
+        "gpu_kernel",
+        "gpu.c",
+        ("kernel",),
+        cause="gpu",
+        culprit="victim",
+        span="forward",
+        object="kernel",
+        share=0.9,
+        victim=Seen("S", FUTEX),
+        wakers=("sim stream",),
+        needs=("simulation",),
+    ),
+    # An all-reduce of three processes: the last one's thread waits for its loader, which sleeps.
+    # What is left is the transfer (`gpu`) and the way of the batch to the rank (`collective`).
+    Scenario(
+        "gpu_loader",
+        "gpu.c",
+        ("loader",),
+        cause="sleep",
+        culprit="loader",
+        span="load",
+        share=0.9,
+        others=("gpu", "collective", "user-work"),
+        victim=Seen("S", FUTEX),
+        wakers=("sim stream",),
+        needs=("simulation",),
+    ),
+    # The last rank's thread computes itself before it calls.
+    Scenario(
+        "gpu_computes",
+        "gpu.c",
+        ("computes",),
+        cause="collective",
+        culprit="rank2",
+        span="decode",
+        object="rank",
+        share=0.85,
+        others=("gpu",),
+        victim=Seen("S", FUTEX),
+        wakers=("sim stream",),
+        needs=("simulation",),
+    ),
     # victim -> mutex -> index -> condition variable -> decoder, which computes. The last 2 ms are
     # index's own running under the mutex (`lock`, below 0.03).
     Scenario(

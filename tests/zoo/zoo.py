@@ -18,6 +18,8 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 INCLUDE = HERE.parents[1] / "include"
+SIM_SOURCES = HERE.parents[1] / "tests" / "sim"
+SIM_LIBRARIES = ["-l:libcudart.so.12", "-l:libnccl.so.2", "-l:libcuda.so.1"]
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 
 # A slow disk is a real one that a cgroup may use at this rate only; the part that waits for the
@@ -37,13 +39,23 @@ def build(scenario, folder):
     """Compiles a scenario's program as an application would be; returns the file."""
     source = HERE / scenario.source
     flags = ["-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", f"-I{INCLUDE}"]
+    libraries = ["-pthread"]
     out = pathlib.Path(folder) / source.stem
     if scenario.library:
         source, out = source.with_suffix(".c"), out.with_suffix(".so")
         flags += ["-shared", "-fPIC"]
+    if "simulation" in scenario.needs:
+        flags += [f"-I{SIM_SOURCES}", f"-I{SIM_SOURCES / 'programs'}"]
+        libraries += [f"-L{simulation()}", f"-Wl,-rpath,{simulation()}", *SIM_LIBRARIES]
     if not out.exists():
-        subprocess.run(["gcc", *flags, "-o", out, source, "-pthread"], check=True)
+        subprocess.run(["gcc", *flags, "-o", out, source, *libraries], check=True)
     return out
+
+
+def simulation():
+    """The folder with the stand-ins of CUDA and NCCL, beside the waffle-bpf under test."""
+    program = os.environ.get("WAFFLE_BPF", HERE.parents[1] / "build" / "waffle-bpf")
+    return pathlib.Path(program).resolve().parent / "sim"
 
 
 def command(scenario, built, seed):
@@ -72,6 +84,8 @@ def missing(scenario):
     """Why a scenario cannot run here, or None."""
     if os.geteuid() != 0:
         return "needs root"
+    if "simulation" in scenario.needs and not (simulation() / "libcuda.so.1").exists():
+        return f"{simulation()} has no simulation of CUDA: make sim"
     if "disk" in scenario.needs and not disk_of(zoo_folder()):
         return f"{zoo_folder()} is on no block device: set ZOO_DIR"
     if "blkio" in scenario.cgroups and not any(

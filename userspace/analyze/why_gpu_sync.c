@@ -85,9 +85,9 @@ static void add_arrival(struct gather *gather, struct why_arrival arrival)
 
 static bool has_others(const struct model_collective *collective)
 {
-	return collective->nranks != 1 &&
-	       (collective->alignment == COLLECTIVE_ALONE ||
-		collective->count < collective->nranks || !collective->nranks);
+	if (collective->alignment == COLLECTIVE_ALONE)
+		return collective->nranks != 1;
+	return collective->count < collective->nranks;
 }
 
 /* The rank that arrived last, if that is another one than the call's. */
@@ -470,13 +470,15 @@ static bool kernel_before(const struct gather *gather, const struct model_gpu_op
 	return false;
 }
 
-static bool end_at_work(struct gather *gather, struct model_gpu_op op)
+/* `alone`: there is no other stream that is waited for. */
+static bool end_at_work(struct gather *gather, struct model_gpu_op op, bool alone)
 {
 	const struct model_collective *collective;
 	struct model_gpu_op other;
-	bool alone = !before(gather, &op, &other);
 
+	alone = alone && !before(gather, &op, &other);
 	op = resolve(gather, op);
+	alone = alone && !before(gather, &op, &other);
 	if (kernel_before(gather, &op, &other)) {
 		op = other;
 		alone = false;
@@ -502,7 +504,7 @@ static bool make_sync(struct gather *gather)
 		return false;
 	gather->sync->spins = true;
 	if (count)
-		return end_at_work(gather, ops[0]);
+		return end_at_work(gather, ops[0], count == 1);
 	return was_done(gather) || end_at_unknown(gather);
 }
 

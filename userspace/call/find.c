@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Looks through an ELF file, and adds what was found to the object. */
 #include "call/find.h"
+#include "call/derive.h"
 #include "call/fields.h"
 
 #include <fcntl.h>
@@ -9,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "call/derive.h"
 
 #define NAME_BYTES 512
 
@@ -252,10 +251,10 @@ static int add_function(struct find *find, const struct find_hit *hit)
 		return -E2BIG;
 	if (hit->side)
 		return add_probe(find, hit, site, OBJECT_PROBE_END);
-	if (spec->event)
+	if (spec->event || spec->pair)
 		return add_probe(find, hit, site, OBJECT_PROBE_INSTANT);
-	result = add_probe(find, hit, site, OBJECT_PROBE_ENTER);
-	return result || spec->pair ? result : add_probe(find, hit, site, OBJECT_PROBE_LEAVE);
+	return add_probe(find, hit, site, OBJECT_PROBE_ENTER)
+		       ?: add_probe(find, hit, site, OBJECT_PROBE_LEAVE);
 }
 
 static int compare_hits(const void *a, const void *b, void *arg)
@@ -380,15 +379,13 @@ int call_set_find(struct call_set *set, struct object *object, int fd, struct er
 			    .file = ELF_FILE_INIT,
 			    .debug = ELF_FILE_INIT,
 			    .abi = abi_find(object->machine),
-			    .lookup = {.offset = offset_of},
 			    .err = err};
 	bool functions = false, usdt = false;
 	int result;
 
-	find.lookup.arg = &find;
 	if (!call_set_wants(set, object->path))
 		return 0;
-	find.lookup = (struct recipe_lookup){.fields = lookup_fields, .arg = &find};
+	find.lookup = (struct recipe_lookup){lookup_fields, offset_of, &find};
 	result = find_open(&find, fd) ?: find_wanted(&find, &functions, &usdt);
 	if (!result && find.wanted.len)
 		elf_file_find_debug(&find.debug, &find.file, &find.file.build_id,

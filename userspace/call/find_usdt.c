@@ -152,9 +152,7 @@ static int add_probe(struct find *find, uint32_t number, unsigned side,
 		     const struct usdt_note *note)
 {
 	struct set_entry *entry = find->set->entries.data[number];
-	struct object_probe probe = {.type = side               ? OBJECT_PROBE_END
-					     : entry->spec.pair ? OBJECT_PROBE_ENTER
-								: OBJECT_PROBE_INSTANT};
+	struct object_probe probe = {.type = side ? OBJECT_PROBE_END : OBJECT_PROBE_INSTANT};
 	struct error problem = ERROR_INIT;
 	struct recipe_made made;
 

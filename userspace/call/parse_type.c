@@ -296,8 +296,39 @@ static int parse_param(struct parse *parse, struct spec_side *side)
 	return result;
 }
 
+/* "filename, pid as who": of a tracepoint. */
+static int parse_listed_field(struct parse *parse, struct spec_side *side)
+{
+	struct call_param *param = &side->params[side->param_count];
+	uint32_t len = parse_word(parse);
+
+	if (!len)
+		return parse_wrong(parse, "expected the name of a field, found %s",
+				   parse_show(parse).text);
+	if (side->param_count == SPEC_PARAMS_MAX)
+		return parse_wrong(parse, "more than %d fields", SPEC_PARAMS_MAX);
+	*param = (struct call_param){.from = parse->at, .to = parse->at + len, .used = true};
+	param->type.name = parse_keep(parse, param->from, param->to);
+	param->name = param->type.name;
+	parse->at += len;
+	if (parse_accept_word(parse, "as")) {
+		len = parse_word(parse);
+		if (!len)
+			return parse_wrong(parse, "expected a name behind 'as'");
+		param->name = parse_keep(parse, parse->at, parse->at + len);
+		parse->at += len;
+	} else if (parse_word(parse)) {
+		return source_fault(&parse->source, param->from, param->to, parse->err,
+				    "fields of a tracepoint have no types: only their names are "
+				    "listed");
+	}
+	side->param_count++;
+	return param->name ? 0 : parse_memory(parse);
+}
+
 int parse_params(struct parse *parse, struct spec_side *side)
 {
+	bool fields = parse->spec->type == SPEC_TRACEPOINT;
 	uint32_t at;
 	int result = 0;
 
@@ -314,7 +345,7 @@ int parse_params(struct parse *parse, struct spec_side *side)
 		return parse_expect(parse, ")", "behind '...'");
 	}
 	do {
-		result = parse_param(parse, side);
+		result = fields ? parse_listed_field(parse, side) : parse_param(parse, side);
 	} while (!result && parse_accept(parse, ","));
 	return result ?: parse_expect(parse, ")", "behind the parameters");
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "call/table.h"
+#include "call/tracepoint.h"
 
 int call_set_open(struct call_set **set, struct error *err)
 {
@@ -139,6 +140,8 @@ static int add(struct call_set *set, const char *text, const char *where, uint32
 	if (!entry)
 		return error_set(err, ENOMEM, "out of memory");
 	result = spec_parse(&entry->spec, &set->tables, text, where, err);
+	if (!result && entry->spec.type == SPEC_TRACEPOINT)
+		result = tracepoints_add(set, &entry->spec, err);
 	entry->spec.group = group;
 	entry->spec.quiet = quiet;
 	if (!result && !vec_push(&set->entries, entry))

@@ -9,61 +9,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "capture/arming_internal.h"
 #include "target/needed.h"
-#include "target/process.h"
-#include "util/map.h"
-
-/* A file that was looked at. */
-struct file {
-	dev_t dev;
-	ino_t ino;
-	struct object *object; /* NULL: no sites in it */
-	uint32_t first_site;
-	struct arm_use *uses; /* a row a site; NULL: all are armed plainly */
-	bool *stacks;         /* a row a site: they are taken; NULL: none are */
-	struct map by_offset; /* probe's offset in the file → site number in the capture */
-	bool armed_everywhere;
-};
-
-/* Sites of a file that are armed in a process (pid -1: in all). */
-struct arm {
-	pid_t pid;
-	uint32_t file;
-	struct armed *armed;
-};
-
-/* What was last seen of a process's memory, to name addresses. */
-struct memory {
-	pid_t pid;
-	struct mappings mappings;
-};
-
-struct arming {
-	struct kernel *kernel;
-	struct store_writer *writer;
-	struct plan *plan;                 /* may be NULL */
-	const struct stack_choice *choice; /* of stacks; may be NULL */
-	bool follow;
-	VEC(struct file) files;
-	VEC(struct arm) arms;
-	VEC(struct memory) memories;
-	struct map addresses; /* hash of (pid, address) → site number */
-	uint64_t sites, matching;
-	char warning[1200];
-};
 
 int arming_open(struct arming **arming, struct kernel *kernel, struct store_writer *writer,
-		struct plan *plan, const struct stack_choice *stacks, bool follow,
-		struct error *err)
+		const struct arming_options *options, struct error *err)
 {
 	*arming = calloc(1, sizeof(**arming));
 	if (!*arming)
 		return error_set(err, ENOMEM, "out of memory");
 	(*arming)->kernel = kernel;
 	(*arming)->writer = writer;
-	(*arming)->plan = plan;
-	(*arming)->choice = stacks;
-	(*arming)->follow = follow;
+	(*arming)->options = *options;
 	return 0;
 }
 
@@ -78,7 +35,7 @@ static int file_find(const struct arming *arming, dev_t dev, ino_t ino)
 /* Asks the plan what is done with each site of a file, and loads the programs that this takes. */
 static int file_plan(struct arming *arming, struct file *file, struct error *err)
 {
-	struct plan *plan = arming->plan;
+	struct plan *plan = arming->options.plan;
 	struct object *object = file->object;
 	int result = 0;
 
@@ -95,10 +52,7 @@ static int file_plan(struct arming *arming, struct file *file, struct error *err
 		result = plan_site(plan, &object->sites.data[i], &use->use, &use->class, err);
 		arming->matching += !result && use->use == PLAN_MATCHES;
 	}
-	for (uint32_t i = kernel_class_count(arming->kernel);
-	     !result && !plan->is_static && i < plan->classes.len; i++)
-		result = kernel_class_load(arming->kernel, i, &plan->classes.data[i], err);
-	return result;
+	return result ?: arming_classes(arming, err);
 }
 
 /* A library that comes late and that the filter's programs can't be made for stays dormant. */
@@ -123,13 +77,13 @@ static int file_choose(struct arming *arming, struct file *file, struct error *e
 {
 	struct object *object = file->object;
 
-	if (!arming->choice)
+	if (!arming->options.stacks)
 		return 0;
 	file->stacks = calloc(object->sites.len, sizeof(*file->stacks));
 	if (!file->stacks)
 		return error_set(err, ENOMEM, "out of memory");
 	for (size_t i = 0; i < object->sites.len; i++)
-		file->stacks[i] = stack_choice_has(arming->choice, &object->sites.data[i]);
+		file->stacks[i] = stack_choice_has(arming->options.stacks, &object->sites.data[i]);
 	for (size_t i = 0; i < object->calls.len; i++) {
 		struct object_call *call = &object->calls.data[i];
 
@@ -139,34 +93,65 @@ static int file_choose(struct arming *arming, struct file *file, struct error *e
 	return 0;
 }
 
-/* Numbers the sites of a file and tells the capture about them. */
+/* Numbers the sites of a file. */
 static int file_register(struct arming *arming, struct file *file, struct error *err)
 {
 	struct object *object = file->object;
+	size_t call = 0;
 
-	file->first_site = (uint32_t)arming->sites;
+	file->first_site = (uint32_t)arming->sites.len;
 	for (size_t i = 0; i < object->sites.len; i++) {
-		int result = store_writer_add_site(arming->writer, &object->sites.data[i], err);
+		const struct waffle_recipe *recipe = NULL;
+		int result;
 
+		if (call < object->calls.len && object->calls.data[call].site == i)
+			recipe = &object->calls.data[call++].recipe;
+		result = arming_register(arming, &object->sites.data[i], recipe, err);
 		if (result)
 			return result;
 	}
-	arming->sites += object->sites.len;
 	for (size_t i = 0; i < object->probes.len; i++) {
 		const struct object_probe *probe = &object->probes.data[i];
 
-		if (probe->site != OBJECT_SPAN_END &&
+		if (probe->site != OBJECT_SPAN_END && probe->type == OBJECT_PROBE_SITE &&
 		    !map_set(&file->by_offset, probe->offset, file->first_site + probe->site))
 			return error_set(err, ENOMEM, "out of memory");
 	}
 	return 0;
 }
 
+/* Reads what there is to arm in a file. What can't be read has nothing; nor have calls that can't
+ * be found for a reason, which is told. -ENOMEM is an error. */
+static int file_read(struct arming *arming, struct file *file, int fd, const char *shown_path,
+		     struct error *err)
+{
+	struct call_set *calls = arming->options.calls;
+	struct error problem = ERROR_INIT;
+	struct object *object;
+	int result = object_read(&object, fd, shown_path, &problem);
+
+	if (result)
+		return result == -ENOMEM ? error_set(err, ENOMEM, "%s", problem.message) : 0;
+	if (!arming->options.sites)
+		object->sites.len = object->probes.len = 0;
+	if (calls && call_set_wants(calls, shown_path))
+		result = call_set_find(calls, object, fd, &problem);
+	if (result == -ENOMEM)
+		error_set(err, ENOMEM, "%s", problem.message);
+	else if (result && !arming->warning[0])
+		snprintf(arming->warning, sizeof(arming->warning), "%s: %s", shown_path,
+			 problem.message);
+	if (result == -ENOMEM || !object->probes.len)
+		object_free(object);
+	else
+		file->object = object;
+	return result == -ENOMEM ? result : 0;
+}
+
 /* The index of a file, looked at now if it is new; a negative errno only for a broken session. */
 static int file_add(struct arming *arming, int fd, const char *shown_path, struct error *err)
 {
 	struct file file = {0};
-	struct error ignored = ERROR_INIT;
 	struct stat status;
 	int index, result = 0;
 
@@ -178,16 +163,12 @@ static int file_add(struct arming *arming, int fd, const char *shown_path, struc
 	file.dev = status.st_dev;
 	file.ino = status.st_ino;
 	/* A file that is not ELF, or has no sites, is remembered as such. */
-	if (!object_read(&file.object, fd, shown_path, &ignored)) {
-		if (file.object->probes.len) {
-			result = file_choose(arming, &file, err)
-					 ?: file_register(arming, &file, err)
-					 ?: file_plan_late(arming, &file, err);
-		} else {
-			object_free(file.object);
-			file.object = NULL;
-		}
-	}
+	result = file_read(arming, &file, fd, shown_path, err);
+	if (!result && file.object)
+		result = file_choose(arming, &file, err)
+				 ?: file_register(arming, &file, err)
+				 ?: file_plan_late(arming, &file, err)
+				 ?: arming_recipes(arming, &file, err);
 	if (!result && vec_push(&arming->files, file))
 		return (int)arming->files.len - 1;
 	object_free(file.object);
@@ -212,7 +193,7 @@ static int arm_file(struct arming *arming, uint32_t index, const char *path, pid
 		    struct error *err)
 {
 	struct file *file = &arming->files.data[index];
-	struct arm arm = {.pid = arming->follow ? -1 : pid, .file = index};
+	struct arm arm = {.pid = arming->options.follow ? -1 : pid, .file = index};
 	struct arm_request request = {
 		.object = file->object,
 		.path = path,
@@ -240,7 +221,7 @@ static int arm_file(struct arming *arming, uint32_t index, const char *path, pid
 			 "with other "
 			 "semaphores (as bpftrace does); end it and attach again",
 			 file->object->path, armed_refused(arm.armed), file->object->probes.len);
-	file->armed_everywhere = arming->follow;
+	file->armed_everywhere = arming->options.follow;
 	if (arm.armed && !vec_push(&arming->arms, arm)) {
 		armed_release(arm.armed);
 		return error_set(err, ENOMEM, "out of memory");
@@ -284,7 +265,7 @@ int arming_scan(struct arming *arming, pid_t pid, struct error *err)
 		index = file_add(arming, fd, mapping->path, err);
 		close(fd);
 		result = index < 0 ? index : arm_file(arming, (uint32_t)index, path, pid, err);
-		if (!result && arming->follow)
+		if (!result && arming->options.follow)
 			kernel_exec_known(arming->kernel, arming->files.data[index].dev,
 					  arming->files.data[index].ino);
 	}
@@ -362,6 +343,7 @@ void arming_close(struct arming *arming)
 		mappings_free(&arming->memories.data[i].mappings);
 	vec_free(&arming->files);
 	vec_free(&arming->memories);
+	vec_free(&arming->sites);
 	map_free(&arming->addresses);
 	free(arming);
 }
@@ -416,7 +398,22 @@ uint32_t arming_site_at(struct arming *arming, pid_t pid, uint64_t probe_addr)
 
 uint64_t arming_site_count(const struct arming *arming)
 {
-	return arming->sites;
+	return arming->sites.len;
+}
+
+const struct arming_site *arming_site(const struct arming *arming, uint32_t number)
+{
+	return number < arming->sites.len ? &arming->sites.data[number] : NULL;
+}
+
+bool arming_concerns_functions(const struct arming *arming)
+{
+	return arming->concerns_functions;
+}
+
+struct armed_counts arming_counts(const struct arming *arming)
+{
+	return arming->counts;
 }
 
 uint64_t arming_match_count(const struct arming *arming)

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which sites of which files are armed for the targets of a session. Knows every file once, by
- * device and inode, gives its sites their numbers in the capture, and arms each process once (or,
- * when children are followed, the file wherever it is mapped, so that a new process is armed from
- * its first instruction).
+ * Which sites and calls of which files are armed for the targets of a session. Knows every file
+ * once, by device and inode, gives its sites their numbers in the capture, and arms each process
+ * once (or, when children are followed, the file wherever it is mapped, so that a new process is
+ * armed from its first instruction).
  */
 #ifndef WAFFLE_CAPTURE_ARMING_H
 #define WAFFLE_CAPTURE_ARMING_H
 
+#include "call/call.h"
+#include "capture/armed.h"
 #include "capture/stack_choice.h"
 #include "filter/plan.h"
 #include "probe/kernel.h"
@@ -15,11 +17,20 @@
 
 struct arming;
 
-/* `plan` says what is done with each site; NULL: all are armed and nothing is decided. `stacks`:
- * whose stacks are taken. */
+struct arming_options {
+	struct plan *plan; /* what is done with each site; NULL: all are armed, nothing is decided
+			    */
+	struct call_set *calls;            /* NULL: none are looked for */
+	const struct stack_choice *stacks; /* whose stacks are taken; NULL: none's */
+	bool sites;                        /* those of macros are armed */
+	bool follow;
+};
+
 int arming_open(struct arming **arming, struct kernel *kernel, struct store_writer *writer,
-		struct plan *plan, const struct stack_choice *stacks, bool follow,
-		struct error *err);
+		const struct arming_options *options, struct error *err);
+
+/* Arms the tracepoints among the calls, which are in no file. */
+int arming_tracepoints(struct arming *arming, struct error *err);
 
 /*
  * Arms what a process has mapped and is not armed yet. -ESRCH: it is gone. A single file that can't
@@ -40,6 +51,19 @@ void arming_close(struct arming *arming);
 /* The site number of the span whose begin has its probe at an address; WAFFLE_SITE_UNKNOWN if not
  * known. */
 uint32_t arming_site_at(struct arming *arming, pid_t pid, uint64_t probe_addr);
+
+/* What is known of a site by its number. */
+struct arming_site {
+	const struct site_info *info;
+	uint8_t begin_keys; /* of a call: the keys from this one on are known at its return */
+	bool concerns;      /* functions_concern() */
+};
+const struct arming_site *arming_site(const struct arming *arming, uint32_t number);
+/* Whether there is a site that concerns functions. */
+bool arming_concerns_functions(const struct arming *arming);
+
+/* What is armed. */
+struct armed_counts arming_counts(const struct arming *arming);
 
 /* All sites of the files that were looked at, and those that are armed because they can match. */
 uint64_t arming_site_count(const struct arming *arming);

@@ -5,11 +5,18 @@
 #include "probe/kernel.h"
 #include "target/objects.h"
 
+static int calls_find(struct object *object, int fd, void *arg, struct error *err)
+{
+	return call_set_wants(arg, object->path) ? call_set_find(arg, object, fd, err) : 0;
+}
+
 static int objects_find(struct objects *objects, const struct session_options *options,
 			struct error *err)
 {
 	int result = 0;
 
+	objects->more = options->calls ? calls_find : NULL;
+	objects->arg = options->calls;
 	for (size_t i = 0; i < options->pid_count && !result; i++)
 		result = objects_add_process(objects, options->pids[i], err);
 	if (!result && options->command)
@@ -17,19 +24,33 @@ static int objects_find(struct objects *objects, const struct session_options *o
 	return result;
 }
 
-static int sites_plan(struct explain *explain, struct plan *plan, const struct object *object,
-		      struct error *err)
+static int site_plan(struct explain *explain, struct plan *plan, const struct site_info *info,
+		     struct error *err)
 {
-	for (size_t i = 0; i < object->sites.len; i++) {
-		struct explain_site site = {.site = &object->sites.data[i]};
-		int result = plan_site(plan, site.site, &site.use, &site.class, err);
+	struct explain_site site = {.site = info};
+	int result = plan_site(plan, info, &site.use, &site.class, err);
 
-		if (result)
-			return result;
-		if (!vec_push(&explain->sites, site))
-			return error_set(err, ENOMEM, "out of memory");
+	if (!result && !vec_push(&explain->sites, site))
+		result = error_set(err, ENOMEM, "out of memory");
+	return result;
+}
+
+static int sites_plan(struct explain *explain, struct plan *plan, const struct objects *objects,
+		      const struct call_set *calls, struct error *err)
+{
+	const struct call_tracepoint *tracepoints = NULL;
+	size_t count = calls ? call_set_tracepoints(calls, &tracepoints) : 0;
+	int result = 0;
+
+	for (size_t o = 0; o < objects->list.len; o++) {
+		const struct object *object = objects->list.data[o];
+
+		for (size_t i = 0; i < object->sites.len && !result; i++)
+			result = site_plan(explain, plan, &object->sites.data[i], err);
 	}
-	return 0;
+	for (size_t i = 0; i < count && !result; i++)
+		result = site_plan(explain, plan, &tracepoints[i].site, err);
+	return result;
 }
 
 /* The kernel verifies all programs. */
@@ -69,8 +90,8 @@ int session_explain(const struct session_options *options, const struct session_
 	int result = objects_find(&objects, options, err)
 			     ?: session_configure(&kernel_options, &plan, options, err);
 
-	for (size_t i = 0; i < objects.list.len && !result; i++)
-		result = sites_plan(&explain, plan, objects.list.data[i], err);
+	if (!result)
+		result = sites_plan(&explain, plan, &objects, options->calls, err);
 	if (!result)
 		result = kernel_open(&kernel, &kernel_options, err);
 	explain.plan = plan;

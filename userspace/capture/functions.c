@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "capture/drain.h"
+#include "capture/handles.h"
 #include "target/demangle.h"
 #include "target/descriptors.h"
 #include "target/process.h"
@@ -21,7 +22,6 @@
 #define VALUES_MAX (1u << 20) /* named or not, each once */
 #define PENDING_MAX 4096      /* calls that give handles and have not returned */
 #define RESCAN_NS 20000000ull /* between two looks at the mappings of a process */
-#define STUB "__device_stub_" /* what CUDA's compilers call the host's side of a kernel */
 
 /* A file with code that has addresses to be named. It stays open: the process may end, the file may
  * be deleted. */
@@ -35,12 +35,14 @@ struct module {
 struct space {
 	pid_t pid;
 	uint64_t ts;
+	bool handles; /* those from before the capture were looked for */
 	struct mappings mappings;
 };
 
-/* A value to be named after the function at an offset of a file. */
+/* A value to be named after the function at an offset of a file; or, without a value, the handles
+ * that a file's variables have, if the byte at that offset is at `address`. */
 struct question {
-	uint64_t value, offset;
+	uint64_t value, offset, address;
 	uint32_t pid;
 	int fd;
 };
@@ -134,7 +136,7 @@ static char *function_at(struct symbolizer *symbolizer, const struct question *q
 {
 	char path[64], text[DEMANGLE_MAX];
 	struct symbol_frames frames;
-	const char *name, *inner;
+	const char *name;
 	uint32_t number;
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", question->fd);
@@ -145,18 +147,52 @@ static char *function_at(struct symbolizer *symbolizer, const struct question *q
 	name = frames.list[frames.count - 1].function;
 	if (!name || frames.list[frames.count - 1].offset)
 		return NULL;
-	if (strncmp(name, STUB, strlen(STUB)))
+	if (strncmp(name, HANDLES_STUB, strlen(HANDLES_STUB)))
 		return strdup(name);
 	/* "__device_stub__Z5saxpyif(int, float)", or "__device_stub__saxpy(int, float)" */
-	snprintf(text, sizeof(text), "%.*s", (int)strcspn(name + strlen(STUB), "("),
-		 name + strlen(STUB));
-	inner = text;
+	name += strlen(HANDLES_STUB);
+	snprintf(text, sizeof(text), "%.*s", (int)strcspn(name, "("), name);
 	if (!strncmp(text, "_Z", 2)) {
 		char plain[DEMANGLE_MAX];
 
 		return strdup(demangle(text, plain) ?: text);
 	}
-	return strdup(*inner == '_' ? name + strlen(STUB) + 1 : name);
+	return strdup(*name == '_' ? name + 1 : name);
+}
+
+static void answer_add(struct functions *functions, struct answer answer)
+{
+	if (!answer.name)
+		return;
+	pthread_mutex_lock(&functions->lock);
+	if (!vec_push(&functions->answers, answer))
+		free(answer.name);
+	pthread_mutex_unlock(&functions->lock);
+}
+
+struct handle_search {
+	struct functions *functions;
+	uint32_t pid;
+};
+
+static void handle_found(uint64_t handle, const char *name, void *arg)
+{
+	const struct handle_search *search = arg;
+
+	answer_add(search->functions, (struct answer){handle, search->pid, strdup(name)});
+}
+
+static void question_answer(struct functions *functions, struct symbolizer *symbolizer,
+			    const struct question *question)
+{
+	struct handle_search search = {functions, question->pid};
+
+	if (!question->value)
+		handles_find(question->fd, (pid_t)question->pid, question->address,
+			     question->offset, handle_found, &search);
+	else if (symbolizer)
+		answer_add(functions, (struct answer){question->value, question->pid,
+						      function_at(symbolizer, question)});
 }
 
 static void *look_up(void *arg)
@@ -169,7 +205,6 @@ static void *look_up(void *arg)
 	pthread_mutex_lock(&functions->lock);
 	while (!functions->stop) {
 		struct question question;
-		struct answer answer;
 
 		if (functions->next == functions->questions.len) {
 			functions->next = functions->questions.len = 0;
@@ -180,11 +215,8 @@ static void *look_up(void *arg)
 		}
 		question = functions->questions.data[functions->next++];
 		pthread_mutex_unlock(&functions->lock);
-		answer = (struct answer){question.value, question.pid,
-					 symbolizer ? function_at(symbolizer, &question) : NULL};
+		question_answer(functions, symbolizer, &question);
 		pthread_mutex_lock(&functions->lock);
-		if (answer.name && !vec_push(&functions->answers, answer))
-			free(answer.name);
 	}
 	pthread_mutex_unlock(&functions->lock);
 	symbolizer_close(symbolizer);
@@ -307,6 +339,29 @@ static bool see_first(struct functions *functions, uint32_t pid, uint64_t value)
 	       map_get(&functions->seen, key) == MAP_NONE && map_set(&functions->seen, key, 1);
 }
 
+/* A value that is no address: all handles are looked for that the program has kept, once. */
+static void find_handles(struct functions *functions, struct space *space)
+{
+	uint64_t ino = 0;
+
+	if (space->handles)
+		return;
+	space->handles = true;
+	for (size_t i = 0; i < space->mappings.list.len; i++) {
+		const struct mapping *mapping = &space->mappings.list.data[i];
+		struct question question = {.offset = mapping->offset,
+					    .address = mapping->start,
+					    .pid = (uint32_t)space->pid};
+
+		if (!mapping->ino || mapping->ino == ino)
+			continue; /* another part of the same file */
+		ino = mapping->ino;
+		question.fd = module_fd(functions, mapping, space->pid);
+		if (question.fd >= 0)
+			ask(functions, &question);
+	}
+}
+
 /* Has a value named after the function at an address of the process, if there is one. */
 static void name_by_address(struct functions *functions, uint32_t pid, uint64_t value,
 			    uint64_t address)
@@ -322,8 +377,10 @@ static void name_by_address(struct functions *functions, uint32_t pid, uint64_t 
 		space_read(space);
 		mapping = mapping_at(space, address);
 	}
-	if (!mapping)
-		return; /* a handle, from before the capture */
+	if (!mapping) {
+		find_handles(functions, space);
+		return;
+	}
 	question.offset = address - mapping->start + mapping->offset;
 	question.fd = module_fd(functions, mapping, (pid_t)pid);
 	if (question.fd >= 0)
@@ -446,7 +503,6 @@ int functions_record(struct functions *functions, const struct site_info *site, 
 {
 	const struct waffle_rec_hit *hit = (const struct waffle_rec_hit *)rec;
 	const struct waffle_rec_return *end = (const struct waffle_rec_return *)rec;
-	int result = 0;
 
 	if (rec->kind == WAFFLE_REC_HIT) {
 		values_name(functions, value_walk_begin(site, hit + 1, hit->frame_bytes),
@@ -455,11 +511,11 @@ int functions_record(struct functions *functions, const struct site_info *site, 
 			handle_begins(functions, site, hit);
 	} else if (rec->kind == WAFFLE_REC_RETURN) {
 		if (gives_handles(site))
-			result = handle_named(functions, site, first, end, err);
+			return handle_named(functions, site, first, end, err);
 		values_name(functions, value_walk_from(site, first, end + 1, end->frame_bytes),
 			    end->tgid);
 	}
-	return result;
+	return 0;
 }
 
 void functions_process(struct functions *functions, pid_t pid)

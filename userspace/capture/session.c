@@ -42,14 +42,14 @@ bool session_wants_sched(const struct session_options *options)
 	       (!options->filter || filter_wants_sched(options->filter));
 }
 
-bool session_wants_spans(const struct session *session)
+bool session_wants_probes(const struct session_options *options)
 {
-	return session->options->sources & CAPTURE_SPANS;
+	return options->sources & CAPTURE_SPANS || options->calls;
 }
 
 uint32_t session_sources(const struct session *session)
 {
-	uint32_t sources = session->options->sources & CAPTURE_SPANS;
+	uint32_t sources = session->options->sources & CAPTURE_PROBES;
 
 	if (session_wants_sched(session->options))
 		sources |= CAPTURE_SCHED;
@@ -85,6 +85,33 @@ static int writer_open(struct session *session)
 	return result;
 }
 
+/* Functions that a call has as values are looked up while the process lives. */
+static int functions_see(struct session *session, const struct waffle_rec *rec)
+{
+	const struct waffle_rec_exit *end = (const struct waffle_rec_exit *)rec;
+	const struct arming_site *site;
+
+	switch (rec->kind) {
+	case WAFFLE_REC_HIT:
+		site = arming_site(session->arming, ((const struct waffle_rec_hit *)rec)->site);
+		break;
+	case WAFFLE_REC_RETURN:
+		site = arming_site(session->arming, ((const struct waffle_rec_return *)rec)->site);
+		break;
+	case WAFFLE_REC_EXEC:
+	case WAFFLE_REC_EXIT:
+		if (rec->kind == WAFFLE_REC_EXEC || rec->tid == end->tgid)
+			functions_forget(session->functions, (pid_t)end->tgid);
+		return 0;
+	default:
+		return 0;
+	}
+	if (!site || !site->concerns)
+		return 0;
+	return functions_record(session->functions, site->info, site->begin_keys, rec,
+				session->err);
+}
+
 static int record_store(struct waffle_rec *rec, void *arg)
 {
 	struct session *session = arg;
@@ -95,7 +122,7 @@ static int record_store(struct waffle_rec *rec, void *arg)
 
 		end->site = arming_site_at(session->arming, (pid_t)end->tgid, end->probe_addr);
 	}
-	result = details_record(session->details, rec, session->err);
+	result = details_record(session->details, rec, session->err) ?: functions_see(session, rec);
 	if (result || rec->kind >= WAFFLE_REC_KIND_COUNT) /* not for the file */
 		return result;
 	return store_writer_append(session->writer, rec, session->err);
@@ -113,7 +140,7 @@ int session_drain(struct session *session, bool final)
 	int result = drain_round(session->drain, final);
 
 	drain_counts(session->drain, session->result->counts);
-	return result;
+	return result ?: functions_write(session->functions, final, session->err);
 }
 
 int session_configure(struct kernel_options *kernel, struct plan **plan,
@@ -132,7 +159,8 @@ int session_configure(struct kernel_options *kernel, struct plan **plan,
 		.stack_gap_ns = options->stack_gap_ns,
 		.follow = options->follow,
 		.stacks = options->stacks != NULL,
-		.hold_exec = options->command && (options->sources & CAPTURE_SPANS),
+		.hold_exec = options->command && session_wants_probes(options),
+		.calls = options->calls != NULL,
 	};
 	if (!filter)
 		return 0;
@@ -155,6 +183,20 @@ static int session_kernel_open(struct session *session)
 		       ?: kernel_open(&session->kernel, &kernel, session->err);
 }
 
+static int arming_start(struct session *session)
+{
+	const struct session_options *options = session->options;
+	const struct arming_options arming = {.plan = session->plan,
+					      .calls = options->calls,
+					      .stacks = options->stacks,
+					      .sites = options->sources & CAPTURE_SPANS,
+					      .follow = options->follow};
+
+	return functions_open(&session->functions, session->writer, session->err)
+		       ?: arming_open(&session->arming, session->kernel, session->writer, &arming,
+				      session->err);
+}
+
 static int start(struct session *session)
 {
 	const struct session_options *options = session->options;
@@ -165,9 +207,7 @@ static int start(struct session *session)
 			     ?: writer_open(session)
 			     ?: details_open(&session->details, session->kernel, session->writer,
 					     session->err)
-			     ?: arming_open(&session->arming, session->kernel, session->writer,
-					    session->plan, options->stacks, options->follow,
-					    session->err)
+			     ?: arming_start(session)
 			     ?: targets_open(session);
 
 	for (uint32_t i = 0; !result && i < kernel_ring_count(session->kernel); i++)
@@ -182,7 +222,9 @@ static int start(struct session *session)
 	result = kernel_attach(session->kernel, session->err)
 			 ?: kernel_snapshot(session->kernel, false, state_store, session,
 					    session->err)
-			 ?: targets_arm(session);
+			 ?: arming_tracepoints(session->arming, session->err)
+			 ?: targets_arm(session)
+			 ?: (options->command ? 0 : warn_of_unfound(session, true));
 	session->result->ready_cpu_ns = cpu_ns();
 	return result;
 }
@@ -204,15 +246,19 @@ static int finish(struct session *session)
 	arming_release(session->arming);
 	kernel_detach(session->kernel);
 	result = session_drain(session, true);
+	warn_of_faults(session);
 	if (details_warning(session->details))
 		session_notify(session, details_warning(session->details));
 	session->result->sites = arming_site_count(session->arming);
+	session->result->armed = arming_counts(session->arming);
 	return result;
 }
 
 static void close_all(struct session *session)
 {
+	map_free(&session->told);
 	arming_close(session->arming);
+	functions_close(session->functions);
 	mmap_watch_close(session->watch);
 	drain_close(session->drain);
 	details_close(session->details);
@@ -253,6 +299,7 @@ int session_run(const struct session_options *options, const struct session_even
 		/* What a command is made of is known by now. */
 		if (session.plan && options->command && arming_site_count(session.arming))
 			warn_of_filter(&session);
+		warn_of_unfound(&session, false);
 		closed = finish(&session);
 	}
 	if (session.writer) {

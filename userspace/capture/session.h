@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "call/call.h"
+#include "capture/armed.h"
 #include "capture/sources.h"
 #include "capture/stack_choice.h"
 #include "filter/plan.h"
@@ -27,12 +29,13 @@ struct session_options {
 	uint32_t sources;                  /* enum capture_source */
 	const struct filter_expr *filter;  /* NULL: all; belongs to the caller */
 	const struct stack_choice *stacks; /* NULL: of no span; belongs to the caller */
-	bool keep_children;    /* with a filter: what is inside a kept span is kept as well */
-	uint64_t duration_ns;  /* 0: until the targets exit or a signal comes */
-	uint64_t ring_bytes;   /* per ring for spans */
-	uint64_t sched_bytes;  /* per CPU for switches */
-	uint64_t wait_min_ns;  /* shorter waits are not explained */
-	uint64_t stack_gap_ns; /* between two user stacks of a thread whose waits are short */
+	struct call_set *calls; /* what is looked for besides sites; NULL: nothing; the caller's */
+	bool keep_children;     /* with a filter: what is inside a kept span is kept as well */
+	uint64_t duration_ns;   /* 0: until the targets exit or a signal comes */
+	uint64_t ring_bytes;    /* per ring for spans */
+	uint64_t sched_bytes;   /* per CPU for switches */
+	uint64_t wait_min_ns;   /* shorter waits are not explained */
+	uint64_t stack_gap_ns;  /* between two user stacks of a thread whose waits are short */
 };
 
 #define SESSION_RING_BYTES (32ull << 20)
@@ -47,6 +50,7 @@ struct session_result {
 	uint64_t tracer_cpu_ns; /* CPU time of this process from then to the end of the capture */
 	uint64_t file_bytes;
 	uint64_t sites;
+	struct armed_counts armed;
 	int exit_status;   /* of the command, as waitpid() gives it; -1: none, or still running */
 	int exec_errno;    /* the command could not be run */
 	bool file_written; /* a file is there, also if the session failed */

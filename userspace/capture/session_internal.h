@@ -10,10 +10,12 @@
 #include "capture/arming.h"
 #include "capture/details.h"
 #include "capture/drain.h"
+#include "capture/functions.h"
 #include "capture/launch.h"
 #include "capture/pace.h"
 #include "capture/session.h"
 #include "target/mmap_watch.h"
+#include "util/map.h"
 #include "util/vec.h"
 
 /* What woke the loop; of a process that exited, TAG_PROCESS + its pid. */
@@ -37,6 +39,7 @@ struct session {
 	struct details *details;
 	struct plan *plan; /* NULL: no filter */
 	struct arming *arming;
+	struct functions *functions;
 	struct mmap_watch *watch;
 	struct store_writer *writer;
 	struct launch launch;
@@ -47,6 +50,7 @@ struct session {
 	struct pace pace;
 	struct rlimit files; /* of open files, as it was */
 	bool warned;         /* of a file that could not be armed */
+	struct map told;     /* hashes of what was said of calls that were not found */
 	unsigned interrupts;
 	bool child_done;
 };
@@ -55,7 +59,8 @@ struct session {
 int session_fail(struct session *session, const char *what);
 void session_notify(struct session *session, const char *line);
 bool session_wants_sched(const struct session_options *options);
-bool session_wants_spans(const struct session *session);
+/* Whether there is anything to look for in files. */
+bool session_wants_probes(const struct session_options *options);
 /* What this kernel can give of what is wanted. */
 uint32_t session_sources(const struct session *session);
 int session_drain(struct session *session, bool final);
@@ -85,5 +90,10 @@ void warn_of_arming(struct session *session);
 /* A filter that nothing can pass is a mistake, most likely in a name; unless it is for switches. */
 void warn_of_filter(struct session *session);
 void warn_after_arming(struct session *session);
+/* Calls that were described and have not been found so far, each said once. -ENOENT with `strict`,
+ * if there is one that will not be found: its library is there and has no such function. */
+int warn_of_unfound(struct session *session, bool strict);
+/* At the end: values of calls that could not be read. */
+void warn_of_faults(struct session *session);
 
 #endif

@@ -119,6 +119,7 @@ static int housekeeping(struct session *session, uint64_t now)
 			return -EIO;
 	}
 	result->file_bytes = store_writer_bytes(session->writer);
+	result->armed = arming_counts(session->arming);
 	if (session->events->progress && now - session->progress_ts >= PROGRESS_NS) {
 		session->progress_ts = now;
 		session->events->progress(result, now - session->start_ts, session->events->arg);

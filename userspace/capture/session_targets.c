@@ -105,7 +105,13 @@ static void mapping_notice(pid_t pid, void *arg)
 
 static int process_arm(struct session *session, pid_t pid, struct error *err)
 {
-	return session_wants_spans(session) ? arming_scan(session->arming, pid, err) : 0;
+	int result = 0;
+
+	if (session_wants_probes(session->options))
+		result = arming_scan(session->arming, pid, err);
+	if (!result && arming_concerns_functions(session->arming))
+		functions_process(session->functions, pid);
+	return result;
 }
 
 int targets_rearm(struct session *session)
@@ -126,7 +132,8 @@ int targets_rearm(struct session *session)
 			return -EIO;
 		result = process_arm(session, target->pid, &gone);
 		if (exec) {
-			if (session->options->command && session_wants_spans(session) && !result)
+			if (session->options->command && session_wants_probes(session->options) &&
+			    !result)
 				arming_scan_needed(session->arming, target->pid);
 			kernel_exec_release(session->kernel, target->pid);
 			if (!result)

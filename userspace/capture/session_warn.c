@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a capture says on the way: that it can see less than it was asked for. */
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "capture/session_internal.h"
@@ -33,6 +34,50 @@ void warn_of_filter(struct session *session)
 	session_notify(session, line);
 }
 
+struct unfound {
+	struct session *session;
+	bool strict;
+	int result;
+};
+
+static void unfound_say(const char *line, bool missing, void *arg)
+{
+	struct unfound *unfound = arg;
+	struct session *session = unfound->session;
+	uint64_t hash = 14695981039346656037ull; /* FNV-1a */
+
+	for (const char *at = line; *at; at++)
+		hash = (hash ^ (unsigned char)*at) * 1099511628211ull;
+	if (missing && unfound->strict && !unfound->result)
+		unfound->result = error_set(session->err, ENOENT, "%s", line);
+	else if (map_get(&session->told, hash) == MAP_NONE)
+		session_notify(session, line);
+	map_set(&session->told, hash, 1);
+}
+
+int warn_of_unfound(struct session *session, bool strict)
+{
+	struct unfound unfound = {.session = session, .strict = strict};
+
+	if (session->options->calls)
+		call_set_unfound(session->options->calls, unfound_say, &unfound);
+	return unfound.result;
+}
+
+void warn_of_faults(struct session *session)
+{
+	uint64_t faults = kernel_call_faults(session->kernel);
+	char line[120];
+
+	if (!faults)
+		return;
+	snprintf(line, sizeof(line),
+		 "%" PRIu64
+		 " arguments of calls pointed nowhere; they are 0 or empty in the capture",
+		 faults);
+	session_notify(session, line);
+}
+
 /* Sources that were wanted and that this kernel does not have. */
 static void warn_of_sources(struct session *session)
 {
@@ -53,7 +98,7 @@ void warn_after_arming(struct session *session)
 {
 	warn_of_sources(session);
 	warn_of_arming(session);
-	if (!session->options->command && session_wants_spans(session) &&
+	if (!session->options->command && session->options->sources & CAPTURE_SPANS &&
 	    !arming_site_count(session->arming))
 		session_notify(
 			session,

@@ -14,6 +14,8 @@ static const struct source_row {
 	uint32_t wait;   /* enum waffle_wait_source; 0: not one of them */
 } rows[] = {
 	{"spans", CAPTURE_SPANS, 0},
+	{"cuda", CAPTURE_CUDA, 0},
+	{"nccl", CAPTURE_NCCL, 0},
 	{"sched", CAPTURE_SCHED, 0},
 	{"stacks", CAPTURE_STACKS, WAFFLE_WAIT_STACKS},
 	{"files", CAPTURE_FILES, WAFFLE_WAIT_FILES},
@@ -74,13 +76,15 @@ int sources_parse(uint32_t *sources, const char *text, struct error *err)
 			break;
 	}
 	if (changes && !(chosen & CAPTURE_SCHED))
-		chosen &= CAPTURE_SPANS; /* -sched takes with it what needs it */
-	if (!(chosen & (CAPTURE_SPANS | CAPTURE_SCHED)))
+		chosen &= CAPTURE_PROBES; /* -sched takes with it what needs it */
+	if (!(chosen & (CAPTURE_PROBES | CAPTURE_SCHED)))
 		return error_set(err, EINVAL,
 				 "--sources: '%s' records nothing: all others need sched", text);
-	if (chosen & ~(CAPTURE_SPANS | CAPTURE_SCHED) && !(chosen & CAPTURE_SCHED))
+	if (chosen & ~(CAPTURE_PROBES | CAPTURE_SCHED) && !(chosen & CAPTURE_SCHED))
 		return error_set(err, EINVAL,
-				 "--sources: '%s' lacks sched, which all but spans need", text);
+				 "--sources: '%s' lacks sched, which all but spans, cuda and nccl "
+				 "need",
+				 text);
 	*sources = chosen;
 	return 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a capture records: sources that are switched on and off one by one (--sources). All but the
- * spans explain what the scheduler shows, and are of no use without it.
+ * What a capture records: sources that are switched on and off one by one (--sources). Spans and
+ * calls stand for themselves; all others explain what the scheduler shows, and are of no use
+ * without it.
  */
 #ifndef WAFFLE_CAPTURE_SOURCES_H
 #define WAFFLE_CAPTURE_SOURCES_H
@@ -22,8 +23,12 @@ enum capture_source {
 	CAPTURE_QUOTA = 128,
 	CAPTURE_STEAL = 256,
 	CAPTURE_FREQUENCY = 512,
+	CAPTURE_CUDA = 1024,
+	CAPTURE_NCCL = 2048,
 };
-#define CAPTURE_ALL 1023u
+#define CAPTURE_ALL 4095u
+/* Recorded by probes in the processes themselves. */
+#define CAPTURE_PROBES (CAPTURE_SPANS | CAPTURE_CUDA | CAPTURE_NCCL)
 /* Of these many machines have nothing to tell: no news unless they were asked for. */
 #define CAPTURE_OF_MACHINE (CAPTURE_STEAL | CAPTURE_FREQUENCY)
 #define CAPTURE_DEFAULT CAPTURE_ALL

@@ -90,7 +90,7 @@ static int run(const struct command *command, int argc, char **argv)
 				 argv[first]);
 	if (code)
 		code = command_parse_failed(command, code, &err);
-	else if ((code = capture_options_filter(command, &options)) == EXIT_DONE)
+	else if ((code = capture_options_open(command, &options)) == EXIT_DONE)
 		code = attach(command, &options);
 	capture_options_free(&options);
 	return code;

@@ -22,11 +22,21 @@ int set_duration(void *options, const char *value, struct error *err)
 	return result;
 }
 
+int set_probe(void *options, const char *value, struct error *err)
+{
+	return probe_options_add(&((struct capture_options *)options)->probes, value, false, err);
+}
+
+int set_probes(void *options, const char *value, struct error *err)
+{
+	return probe_options_add(&((struct capture_options *)options)->probes, value, true, err);
+}
+
 int set_no_sched(void *options, const char *value, struct error *err)
 {
 	(void)value;
 	(void)err;
-	((struct capture_options *)options)->session.sources &= CAPTURE_SPANS;
+	((struct capture_options *)options)->session.sources &= CAPTURE_PROBES;
 	return 0;
 }
 
@@ -82,15 +92,21 @@ void capture_options_free(struct capture_options *options)
 	vec_free(&options->comms);
 	stack_choice_free(options->stacks);
 	filter_options_free(&options->filter);
+	probe_options_free(&options->probes);
 }
 
-enum exit_code capture_options_filter(const struct command *command,
-				      struct capture_options *options)
+enum exit_code capture_options_open(const struct command *command, struct capture_options *options)
 {
 	enum exit_code code = filter_options_open(command, &options->filter);
+	uint32_t sources = options->session.sources;
 
 	options->session.filter = options->filter.filter;
 	options->session.keep_children = options->filter.keep_children;
+	if (code != EXIT_DONE)
+		return code;
+	code = probe_options_open(command, &options->probes, sources & CAPTURE_CUDA,
+				  sources & CAPTURE_NCCL);
+	options->session.calls = options->probes.calls;
 	return code;
 }
 
@@ -163,7 +179,7 @@ static void display_progress(const struct session_result *so_far, uint64_t elaps
 	struct display *display = arg;
 	uint64_t records = 0, lost = 0, total = display->options->session.duration_ns;
 	char count[UNITS_TEXT], rate[UNITS_TEXT], drops[UNITS_TEXT], size[UNITS_TEXT],
-		time_text[UNITS_TEXT];
+		time_text[UNITS_TEXT], armed[ARMED_TEXT];
 	uint64_t per_second = 0;
 
 	for (unsigned i = 0; i < WAFFLE_SOURCE_COUNT; i++) {
@@ -175,7 +191,8 @@ static void display_progress(const struct session_result *so_far, uint64_t elaps
 					(double)(elapsed_ns - display->last_ns));
 	display->last_records = records;
 	display->last_ns = elapsed_ns;
-	fprintf(stderr, "\r\033[K%s records, %s/s, %s lost, %s", units_format_count(count, records),
+	fprintf(stderr, "\r\033[K%s: %s records, %s/s, %s lost, %s",
+		armed_text(armed, &so_far->armed), units_format_count(count, records),
 		units_format_count(rate, per_second), units_format_count(drops, lost),
 		units_format_bytes(size, so_far->file_bytes));
 	if (total)
@@ -193,7 +210,7 @@ static void summary_print(const struct capture_options *options,
 			  const struct session_result *result, const char *path)
 {
 	char count[UNITS_TEXT], lost_text[UNITS_TEXT], size[UNITS_TEXT], time_text[UNITS_TEXT],
-		share[UNITS_TEXT], ready[UNITS_TEXT];
+		share[UNITS_TEXT], ready[UNITS_TEXT], armed[ARMED_TEXT];
 	uint64_t records = 0, lost = 0;
 
 	if (options->quiet)
@@ -203,10 +220,12 @@ static void summary_print(const struct capture_options *options,
 		lost += result->counts[i].lost;
 	}
 	fprintf(stderr,
-		"%s: %s records in %s, %s lost, %s; waffle-bpf used %s of a CPU, %s until ready\n",
+		"%s: %s records in %s, %s lost, %s; %s armed; waffle-bpf used %s of a CPU, %s "
+		"until ready\n",
 		path, units_format_count(count, records),
 		units_format_duration(time_text, result->duration_ns),
 		units_format_count(lost_text, lost), units_format_bytes(size, result->file_bytes),
+		armed_text(armed, &result->armed),
 		units_format_share(share, result->tracer_cpu_ns, result->duration_ns),
 		units_format_duration(ready, result->ready_cpu_ns));
 }

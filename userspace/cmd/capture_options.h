@@ -9,6 +9,7 @@
 #include "capture/session.h"
 #include "cmd/command.h"
 #include "cmd/filter_options.h"
+#include "cmd/probe_options.h"
 #include "util/vec.h"
 
 struct capture_options {
@@ -19,9 +20,12 @@ struct capture_options {
 	struct stack_choice *stacks; /* NULL: none */
 	bool json, no_report, quiet;
 	struct filter_options filter;
+	struct probe_options probes;
 };
 
 int set_duration(void *options, const char *value, struct error *err);
+int set_probe(void *options, const char *value, struct error *err);
+int set_probes(void *options, const char *value, struct error *err);
 int set_no_sched(void *options, const char *value, struct error *err);
 int set_sources(void *options, const char *value, struct error *err);
 int set_stacks(void *options, const char *value, struct error *err);
@@ -35,12 +39,13 @@ int set_sched_size(void *options, const char *value, struct error *err);
 	 .at = offsetof(struct capture_options, output)},                                          \
 		{"duration", 'd', "TIME", "stop after TIME, such as 10s, 500ms or 2m",             \
 		 .set = set_duration},                                                             \
+		PROBE_OPTION_ROWS,                                                                 \
 		{"no-sched", 0, NULL, "record spans and events only, not the scheduler",           \
 		 .set = set_no_sched},                                                             \
 		{"sources", 0, "LIST",                                                             \
-		 "record only these, of spans,sched,stacks,files,faults,io,signals,quota,steal,"   \
-		 "frequency, or all but some: -stacks,-io (default all; all but spans need "       \
-		 "sched)",                                                                         \
+		 "record only these, of spans,cuda,nccl,sched,stacks,files,faults,io,signals,"     \
+		 "quota,steal,frequency, or all but some: -stacks,-io (default all; all but "      \
+		 "spans, cuda and nccl need sched)",                                               \
 		 .set = set_sources},                                                              \
 		{"stacks", 0, "LIST",                                                              \
 		 "take the stack of each span and event of these: cuda,nccl,probes,spans,"         \
@@ -64,9 +69,8 @@ int set_sched_size(void *options, const char *value, struct error *err);
 
 void capture_options_init(struct capture_options *options);
 void capture_options_free(struct capture_options *options);
-/* Reads the filter; EXIT_DONE, or the code to end with. */
-enum exit_code capture_options_filter(const struct command *command,
-				      struct capture_options *options);
+/* Reads the filter and the descriptions of probes; EXIT_DONE, or the code to end with. */
+enum exit_code capture_options_open(const struct command *command, struct capture_options *options);
 
 /*
  * Runs the session and ends with the report; or, with --explain, says what it would do. `program`

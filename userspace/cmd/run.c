@@ -71,7 +71,7 @@ static int run(const struct command *command, int argc, char **argv)
 		code = error_set(&err, EINVAL, "no command; write: waffle-bpf run -- COMMAND …");
 	if (code)
 		code = command_parse_failed(command, code, &err);
-	else if ((code = capture_options_filter(command, &options)) == EXIT_DONE)
+	else if ((code = capture_options_open(command, &options)) == EXIT_DONE)
 		code = run_command(command, &options, argv + first);
 	capture_options_free(&options);
 	return code;

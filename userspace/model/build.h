@@ -132,6 +132,13 @@ int templates_fill(struct model *model);
 int links_add(struct model *model, enum model_node_kind from_kind, uint32_t from, uint32_t site,
 	      uint32_t frame);
 int links_resolve(struct model *model);
+/* Those of one span or event stand together. */
+int links_order(struct model *model);
+
+/* ---- gpu_links.c ---- */
+
+/* Links between calls, which have all else that they will have. */
+int gpu_links_add(struct model *model);
 
 /* ---- keep.c ---- */
 

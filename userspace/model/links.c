@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Links: collected from frames as ids, resolved when every span and event is in its place. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "model/build.h"
+#include "model/order.h"
 
 int links_add(struct model *model, enum model_node_kind from_kind, uint32_t from, uint32_t site,
 	      uint32_t frame)
@@ -67,4 +71,57 @@ int links_resolve(struct model *model)
 				   link->to_id);
 	}
 	return 0;
+}
+
+static uint64_t link_key(const struct model_link *link)
+{
+	return (uint64_t)link->from_kind << 32 | link->from;
+}
+
+int links_order(struct model *model)
+{
+	size_t count = model->links.len;
+	struct order_item *items;
+	struct model_link *links;
+	bool ordered = true;
+
+	for (size_t i = 1; ordered && i < count; i++)
+		ordered = link_key(&model->links.data[i - 1]) <= link_key(&model->links.data[i]);
+	if (ordered)
+		return 0;
+	items = malloc(count * sizeof(*items));
+	links = malloc(count * sizeof(*links));
+	for (size_t i = 0; items && i < count; i++)
+		items[i] = (struct order_item){link_key(&model->links.data[i]), (uint32_t)i};
+	if (!items || !links || count >= MODEL_NONE || !order_sort(items, count)) {
+		free(items);
+		free(links);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < count; i++)
+		links[i] = model->links.data[items[i].index];
+	memcpy(model->links.data, links, count * sizeof(*links));
+	free(items);
+	free(links);
+	return 0;
+}
+
+size_t model_links_from(const struct model *model, uint8_t kind, uint32_t index, size_t *first)
+{
+	struct model_link wanted = {.from_kind = kind, .from = index};
+	size_t low = 0, high = model->links.len, end;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (link_key(&model->links.data[middle]) < link_key(&wanted))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (end = low;
+	     end < model->links.len && link_key(&model->links.data[end]) == link_key(&wanted);)
+		end++;
+	*first = low;
+	return end - low;
 }

@@ -232,6 +232,10 @@ static int finish(struct builder *builder)
 		result = calls_find_parents(builder->model);
 	if (!result)
 		result = names_resolve(builder->model);
+	if (!result && builder->has_calls)
+		result = gpu_links_add(builder->model);
+	if (!result)
+		result = links_order(builder->model);
 	if (!result && builder->keep)
 		result = keep_apply(builder);
 	if (!result && builder->has_calls)

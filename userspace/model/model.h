@@ -217,9 +217,9 @@ struct model {
 	VEC(struct site_info) sites;
 	VEC(struct model_thread) threads;
 	VEC(struct model_process) processes;
-	VEC(struct model_span) spans;   /* by start_ts */
-	VEC(struct model_event) events; /* by ts */
-	VEC(struct model_link) links;
+	VEC(struct model_span) spans;      /* by start_ts */
+	VEC(struct model_event) events;    /* by ts */
+	VEC(struct model_link) links;      /* by from_kind, then from */
 	VEC(struct model_switch) switches; /* by ts */
 	VEC(struct model_state) states;
 	VEC(struct model_wait) waits;            /* by thread, then from_ts */
@@ -236,8 +236,10 @@ struct model {
 	VEC(uint64_t) frames; /* inside of model/: {bytes, and room behind them; values} */
 	VEC(uint64_t) syscall_args;
 	struct map span_ids;  /* id → index */
-	struct map event_ids; /* id → index, of the events that links lead to */
-	uint64_t bad_records; /* records that made no sense and were left out */
+	struct map event_ids; /* id → index, of the events that the program's links lead to */
+	uint64_t unaligned_collectives; /* calls of which it is not certain which calls of other
+					   ranks are the same collective */
+	uint64_t bad_records;           /* records that made no sense and were left out */
 	/* A capture that was cut off counts as delivered what is in the file, and no more as
 	 * produced than that and the known losses: what was on its way is not known. */
 	struct store_counts sources[WAFFLE_SOURCE_COUNT];
@@ -277,6 +279,8 @@ struct value_walk model_values(const struct model *model, uint32_t site, uint32_
 /* The stacks of a span or event; NULL: none were taken. */
 const struct model_stack *model_stack_of(const struct model *model, uint64_t id);
 const char *model_comm(const struct model *model, uint32_t thread);
+/* The links from a span or event: model.links.data[*first] and `count` in all. */
+size_t model_links_from(const struct model *model, uint8_t kind, uint32_t index, size_t *first);
 /* False: it is not in the capture. */
 bool model_node_find(const struct model *model, uint8_t kind, uint32_t index,
 		     struct model_node *node);

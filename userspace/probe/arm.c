@@ -87,7 +87,10 @@ static int row_call(const struct kernel *kernel, const struct arm_request *reque
 		[OBJECT_PROBE_END] = kernel->bpf->progs.call_end,
 	};
 
-	if (!kernel->calls || (use && use->use == PLAN_DORMANT) ||
+	/* An end has not the keys that are asked of its begin; without that it records nothing. */
+	if (use && use->use == PLAN_DORMANT && probe->type != OBJECT_PROBE_END)
+		return -1;
+	if (!kernel->calls ||
 	    !call_cookie(kernel, request->first_site + probe->site, cookie))
 		return -1;
 	return bpf_program__fd(programs[probe->type]);

@@ -20,7 +20,7 @@
 /* What a probe is for: which program is attached to it. */
 enum object_probe_type {
 	OBJECT_PROBE_SITE,    /* a site of a macro */
-	OBJECT_PROBE_INSTANT, /* a call that is an event */
+	OBJECT_PROBE_INSTANT, /* a call that is an event, or begins a pair */
 	OBJECT_PROBE_ENTER,   /* the entry of a call that is a span */
 	OBJECT_PROBE_LEAVE,   /* its return: attached as a return probe */
 	OBJECT_PROBE_END,     /* the end of a pair */

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * For the benchmarks: launches of a simulated kernel.
+ * For the benchmarks: launches of a simulated kernel that takes no time.
  *
- *	launches [--rate N] [--seconds S] [--pause]
+ *	launches runtime|driver RATE SECONDS
  *
- * Without --rate it launches as fast as it can; with it, it computes between launches so long that,
- * alone, it makes N a second: how many it really makes then shows what a tracer costs it. Prints
- * a line of JSON. The computing is measured out at the start; with --pause it waits for a line on
- * stdin after that, and prints "ready" before, so that the tracer comes in between.
+ * RATE 0: as fast as it can. Else it computes between launches so long that, alone, it makes RATE
+ * of them a second: what it then takes for one shows what a tracer costs it. Prints the windows of
+ * bench/window.h; an operation is a launch with the computing behind it.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -15,26 +14,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/window.h"
 #include "kernels.h"
-#include "log.h"
 
 KERNEL(nothing, "_Z7nothingmPfi")
 
-#define CALIBRATE 20000
-#define LOOK 64 /* launches between two looks at the clock */
+#define WARM_UP 20000
+#define CALIBRATE 4000
+#define AT_ONCE 32 /* launches between two looks at the clock */
 
-static volatile uint64_t sink;
+struct launcher {
+	CUfunction function; /* NULL: by the runtime */
+	cudaStream_t stream;
+	uint64_t turns; /* of computing, behind each launch */
+	uint64_t value;
+};
 
-static void compute(uint64_t turns)
+static void compute(struct launcher *launcher)
 {
-	uint64_t value = sink + 1;
-
-	for (uint64_t i = 0; i < turns; i++)
-		value = value * 6364136223846793005u + 1442695040888963407u;
-	sink = value;
+	for (uint64_t i = 0; i < launcher->turns; i++) {
+		launcher->value = launcher->value * 6364136223846793005u + 1442695040888963407u;
+		__asm__ volatile("" : "+r"(launcher->value));
+	}
 }
 
-static void launch(cudaStream_t stream)
+static void launch(const struct launcher *launcher)
 {
 	static const dim3 grid = {1, 1, 1}, block = {32, 1, 1};
 	uint64_t ns = 0;
@@ -42,79 +46,64 @@ static void launch(cudaStream_t stream)
 	int count = 0;
 	void *args[] = {&ns, &data, &count};
 
-	MUST(cudaLaunchKernel((const void *)nothing, grid, block, args, 0, stream));
+	if (launcher->function)
+		MUST(cuLaunchKernel(launcher->function, 1, 1, 1, 32, 1, 1, 0, launcher->stream,
+				    args, NULL));
+	else
+		MUST(cudaLaunchKernel((const void *)nothing, grid, block, args, 0,
+				      launcher->stream));
 }
 
-static uint64_t run(cudaStream_t stream, uint64_t launches, uint64_t turns)
+static double run(struct launcher *launcher, uint64_t launches)
 {
 	uint64_t begin = log_now_ns();
 
 	for (uint64_t i = 0; i < launches; i++) {
-		launch(stream);
-		compute(turns);
+		launch(launcher);
+		compute(launcher);
 	}
-	return log_now_ns() - begin;
+	return (double)(log_now_ns() - begin) / (double)launches;
 }
 
-/* How many turns make one launch and its computing last `period_ns`. */
-static uint64_t calibrate(cudaStream_t stream, double period_ns)
+/* Sets how much computing makes one launch and what is behind it last period_ns. */
+static void calibrate(struct launcher *launcher, double period_ns)
 {
-	double turns = 1000;
+	double alone = run(launcher, CALIBRATE);
 
+	launcher->turns = 1000;
 	for (int round = 0; round < 6; round++) {
-		double alone = (double)run(stream, CALIBRATE / 10, 0) / (CALIBRATE / 10.0);
-		double both =
-			(double)run(stream, CALIBRATE / 10, (uint64_t)turns) / (CALIBRATE / 10.0);
-		double turn = (both - alone) / turns;
+		double turn = (run(launcher, CALIBRATE) - alone) / (double)launcher->turns;
 
 		if (turn <= 0 || period_ns <= alone)
-			return 0;
-		turns = (period_ns - alone) / turn;
+			break;
+		launcher->turns = (uint64_t)((period_ns - alone) / turn) + 1;
 	}
-	return (uint64_t)turns;
 }
 
 int main(int argc, char **argv)
 {
-	double rate = 0, seconds = 1;
-	uint64_t turns = 0, launches = 0, begin, now;
-	bool pause = false;
-	cudaStream_t stream;
+	struct launcher launcher = {0};
+	struct window window;
+	CUmodule module;
 
-	for (int i = 1; i < argc; i++) {
-		if (!strcmp(argv[i], "--pause"))
-			pause = true;
-		else if (!strcmp(argv[i], "--rate") && i + 1 < argc)
-			rate = atof(argv[++i]);
-		else if (!strcmp(argv[i], "--seconds") && i + 1 < argc)
-			seconds = atof(argv[++i]);
-		else
-			return fprintf(stderr, "usage: launches [--rate N] [--seconds S] "
-					       "[--pause]\n"),
-			       2;
+	if (argc != 4 || (strcmp(argv[1], "runtime") != 0 && strcmp(argv[1], "driver") != 0)) {
+		fprintf(stderr, "usage: launches runtime|driver RATE SECONDS\n");
+		return 2;
 	}
-	/* The kernels take no time, and neither does the driver: what is measured is the call. */
+	/* Neither does the driver take time: what is measured is the call. */
 	setenv("WAFFLE_SIM_LAUNCH_NS", "0", 0);
-	MUST(cudaStreamCreate(&stream));
-	run(stream, CALIBRATE, 0);
-	if (rate > 0)
-		turns = calibrate(stream, 1e9 / rate);
-	if (pause) {
-		char line[16];
-
-		printf("simulated launches: ready\n");
-		fflush(stdout);
-		if (!fgets(line, sizeof(line), stdin))
-			return 0;
+	MUST(cudaStreamCreate(&launcher.stream));
+	window_pin(0); /* but not the stream's thread */
+	if (!strcmp(argv[1], "driver")) {
+		MUST(cuModuleLoadData(&module, &kernels_fatbin));
+		MUST(cuModuleGetFunction(&launcher.function, module, "_Z7nothingmPfi"));
 	}
-	begin = log_now_ns();
+	run(&launcher, WARM_UP);
+	if (atof(argv[2]) > 0)
+		calibrate(&launcher, 1e9 / atof(argv[2]));
+	window = window_begin(atof(argv[3]));
 	do {
-		run(stream, LOOK, turns);
-		launches += LOOK;
-		now = log_now_ns();
-	} while ((double)(now - begin) < seconds * 1e9);
-	printf("{\"simulated\": true, \"launches\": %llu, \"seconds\": %.6f, \"turns\": %llu}\n",
-	       (unsigned long long)launches, (double)(now - begin) / 1e9,
-	       (unsigned long long)turns);
+		run(&launcher, AT_ONCE);
+	} while (window_count(&window, AT_ONCE));
 	return 0;
 }

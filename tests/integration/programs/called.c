@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A library that knows nothing of waffle; its functions are probed. */
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct called_dim {
+	unsigned x, y, z;
+};
+
+long called_add(int a, long b);
+unsigned long called_text(const char *text, unsigned short n);
+int called_make(void **out, size_t bytes);
+int called_nest(int depth);
+int called_launch(const void *kernel, struct called_dim grid, struct called_dim block, void *args,
+		  size_t shared, void *stream);
+int called_handle(void **handle, const void *host);
+int called_name(void **handle, void *module, const char *name);
+
+__attribute__((noinline)) long called_add(int a, long b)
+{
+	return a + b;
+}
+
+/* Does not look at it, so that it may point nowhere. */
+__attribute__((noinline)) unsigned long called_text(const char *text, unsigned short n)
+{
+	return (unsigned long)(size_t)text % 7 + n;
+}
+
+__attribute__((noinline)) int called_make(void **out, size_t bytes)
+{
+	if (bytes > 1u << 30)
+		return -12;
+	*out = malloc(bytes);
+	free(*out); /* only its address is wanted */
+	return 0;
+}
+
+__attribute__((noinline)) int called_nest(int depth)
+{
+	struct timespec wait = {0, 100000};
+
+	nanosleep(&wait, NULL);
+	return depth > 0 ? called_nest(depth - 1) + 1 : 0;
+}
+
+__attribute__((noinline)) int called_launch(const void *kernel, struct called_dim grid,
+					    struct called_dim block, void *args, size_t shared,
+					    void *stream)
+{
+	__asm__ volatile("" : : "r"(kernel), "r"(args), "r"(stream) : "memory");
+	return (int)(grid.x + block.z + shared);
+}
+
+__attribute__((noinline)) int called_handle(void **handle, const void *host)
+{
+	*handle = (void *)((size_t)host ^ 0x5a5a00000000);
+	return 0;
+}
+
+__attribute__((noinline)) int called_name(void **handle, void *module, const char *name)
+{
+	*handle = (void *)((size_t)module + strlen(name));
+	return 0;
+}

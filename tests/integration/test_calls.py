@@ -1,0 +1,432 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions that know nothing of waffle, as spans and events: values against the program's log."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+
+import pytest
+
+from tracer import Program, parse_log, wait_until
+
+ADD = "uprobe:libcalled:called_add(int a, long b) -> long ret category mine"
+TEXT = "uprobe:libcalled:called_text(str text, u16 n) -> u64 ret"
+MAKE = "uprobe:libcalled:called_make(out ptr address, size_t bytes) -> int ret"
+NEST = "uprobe:libcalled:called_nest(int depth) -> int ret as span nest"
+LAUNCH = (
+    "uprobe:libcalled:called_launch(code kernel, dim3 grid, dim3 block, ptr, "
+    "size_t shared_bytes, ptr stream) as event launch category cuda role launch"
+)
+HANDLE = "uprobe:libcalled:called_handle(out code function, code host) -> int role handle"
+NAME = "uprobe:libcalled:called_name(out code function, ptr, str kernel) -> int role name"
+MALLOC = "uprobe:libc.so.6:malloc(size_t bytes) -> ptr ret"
+
+# Nothing but what the tests are about.
+ONLY = ("--sources", "spans")
+
+
+def probes(*specs):
+    return [word for spec in specs for word in ("--probe", spec)]
+
+
+def named(capture, name):
+    return [r for r in capture.rows() if r.get("name") == name and r["kind"] in ("span", "event")]
+
+
+def logged(lines, kind):
+    return [row for row in parse_log(lines) if row["kind"] == kind]
+
+
+def args_of(rows, *keys):
+    return [tuple(row["args"][key] for key in keys) for row in rows]
+
+
+def probed_bytes(pid, inode, offsets):
+    """The bytes in a process's memory at these offsets of a file; None: not mapped."""
+    found = []
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
+        lines = [line.split(None, 5) for line in maps]
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+        for offset in offsets:
+            for fields in lines:
+                start, end = (int(x, 16) for x in fields[0].split("-"))
+                base = int(fields[2], 16)
+                if int(fields[4]) == inode and base <= offset < base + end - start:
+                    if "x" in fields[1]:
+                        memory.seek(start + offset - base)
+                        found.append(memory.read(1))
+    return found
+
+
+@pytest.fixture
+def called(built):
+    return built("called.c", "-shared", "-fPIC", name="libcalled.so")
+
+
+@pytest.fixture
+def caller(built):
+    return built("caller.c")
+
+
+@pytest.fixture
+def attach(waffle):
+    """Attaches with probes and waits until those in `library` are in the process's memory."""
+
+    def begin(program, library, specs, *options):
+        sites = json.loads(waffle.ok("list", "--json", library, *probes(*specs)).stdout)["sites"]
+        offsets = sorted({p["offset"] for s in sites for p in s.get("probes", [])})
+        assert offsets
+        data = pathlib.Path(library).read_bytes()
+        plain = [data[offset : offset + 1] for offset in offsets]
+        inode = os.stat(library).st_ino
+        attached = waffle.attach(
+            "-p", program.pid, "-q", "--no-report", *ONLY, *options, *probes(*specs)
+        )
+
+        def armed():
+            if attached.process.poll() is not None:
+                raise AssertionError(f"attach ended: {attached.process.communicate()}")
+            now = probed_bytes(program.pid, inode, offsets)
+            return now and all(a != b for a, b in zip(now, plain))
+
+        wait_until(armed, f"probes in {library}")
+        return attached
+
+    return begin
+
+
+def begin_caller(start, caller, called):
+    program = start(caller, called)
+    program.until("ready")
+    return program
+
+
+# ---- values ----
+
+
+def test_arguments_and_results_are_those_of_the_programs_log(start, attach, caller, called):
+    program = begin_caller(start, caller, called)
+    attached = attach(program, called, [ADD, TEXT, MAKE])
+    for line in ("add 100", "text hello", "text " + "x" * 300, "make 4096", "make 2000000000"):
+        program.say(line)
+    log = program.finish()
+    capture = attached.wait()
+    adds, rows = logged(log, "called_add"), named(capture, "called_add")
+    assert args_of(rows, "a", "b", "ret") == [(r["a"], r["b"], r["ret"]) for r in adds]
+    assert len(rows) == 100
+    for row, told in zip(rows, adds):
+        assert row["category"] == "mine"
+        assert (row["pid"], row["tid"]) == (program.pid, told["tid"])
+        assert told["begin"] <= row["start_ns"] <= row["end_ns"] <= told["end"]
+    texts = logged(log, "called_text")
+    rows = named(capture, "called_text")
+    assert args_of(rows, "n", "ret") == [(r["n"], r["ret"]) for r in texts]
+    assert rows[0]["args"]["text"] == "hello"
+    assert rows[1]["args"]["text"].startswith("x" * 255)
+    rows = named(capture, "called_make")
+    assert [
+        (r["args"]["bytes"], int(r["args"]["address"], 16), r["args"]["ret"]) for r in rows
+    ] == [(r["bytes"], r["out"], r["ret"]) for r in logged(log, "called_make")]
+    capture.check_sums(lost=0)
+
+
+def test_malloc_of_libc(start, attach, caller, called):
+    program = begin_caller(start, caller, called)
+    libc = next(
+        fields[5].strip()
+        for fields in (
+            line.split(None, 5)
+            for line in open(f"/proc/{program.pid}/maps", encoding="utf-8")
+        )
+        if len(fields) == 6 and fields[5].strip().endswith("/libc.so.6")
+    )
+    attached = attach(program, libc, [MALLOC])
+    program.say("plain")
+    [told] = logged(program.finish(), "malloc")
+    [row] = [r for r in named(attached.wait(), "malloc") if r["args"]["bytes"] == 4242]
+    assert int(row["args"]["ret"], 16) == told["ret"]
+
+
+def test_nested_calls_are_nested_spans(start, attach, caller, called):
+    program = begin_caller(start, caller, called)
+    attached = attach(program, called, [NEST])
+    program.ask("nest 4", "did")
+    program.finish()
+    rows = sorted(named(attached.wait(), "nest"), key=lambda r: r["start_ns"])
+    assert args_of(rows, "depth", "ret") == [(n, n) for n in (4, 3, 2, 1, 0)]
+    for outer, inner in zip(rows, rows[1:]):
+        assert outer["start_ns"] < inner["start_ns"] and inner["end_ns"] < outer["end_ns"]
+        assert inner["parent_id"] == outer["id"]
+
+
+def test_threads_are_told_apart(start, attach, caller, called):
+    program = begin_caller(start, caller, called)
+    attached = attach(program, called, [ADD])
+    program.say("threads 8")
+    log = logged(program.finish(), "called_add")
+    rows = named(attached.wait(), "called_add")
+
+    def by_thread(list_of, thread, values):
+        return {
+            t: [values(r) for r in list_of if thread(r) == t] for t in {thread(r) for r in list_of}
+        }
+
+    assert by_thread(
+        rows, lambda r: r["tid"], lambda r: (r["args"]["a"], r["args"]["b"], r["args"]["ret"])
+    ) == by_thread(log, lambda r: r["tid"], lambda r: (r["a"], r["b"], r["ret"]))
+    assert len(rows) == 400
+
+
+def test_launches_have_dimensions_and_names_of_functions(start, attach, caller, called):
+    program = begin_caller(start, caller, called)
+    attached = attach(program, called, [LAUNCH, HANDLE, NAME])
+    program.ask("launch 3", "did")
+    program.finish()
+    rows = named(attached.wait(), "launch")
+    assert {r["kind"] for r in rows} == {"event"}
+    assert args_of(rows[:3], "kernel", "grid", "block", "shared_bytes") == [
+        ("kernel_of_caller", [i + 1, 2, 3], [4, i + 5, 4000000000], i * 16) for i in range(3)
+    ]
+    assert [int(r["args"]["stream"], 16) for r in rows[:3]] == [0x1000, 0x1001, 0x1002]
+    # By a handle that a function of this program has, and by one that was got by a name.
+    assert rows[3]["args"]["kernel"] == "kernel_of_caller"
+    assert rows[4]["args"]["kernel"] == "saxpy(int, float, float*, float*)"
+
+
+def test_arguments_that_point_nowhere_are_counted_and_the_calls_are_there(
+    waffle, start, attach, caller, called
+):
+    program = begin_caller(start, caller, called)
+    attached = attach(program, called, [TEXT, ADD])
+    attached.process.args  # -q: nothing is said; see below
+    program.ask("nowhere", "did")
+    program.finish()
+    capture = attached.wait()
+    rows = named(capture, "called_text")
+    assert [r["args"]["n"] for r in rows] == [1, 2, 3]
+    assert all(not r["args"]["text"] for r in rows)
+    [row] = named(capture, "called_add")
+    assert row["args"] == {"a": 1, "b": 1, "ret": 2}
+    said = waffle.ok(
+        "run", "--no-report", *ONLY, *probes(TEXT), "--", caller, called, input="nowhere\n",
+        stdin=None,
+    ).stderr
+    assert "2 arguments of calls pointed nowhere" in said
+
+
+def test_filter_decides_over_arguments_and_results(start, attach, caller, called):
+    program = begin_caller(start, caller, called)
+    attached = attach(
+        program, called, [ADD, TEXT], "--filter", 'name ~ "called_*" && a > 3 && a < 8'
+    )
+    program.say("add 20")
+    program.say("text hello")
+    program.finish()
+    rows = [r for r in attached.wait().rows() if r["kind"] == "span"]
+    assert args_of(rows, "a") == [(4,), (5,), (6,), (7,)]
+
+
+# ---- processes ----
+
+
+def test_children_are_followed(waffle, caller, called):
+    capture = waffle.run(
+        caller, called, options=[*ONLY, *probes(ADD)], stdin=None,
+        input="add 3\nfork 5\nfork 2\n",
+    )
+    log = logged(capture.result.stdout.splitlines(), "called_add")
+    rows = named(capture, "called_add")
+    assert sorted((r["tid"], r["args"]["a"], r["args"]["ret"]) for r in rows) == sorted(
+        (r["tid"], r["a"], r["ret"]) for r in log
+    )
+    assert len({r["pid"] for r in rows}) == 3 and len(rows) == 10
+
+
+def test_new_program_in_the_process_is_probed(waffle, caller, called):
+    capture = waffle.run(
+        caller, called, options=[*ONLY, *probes(ADD)], stdin=None,
+        input=f"add 2\nexec {caller} {called}\nadd 3\n",
+        env=None,
+    )
+    rows = named(capture, "called_add")
+    assert [r["args"]["a"] for r in rows] in ([0, 1, 0, 1, 2], [0, 1])
+    # What is behind "exec" in the pipe belongs to the first program's buffer.
+    assert {r["pid"] for r in rows} and len({r["pid"] for r in rows}) == 1
+
+
+def test_process_that_is_killed_in_a_call(start, attach, caller, called):
+    program = begin_caller(start, caller, called)
+    attached = attach(program, called, [NEST])
+    program.say("nest 100000")
+    wait_until(lambda: attached.capture.path.exists(), "a capture")
+    program.process.send_signal(signal.SIGKILL)
+    capture = attached.wait()
+    rows = named(capture, "nest")
+    assert rows and all(r["unfinished"] for r in rows)
+    capture.check_sums()
+
+
+# ---- files ----
+
+
+def test_library_opened_late_is_probed(start, waffle, caller, called):
+    program = start(caller)
+    program.until("ready")
+    attached = waffle.attach("-p", program.pid, "--no-report", *ONLY, *probes(ADD))
+    assert "libcalled" in attached.wait_notice()
+    program.say(f"open {called}")
+    offsets = [
+        p["offset"]
+        for s in json.loads(waffle.ok("list", "--json", called, *probes(ADD)).stdout)["sites"]
+        for p in s["probes"]
+    ]
+    plain = [called.read_bytes()[o : o + 1] for o in offsets]
+    wait_until(
+        lambda: (probed_bytes(program.pid, os.stat(called).st_ino, offsets) or plain)[0] != plain[0],
+        "probes in the late library",
+    )
+    program.say("add 20")
+    log = logged(program.finish(), "called_add")
+    rows = named(attached.wait(), "called_add")
+    assert args_of(rows, "a", "ret") == [(r["a"], r["ret"]) for r in log] and len(rows) == 20
+
+
+def test_library_opened_late_under_run(waffle, caller, called):
+    capture = waffle.run(
+        caller, options=[*ONLY, *probes(ADD)], stdin=None, input=f"open {called}\nadd 20000\n"
+    )
+    seen = [r["args"]["a"] for r in named(capture, "called_add")]
+    assert seen and seen == list(range(seen[0], 20000))
+
+
+def test_deleted_library(start, attach, caller, called, tmp_path):
+    late = tmp_path / "libcalled.so"
+    shutil.copy(called, late)
+    program = start(caller, late)
+    program.until("ready")
+    keep = tmp_path / "keep"
+    os.link(late, keep)  # the test reads its bytes
+    late.unlink()
+    late.write_text("another file of that name")
+    attached = attach(program, keep, [ADD.replace("libcalled", "libcalled|keep")])
+    program.say("add 7")
+    program.finish()
+    assert args_of(named(attached.wait(), "called_add"), "a") == [(i,) for i in range(7)]
+
+
+def test_library_replaced_during_the_run(waffle, start, caller, called, built, tmp_path):
+    """A new process maps another file under the old path."""
+    library = tmp_path / "libcalled.so"
+    other = built("called.c", "-shared", "-fPIC", "-O0", name="libcalled.so")
+    shutil.copy(called, library)
+    driver = tmp_path / "driver.sh"
+    driver.write_text(
+        f"echo 'add 3' | {caller} {library}\n"
+        f"cp {other} {library}.new && mv {library}.new {library}\n"
+        f"echo 'add 4' | {caller} {library}\n"
+    )
+    capture = waffle.run("sh", driver, options=[*ONLY, *probes(ADD)])
+    rows = named(capture, "called_add")
+    by_process = [
+        [r["args"]["ret"] for r in rows if r["pid"] == pid]
+        for pid in sorted({r["pid"] for r in rows}, key=lambda p: [r["pid"] for r in rows].index(p))
+    ]
+    told = logged(capture.result.stdout.splitlines(), "called_add")
+    assert sum(by_process, []) == [r["ret"] for r in told]
+    assert [len(x) for x in by_process] == [3, 4]
+
+
+def test_process_in_another_mount_namespace(waffle, start, caller, called):
+    script = (
+        f"mount -t tmpfs none /mnt && cp {caller} /mnt/hidden && cp {called} /mnt/libcalled.so && "
+        "exec /mnt/hidden /mnt/libcalled.so"
+    )
+    program = start("unshare", "-m", "sh", "-c", script)
+    program.until("ready")
+    assert not os.path.exists("/mnt/hidden")
+    sites = json.loads(
+        waffle.ok("list", "--json", "-p", program.pid, *probes(ADD, LAUNCH)).stdout
+    )["sites"]
+    assert {s["name"] for s in sites if s["call"]} == {"called_add", "launch"}
+    attached = waffle.attach(
+        "-p", program.pid, "-q", "--no-report", *ONLY, *probes(ADD, LAUNCH)
+    )
+    with open(f"/proc/{program.pid}/maps", encoding="utf-8") as maps:
+        inode = next(int(x.split()[4]) for x in maps if x.rstrip().endswith("libcalled.so"))
+    offsets = [p["offset"] for s in sites for p in s["probes"]]
+    data = called.read_bytes()
+    wait_until(
+        lambda: all(
+            a != data[o : o + 1]
+            for a, o in zip(probed_bytes(program.pid, inode, offsets) or [b"", b""], offsets)
+        ) and probed_bytes(program.pid, inode, offsets),
+        "arming in a container",
+    )
+    program.say("add 5")
+    program.say("launch 1")
+    program.finish()
+    capture = attached.wait()
+    assert args_of(named(capture, "called_add"), "a") == [(i,) for i in range(5)]
+    assert named(capture, "launch")[0]["args"]["kernel"] == "kernel_of_caller"
+
+
+# ---- what is said ----
+
+
+def test_wrong_descriptions_are_usage_errors_with_a_caret(waffle):
+    for command in (["attach", "-p", os.getpid()], ["list", "/bin/true"]):
+        result = waffle.call(*command, "--probe", "uprobe:libcalled:called_add(int a, lon b)")
+        assert result.returncode == 2
+        lines = result.stderr.splitlines()
+        assert len(lines) == 3 and lines[2].strip() == "^^^"
+        column = lines[2].index("^")
+        assert lines[1][column : column + 3] == "lon"
+
+
+def test_missing_function_of_a_mapped_library_is_an_error_with_near_names(
+    waffle, start, caller, called
+):
+    program = begin_caller(start, caller, called)
+    out = waffle.path()
+    waffle.fails(
+        1, "attach", "-p", program.pid, "-o", out, *probes(ADD.replace("called_add", "called_ad")),
+        says="no function 'called_ad' in .*libcalled.so; near: called_add",
+    )
+    assert not out.exists()
+    program.finish()
+
+
+def test_missing_library_is_waited_for_and_said_once(waffle, caller):
+    result = waffle.ok("run", "--no-report", *ONLY, *probes(ADD), "--", caller)
+    said = [line for line in result.stderr.splitlines() if "libcalled" in line]
+    assert len(said) == 1
+
+
+def test_summary_names_what_was_armed(waffle, caller, called):
+    result = waffle.call(
+        "run", "--no-report", *ONLY, *probes(ADD, TEXT, LAUNCH), "--", caller, called,
+        stdin=None, input="add 1\n",
+    )
+    assert "1 CUDA call, 2 probes armed" in result.stderr
+
+
+def test_list_tells_where_each_call_is_probed(waffle, called):
+    [site] = json.loads(waffle.ok("list", "--json", called, *probes(ADD)).stdout)["sites"]
+    assert site["call"] and site["name"] == "called_add" and site["category"] == "mine"
+    assert [(k["name"], k["type"]) for k in site["keys"]] == [
+        ("a", "i64"), ("b", "i64"), ("ret", "i64"),
+    ]
+    symbols = subprocess.run(["nm", called], capture_output=True, text=True, check=True).stdout
+    [address] = [int(x.split()[0], 16) for x in symbols.splitlines() if x.endswith(" called_add")]
+    assert [p["at"] for p in site["probes"]] == ["entry", "return"]
+    for probe in site["probes"]:
+        # The code of so small a library lies in the file as in memory.
+        assert probe["offset"] - probe["shift"] == address
+        assert probe["cost"] in ("optimised", "emulated", "single-stepped")
+    text = waffle.ok("list", called, *probes(ADD)).stdout
+    assert "called_add [mine]  (i64 a, i64 b, i64 ret)" in text
+    missing = waffle.call("list", called, *probes(ADD.replace("called_add", "called_ad")))
+    assert missing.returncode == 1 and "near: called_add" in missing.stderr

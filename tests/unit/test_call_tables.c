@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The rows of CUDA and NCCL: what their roles promise, and which registers they read. That they
+ * agree with NVIDIA's headers is tested by tests/integration/test_cuda_headers.py. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <elf.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "call/recipe.h"
+#include "call/set.h"
+#include "call/table.h"
+
+struct fixture {
+	struct call_set *set;
+};
+
+static int open_tables(void **state)
+{
+	static struct fixture fixture;
+	struct error err = ERROR_INIT;
+
+	assert_int_equal(call_set_open(&fixture.set, &err), 0);
+	for (unsigned i = 0; i < CALL_TABLE_COUNT; i++)
+		if (call_set_add_table(fixture.set, (enum call_table)i, &err))
+			fail_msg("%s", err.message);
+	*state = &fixture;
+	return 0;
+}
+
+static int close_tables(void **state)
+{
+	struct fixture *fixture = *state;
+
+	call_set_free(fixture->set);
+	return 0;
+}
+
+static const struct call_spec *row_of(const struct fixture *fixture, const char *name)
+{
+	for (size_t i = 0; i < fixture->set->entries.len; i++)
+		if (spec_names_match(&fixture->set->entries.data[i]->spec.sides[0].names, name))
+			return &fixture->set->entries.data[i]->spec;
+	fail_msg("no row has %s", name);
+	return NULL;
+}
+
+static bool some_offset(void *arg, const char *name, int32_t *offset)
+{
+	(void)arg;
+	*offset = !strcmp(name, "comm_hash") ? 0x100 : !strcmp(name, "rank") ? 0x108 : 0x10c;
+	return true;
+}
+
+static struct recipe_made make(const struct call_spec *spec, uint16_t machine)
+{
+	const struct recipe_lookup lookup = {.offset = some_offset};
+	struct error err = ERROR_INIT;
+	struct recipe_made made;
+	struct call_at at;
+
+	call_at_function(&at, abi_find(machine), &spec->sides[0]);
+	if (recipe_make(&made, spec, &at, &lookup, &err))
+		fail_msg("%s", err.message);
+	return made;
+}
+
+static bool has_key(const struct recipe_made *made, const char *name)
+{
+	for (unsigned i = 0; i < made->key_count; i++)
+		if (!strcmp(made->keys[i].name, name))
+			return true;
+	return false;
+}
+
+/* What target/site.h says that the calls of a role have. */
+static void test_calls_have_the_keys_of_their_role(void **state)
+{
+	static const char *const keys[SITE_ROLE_COUNT][8] = {
+		[SITE_ROLE_SYNC_STREAM] = {"stream"},
+		[SITE_ROLE_SYNC_EVENT] = {"event"},
+		[SITE_ROLE_EVENT_RECORD] = {"event", "stream"},
+		[SITE_ROLE_STREAM_WAIT] = {"stream", "event"},
+		[SITE_ROLE_COLLECTIVE] = {"count", "datatype", "comm", "rank", "nranks", "seq",
+					  "stream"},
+		[SITE_ROLE_P2P] = {"comm", "rank", "nranks", "seq", "stream"},
+		[SITE_ROLE_COMM_INIT] = {"nranks", "comm"},
+		[SITE_ROLE_NAME] = {"kernel", "function"},
+		[SITE_ROLE_HANDLE] = {"host", "function"},
+	};
+	const struct fixture *fixture = *state;
+	unsigned roles[SITE_ROLE_COUNT] = {0};
+
+	for (size_t i = 0; i < fixture->set->entries.len; i++) {
+		const struct call_spec *spec = &fixture->set->entries.data[i]->spec;
+		struct recipe_made made = make(spec, EM_X86_64);
+
+		roles[spec->role]++;
+		for (unsigned k = 0; k < 8 && keys[spec->role][k]; k++)
+			if (!has_key(&made, keys[spec->role][k]))
+				fail_msg("%s: no %s", spec->source.text, keys[spec->role][k]);
+	}
+	for (unsigned role = SITE_ROLE_LAUNCH; role < SITE_ROLE_COUNT; role++)
+		assert_true(roles[role] > 0);
+}
+
+static void test_runtime_is_outer_driver_is_inner_and_launches_have_no_return(void **state)
+{
+	const struct fixture *fixture = *state;
+
+	for (size_t i = 0; i < fixture->set->entries.len; i++) {
+		const struct call_spec *spec = &fixture->set->entries.data[i]->spec;
+		const char *lib = spec->libs.list[0].text;
+		bool names = spec->role == SITE_ROLE_NAME || spec->role == SITE_ROLE_HANDLE;
+		uint32_t nesting = spec->flags & (WAFFLE_CALL_OUTER | WAFFLE_CALL_INNER);
+
+		if (!strncmp(lib, "libcudart", 9))
+			assert_int_equal(nesting, names ? 0 : WAFFLE_CALL_OUTER);
+		else if (!strcmp(lib, "libcuda"))
+			assert_int_equal(nesting, names ? 0 : WAFFLE_CALL_INNER);
+		else
+			assert_int_equal(nesting, 0);
+		if (spec->role == SITE_ROLE_LAUNCH)
+			assert_true(spec->event && make(spec, EM_X86_64).recipe.returns == 0);
+		assert_string_equal(spec->category, lib[3] == 'n' ? "nccl" : "cuda");
+	}
+}
+
+static bool libs_meet(const struct call_spec *a, const struct call_spec *b)
+{
+	for (unsigned i = 0; i < a->libs.count; i++)
+		for (unsigned k = 0; k < b->libs.count; k++)
+			if (!strcmp(a->libs.list[i].text, b->libs.list[k].text))
+				return true;
+	return false;
+}
+
+static void test_no_function_of_a_library_is_in_two_rows(void **state)
+{
+	const struct fixture *fixture = *state;
+
+	for (size_t i = 0; i < fixture->set->entries.len; i++) {
+		const struct call_spec *a = &fixture->set->entries.data[i]->spec;
+
+		for (unsigned n = 0; n < a->sides[0].names.count; n++)
+			for (size_t k = 0; k < i; k++) {
+				const struct call_spec *b = &fixture->set->entries.data[k]->spec;
+
+				if (libs_meet(a, b) &&
+				    spec_names_match(&b->sides[0].names,
+						     a->sides[0].names.list[n].text))
+					fail_msg("%s is in two rows",
+						 a->sides[0].names.list[n].text);
+			}
+	}
+}
+
+static const char *const x86_names[] = {"r15", "r14", "r13", "r12", "bp", "bx", "r11",
+					"r10", "r9",  "r8",  "ax",  "cx", "dx", "si",
+					"di",  "-",   "ip",  "-",   "-",  "sp"};
+
+/* Appends how a value is found: "di", "[sp+8]", "[saved0+0]+256". */
+static void describe(char *text, size_t size, const struct waffle_fetch *fetch, uint16_t machine)
+{
+	char place[64];
+
+	if (fetch->from == WAFFLE_FETCH_SAVED)
+		snprintf(place, sizeof(place), "saved%u", fetch->reg);
+	else if (machine == EM_X86_64)
+		snprintf(place, sizeof(place), "%s", x86_names[fetch->reg]);
+	else
+		snprintf(place, sizeof(place), fetch->reg == 31 ? "sp" : "x%u", fetch->reg);
+	for (unsigned i = 0; i < fetch->loads; i++) {
+		char inner[40];
+
+		snprintf(inner, sizeof(inner), "%.39s", place);
+		snprintf(place, sizeof(place), "[%s+%d]", inner, fetch->offset[i]);
+	}
+	snprintf(text + strlen(text), size - strlen(text), "%s%s%s",
+		 !text[0]                              ? ""
+		 : fetch->format == WAFFLE_FORMAT_HIGH ? "|"
+						       : " ",
+		 place, fetch->format == WAFFLE_FORMAT_SEQUENCE ? "#" : "");
+	if (fetch->offset[fetch->loads])
+		snprintf(text + strlen(text), size - strlen(text), "+%d",
+			 fetch->offset[fetch->loads]);
+}
+
+/*
+ * Where the arguments are, by the platforms' rules for calls and the prototypes: of x86-64 for most
+ * of them design facts that were checked against NVIDIA's code. A dim3 has two words. What is saved
+ * for the return and read then is behind a ';'.
+ */
+static const struct expected {
+	const char *name, *x86, *arm64;
+} expected[] = {
+	{"cudaLaunchKernel", "di si dx cx r8 [sp+8] [sp+16]", "x0 x1 x2 x3 x4 x6 x7"},
+	{"cudaLaunchKernelExC", "si [di+0] [di+8] [di+12] [di+20] [di+24] [di+32]",
+	 "x1 [x0+0] [x0+8] [x0+12] [x0+20] [x0+24] [x0+32]"},
+	{"cuLaunchKernel", "di si|dx cx r8|r9 [sp+8] [sp+16] [sp+24]",
+	 "x0 x1|x2 x3 x4|x5 x6 x7 [sp+0]"},
+	{"cuLaunchKernelEx", "si [di+0] [di+8] [di+12] [di+20] [di+24] [di+32]",
+	 "x1 [x0+0] [x0+8] [x0+12] [x0+20] [x0+24] [x0+32]"},
+	{"cudaGraphLaunch", "di si", "x0 x1"},
+	{"cudaMemcpyAsync", "dx cx r8; ax", "x2 x3 x4; x0"},
+	{"cudaMemcpy2DAsync", "r8 r9 [sp+8] [sp+16]; ax", "x4 x5 x6 x7; x0"},
+	{"cudaMemcpyPeerAsync", "si cx r8 r9; ax", "x1 x3 x4 x5; x0"},
+	{"cuMemcpyHtoDAsync_v2", "dx cx; ax", "x2 x3; x0"},
+	{"cudaMemsetAsync", "dx cx; ax", "x2 x3; x0"},
+	{"cudaMemset3DAsync", "si; ax", "x3; x0"},
+	{"cudaMalloc", "si; di; [saved0+0] ax", "x1; x0; [saved0+0] x0"},
+	{"cudaStreamSynchronize", "di; ax", "x0; x0"},
+	{"cudaEventRecord", "di si", "x0 x1"},
+	{"cuModuleGetFunction", "; di dx; [saved0+0] saved1", "; x0 x2; [saved0+0] saved1"},
+	{"ncclAllReduce", "dx cx r8 [sp+8] [r9+256] [r9+264] [r9+268] r9#; ax",
+	 "x2 x3 x4 x6 [x5+256] [x5+264] [x5+268] x5#; x0"},
+	{"ncclAllGather", "dx cx r9 [r8+256] [r8+264] [r8+268] r8#; ax",
+	 "x2 x3 x5 [x4+256] [x4+264] [x4+268] x4#; x0"},
+	{"ncclBroadcast", "dx cx r8 [sp+8] [r9+256] [r9+264] [r9+268] r9#; ax",
+	 "x2 x3 x4 x6 [x5+256] [x5+264] [x5+268] x5#; x0"},
+	{"ncclReduce", "dx cx r8 r9 [sp+16] [[sp+8]+256] [[sp+8]+264] [[sp+8]+268] [sp+8]#; ax",
+	 "x2 x3 x4 x5 x7 [x6+256] [x6+264] [x6+268] x6#; x0"},
+	{"ncclSend", "si dx cx r9 [r8+256] [r8+264] [r8+268] r8#; ax",
+	 "x1 x2 x3 x5 [x4+256] [x4+264] [x4+268] x4#; x0"},
+	/* The id, 128 bytes by value, is on the stack of x86-64, and on aarch64 a pointer to it. */
+	{"ncclCommInitRank", "si dx; di; [[saved0+0]+256] ax", "x1 x3; x0; [[saved0+0]+256] x0"},
+	{"ncclCommInitRankConfig", "si dx; di; [[saved0+0]+256] ax",
+	 "x1 x3; x0; [[saved0+0]+256] x0"},
+	{"ncclCommInitRankScalable", "si dx cx; di; [[saved0+0]+256] ax",
+	 "x1 x2 x3; x0; [[saved0+0]+256] x0"},
+	{"ncclCommSplit", "si dx; cx; [[saved0+0]+256] [[saved0+0]+264] [[saved0+0]+268] ax",
+	 "x1 x2; x3; [[saved0+0]+256] [[saved0+0]+264] [[saved0+0]+268] x0"},
+};
+
+static void check_places(const struct fixture *fixture, uint16_t machine)
+{
+	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+		struct recipe_made made = make(row_of(fixture, expected[i].name), machine);
+		const struct waffle_recipe *recipe = &made.recipe;
+		unsigned parts[3] = {recipe->begins, recipe->saves, recipe->returns}, at = 0;
+		const char *want = machine == EM_X86_64 ? expected[i].x86 : expected[i].arm64;
+		char all[512] = "";
+
+		for (unsigned part = 0; part < 3; part++) {
+			char text[400] = "";
+
+			for (unsigned k = 0; k < parts[part]; k++)
+				describe(text, sizeof(text), &recipe->fetches[at++], machine);
+			if (part && (text[0] || (part == 1 && recipe->returns && recipe->saves)))
+				snprintf(all + strlen(all), sizeof(all) - strlen(all), "; ");
+			snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s", text);
+		}
+		if (strcmp(all, want) != 0)
+			fail_msg("%s: \"%s\", expected \"%s\"", expected[i].name, all, want);
+	}
+}
+
+static void test_arguments_are_where_x86_64_passes_them(void **state)
+{
+	check_places(*state, EM_X86_64);
+}
+
+static void test_arguments_are_where_aarch64_passes_them(void **state)
+{
+	check_places(*state, EM_AARCH64);
+}
+
+/* Without the offsets of struct ncclComm what needs them is left out, and only that. */
+static void test_unknown_offsets_leave_out_their_keys(void **state)
+{
+	const struct call_spec *spec = row_of(*state, "ncclAllReduce");
+	struct error err = ERROR_INIT;
+	struct recipe_made made;
+	struct call_at at;
+
+	call_at_function(&at, abi_find(EM_X86_64), &spec->sides[0]);
+	assert_int_equal(recipe_make(&made, spec, &at, NULL, &err), 0);
+	assert_false(has_key(&made, "comm") || has_key(&made, "rank") || has_key(&made, "nranks"));
+	assert_true(has_key(&made, "count") && has_key(&made, "seq") && has_key(&made, "stream"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_calls_have_the_keys_of_their_role),
+		cmocka_unit_test(test_runtime_is_outer_driver_is_inner_and_launches_have_no_return),
+		cmocka_unit_test(test_no_function_of_a_library_is_in_two_rows),
+		cmocka_unit_test(test_arguments_are_where_x86_64_passes_them),
+		cmocka_unit_test(test_arguments_are_where_aarch64_passes_them),
+		cmocka_unit_test(test_unknown_offsets_leave_out_their_keys),
+	};
+
+	return cmocka_run_group_tests(tests, open_tables, close_tables);
+}

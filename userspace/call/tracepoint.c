@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "call/tracepoint.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <mntent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "call/parse.h"
+#include "call/set.h"
+
+#define FORMAT_BYTES 65536 /* of a format file */
+#define CONTEXT_MIN 8      /* the kernel keeps these bytes of the record to itself */
+
+/* The value behind "key:" in a line of a format. */
+static bool line_number(const char *line, const char *key, uint32_t *number)
+{
+	const char *at = strstr(line, key);
+	unsigned long value;
+	char *end;
+
+	if (!at)
+		return false;
+	value = strtoul(at + strlen(key), &end, 10);
+	*number = (uint32_t)value;
+	return end != at + strlen(key) && *end == ';' && value <= UINT32_MAX;
+}
+
+/* "__data_loc char[] filename", "char comm[16]", "unsigned int len" → type and name, in place. */
+static bool field_declare(struct tracepoint_field *field, char *text)
+{
+	char *name, *bracket;
+
+	if (!strncmp(text, "__data_loc ", 11)) {
+		field->located = true;
+		text += 11;
+	} else if (!strncmp(text, "__rel_loc ", 10)) {
+		field->located = field->located_relative = true;
+		text += 10;
+	}
+	name = strrchr(text, ' ');
+	if (!name)
+		return false;
+	*name++ = '\0';
+	bracket = strchr(name, '[');
+	if (bracket) {
+		*bracket = '\0';
+		field->elements = (uint32_t)strtoul(bracket + 1, NULL, 10);
+		field->elements += !field->elements;
+	} else if ((bracket = strchr(text, '['))) {
+		*bracket = '\0';
+		field->elements = 1;
+	}
+	field->type = text;
+	field->name = name;
+	return *name;
+}
+
+static bool field_parse(struct tracepoint_field *field, char *line)
+{
+	char *end = strchr(line, ';');
+	uint32_t is_signed;
+
+	*field = (struct tracepoint_field){0};
+	if (!end || !line_number(end, "offset:", &field->offset) ||
+	    !line_number(end, "size:", &field->size) || !line_number(end, "signed:", &is_signed))
+		return false;
+	field->is_signed = is_signed;
+	*end = '\0';
+	return field_declare(field, line);
+}
+
+bool tracepoint_parse(struct tracepoint_format *format, char *text)
+{
+	bool has_id = false;
+	char *next;
+
+	*format = (struct tracepoint_format){0};
+	for (char *line = text; line; line = next) {
+		struct tracepoint_field *field = &format->fields[format->count];
+
+		next = strchr(line, '\n');
+		if (next)
+			*next++ = '\0';
+		line += strspn(line, " \t");
+		if (!strncmp(line, "ID:", 3)) {
+			format->id = strtoull(line + 3, NULL, 10);
+			has_id = true;
+		} else if (!strncmp(line, "field:", 6) && format->count < TRACEPOINT_FIELDS_MAX &&
+			   field_parse(field, line + 6) && field->offset >= CONTEXT_MIN) {
+			format->count++;
+		}
+	}
+	return has_id;
+}
+
+static bool is_text(const struct tracepoint_field *field)
+{
+	return field->elements && (!strcmp(field->type, "char") || !strcmp(field->type, "u8") ||
+				   !strcmp(field->type, "const char"));
+}
+
+/* False: nothing of waffle's can show it. */
+static bool field_fetch(const struct tracepoint_field *field, struct waffle_fetch *fetch,
+			char *letter)
+{
+	bool pointer = strchr(field->type, '*');
+
+	*fetch = (struct waffle_fetch){.from = WAFFLE_FETCH_CONTEXT, .flags = WAFFLE_FETCH_KERNEL};
+	fetch->offset[0] = (int32_t)field->offset;
+	if (field->located) {
+		if (!is_text(field))
+			return false;
+		fetch->from = WAFFLE_FETCH_DATA_LOC;
+		fetch->constant = field->offset;
+		fetch->offset[0] = field->located_relative ? (int32_t)field->offset + 4 : 0;
+		fetch->format = WAFFLE_FORMAT_STR;
+		fetch->bytes = 8;
+		*letter = WAFFLE_KEY_STR;
+		return true;
+	}
+	if (is_text(field)) {
+		fetch->format = WAFFLE_FORMAT_BYTES;
+		fetch->bytes = field->size < WAFFLE_STR_MAX ? (uint8_t)field->size : 0;
+		*letter = WAFFLE_KEY_STR;
+		return true;
+	}
+	if (field->elements ||
+	    (field->size != 1 && field->size != 2 && field->size != 4 && field->size != 8))
+		return false;
+	fetch->format = WAFFLE_FORMAT_WORD;
+	fetch->loads = 1;
+	fetch->bytes = (uint8_t)field->size;
+	fetch->flags |= field->is_signed ? WAFFLE_FETCH_SIGNED : 0;
+	*letter = pointer                       ? WAFFLE_KEY_PTR
+		  : strstr(field->type, "bool") ? WAFFLE_KEY_BOOL
+		  : field->is_signed            ? WAFFLE_KEY_I64
+						: WAFFLE_KEY_U64;
+	return true;
+}
+
+static bool push_field(struct recipe_made *made, const struct tracepoint_field *field,
+		       const char *name)
+{
+	struct waffle_fetch fetch;
+	char letter;
+
+	if (!field_fetch(field, &fetch, &letter))
+		return false;
+	made->keys[made->key_count++] = (struct site_key){.type = letter, .name = name};
+	made->recipe.fetches[made->recipe.begins++] = fetch;
+	return true;
+}
+
+static int push_listed(struct recipe_made *made, const struct call_spec *spec,
+		       const struct call_param *param, const struct tracepoint_format *format,
+		       const char *name, struct error *err)
+{
+	struct near_list near = {.len = 0};
+
+	for (unsigned i = 0; i < format->count; i++) {
+		if (strcmp(format->fields[i].name, param->type.name) != 0) {
+			near_list_add(&near, param->type.name, format->fields[i].name);
+			continue;
+		}
+		if (made->key_count == WAFFLE_KEYS_MAX)
+			return source_fault(&spec->source, param->from, param->to, err,
+					    "a call has at most 16 values");
+		if (push_field(made, &format->fields[i], param->name))
+			return 0;
+		return source_fault(&spec->source, param->from, param->to, err,
+				    "a field of type '%s' can't be shown", format->fields[i].type);
+	}
+	return source_fault(&spec->source, param->from, param->to, err, "no field '%s' in %s%s",
+			    param->type.name, name, near.text);
+}
+
+int tracepoint_recipe(struct recipe_made *made, const struct call_spec *spec,
+		      const struct tracepoint_format *format, const char *name, struct error *err)
+{
+	const struct spec_side *side = &spec->sides[0];
+	int result = 0;
+
+	*made = (struct recipe_made){.recipe = {.flags = spec->flags}};
+	for (unsigned i = 0; i < side->param_count && !result; i++)
+		result = push_listed(made, spec, &side->params[i], format, name, err);
+	for (unsigned i = 0; !side->listed && i < format->count; i++)
+		if (made->key_count < WAFFLE_KEYS_MAX)
+			push_field(made, &format->fields[i], format->fields[i].name);
+	return result;
+}
+
+/* Where tracefs is; false: nowhere. */
+static bool tracefs_find(char path[PATH_MAX])
+{
+	FILE *mounts = setmntent("/proc/mounts", "re");
+	struct mntent *entry;
+	bool found = false;
+
+	while (mounts && !found && (entry = getmntent(mounts))) {
+		if (!strcmp(entry->mnt_type, "tracefs"))
+			found = snprintf(path, PATH_MAX, "%s/events", entry->mnt_dir) < PATH_MAX;
+		else if (!strcmp(entry->mnt_type, "debugfs")) /* tracefs is mounted on a visit */
+			found = snprintf(path, PATH_MAX, "%s/tracing/events", entry->mnt_dir) <
+					PATH_MAX &&
+				!access(path, R_OK);
+	}
+	if (mounts)
+		endmntent(mounts);
+	return found;
+}
+
+/* What is gone through: the folders of categories, and in them those of tracepoints. */
+struct points {
+	struct call_set *set;
+	const struct call_spec *spec;
+	struct error *err;
+	struct near_list near;
+	size_t added;
+	bool category; /* there is one of that name */
+};
+
+static int point_add(struct points *points, const char *category, const char *name,
+		     struct tracepoint_format *format)
+{
+	const struct call_spec *spec = points->spec;
+	struct call_tracepoint point = {.id = format->id};
+	struct recipe_made made;
+	char whole[512];
+	int result;
+
+	snprintf(whole, sizeof(whole), "%.250s:%.250s", category, name);
+	result = tracepoint_recipe(&made, spec, format, whole, points->err);
+	if (result)
+		return result;
+	if (points->set->calls == WAFFLE_RECIPES_MAX)
+		return error_set(points->err, E2BIG, "%s: more than %d calls are described",
+				 spec->source.origin, WAFFLE_RECIPES_MAX);
+	point.name = set_keep(points->set, whole);
+	point.recipe = made.recipe;
+	point.site = (struct site_info){
+		.name = spec->name ? set_keep(points->set, spec->name)
+				   : set_keep(points->set, name),
+		.category = spec->category ? spec->category : set_keep(points->set, category),
+		.file = "",
+		.func = "",
+		.object = "kernel",
+		.kind = WAFFLE_SITE_EVENT,
+		.role = spec->role,
+		.call = true,
+		.key_count = made.key_count};
+	for (unsigned i = 0; i < made.key_count; i++) {
+		point.site.keys[i].type = made.keys[i].type;
+		point.site.keys[i].name = set_keep(points->set, made.keys[i].name);
+	}
+	if (!vec_push(&points->set->tracepoints, point))
+		return error_set(points->err, ENOMEM, "out of memory");
+	points->set->calls++;
+	points->added++;
+	return 0;
+}
+
+static int point_read(struct points *points, const char *path, const char *category,
+		      const char *name)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), result = 0;
+	struct tracepoint_format *format = malloc(sizeof(*format));
+	char *text = malloc(FORMAT_BYTES);
+	ssize_t len = fd >= 0 && text ? read(fd, text, FORMAT_BYTES - 1) : -1;
+
+	if (!text || !format) {
+		result = error_set(points->err, ENOMEM, "out of memory");
+	} else if (len > 0) {
+		text[len] = '\0';
+		if (tracepoint_parse(format, text))
+			result = point_add(points, category, name, format);
+	}
+	if (fd >= 0)
+		close(fd);
+	free(text);
+	free(format);
+	return result;
+}
+
+/* Calls `each` with the folders in a folder, in order of their names. */
+static int folders_each(const char *path,
+			int (*each)(struct points *points, const char *path, const char *category,
+				    const char *name),
+			struct points *points, const char *category)
+{
+	struct dirent **list;
+	int count = scandir(path, &list, NULL, alphasort), result = 0;
+	char inner[PATH_MAX];
+
+	for (int i = 0; i < count; i++) {
+		if (!result && list[i]->d_type == DT_DIR && list[i]->d_name[0] != '.' &&
+		    snprintf(inner, sizeof(inner), "%s/%s", path, list[i]->d_name) <
+			    (int)sizeof(inner))
+			result = each(points, inner, category, list[i]->d_name);
+		free(list[i]);
+	}
+	if (count >= 0)
+		free(list);
+	return result;
+}
+
+static int visit_point(struct points *points, const char *path, const char *category,
+		       const char *name)
+{
+	const struct spec_names *names = &points->spec->sides[0].names;
+	char format[PATH_MAX];
+
+	if (!spec_names_match(names, name)) {
+		near_list_add(&points->near, names->list[0].text, name);
+		return 0;
+	}
+	if (snprintf(format, sizeof(format), "%s/format", path) >= (int)sizeof(format))
+		return 0;
+	return point_read(points, format, category, name);
+}
+
+static int visit_category(struct points *points, const char *path, const char *category,
+			  const char *name)
+{
+	const struct spec_names *provider = &points->spec->provider;
+
+	(void)category;
+	if (!spec_names_match(provider, name)) {
+		if (!points->category)
+			near_list_add(&points->near, provider->list[0].text, name);
+		return 0;
+	}
+	if (!points->category)
+		points->near = (struct near_list){.len = 0};
+	points->category = true;
+	return folders_each(path, visit_point, points, name);
+}
+
+int tracepoints_add(struct call_set *set, const struct call_spec *spec, struct error *err)
+{
+	struct points points = {.set = set, .spec = spec, .err = err};
+	const struct spec_names *names = &spec->sides[0].names;
+	char path[PATH_MAX];
+	int result;
+
+	if (!tracefs_find(path) || access(path, R_OK | X_OK))
+		return error_set(err, EACCES,
+				 "%s: tracefs is not mounted or can't be read: tracepoints need "
+				 "root and a mounted /sys/kernel/tracing",
+				 spec->source.origin);
+	result = folders_each(path, visit_category, &points, NULL);
+	if (result || points.added)
+		return result;
+	if (!points.category)
+		names = &spec->provider;
+	return source_fault(&spec->source, names->from, names->to, err, "no %s '%s'%s",
+			    points.category ? "tracepoint" : "category of tracepoints",
+			    names->list[0].text, points.near.text);
+}

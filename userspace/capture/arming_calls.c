@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Arming of calls: what the kernel and the capture have to know of each beforehand. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture/arming_internal.h"
+#include "capture/functions.h"
+
+/* So many keys have their values in the frame that is made at a call's begin: a value is a word,
+ * and a dimension two. */
+static uint8_t keys_of_begin(const struct site_info *site, const struct waffle_recipe *recipe)
+{
+	unsigned words = 0;
+	uint8_t key = 0;
+
+	for (unsigned i = 0; i < recipe->begins && i < WAFFLE_FETCHES_MAX; i++)
+		words += recipe->fetches[i].format != WAFFLE_FORMAT_HIGH;
+	for (; key < site->key_count; key++) {
+		unsigned need = site->keys[key].type == WAFFLE_KEY_DIM3 ? 2 : 1;
+
+		if (words < need)
+			break;
+		words -= need;
+	}
+	return key;
+}
+
+int arming_register(struct arming *arming, const struct site_info *site,
+		    const struct waffle_recipe *recipe, struct error *err)
+{
+	struct arming_site row = {.info = site,
+				  .begin_keys = recipe ? keys_of_begin(site, recipe) : 0,
+				  .concerns = recipe && functions_concern(site)};
+	int result = store_writer_add_site(arming->writer, site, err);
+
+	arming->concerns_functions |= row.concerns;
+	if (!result && !vec_push(&arming->sites, row))
+		result = error_set(err, ENOMEM, "out of memory");
+	return result;
+}
+
+int arming_classes(struct arming *arming, struct error *err)
+{
+	struct plan *plan = arming->options.plan;
+	int result = 0;
+
+	for (uint32_t i = kernel_class_count(arming->kernel);
+	     !result && !plan->is_static && i < plan->classes.len; i++)
+		result = kernel_class_load(arming->kernel, i, &plan->classes.data[i], err);
+	return result;
+}
+
+static int enums_set(struct arming *arming)
+{
+	uint32_t count;
+	const struct waffle_enum *enums = call_set_enums(arming->options.calls, &count);
+
+	return kernel_enums_set(arming->kernel, enums, count);
+}
+
+static int recipes_failed(int code, struct error *err)
+{
+	return error_set(err, -code, "telling the kernel of calls: %s", strerror(-code));
+}
+
+/* A site that can't be armed, whatever the plan says. */
+static int site_leave_dormant(struct file *file, uint32_t site)
+{
+	size_t count = file->object->sites.len;
+
+	if (!file->uses) {
+		file->uses = calloc(count, sizeof(*file->uses));
+		if (!file->uses)
+			return -ENOMEM;
+		for (size_t i = 0; i < count; i++)
+			file->uses[i].use = PLAN_MATCHES;
+	}
+	file->uses[site].use = PLAN_DORMANT;
+	return 0;
+}
+
+int arming_recipes(struct arming *arming, struct file *file, struct error *err)
+{
+	struct object *object = file->object;
+	int result = object->calls.len ? enums_set(arming) : 0;
+
+	for (size_t i = 0; !result && i < object->calls.len; i++) {
+		const struct object_call *call = &object->calls.data[i];
+
+		if (file->uses && file->uses[call->site].use == PLAN_DORMANT)
+			continue;
+		result = kernel_recipe_set(arming->kernel, file->first_site + call->site,
+					   &call->recipe);
+		if (result != -E2BIG)
+			continue;
+		if (!arming->warning[0])
+			snprintf(arming->warning, sizeof(arming->warning),
+				 "%s: some calls are not recorded: there are more than %d",
+				 object->path, WAFFLE_RECIPES_MAX);
+		result = site_leave_dormant(file, call->site);
+	}
+	if (result)
+		return recipes_failed(result, err);
+	for (size_t i = 0; i < object->sites.len; i++)
+		if (!file->uses || file->uses[i].use != PLAN_DORMANT)
+			armed_count(&arming->counts, &object->sites.data[i]);
+	return 0;
+}
+
+/* One that can't be attached is a warning, as is a file that can't be armed. */
+static int tracepoint_arm(struct arming *arming, const struct call_tracepoint *tracepoint,
+			  uint32_t number, struct error *err)
+{
+	int result = kernel_recipe_set(arming->kernel, number, &tracepoint->recipe);
+
+	if (result)
+		return recipes_failed(result, err);
+	result = kernel_tracepoint_attach(arming->kernel, tracepoint->id, number);
+	if (!result)
+		armed_count(&arming->counts, &tracepoint->site);
+	else if (!arming->warning[0])
+		snprintf(arming->warning, sizeof(arming->warning), "tracepoint %s: %s",
+			 tracepoint->name, strerror(-result));
+	return 0;
+}
+
+int arming_tracepoints(struct arming *arming, struct error *err)
+{
+	const struct call_tracepoint *list = NULL;
+	size_t count = 0;
+	int result = 0;
+
+	if (arming->options.calls)
+		count = call_set_tracepoints(arming->options.calls, &list);
+	if (count)
+		result = enums_set(arming);
+	if (result)
+		return recipes_failed(result, err);
+	for (size_t i = 0; !result && i < count; i++) {
+		uint32_t number = (uint32_t)arming->sites.len;
+		enum plan_use use = PLAN_MATCHES;
+		uint32_t class = 0;
+
+		result = arming_register(arming, &list[i].site, &list[i].recipe, err);
+		if (!result && arming->options.plan)
+			result = plan_site(arming->options.plan, &list[i].site, &use, &class, err)
+					 ?: arming_classes(arming, err);
+		if (result || use == PLAN_DORMANT)
+			continue;
+		result = tracepoint_arm(arming, &list[i], number, err);
+	}
+	return result;
+}

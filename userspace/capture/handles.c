@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/handles.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "target/demangle.h"
+#include "target/elffile.h"
+
+#define VARIABLE "8__handle"
+
+struct search {
+	const struct elf_file *file;
+	int memory; /* of the process */
+	uint64_t bias;
+	void (*each)(uint64_t handle, const char *name, void *arg);
+	void *arg;
+};
+
+/*
+ * "_ZZ33__device_stub__Z5saxpyifPfS_ifPfS_E8__handle": the length of the function's name stands
+ * before it. The kernel's name, as it is mangled; false: not such a variable.
+ */
+static bool kernel_of(const char *symbol, char *kernel, size_t size)
+{
+	const char *at = symbol, *stub;
+	size_t len = strlen(symbol), stub_len = strlen(HANDLES_STUB);
+	unsigned long name_len;
+	char *end;
+
+	if (strncmp(at, "_ZZ", 3) || len < strlen(VARIABLE))
+		return false;
+	stub = strstr(at, HANDLES_STUB);
+	/* A static stub has an L before its length; statics that are not the first have a number.
+	 */
+	if (!stub || !strstr(stub, VARIABLE))
+		return false;
+	at += 3 + (at[3] == 'L');
+	name_len = strtoul(at, &end, 10);
+	if (end != stub || name_len <= stub_len || name_len > strlen(stub) ||
+	    name_len - stub_len >= size)
+		return false;
+	memcpy(kernel, stub + stub_len, name_len - stub_len);
+	kernel[name_len - stub_len] = '\0';
+	return true;
+}
+
+static void variable_read(const struct search *search, const GElf_Sym *symbol, const char *name)
+{
+	char kernel[4096], plain[DEMANGLE_MAX];
+	const char *shown = kernel;
+	uint64_t handle;
+
+	if (!name || GELF_ST_TYPE(symbol->st_info) != STT_OBJECT || symbol->st_size != 8 ||
+	    !kernel_of(name, kernel, sizeof(kernel)))
+		return;
+	if (pread(search->memory, &handle, sizeof(handle),
+		  (off_t)(symbol->st_value + search->bias)) != (ssize_t)sizeof(handle) ||
+	    !handle)
+		return;
+	if (!strncmp(kernel, "_Z", 2))
+		shown = demangle(kernel, plain) ?: kernel;
+	else if (*kernel == '_')
+		shown = kernel + 1;
+	search->each(handle, shown, search->arg);
+}
+
+static void symbols_read(const struct search *search, Elf_Scn *section, const GElf_Shdr *header)
+{
+	Elf_Data *data = elf_getdata(section, NULL);
+	size_t size = gelf_fsize(search->file->elf, ELF_T_SYM, 1, EV_CURRENT);
+	GElf_Sym symbol;
+
+	for (size_t i = 0; data && size && i < data->d_size / size && i < INT32_MAX; i++)
+		if (gelf_getsym(data, (int)i, &symbol))
+			variable_read(
+				search, &symbol,
+				elf_strptr(search->file->elf, header->sh_link, symbol.st_name));
+}
+
+static void file_search(const struct search *search)
+{
+	Elf_Scn *section = NULL;
+	GElf_Shdr header;
+
+	while ((section = elf_nextscn(search->file->elf, section)))
+		if (gelf_getshdr(section, &header) && header.sh_type == SHT_SYMTAB)
+			symbols_read(search, section, &header);
+}
+
+int handles_find(int fd, pid_t pid, uint64_t address, uint64_t offset,
+		 void (*each)(uint64_t handle, const char *name, void *arg), void *arg)
+{
+	struct search search = {.each = each, .arg = arg};
+	struct elf_segments segments;
+	struct elf_file file;
+	uint64_t linked;
+	char path[32];
+	int result, own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	if (own < 0)
+		return 0;
+	result = elf_file_open_fd(&file, own, "handles");
+	if (result)
+		return result == -ENOMEM ? result : 0;
+	elf_file_segments(&file, &segments);
+	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+	search.memory = open(path, O_RDONLY | O_CLOEXEC);
+	search.file = &file;
+	if (search.memory >= 0 && elf_segments_address(&segments, offset, &linked)) {
+		search.bias = address - linked;
+		file_search(&search);
+	}
+	if (search.memory >= 0)
+		close(search.memory);
+	elf_file_close(&file);
+	return 0;
+}

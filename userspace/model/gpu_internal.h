@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside of model/: the parts of struct model_gpu. */
+#ifndef WAFFLE_MODEL_GPU_INTERNAL_H
+#define WAFFLE_MODEL_GPU_INTERNAL_H
+
+#include "model/gpu.h"
+
+enum gpu_key {
+	GPU_STREAM,
+	GPU_EVENT,
+	GPU_COMM,
+	GPU_RANK,
+	GPU_NRANKS,
+	GPU_SEQ,
+	GPU_COUNT,
+	GPU_DATATYPE,
+	GPU_OP,
+	GPU_ROOT,
+	GPU_KEY_COUNT
+};
+
+struct gpu_site {
+	uint16_t role;              /* enum site_role */
+	int8_t keys[GPU_KEY_COUNT]; /* indexes of the site's keys; -1: it has none of that name */
+};
+
+/* What calls are ordered by: a stream, the records of an event, all streams of a process. */
+enum channel_kind { CHANNEL_STREAM, CHANNEL_EVENT, CHANNEL_DEVICE };
+
+struct channel {
+	uint64_t handle;
+	uint32_t pid, thread;       /* thread: of a thread's own default stream, plus one; else 0 */
+	uint32_t kind;              /* enum channel_kind */
+	uint32_t next, sibling;     /* of the same hash; the next stream of the process */
+	uint32_t ops, op_count;     /* of gpu.ops */
+	uint32_t syncs, sync_count; /* of gpu.syncs */
+	uint32_t last;              /* while it is built: the last op */
+};
+
+/* What was put on the channel until `ts` has ended when the span has. */
+struct gpu_sync {
+	uint64_t ts;
+	uint32_t span;
+	uint32_t channel;
+};
+
+/* A rank's call of a collective. */
+struct gpu_call {
+	uint64_t comm, seq, arrival_ts;
+	uint64_t done_ts;   /* it had ended then at the latest; UINT64_MAX: not known */
+	uint64_t signature; /* of function, count, type and operation: the same on all ranks */
+	uint32_t span, group_end, thread, pid, rank, nranks, channel;
+	bool has_seq;
+	bool rooted; /* a rank may be done with it before others have come */
+};
+
+typedef VEC(struct gpu_call) gpu_calls;
+
+/* A communicator was made. */
+struct gpu_init {
+	uint64_t comm, ts;
+	uint32_t pid, rank; /* rank MODEL_NONE: of all ranks of the process, or not known */
+};
+
+struct model_gpu {
+	const struct model *model;
+	struct gpu_site *sites; /* by index of the site, and one behind them for unknown ones */
+	VEC(struct channel) channels;
+	struct map channel_hash;    /* → the first channel */
+	struct map streams;         /* pid → its first stream */
+	uint32_t *ops;              /* nodes, by channel, then time */
+	VEC(struct gpu_sync) syncs; /* by channel, then ts */
+	struct map grouped;         /* span of a collective or p2p → span of its group's end */
+	VEC(struct gpu_init) inits;
+	VEC(struct model_collective) collectives;
+	VEC(struct model_rank_call) rank_calls;
+	struct map collective_of; /* span → index */
+	uint64_t unaligned;
+};
+
+/* A span or an event by one number. */
+static inline uint32_t gpu_node(const struct model *model, uint8_t kind, uint32_t index)
+{
+	return kind == MODEL_NODE_SPAN ? index : (uint32_t)model->spans.len + index;
+}
+
+/* ---- gpu.c ---- */
+
+const struct gpu_site *gpu_site(const struct model_gpu *gpu, uint32_t site);
+/* The value of a key that a site with a role has; false: it has none there. */
+bool gpu_value(const struct model_gpu *gpu, uint32_t site, uint32_t frame, enum gpu_key key,
+	       struct value *value);
+/* The same of a number, or `missing`. */
+uint64_t gpu_number(const struct model_gpu *gpu, uint32_t site, uint32_t frame, enum gpu_key key,
+		    uint64_t missing);
+/* MODEL_NONE: there is none. `thread` counts for a stream only. */
+uint32_t gpu_stream(const struct model_gpu *gpu, uint32_t pid, uint64_t stream, uint32_t thread);
+uint32_t gpu_channel(const struct model_gpu *gpu, enum channel_kind kind, uint32_t pid,
+		     uint64_t handle, uint32_t thread);
+/* The same, added if it is not there. MODEL_NONE: out of memory. */
+uint32_t gpu_channel_add(struct model_gpu *gpu, enum channel_kind kind, uint32_t pid,
+			 uint64_t handle, uint32_t thread);
+/* Whether what was put there at ts was waited for by what had ended by then. */
+bool gpu_waited(const struct model_gpu *gpu, uint32_t channel, uint64_t ts, uint64_t by_ts);
+/* When at the latest what was put on a channel at ts had ended; UINT64_MAX: not known. */
+uint64_t gpu_done(const struct model_gpu *gpu, uint32_t channel, uint64_t ts);
+
+/* The first sync of a channel that covers what was put there at ts; sync_count: there is none. */
+uint32_t gpu_sync_after(const struct model_gpu *gpu, const struct channel *channel, uint64_t ts);
+
+/* ---- gpu_scan.c ---- */
+
+/* Fills channels, ops, syncs and groups, and collects the calls of collectives in order of time. */
+int gpu_scan(struct model_gpu *gpu, gpu_calls *calls);
+
+/* ---- collectives.c ---- */
+
+/* Makes collectives of calls, whose order changes. */
+int collectives_make(struct model_gpu *gpu, gpu_calls *calls);
+
+#endif

@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: Apache-2.0
+/* One walk through the calls of a capture, in the order of time. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/build.h"
+#include "model/gpu_internal.h"
+#include "model/order.h"
+
+#define INITS_MAX 4096 /* communicators that are known to be made */
+
+struct put {
+	uint32_t node, channel;
+};
+
+/* In a group, which is put on its stream when the group ends. */
+struct pending {
+	struct put put;
+	uint32_t call; /* index, or MODEL_NONE */
+};
+
+struct group {
+	uint32_t depth;
+	VEC(struct pending) pending;
+};
+
+struct scan {
+	struct model_gpu *gpu;
+	gpu_calls *calls;
+	struct group *groups; /* by thread */
+	VEC(struct put) puts;
+};
+
+/* A span or an event. */
+struct item {
+	uint64_t ts;
+	uint32_t node, span; /* span: MODEL_NONE for an event */
+	uint32_t site, frame, thread, pid;
+};
+
+static uint64_t item_number(const struct scan *scan, const struct item *item, enum gpu_key key)
+{
+	return gpu_number(scan->gpu, item->site, item->frame, key, 0);
+}
+
+static uint32_t item_stream(struct scan *scan, const struct item *item)
+{
+	return gpu_channel_add(scan->gpu, CHANNEL_STREAM, item->pid,
+			       item_number(scan, item, GPU_STREAM), item->thread);
+}
+
+static int put_add(struct scan *scan, struct put put)
+{
+	if (put.channel == MODEL_NONE || !vec_push(&scan->puts, put))
+		return -ENOMEM;
+	scan->gpu->channels.data[put.channel].op_count++;
+	scan->gpu->channels.data[put.channel].last = put.node;
+	return 0;
+}
+
+static int sync_add(struct scan *scan, uint64_t ts, uint32_t span, uint32_t channel)
+{
+	if (channel == MODEL_NONE ||
+	    !vec_push(&scan->gpu->syncs, (struct gpu_sync){ts, span, channel}))
+		return -ENOMEM;
+	return 0;
+}
+
+/* ---- what each role does ---- */
+
+static int add_work(struct scan *scan, const struct item *item)
+{
+	return put_add(scan, (struct put){item->node, item_stream(scan, item)});
+}
+
+/* Without a stream it is on the default one, and returns when it is done. */
+static int add_copy(struct scan *scan, const struct item *item)
+{
+	uint32_t channel = item_stream(scan, item);
+
+	if (put_add(scan, (struct put){item->node, channel}))
+		return -ENOMEM;
+	if (item->span == MODEL_NONE || gpu_site(scan->gpu, item->site)->keys[GPU_STREAM] >= 0)
+		return 0;
+	return sync_add(scan, item->ts, item->span, channel);
+}
+
+static int add_sync_stream(struct scan *scan, const struct item *item)
+{
+	return item->span == MODEL_NONE
+		       ? 0
+		       : sync_add(scan, item->ts, item->span, item_stream(scan, item));
+}
+
+static int add_sync_device(struct scan *scan, const struct item *item)
+{
+	if (item->span == MODEL_NONE)
+		return 0;
+	return sync_add(scan, item->ts, item->span,
+			gpu_channel_add(scan->gpu, CHANNEL_DEVICE, item->pid, 0, 0));
+}
+
+static uint32_t item_event(struct scan *scan, const struct item *item)
+{
+	return gpu_channel_add(scan->gpu, CHANNEL_EVENT, item->pid,
+			       item_number(scan, item, GPU_EVENT), 0);
+}
+
+static void item_of_span(const struct model *model, uint32_t index, struct item *item)
+{
+	const struct model_span *span = &model->spans.data[index];
+
+	*item = (struct item){span->start_ts,
+			      index,
+			      index,
+			      span->site,
+			      span->frame,
+			      span->thread,
+			      model->threads.data[span->thread].pid};
+}
+
+static void item_of_event(const struct model *model, uint32_t index, struct item *item)
+{
+	const struct model_event *event = &model->events.data[index];
+
+	*item = (struct item){event->ts,
+			      gpu_node(model, MODEL_NODE_EVENT, index),
+			      MODEL_NONE,
+			      event->site,
+			      event->frame,
+			      event->thread,
+			      model->threads.data[event->thread].pid};
+}
+
+static void item_of_node(const struct model *model, uint32_t node, struct item *item)
+{
+	if (node < model->spans.len)
+		item_of_span(model, node, item);
+	else
+		item_of_event(model, node - (uint32_t)model->spans.len, item);
+}
+
+/* Waits for what was put on the event's stream before the event was recorded there. */
+static int add_sync_event(struct scan *scan, const struct item *item)
+{
+	uint32_t channel = item_event(scan, item);
+	struct item record;
+
+	if (item->span == MODEL_NONE)
+		return 0;
+	if (channel == MODEL_NONE || sync_add(scan, item->ts, item->span, channel))
+		return -ENOMEM;
+	if (scan->gpu->channels.data[channel].last == MODEL_NONE)
+		return 0;
+	item_of_node(scan->gpu->model, scan->gpu->channels.data[channel].last, &record);
+	return sync_add(scan, record.ts, item->span, item_stream(scan, &record));
+}
+
+static int add_record(struct scan *scan, const struct item *item)
+{
+	/* The stream is there from now on. */
+	if (item_stream(scan, item) == MODEL_NONE)
+		return -ENOMEM;
+	return put_add(scan, (struct put){item->node, item_event(scan, item)});
+}
+
+static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		hash = (hash ^ ((const unsigned char *)bytes)[i]) * 0x100000001b3ull;
+	return hash * 31;
+}
+
+static uint64_t call_signature(const struct scan *scan, const struct item *item)
+{
+	static const enum gpu_key keys[] = {GPU_COUNT, GPU_DATATYPE, GPU_OP, GPU_ROOT};
+	const char *name = model_site(scan->gpu->model, item->site)->name;
+	uint64_t hash = hash_bytes(0xcbf29ce484222325ull, name, strlen(name));
+	struct value value;
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		if (!gpu_value(scan->gpu, item->site, item->frame, keys[i], &value))
+			continue;
+		hash = value.type == WAFFLE_KEY_STR
+			       ? hash_bytes(hash, value.text, value.text_len)
+			       : hash_bytes(hash, &value.u64, sizeof(value.u64));
+	}
+	return hash;
+}
+
+/* *index: of the call; MODEL_NONE: it is none, or its communicator is not known. */
+static int call_add(struct scan *scan, const struct item *item, uint32_t channel, uint32_t *index)
+{
+	const struct model_gpu *gpu = scan->gpu;
+	const struct gpu_site *site = gpu_site(gpu, item->site);
+	struct gpu_call call = {
+		.comm = item_number(scan, item, GPU_COMM),
+		.seq = item_number(scan, item, GPU_SEQ),
+		.arrival_ts = item->ts,
+		.done_ts = UINT64_MAX,
+		.span = item->span,
+		.group_end = MODEL_NONE,
+		.thread = item->thread,
+		.pid = item->pid,
+		.nranks = (uint32_t)item_number(scan, item, GPU_NRANKS),
+		.channel = channel,
+		.has_seq = site->keys[GPU_SEQ] >= 0,
+		.rooted = site->keys[GPU_ROOT] >= 0,
+	};
+	uint64_t rank = gpu_number(gpu, item->site, item->frame, GPU_RANK, MODEL_NONE);
+
+	*index = MODEL_NONE;
+	if (site->role != SITE_ROLE_COLLECTIVE || item->span == MODEL_NONE || !call.comm ||
+	    scan->calls->len >= MODEL_NONE)
+		return 0;
+	call.rank = rank < MODEL_NONE ? (uint32_t)rank : MODEL_NONE;
+	call.signature = call_signature(scan, item);
+	*index = (uint32_t)scan->calls->len;
+	return vec_push(scan->calls, call) ? 0 : -ENOMEM;
+}
+
+static int add_communication(struct scan *scan, const struct item *item)
+{
+	struct group *group = &scan->groups[item->thread];
+	struct pending pending = {.put = {item->node, item_stream(scan, item)}};
+
+	if (pending.put.channel == MODEL_NONE ||
+	    call_add(scan, item, pending.put.channel, &pending.call))
+		return -ENOMEM;
+	if (!group->depth)
+		return put_add(scan, pending.put);
+	return vec_push(&group->pending, pending) ? 0 : -ENOMEM;
+}
+
+static int add_group_start(struct scan *scan, const struct item *item)
+{
+	scan->groups[item->thread].depth++;
+	return 0;
+}
+
+static int add_group_end(struct scan *scan, const struct item *item)
+{
+	struct group *group = &scan->groups[item->thread];
+
+	if (!group->depth || --group->depth)
+		return 0;
+	for (size_t i = 0; i < group->pending.len; i++) {
+		const struct pending *pending = &group->pending.data[i];
+
+		if (item->span != MODEL_NONE && pending->put.node < scan->gpu->model->spans.len &&
+		    !map_set(&scan->gpu->grouped, pending->put.node, item->span))
+			return -ENOMEM;
+		if (pending->call != MODEL_NONE) {
+			scan->calls->data[pending->call].arrival_ts = item->ts;
+			scan->calls->data[pending->call].group_end = item->span;
+		}
+		if (put_add(scan, pending->put))
+			return -ENOMEM;
+	}
+	group->pending.len = 0;
+	return 0;
+}
+
+static int add_init(struct scan *scan, const struct item *item)
+{
+	uint64_t rank = gpu_number(scan->gpu, item->site, item->frame, GPU_RANK, MODEL_NONE);
+	struct gpu_init init = {
+		.comm = item_number(scan, item, GPU_COMM),
+		.ts = item->ts,
+		.pid = item->pid,
+		.rank = rank < MODEL_NONE ? (uint32_t)rank : MODEL_NONE,
+	};
+
+	if (scan->gpu->inits.len >= INITS_MAX)
+		return 0;
+	return vec_push(&scan->gpu->inits, init) ? 0 : -ENOMEM;
+}
+
+typedef int (*role_fn)(struct scan *scan, const struct item *item);
+
+static const role_fn role_add[SITE_ROLE_COUNT] = {
+	[SITE_ROLE_LAUNCH] = add_work,
+	[SITE_ROLE_COPY] = add_copy,
+	[SITE_ROLE_SET] = add_work,
+	[SITE_ROLE_SYNC_STREAM] = add_sync_stream,
+	[SITE_ROLE_SYNC_EVENT] = add_sync_event,
+	[SITE_ROLE_SYNC_DEVICE] = add_sync_device,
+	[SITE_ROLE_EVENT_RECORD] = add_record,
+	[SITE_ROLE_STREAM_WAIT] = add_work,
+	[SITE_ROLE_COLLECTIVE] = add_communication,
+	[SITE_ROLE_P2P] = add_communication,
+	[SITE_ROLE_GROUP_START] = add_group_start,
+	[SITE_ROLE_GROUP_END] = add_group_end,
+	[SITE_ROLE_COMM_INIT] = add_init,
+};
+
+static int scan_item(struct scan *scan, const struct item *item)
+{
+	unsigned role = gpu_site(scan->gpu, item->site)->role;
+
+	if (role >= SITE_ROLE_COUNT || !role_add[role])
+		return 0;
+	/* Of what began before the capture no values are known. */
+	if (item->span != MODEL_NONE &&
+	    scan->gpu->model->spans.data[item->span].flags & MODEL_SPAN_BEGUN_BEFORE)
+		return 0;
+	return role_add[role](scan, item);
+}
+
+static int scan_all(struct scan *scan)
+{
+	const struct model *model = scan->gpu->model;
+	size_t span = 0, event = 0;
+	struct item item;
+	int result = 0;
+
+	while (!result && (span < model->spans.len || event < model->events.len)) {
+		if (event == model->events.len ||
+		    (span < model->spans.len &&
+		     model->spans.data[span].start_ts <= model->events.data[event].ts))
+			item_of_span(model, (uint32_t)span++, &item);
+		else
+			item_of_event(model, (uint32_t)event++, &item);
+		result = scan_item(scan, &item);
+	}
+	return result;
+}
+
+/* ---- by channel ---- */
+
+static int place_ops(struct scan *scan)
+{
+	struct model_gpu *gpu = scan->gpu;
+	uint32_t at = 0;
+
+	gpu->ops = calloc(scan->puts.len + 1, sizeof(*gpu->ops));
+	if (!gpu->ops)
+		return -ENOMEM;
+	for (size_t i = 0; i < gpu->channels.len; i++) {
+		gpu->channels.data[i].ops = at;
+		at += gpu->channels.data[i].op_count;
+		gpu->channels.data[i].op_count = 0;
+	}
+	for (size_t i = 0; i < scan->puts.len; i++) {
+		struct channel *channel = &gpu->channels.data[scan->puts.data[i].channel];
+
+		gpu->ops[channel->ops + channel->op_count++] = scan->puts.data[i].node;
+	}
+	return 0;
+}
+
+static int place_syncs(struct model_gpu *gpu)
+{
+	struct gpu_sync *placed = malloc((gpu->syncs.len + 1) * sizeof(*placed));
+	uint32_t *rank, at = 0;
+
+	if (!placed)
+		return -ENOMEM;
+	if (!order_array(gpu->syncs.data, gpu->syncs.len, sizeof(struct gpu_sync),
+			 offsetof(struct gpu_sync, ts), &rank)) {
+		free(placed);
+		return -ENOMEM;
+	}
+	free(rank);
+	for (size_t i = 0; i < gpu->channels.len; i++)
+		gpu->channels.data[i].sync_count = 0;
+	for (size_t i = 0; i < gpu->syncs.len; i++)
+		gpu->channels.data[gpu->syncs.data[i].channel].sync_count++;
+	for (size_t i = 0; i < gpu->channels.len; i++) {
+		gpu->channels.data[i].syncs = at;
+		at += gpu->channels.data[i].sync_count;
+		gpu->channels.data[i].sync_count = 0;
+	}
+	for (size_t i = 0; i < gpu->syncs.len; i++) {
+		struct channel *channel = &gpu->channels.data[gpu->syncs.data[i].channel];
+
+		placed[channel->syncs + channel->sync_count++] = gpu->syncs.data[i];
+	}
+	memcpy(gpu->syncs.data, placed, gpu->syncs.len * sizeof(*placed));
+	free(placed);
+	return 0;
+}
+
+/*
+ * A stream that waits for an event goes on when the event's stream has come so far: who waits for
+ * the one has waited for the other.
+ */
+static int pass_on_syncs(struct scan *scan)
+{
+	struct model_gpu *gpu = scan->gpu;
+	const struct model *model = gpu->model;
+	size_t known = gpu->syncs.len;
+
+	for (size_t i = 0; i < scan->puts.len; i++) {
+		const struct channel *channel = &gpu->channels.data[scan->puts.data[i].channel];
+		struct model_gpu_op record;
+		struct item wait;
+		uint32_t at = 0;
+
+		item_of_node(model, scan->puts.data[i].node, &wait);
+		if (gpu_site(gpu, wait.site)->role != SITE_ROLE_STREAM_WAIT ||
+		    !model_gpu_recorded(gpu, wait.pid, item_number(scan, &wait, GPU_EVENT), wait.ts,
+					&record))
+			continue;
+		at = gpu_sync_after(gpu, channel, wait.ts);
+		if (at == channel->sync_count)
+			continue;
+		if (sync_add(scan, record.ts, gpu->syncs.data[channel->syncs + at].span,
+			     gpu_stream(gpu, record.pid, record.stream, record.thread)))
+			return -ENOMEM;
+	}
+	return gpu->syncs.len == known ? 0 : place_syncs(gpu);
+}
+
+int gpu_scan(struct model_gpu *gpu, gpu_calls *calls)
+{
+	size_t threads = gpu->model->threads.len;
+	struct scan scan = {
+		.gpu = gpu,
+		.calls = calls,
+		.groups = calloc(threads + 1, sizeof(*scan.groups)),
+	};
+	int result = scan.groups ? scan_all(&scan) : -ENOMEM;
+
+	if (!result)
+		result = place_ops(&scan);
+	if (!result)
+		result = place_syncs(gpu);
+	if (!result)
+		result = pass_on_syncs(&scan);
+	for (size_t i = 0; !result && i < calls->len; i++)
+		calls->data[i].done_ts =
+			gpu_done(gpu, calls->data[i].channel, calls->data[i].arrival_ts);
+	for (size_t i = 0; scan.groups && i < threads; i++)
+		vec_free(&scan.groups[i].pending);
+	free(scan.groups);
+	vec_free(&scan.puts);
+	return result;
+}
