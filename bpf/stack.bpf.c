@@ -58,8 +58,9 @@ struct walk {
 	__u64 ts;         /* of the span or event */
 	__u64 thread;     /* Python's: PyThreadState */
 	__u64 frame;      /* _PyInterpreterFrame */
-	__u32 count;      /* addresses */
-	__u32 python;     /* frames of Python */
+	__u32 zero;
+	__u32 count;  /* addresses */
+	__u32 python; /* frames of Python */
 	__u64 words[WORDS];
 };
 
@@ -83,13 +84,23 @@ static __always_inline struct waffle_unwind_page *page_get(__u32 number)
 	return pages ? bpf_map_lookup_elem(pages, &page) : NULL;
 }
 
+/*
+ * The searches are no static functions: so the verifier looks at each of them once, not in all
+ * states that a walk can be in.
+ */
+int stack_mapping_find(struct walk *walk, __u64 pc);
+int stack_row_find(struct walk *walk, __u32 pc);
+
 /* Finds the mapping that an address is in; false: none. */
-static __noinline bool mapping_find(struct walk *walk, __u64 pc)
+__noinline int stack_mapping_find(struct walk *walk, __u64 pc)
 {
-	__u32 low = 0, high = walk->process.mappings, middle;
 	struct waffle_unwind_mapping *mapping;
 	struct waffle_unwind_page *page;
+	__u32 low = 0, high, middle;
 
+	if (!walk)
+		return 0;
+	high = walk->process.mappings;
 	for (int i = 0; i < 12 && low < high; i++) { /* 2^11: WAFFLE_STACK_MAPPINGS_MAX */
 		middle = (low + high) / 2;
 		page = page_get(walk->process.page + middle / WAFFLE_UNWIND_PAGE_MAPPINGS);
@@ -127,23 +138,25 @@ static __noinline __u32 page_find(struct walk *walk, __u32 pc)
 	return walk->mapping.page + low;
 }
 
-static __noinline void row_find(struct walk *walk, __u32 pc)
+__noinline int stack_row_find(struct walk *walk, __u32 pc)
 {
-	struct waffle_unwind_page *page = page_get(page_find(walk, pc));
-	__u32 low = 0, high = WAFFLE_UNWIND_PAGE_ROWS, middle;
+	struct waffle_unwind_page *page;
+	__u32 low, at;
 
+	page = walk ? page_get(page_find(walk, pc)) : NULL;
 	if (!page)
-		return;
-	for (int i = 0; i < 9; i++) { /* 2^9 rows */
-		middle = (low + high) / 2 % WAFFLE_UNWIND_PAGE_ROWS;
-		if (page->rows[middle].pc <= pc)
-			low = middle;
-		else
-			high = middle;
+		return 0;
+	/* From memory, where the verifier does not know it: else it goes 2^9 ways, not 9. */
+	low = walk->zero;
+	for (__u32 step = WAFFLE_UNWIND_PAGE_ROWS / 2; step; step /= 2) {
+		at = (low + step) % WAFFLE_UNWIND_PAGE_ROWS;
+		if (page->rows[at].pc <= pc)
+			low = at;
 	}
 	low %= WAFFLE_UNWIND_PAGE_ROWS;
 	if (page->rows[low].pc <= pc)
 		walk->row = page->rows[low];
+	return 0;
 }
 
 static long return_probe(__u32 index, void *context)
@@ -186,13 +199,16 @@ static long walk_frame(__u32 index, void *context)
 	struct walk *walk = ((struct context *)context)->walk;
 	__u64 pc = waffle_unwind_pc(&walk->regs);
 
-	walk->words[index & (WAFFLE_FRAMES_USER_MAX - 1)] = walk->regs.ip;
+	/* Who names a caller looks at the byte before: of what a signal interrupted, at the first
+	 * byte of the instruction that way. */
+	walk->words[index & (WAFFLE_FRAMES_USER_MAX - 1)] =
+		walk->regs.ip + (index && walk->regs.exact);
 	walk->count = index + 1;
 	walk->row.rule = WAFFLE_UNWIND_UNKNOWN;
-	if ((pc >= walk->mapping.start && pc < walk->mapping.end) || mapping_find(walk, pc)) {
+	if ((pc >= walk->mapping.start && pc < walk->mapping.end) || stack_mapping_find(walk, pc)) {
 		pc -= walk->mapping.base;
 		if (walk->mapping.pages && pc <= 0xffffffff)
-			row_find(walk, pc);
+			stack_row_find(walk, pc);
 	}
 	if (!waffle_unwind_step(NULL, &walk->row, &walk->regs))
 		return 1;
