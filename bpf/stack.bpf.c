@@ -54,10 +54,12 @@ struct walk {
 	struct waffle_unwind_regs regs;
 	struct waffle_unwind_mapping mapping; /* of the last frame */
 	struct waffle_unwind_row row;         /* that holds for it */
-	__u64 trampoline; /* that return probes have put in place of return addresses; 0: none */
-	__u64 ts;         /* of the span or event */
-	__u64 thread;     /* Python's: PyThreadState */
-	__u64 frame;      /* _PyInterpreterFrame */
+	__u64 trampoline;   /* that return probes have put in place of return addresses; 0: none */
+	__u64 return_probe; /* the kernel's innermost one that the walk has not come to */
+	__u64 return_stack; /* of the one that is looked for */
+	__u64 ts;           /* of the span or event */
+	__u64 thread;       /* Python's: PyThreadState */
+	__u64 frame;        /* _PyInterpreterFrame */
 	__u32 zero;
 	__u32 count;  /* addresses */
 	__u32 python; /* frames of Python */
@@ -161,37 +163,34 @@ __noinline int stack_row_find(struct walk *walk, __u32 pc)
 
 static long return_probe(__u32 index, void *context)
 {
-	struct {
-		struct return_instance *at;
-		__u64 stack, address;
-	} *search = context;
-	struct return_instance *at = search->at;
+	struct walk *walk = ((struct context *)context)->walk;
+	struct return_instance *at = (struct return_instance *)walk->return_probe;
 
 	if (!at)
 		return 1;
-	if (BPF_CORE_READ(at, stack) == search->stack)
-		search->address = BPF_CORE_READ(at, orig_ret_vaddr);
-	search->at = BPF_CORE_READ(at, next);
-	return search->address != 0;
+	walk->return_probe = (__u64)BPF_CORE_READ(at, next);
+	if (BPF_CORE_READ(at, stack) != walk->return_stack)
+		return 0;
+	walk->regs.ip = BPF_CORE_READ(at, orig_ret_vaddr);
+	return 1;
 }
 
-/* Return probes of the functions on the stack, waffle's own too, have replaced their callers'
- * addresses; the kernel knows them. */
+/*
+ * Return probes of the functions on the stack, waffle's own too, have replaced their callers'
+ * addresses. The kernel has a list of them, the innermost first, as a walk meets them.
+ */
 static __noinline void trampoline_replace(struct walk *walk)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct {
-		struct return_instance *at;
-		__u64 stack, address;
-	} search = {.at = BPF_CORE_READ(task, utask, return_instances)};
+	struct context context = {walk};
 
 #if defined(__TARGET_ARCH_x86)
-	search.stack = walk->regs.sp - 8;
+	walk->return_stack = walk->regs.sp - 8;
 #else
-	search.stack = walk->regs.sp;
+	walk->return_stack = walk->regs.sp;
 #endif
-	bpf_loop(RETURN_PROBES_MAX, return_probe, &search, 0);
-	walk->regs.ip = search.address;
+	bpf_loop(RETURN_PROBES_MAX, return_probe, &context, 0);
+	if (walk->regs.ip == walk->trampoline)
+		walk->regs.ip = 0;
 }
 
 static long walk_frame(__u32 index, void *context)
@@ -244,7 +243,8 @@ static __always_inline void user_walk(struct walk *walk, struct task_struct *tas
 	}
 	walk->mapping.start = walk->mapping.end = 0;
 	walk->trampoline = 0;
-	if (BPF_CORE_READ(task, utask, return_instances))
+	walk->return_probe = (__u64)BPF_CORE_READ(task, utask, return_instances);
+	if (walk->return_probe)
 		walk->trampoline = BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
 	bpf_loop(WAFFLE_FRAMES_USER_MAX, walk_frame, &context, 0);
 }
