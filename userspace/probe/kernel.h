@@ -151,5 +151,7 @@ int kernel_arm(struct kernel *kernel, struct armed **armed, const struct arm_req
 /* Probes left out because another tracer holds them with another semaphore, as bpftrace may. */
 size_t armed_refused(const struct armed *armed);
 void armed_release(struct armed *armed);
+/* Many at once take no longer than one; NULLs are passed over. */
+void armed_release_all(struct armed *const *list, size_t count);
 
 #endif
