@@ -8,6 +8,7 @@ import pathlib
 import pwd
 import signal
 import subprocess
+import tempfile
 
 import pytest
 from tracer import wait_until
@@ -47,8 +48,6 @@ class Server:
         self.path = self.bin / "postgres"
         self.folder = folder
         user = pwd.getpwnam("postgres")
-        for part in (folder, *folder.parents[:3]):
-            os.chmod(part, 0o755)
         os.chown(folder, user.pw_uid, user.pw_gid)
         as_user = {"user": user.pw_uid, "group": user.pw_gid, "cwd": folder}
         subprocess.run([self.bin / "initdb", "-D", folder / "data", "-A", "trust", "-N",
@@ -72,10 +71,12 @@ class Server:
 
 
 @pytest.fixture
-def server(tmp_path, start):
-    made = Server(tmp_path, start)
-    yield made
-    made.stop()
+def server(start):
+    # Not pytest's own folder: that is for root only, and the server does not run as root.
+    with tempfile.TemporaryDirectory(prefix="waffle-postgresql-") as folder:
+        made = Server(pathlib.Path(folder), start)
+        yield made
+        made.stop()
 
 
 def statistics(monitor):
