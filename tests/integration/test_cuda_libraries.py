@@ -132,3 +132,14 @@ def test_kernels_of_a_stripped_program_have_the_names_they_were_registered_under
     kernels = {r["args"]["kernel"].partition("(")[0] for r in launches}
     assert {"embed", "attention", "mlp"} <= kernels
     assert not any(k.startswith("0x") for k in kernels)
+
+
+def test_a_stripped_program_with_the_runtime_linked_in_is_told(waffle, built, tmp_path):
+    whole, stripped = built("static_cuda.c"), tmp_path / "stripped"
+    subprocess.check_call(["strip", "-o", stripped, whole])
+    listed = waffle.ok("list", whole)
+    assert "cudaLaunchKernel" in listed.stdout
+    listed = waffle.ok("list", stripped)
+    assert "cudaLaunchKernel" not in listed.stdout
+    assert "CUDA's runtime linked into it and is stripped" in listed.stdout + listed.stderr
+    assert "stripped" not in waffle.ok("list", nvidia.library("libcudart.so.13")).stderr
