@@ -100,7 +100,7 @@ static void write_records(struct store_writer *writer, const uint8_t *data, size
 		rec.rec.kind %= WAFFLE_REC_KIND_COUNT + 1;
 		rec.rec.tid %= 8;
 		tame_call(&rec);
-		if (record_size(&rec, sizeof(rec)))
+		if (rec.rec.kind < WAFFLE_REC_KIND_COUNT && record_size(&rec, sizeof(rec)))
 			store_writer_append(writer, &rec.rec, &err);
 	}
 }
