@@ -42,6 +42,8 @@ def explain(waffle, zoo_folder):
             attached = waffle.attach(*pids, "-q", "--no-report")
             for pid in program.pids():
                 attached.wait_armed(pid, built)
+                for library in zoo.libraries(row):
+                    attached.wait_calls(waffle, pid, library)
             program.go()
             log = program.finish()
         capture = attached.wait()
