@@ -244,7 +244,7 @@ class Attached:
             **options,
         )
 
-    def wait_armed(self, pid, *paths):
+    def wait_armed(self, pid, *paths, timeout=10.0):
         """Waits until all semaphores of these files are up in a process."""
 
         def armed():
@@ -256,7 +256,7 @@ class Attached:
                     return False
             return True
 
-        wait_until(armed, f"arming of {[str(p) for p in paths]} in {pid}")
+        wait_until(armed, f"arming of {[str(p) for p in paths]} in {pid}", timeout)
         return self
 
     def wait_calls(self, waffle, pid, library):
@@ -272,7 +272,7 @@ class Attached:
             now = probed_bytes(pid, inode, offsets)
             return now and all(a != b for a, b in zip(now, plain))
 
-        wait_until(armed, f"probes in {library}")
+        wait_until(armed, f"probes in {library}", 30)
         return self
 
     def wait_links(self, count=2):
