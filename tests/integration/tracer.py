@@ -49,6 +49,26 @@ def monotonic_ns():
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
 
 
+def wait_probed(pid, library, sites):
+    """Waits until a breakpoint is at the last of the probes that `list` tells of a library."""
+    offset = max(probe["offset"] for site in sites for probe in site["probes"])
+    plain = pathlib.Path(library).read_bytes()[offset]
+
+    def is_probed():
+        with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
+            lines = [line.split() for line in maps if line.rstrip().endswith(str(library))]
+        for fields in lines:
+            begin, end = (int(x, 16) for x in fields[0].split("-"))
+            at = offset - int(fields[2], 16)
+            if 0 <= at < end - begin and "x" in fields[1]:
+                with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+                    memory.seek(begin + at)
+                    return memory.read(1)[0] != plain
+        return False
+
+    wait_until(is_probed, f"probes in {library}")
+
+
 # ---- semaphores, read without any of waffle's own code ----
 
 

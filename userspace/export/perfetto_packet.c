@@ -219,6 +219,8 @@ static const char *const own_key_names[OWN_KEY_COUNT] = {
 	[OWN_END_TID] = "end_tid",
 	[OWN_LOSS] = "loss",
 	[OWN_SEVERITY] = "severity",
+	[OWN_CAUSED_BY] = "caused_by",
+	[OWN_STACK] = "stack",
 };
 
 static uint32_t name_add(struct perfetto *p, const char *text, const char *if_empty)

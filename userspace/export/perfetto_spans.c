@@ -69,6 +69,7 @@ void span_begin_put(struct perfetto *p, struct sequence *sequence, uint32_t inde
 		event_uint(p, sequence, names->own[OWN_END_TID],
 			   m->threads.data[span->end_thread].tid);
 	event_values(p, sequence, span->site, span->frame);
+	event_node(p, sequence, names, MODEL_NODE_SPAN, index, span->id);
 	event_flows(p, index, span->start_ts);
 	event_put(p);
 }
@@ -110,6 +111,7 @@ static void event_instant_put(struct perfetto *p, struct sequence *sequence, uin
 	if (severity)
 		event_text(p, sequence, names->own[OWN_SEVERITY], severity, strlen(severity));
 	event_values(p, sequence, event->site, event->frame);
+	event_node(p, sequence, names, MODEL_NODE_EVENT, index, event->id);
 	event_flows(p, flows_event_node(p, index), event->ts);
 	event_put(p);
 }
