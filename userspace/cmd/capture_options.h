@@ -16,7 +16,7 @@ struct capture_options {
 	struct session_options session;
 	VEC(pid_t) pids;
 	VEC(const char *) comms;
-	const char *output; /* NULL: named after the program and the time */
+	const char *output;          /* NULL: named after the program and the time */
 	struct stack_choice *stacks; /* NULL: none */
 	bool json, no_report, quiet;
 	struct filter_options filter;
