@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from tracer import Capture, parse_log, wait_until
+from tracer import Capture, parse_log, probed_bytes, wait_until
 
 ADD = "uprobe:libcalled:called_add(int a, long b) -> long ret category mine"
 TEXT = "uprobe:libcalled:called_text(str text, u16 n) -> u64 ret"
@@ -42,23 +42,6 @@ def logged(lines, kind):
 
 def args_of(rows, *keys):
     return [tuple(row["args"][key] for key in keys) for row in rows]
-
-
-def probed_bytes(pid, inode, offsets):
-    """The bytes in a process's memory at these offsets of a file; None: not mapped."""
-    found = []
-    with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
-        lines = [line.split(None, 5) for line in maps]
-    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
-        for offset in offsets:
-            for fields in lines:
-                start, end = (int(x, 16) for x in fields[0].split("-"))
-                base = int(fields[2], 16)
-                if int(fields[4]) == inode and base <= offset < base + end - start:
-                    if "x" in fields[1]:
-                        memory.seek(start + offset - base)
-                        found.append(memory.read(1))
-    return found
 
 
 @pytest.fixture

@@ -28,6 +28,23 @@ def wait_until(condition, what, timeout=10.0):
         time.sleep(0.005)
 
 
+def probed_bytes(pid, inode, offsets):
+    """The bytes in a process's memory at these offsets of a file; None: not mapped."""
+    found = []
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
+        lines = [line.split(None, 5) for line in maps]
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+        for offset in offsets:
+            for fields in lines:
+                start, end = (int(x, 16) for x in fields[0].split("-"))
+                base = int(fields[2], 16)
+                if int(fields[4]) == inode and base <= offset < base + end - start:
+                    if "x" in fields[1]:
+                        memory.seek(start + offset - base)
+                        found.append(memory.read(1))
+    return found
+
+
 def monotonic_ns():
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
 
@@ -247,7 +264,7 @@ class Attached:
             **options,
         )
 
-    def wait_armed(self, pid, *paths):
+    def wait_armed(self, pid, *paths, timeout=10.0):
         """Waits until all semaphores of these files are up in a process."""
 
         def armed():
@@ -259,7 +276,23 @@ class Attached:
                     return False
             return True
 
-        wait_until(armed, f"arming of {[str(p) for p in paths]} in {pid}")
+        wait_until(armed, f"arming of {[str(p) for p in paths]} in {pid}", timeout)
+        return self
+
+    def wait_calls(self, waffle, pid, library):
+        """Waits until the probes of all calls in a library are in a process's memory."""
+        sites = json.loads(waffle.ok("list", "--json", library).stdout)["sites"]
+        offsets = sorted({p["offset"] for s in sites for p in s.get("probes", [])})
+        data, inode = pathlib.Path(library).read_bytes(), os.stat(library).st_ino
+        plain = [data[offset : offset + 1] for offset in offsets]
+
+        def armed():
+            if self.process.poll() is not None:
+                raise AssertionError(f"attach ended: {self.process.communicate()}")
+            now = probed_bytes(pid, inode, offsets)
+            return now and all(a != b for a, b in zip(now, plain))
+
+        wait_until(armed, f"probes in {library}", 30)
         return self
 
     def wait_links(self, count=2):
