@@ -12,6 +12,7 @@
 #include "vmlinux.h"
 #include "children.h"
 #include "held.h"
+#include "stack.h"
 
 /* Set before loading. */
 const volatile bool filter_tracks;        /* parents are asked */
@@ -68,9 +69,18 @@ static __always_inline bool rate_take(__u64 now)
 }
 
 /* Shared by all programs but filter_hit, where a call would count. */
+/* The stack of a site, if it is wanted. */
+static __always_inline int site_stack(struct pt_regs *ctx, __u64 ts)
+{
+	if (!(bpf_get_attach_cookie(ctx) & WAFFLE_COOKIE_STACK))
+		return 0;
+	return stack_emit(PT_REGS_PARM1(ctx), ts, 0, WAFFLE_STACK_SITE);
+}
+
 static __noinline int begin_emit(struct pt_regs *ctx, __u64 ts)
 {
-	return hit_emit(ctx, bpf_get_current_task_btf(), ts);
+	hit_emit(ctx, bpf_get_current_task_btf(), ts);
+	return site_stack(ctx, ts);
 }
 
 static __always_inline void family_get(struct pt_regs *ctx, struct family *family)
@@ -98,7 +108,7 @@ static __always_inline void family_get(struct pt_regs *ctx, struct family *famil
 
 static __always_inline struct waffle_class *class_get(struct pt_regs *ctx, struct waffle_open *open)
 {
-	__u32 index = bpf_get_attach_cookie(ctx) >> 32;
+	__u32 index = (bpf_get_attach_cookie(ctx) & ~WAFFLE_COOKIE_STACK) >> 32;
 	struct waffle_class *class = bpf_map_lookup_elem(&filter_classes, &index);
 
 	if (class) {
@@ -192,8 +202,10 @@ static __noinline int pass_by(struct pt_regs *ctx, __u64 now)
 			open.inside = standing.pending;
 			open.position = buffer->head;
 			open.born = buffer->clock;
-			if (child_add_hit(ctx, buffer, &standing, task, now, class->is_span))
+			if (child_add_hit(ctx, buffer, &standing, task, now, class->is_span)) {
 				state = WAFFLE_OPEN_BUFFERED;
+				site_stack(ctx, now);
+			}
 		}
 	}
 	/* Without room its children would not be told from those of an unknown parent. */
@@ -210,10 +222,10 @@ int filter_hit(struct pt_regs *ctx)
 
 	if (!wanted(task))
 		return 0;
-	if (!rate_unit_ns)
+	if (!rate_unit_ns && !(bpf_get_attach_cookie(ctx) & WAFFLE_COOKIE_STACK))
 		return hit_emit(ctx, task, 0);
 	now = bpf_ktime_get_ns();
-	return rate_take(now) ? hit_emit(ctx, task, now) : pass_by(ctx, now);
+	return !rate_unit_ns || rate_take(now) ? begin_emit(ctx, now) : pass_by(ctx, now);
 }
 
 SEC("uprobe.multi")
@@ -284,8 +296,9 @@ int filter_hold(struct pt_regs *ctx)
 	if (is_kept(family.parent) || (filter_keep_children && !hold_place(&open, &family, task)))
 		return span_keep(ctx, &open, task, now);
 	if (held_add_sized(class->held, ctx, &family, now)) {
-		if (open_add(ctx, &open, task, WAFFLE_OPEN_HELD))
-			return 0;
+		if (open_add(ctx, &open, task,
+			     WAFFLE_OPEN_HELD)) /* where it was is known now only */
+			return site_stack(ctx, now);
 		held_delete(class->held, id);
 	}
 	loss_count(1);

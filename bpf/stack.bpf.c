@@ -54,12 +54,15 @@ struct walk {
 	struct waffle_unwind_regs regs;
 	struct waffle_unwind_mapping mapping; /* of the last frame */
 	struct waffle_unwind_row row;         /* that holds for it */
-	__u64 trampoline; /* that return probes have put in place of return addresses; 0: none */
-	__u64 ts;         /* of the span or event */
-	__u64 thread;     /* Python's: PyThreadState */
-	__u64 frame;      /* _PyInterpreterFrame */
-	__u32 count;      /* addresses */
-	__u32 python;     /* frames of Python */
+	__u64 trampoline;   /* that return probes have put in place of return addresses; 0: none */
+	__u64 return_probe; /* the kernel's innermost one that the walk has not come to */
+	__u64 return_stack; /* of the one that is looked for */
+	__u64 ts;           /* of the span or event */
+	__u64 thread;       /* Python's: PyThreadState */
+	__u64 frame;        /* _PyInterpreterFrame */
+	__u32 zero;
+	__u32 count;  /* addresses */
+	__u32 python; /* frames of Python */
 	__u64 words[WORDS];
 };
 
@@ -83,13 +86,23 @@ static __always_inline struct waffle_unwind_page *page_get(__u32 number)
 	return pages ? bpf_map_lookup_elem(pages, &page) : NULL;
 }
 
+/*
+ * The searches are no static functions: so the verifier looks at each of them once, not in all
+ * states that a walk can be in.
+ */
+int stack_mapping_find(struct walk *walk, __u64 pc);
+int stack_row_find(struct walk *walk, __u32 pc);
+
 /* Finds the mapping that an address is in; false: none. */
-static __noinline bool mapping_find(struct walk *walk, __u64 pc)
+__noinline int stack_mapping_find(struct walk *walk, __u64 pc)
 {
-	__u32 low = 0, high = walk->process.mappings, middle;
 	struct waffle_unwind_mapping *mapping;
 	struct waffle_unwind_page *page;
+	__u32 low = 0, high, middle;
 
+	if (!walk)
+		return 0;
+	high = walk->process.mappings;
 	for (int i = 0; i < 12 && low < high; i++) { /* 2^11: WAFFLE_STACK_MAPPINGS_MAX */
 		middle = (low + high) / 2;
 		page = page_get(walk->process.page + middle / WAFFLE_UNWIND_PAGE_MAPPINGS);
@@ -127,58 +140,57 @@ static __noinline __u32 page_find(struct walk *walk, __u32 pc)
 	return walk->mapping.page + low;
 }
 
-static __noinline void row_find(struct walk *walk, __u32 pc)
+__noinline int stack_row_find(struct walk *walk, __u32 pc)
 {
-	struct waffle_unwind_page *page = page_get(page_find(walk, pc));
-	__u32 low = 0, high = WAFFLE_UNWIND_PAGE_ROWS, middle;
+	struct waffle_unwind_page *page;
+	__u32 low, at;
 
+	page = walk ? page_get(page_find(walk, pc)) : NULL;
 	if (!page)
-		return;
-	for (int i = 0; i < 9; i++) { /* 2^9 rows */
-		middle = (low + high) / 2 % WAFFLE_UNWIND_PAGE_ROWS;
-		if (page->rows[middle].pc <= pc)
-			low = middle;
-		else
-			high = middle;
+		return 0;
+	/* From memory, where the verifier does not know it: else it goes 2^9 ways, not 9. */
+	low = walk->zero;
+	for (__u32 step = WAFFLE_UNWIND_PAGE_ROWS / 2; step; step /= 2) {
+		at = (low + step) % WAFFLE_UNWIND_PAGE_ROWS;
+		if (page->rows[at].pc <= pc)
+			low = at;
 	}
 	low %= WAFFLE_UNWIND_PAGE_ROWS;
 	if (page->rows[low].pc <= pc)
 		walk->row = page->rows[low];
+	return 0;
 }
 
 static long return_probe(__u32 index, void *context)
 {
-	struct {
-		struct return_instance *at;
-		__u64 stack, address;
-	} *search = context;
-	struct return_instance *at = search->at;
+	struct walk *walk = ((struct context *)context)->walk;
+	struct return_instance *at = (struct return_instance *)walk->return_probe;
 
 	if (!at)
 		return 1;
-	if (BPF_CORE_READ(at, stack) == search->stack)
-		search->address = BPF_CORE_READ(at, orig_ret_vaddr);
-	search->at = BPF_CORE_READ(at, next);
-	return search->address != 0;
+	walk->return_probe = (__u64)BPF_CORE_READ(at, next);
+	if (BPF_CORE_READ(at, stack) != walk->return_stack)
+		return 0;
+	walk->regs.ip = BPF_CORE_READ(at, orig_ret_vaddr);
+	return 1;
 }
 
-/* Return probes of the functions on the stack, waffle's own too, have replaced their callers'
- * addresses; the kernel knows them. */
+/*
+ * Return probes of the functions on the stack, waffle's own too, have replaced their callers'
+ * addresses. The kernel has a list of them, the innermost first, as a walk meets them.
+ */
 static __noinline void trampoline_replace(struct walk *walk)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct {
-		struct return_instance *at;
-		__u64 stack, address;
-	} search = {.at = BPF_CORE_READ(task, utask, return_instances)};
+	struct context context = {walk};
 
 #if defined(__TARGET_ARCH_x86)
-	search.stack = walk->regs.sp - 8;
+	walk->return_stack = walk->regs.sp - 8;
 #else
-	search.stack = walk->regs.sp;
+	walk->return_stack = walk->regs.sp;
 #endif
-	bpf_loop(RETURN_PROBES_MAX, return_probe, &search, 0);
-	walk->regs.ip = search.address;
+	bpf_loop(RETURN_PROBES_MAX, return_probe, &context, 0);
+	if (walk->regs.ip == walk->trampoline)
+		walk->regs.ip = 0;
 }
 
 static long walk_frame(__u32 index, void *context)
@@ -186,13 +198,16 @@ static long walk_frame(__u32 index, void *context)
 	struct walk *walk = ((struct context *)context)->walk;
 	__u64 pc = waffle_unwind_pc(&walk->regs);
 
-	walk->words[index & (WAFFLE_FRAMES_USER_MAX - 1)] = walk->regs.ip;
+	/* Who names a caller looks at the byte before: of what a signal interrupted, at the first
+	 * byte of the instruction that way. */
+	walk->words[index & (WAFFLE_FRAMES_USER_MAX - 1)] =
+		walk->regs.ip + (index && walk->regs.exact);
 	walk->count = index + 1;
 	walk->row.rule = WAFFLE_UNWIND_UNKNOWN;
-	if ((pc >= walk->mapping.start && pc < walk->mapping.end) || mapping_find(walk, pc)) {
+	if ((pc >= walk->mapping.start && pc < walk->mapping.end) || stack_mapping_find(walk, pc)) {
 		pc -= walk->mapping.base;
 		if (walk->mapping.pages && pc <= 0xffffffff)
-			row_find(walk, pc);
+			stack_row_find(walk, pc);
 	}
 	if (!waffle_unwind_step(NULL, &walk->row, &walk->regs))
 		return 1;
@@ -228,7 +243,8 @@ static __always_inline void user_walk(struct walk *walk, struct task_struct *tas
 	}
 	walk->mapping.start = walk->mapping.end = 0;
 	walk->trampoline = 0;
-	if (BPF_CORE_READ(task, utask, return_instances))
+	walk->return_probe = (__u64)BPF_CORE_READ(task, utask, return_instances);
+	if (walk->return_probe)
 		walk->trampoline = BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
 	bpf_loop(WAFFLE_FRAMES_USER_MAX, walk_frame, &context, 0);
 }

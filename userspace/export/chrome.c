@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "export/formats.h"
-#include "export/node_stacks.h"
+#include "export/span_stack.h"
 #include "export/summary_json.h"
 #include "export/values.h"
 
@@ -19,8 +19,8 @@ typedef VEC(uint64_t) ends_vec;
 struct chrome {
 	struct json *json;
 	const struct model *model;
-	ends_vec *open; /* by thread: ends of the spans around the next one */
-	struct node_stacks *stacks;
+	ends_vec *open;             /* by thread: ends of the spans around the next one */
+	struct stack_names *stacks; /* of spans and events; NULL: there are none */
 };
 
 static void write_time(struct chrome *c, const char *key, uint64_t ns)
@@ -77,7 +77,7 @@ static void write_node(struct chrome *c, uint8_t kind, uint32_t index, uint64_t 
 	json_field_hex64(c->json, "waffle.id", id);
 	if (late)
 		json_field_hex64(c->json, "waffle.caused_by", late->to_id);
-	node_stacks_write(c->stacks, c->json, "waffle.stack", id);
+	span_stack_json(c->json, c->model, c->stacks, "waffle.", id);
 }
 
 static void write_span_args(struct chrome *c, const struct model_span *span)
@@ -286,7 +286,7 @@ int chrome_write(const struct model *model, FILE *out, struct error *err)
 	int code = 0, closed;
 
 	c.open = calloc(model->threads.len + 1, sizeof(*c.open));
-	if (!c.json || !c.open || node_stacks_open(&c.stacks, model) < 0)
+	if (!c.json || !c.open || span_stack_open(&c.stacks, model))
 		code = -ENOMEM;
 	json_object_begin(c.json);
 	json_key(c.json, "traceEvents");
@@ -304,7 +304,7 @@ int chrome_write(const struct model *model, FILE *out, struct error *err)
 	for (size_t i = 0; c.open && i < model->threads.len; i++)
 		vec_free(&c.open[i]);
 	free(c.open);
-	node_stacks_close(c.stacks);
+	stack_names_close(c.stacks);
 	code = code < 0 ? code : closed;
 	if (code < 0)
 		return error_set(err, -code, "chrome: %s", strerror(-code));

@@ -11,14 +11,14 @@
 
 #include "export/formats.h"
 #include "export/ndjson_waits.h"
-#include "export/node_stacks.h"
+#include "export/span_stack.h"
 #include "export/summary_json.h"
 #include "export/values.h"
 
 struct ndjson {
 	struct json *json;
 	const struct model *model;
-	struct node_stacks *stacks;
+	struct stack_names *stacks; /* of spans and events; NULL: there are none */
 };
 
 static void write_thread(struct ndjson *n, uint32_t thread)
@@ -127,7 +127,7 @@ static void write_span(struct ndjson *n, const struct model_span *span)
 		json_field_u64(n->json, "end_tid", n->model->threads.data[span->end_thread].tid);
 	write_args(n, span->site, span->frame);
 	write_links(n, MODEL_NODE_SPAN, (uint32_t)(span - n->model->spans.data));
-	node_stacks_write(n->stacks, n->json, "stack", span->id);
+	span_stack_json(n->json, n->model, n->stacks, "", span->id);
 	json_object_end(n->json);
 	json_line(n->json);
 }
@@ -147,7 +147,7 @@ static void write_event(struct ndjson *n, const struct model_event *event)
 	json_field_u64(n->json, "start_ns", event->ts);
 	write_args(n, event->site, event->frame);
 	write_links(n, MODEL_NODE_EVENT, (uint32_t)(event - n->model->events.data));
-	node_stacks_write(n->stacks, n->json, "stack", event->id);
+	span_stack_json(n->json, n->model, n->stacks, "", event->id);
 	json_object_end(n->json);
 	json_line(n->json);
 }
@@ -220,7 +220,7 @@ int ndjson_write(const struct model *model, FILE *out, struct error *err)
 	struct ndjson n = {.json = json_new(out, false), .model = model};
 	int code;
 
-	if (!n.json || node_stacks_open(&n.stacks, model) < 0) {
+	if (!n.json || span_stack_open(&n.stacks, model)) {
 		if (n.json)
 			json_close(n.json);
 		return error_set(err, ENOMEM, "ndjson: out of memory");
@@ -235,7 +235,7 @@ int ndjson_write(const struct model *model, FILE *out, struct error *err)
 		write_loss(&n, &model->losses.data[i]);
 	write_summary(&n);
 	code = json_close(n.json) ?: code;
-	node_stacks_close(n.stacks);
+	stack_names_close(n.stacks);
 	if (code < 0)
 		return error_set(err, -code, "ndjson: %s", strerror(-code));
 	return 0;

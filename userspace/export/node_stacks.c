@@ -35,7 +35,7 @@ int node_stacks_open(struct node_stacks **stacks, const struct model *model)
 		return -ENOMEM;
 	opened->model = model;
 	opened->texts = strtab_new();
-	if (!opened->texts || stack_names_open(&opened->names, model->reader, false) < 0) {
+	if (!opened->texts || stack_names_open(&opened->names, model->reader, true) < 0) {
 		node_stacks_close(opened);
 		return -ENOMEM;
 	}
@@ -70,8 +70,9 @@ static uint32_t text_make(struct node_stacks *stacks, const struct model_stack *
 
 	if (!out)
 		return 0;
-	stack_names_each(stacks->names, stack->kernel_stack, stack->ts, print_frame, out);
-	stack_names_each(stacks->names, stack->user_stack, stack->ts, print_frame, out);
+	stack_names_all(stacks->names, stack->python_stack, stack->ts, print_frame, out);
+	stack_names_all(stacks->names, stack->kernel_stack, stack->ts, print_frame, out);
+	stack_names_all(stacks->names, stack->user_stack, stack->ts, print_frame, out);
 	if (!fclose(out) && len)
 		number = strtab_add(stacks->texts, text, len - 1); /* without the last newline */
 	free(text);
@@ -108,23 +109,4 @@ const char *node_stacks_text(const struct node_stacks *stacks, uint32_t number, 
 {
 	*len = strtab_length(stacks->texts, number);
 	return strtab_get(stacks->texts, number);
-}
-
-void node_stacks_write(struct node_stacks *stacks, struct json *json, const char *key, uint64_t id)
-{
-	uint32_t number = node_stacks_number(stacks, id);
-	const char *at, *end, *line;
-	size_t len;
-
-	if (!number)
-		return;
-	at = node_stacks_text(stacks, number, &len);
-	json_key(json, key);
-	json_array_begin(json);
-	for (end = at + len; at < end; at = line + 1) {
-		line = memchr(at, '\n', (size_t)(end - at));
-		line = line ? line : end;
-		json_string_len(json, at, (size_t)(line - at));
-	}
-	json_array_end(json);
 }

@@ -4,7 +4,6 @@
 #define WAFFLE_EXPORT_NODE_STACKS_H
 
 #include "model/model.h"
-#include "util/json.h"
 
 struct node_stacks;
 
@@ -12,13 +11,10 @@ struct node_stacks;
 int node_stacks_open(struct node_stacks **stacks, const struct model *model);
 void node_stacks_close(struct node_stacks *stacks);
 
-/* The number of the text of a span's or event's stack, the innermost frame first, a line each; 0:
- * it has none. */
+/* The number of the text of a span's or event's stack, the innermost frame first, a line each,
+ * Python's before the kernel's and the user's; 0: it has none. */
 uint32_t node_stacks_number(struct node_stacks *stacks, uint64_t id);
 /* The text of a number; NUL-terminated, of *len bytes. */
 const char *node_stacks_text(const struct node_stacks *stacks, uint32_t number, size_t *len);
-
-/* The member "stack" of the object that is open, an array of frames; nothing if there is none. */
-void node_stacks_write(struct node_stacks *stacks, struct json *json, const char *key, uint64_t id);
 
 #endif

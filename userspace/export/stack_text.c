@@ -31,6 +31,7 @@ struct stack_names {
 	uint32_t mapping_count;
 	struct map modules;        /* a mapping, by its address in the reader → module */
 	struct map kernel_symbols; /* address → index */
+	struct map python_frames;  /* process and number → index in the table of names */
 	VEC(struct variable) variables;
 	struct map variable_at; /* address → the last one that was looked up there */
 	struct strtab *texts;
@@ -71,6 +72,25 @@ static bool index_kernel(struct stack_names *names)
 	return true;
 }
 
+static uint64_t python_key(uint32_t pid, uint64_t value)
+{
+	return (uint64_t)pid << 32 ^ (value & ~STORE_PYTHON);
+}
+
+static bool index_python(struct stack_names *names)
+{
+	uint32_t count = store_reader_name_count(names->reader);
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct store_name *name = store_reader_name(names->reader, i);
+
+		if (name->value & STORE_PYTHON &&
+		    !map_set(&names->python_frames, python_key(name->pid, name->value), i))
+			return false;
+	}
+	return true;
+}
+
 int stack_names_open(struct stack_names **names, const struct store_reader *reader, bool fetch)
 {
 	const struct symbolizer_options options = {.fetch = fetch};
@@ -82,7 +102,7 @@ int stack_names_open(struct stack_names **names, const struct store_reader *read
 	made->reader = reader;
 	made->texts = strtab_new();
 	if (!made->texts || symbolizer_open(&made->symbolizer, &options) || !index_mappings(made) ||
-	    !index_kernel(made)) {
+	    !index_kernel(made) || !index_python(made)) {
 		stack_names_close(made);
 		return -ENOMEM;
 	}
@@ -98,6 +118,7 @@ void stack_names_close(struct stack_names *names)
 	free(names->mappings);
 	map_free(&names->modules);
 	map_free(&names->kernel_symbols);
+	map_free(&names->python_frames);
 	vec_free(&names->variables);
 	map_free(&names->variable_at);
 	strtab_free(names->texts);
@@ -229,12 +250,36 @@ static uint32_t kernel_frame(const struct stack_names *names, uint64_t address,
 	return 1;
 }
 
+/* "Trainer.step (/srv/train.py:31)", as capture/ wrote it. */
+static uint32_t python_frame(struct stack_names *names, uint32_t pid, uint64_t address,
+			     struct stack_frame *frame)
+{
+	uint32_t index = map_get(&names->python_frames, python_key(pid, address));
+	const struct store_name *name =
+		index == MAP_NONE ? NULL : store_reader_name(names->reader, index);
+	const char *file = name ? strstr(name->name, " (") : NULL, *line;
+
+	*frame = (struct stack_frame){.module = "[python]", .offset = address & ~STORE_PYTHON};
+	line = file ? strrchr(file, ':') : NULL;
+	if (!line)
+		return 1;
+	frame->offset = 0;
+	frame->function = strtab_get(
+		names->texts, strtab_add(names->texts, name->name, (size_t)(file - name->name)));
+	frame->file = strtab_get(names->texts,
+				 strtab_add(names->texts, file + 2, (size_t)(line - file - 2)));
+	frame->line = (uint32_t)strtoul(line + 1, NULL, 10);
+	return 1;
+}
+
 /* The frames of the address at `at`. */
 static uint32_t frames_at(struct stack_names *names, const struct store_stack *stack, uint32_t at,
 			  uint64_t ts, struct stack_frame *frames, uint32_t room)
 {
 	if (!stack->pid)
 		return kernel_frame(names, stack->addresses[at], frames);
+	if (stack->addresses[at] & STORE_PYTHON)
+		return python_frame(names, stack->pid, stack->addresses[at], frames);
 	return user_frames(names, stack->pid, stack->addresses[at], at > 0, ts, frames, room);
 }
 
@@ -249,7 +294,7 @@ static bool can_be_caller(struct stack_names *names, const struct store_stack *s
 	const struct store_mapping *mapping;
 	uint32_t module;
 
-	if (!stack->pid || !at)
+	if (!stack->pid || !at || address & STORE_PYTHON)
 		return true;
 	mapping = find_mapping(names, stack->pid, address - 1, ts);
 	return !mapping || !module_of(names, mapping, &module) ||
@@ -257,24 +302,49 @@ static bool can_be_caller(struct stack_names *names, const struct store_stack *s
 				    address - mapping->start + mapping->offset);
 }
 
-uint32_t stack_names_each(struct stack_names *names, uint32_t number, uint64_t ts,
-			  stack_frame_fn each, void *arg)
+/* Functions of waffle.h, which end with an underscore before what the compiler adds (".cold"): the
+ * way from a site to its probe. */
+static bool is_site(const struct stack_frame *frame)
+{
+	size_t len = frame->function ? strcspn(frame->function, ".") : 0;
+
+	return len > 7 && !strncmp(frame->function, "waffle_", 7) &&
+	       frame->function[len - 1] == '_';
+}
+
+static uint32_t each_frame(struct stack_names *names, uint32_t number, uint64_t ts, bool sure,
+			   stack_frame_fn each, void *arg)
 {
 	const struct store_stack *stack = names ? store_reader_stack(names->reader, number) : NULL;
 	struct stack_frame frames[64];
 	uint32_t total = 0;
 
-	for (uint32_t i = 0;
-	     stack && i < stack->count && total < FRAMES_MAX && can_be_caller(names, stack, i, ts);
+	for (uint32_t i = 0; stack && i < stack->count && total < FRAMES_MAX &&
+			     (sure || can_be_caller(names, stack, i, ts));
 	     i++) {
 		uint32_t count =
 			frames_at(names, stack, i, ts, frames, sizeof(frames) / sizeof(frames[0]));
 
-		for (uint32_t k = 0; k < count; k++)
+		for (uint32_t k = 0; k < count; k++) {
+			if (!total && is_site(&frames[k]))
+				continue;
 			each(&frames[k], arg);
-		total += count;
+			total++;
+		}
 	}
 	return total;
+}
+
+uint32_t stack_names_each(struct stack_names *names, uint32_t number, uint64_t ts,
+			  stack_frame_fn each, void *arg)
+{
+	return each_frame(names, number, ts, false, each, arg);
+}
+
+uint32_t stack_names_all(struct stack_names *names, uint32_t number, uint64_t ts,
+			 stack_frame_fn each, void *arg)
+{
+	return each_frame(names, number, ts, true, each, arg);
 }
 
 static const char *base_name(const char *path)

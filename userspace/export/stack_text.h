@@ -47,6 +47,10 @@ typedef void (*stack_frame_fn)(const struct stack_frame *frame, void *arg);
 uint32_t stack_names_each(struct stack_names *names, uint32_t stack, uint64_t ts,
 			  stack_frame_fn each, void *arg);
 
+/* The same for a stack that was not walked by frame pointers alone: no frame of it is doubted. */
+uint32_t stack_names_all(struct stack_names *names, uint32_t stack, uint64_t ts,
+			 stack_frame_fn each, void *arg);
+
 /* The innermost frame with a name that says something of the program: not one of the C library, the
  * dynamic linker or the language's run-time. False: there is none. */
 bool stack_names_inner(struct stack_names *names, uint32_t stack, uint64_t ts,

@@ -45,7 +45,9 @@ static __attribute__((noinline)) int leaf(volatile int *sum)
 	return *sum;
 }
 
-static __attribute__((noinline)) int recurse(int depth, volatile int *sum)
+__attribute__((noinline)) int recurse(int depth, volatile int *sum);
+
+__attribute__((noinline)) int recurse(int depth, volatile int *sum)
 {
 	volatile char room[56];
 
