@@ -3,6 +3,7 @@
 they are probed, and calls that fail, as a program and as waffle-bpf saw them."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -119,3 +120,26 @@ def test_calls_are_seen_as_the_program_made_them(waffle, start, listed):
         got = {key: seen(row, key) for key in told["args"]}
         assert got == {key: shown(value) for key, value in told["args"].items()}, row["name"]
     capture.check_sums(lost=0)
+
+
+def test_kernels_of_a_stripped_program_have_the_names_they_were_registered_under(waffle, tmp_path):
+    sim = waffle.program.parent / "sim"
+    program = tmp_path / "training"
+    subprocess.check_call(["strip", "-o", program, sim / "training"])
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(sim)}
+    capture = waffle.run(program, "--ranks", "1", "--steps", "3", env=environment)
+    launches = [r for r in capture.rows("event") if r["name"] == "cudaLaunchKernel"]
+    kernels = {r["args"]["kernel"].partition("(")[0] for r in launches}
+    assert {"embed", "attention", "mlp"} <= kernels
+    assert not any(k.startswith("0x") for k in kernels)
+
+
+def test_a_stripped_program_with_the_runtime_linked_in_is_told(waffle, built, tmp_path):
+    whole, stripped = built("static_cuda.c"), tmp_path / "stripped"
+    subprocess.check_call(["strip", "-o", stripped, whole])
+    listed = waffle.ok("list", whole)
+    assert "cudaLaunchKernel" in listed.stdout
+    listed = waffle.ok("list", stripped)
+    assert "cudaLaunchKernel" not in listed.stdout
+    assert "CUDA's runtime linked into it and is stripped" in listed.stdout + listed.stderr
+    assert "stripped" not in waffle.ok("list", nvidia.library("libcudart.so.13")).stderr

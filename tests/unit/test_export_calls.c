@@ -124,13 +124,14 @@ static void test_ndjson_has_names_dimensions_links_and_stacks_of_calls(void **st
 	assert_has(line, "\"category\":\"cuda\"");
 	assert_has(line,
 		   "\"args\":{\"kernel\":\"gemm(float*)\",\"grid\":[2,3,4],\"stream\":\"0xa\"}");
-	assert_has(line, "\"stack\":[\"do_ioctl\",\"app+0x1000\"]");
+	assert_has(line, "\"user_stack\":[{\"module\":\"/gone/app\",\"offset\":\"0x1000\"}]");
+	assert_has(line, "\"kernel_stack\":[{\"function\":\"do_ioctl\",");
 	assert_null(strstr(line, "\"links\""));
 	free(text);
 	text = written(model, ndjson_write, &len);
 	line = line_with(text, "\"id\":\"0000000000000002\",\"name\"");
 	assert_has(line, "\"links\":[{\"kind\":\"event\",\"id\":\"0000000000000001\"}]");
-	assert_null(strstr(line, "\"stack\""));
+	assert_null(strstr(line, "_stack\""));
 	free(text);
 	capture_free(&capture);
 }
@@ -145,7 +146,7 @@ static void test_chrome_has_an_arrow_or_else_the_cause_of_a_call(void **state)
 
 	(void)state;
 	assert_has(text, "\"grid\":[2,3,4]");
-	assert_has(text, "\"waffle.stack\":[\"do_ioctl\",\"app+0x1000\"]");
+	assert_has(text, "\"waffle.kernel_stack\":[{\"function\":\"do_ioctl\",");
 	assert_has(text, "\"waffle.id\":\"0000000000000060\","
 			 "\"waffle.caused_by\":\"0000000000000061\"");
 	for (at = text; (at = strstr(at, "\"ph\":\"s\"")); at++)

@@ -423,14 +423,37 @@ static void pending_remove(struct functions *functions, struct pending *pending)
 	functions->pending.len--;
 }
 
-/* The first text and the first function among the values. */
-static void values_find(struct value_walk walk, char **text, uint64_t *code)
+#define NAME_MAX_BYTES 4096
+
+/* A string in a process's memory; NULL: it can't be read. */
+static char *text_at(uint32_t pid, uint64_t address)
+{
+	char path[32], text[NAME_MAX_BYTES];
+	ssize_t got;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%u/mem", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	got = fd < 0 ? -1 : pread(fd, text, sizeof(text), (off_t)address);
+	if (fd >= 0)
+		close(fd);
+	return got > 0 && memchr(text, '\0', (size_t)got) ? strdup(text) : NULL;
+}
+
+/*
+ * The first text and the first function among the values. A kernel's name that the call did not
+ * have to read comes as its address: its page may not be in memory, and the kernel's programs can't
+ * bring it there.
+ */
+static void values_find(struct value_walk walk, uint32_t pid, char **text, uint64_t *code)
 {
 	struct value value;
 
 	while (value_walk_next(&walk, &value)) {
 		if (value.type == WAFFLE_KEY_STR && !*text && value.text_len)
 			*text = strndup(value.text, value.text_len);
+		if (value.type == WAFFLE_KEY_PTR && !*text && !strcmp(value.key->name, "kernel"))
+			*text = text_at(pid, value.u64);
 		if (value.type == WAFFLE_KEY_CODE && !*code)
 			*code = value.u64;
 	}
@@ -447,8 +470,8 @@ static void handle_begins(struct functions *functions, const struct site_info *s
 	memcpy(&head, hit + 1, sizeof(head));
 	pending = pending_get(functions, head.id, true);
 	if (pending)
-		values_find(value_walk_begin(site, hit + 1, hit->frame_bytes), &pending->text,
-			    &pending->host);
+		values_find(value_walk_begin(site, hit + 1, hit->frame_bytes), hit->tgid,
+			    &pending->text, &pending->host);
 }
 
 static int handle_named(struct functions *functions, const struct site_info *site, unsigned first,
@@ -460,8 +483,8 @@ static int handle_named(struct functions *functions, const struct site_info *sit
 
 	if (!pending)
 		return 0; /* begun before the capture */
-	values_find(value_walk_from(site, first, end + 1, end->frame_bytes), &pending->text,
-		    &handle);
+	values_find(value_walk_from(site, first, end + 1, end->frame_bytes), end->tgid,
+		    &pending->text, &handle);
 	/* A function may be registered under a name: then it is an argument. */
 	if (!handle && site->role == SITE_ROLE_NAME)
 		handle = pending->host;

@@ -77,7 +77,7 @@ static void write_node(struct chrome *c, uint8_t kind, uint32_t index, uint64_t 
 	json_field_hex64(c->json, "waffle.id", id);
 	if (late)
 		json_field_hex64(c->json, "waffle.caused_by", late->to_id);
-	span_stack_json(c->json, c->model, c->stacks, id);
+	span_stack_json(c->json, c->model, c->stacks, "waffle.", id);
 }
 
 static void write_span_args(struct chrome *c, const struct model_span *span)

@@ -127,7 +127,7 @@ static void write_span(struct ndjson *n, const struct model_span *span)
 		json_field_u64(n->json, "end_tid", n->model->threads.data[span->end_thread].tid);
 	write_args(n, span->site, span->frame);
 	write_links(n, MODEL_NODE_SPAN, (uint32_t)(span - n->model->spans.data));
-	span_stack_json(n->json, n->model, n->stacks, span->id);
+	span_stack_json(n->json, n->model, n->stacks, "", span->id);
 	json_object_end(n->json);
 	json_line(n->json);
 }
@@ -147,7 +147,7 @@ static void write_event(struct ndjson *n, const struct model_event *event)
 	json_field_u64(n->json, "start_ns", event->ts);
 	write_args(n, event->site, event->frame);
 	write_links(n, MODEL_NODE_EVENT, (uint32_t)(event - n->model->events.data));
-	span_stack_json(n->json, n->model, n->stacks, event->id);
+	span_stack_json(n->json, n->model, n->stacks, "", event->id);
 	json_object_end(n->json);
 	json_line(n->json);
 }

@@ -34,25 +34,28 @@ static void frame_json(const struct stack_frame *frame, void *arg)
 	json_object_end(json);
 }
 
-static void stack_json(struct json *json, struct stack_names *names, const char *key,
-		       uint32_t number, uint64_t ts)
+static void stack_json(struct json *json, struct stack_names *names, const char *prefix,
+		       const char *key, uint32_t number, uint64_t ts)
 {
+	char whole[32];
+
 	if (!number)
 		return;
-	json_key(json, key);
+	snprintf(whole, sizeof(whole), "%s%s", prefix, key);
+	json_key(json, whole);
 	json_array_begin(json);
 	stack_names_all(names, number, ts, frame_json, json);
 	json_array_end(json);
 }
 
 void span_stack_json(struct json *json, const struct model *model, struct stack_names *names,
-		     uint64_t id)
+		     const char *prefix, uint64_t id)
 {
 	const struct model_stack *stack = names ? model_stack_of(model, id) : NULL;
 
 	if (!stack)
 		return;
-	stack_json(json, names, "python_stack", stack->python_stack, stack->ts);
-	stack_json(json, names, "user_stack", stack->user_stack, stack->ts);
-	stack_json(json, names, "kernel_stack", stack->kernel_stack, stack->ts);
+	stack_json(json, names, prefix, "python_stack", stack->python_stack, stack->ts);
+	stack_json(json, names, prefix, "user_stack", stack->user_stack, stack->ts);
+	stack_json(json, names, prefix, "kernel_stack", stack->kernel_stack, stack->ts);
 }

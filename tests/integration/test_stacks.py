@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""--stacks: callers of spans, events and calls, against what the program's own run-time and
+Python itself say of the same stacks."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+import tracer
+
+FRAMES = tracer.PROGRAMS / "frames.py"
+
+
+# ---- code without frame pointers ----
+
+
+def code_of(pid, path):
+    """Where the code of a file lies in a process: [(start, end, offset in the file)]."""
+    found = []
+    for line in pathlib.Path(f"/proc/{pid}/maps").read_text(encoding="utf-8").splitlines():
+        fields = line.split(None, 5)
+        if len(fields) == 6 and fields[5] == str(path) and "x" in fields[1]:
+            start, end = (int(x, 16) for x in fields[0].split("-"))
+            found.append((start, end, int(fields[2], 16)))
+    return found
+
+
+def functions(path, addresses):
+    """The function, not an inlined one, of each link-time address, as addr2line names it."""
+    output = subprocess.run(
+        ["addr2line", "-a", "-f", "-i", "-e", path, *[hex(a) for a in addresses]],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    names = []
+    for part in re.split(r"^0x[0-9a-f]+\n", output, flags=re.M)[1:]:
+        names.append(part.splitlines()[-2])
+    return dict(zip(addresses, names))
+
+
+def expected_stacks(log, program, code):
+    """Of each line of the log its span and its callers: functions of the program, else None."""
+    lines = [line.split() for line in log.read_text(encoding="utf-8").splitlines()]
+    place = {}
+    for line in lines:
+        for word in line[1:]:
+            address = int(word, 16)
+            for start, end, offset in code:
+                if start <= address < end:
+                    # Linked so that offsets in the file are link-time addresses.
+                    place[word] = address - 1 - start + offset
+    names = functions(program, sorted(set(place.values())))
+    return [
+        (line[0], [names[place[word]] if word in place else None for word in line[1:]])
+        for line in lines
+    ]
+
+
+def plain(name):
+    """Without what the compiler adds to copies of a function."""
+    return name.split(".")[0] if name else name
+
+
+def seen_stacks(rows, program):
+    stacks = []
+    for row in rows:
+        frames = [f for f in row.get("user_stack", []) if not f.get("inlined")]
+        stacks.append(
+            (
+                row["name"],
+                [
+                    plain(f.get("function")) if f.get("module") == str(program) else None
+                    for f in frames
+                ],
+            )
+        )
+    return stacks
+
+
+@pytest.fixture(name="subject")
+def fixture_subject(built, start, tmp_path):
+    """A program that waits to begin; its path; its log; where its code is."""
+
+    def begin(rounds, *flags):
+        path = built("stacks.c", "-fomit-frame-pointer", *flags)
+        log = tmp_path / "log"
+        program = start(path, log, rounds)
+        program.until("ready")
+        return program, path, log, code_of(program.pid, path)
+
+    return begin
+
+
+def check_callers(capture, path, log, code, name=None):
+    rows = [r for r in capture.rows("span") if name is None or r["name"] == name]
+    rows.sort(key=lambda row: row["start_ns"])
+    expected = [e for e in expected_stacks(log, path, code) if name is None or e[0] == name]
+    seen = seen_stacks(rows, path)
+    assert len(seen) == len(expected)
+    for (name_seen, frames), (name_expected, callers) in zip(seen, expected):
+        assert name_seen == name_expected
+        assert frames[0] == name_seen, "innermost is the function that the site is in"
+        assert frames[1:] == [plain(c) for c in callers]
+    return len(seen)
+
+
+def test_callers_without_frame_pointers_are_those_that_the_program_finds(waffle, subject):
+    program, path, log, code = subject(200)
+    attached = waffle.attach_to(program, path, options=["--stacks", "spans"])
+    program.say("go")
+    program.finish()
+    capture = attached.wait()
+    assert check_callers(capture, path, log, code) == 800
+    capture.check_sums(lost=0)
+
+
+def test_callers_are_found_in_an_optimised_static_program(waffle, subject):
+    program, path, log, code = subject(20, "-O3", "-static", "-no-pie")
+    attached = waffle.attach_to(program, path, options=["--stacks", "spans"])
+    program.say("go")
+    program.finish()
+    capture = attached.wait()
+    rows = sorted(capture.rows("span"), key=lambda row: row["start_ns"])
+    assert len(rows) == 80
+    deep = [f.get("function") for f in rows[-4]["user_stack"] if not f.get("inlined")]
+    assert deep.count("recurse") == 20
+    assert deep[-1] == "_start"
+
+
+def test_only_what_was_asked_for_has_stacks(waffle, subject):
+    program, path, *_ = subject(5)
+    attached = waffle.attach_to(program, path, options=["--stacks", "span:han*"])
+    program.say("go")
+    program.finish()
+    rows = attached.wait().rows("span")
+    assert {row["name"] for row in rows if "user_stack" in row} == {"handler"}
+    assert sum(row["name"] == "handler" for row in rows) == 5
+    assert all("user_stack" in row for row in rows if row["name"] == "handler")
+
+
+@pytest.mark.parametrize(
+    "expression", ['name == "order"', 'name == "order" && dur > 0', 'name == "order" && tid > 0']
+)
+def test_what_passes_a_filter_has_its_stack(waffle, subject, expression):
+    program, path, log, code = subject(10)
+    attached = waffle.attach(
+        "-p", program.pid, "-q", "--no-report", "--stacks", "spans", "--filter", expression
+    ).wait_links()
+    program.say("go")
+    program.finish()
+    capture = attached.wait()
+    assert {row["name"] for row in capture.rows("span")} == {"order"}
+    assert check_callers(capture, path, log, code, "order") == 10
+
+
+def test_a_command_that_is_run_has_stacks_of_its_libraries_too(waffle, built, tmp_path):
+    path = built("stacks.c", "-fomit-frame-pointer")
+    capture = waffle.run(
+        "sh", "-c", f"echo go | {path} {tmp_path / 'log'} 2000", options=["--stacks", "spans"]
+    )
+    rows = sorted(capture.rows("span"), key=lambda row: row["start_ns"])
+    assert len(rows) == 8000
+    # Libraries are known some milliseconds after they are mapped.
+    last = [f.get("function") for f in rows[-3]["user_stack"]]
+    assert rows[-3]["name"] == "order"
+    assert last[0] == "order" and "main" in last and last[-1] == "_start"
+
+
+def test_a_stack_goes_through_functions_with_return_probes(waffle, subject):
+    program, path, *_ = subject(12)
+    attached = waffle.attach_to(
+        program,
+        path,
+        options=["--stacks", "spans,probes", "--probe", f"uprobe:{path}:recurse(i32 depth)"],
+    )
+    program.say("go")
+    program.finish()
+    capture = attached.wait()
+    # The program's own run-time ends where a return address was replaced.
+    leaves = sorted(capture.rows("span", name="leaf"), key=lambda row: row["start_ns"])
+    for depth, row in zip((d for i in range(12) for d in (i, 3)), leaves, strict=True):
+        names = [f.get("function") for f in row["user_stack"] if not f.get("inlined")]
+        names = [plain(name) for name in names]
+        assert names[: depth + 2] == ["leaf"] + ["recurse"] * (depth + 1)
+        assert names[depth + 2] in ("main", "thread")
+        assert names[-1] in ("_start", "clone3", "clone")
+    for row in capture.rows("span", name="recurse"):
+        names = [f.get("function") for f in row["user_stack"] if not f.get("inlined")]
+        assert names[0] == "recurse" and names[-1] in ("_start", "clone3", "clone")
+
+
+def test_wrong_words_are_said_with_what_there_is(waffle):
+    waffle.fails(2, "attach", "-p", "1", "--stacks", "span", says="did you mean spans?")
+    waffle.fails(2, "attach", "-p", "1", "--stacks", "gpu", says="there are cuda, nccl, probes")
+    waffle.fails(2, "attach", "-p", "1", "--stacks", "span:[a", says="'.a': what is wrong begins")
+
+
+# ---- Python ----
+
+
+def interpreters():
+    """Pythons from 3.11 on, one a version: those in the path and in $WAFFLE_PYTHONS."""
+    found = {}
+    names = ["python3", "/usr/bin/python3"] + [f"python3.{minor}" for minor in range(11, 15)]
+    for name in names + os.environ.get("WAFFLE_PYTHONS", "").split(":"):
+        try:
+            output = subprocess.run(
+                [name, "-c", "import sys; print(*sys.version_info[:2], sys.executable)"],
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout.split(maxsplit=2)
+        except (OSError, subprocess.CalledProcessError, ValueError):
+            continue
+        if (3, 11) <= (int(output[0]), int(output[1])):
+            found.setdefault((int(output[0]), int(output[1])), output[2].strip())
+    return [pytest.param(path, id=f"{v[0]}.{v[1]}") for v, path in sorted(found.items())]
+
+
+@pytest.mark.parametrize("python", interpreters())
+def test_python_frames_are_those_that_python_says(waffle, built, start, tmp_path, python):
+    library = built("marked.c", "-shared", "-fPIC", name="libmarked.so")
+    log = tmp_path / "log"
+    program = start(python, FRAMES, library, log)
+    program.until("ready")
+    attached = waffle.attach_to(program, library, options=["--stacks", "spans"])
+    program.say("go")
+    program.finish()
+    capture = attached.wait()
+    rows = {row["args"]["number"]: row for row in capture.rows("span", name="mark")}
+    expected = json.loads(log.read_text(encoding="utf-8"))
+    assert len(rows) == len(expected) == 600
+    for number, frames in expected:
+        seen = [[f["function"], f["file"], f["line"]] for f in rows[number]["python_stack"]]
+        assert seen == frames[:48]
+    capture.check_sums(lost=0)
+
+
+def test_python_and_native_stacks_are_there_together(waffle, built, start, tmp_path):
+    library = built("marked.c", "-shared", "-fPIC", name="libmarked.so")
+    program = start("/usr/bin/python3", FRAMES, library, tmp_path / "log")
+    program.until("ready")
+    attached = waffle.attach_to(program, library, options=["--stacks", "spans"])
+    program.say("go")
+    program.finish()
+    capture = attached.wait()
+    row = capture.rows("span", name="mark")[0]
+    assert row["user_stack"][0]["function"].startswith("mark")
+    assert row["user_stack"][0]["module"] == str(library)
+    modules = [os.path.basename(f.get("module", "")) for f in row["user_stack"]]
+    assert any(m.startswith("libffi") for m in modules), "libffi has no frame pointers"
+    assert any("python" in m for m in modules)
+    assert b"mark (frames.py:" in capture.export("perfetto").read_bytes()
