@@ -48,7 +48,7 @@ struct {
 	__type(value, __u32);
 } python_codes SEC(".maps");
 
-/* A walk under way. It is the thread's own: another one may interrupt it on its CPU. */
+/* Walks under way. They are the thread's own: another one may interrupt it on its CPU. */
 struct walk {
 	struct waffle_stack_process process;
 	struct waffle_unwind_regs regs;
@@ -66,11 +66,16 @@ struct walk {
 	__u64 words[WORDS];
 };
 
+struct walks {
+	struct walk of_span;
+	struct walk of_wait; /* the thread may lose its CPU in the midst of the other one */
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
-	__type(value, struct walk);
+	__type(value, struct walks);
 } stack_walks SEC(".maps");
 
 /* bpf_loop() takes a pointer to the stack. */
@@ -421,11 +426,13 @@ __noinline int stack_emit(__u64 id, __u64 ts, __u64 kernel_stack, __u64 flags)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct waffle_stack_process *process;
 	__u32 tgid = task->tgid, words;
-	struct walk *walk =
+	struct walks *walks =
 		bpf_task_storage_get(&stack_walks, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct walk *walk;
 
-	if (!walk)
+	if (!walks)
 		return 0;
+	walk = flags & WAFFLE_STACK_WAIT ? &walks->of_wait : &walks->of_span;
 	process = bpf_map_lookup_elem(&stack_processes, &tgid);
 	if (process)
 		walk->process = *process;

@@ -58,6 +58,11 @@ struct waffle_stack_process {
 /* How a stack is taken. */
 #define WAFFLE_STACK_SITE 1u /* at a macro's probe, which is called: include/waffle/arch.h */
 #define WAFFLE_STACK_NO_PYTHON 2u
+#define WAFFLE_STACK_WAIT 4u /* of a wait or wake-up, not of a span: id 0 */
+
+/* In a wait's or wake-up's record: its user stack came before, as FRAMES of the same thread and
+ * time. */
+#define WAFFLE_STACK_BY_FRAMES 0xffffffffu
 
 #ifdef __VMLINUX_H__
 /*

@@ -25,7 +25,8 @@ struct kernel_options {
 	uint32_t sched_slots; /* switches that a CPU can hold; rounded up to a power of two */
 	bool sched;           /* record the scheduler */
 	bool follow;          /* children of targets are targets */
-	bool stacks;          /* some sites' stacks are wanted */
+	bool stacks;          /* some sites' stacks are wanted, or */
+	bool stacks_of_waits; /* those of waits by tables, where wait_sources has them */
 	bool hold_exec;       /* stop a target's new program until kernel_exec_release() */
 	uint32_t
 		wait_sources; /* enum waffle_wait_source: what is wanted; of no use without sched */
