@@ -10,6 +10,9 @@
 #include "wait.h"
 
 const volatile __u64 call_seed = 0;
+/* Some stacks are wanted. False: the verifier need not look at how they are taken, which is most of
+ * its time. */
+const volatile bool call_stacks = false;
 __u64 call_faults;
 
 struct call_threads_map call_threads SEC(".maps");
@@ -38,10 +41,14 @@ struct {
 	__type(value, struct pair);
 } call_pairs SEC(".maps");
 
-/* Ids of spans and events: no two of a thread begin in the same nanosecond, and no two sessions
- * have the same seed. The low 22 bits hold any tid (PID_MAX_LIMIT), the rest 73 minutes. */
+/*
+ * Ids of spans and events: no two of a thread begin in the same nanosecond, and no two sessions
+ * have the same seed. The low 22 bits hold any tid (PID_MAX_LIMIT), the rest 73 minutes; which 73
+ * minutes these are is mixed in by itself, or else ids would come again in a longer capture.
+ */
 #define ID_TID_BITS 22
 #define ID_MULTIPLIER 0x9e3779b97f4a7c15ull /* odd: no two products are equal */
+#define ID_AGE_MULTIPLIER 0xc2b2ae3d27d4eb4full
 
 /* What a return takes off the stack. */
 #if defined(__TARGET_ARCH_x86)
@@ -52,7 +59,9 @@ struct {
 
 static __always_inline __u64 call_id(__u64 now, struct task_struct *task)
 {
-	__u64 id = (now << ID_TID_BITS | (__u32)task->pid) * ID_MULTIPLIER ^ call_seed;
+	__u64 age = now >> (64 - ID_TID_BITS);
+	__u64 id = (now << ID_TID_BITS | (__u32)task->pid) * ID_MULTIPLIER ^
+		   age * ID_AGE_MULTIPLIER ^ call_seed;
 
 	return id ?: 1;
 }
@@ -158,21 +167,37 @@ static __always_inline struct call_thread *call_thread_get(struct task_struct *t
 	return bpf_task_storage_get(&call_threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
-/* The event at outer_sp is still being called. */
-static __always_inline bool outer_holds(const struct call_thread *thread, __u64 sp)
+/* Where the function that is being entered returns to. */
+static __always_inline __u64 return_address(struct pt_regs *ctx)
 {
-	__u64 there = 0;
+#if defined(__TARGET_ARCH_x86)
+	__u64 address = 0;
 
+	bpf_probe_read_user(&address, sizeof(address), (void *)PT_REGS_SP(ctx));
+	return address;
+#else
+	return PT_REGS_RET(ctx);
+#endif
+}
+
+/* The event at outer_sp is still being called: from it, or by a jump in place of a call. */
+static __always_inline bool outer_holds(const struct call_thread *thread, struct pt_regs *ctx)
+{
+	__u64 sp = PT_REGS_SP(ctx), there = 0;
+
+	if (thread->outer_sp == sp)
+		return return_address(ctx) == thread->outer_link;
 	return thread->outer_sp > sp &&
 	       !bpf_probe_read_user(&there, sizeof(there), (void *)thread->outer_sp) &&
-	       there == thread->outer_return;
+	       there == thread->outer_word;
 }
 
 /*
  * Whether a call is part of one that counts by itself. An event that does is forgotten when the
  * first call in it was met: what it starts is one launch.
  */
-static __always_inline bool call_is_inner(struct call_thread *thread, __u32 flags, __u64 sp)
+static __always_inline bool call_is_inner(struct call_thread *thread, __u32 flags,
+					  struct pt_regs *ctx)
 {
 	bool inner;
 
@@ -182,17 +207,25 @@ static __always_inline bool call_is_inner(struct call_thread *thread, __u32 flag
 		return true;
 	if (!thread->outer_sp)
 		return false;
-	inner = outer_holds(thread, sp);
+	inner = outer_holds(thread, ctx);
 	thread->outer_sp = 0;
 	return inner;
 }
 
 /* Remembers an event that counts by itself. */
-static __always_inline void outer_set(struct call_thread *thread, __u64 sp)
+static __always_inline void outer_set(struct call_thread *thread, struct pt_regs *ctx)
 {
+	__u64 sp = PT_REGS_SP(ctx);
+
 	thread->outer_sp = 0;
-	if (!bpf_probe_read_user(&thread->outer_return, sizeof(__u64), (void *)sp))
-		thread->outer_sp = sp;
+	if (bpf_probe_read_user(&thread->outer_word, sizeof(__u64), (void *)sp))
+		return;
+#if defined(__TARGET_ARCH_x86)
+	thread->outer_link = thread->outer_word;
+#else
+	thread->outer_link = return_address(ctx);
+#endif
+	thread->outer_sp = sp;
 }
 
 static __always_inline struct waffle_recipe *recipe_get(__u64 cookie, __u32 *site)
@@ -210,11 +243,9 @@ static __always_inline void slot_pop(struct call_thread *thread, __u32 depth)
 		thread->outer--;
 }
 
-/*
- * Who calls has a higher stack pointer than who is called, or the same after a jump in place of a
- * call. What is lower never returned: longjmp(), an exception.
- */
-static __always_inline void slots_drop_stale(struct call_thread *thread, __u64 sp)
+/* What is lower than a stack pointer has returned (its slot has 0), or never will: longjmp(), an
+ * exception. */
+static __always_inline void slots_drop_below(struct call_thread *thread, __u64 sp)
 {
 	for (int i = 0; i < WAFFLE_CALL_DEPTH_MAX; i++) {
 		__u32 top = thread->depth - 1;
@@ -223,6 +254,55 @@ static __always_inline void slots_drop_stale(struct call_thread *thread, __u64 s
 			return;
 		slot_pop(thread, top);
 	}
+}
+
+/*
+ * Calls with the stack pointer of one that is entered. Those that jumped to it in place of a call
+ * are still under way: it returns to where the kernel makes functions return whose return is
+ * probed. Those of the same entry are, too, by another description of the function. All others were
+ * left, and the same caller calls again.
+ */
+static __always_inline void slots_drop_left(struct call_thread *thread, __u64 sp, __u64 ip,
+					    __u32 site)
+{
+	__u64 keep = thread->depth;
+
+	for (int i = 0; i < WAFFLE_CALL_DEPTH_MAX; i++) {
+		__u64 at = thread->depth - 1 - i;
+		const struct waffle_call_slot *slot;
+
+		barrier_var(at);
+		if (at >= WAFFLE_CALL_DEPTH_MAX)
+			break;
+		slot = &thread->slots[at];
+		if (slot->sp && slot->sp != sp)
+			break;
+		if (slot->ip != ip || slot->recipe == site)
+			keep = at;
+	}
+	for (int i = 0; i < WAFFLE_CALL_DEPTH_MAX && thread->depth > keep; i++)
+		slot_pop(thread, thread->depth - 1);
+}
+
+/* Drops the calls that are over when `site` is entered. Global: the verifier looks at it once. */
+__noinline int call_drop_stale(struct call_thread *thread, __u64 sp, __u64 ip, __u64 link,
+			       __u32 site)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 top;
+
+	if (!thread)
+		return 0;
+	slots_drop_below(thread, sp);
+	top = thread->depth - 1;
+	barrier_var(top);
+	if (top >= WAFFLE_CALL_DEPTH_MAX || thread->slots[top].sp != sp)
+		return 0;
+	if (RETURN_POPS && bpf_probe_read_user(&link, sizeof(link), (void *)sp))
+		return 0;
+	if (link != BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr))
+		slots_drop_left(thread, sp, ip, site);
+	return 0;
 }
 
 /* ---- pairs ---- */
@@ -295,7 +375,19 @@ static __always_inline bool entry_get(struct entry *entry, struct pt_regs *ctx)
 	entry->recipe = recipe_get(entry->cookie, &entry->site);
 	entry->thread = call_thread_get(entry->task);
 	entry->sp = PT_REGS_SP(ctx);
+	if (!entry->thread)
+		loss_count(1); /* no memory for it */
 	return entry->recipe && entry->thread;
+}
+
+/* Whether what is entered is recorded. */
+static __always_inline bool entry_counts(const struct entry *entry, struct pt_regs *ctx)
+{
+	/* Nearly always the thread is in no call. */
+	if (entry->thread->depth)
+		call_drop_stale(entry->thread, entry->sp, PT_REGS_IP(ctx), PT_REGS_RET(ctx),
+				entry->site);
+	return !call_is_inner(entry->thread, entry->recipe->flags, ctx);
 }
 
 static __always_inline struct fetches entry_fetches(const struct entry *entry,
@@ -312,7 +404,7 @@ static __always_inline struct fetches entry_fetches(const struct entry *entry,
 
 static __always_inline bool entry_wants_stack(const struct entry *entry)
 {
-	return entry->recipe->flags & WAFFLE_CALL_STACK;
+	return call_stacks && entry->recipe->flags & WAFFLE_CALL_STACK;
 }
 
 static __always_inline int entry_stack(const struct entry *entry,
@@ -330,10 +422,10 @@ int call_instant(struct pt_regs *ctx)
 	struct fetches walk;
 	struct entry entry;
 
-	if (!entry_get(&entry, ctx) || call_is_inner(entry.thread, entry.recipe->flags, entry.sp))
+	if (!entry_get(&entry, ctx) || !entry_counts(&entry, ctx))
 		return 0;
 	if (entry.recipe->flags & WAFFLE_CALL_OUTER)
-		outer_set(entry.thread, entry.sp);
+		outer_set(entry.thread, ctx);
 	slot = &entry.thread->slots[WAFFLE_CALL_DEPTH_MAX];
 	slot_begin(slot, entry.site, entry.now, entry.task);
 	regs_read(entry.thread, ctx);
@@ -354,10 +446,9 @@ int call_enter(struct pt_regs *ctx)
 	struct entry entry;
 	__u32 depth;
 
-	if (!entry_get(&entry, ctx) || call_is_inner(entry.thread, entry.recipe->flags, entry.sp))
+	if (!entry_get(&entry, ctx) || !entry_counts(&entry, ctx))
 		return 0;
 	thread = entry.thread;
-	slots_drop_stale(thread, entry.sp);
 	depth = thread->depth;
 	barrier_var(depth);
 	if (depth >= WAFFLE_CALL_DEPTH_MAX) {
@@ -367,6 +458,7 @@ int call_enter(struct pt_regs *ctx)
 	slot = &thread->slots[depth];
 	thread->depth = depth + 1;
 	slot->sp = entry.sp;
+	slot->ip = PT_REGS_IP(ctx);
 	slot->outer = !!(entry.recipe->flags & WAFFLE_CALL_OUTER);
 	thread->outer += slot->outer;
 	slot_begin(slot, entry.site, entry.now, entry.task);
@@ -382,22 +474,29 @@ int call_enter(struct pt_regs *ctx)
 	return entry_stack(&entry, slot, 0);
 }
 
-/* The slot of the call that returns: its entry had this stack pointer. NULL: it was not seen. */
+/*
+ * The slot of the call that returns: its entry had this stack pointer. Those of functions that
+ * jumped to each other, or of one with two descriptions, have the same; they return in any order.
+ * NULL: the entry was not recorded.
+ */
 static __always_inline struct waffle_call_slot *slot_returning(struct call_thread *thread, __u64 sp,
 							       __u32 site)
 {
+	slots_drop_below(thread, sp);
 	for (int i = 0; i < WAFFLE_CALL_DEPTH_MAX; i++) {
-		__u32 top = thread->depth - 1;
+		__u64 at = thread->depth - 1 - i;
 		struct waffle_call_slot *slot;
 
-		if (top >= WAFFLE_CALL_DEPTH_MAX)
+		barrier_var(at);
+		if (at >= WAFFLE_CALL_DEPTH_MAX)
 			return NULL;
-		slot = &thread->slots[top];
+		slot = &thread->slots[at];
 		if (slot->sp > sp)
 			return NULL;
-		slot_pop(thread, top);
-		if (slot->sp == sp && slot->recipe == site)
+		if (slot->sp == sp && slot->recipe == site) {
+			slot->sp = 0; /* it goes when it is the last one */
 			return slot;
+		}
 	}
 	return NULL;
 }

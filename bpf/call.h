@@ -107,7 +107,8 @@ struct waffle_call_slot {
 	struct waffle_held held;
 	__u8 frame[WAFFLE_CALL_FRAME_MAX];
 	__u64 id;
-	__u64 sp; /* at the entry: what the return is recognised by */
+	__u64 sp; /* at the entry: what the return is recognised by; 0: it has returned */
+	__u64 ip; /* of the probe */
 	__u64 saved[WAFFLE_SAVED_MAX];
 	__u32 recipe; /* its site */
 	__u16 state;  /* enum waffle_open_state */

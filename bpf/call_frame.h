@@ -23,9 +23,9 @@ extern __u64 call_faults;
 struct call_thread {
 	__u32 depth; /* slots in use */
 	__u32 outer; /* of them those that are WAFFLE_CALL_OUTER */
-	/* Of the last event that is WAFFLE_CALL_OUTER: its stack pointer and what lay there. While
-	 * both are as they were, the thread is still in it. */
-	__u64 outer_sp, outer_return;
+	/* Of the last event that is WAFFLE_CALL_OUTER: its stack pointer and what lay there (while
+	 * both are as they were, the thread is still in it), and where it returns to. */
+	__u64 outer_sp, outer_word, outer_link;
 	__u64 regs[REGS_WORDS];
 	__u64 context; /* of a tracepoint's program: its address as a number */
 	/* Of the frame under way, here so that the verifier does not follow what becomes of them.

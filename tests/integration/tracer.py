@@ -28,8 +28,45 @@ def wait_until(condition, what, timeout=10.0):
         time.sleep(0.005)
 
 
+def probed_bytes(pid, inode, offsets):
+    """The bytes in a process's memory at these offsets of a file; None: not mapped."""
+    found = []
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
+        lines = [line.split(None, 5) for line in maps]
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+        for offset in offsets:
+            for fields in lines:
+                start, end = (int(x, 16) for x in fields[0].split("-"))
+                base = int(fields[2], 16)
+                if int(fields[4]) == inode and base <= offset < base + end - start:
+                    if "x" in fields[1]:
+                        memory.seek(start + offset - base)
+                        found.append(memory.read(1))
+    return found
+
+
 def monotonic_ns():
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+
+
+def wait_probed(pid, library, sites):
+    """Waits until a breakpoint is at the last of the probes that `list` tells of a library."""
+    offset = max(probe["offset"] for site in sites for probe in site["probes"])
+    plain = pathlib.Path(library).read_bytes()[offset]
+
+    def is_probed():
+        with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
+            lines = [line.split() for line in maps if line.rstrip().endswith(str(library))]
+        for fields in lines:
+            begin, end = (int(x, 16) for x in fields[0].split("-"))
+            at = offset - int(fields[2], 16)
+            if 0 <= at < end - begin and "x" in fields[1]:
+                with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+                    memory.seek(begin + at)
+                    return memory.read(1)[0] != plain
+        return False
+
+    wait_until(is_probed, f"probes in {library}")
 
 
 # ---- semaphores, read without any of waffle's own code ----
@@ -227,7 +264,7 @@ class Attached:
             **options,
         )
 
-    def wait_armed(self, pid, *paths):
+    def wait_armed(self, pid, *paths, timeout=10.0):
         """Waits until all semaphores of these files are up in a process."""
 
         def armed():
@@ -239,7 +276,23 @@ class Attached:
                     return False
             return True
 
-        wait_until(armed, f"arming of {[str(p) for p in paths]} in {pid}")
+        wait_until(armed, f"arming of {[str(p) for p in paths]} in {pid}", timeout)
+        return self
+
+    def wait_calls(self, waffle, pid, library):
+        """Waits until the probes of all calls in a library are in a process's memory."""
+        sites = json.loads(waffle.ok("list", "--json", library).stdout)["sites"]
+        offsets = sorted({p["offset"] for s in sites for p in s.get("probes", [])})
+        data, inode = pathlib.Path(library).read_bytes(), os.stat(library).st_ino
+        plain = [data[offset : offset + 1] for offset in offsets]
+
+        def armed():
+            if self.process.poll() is not None:
+                raise AssertionError(f"attach ended: {self.process.communicate()}")
+            now = probed_bytes(pid, inode, offsets)
+            return now and all(a != b for a, b in zip(now, plain))
+
+        wait_until(armed, f"probes in {library}", 30)
         return self
 
     def wait_links(self, count=2):

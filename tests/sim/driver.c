@@ -15,6 +15,7 @@ SIM_NOTE;
 static pthread_mutex_t default_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct stream *default_stream;
 static __thread struct stream *thread_stream;
+static bool initialised;
 
 static struct stream *default_get(struct stream **at)
 {
@@ -61,6 +62,9 @@ SIM_API CUresult cuInit(unsigned int Flags)
 	SIM_CALL(CUresult);
 	if (Flags)
 		return CUDA_ERROR_INVALID_VALUE;
+	/* Once in a process, as the real one, which is what gives a tracer the time to come. */
+	if (!__atomic_exchange_n(&initialised, true, __ATOMIC_SEQ_CST))
+		sim_sleep_until(sim_now_ns() + sim_config()->init_ns);
 	return sim_config()->devices ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
 }
 

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "runtime.h"
 
@@ -126,7 +127,7 @@ SIM_API void __cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, 
 		kernel_room = room;
 	}
 	kernels[kernel_count++] =
-		(struct kernel){hostFun, deviceName, (struct fatbin *)fatCubinHandle, NULL};
+		(struct kernel){hostFun, strdup(deviceName), (struct fatbin *)fatCubinHandle, NULL};
 	pthread_mutex_unlock(&kernels_lock);
 }
 

@@ -93,6 +93,7 @@ static void config_read(void)
 {
 	config.rank = (int)number_get("RANK", 0);
 	config.devices = (int)number_get("WAFFLE_SIM_DEVICES", 8);
+	config.init_ns = (uint64_t)(1e6 * number_get("WAFFLE_SIM_INIT_MS", 100));
 	config.kernel_ns = (uint64_t)(1e3 * number_get("WAFFLE_SIM_KERNEL_US", 20));
 	config.launch_ns = (uint64_t)number_get("WAFFLE_SIM_LAUNCH_NS", 2000);
 	config.copy_latency_ns = (uint64_t)(1e3 * number_get("WAFFLE_SIM_COPY_US", 5));

@@ -53,7 +53,7 @@ struct sim_config {
 	int rank;
 	int devices;
 	enum sim_sync sync;
-	uint64_t kernel_ns, launch_ns, copy_latency_ns, collective_latency_ns;
+	uint64_t init_ns, kernel_ns, launch_ns, copy_latency_ns, collective_latency_ns;
 	double copy_bytes_per_ns, collective_bytes_per_ns;
 	struct sim_slow slow_kernel, slow_copy;
 	struct sim_fail fails[SIM_FAILS_MAX];

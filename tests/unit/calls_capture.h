@@ -95,7 +95,8 @@ static inline void call_hit_in(struct capture *capture, uint32_t pid, uint64_t t
 			 .frame_bytes = 32 + 8 * count},
 		 .frame = {id}};
 
-	memcpy(&rec.frame[4], words, count * sizeof(*words));
+	if (count)
+		memcpy(&rec.frame[4], words, count * sizeof(*words));
 	capture_add(capture, &rec);
 }
 
@@ -111,7 +112,8 @@ static inline void call_return_in(struct capture *capture, uint32_t pid, uint64_
 			 .site = site,
 			 .frame_bytes = 8 * count}};
 
-	memcpy(rec.words, words, count * sizeof(*words));
+	if (count)
+		memcpy(rec.words, words, count * sizeof(*words));
 	capture_add(capture, &rec);
 }
 

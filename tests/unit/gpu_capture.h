@@ -25,6 +25,8 @@ enum gpu_site {
 	GPU_STREAM_WAIT,
 	GPU_ALL_REDUCE,
 	GPU_COMM_INIT,
+	GPU_GROUP_START,
+	GPU_GROUP_END,
 	GPU_FORWARD, /* span "forward", of the program */
 	GPU_SITE_END
 };
@@ -70,6 +72,8 @@ static const struct site_info gpu_sites[] = {
 	     .keys = {{WAFFLE_KEY_I64, "rank"},
 		      {WAFFLE_KEY_I64, "nranks"},
 		      {WAFFLE_KEY_PTR, "comm"}}),
+	CALL("ncclGroupStart", "nccl", WAFFLE_SITE_SPAN, SITE_ROLE_GROUP_START),
+	CALL("ncclGroupEnd", "nccl", WAFFLE_SITE_SPAN, SITE_ROLE_GROUP_END),
 	{.name = "forward",
 	 .category = "",
 	 .file = "a.c",

@@ -273,6 +273,28 @@ static void test_file_without_the_getters_has_no_offsets(void **state)
 	elf_file_close(&file);
 }
 
+static void test_any_bytes_are_walked_to_an_end(void **state)
+{
+	uint64_t random = 88172645463325252ull;
+
+	(void)state;
+	for (unsigned i = 0; i < 2000; i++) {
+		struct getter getter = getters[i % GETTERS];
+		uint8_t code[1024];
+		int32_t offset;
+
+		assert_true(getter.bytes <= sizeof(code));
+		for (unsigned k = 0; k < getter.bytes; k++) {
+			random ^= random << 13; /* Marsaglia, Xorshift RNGs */
+			random ^= random >> 7;
+			random ^= random << 17;
+			code[k] = random % 16 ? (uint8_t)getter.code[k] : (uint8_t)(random >> 8);
+		}
+		if (!derive_getter(getter.machine, code, getter.bytes, 0x4000, &offset))
+			assert_true(offset >= 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -280,6 +302,7 @@ int main(void)
 		cmocka_unit_test(test_code_cut_at_any_byte_gives_the_same_offset_or_none),
 		cmocka_unit_test(test_code_of_another_machine_gives_no_wrong_offset),
 		cmocka_unit_test(test_file_without_the_getters_has_no_offsets),
+		cmocka_unit_test(test_any_bytes_are_walked_to_an_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -166,6 +166,30 @@ static void test_handle_has_the_name_that_it_was_got_by(void **state)
 	assert_names(&test, "2000=plain 1000=gemm(int) ");
 }
 
+/* __cudaRegisterFunction: the function is an argument, not what is returned. */
+static void test_function_has_the_name_that_it_was_registered_under(void **state)
+{
+	static const struct site_info site = {
+		.role = SITE_ROLE_NAME,
+		.call = true,
+		.key_count = 2,
+		.keys = {{WAFFLE_KEY_CODE, "function"}, {WAFFLE_KEY_STR, "kernel"}},
+	};
+	struct record_buffer buffer = {.ret = {.rec.kind = WAFFLE_REC_RETURN,
+					       .tgid = (uint32_t)getpid(),
+					       .span_id = 10,
+					       .frame_bytes = 16}};
+	uint64_t *values = (uint64_t *)(&buffer.ret + 1);
+	struct naming_test test = begin(state);
+	struct error err = ERROR_INIT;
+
+	hit(&test, &site, 10, 0x5000, NULL);
+	values[0] = 8;
+	memcpy(&values[1], "_Z4gemmi", 8);
+	must(functions_record(test.functions, &site, 1, &buffer.rec, &err), &err);
+	assert_names(&test, "5000=gemm(int) ");
+}
+
 static void test_handle_has_the_name_of_its_function(void **state)
 {
 	struct naming_test test = begin(state);
@@ -245,6 +269,7 @@ int main(void)
 		with_folder(test_function_of_the_process_is_named_once),
 		with_folder(test_stub_is_named_as_the_kernel_that_it_launches),
 		with_folder(test_handle_has_the_name_that_it_was_got_by),
+		with_folder(test_function_has_the_name_that_it_was_registered_under),
 		with_folder(test_handle_has_the_name_of_its_function),
 		with_folder(test_handle_from_before_is_found_in_the_variable_that_keeps_it),
 		with_folder(test_handles_that_are_never_given_back_do_not_pile_up),

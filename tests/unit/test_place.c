@@ -207,6 +207,30 @@ static void test_running_kernel_is_known(void **state)
 		    kernel.optimised_nop == 10);
 }
 
+static void test_any_bytes_are_placed_within_themselves(void **state)
+{
+	uint64_t random = 88172645463325252ull;
+
+	(void)state;
+	for (unsigned i = 0; i < 2000; i++) {
+		uint8_t code[96];
+
+		for (unsigned k = 0; k < sizeof(code); k++) {
+			random ^= random << 13; /* Marsaglia, Xorshift RNGs */
+			random ^= random >> 7;
+			random ^= random << 17;
+			code[k] = (uint8_t)random;
+		}
+		for (unsigned machine = 0; machine < 2; machine++) {
+			struct place place =
+				place_function(&linux_6_18, machine ? EM_AARCH64 : EM_X86_64, code,
+					       i % 97, true, 0);
+
+			assert_true(place.shift == 0 || place.shift < i % 97);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -219,6 +243,7 @@ int main(void)
 		cmocka_unit_test(test_later_kernels_optimise_the_longer_nop),
 		cmocka_unit_test(test_other_machines_are_probed_at_the_entry),
 		cmocka_unit_test(test_running_kernel_is_known),
+		cmocka_unit_test(test_any_bytes_are_placed_within_themselves),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -127,6 +127,41 @@ static void test_calls_inside_spans_cost_less_than_six_bytes_a_record(void **sta
 	close_writer(writer, ts);
 }
 
+/* As the kernel makes them (bpf/call.bpf.c): they look like random numbers. */
+static uint64_t kernel_id(const struct waffle_rec *rec, uint64_t seed)
+{
+	return (rec->ts << 22 | rec->tid) * 0x9e3779b97f4a7c15ull ^ seed;
+}
+
+static void test_ids_of_the_kernel_cost_nothing_but_the_first(void **state)
+{
+	struct store_test *test = *state;
+	struct store_writer *writer = open_writer(test->path);
+	struct record_buffer hit = {
+		.hit = {.rec.kind = WAFFLE_REC_HIT, .site = FIXTURE_MALLOC, .frame_bytes = 40}};
+	uint64_t *frame = (uint64_t *)(&hit.hit + 1), random = 3;
+	const struct waffle_rec *rec;
+	struct store_reader *reader;
+	struct error err = ERROR_INIT;
+
+	for (unsigned i = 0; i < 20000; i++) {
+		hit.rec.ts += fixture_random(&random) % 5000;
+		hit.rec.tid = 7 + i % 3;
+		frame[0] = kernel_id(&hit.rec, 0x1234567890abcdef);
+		append(writer, &hit.rec);
+	}
+	flush_writer(writer, 0);
+	assert_in_range(store_writer_bytes(writer), 20000, 20000 * 4);
+	close_writer(writer, hit.rec.ts);
+	reader = open_reader(test->path);
+	for (unsigned i = 0; i < 20000; i++) {
+		must(store_reader_next(reader, &rec, &err), &err);
+		assert_true(*(const uint64_t *)((const struct waffle_rec_hit *)rec + 1) ==
+			    kernel_id(rec, 0x1234567890abcdef));
+	}
+	store_reader_close(reader);
+}
+
 /* More calls that never return than a thread's stack holds: those that do are still predicted. */
 static void test_lost_returns_do_not_spoil_what_follows(void **state)
 {
@@ -178,6 +213,7 @@ int main(void)
 			test_role_that_is_not_known_is_none_and_a_type_of_the_model_is_refused),
 		cmocka_unit_test(test_return_that_does_not_fit_is_refused),
 		with_folder(test_calls_inside_spans_cost_less_than_six_bytes_a_record),
+		with_folder(test_ids_of_the_kernel_cost_nothing_but_the_first),
 		with_folder(test_lost_returns_do_not_spoil_what_follows),
 	};
 

@@ -120,6 +120,10 @@ static void test_of_several_kernels_the_last_one_is_named_and_likely(void **stat
 	capture_end(&capture, 1900, 11, 1);
 	why = ask_span(&capture, 2000);
 	check_part(why, 0, "gpu", 801, 11, "likely", "kernel softmax on stream 0x7f01");
+	assert_string_equal(
+		strtab_get(why->texts, why->steps.data[part_of(why, 0)->step].meaning),
+		"waits for the GPU: kernel softmax on stream 0x7f01, and what was put there "
+		"before");
 	done(&capture, why);
 }
 
@@ -471,6 +475,36 @@ static void test_several_ranks_that_are_not_traced_are_unknown(void **state)
 	done(&capture, why);
 }
 
+/* Rank 0's ncclGroupEnd() connects to rank 1, which is late: only the wait is for that one. */
+static void test_blocked_in_a_groups_end_waits_for_the_rank_that_is_late(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	gets(&capture, 1004, 2, 0, 21, 0, 0, 0);
+	inits(&capture, 11, 2);
+	inits(&capture, 21, 2);
+	for (uint32_t tid = 11; tid <= 21; tid += 10) {
+		uint64_t at = tid == 11 ? 1030 : 1630;
+
+		hit(&capture, at, tid, GPU_GROUP_START, at, 0, NULL);
+		returns(&capture, at + 1, tid, GPU_GROUP_START, at);
+		reduces(&capture, at + 5, tid, 1, 2);
+		hit(&capture, at + 20, tid, GPU_GROUP_END, at + 20, 0, NULL);
+		returns(&capture, 1800, tid, GPU_GROUP_END, at + 20);
+	}
+	waits(&capture, 1100, 1, 11, 0, S, NR_POLL, 0x7f00, 1, 0);
+	gets(&capture, 1700, 1, 0, 11, 15, 1700, 0);
+	capture_end(&capture, 1900, 11, 1);
+	why = ask_span(&capture, 2000);
+	/* Until its group's end; in its other two calls it is 1 ns each. */
+	check_part(why, 0, "collective", 548, 21, "certain", "rank 1 in ncclAllReduce");
+	check_step(why, 0, 0, 11, BLOCKED, 1100, 1650);
+	done(&capture, why);
+}
+
 static void test_making_of_a_communicator_waits_for_the_rank_that_came_last(void **state)
 {
 	struct capture capture;
@@ -575,6 +609,7 @@ int main(void)
 		cmocka_unit_test(test_chain_goes_through_the_gpu_of_the_last_rank),
 		cmocka_unit_test(test_rank_that_is_not_traced_is_named_and_likely),
 		cmocka_unit_test(test_several_ranks_that_are_not_traced_are_unknown),
+		cmocka_unit_test(test_blocked_in_a_groups_end_waits_for_the_rank_that_is_late),
 		cmocka_unit_test(test_making_of_a_communicator_waits_for_the_rank_that_came_last),
 		cmocka_unit_test(test_text_names_the_kernel_the_launch_and_the_last_rank),
 		cmocka_unit_test(test_evidence_is_the_launch_and_the_arrival),

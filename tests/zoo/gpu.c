@@ -2,6 +2,7 @@
 /*
  * gpu WAY SEED: the victim waits in cudaStreamSynchronize(), on the simulation (tests/sim), for
  *	kernel		a kernel that it has launched itself
+ *	spins		the same, and the driver does not block but looks again and again
  *	loader		an all-reduce of three ranks, a process each: the loader of the last one
  *sleeps computes	the same, and the last one's own thread computes.
  */
@@ -17,6 +18,7 @@
 KERNEL(gemm, "_Z4gemmmPfi")
 
 static const char *way;
+static bool alone; /* no other ranks */
 static ncclUniqueId id;
 static ncclComm_t comm;
 static cudaStream_t stream;
@@ -31,7 +33,7 @@ static void setup(int rank)
 	MUST(cudaSetDevice(rank));
 	MUST(cudaStreamCreate(&stream));
 	MUST(cudaMalloc((void **)&memory, 4096));
-	if (strcmp(way, "kernel") != 0)
+	if (!alone)
 		MUST(ncclCommInitRank(&comm, RANKS, id, rank));
 }
 
@@ -140,7 +142,7 @@ static void victim(void)
 		zoo_time_begin(&t);
 		{
 			SPAN("victim", KV_I64("i", i));
-			if (!strcmp(way, "kernel")) {
+			if (alone) {
 				launch(i);
 				zoo_time_begin(&wait);
 				MUST(cudaStreamSynchronize(stream));
@@ -151,7 +153,7 @@ static void victim(void)
 		}
 		zoo_time_end(&t);
 		zoo_say_victim(i, &t);
-		if (!strcmp(way, "kernel"))
+		if (alone)
 			zoo_say_cause(i, "gpu", wait.end - wait.begin - wait.runnable, zoo_self(),
 				      "forward", "gemm");
 	}
@@ -161,7 +163,10 @@ int main(int argc, char **argv)
 {
 	zoo_begin(argc, argv);
 	way = argc > 2 ? argv[1] : "kernel";
-	if (strcmp(way, "kernel") != 0) {
+	alone = !strcmp(way, "kernel") || !strcmp(way, "spins");
+	if (!strcmp(way, "spins"))
+		setenv("WAFFLE_SIM_SYNC", "spin", 1);
+	if (!alone) {
 		MUST(ncclGetUniqueId(&id));
 		zoo_fork("rank1", other);
 		zoo_fork("rank2", last);

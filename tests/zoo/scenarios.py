@@ -404,6 +404,21 @@ SCENARIOS = (
         wakers=("sim stream",),
         needs=("simulation",),
     ),
+    # The driver spins: the thread runs all the time, and it is the GPU's all the same. `running`
+    # is the wrong answer to avoid; that nothing was computed is a rule, so `likely` will do.
+    Scenario(
+        "gpu_spins",
+        "gpu.c",
+        ("spins",),
+        cause="gpu",
+        culprit="victim",
+        span="forward",
+        object="kernel",
+        share=0.85,
+        grade="likely",
+        victim=Seen("R", running=0.8),
+        needs=("simulation",),
+    ),
     # An all-reduce of three processes: the last one's thread waits for its loader, which sleeps.
     # What is left is the transfer (`gpu`) and the way of the batch to the rank (`collective`).
     Scenario(

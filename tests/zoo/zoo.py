@@ -19,7 +19,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 INCLUDE = HERE.parents[1] / "include"
 SIM_SOURCES = HERE.parents[1] / "tests" / "sim"
-SIM_LIBRARIES = ["-l:libcudart.so.12", "-l:libnccl.so.2", "-l:libcuda.so.1"]
+SIM_LIBRARIES = ["-l:libcudart.so.12", "-l:libnccl.so.2"]
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 
 # A slow disk is a real one that a cgroup may use at this rate only; the part that waits for the
@@ -56,6 +56,13 @@ def simulation():
     """The folder with the stand-ins of CUDA and NCCL, beside the waffle-bpf under test."""
     program = os.environ.get("WAFFLE_BPF", HERE.parents[1] / "build" / "waffle-bpf")
     return pathlib.Path(program).resolve().parent / "sim"
+
+
+def libraries(scenario):
+    """Those that it is linked with and whose calls are recorded; the driver is loaded later."""
+    if "simulation" not in scenario.needs:
+        return []
+    return [simulation() / name.removeprefix("-l:") for name in SIM_LIBRARIES]
 
 
 def command(scenario, built, seed):

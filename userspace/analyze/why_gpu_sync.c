@@ -31,6 +31,7 @@ struct gather {
 	} seen[STREAMS_MAX]; /* streams, and up to when */
 	uint32_t seen_count;
 	const struct model_collective *open; /* the last one that has ranks that are not traced */
+	bool queued;                         /* more than what is named has to be done */
 	bool memory;
 };
 
@@ -301,8 +302,8 @@ static bool take_text(struct gather *gather, FILE *out, char **text, const size_
 	return *number != STRTAB_NONE;
 }
 
-/* "waits for the GPU: " before the object. */
-static bool add_meaning(struct gather *gather, const char *before)
+/* "waits for the GPU: kernel gemm on stream 0x7f01, and what was put there before" */
+static bool add_meaning(struct gather *gather)
 {
 	const char *object = strtab_get(gather->walk->why->texts, gather->sync->object);
 	char *text = NULL;
@@ -310,7 +311,8 @@ static bool add_meaning(struct gather *gather, const char *before)
 	FILE *out = open_memstream(&text, &len);
 
 	if (out)
-		fprintf(out, "%s%s%s", before, *object ? ": " : "", object);
+		fprintf(out, "waits for the GPU%s%s%s", *object ? ": " : "", object,
+			gather->queued ? ", and what was put there before" : "");
 	return take_text(gather, out, &text, &len, &gather->sync->meaning);
 }
 
@@ -348,8 +350,7 @@ static bool end_at_op(struct gather *gather, const struct model_gpu_op *op, bool
 		fputs(" on ", out);
 		put_stream(out, op->stream);
 	}
-	return take_text(gather, out, &text, &len, &sync->object) &&
-	       add_meaning(gather, "waits for the GPU");
+	return take_text(gather, out, &text, &len, &sync->object) && add_meaning(gather);
 }
 
 /* The one rank of a collective that is not traced; MODEL_NONE: there are more. */
@@ -423,7 +424,7 @@ static bool end_at_unknown(struct gather *gather)
 		if (!take_text(gather, out, &text, &len, &sync->object))
 			return false;
 	}
-	return add_meaning(gather, "waits for the GPU");
+	return add_meaning(gather);
 }
 
 /* ---- calls ---- */
@@ -483,6 +484,7 @@ static bool end_at_work(struct gather *gather, struct model_gpu_op op, bool alon
 		op = other;
 		alone = false;
 	}
+	gather->queued = !alone;
 	collective = collective_of(gather, &op);
 	if (collective && has_others(collective))
 		return end_at_others(gather, collective);
@@ -540,6 +542,7 @@ static bool make_copy(struct gather *gather)
 		alone = false;
 	}
 	gather->sync->spins = true;
+	gather->queued = !alone;
 	return gather->memory && end_at_op(gather, &op, alone);
 }
 

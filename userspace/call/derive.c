@@ -13,6 +13,12 @@
 
 const struct value value_nothing = {KNOWN_NOTHING, 0};
 
+/* Addresses wrap. */
+static int64_t sum(int64_t a, int64_t b)
+{
+	return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
 static void forget_slots(struct state *state, unsigned base)
 {
 	for (unsigned i = 0; i < SLOTS; i++)
@@ -60,10 +66,10 @@ static struct value load(struct walk *walk, const struct operand *memory)
 
 		if (base.known != KNOWN_OBJECT || index.known != KNOWN_NUMBER)
 			return value_nothing;
-		base.n += index.n;
+		base.n = sum(base.n, index.n);
 	}
 	if (base.known == KNOWN_OBJECT)
-		return memory->bytes == 4 ? (struct value){KNOWN_FIELD, base.n + memory->n}
+		return memory->bytes == 4 ? (struct value){KNOWN_FIELD, sum(base.n, memory->n)}
 					  : value_nothing;
 	slot = find_slot(walk, memory, false);
 	return slot && memory->bytes == 8 && memory->index >= REGISTERS ? slot->value
@@ -75,7 +81,7 @@ static void store(struct walk *walk, const struct operand *memory, struct value 
 	struct value base = walk_get(walk, memory->reg);
 	struct slot *slot;
 
-	if (base.known == KNOWN_OUT && base.n + memory->n == 0 && memory->index >= REGISTERS) {
+	if (base.known == KNOWN_OUT && sum(base.n, memory->n) == 0 && memory->index >= REGISTERS) {
 		/* Zeros are stored on the way to an error. */
 		if (value.known == KNOWN_NUMBER)
 			return;
@@ -90,6 +96,11 @@ static void store(struct walk *walk, const struct operand *memory, struct value 
 		slot->value = memory->bytes == 8 ? value : value_nothing;
 }
 
+static bool same(struct value a, struct value b)
+{
+	return a.known == b.known && a.n == b.n;
+}
+
 /* Keeps of `into` what is true in `other` too. */
 static void meet(struct state *into, const struct state *other)
 {
@@ -98,10 +109,12 @@ static void meet(struct state *into, const struct state *other)
 		return;
 	}
 	for (unsigned i = 0; i < REGISTERS; i++)
-		if (memcmp(&into->registers[i], &other->registers[i], sizeof(struct value)) != 0)
+		if (!same(into->registers[i], other->registers[i]))
 			into->registers[i] = value_nothing;
 	for (unsigned i = 0; i < SLOTS; i++)
-		if (memcmp(&into->slots[i], &other->slots[i], sizeof(struct slot)) != 0)
+		if (into->slots[i].base != other->slots[i].base ||
+		    into->slots[i].at != other->slots[i].at ||
+		    !same(into->slots[i].value, other->slots[i].value))
 			into->slots[i].value = value_nothing;
 }
 
@@ -165,7 +178,7 @@ void walk_add(struct walk *walk, unsigned to, unsigned from, int64_t n)
 
 	if (value.known == KNOWN_FIELD)
 		value.known = KNOWN_NOTHING;
-	value.n += n;
+	value.n = sum(value.n, n);
 	walk_set(walk, to, value);
 }
 
@@ -271,8 +284,8 @@ static bool getter_offset(const struct elf_file *file, uint16_t machine, const c
 }
 
 /*
- * In 2.18.3, 2.21.5, 2.28.9 and 2.32.3 struct ncclComm has, one behind the other, uint64_t commHash; int
- * rank; int nRanks (src/include/comm.h). That is believed if rank and nRanks are so.
+ * In 2.18.3, 2.21.5, 2.28.9 and 2.32.3 struct ncclComm has, one behind the other, uint64_t
+ * commHash; int rank; int nRanks. That is believed if rank and nRanks are so.
  */
 bool derive_offset(const struct elf_file *file, uint16_t machine, const char *name, int32_t *offset)
 {

@@ -78,7 +78,7 @@ static void arm64_memory(struct walk *walk, bool loads)
 			walk_set(walk, loads ? reg.reg : REGISTERS, value_nothing);
 		else
 			walk_move(walk, loads ? &reg : &memory, loads ? &memory : &reg);
-		memory.n += reg.bytes;
+		memory.n = (int64_t)((uint64_t)memory.n + reg.bytes);
 	}
 	if (arm64->writeback)
 		walk_set(walk, memory.reg, value_nothing);

@@ -392,6 +392,8 @@ int call_set_find(struct call_set *set, struct object *object, int fd, struct er
 				    debug_dir && *debug_dir ? debug_dir : "/usr/lib/debug");
 	if (!result && functions)
 		result = find_functions(&find);
+	if (!result && functions)
+		find_static_runtime(&find);
 	if (!result && usdt)
 		result = find_usdt(&find);
 	vec_free(&find.wanted);

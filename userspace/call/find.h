@@ -48,6 +48,9 @@ void find_near(struct find *find, struct set_entry *entry, const char *word, con
 /* What a probe at this very instruction costs: enum object_probe_cost. */
 uint8_t find_cost(struct find *find, uint64_t address, uint64_t offset);
 
+/* find_static.c: remembers if this is a stripped program that has CUDA's runtime in it. */
+void find_static_runtime(struct find *find);
+
 /* Adds the site of a call, or finds the one that is the same. MAP_NONE with a message: no. */
 uint32_t find_site(struct find *find, struct set_entry *entry, const char *func,
 		   const struct recipe_made *made, unsigned kind);

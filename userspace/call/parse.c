@@ -271,9 +271,11 @@ static uint32_t name_end(const struct parse *parse)
 
 static int parse_side(struct parse *parse, struct spec_side *side)
 {
-	uint32_t end = name_end(parse), open;
+	uint32_t end, open;
 	int result;
 
+	parse_blanks(parse);
+	end = name_end(parse);
 	if (parse_sees(parse, "\"")) {
 		const char *quote;
 
@@ -345,8 +347,9 @@ static int parse_as(struct parse *parse)
 		return parse_wrong(parse, "expected 'span' or 'event' behind 'as', found %s",
 				   parse_show(parse).text);
 	if (span && !spec->pair && spec->type != SPEC_UPROBE)
-		return parse_wrong(parse, "%s has no end: write 'as event', or two of them: A..B",
-				   spec->type == SPEC_USDT ? "a USDT probe" : "a tracepoint");
+		return parse_wrong(parse, "%s has no end: write 'as event'%s",
+				   spec->type == SPEC_USDT ? "a USDT probe" : "a tracepoint",
+				   spec->type == SPEC_USDT ? ", or two of them: A..B" : "");
 	if (!span && spec->pair)
 		return parse_wrong(parse, "a pair A..B is a span");
 	if (!span && spec->returned_name)

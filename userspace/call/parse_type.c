@@ -243,7 +243,7 @@ static int check_named(struct parse *parse, const struct call_type *type, uint32
 		return source_fault(&parse->source, from, parse->at, parse->err,
 				    in_memory ? "a float can't be widened by the kernel; only "
 						"double can be read"
-					      : "a floating-point argument is in a vector "
+					      : "a floating-point value is in a vector "
 						"register, which the kernel can't read; leave out "
 						"its name");
 	if (!type_letter(type))

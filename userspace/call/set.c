@@ -401,6 +401,8 @@ void call_set_unfound(const struct call_set *set, call_say say, void *arg)
 		if (entry->state.found)
 			set->groups.data[entry->spec.group].found = true;
 	}
+	if (set->stripped)
+		say(set->stripped, false, arg);
 	for (size_t i = 0; i < set->groups.len; i++)
 		if (set->groups.data[i].name && !set->groups.data[i].found)
 			say_group(&set->groups.data[i], say, arg);

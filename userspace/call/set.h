@@ -49,7 +49,8 @@ struct call_set {
 	struct map heads; /* hash of a name → the last such index of `names` */
 	VEC(struct call_tracepoint) tracepoints;
 	VEC(struct set_group) groups;
-	uint32_t calls; /* recipes made so far */
+	uint32_t calls;       /* recipes made so far */
+	const char *stripped; /* a message: CUDA's runtime is in a stripped program; NULL */
 	struct place_kernel kernel;
 };
 

@@ -265,9 +265,9 @@ int arming_scan(struct arming *arming, pid_t pid, struct error *err)
 		index = file_add(arming, fd, mapping->path, err);
 		close(fd);
 		result = index < 0 ? index : arm_file(arming, (uint32_t)index, path, pid, err);
-		if (!result && arming->options.follow)
-			kernel_exec_known(arming->kernel, arming->files.data[index].dev,
-					  arming->files.data[index].ino);
+		if (!result && arming->options.follow &&
+		    !vec_push(&arming->scanned, (uint32_t)index))
+			result = error_set(err, ENOMEM, "out of memory");
 	}
 	if (!result)
 		memory_keep(arming, pid, &mappings);
@@ -303,6 +303,16 @@ void arming_scan_needed(struct arming *arming, pid_t pid)
 	needed_each(pid, arm_needed, &context);
 }
 
+void arming_programs_known(struct arming *arming)
+{
+	for (size_t i = 0; i < arming->scanned.len; i++) {
+		const struct file *file = &arming->files.data[arming->scanned.data[i]];
+
+		kernel_exec_known(arming->kernel, file->dev, file->ino);
+	}
+	arming->scanned.len = 0;
+}
+
 void arming_forget(struct arming *arming, pid_t pid)
 {
 	struct memory *memory = memory_of(arming, pid);
@@ -326,6 +336,7 @@ void arming_release(struct arming *arming)
 	for (size_t i = 0; i < arming->arms.len; i++)
 		armed_release(arming->arms.data[i].armed);
 	vec_free(&arming->arms);
+	vec_free(&arming->scanned);
 }
 
 void arming_close(struct arming *arming)

@@ -41,6 +41,10 @@ int arming_scan(struct arming *arming, pid_t pid, struct error *err);
 /* Arms the libraries that a new program will load, before it maps them. Best effort. */
 void arming_scan_needed(struct arming *arming, pid_t pid);
 
+/* The programs that were scanned are armed with all that they load: the next process that runs one
+ * of them need not be stopped until it is. */
+void arming_programs_known(struct arming *arming);
+
 /* Forgets a process that is gone. */
 void arming_forget(struct arming *arming, pid_t pid);
 

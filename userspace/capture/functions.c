@@ -20,6 +20,7 @@
 #include "util/vec.h"
 
 #define VALUES_MAX (1u << 20) /* named or not, each once */
+#define MODULES_MAX 4096
 #define PENDING_MAX 4096      /* calls that give handles and have not returned */
 #define RESCAN_NS 20000000ull /* between two looks at the mappings of a process */
 
@@ -323,6 +324,8 @@ static int module_fd(struct functions *functions, const struct mapping *mapping,
 		if (known->ino == mapping->ino && known->dev == mapping->dev)
 			return known->fd;
 	}
+	if (!mapping->ino || functions->modules.len >= MODULES_MAX)
+		return -1;
 	module.fd = mapping_fd(mapping, pid);
 	if (module.fd >= 0 && !vec_push(&functions->modules, module)) {
 		close(module.fd);
@@ -364,7 +367,7 @@ static void find_handles(struct functions *functions, struct space *space)
 
 /* Has a value named after the function at an address of the process, if there is one. */
 static void name_by_address(struct functions *functions, uint32_t pid, uint64_t value,
-			    uint64_t address)
+			    uint64_t address, bool may_be_handle)
 {
 	struct space *space = space_of(functions, (pid_t)pid);
 	struct question question = {.value = value, .pid = pid};
@@ -377,10 +380,10 @@ static void name_by_address(struct functions *functions, uint32_t pid, uint64_t 
 		space_read(space);
 		mapping = mapping_at(space, address);
 	}
-	if (!mapping) {
+	if (!mapping && may_be_handle)
 		find_handles(functions, space);
+	if (!mapping)
 		return;
-	}
 	question.offset = address - mapping->start + mapping->offset;
 	question.fd = module_fd(functions, mapping, (pid_t)pid);
 	if (question.fd >= 0)
@@ -420,14 +423,37 @@ static void pending_remove(struct functions *functions, struct pending *pending)
 	functions->pending.len--;
 }
 
-/* The first text and the first function among the values. */
-static void values_find(struct value_walk walk, char **text, uint64_t *code)
+#define NAME_MAX_BYTES 4096
+
+/* A string in a process's memory; NULL: it can't be read. */
+static char *text_at(uint32_t pid, uint64_t address)
+{
+	char path[32], text[NAME_MAX_BYTES];
+	ssize_t got;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%u/mem", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	got = fd < 0 ? -1 : pread(fd, text, sizeof(text), (off_t)address);
+	if (fd >= 0)
+		close(fd);
+	return got > 0 && memchr(text, '\0', (size_t)got) ? strdup(text) : NULL;
+}
+
+/*
+ * The first text and the first function among the values. A kernel's name that the call did not
+ * have to read comes as its address: its page may not be in memory, and the kernel's programs can't
+ * bring it there.
+ */
+static void values_find(struct value_walk walk, uint32_t pid, char **text, uint64_t *code)
 {
 	struct value value;
 
 	while (value_walk_next(&walk, &value)) {
 		if (value.type == WAFFLE_KEY_STR && !*text && value.text_len)
 			*text = strndup(value.text, value.text_len);
+		if (value.type == WAFFLE_KEY_PTR && !*text && !strcmp(value.key->name, "kernel"))
+			*text = text_at(pid, value.u64);
 		if (value.type == WAFFLE_KEY_CODE && !*code)
 			*code = value.u64;
 	}
@@ -444,8 +470,8 @@ static void handle_begins(struct functions *functions, const struct site_info *s
 	memcpy(&head, hit + 1, sizeof(head));
 	pending = pending_get(functions, head.id, true);
 	if (pending)
-		values_find(value_walk_begin(site, hit + 1, hit->frame_bytes), &pending->text,
-			    &pending->host);
+		values_find(value_walk_begin(site, hit + 1, hit->frame_bytes), hit->tgid,
+			    &pending->text, &pending->host);
 }
 
 static int handle_named(struct functions *functions, const struct site_info *site, unsigned first,
@@ -457,12 +483,15 @@ static int handle_named(struct functions *functions, const struct site_info *sit
 
 	if (!pending)
 		return 0; /* begun before the capture */
-	values_find(value_walk_from(site, first, end + 1, end->frame_bytes), &pending->text,
-		    &handle);
+	values_find(value_walk_from(site, first, end + 1, end->frame_bytes), end->tgid,
+		    &pending->text, &handle);
+	/* A function may be registered under a name: then it is an argument. */
+	if (!handle && site->role == SITE_ROLE_NAME)
+		handle = pending->host;
 	if (handle)
 		see_first(functions, end->tgid, handle); /* a later name takes its place */
 	if (handle && site->role == SITE_ROLE_HANDLE && pending->host)
-		name_by_address(functions, end->tgid, handle, pending->host);
+		name_by_address(functions, end->tgid, handle, pending->host, false);
 	if (handle && site->role == SITE_ROLE_NAME && pending->text) {
 		char plain[DEMANGLE_MAX];
 		struct store_name name = {handle, end->tgid,
@@ -489,13 +518,14 @@ bool functions_concern(const struct site_info *site)
 	return gives_handles(site);
 }
 
-static void values_name(struct functions *functions, struct value_walk walk, uint32_t pid)
+static void values_name(struct functions *functions, const struct site_info *site,
+			struct value_walk walk, uint32_t pid)
 {
 	struct value value;
 
 	while (value_walk_next(&walk, &value))
 		if (value.type == WAFFLE_KEY_CODE && see_first(functions, pid, value.u64))
-			name_by_address(functions, pid, value.u64, value.u64);
+			name_by_address(functions, pid, value.u64, value.u64, !gives_handles(site));
 }
 
 int functions_record(struct functions *functions, const struct site_info *site, unsigned first,
@@ -505,15 +535,15 @@ int functions_record(struct functions *functions, const struct site_info *site, 
 	const struct waffle_rec_return *end = (const struct waffle_rec_return *)rec;
 
 	if (rec->kind == WAFFLE_REC_HIT) {
-		values_name(functions, value_walk_begin(site, hit + 1, hit->frame_bytes),
+		values_name(functions, site, value_walk_begin(site, hit + 1, hit->frame_bytes),
 			    hit->tgid);
 		if (gives_handles(site))
 			handle_begins(functions, site, hit);
 	} else if (rec->kind == WAFFLE_REC_RETURN) {
 		if (gives_handles(site))
 			return handle_named(functions, site, first, end, err);
-		values_name(functions, value_walk_from(site, first, end + 1, end->frame_bytes),
-			    end->tgid);
+		values_name(functions, site,
+			    value_walk_from(site, first, end + 1, end->frame_bytes), end->tgid);
 	}
 	return 0;
 }
@@ -522,8 +552,12 @@ void functions_process(struct functions *functions, pid_t pid)
 {
 	struct space *space = space_of(functions, pid);
 
-	if (space)
-		space_read(space);
+	if (!space)
+		return;
+	space_read(space);
+	/* A process that does not live long can't be asked for its files later. */
+	for (size_t i = 0; i < space->mappings.list.len; i++)
+		module_fd(functions, &space->mappings.list.data[i], pid);
 }
 
 void functions_forget(struct functions *functions, pid_t pid)

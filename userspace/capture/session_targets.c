@@ -135,6 +135,7 @@ int targets_rearm(struct session *session)
 			if (session->options->command && session_wants_probes(session->options) &&
 			    !result)
 				arming_scan_needed(session->arming, target->pid);
+			arming_programs_known(session->arming);
 			kernel_exec_release(session->kernel, target->pid);
 			if (!result)
 				result = target_describe(session, target->pid);

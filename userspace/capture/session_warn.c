@@ -67,13 +67,13 @@ int warn_of_unfound(struct session *session, bool strict)
 void warn_of_faults(struct session *session)
 {
 	uint64_t faults = kernel_call_faults(session->kernel);
-	char line[120];
+	char line[200];
 
 	if (!faults)
 		return;
 	snprintf(line, sizeof(line),
-		 "%" PRIu64
-		 " arguments of calls pointed nowhere; they are 0 or empty in the capture",
+		 "%" PRIu64 " arguments of calls could not be read: they point nowhere, or to what "
+		 "is not in memory yet; they are 0 or empty in the capture",
 		 faults);
 	session_notify(session, line);
 }

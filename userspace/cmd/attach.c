@@ -101,8 +101,9 @@ const struct command command_attach = {
 	.arguments = "",
 	.summary = "Arm the sites of running processes, record until Ctrl-C, and report",
 	.details = "Arms every site of the processes and of their libraries, those opened later "
-		   "included, and records spans, events and what the scheduler did with their "
-		   "threads. Ends after --duration, when all processes have exited, or at Ctrl-C, "
+		   "included, and the calls of CUDA and NCCL if they have any, and records spans, "
+		   "events and what the scheduler did with their threads. Ends after --duration, "
+		   "when all processes have exited, or at Ctrl-C, "
 		   "and prints the report. The processes are not stopped or changed: the kernel "
 		   "disarms them when waffle-bpf ends, also when it is killed.",
 	.options = rows,

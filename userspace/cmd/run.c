@@ -81,7 +81,8 @@ const struct command command_run = {
 	.name = "run",
 	.arguments = "-- COMMAND…",
 	.summary = "Run a command with its sites armed before main, and report",
-	.details = "Starts the command, arms it before its first instruction, follows the "
+	.details = "Starts the command, arms it as attach does before its first instruction, "
+		   "follows the "
 		   "processes it makes and the programs they run, and ends when all of them have "
 		   "exited. Exits with the command's status (128 + N if signal N killed it, 127 if "
 		   "it was not found), or with 1 if the capture itself failed.",

@@ -19,8 +19,8 @@ typedef VEC(uint64_t) ends_vec;
 struct chrome {
 	struct json *json;
 	const struct model *model;
-	struct stack_names *names; /* of stacks of spans; NULL: there are none */
-	ends_vec *open;            /* by thread: ends of the spans around the next one */
+	ends_vec *open;             /* by thread: ends of the spans around the next one */
+	struct stack_names *stacks; /* of spans and events; NULL: there are none */
 };
 
 static void write_time(struct chrome *c, const char *key, uint64_t ns)
@@ -69,11 +69,22 @@ static void args_close(struct chrome *c)
 	json_object_end(c->json);
 }
 
+/* What a span or event has beside its values and times. */
+static void write_node(struct chrome *c, uint8_t kind, uint32_t index, uint64_t id)
+{
+	const struct model_link *late = values_late_cause(c->model, kind, index);
+
+	json_field_hex64(c->json, "waffle.id", id);
+	if (late)
+		json_field_hex64(c->json, "waffle.caused_by", late->to_id);
+	span_stack_json(c->json, c->model, c->stacks, "waffle.", id);
+}
+
 static void write_span_args(struct chrome *c, const struct model_span *span)
 {
 	args_open(c);
 	values_write(c->json, c->model, span->site, span->frame);
-	json_field_hex64(c->json, "waffle.id", span->id);
+	write_node(c, MODEL_NODE_SPAN, (uint32_t)(span - c->model->spans.data), span->id);
 	if (span->parent_id)
 		json_field_hex64(c->json, "waffle.parent", span->parent_id);
 	if (span->flags & MODEL_SPAN_HAS_SCHED) {
@@ -84,7 +95,6 @@ static void write_span_args(struct chrome *c, const struct model_span *span)
 		json_field_bool(c->json, "waffle.begun_before", true);
 	if (span->flags & MODEL_SPAN_UNFINISHED)
 		json_field_bool(c->json, "waffle.unfinished", true);
-	span_stack_json(c->json, c->model, c->names, span->id);
 	args_close(c);
 }
 
@@ -158,9 +168,8 @@ static void write_events(struct chrome *c)
 		}
 		args_open(c);
 		values_write(c->json, m, event->site, event->frame);
-		span_stack_json(c->json, m, c->names, event->id);
 		if (!counter)
-			json_field_hex64(c->json, "waffle.id", event->id);
+			write_node(c, MODEL_NODE_EVENT, (uint32_t)i, event->id);
 		if (severity)
 			json_field_string(c->json, "waffle.severity", severity);
 		args_close(c);
@@ -277,7 +286,7 @@ int chrome_write(const struct model *model, FILE *out, struct error *err)
 	int code = 0, closed;
 
 	c.open = calloc(model->threads.len + 1, sizeof(*c.open));
-	if (!c.json || !c.open || span_stack_open(&c.names, model))
+	if (!c.json || !c.open || span_stack_open(&c.stacks, model))
 		code = -ENOMEM;
 	json_object_begin(c.json);
 	json_key(c.json, "traceEvents");
@@ -292,10 +301,10 @@ int chrome_write(const struct model *model, FILE *out, struct error *err)
 	write_other(&c);
 	json_object_end(c.json);
 	closed = json_close(c.json);
-	stack_names_close(c.names);
 	for (size_t i = 0; c.open && i < model->threads.len; i++)
 		vec_free(&c.open[i]);
 	free(c.open);
+	stack_names_close(c.stacks);
 	code = code < 0 ? code : closed;
 	if (code < 0)
 		return error_set(err, -code, "chrome: %s", strerror(-code));

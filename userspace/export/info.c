@@ -83,6 +83,7 @@ int info_print_json(const struct model *model, FILE *out)
 	json_field_u64(json, "spans", model->spans.len);
 	json_field_u64(json, "events", sum.events);
 	json_field_u64(json, "links", model->links.len);
+	json_field_u64(json, "collectives_unaligned", model->unaligned_collectives);
 	json_field_u64(json, "threads", sum.traced);
 	json_field_u64(json, "duration_ns", model->end_ts - model->start_ts);
 	json_field_u64(json, "counters", sum.counters);
@@ -209,6 +210,10 @@ void info_print_text(const struct model *model, FILE *out)
 		sum.logs);
 	fprintf(out, "%-12s%" PRIu64 " values\n", "counters", sum.counters);
 	fprintf(out, "%-12s%zu\n", "links", model->links.len);
+	if (model->unaligned_collectives)
+		fprintf(out,
+			"%-12s%" PRIu64 " calls: which of other ranks' they meet is not certain\n",
+			"collectives", model->unaligned_collectives);
 	fprintf(out, "%-12s%s\n", "scheduler", meta->sched ? "recorded" : "not recorded");
 	put_field(out, "sources", meta->sources);
 	fprintf(out, "%-12s%zu\n", "switches", model->switches.len);

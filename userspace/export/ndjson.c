@@ -18,7 +18,7 @@
 struct ndjson {
 	struct json *json;
 	const struct model *model;
-	struct stack_names *names; /* of stacks of spans; NULL: there are none */
+	struct stack_names *stacks; /* of spans and events; NULL: there are none */
 };
 
 static void write_thread(struct ndjson *n, uint32_t thread)
@@ -64,30 +64,28 @@ static void write_args(struct ndjson *n, uint32_t site, uint32_t frame)
 	json_object_end(n->json);
 }
 
-/* The causes, straight from the frame: also those that are not in the capture. */
-static void write_links(struct ndjson *n, uint32_t site, uint32_t frame)
+/* The causes: also those that are not in the capture. */
+static void write_links(struct ndjson *n, uint8_t kind, uint32_t index)
 {
-	struct value_walk walk = model_values(n->model, site, frame);
-	struct value value;
-	bool any = false;
+	size_t first, count;
 
-	while (value_walk_next(&walk, &value)) {
-		bool span = value.type == WAFFLE_KEY_CAUSE_SPAN;
+	if (!n->model->links.len)
+		return;
+	count = model_links_from(n->model, kind, index, &first);
+	if (!count)
+		return;
+	json_key(n->json, "links");
+	json_array_begin(n->json);
+	for (size_t i = 0; i < count; i++) {
+		const struct model_link *link = &n->model->links.data[first + i];
 
-		if ((!span && value.type != WAFFLE_KEY_CAUSE_EVENT) || value.u64 == 0)
-			continue;
-		if (!any) {
-			json_key(n->json, "links");
-			json_array_begin(n->json);
-			any = true;
-		}
 		json_object_begin(n->json);
-		json_field_string(n->json, "kind", span ? "span" : "event");
-		json_field_hex64(n->json, "id", value.u64);
+		json_field_string(n->json, "kind",
+				  link->to_kind == MODEL_NODE_SPAN ? "span" : "event");
+		json_field_hex64(n->json, "id", link->to_id);
 		json_object_end(n->json);
 	}
-	if (any)
-		json_array_end(n->json);
+	json_array_end(n->json);
 }
 
 static void write_flags(struct ndjson *n, uint32_t flags)
@@ -128,8 +126,8 @@ static void write_span(struct ndjson *n, const struct model_span *span)
 	if (span->flags & MODEL_SPAN_MOVED && span->end_thread < n->model->threads.len)
 		json_field_u64(n->json, "end_tid", n->model->threads.data[span->end_thread].tid);
 	write_args(n, span->site, span->frame);
-	write_links(n, span->site, span->frame);
-	span_stack_json(n->json, n->model, n->names, span->id);
+	write_links(n, MODEL_NODE_SPAN, (uint32_t)(span - n->model->spans.data));
+	span_stack_json(n->json, n->model, n->stacks, "", span->id);
 	json_object_end(n->json);
 	json_line(n->json);
 }
@@ -148,8 +146,8 @@ static void write_event(struct ndjson *n, const struct model_event *event)
 	write_thread(n, event->thread);
 	json_field_u64(n->json, "start_ns", event->ts);
 	write_args(n, event->site, event->frame);
-	write_links(n, event->site, event->frame);
-	span_stack_json(n->json, n->model, n->names, event->id);
+	write_links(n, MODEL_NODE_EVENT, (uint32_t)(event - n->model->events.data));
+	span_stack_json(n->json, n->model, n->stacks, "", event->id);
 	json_object_end(n->json);
 	json_line(n->json);
 }
@@ -222,8 +220,9 @@ int ndjson_write(const struct model *model, FILE *out, struct error *err)
 	struct ndjson n = {.json = json_new(out, false), .model = model};
 	int code;
 
-	if (!n.json || span_stack_open(&n.names, model)) {
-		json_close(n.json);
+	if (!n.json || span_stack_open(&n.stacks, model)) {
+		if (n.json)
+			json_close(n.json);
 		return error_set(err, ENOMEM, "ndjson: out of memory");
 	}
 	for (size_t i = 0; i < model->spans.len; i++)
@@ -235,8 +234,8 @@ int ndjson_write(const struct model *model, FILE *out, struct error *err)
 	for (size_t i = 0; i < model->losses.len; i++)
 		write_loss(&n, &model->losses.data[i]);
 	write_summary(&n);
-	stack_names_close(n.names);
 	code = json_close(n.json) ?: code;
+	stack_names_close(n.stacks);
 	if (code < 0)
 		return error_set(err, -code, "ndjson: %s", strerror(-code));
 	return 0;

@@ -6,8 +6,8 @@
 
 #include "export/export.h"
 #include "export/formats.h"
+#include "export/node_stacks.h"
 #include "export/perfetto_internal.h"
-#include "export/span_stack.h"
 
 static int prepare(struct perfetto *p, const struct model *model, FILE *out)
 {
@@ -20,7 +20,7 @@ static int prepare(struct perfetto *p, const struct model *model, FILE *out)
 	if (!packet_writer_begin(&p->writer, out) || !p->event.scratch || !p->trace_iids ||
 	    !p->trace_ids)
 		return -ENOMEM;
-	return span_stack_open(&p->stacks, model) ?: names_begin(p);
+	return node_stacks_open(&p->stacks, model) ?: names_begin(p);
 }
 
 static int write_all(struct perfetto *p)
@@ -50,12 +50,13 @@ int perfetto_write(const struct model *model, FILE *out, struct error *err)
 	code = code ?: write_all(p);
 	written = packet_writer_end(&p->writer);
 	code = code ?: written;
-	stack_names_close(p->stacks);
 	flows_end(p);
 	tracks_end(p);
 	names_end(p);
 	event_free(&p->event);
 	vec_free(&p->strays);
+	vec_free(&p->stack_sequences);
+	node_stacks_close(p->stacks);
 	free(p->trace_iids);
 	free(p->trace_ids);
 	free(p->has_child);

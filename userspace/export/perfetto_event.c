@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "export/node_stacks.h"
 #include "export/perfetto_internal.h"
-#include "export/span_stack.h"
+#include "export/values.h"
 #include "util/utf8.h"
 
 /* Room for all values of a frame after cleaning, the mark of a cut, and a name. */
@@ -31,8 +32,10 @@ void event_init(struct event *e)
 			e->name_list[list][i] = &e->names[list][i];
 		}
 	}
-	pf__interned_name__init(&e->trace);
-	e->trace_list = &e->trace;
+	for (int i = 0; i < 2; i++) {
+		pf__interned_name__init(&e->texts[i]);
+		e->text_list[i] = &e->texts[i];
+	}
 	e->packet.track_event = &e->event;
 	e->packet.sequence_flags = SEQUENCE_NEEDS_STATE;
 	e->packet.has_timestamp = 1;
@@ -40,7 +43,7 @@ void event_init(struct event *e)
 	e->interned.event_categories = e->name_list[NAME_CATEGORY];
 	e->interned.event_names = e->name_list[NAME_EVENT];
 	e->interned.debug_annotation_names = e->name_list[NAME_KEY];
-	e->interned.debug_annotation_string_values = &e->trace_list;
+	e->interned.debug_annotation_string_values = e->text_list;
 	e->scratch = malloc(SCRATCH_BYTES);
 }
 
@@ -160,14 +163,6 @@ void event_text(struct perfetto *p, struct sequence *sequence, uint32_t key, con
 	annotate_bytes(p, event_annotate(p, sequence, key), perfetto_text(p, text, len));
 }
 
-void event_stack(struct perfetto *p, struct sequence *sequence, uint32_t key, uint64_t id)
-{
-	size_t len = span_stack_text(p->model, p->stacks, id, p->stack_text, sizeof(p->stack_text));
-
-	if (len)
-		event_text(p, sequence, key, p->stack_text, len);
-}
-
 /* A string that was cut ends with an ellipsis, not in the middle of a character. */
 static ProtobufCBinaryData value_text(struct perfetto *p, const struct value *value)
 {
@@ -259,6 +254,54 @@ static void trace_print(char text[32], uint64_t hi, uint64_t lo)
 	}
 }
 
+/* Gives a text its number in the sequence. */
+static void text_define(struct event *e, uint64_t iid, ProtobufCBinaryData text)
+{
+	Pf__InternedName *entry = &e->texts[e->interned.n_debug_annotation_string_values++];
+
+	entry->iid = iid;
+	entry->name = text;
+	e->packet.interned_data = &e->interned;
+	e->bound += NAME_BOUND + text.len;
+}
+
+/* Numbers of stacks begin behind those of traces. */
+#define STACK_IID (1ull << 40)
+
+static void event_stack(struct perfetto *p, struct sequence *sequence, uint32_t key, uint64_t id)
+{
+	uint32_t number = node_stacks_number(p->stacks, id);
+	Pf__Annotation *annotation;
+	const char *text;
+	size_t len;
+
+	if (!number)
+		return;
+	while (p->stack_sequences.len <= number)
+		if (!vec_push(&p->stack_sequences, 0)) {
+			p->writer.error = p->writer.error ?: -ENOMEM;
+			return;
+		}
+	annotation = event_annotate(p, sequence, key);
+	annotation->value_case = PF__ANNOTATION__VALUE_STRING_VALUE_IID;
+	annotation->string_value_iid = STACK_IID + number;
+	if (p->stack_sequences.data[number] == sequence->id)
+		return;
+	p->stack_sequences.data[number] = sequence->id;
+	text = node_stacks_text(p->stacks, number, &len);
+	text_define(&p->event, STACK_IID + number, perfetto_text(p, text, len));
+}
+
+void event_node(struct perfetto *p, struct sequence *sequence, const struct site_names *names,
+		uint8_t kind, uint32_t index, uint64_t id)
+{
+	const struct model_link *late = values_late_cause(p->model, kind, index);
+
+	if (late)
+		event_pointer(p, sequence, names->own[OWN_CAUSED_BY], late->to_id);
+	event_stack(p, sequence, names->own[OWN_STACK], id);
+}
+
 /*
  * The trace id, 32 digits. It is given a number at its first span unless that span is alone in it:
  * traces are many, so a small cache remembers the recent ones, and others get a number again.
@@ -283,11 +326,7 @@ void event_trace(struct perfetto *p, struct sequence *sequence, uint32_t key, ui
 	p->trace_iids[slot] = ++p->trace_count;
 	p->trace_ids[slot][0] = hi;
 	p->trace_ids[slot][1] = lo;
-	e->trace.iid = p->trace_count;
-	e->trace.name = packet_bytes(e->trace_text, 32);
-	e->interned.n_debug_annotation_string_values = 1;
-	e->packet.interned_data = &e->interned;
-	e->bound += NAME_BOUND + 32;
+	text_define(e, p->trace_count, packet_bytes(e->trace_text, 32));
 	annotation->value_case = PF__ANNOTATION__VALUE_STRING_VALUE_IID;
 	annotation->string_value_iid = p->trace_count;
 }
@@ -326,8 +365,8 @@ static bool node_is_slice(const struct model *m, uint8_t kind, uint32_t index)
 
 /*
  * Whether an edge can be an arrow: both ends are there and the cause does not begin after what it
- * caused (clocks of two hosts): Perfetto would turn that arrow round. Such a link, and one to
- * itself, is only seen in the annotation of its key.
+ * caused (clocks of two hosts; a rank that waits for a later one): Perfetto would turn that arrow
+ * round. Such a link, and one to itself, is only seen in an annotation.
  */
 static bool link_is_flow(const struct model *m, const struct model_link *link)
 {

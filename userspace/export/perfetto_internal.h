@@ -74,6 +74,7 @@ enum own_key {
 	OWN_END_TID,
 	OWN_LOSS,
 	OWN_SEVERITY,
+	OWN_CAUSED_BY,
 	OWN_STACK,
 	OWN_KEY_COUNT
 };
@@ -119,8 +120,8 @@ struct event {
 	Pf__InternedName names[NAME_LIST_COUNT][ANNOTATIONS_MAX];
 	Pf__InternedName *name_list[NAME_LIST_COUNT][ANNOTATIONS_MAX];
 	size_t name_count[NAME_LIST_COUNT];
-	Pf__InternedName trace;
-	Pf__InternedName *trace_list;
+	Pf__InternedName texts[2]; /* a trace and a stack */
+	Pf__InternedName *text_list[2];
 	char trace_text[32];
 	VEC(uint64_t) flows;
 	VEC(uint64_t) flow_ends;
@@ -134,8 +135,6 @@ struct flow_index {
 	uint32_t *begin;
 	uint32_t *list; /* link index * 2, + 1 for the caused side */
 };
-
-#define PERFETTO_STACK_BYTES 8192 /* of a stack as text; what is further out is left out */
 
 struct perfetto {
 	const struct model *model;
@@ -154,9 +153,9 @@ struct perfetto {
 	uint32_t *trace_iids; /* of TRACE_CACHE ids: of trace_ids, in the current sequence */
 	uint64_t (*trace_ids)[2];
 	uint32_t trace_count;
-	unsigned char *has_child;   /* a bit a span */
-	struct stack_names *stacks; /* of spans and events; NULL: there are none */
-	char stack_text[PERFETTO_STACK_BYTES];
+	struct node_stacks *stacks;
+	VEC(uint32_t) stack_sequences; /* by number of a stack's text: where it was defined last */
+	unsigned char *has_child;      /* a bit a span */
 };
 
 /* The file's time of a moment, brought into the bounds of the capture. */
@@ -179,8 +178,6 @@ void event_begin(struct perfetto *p, struct sequence *sequence, Pf__EventType ty
 		 uint64_t ts);
 void event_site(struct perfetto *p, struct sequence *sequence, const struct site_names *names);
 Pf__Annotation *event_annotate(struct perfetto *p, struct sequence *sequence, uint32_t key);
-/* The stack of a span or event, if it was taken: its frames, a line each. */
-void event_stack(struct perfetto *p, struct sequence *sequence, uint32_t key, uint64_t id);
 void event_pointer(struct perfetto *p, struct sequence *sequence, uint32_t key, uint64_t value);
 void event_uint(struct perfetto *p, struct sequence *sequence, uint32_t key, uint64_t value);
 void event_text(struct perfetto *p, struct sequence *sequence, uint32_t key, const char *text,
@@ -188,6 +185,9 @@ void event_text(struct perfetto *p, struct sequence *sequence, uint32_t key, con
 void event_values(struct perfetto *p, struct sequence *sequence, uint32_t site, uint32_t frame);
 void event_trace(struct perfetto *p, struct sequence *sequence, uint32_t key, uint64_t hi,
 		 uint64_t lo, bool alone);
+/* The stack, and the cause that no arrow leads to, of a span or event of `id`. */
+void event_node(struct perfetto *p, struct sequence *sequence, const struct site_names *names,
+		uint8_t kind, uint32_t index, uint64_t id);
 void event_flows(struct perfetto *p, uint32_t node, uint64_t ts);
 void event_put(struct perfetto *p);
 /* The number of a name or key of ours. */

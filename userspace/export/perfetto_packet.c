@@ -219,6 +219,7 @@ static const char *const own_key_names[OWN_KEY_COUNT] = {
 	[OWN_END_TID] = "end_tid",
 	[OWN_LOSS] = "loss",
 	[OWN_SEVERITY] = "severity",
+	[OWN_CAUSED_BY] = "caused_by",
 	[OWN_STACK] = "stack",
 };
 

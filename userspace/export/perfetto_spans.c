@@ -68,8 +68,8 @@ void span_begin_put(struct perfetto *p, struct sequence *sequence, uint32_t inde
 	if (span->flags & MODEL_SPAN_MOVED && span->end_thread < m->threads.len)
 		event_uint(p, sequence, names->own[OWN_END_TID],
 			   m->threads.data[span->end_thread].tid);
-	event_stack(p, sequence, names->own[OWN_STACK], span->id);
 	event_values(p, sequence, span->site, span->frame);
+	event_node(p, sequence, names, MODEL_NODE_SPAN, index, span->id);
 	event_flows(p, index, span->start_ts);
 	event_put(p);
 }
@@ -110,8 +110,8 @@ static void event_instant_put(struct perfetto *p, struct sequence *sequence, uin
 			    false);
 	if (severity)
 		event_text(p, sequence, names->own[OWN_SEVERITY], severity, strlen(severity));
-	event_stack(p, sequence, names->own[OWN_STACK], event->id);
 	event_values(p, sequence, event->site, event->frame);
+	event_node(p, sequence, names, MODEL_NODE_EVENT, index, event->id);
 	event_flows(p, flows_event_node(p, index), event->ts);
 	event_put(p);
 }

@@ -17,7 +17,8 @@
 #define COLUMNS 100
 #define WHO_COLUMN 52 /* of the table of causes */
 #define INDENT 6      /* of what is different */
-/* An object is shown with so many at least; of a longer one the end, where files differ. */
+/* An object is shown with so many at least; of a longer one the end, where files differ, or the
+ * begin, where kernels do. */
 #define OBJECT_COLUMNS 16
 
 /* SGR codes (ECMA-48 8.3.117). */
@@ -70,12 +71,22 @@ static const char *skip(const char *text, unsigned columns)
 	return text;
 }
 
-static void put_object(FILE *out, const char *object, unsigned room)
+static bool differs_at_begin(enum why_cause cause)
+{
+	return cause == WHY_GPU || cause == WHY_COLLECTIVE;
+}
+
+static void put_object(FILE *out, const char *object, unsigned room, bool begin)
 {
 	unsigned columns = columns_of(object);
 
 	if (room < OBJECT_COLUMNS)
 		room = OBJECT_COLUMNS;
+	if (columns > room && begin) {
+		report_put_text(out, object, (size_t)(skip(object, room - 1) - object));
+		fputs("…", out);
+		return;
+	}
 	if (columns > room) {
 		fputs("…", out);
 		object = skip(object, columns - room + 1);
@@ -109,7 +120,8 @@ static void put_thing(FILE *out, const struct report *report, const struct why_g
 		      unsigned room)
 {
 	if (cause->object)
-		put_object(out, strtab_get(report->causes->why->texts, cause->object), room);
+		put_object(out, strtab_get(report->causes->why->texts, cause->object), room,
+			   differs_at_begin(cause->cause));
 	else if (cause->merged && has_thread(cause))
 		fputs("several", out);
 	else if (cause->merged)

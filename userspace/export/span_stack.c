@@ -34,66 +34,28 @@ static void frame_json(const struct stack_frame *frame, void *arg)
 	json_object_end(json);
 }
 
-static void stack_json(struct json *json, struct stack_names *names, const char *key,
-		       uint32_t number, uint64_t ts)
+static void stack_json(struct json *json, struct stack_names *names, const char *prefix,
+		       const char *key, uint32_t number, uint64_t ts)
 {
+	char whole[32];
+
 	if (!number)
 		return;
-	json_key(json, key);
+	snprintf(whole, sizeof(whole), "%s%s", prefix, key);
+	json_key(json, whole);
 	json_array_begin(json);
 	stack_names_all(names, number, ts, frame_json, json);
 	json_array_end(json);
 }
 
 void span_stack_json(struct json *json, const struct model *model, struct stack_names *names,
-		     uint64_t id)
+		     const char *prefix, uint64_t id)
 {
 	const struct model_stack *stack = names ? model_stack_of(model, id) : NULL;
 
 	if (!stack)
 		return;
-	stack_json(json, names, "python_stack", stack->python_stack, stack->ts);
-	stack_json(json, names, "user_stack", stack->user_stack, stack->ts);
-	stack_json(json, names, "kernel_stack", stack->kernel_stack, stack->ts);
-}
-
-struct text {
-	FILE *out;
-	long fits; /* length of the lines that fit so far */
-	long size;
-	bool full;
-};
-
-static void frame_text(const struct stack_frame *frame, void *arg)
-{
-	struct text *text = arg;
-	long end;
-
-	if (text->full)
-		return;
-	if (text->fits)
-		fputc('\n', text->out);
-	stack_put_frame(text->out, frame);
-	end = ftell(text->out);
-	text->full = end < 0 || end >= text->size - 1 || ferror(text->out);
-	if (!text->full)
-		text->fits = end;
-}
-
-size_t span_stack_text(const struct model *model, struct stack_names *names, uint64_t id,
-		       char *buffer, size_t size)
-{
-	const struct model_stack *stack = names ? model_stack_of(model, id) : NULL;
-	struct text text = {.size = (long)size};
-
-	if (!stack)
-		return 0;
-	text.out = fmemopen(buffer, size, "w");
-	if (!text.out)
-		return 0;
-	setvbuf(text.out, NULL, _IONBF, 0);
-	stack_names_all(names, stack->python_stack ?: stack->user_stack ?: stack->kernel_stack,
-			 stack->ts, frame_text, &text);
-	fclose(text.out);
-	return (size_t)text.fits;
+	stack_json(json, names, prefix, "python_stack", stack->python_stack, stack->ts);
+	stack_json(json, names, prefix, "user_stack", stack->user_stack, stack->ts);
+	stack_json(json, names, prefix, "kernel_stack", stack->kernel_stack, stack->ts);
 }

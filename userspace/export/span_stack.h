@@ -13,14 +13,9 @@ int span_stack_open(struct stack_names **names, const struct model *model);
 /*
  * "user_stack", "kernel_stack", "python_stack" of the span or event `id`, where there are any:
  * arrays of {"function", "file", "line", "module", "offset", "inlined"}, innermost first, with what
- * is known of each.
+ * is known of each. `prefix` stands before their names.
  */
 void span_stack_json(struct json *json, const struct model *model, struct stack_names *names,
-		     uint64_t id);
-
-/* A stack of them for people, a frame a line: Python's if there is one, or else the user's. Its
- * length, 0: none; what is too long is cut at a line. */
-size_t span_stack_text(const struct model *model, struct stack_names *names, uint64_t id,
-		       char *text, size_t size);
+		     const char *prefix, uint64_t id);
 
 #endif

@@ -75,6 +75,24 @@ void values_write(struct json *json, const struct model *model, uint32_t site, u
 	}
 }
 
+const struct model_link *values_late_cause(const struct model *model, uint8_t kind, uint32_t index)
+{
+	struct model_node node, cause;
+	size_t first, count = 0;
+
+	if (!model_node_find(model, kind, index, &node) || !model_site(model, node.site)->call)
+		return NULL;
+	if (model->links.len)
+		count = model_links_from(model, kind, index, &first);
+	for (size_t i = 0; i < count; i++) {
+		const struct model_link *link = &model->links.data[first + i];
+
+		if (model_node_find(model, link->to_kind, link->to, &cause) && cause.ts > node.ts)
+			return link;
+	}
+	return NULL;
+}
+
 const char *values_severity(const struct model *model, uint32_t site)
 {
 	switch (model_site(model, site)->kind) {

@@ -13,6 +13,13 @@
  */
 void values_write(struct json *json, const struct model *model, uint32_t site, uint32_t frame);
 
+/*
+ * The link of a span or event to a cause that is in the model but begins after it, so that no arrow
+ * can show it: of a rank that waits for a later one. NULL: none, or the program itself has set it
+ * and it is among its values.
+ */
+const struct model_link *values_late_cause(const struct model *model, uint8_t kind, uint32_t index);
+
 /* "info", "warn", "error"; NULL: not a log message. */
 const char *values_severity(const struct model *model, uint32_t site);
 

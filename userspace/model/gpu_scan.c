@@ -376,7 +376,8 @@ static int place_syncs(struct model_gpu *gpu)
 
 		placed[channel->syncs + channel->sync_count++] = gpu->syncs.data[i];
 	}
-	memcpy(gpu->syncs.data, placed, gpu->syncs.len * sizeof(*placed));
+	if (gpu->syncs.len)
+		memcpy(gpu->syncs.data, placed, gpu->syncs.len * sizeof(*placed));
 	free(placed);
 	return 0;
 }

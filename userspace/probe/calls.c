@@ -33,6 +33,7 @@ int calls_configure(struct kernel *kernel, const struct kernel_options *options)
 	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
 		return -errno;
 	bpf->rodata->call_seed = seed;
+	bpf->rodata->call_stacks = options->stacks;
 	return bpf_map__set_max_entries(bpf->maps.recipes, WAFFLE_RECIPES_MAX)
 		       ?: bpf_map__set_max_entries(bpf->maps.call_enums, WAFFLE_ENUMS_MAX)
 		       ?: bpf_map__set_max_entries(bpf->maps.call_sequences, SEQUENCES_MAX)
@@ -48,7 +49,7 @@ int kernel_recipe_set(struct kernel *kernel, uint32_t site, const struct waffle_
 {
 	uint32_t number = (uint32_t)kernel->recipes.len;
 
-	if (number >= WAFFLE_RECIPES_MAX)
+	if (number >= WAFFLE_RECIPES_MAX || site >> WAFFLE_COOKIE_RECIPE_SHIFT)
 		return -E2BIG;
 	if (!vec_push(&kernel->recipes, site))
 		return -ENOMEM;

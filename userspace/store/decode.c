@@ -169,13 +169,14 @@ static unsigned char *get_values(struct cursor *cursor, struct predict_site *sit
 	return to;
 }
 
-static uint64_t get_id(struct cursor *cursor, unsigned flags, const struct predict_ids *ids)
+static uint64_t get_id(struct cursor *cursor, unsigned flags, const struct predict_ids *ids,
+		       uint64_t predicted)
 {
 	switch (HIT_ID(flags)) {
 	case HIT_ID_NEXT:
 		return ids->last_id + 1;
 	case HIT_ID_ROOT:
-		return ids->last_id + PREDICT_ROOT_STEP;
+		return predicted;
 	case HIT_ID_EXPLICIT:
 		return get_difference(cursor, ids->last_id);
 	default:
@@ -272,10 +273,10 @@ static void decode_hit(struct decoder *decoder, unsigned tag)
 	if (flags & HIT_KEYS)
 		get_begin_keys(cursor, site);
 	ids = predict_ids(&decoder->predict.threads[index], site);
-	head.id = get_id(cursor, flags, ids);
+	head.id = get_id(cursor, flags, ids, predict_id(&decoder->predict, ids, site, &hit->rec));
 	head.parent = get_parent(cursor, flags, ids, site);
 	get_trace(cursor, flags, ids, &head);
-	predict_hit(ids, site, hit->site, &head);
+	predict_hit(&decoder->predict, ids, site, hit, &head);
 	memcpy(frame, &head, sizeof(head));
 	to = get_values(cursor, site, 0, site->begin_keys, frame + sizeof(head));
 	hit->frame_bytes = (uint32_t)(to - frame);

@@ -232,7 +232,7 @@ static unsigned char *put_values(struct predict_site *site, unsigned first, unsi
 
 /* How the ids of a frame are told. */
 static unsigned hit_flags(const struct predict_ids *ids, const struct predict_site *site,
-			  const struct waffle_frame *head)
+			  uint64_t predicted, const struct waffle_frame *head)
 {
 	unsigned id = HIT_ID_EXPLICIT, parent = HIT_PARENT_EXPLICIT, trace = HIT_TRACE_EXPLICIT;
 
@@ -240,7 +240,7 @@ static unsigned hit_flags(const struct predict_ids *ids, const struct predict_si
 		id = HIT_ID_ZERO;
 	else if (head->id == ids->last_id + 1)
 		id = HIT_ID_NEXT;
-	else if (head->id == ids->last_id + PREDICT_ROOT_STEP)
+	else if (head->id == predicted)
 		id = HIT_ID_ROOT;
 	if (head->parent == predict_parent(ids, site))
 		parent = HIT_PARENT_OPEN;
@@ -256,16 +256,16 @@ static unsigned hit_flags(const struct predict_ids *ids, const struct predict_si
 }
 
 /* A frame with the values of the keys before `end`. */
-static unsigned char *put_frame(struct predict_thread *thread, struct predict_site *site,
-				uint32_t index, unsigned end, unsigned char *at, unsigned char *tag,
-				const unsigned char *frame)
+static unsigned char *put_frame(struct predict *predict, struct predict_ids *ids,
+				struct predict_site *site, unsigned end, unsigned char *at,
+				unsigned char *tag, const struct waffle_rec_hit *hit)
 {
-	struct predict_ids *ids = predict_ids(thread, site);
+	const unsigned char *frame = (const unsigned char *)(hit + 1);
 	struct waffle_frame head;
 	unsigned flags;
 
 	memcpy(&head, frame, sizeof(head));
-	flags = hit_flags(ids, site, &head);
+	flags = hit_flags(ids, site, predict_id(predict, ids, site, &hit->rec), &head);
 	if (end != site->begin_keys)
 		flags |= HIT_KEYS;
 	if (flags) {
@@ -280,7 +280,7 @@ static unsigned char *put_frame(struct predict_thread *thread, struct predict_si
 		at = put_difference(at, head.parent, ids->last_id);
 	if (HIT_TRACE(flags) == HIT_TRACE_EXPLICIT)
 		at = put_le(put_le(at, head.trace_hi, 8), head.trace_lo, 8);
-	predict_hit(ids, site, index, &head);
+	predict_hit(predict, ids, site, hit, &head);
 	return put_values(site, 0, end, at, frame + sizeof(head));
 }
 
@@ -311,8 +311,9 @@ static unsigned char *encode_hit(struct encoder *encoder, unsigned char *at,
 	at = put_varint(at, hit->site);
 	predict_set_current(&encoder->predict, rec->cpu, thread);
 	if (end >= 0)
-		return put_frame(&encoder->predict.threads[thread], site, hit->site, (unsigned)end,
-				 at, tag, frame);
+		return put_frame(&encoder->predict,
+				 predict_ids(&encoder->predict.threads[thread], site), site,
+				 (unsigned)end, at, tag, hit);
 	*tag |= TAG_HIT_FLAGS;
 	*at++ = HIT_RAW;
 	return put_bytes(put_varint(at, hit->frame_bytes), frame, hit->frame_bytes);

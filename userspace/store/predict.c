@@ -45,6 +45,7 @@ void predict_reset(struct predict *predict)
 	predict->ts = 0;
 	predict->cpu = 0;
 	predict->tgid = 0;
+	predict->call_seed = 0;
 	memset(predict->words, 0, sizeof(predict->words));
 }
 
@@ -120,8 +121,8 @@ static void call_push(struct predict_ids *ids, uint64_t id, uint32_t site)
 	open_push(ids, id, site);
 }
 
-void predict_hit(struct predict_ids *ids, const struct predict_site *site, uint32_t index,
-		 const struct waffle_frame *head)
+void predict_hit(struct predict *predict, struct predict_ids *ids, const struct predict_site *site,
+		 const struct waffle_rec_hit *hit, const struct waffle_frame *head)
 {
 	if (!site->call && head->parent != predict_parent(ids, site)) {
 		/* The parent is the current span: what lies above it ended elsewhere. */
@@ -131,14 +132,16 @@ void predict_hit(struct predict_ids *ids, const struct predict_site *site, uint3
 	}
 	if (head->id)
 		ids->last_id = head->id;
+	if (head->id && site->call)
+		predict->call_seed = predict_call(head->id, &hit->rec);
 	ids->trace_hi = head->trace_hi;
 	ids->trace_lo = head->trace_lo;
 	if (site->kind != WAFFLE_SITE_SPAN)
 		return;
 	if (site->call)
-		call_push(ids, head->id, index);
+		call_push(ids, head->id, hit->site);
 	else
-		open_push(ids, head->id, index);
+		open_push(ids, head->id, hit->site);
 }
 
 void predict_end(struct predict_ids *ids, uint64_t id)

@@ -69,7 +69,8 @@ struct predict {
 	uint32_t cpu_limit; /* all of current[cpu_limit …] are 0 */
 	uint64_t ts;        /* of the previous record */
 	uint16_t cpu;
-	uint32_t tgid; /* last one that was written out */
+	uint32_t tgid;      /* last one that was written out */
+	uint64_t call_seed; /* of the last call: see predict_call() */
 	/* Of the kinds that are words behind their head: the last record's. */
 	uint64_t words[WAFFLE_REC_KIND_COUNT][PREDICT_WORDS_MAX];
 };
@@ -100,6 +101,23 @@ static inline struct predict_ids *predict_ids(struct predict_thread *thread,
 	return site->call ? &thread->calls : &thread->spans;
 }
 
+/*
+ * Ids of calls are made of their time, their thread and a number of the session (bpf/call.bpf.c):
+ * this is the session's number if an id is known, and the id if the number is.
+ */
+static inline uint64_t predict_call(uint64_t known, const struct waffle_rec *rec)
+{
+	return (rec->ts << 22 | rec->tid) * 0x9e3779b97f4a7c15ull ^ known;
+}
+
+/* The id that a hit probably has if it is not the one after the last. */
+static inline uint64_t predict_id(const struct predict *predict, const struct predict_ids *ids,
+				  const struct predict_site *site, const struct waffle_rec *rec)
+{
+	return site->call ? predict_call(predict->call_seed, rec)
+			  : ids->last_id + PREDICT_ROOT_STEP;
+}
+
 /* The innermost open span, or 0; calls do not know their parents. */
 static inline uint64_t predict_parent(const struct predict_ids *ids,
 				      const struct predict_site *site)
@@ -114,9 +132,9 @@ static inline bool predict_ends(const struct predict_ids *ids, uint64_t id, uint
 	       ids->open[ids->depth - 1].site == site;
 }
 
-/* A hit of a site, whose number is `index`, and whose frame was taken apart. */
-void predict_hit(struct predict_ids *ids, const struct predict_site *site, uint32_t index,
-		 const struct waffle_frame *head);
+/* A hit of a site whose frame was taken apart. */
+void predict_hit(struct predict *predict, struct predict_ids *ids, const struct predict_site *site,
+		 const struct waffle_rec_hit *hit, const struct waffle_frame *head);
 void predict_end(struct predict_ids *ids, uint64_t id);
 
 #endif

@@ -353,5 +353,6 @@ void object_free(struct object *object)
 	strtab_free(object->strings);
 	vec_free(&object->sites);
 	vec_free(&object->probes);
+	vec_free(&object->calls);
 	free(object);
 }

@@ -48,7 +48,8 @@ enum site_role {
 	SITE_ROLE_GROUP_START,
 	SITE_ROLE_GROUP_END,
 	SITE_ROLE_COMM_INIT, /* rank, nranks, comm (the new one, at the return) */
-	SITE_ROLE_NAME,      /* kernel (text), function (code, at the return): names a handle */
+	/* kernel (text, or its address), function (code, at the return): names a handle */
+	SITE_ROLE_NAME,
 	SITE_ROLE_HANDLE, /* host (code), function (code, at the return): a handle of a function */
 	SITE_ROLE_COUNT
 };

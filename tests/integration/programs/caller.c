@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Calls the functions of a library (called.c) as its standard input says, and logs every call:
- *	open FILE   dlopen() it; also each argument of the command line
+ *	open FILE   dlopen() it; also each argument of the command line; it may be linked instead
  *	add N       called_add(i, i * 1000000007), N times
  *	text WORD   called_text(WORD, length)
  *	nowhere     called_text() of a null pointer, and of addresses that are not mapped
@@ -34,16 +34,24 @@ static struct {
 	int (*name)(void **, void *, const char *);
 } call;
 
-static bool open_library(const char *path)
+static void find_functions(void *library)
 {
 	static const char *const names[] = {"called_add",  "called_text",   "called_make",
 					    "called_nest", "called_launch", "called_handle",
 					    "called_name"};
-	void *library = dlopen(path, RTLD_NOW), **to = (void **)&call;
+	void **to = (void **)&call;
 
-	for (size_t i = 0; library && i < sizeof(names) / sizeof(names[0]); i++)
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		to[i] = dlsym(library, names[i]);
-	if (!library)
+}
+
+static bool open_library(const char *path)
+{
+	void *library = dlopen(path, RTLD_NOW);
+
+	if (library)
+		find_functions(library);
+	else
 		printf("did error=%s\n", dlerror());
 	return library;
 }
@@ -182,6 +190,7 @@ int main(int argc, char **argv)
 	char words[4096];
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	find_functions(RTLD_DEFAULT);
 	for (int i = 1; i < argc; i++)
 		if (!open_library(argv[i]))
 			return 1;

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Any text as a description, looked for in this program; and, from the first NUL on, any bytes as
+ * operands of a USDT probe and as a tracepoint's format. Recipes that come out stay in their
+ * bounds.
+ */
+#include <elf.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "call/call.h"
+#include "call/tracepoint.h"
+#include "call/usdt.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_fetch(const struct waffle_fetch *fetch)
+{
+	if (fetch->loads > WAFFLE_FETCH_LOADS || fetch->reg > ARM64_PC || fetch->index > ARM64_PC ||
+	    fetch->from > WAFFLE_FETCH_DATA_LOC || fetch->format > WAFFLE_FORMAT_SEQUENCE)
+		abort();
+	if (fetch->format == WAFFLE_FORMAT_WORD && fetch->bytes != 1 && fetch->bytes != 2 &&
+	    fetch->bytes != 4 && fetch->bytes != 8)
+		abort();
+}
+
+static void check_recipe(const struct waffle_recipe *recipe)
+{
+	unsigned count = recipe->begins + recipe->saves + recipe->returns + recipe->keys;
+
+	if (count > WAFFLE_FETCHES_MAX || recipe->saves > WAFFLE_SAVED_MAX || recipe->keys > 1)
+		abort();
+	for (unsigned i = 0; i < count; i++)
+		check_fetch(&recipe->fetches[i]);
+}
+
+static void check_object(const struct object *object)
+{
+	for (size_t i = 0; i < object->calls.len; i++) {
+		if (object->calls.data[i].site >= object->sites.len)
+			abort();
+		check_recipe(&object->calls.data[i].recipe);
+	}
+	for (size_t i = 0; i < object->sites.len; i++)
+		if (object->sites.data[i].key_count > WAFFLE_KEYS_MAX)
+			abort();
+	for (size_t i = 0; i < object->probes.len; i++)
+		if (object->probes.data[i].site != OBJECT_SPAN_END &&
+		    object->probes.data[i].site >= object->sites.len)
+			abort();
+}
+
+static void say(const char *line, bool missing, void *arg)
+{
+	(void)missing;
+	(void)arg;
+	if (!*line)
+		abort();
+}
+
+static void describe(const char *text)
+{
+	struct error err = ERROR_INIT;
+	struct call_set *set;
+	struct object *object;
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || call_set_open(&set, &err))
+		abort();
+	if (call_set_add(set, text, "fuzz", &err)) {
+		if (!err.message[0])
+			abort();
+	} else if (!object_read(&object, fd, "/bin/fuzz", &err)) {
+		call_set_find(set, object, fd, &err);
+		check_object(object);
+		call_set_unfound(set, say, NULL);
+		object_free(object);
+	}
+	call_set_free(set);
+	close(fd);
+}
+
+static bool symbol(const char *name, size_t len, uint64_t *address, void *arg)
+{
+	(void)name;
+	(void)arg;
+	*address = len * 4096;
+	return len != 3;
+}
+
+static void operands(const char *text)
+{
+	static const uint16_t machines[] = {EM_X86_64, EM_AARCH64};
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct usdt_note note = {.arguments = text, .address = 4096};
+		struct call_at at = {.abi = abi_find(machines[i])};
+
+		usdt_arguments(&at, &note, symbol, NULL);
+		if (at.count > PLACE_ARGS_MAX)
+			abort();
+		for (unsigned k = 0; k < at.count; k++)
+			if (at.args[k].at.count)
+				check_fetch(&at.args[k].at.pieces[0]);
+	}
+}
+
+static void format(char *text)
+{
+	struct spec_tables tables = {.strings = strtab_new()};
+	struct tracepoint_format *made = malloc(sizeof(*made));
+	struct error err = ERROR_INIT;
+	struct recipe_made recipe;
+	struct call_spec spec;
+
+	if (!made || !tables.strings || spec_parse(&spec, &tables, "tracepoint:a:b", "fuzz", &err))
+		abort();
+	if (tracepoint_parse(made, text) && !tracepoint_recipe(&recipe, &spec, made, "a:b", &err))
+		check_recipe(&recipe.recipe);
+	spec_free(&spec);
+	strtab_free(tables.strings);
+	free(made);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char *text = malloc(size + 1);
+	size_t len;
+
+	if (!text)
+		abort();
+	memcpy(text, data, size);
+	text[size] = '\0';
+	len = strlen(text);
+	describe(text);
+	if (len < size) {
+		operands(text + len + 1);
+		format(text + len + 1);
+	}
+	free(text);
+	return 0;
+}

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A server that nobody here wrote or built: Debian's PostgreSQL under pgbench, traced by its own
+USDT probes, the counts compared with the statistics that it keeps itself."""
+
+import collections
+import os
+import pathlib
+import pwd
+import signal
+import subprocess
+import tempfile
+
+import pytest
+from tracer import wait_until
+
+TRANSACTIONS = 400
+CLIENTS = 4
+
+
+def newest_server():
+    found = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin/postgres"),
+                   key=lambda path: int(path.parts[4]))
+    assert found, "PostgreSQL is not installed; run make setup"
+    return found[-1].parent
+
+
+class Psql:
+    """One session that stays open, so that what it does can be told from the rest."""
+
+    def __init__(self, start, server, database):
+        self.program = start(server.bin / "psql", "-XAtq", "-h", server.folder, "-U", "postgres",
+                             "-d", database)
+        self.pid = int(self.ask("select pg_backend_pid()"))
+
+    def ask(self, query):
+        self.program.say(query + ";")
+        return self.program.line()
+
+
+class Server:
+    """A cluster of its own: no background worker runs transactions."""
+
+    settings = ("listen_addresses=", "autovacuum=off", "max_logical_replication_workers=0",
+                "fsync=off", "jit=off", "max_parallel_workers=0")
+
+    def __init__(self, folder, start):
+        self.bin = newest_server()
+        self.path = self.bin / "postgres"
+        self.folder = folder
+        user = pwd.getpwnam("postgres")
+        os.chown(folder, user.pw_uid, user.pw_gid)
+        as_user = {"user": user.pw_uid, "group": user.pw_gid, "cwd": folder}
+        subprocess.run([self.bin / "initdb", "-D", folder / "data", "-A", "trust", "-N",
+                        "-U", "postgres"], check=True, stdout=subprocess.DEVNULL, **as_user)
+        options = [word for setting in self.settings for word in ("-c", setting)]
+        with open(folder / "log", "wb") as log:
+            self.program = start(self.path, "-D", folder / "data", "-k", folder, *options,
+                                 stderr=log, **as_user)
+        self.pid = self.program.pid
+        wait_until(lambda: "ready to accept" in (folder / "log").read_text(), "PostgreSQL to start")
+        self.run("createdb", "bench")
+        self.run("pgbench", "-i", "-q", "-s", "1", "bench")
+
+    def run(self, name, *words):
+        return subprocess.run([self.bin / name, "-h", self.folder, "-U", "postgres", *words],
+                              check=True, capture_output=True, text=True).stdout
+
+    def stop(self):
+        self.program.process.send_signal(signal.SIGINT)  # does not wait for its clients
+        self.program.process.wait(20)
+
+
+@pytest.fixture
+def server(start):
+    # Not pytest's own folder: that is for root only, and the server does not run as root.
+    with tempfile.TemporaryDirectory(prefix="waffle-postgresql-") as folder:
+        made = Server(pathlib.Path(folder), start)
+        yield made
+        made.stop()
+
+
+def statistics(monitor):
+    commits, rollbacks = monitor.ask(
+        "select xact_commit || ' ' || xact_rollback from pg_stat_database "
+        "where datname = 'bench'").split()
+    return collections.Counter(commit=int(commits), abort=int(rollbacks))
+
+
+def settled(monitor, backends=0):
+    """The statistics once those who made them have ended."""
+    count = "select count(*) from pg_stat_activity where datname = 'bench'"
+    wait_until(lambda: int(monitor.ask(count)) == backends, "clients to be gone")
+    return statistics(monitor)
+
+
+def bench(server, *words):
+    return server.run("pgbench", "-n", "-c", str(CLIENTS), "-t", str(TRANSACTIONS // CLIENTS),
+                      *words, "bench")
+
+
+def test_transactions_are_as_many_as_postgresql_counts(waffle, server, start):
+    monitor = Psql(start, server, "postgres")
+    before = settled(monitor)
+    attached = waffle.attach("-p", server.pid, "--follow", "-q", "--no-report", "--no-sched",
+                             "--probe", "usdt:postgres:postgresql:transaction__commit as event commit",
+                             "--probe", "usdt:postgres:postgresql:transaction__abort as event abort",
+                             "--probes", "postgresql")
+    attached.wait_links(2)
+    bench(server)
+    server.run("psql", "-XAtqc", "begin; select 1; rollback", "bench")
+    after = settled(monitor)
+    capture = attached.stop(30)
+
+    capture.check_sums(lost=0)
+    rows = [row for row in capture.rows() if row.get("pid") not in (monitor.pid, server.pid)]
+    counts = collections.Counter(row["name"] for row in rows if row["kind"] == "event")
+    assert after["commit"] - before["commit"] >= TRANSACTIONS
+    assert counts["commit"] == after["commit"] - before["commit"]
+    assert counts["abort"] == after["abort"] - before["abort"] == 1
+
+    # Each of them was a span, with its queries inside.
+    spans = [row for row in rows if row["kind"] == "span" and row["category"] == "postgresql"]
+    named = collections.defaultdict(list)
+    for row in spans:
+        named[row["name"]].append(row)
+    assert len(named["transaction"]) == counts["commit"] + counts["abort"]
+    texts = collections.Counter(row["args"]["query"].split()[0].rstrip(";") for row in named["query"])
+    assert texts["UPDATE"] == 3 * TRANSACTIONS
+    assert texts["INSERT"] == texts["BEGIN"] == texts["END"] == TRANSACTIONS
+    by_id = {row["id"]: row for row in spans}
+    inside = collections.Counter(by_id[row["parent"]]["name"] for row in spans
+                                 if row["name"] == "plan" and row.get("parent") in by_id)
+    assert inside["query"] > 4 * TRANSACTIONS
+    for row in named["execute"]:
+        if row.get("parent") in by_id:
+            parent = by_id[row["parent"]]
+            assert parent["start_ns"] <= row["start_ns"] <= row["end_ns"] <= parent["end_ns"]
+
+
+def test_filter_leaves_probes_dormant(waffle, server):
+    attached = waffle.attach("-p", server.pid, "--follow", "-q", "--no-report", "--no-sched",
+                             "--probe", "usdt:postgres:postgresql:query__start(str text) "
+                                        "as event query",
+                             "--probe", "usdt:postgres:postgresql:transaction__commit as event "
+                                        "commit category done",
+                             "--filter", 'category == "done"')
+    attached.wait_links(1)
+    bench(server)
+    rows = attached.stop(30).rows("event")
+    assert {row["name"] for row in rows} == {"commit"}
+    assert len(rows) >= TRANSACTIONS
+
+
+def test_unknown_probe_of_the_server_is_said_with_near_names(waffle, server):
+    attached = waffle.attach("-p", server.pid, "-q", "--no-report", "-d", "1s",
+                             "--probe", "usdt:postgres:postgresql:query__strat")
+    out, err = attached.process.communicate(timeout=20)
+    assert "no USDT probe 'query__strat' in " in err and "near: query__start" in err, err + out

@@ -1,0 +1,861 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Calls in the kernel: functions of this very program are described, found, armed and called, and
+ * what the kernel says of them is compared with what they were called with. Needs root.
+ */
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <bpf/libbpf.h>
+
+#include "call/call.h"
+#include "probe/kernel.h"
+#include "util/vec.h"
+
+#define SELF "/proc/self/exe"
+#define FIRST_SITE 1000
+#define NOWHERE 8ull /* an address that nothing is mapped at */
+#define PROBED __attribute__((noinline, noclone))
+
+/* ---- what is called ---- */
+
+struct box {
+	unsigned x, y, z;
+};
+struct leaf {
+	int64_t before;
+	int32_t weight;
+};
+struct tree {
+	char name[16];
+	const struct leaf *leaf;
+};
+
+static volatile uint64_t sink;
+
+/* What is behind a pointer, the compiler has to have written before the call. */
+#define KEEP(pointer) __asm__ volatile("" ::"r"(pointer) : "memory")
+
+PROBED long take_all(signed char tiny, unsigned short small, int number, long large, bool flag,
+		     const char *text, unsigned kind, void *far);
+PROBED void take_box(struct box box, const char *text, struct box second);
+PROBED void take_tree(const struct tree *tree);
+PROBED int give_out(int wanted, uint64_t *made);
+PROBED long factorial(long n);
+PROBED void jump_out(jmp_buf *where, int depth);
+PROBED void plain(long number);
+PROBED long inner_work(long number);
+PROBED long outer_work(long number);
+PROBED long outer_jump(long number);
+PROBED void outer_leave(jmp_buf *where);
+PROBED void launch(long number);
+PROBED void launch_jump(long number);
+PROBED void launch_inner(long number);
+PROBED void pair_begins(long key);
+PROBED void pair_ends(long key);
+PROBED void collective(void *comm);
+
+long take_all(signed char tiny, unsigned short small, int number, long large, bool flag,
+	      const char *text, unsigned kind, void *far)
+{
+	KEEP(text);
+	sink += (uint64_t)tiny + small + (uint64_t)number + flag +
+		(text && text != (char *)NOWHERE) + kind + (far != NULL);
+	return large - 1;
+}
+
+void take_box(struct box box, const char *text, struct box second)
+{
+	KEEP(text);
+	sink += box.x + box.y + box.z + second.z + (text != NULL);
+}
+
+void take_tree(const struct tree *tree)
+{
+	KEEP(tree);
+	sink += tree != NULL;
+}
+
+int give_out(int wanted, uint64_t *made)
+{
+	KEEP(made);
+	*made = (uint64_t)wanted * 3;
+	return -wanted;
+}
+
+long factorial(long n)
+{
+	long below = n < 2 ? 1 : factorial(n - 1);
+
+	sink++;
+	return n < 2 ? 1 : n * below;
+}
+
+void jump_out(jmp_buf *where, int depth)
+{
+	if (!depth)
+		longjmp(*where, 1);
+	if (sink != UINT64_MAX) /* always; the compiler need not know */
+		jump_out(where, depth - 1);
+	sink++;
+}
+
+void plain(long number)
+{
+	sink += (uint64_t)number;
+}
+
+long inner_work(long number)
+{
+	sink += (uint64_t)number;
+	return number + 1;
+}
+
+long outer_work(long number)
+{
+	long made = inner_work(number) + inner_work(number);
+
+	sink++;
+	return made;
+}
+
+/* Compiled to a jump: what is called has the stack pointer of who called this. */
+long outer_jump(long number)
+{
+	return inner_work(number * 2);
+}
+
+void outer_leave(jmp_buf *where)
+{
+	sink++;
+	longjmp(*where, 1);
+}
+
+void launch_inner(long number)
+{
+	sink += (uint64_t)number;
+}
+
+void launch(long number)
+{
+	launch_inner(number + 100);
+	sink++;
+}
+
+void launch_jump(long number)
+{
+	launch_inner(number + 200);
+}
+
+void pair_begins(long key)
+{
+	sink += (uint64_t)key;
+}
+
+void pair_ends(long key)
+{
+	sink -= (uint64_t)key;
+}
+
+void collective(void *comm)
+{
+	KEEP(comm);
+	sink += comm != NULL;
+}
+
+/* ---- what the kernel says of it ---- */
+
+/* A record with room for what follows it. */
+struct said {
+	struct waffle_rec rec;
+	uint64_t id;
+	uint32_t site;
+	uint32_t frame_bytes;
+	unsigned char frame[1024];
+};
+
+struct rig {
+	struct kernel *kernel;
+	struct call_set *set;
+	struct object *object;
+	struct armed *armed;
+	struct ring_buffer *rings;
+	VEC(struct said) said;
+};
+
+static void must(int result, const struct error *err)
+{
+	if (result)
+		fail_msg("%s", err->message);
+}
+
+static int record_take(void *context, void *data, size_t size)
+{
+	struct rig *rig = context;
+	const struct waffle_rec *rec = data;
+	struct said said = {.rec = *rec};
+
+	if (rec->kind == WAFFLE_REC_HIT) {
+		const struct waffle_rec_hit *hit = data;
+
+		assert_in_range(hit->frame_bytes, sizeof(struct waffle_frame), size - sizeof(*hit));
+		said.site = hit->site - FIRST_SITE;
+		said.frame_bytes = hit->frame_bytes;
+		memcpy(said.frame, hit + 1, hit->frame_bytes);
+		memcpy(&said.id, said.frame, sizeof(said.id));
+	} else if (rec->kind == WAFFLE_REC_RETURN) {
+		const struct waffle_rec_return *end = data;
+
+		assert_in_range(end->frame_bytes, 0, size - sizeof(*end));
+		said.site = end->site - FIRST_SITE;
+		said.frame_bytes = end->frame_bytes;
+		said.id = end->span_id;
+		memcpy(said.frame, end + 1, end->frame_bytes);
+	} else {
+		return 0;
+	}
+	assert_non_null(vec_push(&rig->said, said));
+	return 0;
+}
+
+static void rig_find(struct rig *rig, const char *const *texts)
+{
+	struct error err = ERROR_INIT;
+	int fd = open(SELF, O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	must(call_set_open(&rig->set, &err), &err);
+	for (; *texts; texts++)
+		must(call_set_add(rig->set, *texts, "test", &err), &err);
+	must(object_read(&rig->object, fd, SELF, &err), &err);
+	must(call_set_find(rig->set, rig->object, fd, &err), &err);
+	close(fd);
+}
+
+static void rig_arm(struct rig *rig)
+{
+	const struct arm_request request = {
+		.object = rig->object,
+		.path = SELF,
+		.pid = getpid(),
+		.first_site = FIRST_SITE,
+	};
+	const struct waffle_enum *enums;
+	struct error err = ERROR_INIT;
+	uint32_t count;
+
+	enums = call_set_enums(rig->set, &count);
+	assert_int_equal(kernel_enums_set(rig->kernel, enums, count), 0);
+	for (size_t i = 0; i < rig->object->calls.len; i++) {
+		const struct object_call *call = &rig->object->calls.data[i];
+
+		assert_int_equal(
+			kernel_recipe_set(rig->kernel, FIRST_SITE + call->site, &call->recipe), 0);
+	}
+	must(kernel_arm(rig->kernel, &rig->armed, &request, &err), &err);
+	assert_non_null(rig->armed);
+}
+
+static struct rig *rig_begin(const char *const *texts)
+{
+	const struct kernel_options options = {.ring_bytes = 4 << 20, .calls = true};
+	struct rig *rig = calloc(1, sizeof(*rig));
+	struct error err = ERROR_INIT;
+
+	assert_non_null(rig);
+	must(kernel_open(&rig->kernel, &options, &err), &err);
+	rig->rings = ring_buffer__new(kernel_ring_fd(rig->kernel, 0), record_take, rig, NULL);
+	assert_non_null(rig->rings);
+	for (uint32_t i = 1; i < kernel_ring_count(rig->kernel); i++)
+		assert_int_equal(ring_buffer__add(rig->rings, kernel_ring_fd(rig->kernel, i),
+						  record_take, rig),
+				 0);
+	rig_find(rig, texts);
+	rig_arm(rig);
+	return rig;
+}
+#define RIG(...) rig_begin((const char *const[]){__VA_ARGS__, NULL})
+
+static void rig_end(struct rig *rig)
+{
+	armed_release(rig->armed);
+	ring_buffer__free(rig->rings);
+	kernel_close(rig->kernel);
+	object_free(rig->object);
+	call_set_free(rig->set);
+	vec_free(&rig->said);
+	free(rig);
+}
+
+static int said_compare(const void *a, const void *b)
+{
+	const struct said *x = a, *y = b;
+
+	return x->rec.ts < y->rec.ts ? -1 : x->rec.ts > y->rec.ts;
+}
+
+/* Everything that was said so far, by time. */
+static void rig_read(struct rig *rig)
+{
+	assert_true(ring_buffer__consume(rig->rings) >= 0);
+	if (rig->said.len)
+		qsort(rig->said.data, rig->said.len, sizeof(*rig->said.data), said_compare);
+}
+
+/* The record at an index, which has to be of that kind and function. */
+static const struct said *said_get(const struct rig *rig, size_t index, unsigned kind,
+				   const char *function)
+{
+	const struct said *said;
+
+	if (index >= rig->said.len)
+		fail_msg("%s: record %zu of %zu", function, index, rig->said.len);
+	said = &rig->said.data[index];
+	assert_in_range(said->site, 0, rig->object->sites.len - 1);
+	assert_string_equal(rig->object->sites.data[said->site].name, function);
+	assert_int_equal(said->rec.kind, kind);
+	assert_int_equal(said->rec.tid, gettid());
+	return said;
+}
+#define HIT(rig, index, function) said_get(rig, index, WAFFLE_REC_HIT, function)
+#define RETURN(rig, index, function) said_get(rig, index, WAFFLE_REC_RETURN, function)
+
+static size_t said_count(const struct rig *rig, unsigned kind, const char *function)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < rig->said.len; i++)
+		count += rig->said.data[i].rec.kind == kind &&
+			 !strcmp(rig->object->sites.data[rig->said.data[i].site].name, function);
+	return count;
+}
+
+static uint64_t dropped(const struct rig *rig)
+{
+	uint64_t count = 0;
+
+	for (uint32_t i = 0; i < kernel_cpu_count(rig->kernel); i++)
+		count += kernel_cpu(rig->kernel, i)->dropped[WAFFLE_SOURCE_SPANS];
+	return count;
+}
+
+/* A value by the name of its key. */
+static struct value value_of(const struct rig *rig, const struct said *said, const char *key)
+{
+	const struct site_info *site = &rig->object->sites.data[said->site];
+	const struct object_call *call = &rig->object->calls.data[said->site];
+	struct value_walk walk;
+	struct value value;
+	unsigned first = site->key_count;
+
+	assert_int_equal(call->site, said->site);
+	/* Each fetch makes a key, but for those of a dim3's halves. */
+	for (unsigned i = 0; i < call->recipe.returns; i++) {
+		unsigned at = call->recipe.begins + call->recipe.saves + i;
+
+		first -= call->recipe.fetches[at].format != WAFFLE_FORMAT_HIGH;
+	}
+	walk = said->rec.kind == WAFFLE_REC_HIT
+		       ? value_walk_begin(site, said->frame, said->frame_bytes)
+		       : value_walk_from(site, first, said->frame, said->frame_bytes);
+	while (value_walk_next(&walk, &value))
+		if (!strcmp(value.key->name, key))
+			return value;
+	fail_msg("%s: no value of key '%s'", site->name, key);
+	return value;
+}
+
+static void text_is(const struct rig *rig, const struct said *said, const char *key,
+		    const char *text)
+{
+	struct value value = value_of(rig, said, key);
+
+	assert_int_equal(value.type, WAFFLE_KEY_STR);
+	assert_int_equal(value.text_len, strlen(text));
+	assert_memory_equal(value.text, text, strlen(text));
+}
+
+static void dim_is(const struct rig *rig, const struct said *said, const char *key, struct box box)
+{
+	struct value value = value_of(rig, said, key);
+
+	assert_int_equal(value.type, WAFFLE_KEY_DIM3);
+	assert_int_equal(value.dim[0], box.x);
+	assert_int_equal(value.dim[1], box.y);
+	assert_int_equal(value.dim[2], box.z);
+}
+
+/* ---- values ---- */
+
+#define TAKE_ALL                                                                                   \
+	"uprobe:exe:take_all(i8 tiny, u16 small, i32 number, i64 large, bool flag, char *text, "   \
+	"enum:fruit kind, ptr far) -> i64 ret"
+
+static void test_arguments_come_as_the_function_was_given_them(void **state)
+{
+	struct rig *rig = RIG("enum fruit apple pear", TAKE_ALL);
+	const struct said *hit, *end;
+
+	take_all(-3, 65535, -2000000000, INT64_MIN + 1, true, "a text", 1, (void *)0x1234567890);
+	rig_read(rig);
+	assert_int_equal(rig->said.len, 2);
+	hit = HIT(rig, 0, "take_all");
+	end = RETURN(rig, 1, "take_all");
+	assert_int_equal(value_of(rig, hit, "tiny").i64, -3);
+	assert_int_equal(value_of(rig, hit, "small").u64, 65535);
+	assert_int_equal(value_of(rig, hit, "number").i64, -2000000000);
+	assert_int_equal(value_of(rig, hit, "large").i64, INT64_MIN + 1);
+	assert_int_equal(value_of(rig, hit, "flag").u64, 1);
+	text_is(rig, hit, "text", "a text");
+	text_is(rig, hit, "kind", "pear");
+	assert_int_equal(value_of(rig, hit, "far").u64, 0x1234567890);
+	assert_int_equal(value_of(rig, end, "ret").i64, INT64_MIN);
+	assert_int_equal(hit->id, end->id);
+	assert_int_not_equal(hit->id, 0);
+	assert_int_equal(dropped(rig), 0);
+	assert_int_equal(kernel_call_faults(rig->kernel), 0);
+	rig_end(rig);
+	(void)state;
+}
+
+static void test_numbers_without_a_name_are_numbers(void **state)
+{
+	struct rig *rig = RIG("enum fruit apple pear", TAKE_ALL);
+
+	take_all(0, 0, 0, 0, false, "", 7, NULL);
+	take_all(0, 0, 0, 0, false, "", 42, NULL);
+	rig_read(rig);
+	text_is(rig, HIT(rig, 0, "take_all"), "kind", "#7");
+	text_is(rig, HIT(rig, 0, "take_all"), "text", "");
+	text_is(rig, HIT(rig, 2, "take_all"), "kind", "#42");
+	rig_end(rig);
+	(void)state;
+}
+
+static void test_addresses_that_point_nowhere_are_counted_and_the_call_is_there(void **state)
+{
+	struct rig *rig =
+		RIG("enum fruit apple pear", TAKE_ALL,
+		    "uprobe:exe:take_tree(ptr tree) {*(i32)(*(ptr)(tree+16)+8) as weight} as "
+		    "event");
+	const struct said *hit;
+
+	take_all(0, 0, 5, 0, false, (const char *)NOWHERE, 0, NULL);
+	take_all(0, 0, 6, 0, false, NULL, 0, NULL);
+	take_tree((const struct tree *)NOWHERE);
+	rig_read(rig);
+	assert_int_equal(rig->said.len, 5);
+	hit = HIT(rig, 0, "take_all");
+	assert_int_equal(value_of(rig, hit, "text").text_len, 0);
+	assert_true(value_of(rig, hit, "text").null);
+	assert_int_equal(value_of(rig, hit, "number").i64, 5);
+	text_is(rig, hit, "kind", "apple");
+	assert_true(value_of(rig, HIT(rig, 2, "take_all"), "text").null);
+	assert_int_equal(value_of(rig, HIT(rig, 4, "take_tree"), "weight").i64, 0);
+	/* A null pointer is an answer, not a fault. */
+	assert_int_equal(kernel_call_faults(rig->kernel), 2);
+	rig_end(rig);
+	(void)state;
+}
+
+static void test_structs_by_value_and_behind_pointers(void **state)
+{
+	struct rig *rig =
+		RIG("uprobe:exe:take_box(dim3 box, char *text, dim3 second) as event",
+		    "uprobe:exe:take_tree(ptr tree) {*(i32)(*(ptr)(tree+16)+8) as weight} as "
+		    "event");
+	const struct leaf leaf = {.before = 1, .weight = -77};
+	const struct tree tree = {.name = "oak", .leaf = &leaf};
+	const struct box first = {1, 2, 3}, second = {UINT32_MAX, 0, 4000000000};
+	char text[1000];
+
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = 0;
+	take_box(first, text, second);
+	take_tree(&tree);
+	rig_read(rig);
+	assert_int_equal(rig->said.len, 2);
+	dim_is(rig, HIT(rig, 0, "take_box"), "box", first);
+	dim_is(rig, HIT(rig, 0, "take_box"), "second", second);
+	assert_true(value_of(rig, HIT(rig, 0, "take_box"), "text").cut);
+	assert_in_range(value_of(rig, HIT(rig, 0, "take_box"), "text").text_len, WAFFLE_STR_MAX - 8,
+			WAFFLE_STR_MAX);
+	assert_int_equal(value_of(rig, HIT(rig, 1, "take_tree"), "weight").i64, -77);
+	rig_end(rig);
+	(void)state;
+}
+
+static void test_what_is_known_at_the_return_only_comes_then(void **state)
+{
+	struct rig *rig = RIG("uprobe:exe:give_out(i32 wanted, out u64 made) -> i32 ret");
+	uint64_t made = 12345;
+	const struct said *end;
+
+	sink += (uint64_t)give_out(14, &made) + made;
+	rig_read(rig);
+	assert_int_equal(value_of(rig, HIT(rig, 0, "give_out"), "wanted").i64, 14);
+	end = RETURN(rig, 1, "give_out");
+	assert_int_equal(value_of(rig, end, "made").u64, 42);
+	assert_int_equal(value_of(rig, end, "ret").i64, -14);
+	assert_true(end->rec.ts > rig->said.data[0].rec.ts);
+	rig_end(rig);
+	(void)state;
+}
+
+static void test_calls_are_numbered_for_each_communicator(void **state)
+{
+	struct rig *rig = RIG("uprobe:exe:collective(ptr comm) {seq(comm) as seq} as event");
+	static const uint64_t comms[] = {1, 2, 1, 1, 2, 3}, numbers[] = {0, 0, 1, 2, 1, 0};
+
+	for (size_t i = 0; i < 6; i++)
+		collective((void *)comms[i]);
+	rig_read(rig);
+	assert_int_equal(rig->said.len, 6);
+	for (size_t i = 0; i < 6; i++)
+		assert_int_equal(value_of(rig, HIT(rig, i, "collective"), "seq").u64, numbers[i]);
+	rig_end(rig);
+	(void)state;
+}
+
+/* ---- nesting ---- */
+
+static void test_recursive_calls_return_in_reverse(void **state)
+{
+	struct rig *rig = RIG("uprobe:exe:factorial(i64 n) -> i64 ret");
+	static const long values[] = {0, 1, 2, 6, 24, 120, 720, 5040, 40320};
+
+	factorial(8);
+	rig_read(rig);
+	assert_int_equal(rig->said.len, 16);
+	for (size_t i = 0; i < 8; i++) {
+		const struct said *hit = HIT(rig, i, "factorial");
+		const struct said *end = RETURN(rig, 15 - i, "factorial");
+
+		assert_int_equal(value_of(rig, hit, "n").i64, 8 - (long)i);
+		assert_int_equal(value_of(rig, end, "ret").i64, values[8 - i]);
+		assert_int_equal(hit->id, end->id);
+		for (size_t j = 0; j < i; j++)
+			assert_int_not_equal(hit->id, rig->said.data[j].id);
+	}
+	rig_end(rig);
+	(void)state;
+}
+
+static void test_calls_too_deep_are_counted_as_lost_and_the_others_return(void **state)
+{
+	struct rig *rig = RIG("uprobe:exe:factorial(i64 n) -> i64 ret");
+
+	factorial(20);
+	rig_read(rig);
+	assert_int_equal(said_count(rig, WAFFLE_REC_HIT, "factorial"), WAFFLE_CALL_DEPTH_MAX);
+	assert_int_equal(said_count(rig, WAFFLE_REC_RETURN, "factorial"), WAFFLE_CALL_DEPTH_MAX);
+	assert_int_equal(dropped(rig), 20 - WAFFLE_CALL_DEPTH_MAX);
+	/* Each with its own values, though those inside it are missing. */
+	assert_int_equal(value_of(rig, &rig->said.data[0], "n").i64, 20);
+	assert_int_equal(value_of(rig, &rig->said.data[rig->said.len - 1], "ret").i64,
+			 2432902008176640000);
+	rig_end(rig);
+	(void)state;
+}
+
+static void jump_once(int depth)
+{
+	jmp_buf where;
+
+	if (!setjmp(where))
+		jump_out(&where, depth);
+}
+
+static void test_calls_left_by_longjmp_do_not_end_and_hide_nothing(void **state)
+{
+	struct rig *rig =
+		RIG("uprobe:exe:jump_out(ptr, i32 depth)", "uprobe:exe:plain(i64 number)");
+
+	for (int i = 0; i < 40; i++) {
+		jump_once(2);
+		plain(i);
+	}
+	rig_read(rig);
+	assert_int_equal(dropped(rig), 0);
+	assert_int_equal(said_count(rig, WAFFLE_REC_HIT, "jump_out"), 120);
+	assert_int_equal(said_count(rig, WAFFLE_REC_RETURN, "jump_out"), 0);
+	assert_int_equal(said_count(rig, WAFFLE_REC_HIT, "plain"), 40);
+	assert_int_equal(said_count(rig, WAFFLE_REC_RETURN, "plain"), 40);
+	rig_end(rig);
+	(void)state;
+}
+
+/* The same function called from the same frame again and again: all its calls have one and the
+ * same stack pointer, those that were left as well. */
+static void test_calls_left_in_a_loop_do_not_fill_the_thread(void **state)
+{
+	struct rig *rig =
+		RIG("uprobe:exe:jump_out(ptr, i32 depth)", "uprobe:exe:plain(i64 number)");
+	static jmp_buf where;
+	volatile int i;
+
+	for (i = 0; i < 40; i++) {
+		if (!setjmp(where))
+			jump_out(&where, 0);
+		else
+			plain(i);
+	}
+	rig_read(rig);
+	assert_int_equal(dropped(rig), 0);
+	assert_int_equal(said_count(rig, WAFFLE_REC_HIT, "jump_out"), 40);
+	assert_int_equal(said_count(rig, WAFFLE_REC_HIT, "plain"), 40);
+	assert_int_equal(said_count(rig, WAFFLE_REC_RETURN, "plain"), 40);
+	rig_end(rig);
+	(void)state;
+}
+
+/* ---- what counts once ---- */
+
+#define OUTER_INNER                                                                                \
+	"uprobe:exe:outer_work|outer_jump(i64 number) -> i64 ret outer",                           \
+		"uprobe:exe:inner_work(i64 number) -> i64 ret inner"
+
+static void test_inner_calls_count_only_outside_of_outer_ones(void **state)
+{
+	struct rig *rig = RIG(OUTER_INNER);
+
+	outer_work(5);
+	inner_work(7);
+	rig_read(rig);
+	assert_int_equal(rig->said.len, 4);
+	HIT(rig, 0, "outer_work");
+	assert_int_equal(value_of(rig, RETURN(rig, 1, "outer_work"), "ret").i64, 12);
+	assert_int_equal(value_of(rig, HIT(rig, 2, "inner_work"), "number").i64, 7);
+	assert_int_equal(value_of(rig, RETURN(rig, 3, "inner_work"), "ret").i64, 8);
+	rig_end(rig);
+	(void)state;
+}
+
+static void test_an_outer_call_that_jumps_to_an_inner_one_returns(void **state)
+{
+	struct rig *rig = RIG(OUTER_INNER);
+
+	outer_jump(21);
+	rig_read(rig);
+	assert_int_equal(rig->said.len, 2);
+	HIT(rig, 0, "outer_jump");
+	assert_int_equal(value_of(rig, RETURN(rig, 1, "outer_jump"), "ret").i64, 43);
+	rig_end(rig);
+	(void)state;
+}
+
+static void test_an_outer_call_left_by_longjmp_hides_no_inner_ones(void **state)
+{
+	struct rig *rig = RIG("uprobe:exe:outer_leave(ptr) outer", OUTER_INNER);
+	static jmp_buf where;
+
+	for (volatile int i = 0; i < 3; i++) {
+		if (!setjmp(where))
+			outer_leave(&where);
+		inner_work(i);
+	}
+	rig_read(rig);
+	assert_int_equal(said_count(rig, WAFFLE_REC_HIT, "outer_leave"), 3);
+	assert_int_equal(said_count(rig, WAFFLE_REC_HIT, "inner_work"), 3);
+	assert_int_equal(said_count(rig, WAFFLE_REC_RETURN, "inner_work"), 3);
+	rig_end(rig);
+	(void)state;
+}
+
+static void test_a_launch_counts_once(void **state)
+{
+	struct rig *rig = RIG("uprobe:exe:launch(i64 number) as event outer",
+			      "uprobe:exe:launch_inner(i64 number) as event inner");
+
+	for (int i = 0; i < 10; i++) {
+		launch(i);
+		launch_inner(i);
+	}
+	rig_read(rig);
+	assert_int_equal(rig->said.len, 20);
+	for (size_t i = 0; i < 10; i++) {
+		assert_int_equal(value_of(rig, HIT(rig, 2 * i, "launch"), "number").i64, i);
+		assert_int_equal(value_of(rig, HIT(rig, 2 * i + 1, "launch_inner"), "number").i64,
+				 i);
+	}
+	rig_end(rig);
+	(void)state;
+}
+
+static void test_a_launch_that_jumps_to_an_inner_one_counts_once(void **state)
+{
+	struct rig *rig = RIG("uprobe:exe:launch_jump(i64 number) as event outer",
+			      "uprobe:exe:launch_inner(i64 number) as event inner");
+
+	for (int i = 0; i < 10; i++) {
+		launch_jump(i);
+		launch_inner(i);
+	}
+	rig_read(rig);
+	assert_int_equal(rig->said.len, 20);
+	for (size_t i = 0; i < 10; i++) {
+		HIT(rig, 2 * i, "launch_jump");
+		assert_int_equal(value_of(rig, HIT(rig, 2 * i + 1, "launch_inner"), "number").i64,
+				 i);
+	}
+	rig_end(rig);
+	(void)state;
+}
+
+static void test_two_descriptions_of_a_function_both_begin_and_end(void **state)
+{
+	struct rig *rig = RIG("uprobe:exe:factorial(i64 n) -> i64 ret as span one",
+			      "uprobe:exe:factorial(i64 n) -> i64 ret as span two");
+
+	factorial(3);
+	rig_read(rig);
+	assert_int_equal(dropped(rig), 0);
+	assert_int_equal(said_count(rig, WAFFLE_REC_HIT, "one"), 3);
+	assert_int_equal(said_count(rig, WAFFLE_REC_HIT, "two"), 3);
+	assert_int_equal(said_count(rig, WAFFLE_REC_RETURN, "one"), 3);
+	assert_int_equal(said_count(rig, WAFFLE_REC_RETURN, "two"), 3);
+	rig_end(rig);
+	(void)state;
+}
+
+/* ---- threads ---- */
+
+#define THREADS 64
+#define THREAD_CALLS 50
+
+static void *thread_calls(void *arg)
+{
+	pthread_barrier_wait(arg);
+	for (long i = 0; i < THREAD_CALLS; i++)
+		factorial(3);
+	return NULL;
+}
+
+static int id_compare(const void *a, const void *b)
+{
+	const struct said *x = a, *y = b;
+
+	if (x->id != y->id)
+		return x->id < y->id ? -1 : 1;
+	return (int)x->rec.kind - (int)y->rec.kind;
+}
+
+static void test_each_call_of_each_thread_is_there_or_counted(void **state)
+{
+	struct rig *rig = RIG("uprobe:exe:factorial(i64 n) -> i64 ret");
+	pthread_t threads[THREADS];
+	pthread_barrier_t barrier;
+	size_t hits, ends;
+
+	pthread_barrier_init(&barrier, NULL, THREADS);
+	for (size_t i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, thread_calls, &barrier), 0);
+	for (size_t i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	rig_read(rig);
+	hits = said_count(rig, WAFFLE_REC_HIT, "factorial");
+	ends = said_count(rig, WAFFLE_REC_RETURN, "factorial");
+	assert_in_range(ends, 1, hits);
+	assert_true(hits + dropped(rig) >= 3 * THREADS * THREAD_CALLS);
+	/* A begin and its end have an id that nobody else has. */
+	qsort(rig->said.data, rig->said.len, sizeof(*rig->said.data), id_compare);
+	for (size_t i = 0; i + 1 < rig->said.len; i++) {
+		const struct said *one = &rig->said.data[i], *next = one + 1;
+
+		if (one->id != next->id)
+			continue;
+		assert_int_equal(one->rec.kind, WAFFLE_REC_HIT);
+		assert_int_equal(next->rec.kind, WAFFLE_REC_RETURN);
+		assert_int_equal(one->rec.tid, next->rec.tid);
+	}
+	pthread_barrier_destroy(&barrier);
+	rig_end(rig);
+	(void)state;
+}
+
+static void *thread_ends(void *arg)
+{
+	pair_ends(*(long *)arg);
+	return NULL;
+}
+
+static void test_pairs_end_on_any_thread_by_their_key(void **state)
+{
+	struct rig *rig = RIG("uprobe:exe:pair_begins..pair_ends key=ARG1 as span paired");
+	long first = 11, second = 22;
+	pthread_t thread;
+
+	pair_begins(first);
+	pair_begins(second);
+	assert_int_equal(pthread_create(&thread, NULL, thread_ends, &first), 0);
+	pthread_join(thread, NULL);
+	pair_ends(second);
+	pair_ends(33);
+	rig_read(rig);
+	assert_int_equal(rig->said.len, 4);
+	assert_int_equal(rig->said.data[0].id, rig->said.data[2].id);
+	assert_int_equal(rig->said.data[1].id, rig->said.data[3].id);
+	assert_int_not_equal(rig->said.data[0].id, rig->said.data[1].id);
+	assert_int_equal(rig->said.data[2].rec.kind, WAFFLE_REC_RETURN);
+	assert_int_not_equal(rig->said.data[2].rec.tid, gettid());
+	RETURN(rig, 3, "paired");
+	rig_end(rig);
+	(void)state;
+}
+
+/* ---- all ---- */
+
+static int single_mode(void **state)
+{
+	(void)state;
+	return setenv("WAFFLE_UPROBE_SINGLE", "1", 1);
+}
+
+static int multi_mode(void **state)
+{
+	(void)state;
+	return unsetenv("WAFFLE_UPROBE_SINGLE");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_arguments_come_as_the_function_was_given_them),
+		cmocka_unit_test(test_numbers_without_a_name_are_numbers),
+		cmocka_unit_test(
+			test_addresses_that_point_nowhere_are_counted_and_the_call_is_there),
+		cmocka_unit_test(test_structs_by_value_and_behind_pointers),
+		cmocka_unit_test(test_what_is_known_at_the_return_only_comes_then),
+		cmocka_unit_test(test_calls_are_numbered_for_each_communicator),
+		cmocka_unit_test(test_recursive_calls_return_in_reverse),
+		cmocka_unit_test(test_calls_too_deep_are_counted_as_lost_and_the_others_return),
+		cmocka_unit_test(test_calls_left_by_longjmp_do_not_end_and_hide_nothing),
+		cmocka_unit_test(test_calls_left_in_a_loop_do_not_fill_the_thread),
+		cmocka_unit_test(test_inner_calls_count_only_outside_of_outer_ones),
+		cmocka_unit_test(test_an_outer_call_that_jumps_to_an_inner_one_returns),
+		cmocka_unit_test(test_an_outer_call_left_by_longjmp_hides_no_inner_ones),
+		cmocka_unit_test(test_a_launch_counts_once),
+		cmocka_unit_test(test_a_launch_that_jumps_to_an_inner_one_counts_once),
+		cmocka_unit_test(test_two_descriptions_of_a_function_both_begin_and_end),
+		cmocka_unit_test(test_each_call_of_each_thread_is_there_or_counted),
+		cmocka_unit_test(test_pairs_end_on_any_thread_by_their_key),
+	};
+	int failed;
+
+	if (geteuid()) {
+		print_message("needs root: skipped\n");
+		return 0;
+	}
+	failed = cmocka_run_group_tests_name("multi", tests, multi_mode, NULL);
+	return failed + cmocka_run_group_tests_name("single", tests, single_mode, multi_mode);
+}
