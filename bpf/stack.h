@@ -2,7 +2,7 @@
 /*
  * Stacks of spans and events. Code without frame pointers is unwound in the kernel, by tables that
  * capture/ makes of the files' .eh_frame (unwind.h); Python's frames are read from the interpreter.
- * capture/ has to know a process first: until then only frame pointers are tried.
+ * capture/ has to know a file first: until then only frame pointers are tried in it.
  */
 #ifndef WAFFLE_STACK_H
 #define WAFFLE_STACK_H
@@ -52,6 +52,13 @@ struct waffle_stack_process {
 };
 
 #define WAFFLE_STACK_MAPPINGS_MAX 2048
+
+/* A file's table, for processes that capture/ has not looked at since they mapped it. */
+struct waffle_stack_file {
+	__u64 shift; /* from where the file's first byte would be mapped to the table's base */
+	__u32 page, pages;
+};
+#define WAFFLE_STACK_FILES_MAX 16384
 /* In a cookie: the site's stacks are wanted. */
 #define WAFFLE_COOKIE_STACK (1ull << 63)
 

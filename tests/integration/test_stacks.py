@@ -161,14 +161,14 @@ def test_what_passes_a_filter_has_its_stack(waffle, subject, expression):
 def test_a_command_that_is_run_has_stacks_of_its_libraries_too(waffle, built, tmp_path):
     path = built("stacks.c", "-fomit-frame-pointer")
     capture = waffle.run(
-        "sh", "-c", f"echo go | {path} {tmp_path / 'log'} 2000", options=["--stacks", "spans"]
+        path, tmp_path / "log", 20, options=["--stacks", "spans"], input="go\n"
     )
-    rows = sorted(capture.rows("span"), key=lambda row: row["start_ns"])
-    assert len(rows) == 8000
-    # Libraries are known some milliseconds after they are mapped.
-    last = [f.get("function") for f in rows[-3]["user_stack"]]
-    assert rows[-3]["name"] == "order"
-    assert last[0] == "order" and "main" in last and last[-1] == "_start"
+    rows = capture.rows("span")
+    assert len(rows) == 80
+    for row in rows:  # the first ones, too, a moment after the libraries were mapped
+        names = [f.get("function") for f in row["user_stack"] if not f.get("inlined")]
+        assert plain(names[0]) == row["name"]
+        assert names[-1] in ("_start", "clone3", "clone")
 
 
 def test_a_stack_goes_through_functions_with_return_probes(waffle, subject):

@@ -11,6 +11,7 @@
 #include "capture/naming.h"
 #include "capture/stacks.h"
 #include "target/kallsyms.h"
+#include "target/needed.h"
 #include "util/map.h"
 #include "util/vec.h"
 
@@ -524,6 +525,17 @@ int details_record(struct details *details, struct waffle_rec *rec, struct error
 	if (rec->kind >= WAFFLE_REC_RING_COUNT || !seen[rec->kind])
 		return 0;
 	return seen[rec->kind](details, rec, err);
+}
+
+static void file_needed(const char *path, void *arg)
+{
+	stacks_file(arg, path);
+}
+
+void details_needed(struct details *details, pid_t pid)
+{
+	if (details->span_stacks)
+		needed_each(pid, file_needed, details->span_stacks);
 }
 
 int details_process(struct details *details, pid_t pid, struct error *err)
