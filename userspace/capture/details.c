@@ -472,6 +472,7 @@ static int see_fork(struct details *details, struct waffle_rec *rec, struct erro
 
 	(void)err;
 	thread_is_of(details, fork->child_tgid, fork->child_tgid);
+	memory_fork(details->memory, (pid_t)fork->tgid, (pid_t)fork->child_tgid);
 	return 0;
 }
 
