@@ -35,7 +35,7 @@ static int berry_pick_big(void)
 }
 
 /* It runs before anything else does, sanitizers too. */
-__attribute__((no_sanitize("address", "undefined"))) static int (*choose_berry(void))(void)
+__attribute__((used, no_sanitize("address", "undefined"))) static int (*choose_berry(void))(void)
 {
 	return berry_pick_big;
 }
