@@ -84,8 +84,8 @@ struct waffle_recipe {
 	__u8 returns; /* then those for the record at the return */
 	/* then, for pairs, the one that is their key; 0: the thread is, and pairs nest in it */
 	__u8 keys;
-	__u32 flags;  /* WAFFLE_CALL_* */
-	__u32 pair;   /* number that both ends of a pair have */
+	__u32 flags; /* WAFFLE_CALL_* */
+	__u32 pair;  /* number that both ends of a pair have */
 	__u32 reserved;
 	struct waffle_fetch fetches[WAFFLE_FETCHES_MAX];
 };
