@@ -10,8 +10,8 @@ import pathlib
 import re
 import statistics
 import subprocess
-import sys
 
+import nvidia
 import pytest
 
 from tracer import ROOT
@@ -30,14 +30,14 @@ def sim(waffle_program):
     return folder
 
 
-@pytest.fixture(scope="session")
-def nvidia():
-    """The folder of NVIDIA's wheels (tests/requirements.txt)."""
-    for place in sys.path:
-        folder = pathlib.Path(place) / "nvidia"
-        if (folder / "nccl" / "lib").is_dir():
-            return folder
-    raise AssertionError("NVIDIA's wheels are not installed; run make setup")
+@pytest.fixture(scope="session", name="nvidia")
+def nvidia_folder():
+    """The folder of NVIDIA's wheels, which are there for x86-64 only."""
+    folder = nvidia.folder()
+    if not folder and os.uname().machine != "x86_64":
+        pytest.skip("no NVIDIA libraries for this machine")
+    assert folder, "NVIDIA's libraries are not installed; run make setup"
+    return folder
 
 
 def run(*command, code=0, **environment):
