@@ -551,8 +551,8 @@ static void test_text_names_the_kernel_the_launch_and_the_last_rank(void **state
 	assert_non_null(strstr(text, "collective        certain  rank1 (21) in forward, "
 				     "rank 1 in ncclAllReduce\n"));
 	assert_non_null(strstr(text, "650 ns blocked in cudaStreamSynchronize: waits for rank 1 in "
-				     "ncclAllReduce (seq 0) ← arrived last: rank1 (21), which "
-				     "spent those 650 ns:\n"));
+				     "ncclAllReduce (seq 0) ← arrived last: rank1 (21), process "
+				     "20, which spent those 650 ns:\n"));
 	assert_non_null(strstr(text, "150 ns blocked in cudaStreamSynchronize: waits for the GPU: "
 				     "ncclAllReduce on stream 0x7f02, launched in step by trainer "
 				     "(11) [2]\n"));

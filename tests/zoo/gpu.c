@@ -89,7 +89,7 @@ static void decode(int i)
 		zoo_burn(zoo_vary(i, 80, 160));
 	}
 	zoo_time_end(&t);
-	zoo_say_cause(i, "collective", t.running, zoo_self(), "decode", "rank");
+	zoo_say_cause(i, "collective", t.running, zoo_self(), "decode", "ncclAllReduce");
 }
 
 static void last_rank(void)

@@ -401,7 +401,7 @@ SCENARIOS = (
         object="kernel",
         share=0.9,
         victim=Seen("S", FUTEX),
-        wakers=("sim stream",),
+        wakers=("sim stream 0",),
         needs=("simulation",),
     ),
     # The driver spins: the thread runs all the time, and it is the GPU's all the same. `running`
@@ -431,7 +431,7 @@ SCENARIOS = (
         share=0.9,
         others=("gpu", "collective", "user-work"),
         victim=Seen("S", FUTEX),
-        wakers=("sim stream",),
+        wakers=("sim stream 0",),
         needs=("simulation",),
     ),
     # The last rank's thread computes itself before it calls.
@@ -442,11 +442,11 @@ SCENARIOS = (
         cause="collective",
         culprit="rank2",
         span="decode",
-        object="rank",
+        object="collective",
         share=0.85,
         others=("gpu",),
         victim=Seen("S", FUTEX),
-        wakers=("sim stream",),
+        wakers=("sim stream 0",),
         needs=("simulation",),
     ),
     # victim -> mutex -> index -> condition variable -> decoder, which computes. The last 2 ms are

@@ -31,6 +31,8 @@ OBJECTS = {
     "socket": r"127\.0\.0\.1:\d+",
     "timerfd": r"anon_inode:\[timerfd\]",
     "cgroup": r"/sys/fs/cgroup/.*",
+    "kernel": "gemm",
+    "collective": "ncclAllReduce",
 }
 
 

@@ -326,6 +326,17 @@ static uint32_t put_ends(const struct why_printer *printer, const struct why_ins
 	return ends;
 }
 
+/* ", process 40", of a thread that neither is the first of its process nor has the other's. */
+static void put_other_process(const struct why_printer *printer, uint32_t from, uint32_t to)
+{
+	const struct model_thread *threads = printer->model->threads.data;
+	size_t count = printer->model->threads.len;
+
+	if (from < count && to < count && threads[to].pid != threads[from].pid &&
+	    threads[to].pid != threads[to].tid)
+		fprintf(printer->out, ", process %u", threads[to].pid);
+}
+
 /* " ← woken by loader-2 (12), which spent those 168 ms:"; `below`: what is told of them. */
 static void put_waker(const struct why_printer *printer, const struct why_step *step, uint32_t next,
 		      uint64_t below)
@@ -343,6 +354,7 @@ static void put_waker(const struct why_printer *printer, const struct why_step *
 		fputs(" for ", printer->out);
 	}
 	why_put_thread(printer, next);
+	put_other_process(printer, step->thread, next);
 	fputs(below == ns ? ", which spent those " : ", which spent of those ", printer->out);
 	why_put_duration(printer, ns);
 	fputc(':', printer->out);
