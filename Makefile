@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# waffle's one makefile: setup all check kernels zoo demo bench fuzz lint docs install clean
+# waffle's one makefile: setup all check kernels zoo gpu demo bench fuzz lint docs install clean
 # make STATIC=1 links one static binary; SANITIZE=address,undefined builds with sanitizers, best
 # with a BUILD of its own.
 
@@ -182,6 +182,11 @@ zoo: all
 	WAFFLE_ZOO_SEEDS=$(or $(SEEDS),5) WAFFLE_BPF=$(BUILD)/waffle-bpf $(BUILD)/venv/bin/pytest -q -p no:cacheprovider \
 		tests/integration/test_zoo.py
 
+# On a machine with a GPU: a CUDA program and an NCCL all-reduce, decoded against their own log.
+gpu: all
+	WAFFLE_GPU=1 WAFFLE_BPF=$(BUILD)/waffle-bpf $(BUILD)/venv/bin/pytest -q -p no:cacheprovider \
+		tests/integration/test_gpu.py
+
 demo: all examples
 	@BUILD=$(BUILD) scripts/demo.sh
 
@@ -209,4 +214,4 @@ clean:
 -include $(LIB_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(UNIT_BIN:=.d) $(FUZZ_BIN:=.d) $(TIDY_OK:.ok=.d)
 FORCE:
 .PHONY: all unit-programs unit asan fuzz-bin fuzz-programs fuzz examples lint lint-format lint-code lint-docs \
-	docs setup check kernels zoo demo bench install clean FORCE
+	docs setup check kernels zoo gpu demo bench install clean FORCE

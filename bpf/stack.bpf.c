@@ -8,7 +8,8 @@
 	bpf_probe_read_user(word, sizeof(__u64), (void *)(address))
 #include "unwind_step.h"
 
-#define WORDS 256 /* a power of two; 64 addresses and 48 frames of Python fit */
+#define WORDS 256                  /* a power of two; 64 addresses and 48 frames of Python fit */
+#define WAFFLE_STACK_PAGE_SHIFT 12 /* vm_pgoff counts pages of the kernel: 4 KiB */
 #define RETURN_PROBES_MAX 32
 
 struct slab_map {
@@ -35,6 +36,14 @@ struct {
 	__type(value, struct waffle_stack_process);
 } stack_processes SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, WAFFLE_STACK_FILES_MAX);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct waffle_inode);
+	__type(value, struct waffle_stack_file);
+} stack_files SEC(".maps");
+
 /* Code objects that were told of; what makes one known from another that took its place. */
 struct code_key {
 	__u64 code, name;
@@ -48,7 +57,7 @@ struct {
 	__type(value, __u32);
 } python_codes SEC(".maps");
 
-/* A walk under way. It is the thread's own: another one may interrupt it on its CPU. */
+/* Walks under way. They are the thread's own: another one may interrupt it on its CPU. */
 struct walk {
 	struct waffle_stack_process process;
 	struct waffle_unwind_regs regs;
@@ -61,16 +70,22 @@ struct walk {
 	__u64 thread;       /* Python's: PyThreadState */
 	__u64 frame;        /* _PyInterpreterFrame */
 	__u32 zero;
+	__u32 waits;  /* it is of_wait */
 	__u32 count;  /* addresses */
 	__u32 python; /* frames of Python */
 	__u64 words[WORDS];
+};
+
+struct walks {
+	struct walk of_span;
+	struct walk of_wait; /* the thread may lose its CPU in the midst of the other one */
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
-	__type(value, struct walk);
+	__type(value, struct walks);
 } stack_walks SEC(".maps");
 
 /* bpf_loop() takes a pointer to the stack. */
@@ -92,6 +107,7 @@ static __always_inline struct waffle_unwind_page *page_get(__u32 number)
  */
 int stack_mapping_find(struct walk *walk, __u64 pc);
 int stack_row_find(struct walk *walk, __u32 pc);
+int stack_area_find(struct walk *walk, __u64 pc);
 
 /* Finds the mapping that an address is in; false: none. */
 __noinline int stack_mapping_find(struct walk *walk, __u64 pc)
@@ -119,6 +135,45 @@ __noinline int stack_mapping_find(struct walk *walk, __u64 pc)
 		}
 	}
 	return false;
+}
+
+static long area_seen(struct task_struct *task, struct vm_area_struct *area, void *context)
+{
+	struct walk *walk = ((struct context *)context)->walk;
+	struct file *file = BPF_CORE_READ(area, vm_file);
+	struct waffle_stack_file *known;
+	struct waffle_inode key = {};
+
+	walk->mapping.start = BPF_CORE_READ(area, vm_start);
+	walk->mapping.end = BPF_CORE_READ(area, vm_end);
+	walk->mapping.pages = 0;
+	if (!file)
+		return 0;
+	key.ino = BPF_CORE_READ(file, f_inode, i_ino);
+	key.dev = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
+	known = bpf_map_lookup_elem(&stack_files, &key);
+	if (!known)
+		return 0;
+	walk->mapping.base = walk->mapping.start -
+			     (BPF_CORE_READ(area, vm_pgoff) << WAFFLE_STACK_PAGE_SHIFT) +
+			     known->shift;
+	walk->mapping.page = known->page;
+	walk->mapping.pages = known->pages;
+	return 0;
+}
+
+/* The same by asking the kernel: of what was mapped a moment ago, or by a new process. Not from the
+ * scheduler, which may not wait for the process's memory. */
+__noinline int stack_area_find(struct walk *walk, __u64 pc)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct context context = {walk};
+
+	if (!walk || walk->waits)
+		return 0;
+	walk->mapping.end = 0;
+	bpf_find_vma(task, pc, area_seen, &context, 0);
+	return pc >= walk->mapping.start && pc < walk->mapping.end;
 }
 
 /* The last page of the mapping's table that begins at `pc` or before. */
@@ -204,7 +259,8 @@ static long walk_frame(__u32 index, void *context)
 		walk->regs.ip + (index && walk->regs.exact);
 	walk->count = index + 1;
 	walk->row.rule = WAFFLE_UNWIND_UNKNOWN;
-	if ((pc >= walk->mapping.start && pc < walk->mapping.end) || stack_mapping_find(walk, pc)) {
+	if ((pc >= walk->mapping.start && pc < walk->mapping.end) || stack_mapping_find(walk, pc) ||
+	    stack_area_find(walk, pc)) {
 		pc -= walk->mapping.base;
 		if (walk->mapping.pages && pc <= 0xffffffff)
 			stack_row_find(walk, pc);
@@ -421,16 +477,19 @@ __noinline int stack_emit(__u64 id, __u64 ts, __u64 kernel_stack, __u64 flags)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct waffle_stack_process *process;
 	__u32 tgid = task->tgid, words;
-	struct walk *walk =
+	struct walks *walks =
 		bpf_task_storage_get(&stack_walks, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct walk *walk;
 
-	if (!walk)
+	if (!walks)
 		return 0;
+	walk = flags & WAFFLE_STACK_WAIT ? &walks->of_wait : &walks->of_span;
 	process = bpf_map_lookup_elem(&stack_processes, &tgid);
 	if (process)
 		walk->process = *process;
 	else
 		__builtin_memset(&walk->process, 0, sizeof(walk->process));
+	walk->waits = (flags & WAFFLE_STACK_WAIT) != 0;
 	walk->python = 0;
 	walk->ts = ts;
 	user_walk(walk, task, flags);

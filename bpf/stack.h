@@ -2,7 +2,7 @@
 /*
  * Stacks of spans and events. Code without frame pointers is unwound in the kernel, by tables that
  * capture/ makes of the files' .eh_frame (unwind.h); Python's frames are read from the interpreter.
- * capture/ has to know a process first: until then only frame pointers are tried.
+ * capture/ has to know a file first: until then only frame pointers are tried in it.
  */
 #ifndef WAFFLE_STACK_H
 #define WAFFLE_STACK_H
@@ -52,12 +52,24 @@ struct waffle_stack_process {
 };
 
 #define WAFFLE_STACK_MAPPINGS_MAX 2048
+
+/* A file's table, for processes that capture/ has not looked at since they mapped it. */
+struct waffle_stack_file {
+	__u64 shift; /* from where the file's first byte would be mapped to the table's base */
+	__u32 page, pages;
+};
+#define WAFFLE_STACK_FILES_MAX 16384
 /* In a cookie: the site's stacks are wanted. */
 #define WAFFLE_COOKIE_STACK (1ull << 63)
 
 /* How a stack is taken. */
 #define WAFFLE_STACK_SITE 1u /* at a macro's probe, which is called: include/waffle/arch.h */
 #define WAFFLE_STACK_NO_PYTHON 2u
+#define WAFFLE_STACK_WAIT 4u /* of a wait or wake-up, not of a span: id 0 */
+
+/* In a wait's or wake-up's record: its user stack came before, as FRAMES of the same thread and
+ * time. */
+#define WAFFLE_STACK_BY_FRAMES 0xffffffffu
 
 #ifdef __VMLINUX_H__
 /*

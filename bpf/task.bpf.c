@@ -12,6 +12,7 @@ const volatile __u32 ring_shift = 0;
 const volatile bool follow_children = false;
 const volatile __u32 wait_sources = 0;
 const volatile __u64 wait_min_ns = ~0ull;
+const volatile bool stack_tables = false;
 const volatile bool steal_by_tick = false;
 const volatile __u64 descriptor_calls[WAFFLE_SYSCALLS_MAX / 64] = {};
 const volatile __u64 socket_calls[WAFFLE_SYSCALLS_MAX / 64] = {};

@@ -38,6 +38,7 @@ struct waffle_frequency {
 #ifdef __VMLINUX_H__
 
 #include "shared.h"
+#include "stack.h"
 
 #if defined(__TARGET_ARCH_x86)
 #define NR_IOCTL 16
@@ -52,6 +53,7 @@ struct waffle_frequency {
 
 extern const volatile __u32 wait_sources; /* enum waffle_wait_source */
 extern const volatile __u64 wait_min_ns;
+extern const volatile bool stack_tables;  /* user stacks of waits by tables: stack.h */
 extern const volatile bool steal_by_tick; /* the scheduler's clock does not leave it out */
 /* A bit a system call: whether its first argument is a descriptor. */
 extern const volatile __u64 descriptor_calls[WAFFLE_SYSCALLS_MAX / 64];
@@ -74,6 +76,7 @@ extern struct stacks_map {
  */
 #define STACK_KERNEL_PRICE_NS 1400000 /* of 3.5 µs with its record; on Linux 6.18, x86-64 */
 #define STACK_USER_PRICE_NS 400000    /* of 1 µs */
+#define STACK_TABLES_PRICE_NS 2000000 /* of 5 µs, some twenty frames */
 #define STACK_CREDIT_NS 50000000
 enum stack_worth {
 	STACK_GUESS = 4, /* it may turn out a short wait */
@@ -92,10 +95,16 @@ static __always_inline __u32 stack_take(void *ctx, __u64 flags, __u64 now, enum 
 	if (!cpu)
 		return 0;
 	paid = (cpu->stacks_ts > now ? cpu->stacks_ts : now) +
-	       (flags & BPF_F_USER_STACK ? STACK_USER_PRICE_NS : STACK_KERNEL_PRICE_NS);
+	       (!(flags & BPF_F_USER_STACK) ? STACK_KERNEL_PRICE_NS
+		: stack_tables              ? STACK_TABLES_PRICE_NS
+					    : STACK_USER_PRICE_NS);
 	if (paid > now + STACK_CREDIT_NS / worth)
 		return 0;
 	cpu->stacks_ts = paid;
+	if (flags & BPF_F_USER_STACK && stack_tables) {
+		stack_emit(0, now, 0, WAFFLE_STACK_WAIT | WAFFLE_STACK_NO_PYTHON);
+		return WAFFLE_STACK_BY_FRAMES;
+	}
 	number = bpf_get_stackid(ctx, &stacks, flags);
 	return number < 0 ? 0 : number + 1;
 }

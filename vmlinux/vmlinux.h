@@ -253,6 +253,12 @@ struct kernel_siginfo {
 	int si_code;
 };
 
+struct vm_area_struct {
+	unsigned long vm_start, vm_end;
+	unsigned long vm_pgoff;
+	struct file *vm_file;
+};
+
 struct linux_binprm {
 	struct file *file;
 };

@@ -144,7 +144,7 @@ static void check_model(const struct model *model)
 
 static void check_gpu(const struct model *model)
 {
-	struct model_gpu_op ops[MODEL_GPU_AWAITED_MAX], op;
+	struct model_gpu_op ops[MODEL_GPU_AWAITED_MAX], op, last;
 	struct model_gpu *gpu;
 
 	if (model_gpu_new(&gpu, model))
@@ -156,10 +156,11 @@ static void check_gpu(const struct model *model)
 		for (uint32_t n = 0; n < count; n++) {
 			require(ops[n].ts < model->spans.data[i].start_ts);
 			require(!n || ops[n].ts <= ops[n - 1].ts);
-			while (model_gpu_previous(gpu, &ops[n], &op)) {
-				require(op.ts <= ops[n].ts);
-				ops[n] = op;
-			}
+			op = ops[n];
+			do
+				last = op;
+			while (model_gpu_previous(gpu, &last, &op) && op.ts <= last.ts);
+			require(op.ts <= last.ts);
 		}
 		require(!collective || collective->last < collective->count);
 		for (uint32_t n = 0; collective && n < collective->count; n++) {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """NVIDIA's libraries and headers, as scripts/setup.sh installs them; and the rows that ship."""
 
+import fnmatch
 import pathlib
 import re
 import sys
@@ -37,6 +38,13 @@ class Row:
         params, _, self.rest = rest.partition(")")
         self.params = [p.strip() for p in params.split(",")] if params else []
         self.role = (re.findall(r" role (\w+)", text) or [None])[0]
+
+
+def is_of(pattern, library):
+    """Whether a row's library is a file of that name."""
+    if "*" in pattern:
+        return fnmatch.fnmatchcase(library, pattern)
+    return library == pattern or library.startswith((pattern + ".", pattern + "-"))
 
 
 def rows(table):

@@ -436,3 +436,96 @@ def test_list_tells_where_each_call_is_probed(waffle, called):
     assert "called_add [mine]  (i64 a, i64 b, i64 ret)" in text
     missing = waffle.call("list", called, *probes(ADD.replace("called_add", "called_ad")))
     assert missing.returncode == 1 and "near: called_add" in missing.stderr
+
+
+# ---- the language of descriptions ----
+
+
+def run_linked(waffle, linked, lines, *specs):
+    capture = waffle.run(linked, options=[*ONLY, *probes(*specs)], stdin=None, input=lines)
+    return capture, capture.result.stdout.splitlines()
+
+
+def test_pair_is_a_span_from_one_thread_to_another(waffle, linked):
+    capture, lines = run_linked(
+        waffle, linked, "jobs 40\n",
+        "uprobe:libcalled:called_submit(long id, str name)..called_complete(int status, long id) "
+        "key=id as span job",
+    )
+    begins = {row["id"]: row for row in logged(lines, "called_submit")}
+    ends = {row["id"]: row for row in logged(lines, "called_complete")}
+    rows = named(capture, "job")
+    assert sorted(args_of(rows, "id", "name", "status")) == sorted(
+        (i, f"job-{i}", i % 3) for i in range(40)
+    )
+    for row in rows:
+        begin, end = begins[row["args"]["id"]], ends[row["args"]["id"]]
+        assert begin["begin"] <= row["start_ns"] <= begin["end"]
+        assert end["begin"] <= row["end_ns"] <= end["end"]
+        assert (row["tid"], row["end_tid"]) == (begin["tid"], end["tid"])
+
+
+def test_fields_of_structs_and_texts_in_them(waffle, linked):
+    capture, _ = run_linked(
+        waffle, linked, "serve 3\n",
+        "uprobe:libcalled:called_serve(struct called_request *r) {r->id, r->path, "
+        "r->peer->port as port, r->peer->tag, out r->inner.port as served, duration} -> int ret "
+        'as span "serve {path}"',
+    )
+    rows = [row for row in capture.rows("span") if row["name"].startswith("serve")]
+    assert [row["name"] for row in rows] == ["serve /index"] * 3
+    assert args_of(rows, "id", "path", "port", "tag", "served", "ret") == [
+        (i, "/index", 8000 + i, "peertag", 2, 2 * i) for i in range(3)
+    ]
+    for row in rows:
+        assert row["args"]["duration"] == row["end_ns"] - row["start_ns"]
+
+
+def test_sequence_counts_calls_with_a_value(waffle, linked):
+    capture, lines = run_linked(
+        waffle, linked, "threads 4\n", "uprobe:libcalled:called_add(int, long b) {b, seq(b) as nth}"
+    )
+    rows = named(capture, "called_add")
+    for thread in range(4):
+        counted = sorted(row["args"]["nth"] for row in rows if row["args"]["b"] == thread)
+        assert counted == list(range(counted[0], counted[0] + 50))
+    assert len(rows) == len(logged(lines, "called_add")) == 200
+
+
+def test_patterns_find_many_functions(waffle, linked):
+    capture, _ = run_linked(
+        waffle, linked, "add 2\njobs 1\n", "uprobe:libcalled:called_*(...) as event"
+    )
+    rows = [row for row in capture.rows("event") if row["name"].startswith("called_")]
+    assert sorted(row["name"] for row in rows) == [
+        "called_add", "called_add", "called_complete", "called_submit",
+    ]
+    assert [row["args"]["arg2"] for row in rows if row["name"] == "called_add"] == [
+        "0x0", "0x3b9aca07",
+    ]
+
+
+def test_tracepoints_of_the_traced_threads_only(waffle, linked):
+    capture, lines = run_linked(
+        waffle, linked, "fork 1\nfork 1\n",
+        "tracepoint:sched:sched_process_fork(parent_pid, child_pid) as event forked",
+    )
+    children = [int(line.split("child=")[1]) for line in lines if line.startswith("forked")]
+    rows = named(capture, "forked")
+    assert [row["args"]["child_pid"] for row in rows] == children
+    assert {row["args"]["parent_pid"] for row in rows} == {row["pid"] for row in rows}
+
+
+def test_descriptions_from_a_file_and_from_a_set_that_ships(waffle, linked, tmp_path):
+    own = tmp_path / "own.probes"
+    own.write_text(f"# two of them\n{ADD}\n\nuprobe:libcalled:called_nest(int depth)\n  as event\n")
+    capture = waffle.run(
+        linked, options=[*ONLY, "--probes", own, "--probes", "malloc"], stdin=None,
+        input="add 1\nnest 0\nplain\n",
+    )
+    assert len(named(capture, "called_add")) == 1
+    assert args_of(named(capture, "called_nest"), "depth") == [(0,)]
+    assert 4242 in [row["args"].get("bytes") for row in named(capture, "malloc")]
+    own.write_text("# nothing\nuprobe:libcalled:called_add(int a, lon b)\n")
+    wrong = waffle.call("run", "--probes", own, "--", linked)
+    assert wrong.returncode == 2 and "own.probes:2" in wrong.stderr

@@ -61,12 +61,8 @@ HEADERS = {
 }
 MODES = [[], ["-DCUDA_API_PER_THREAD_DEFAULT_STREAM"], ["-D__CUDA_API_VERSION_INTERNAL"]]
 
-# Exported, but in no header of these packages: crt/host_runtime.h has the first two; the others
-# are forms that the headers no longer name.
-UNDECLARED = {
-    "__cudaRegisterFunction",
-    "__cudaGetKernel",
-}
+# Exported, but in no header of these packages: crt/host_runtime.h has them.
+UNDECLARED = {"__cudaRegisterFunction", "__cudaGetKernel"}
 
 # Of what is read from a struct by an offset: the struct's member, by the key.
 MEMBERS = {
@@ -165,7 +161,8 @@ def asserts(row, name):
             made.append(f"static_assert(std::is_enum_v<{args[0]}> && sizeof({args[0]}) == 4);")
         elif kind.startswith("blob:"):
             size = kind.removeprefix("blob:")
-            made.append(f"static_assert(std::is_class_v<{args[0]}> && sizeof({args[0]}) == {size});")
+            made.append(f"static_assert(std::is_class_v<{args[0]}>);")
+            made.append(f"static_assert(sizeof({args[0]}) == {size});")
         else:
             made.append(f"static_assert({TYPES[kind].format(args[0])});")
         for type_, offset, member in re.findall(
@@ -186,7 +183,7 @@ def headers_of(row):
     for header in HEADERS:
         lib = header.split(" ")[0]
         for pattern in row.libs:
-            if lib == pattern or lib.startswith(pattern.rstrip("*")):
+            if nvidia.is_of(pattern, lib):
                 yield header
                 break
 
@@ -205,7 +202,7 @@ def test_every_function_has_the_parameters_of_its_row(header, compiled, declared
                 continue
             for name in row.names:
                 if name in declared[(header, *mode)] and name not in checked:
-                    body += [f"/* {row.text} */", f"namespace check_{name} {{", *asserts(row, name), "}"]
+                    body += [f"namespace check_{name} {{", *asserts(row, name), "}"]
                     checked.add(name)
         done = compiled(header, mode, "\n".join(body))
         assert done.returncode == 0, done.stderr
@@ -234,8 +231,9 @@ ENUMS = {
         "HtoH": "cudaMemcpyHostToHost", "HtoD": "cudaMemcpyHostToDevice",
         "DtoH": "cudaMemcpyDeviceToHost", "DtoD": "cudaMemcpyDeviceToDevice",
         "default": "cudaMemcpyDefault"}),
-    "nccl_op": ("libnccl", {n: f"ncclSum ncclProd ncclMax ncclMin ncclAvg".split()[i]
-                            for i, n in enumerate("sum prod max min avg".split())}),
+    "nccl_op": ("libnccl", {
+        "sum": "ncclSum", "prod": "ncclProd", "max": "ncclMax", "min": "ncclMin",
+        "avg": "ncclAvg"}),
     "nccl_type": ("libnccl", {
         "int8": "ncclInt8", "uint8": "ncclUint8", "int32": "ncclInt32", "uint32": "ncclUint32",
         "int64": "ncclInt64", "uint64": "ncclUint64", "float16": "ncclFloat16",

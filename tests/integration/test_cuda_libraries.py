@@ -38,7 +38,7 @@ def wanted(library):
         name
         for table in nvidia.TABLES
         for row in nvidia.rows(table)
-        if any(re.match(rf"{re.escape(lib.rstrip('*'))}([.-]|$)", library) for lib in row.libs)
+        if any(nvidia.is_of(lib, library) for lib in row.libs)
         for name in row.names
     }
 

@@ -48,7 +48,8 @@ def test_entries_and_returns_are_seen_behind_the_entry_too(waffle, start, librar
         mine = [r["args"] for r in rows if r["name"] == f"placed_{name}"]
         if name == "deep":
             # Each call makes as many more as its first argument says.
-            expected = {(a, t * 10 + 1, a + t * 10 + 1) for t in range(4) for a in range(t * 10 + 1)}
+            made = [(a, t * 10 + 1) for t in range(4) for a in range(t * 10 + 1)]
+            expected = {(a, b, a + b) for a, b in made}
             assert {(r["a"], r["b"], r["ret"]) for r in mine} <= expected
             # Of nested calls there are as many as a thread's stack of them has room for.
             assert len(mine) == sum(min(t * 10 + 1, 16) for t in range(4))

@@ -160,15 +160,18 @@ def test_what_passes_a_filter_has_its_stack(waffle, subject, expression):
 
 def test_a_command_that_is_run_has_stacks_of_its_libraries_too(waffle, built, tmp_path):
     path = built("stacks.c", "-fomit-frame-pointer")
-    capture = waffle.run(
-        "sh", "-c", f"echo go | {path} {tmp_path / 'log'} 2000", options=["--stacks", "spans"]
-    )
-    rows = sorted(capture.rows("span"), key=lambda row: row["start_ns"])
-    assert len(rows) == 8000
-    # Libraries are known some milliseconds after they are mapped.
-    last = [f.get("function") for f in rows[-3]["user_stack"]]
-    assert rows[-3]["name"] == "order"
-    assert last[0] == "order" and "main" in last and last[-1] == "_start"
+    go = tmp_path / "go"
+    go.write_text("go\n", encoding="utf-8")
+    with open(go, encoding="utf-8") as stdin:
+        capture = waffle.run(
+            path, tmp_path / "log", 4000, options=["--stacks", "spans"], stdin=stdin
+        )
+    rows = capture.rows("span")
+    assert len(rows) == 16000
+    for row in rows:  # the first ones, too, a moment after the libraries were mapped
+        names = [f.get("function") for f in row["user_stack"] if not f.get("inlined")]
+        assert plain(names[0]) == row["name"]
+        assert names[-1] in ("_start", "clone3", "clone")
 
 
 def test_a_stack_goes_through_functions_with_return_probes(waffle, subject):
@@ -192,6 +195,39 @@ def test_a_stack_goes_through_functions_with_return_probes(waffle, subject):
     for row in capture.rows("span", name="recurse"):
         names = [f.get("function") for f in row["user_stack"] if not f.get("inlined")]
         assert names[0] == "recurse" and names[-1] in ("_start", "clone3", "clone")
+
+
+def test_waits_have_callers_in_code_without_frame_pointers(waffle, built, start):
+    path = built("sleeps.c", "-fomit-frame-pointer")
+    program = start(path)
+    program.until("ready")
+    attached = waffle.attach_to(program, path, options=["--stacks", "sched"])
+    program.say("go")
+    program.finish()
+    capture = attached.wait()
+    text = waffle.ok("why", "--evidence", "--json", capture.path).stdout
+    stacks = re.findall(r"user stack ← (.*)", waffle.ok("why", "--evidence", capture.path).stdout)
+    callers = [re.sub(r" \([^)]*\)", "", stack).split(" ← ") for stack in stacks]
+    polls = [names for names in callers if "inner" in names]
+    assert polls, text
+    for names in polls:
+        at = names.index("inner")
+        assert names[at : at + 3] == ["inner", "outer", "main"]
+        assert names[-1] == "_start"
+
+
+def test_a_child_has_complete_stacks_from_its_first_span_on(waffle, built, start):
+    path = built("sleeps.c", "-fomit-frame-pointer")
+    program = start(path)
+    program.until("ready")
+    attached = waffle.attach_to(program, path, options=["--stacks", "spans", "--follow"])
+    program.say("go")
+    program.finish()
+    rows = attached.wait().rows("span", name="outer")
+    assert sum(row["pid"] != program.pid for row in rows) == 5
+    for row in rows:
+        names = [f.get("function") for f in row["user_stack"] if not f.get("inlined")]
+        assert names[:2] == ["outer", "main"] and names[-1] == "_start"
 
 
 def test_wrong_words_are_said_with_what_there_is(waffle):

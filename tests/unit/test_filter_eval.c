@@ -524,6 +524,59 @@ static void test_each_kind_of_site_has_its_word(void **state)
 	assert_no(&subject, "kind != span");
 }
 
+static void test_a_call_is_of_its_category_and_a_span_or_event_as_well(void **state)
+{
+	struct site_info site = copy_site;
+	const struct filter_subject subject = {.site = &site};
+
+	(void)state;
+	assert_no(&subject, "kind == nccl"); /* a macro's: the category is the program's */
+	site.call = true;
+	assert_yes(&subject, "kind == nccl");
+	assert_yes(&subject, "kind == span");
+	assert_yes(&subject, "kind in {event, nccl}");
+	assert_no(&subject, "kind != nccl");
+	assert_no(&subject, "kind != span");
+	assert_yes(&subject, "kind != cuda");
+	site.category = "cuda";
+	assert_yes(&subject, "kind == cuda");
+	assert_no(&subject, "kind == nccl");
+	site.category = "mine";
+	assert_no(&subject, "kind in {cuda, nccl}");
+}
+
+static void test_code_is_a_number_and_then_a_text_and_dimensions_are_neither(void **state)
+{
+	struct site_info site = {.name = "launch",
+				 .category = "cuda",
+				 .file = "",
+				 .func = "",
+				 .object = "",
+				 .kind = WAFFLE_SITE_EVENT,
+				 .call = true,
+				 .key_count = 3,
+				 .keys = {{WAFFLE_KEY_CODE, "kernel"},
+					  {WAFFLE_KEY_DIM3, "grid"},
+					  {WAFFLE_KEY_U64, "stream"}}};
+	uint64_t words[] = {0, 0, 0, 0, 0x9000, 2 | 3ull << 32, 4, 7};
+	const struct filter_subject subject = {
+		.site = &site, .frame = words, .frame_bytes = sizeof(words)};
+
+	(void)state;
+	assert_yes(&subject, "kv.kernel == 0x9000");
+	assert_no(&subject, "kv.kernel ~ \"*\"");
+	assert_yes(&subject, "kv.stream == 7");
+	assert_no(&subject, "kv.grid == 2");
+	assert_no(&subject, "kv.grid != 2");
+	assert_no(&subject, "kv.grid == \"[2,3,4]\"");
+	site.keys[0].type = SITE_KEY_TEXT;
+	words[4] = (uintptr_t) "gemm(float*)";
+	assert_yes(&subject, "kv.kernel == \"gemm(float*)\"");
+	assert_yes(&subject, "kv.kernel ~ \"gemm*\"");
+	assert_no(&subject, "kv.kernel == 1");
+	assert_yes(&subject, "kv.stream == 7");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -547,6 +600,8 @@ int main(void)
 		cmocka_unit_test(test_a_rate_keeps_the_first_of_each_window),
 		cmocka_unit_test(test_of_keys_of_one_name_the_first_counts),
 		cmocka_unit_test(test_each_kind_of_site_has_its_word),
+		cmocka_unit_test(test_a_call_is_of_its_category_and_a_span_or_event_as_well),
+		cmocka_unit_test(test_code_is_a_number_and_then_a_text_and_dimensions_are_neither),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

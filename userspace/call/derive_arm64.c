@@ -113,7 +113,7 @@ static void arm64_sum(struct walk *walk, bool minus)
 	if (to.kind != OPERAND_REGISTER)
 		return;
 	if (arm64->op_count == 3 && plain && n.known == KNOWN_NUMBER && to.bytes == 8)
-		walk_add(walk, to.reg, left.reg, minus ? -n.n : n.n);
+		walk_add(walk, to.reg, left.reg, minus ? (int64_t)(0 - (uint64_t)n.n) : n.n);
 	else
 		walk_set(walk, to.reg, value_nothing);
 }

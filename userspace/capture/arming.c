@@ -316,6 +316,7 @@ void arming_programs_known(struct arming *arming)
 void arming_forget(struct arming *arming, pid_t pid)
 {
 	struct memory *memory = memory_of(arming, pid);
+	VEC(struct armed *) list = {0};
 
 	if (memory) {
 		mappings_free(&memory->mappings);
@@ -326,15 +327,23 @@ void arming_forget(struct arming *arming, pid_t pid)
 
 		if (arm->pid != pid)
 			continue;
-		armed_release(arm->armed);
+		if (!vec_push(&list, arm->armed))
+			armed_release(arm->armed);
 		*arm = arming->arms.data[--arming->arms.len];
 	}
+	armed_release_all(list.data, list.len);
+	vec_free(&list);
 }
 
 void arming_release(struct arming *arming)
 {
+	VEC(struct armed *) list = {0};
+
 	for (size_t i = 0; i < arming->arms.len; i++)
-		armed_release(arming->arms.data[i].armed);
+		if (!vec_push(&list, arming->arms.data[i].armed))
+			armed_release(arming->arms.data[i].armed);
+	armed_release_all(list.data, list.len);
+	vec_free(&list);
 	vec_free(&arming->arms);
 	vec_free(&arming->scanned);
 }

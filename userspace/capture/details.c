@@ -11,12 +11,19 @@
 #include "capture/naming.h"
 #include "capture/stacks.h"
 #include "target/kallsyms.h"
+#include "target/needed.h"
 #include "util/map.h"
 #include "util/vec.h"
 
 #define THREADS_MAX (1u << 20) /* whose process is known */
 #define STACKS_MAX (1u << 20)
 #define SYMBOLS_MAX (1u << 20)
+
+/* The user stack of a thread's wait or wake-up. */
+struct walk {
+	uint64_t ts;
+	uint32_t number; /* the file's */
+};
 
 struct details {
 	struct kernel *kernel;
@@ -26,6 +33,10 @@ struct details {
 	struct stacks *span_stacks; /* NULL: those of spans are not wanted */
 	struct map tgids;           /* tid → tgid */
 	struct map stacks; /* the kernel's number, and the process of a user stack → the file's */
+	/* User stacks of waits that were walked by tables, until the wait is over: by tid the index
+	 * in `walks`. */
+	struct map waits;
+	VEC(struct walk) walks;
 	struct map frames; /* hash of a process and a stack of FRAMES → the file's */
 	uint32_t stack_count;
 	struct map symbols; /* addresses in the kernel that were named */
@@ -90,6 +101,8 @@ void details_close(struct details *details)
 	map_free(&details->tgids);
 	map_free(&details->stacks);
 	map_free(&details->frames);
+	map_free(&details->waits);
+	vec_free(&details->walks);
 	map_free(&details->symbols);
 	map_free(&details->woken);
 	vec_free(&details->interrupts);
@@ -267,11 +280,18 @@ static int frames_number(struct details *details, uint32_t *number, struct store
 	return vec_push(&details->interrupts, false) ? 0 : -ENOMEM;
 }
 
-static int stacks_replace(struct details *details, uint32_t tid, uint32_t *kernel_number,
-			  uint32_t *user_number, struct error *err)
+/* Of a wait or wake-up whose user stack, if it was walked by tables, was taken at `ts`. */
+static int stacks_replace(struct details *details, uint32_t tid, uint64_t ts,
+			  uint32_t *kernel_number, uint32_t *user_number, struct error *err)
 {
-	uint32_t pid = process_of(details, tid);
+	uint32_t pid = process_of(details, tid), walked = map_get(&details->waits, tid);
 
+	if (*user_number == WAFFLE_STACK_BY_FRAMES) {
+		bool same = walked != MAP_NONE && details->walks.data[walked].ts == ts;
+
+		*user_number = same ? details->walks.data[walked].number : 0;
+		return stack_replace(details, kernel_number, 0, err);
+	}
 	if (!pid)
 		*user_number = 0;
 	return stack_replace(details, kernel_number, 0, err)
@@ -304,14 +324,15 @@ static int see_wait(struct details *details, struct waffle_rec *rec, struct erro
 	if (wait->address && pid)
 		result = memory_need(details->memory, (pid_t)pid, &address, 1, err);
 	return result
-		       ?: stacks_replace(details, rec->tid, &wait->kernel_stack, &wait->user_stack,
-					 err);
+		       ?: stacks_replace(details, rec->tid, wait->from_ts, &wait->kernel_stack,
+					 &wait->user_stack, err);
 }
 
 static int see_wake(struct details *details, struct waffle_rec *rec, struct error *err)
 {
 	struct waffle_rec_wake *wake = (struct waffle_rec_wake *)rec;
-	int result = stacks_replace(details, rec->tid, &wake->kernel_stack, &wake->user_stack, err);
+	int result = stacks_replace(details, rec->tid, rec->ts, &wake->kernel_stack,
+				    &wake->user_stack, err);
 
 	if (result || !wake->kernel_stack || !details->interrupts.data[wake->kernel_stack - 1])
 		return result;
@@ -321,6 +342,30 @@ static int see_wake(struct details *details, struct waffle_rec *rec, struct erro
 		map_set(&details->woken, wake->woken_tid, WAFFLE_SWITCH_WAKER_HARDIRQ);
 	wake->flags |= WAFFLE_SWITCH_WAKER_HARDIRQ;
 	return 0;
+}
+
+/* The stack of a wait: known until the wait's record comes. */
+static int see_walk(struct details *details, const struct waffle_rec *rec,
+		    struct store_stack *stack, const uint64_t *from, struct error *err)
+{
+	uint32_t index = map_get(&details->waits, rec->tid);
+	uint64_t addresses[WAFFLE_FRAMES_USER_MAX];
+	struct walk walk = {.ts = rec->ts};
+	int result;
+
+	memcpy(addresses, from, stack->count * sizeof(*from));
+	stack->addresses = addresses;
+	result = frames_number(details, &walk.number, stack, err);
+	if (result)
+		return result;
+	if (index != MAP_NONE) {
+		details->walks.data[index] = walk;
+		return 0;
+	}
+	return vec_push(&details->walks, walk) &&
+			       map_set(&details->waits, rec->tid, (uint32_t)details->walks.len - 1)
+		       ? 0
+		       : -ENOMEM;
 }
 
 /* Becomes the record that the file has: it is shorter, and lies where this one was. */
@@ -340,6 +385,8 @@ static int see_frames(struct details *details, struct waffle_rec *rec, struct er
 	    words - 2 * python > WAFFLE_FRAMES_USER_MAX)
 		return -EINVAL;
 	user.count = words - 2 * python;
+	if (!frames.id)
+		return see_walk(details, rec, &user, from, err);
 	memcpy(addresses, from, user.count * sizeof(*from));
 	memcpy(pairs, from + user.count, 2 * python * sizeof(*from));
 	*stack = (struct waffle_rec_stack){
@@ -425,6 +472,7 @@ static int see_fork(struct details *details, struct waffle_rec *rec, struct erro
 
 	(void)err;
 	thread_is_of(details, fork->child_tgid, fork->child_tgid);
+	memory_fork(details->memory, (pid_t)fork->tgid, (pid_t)fork->child_tgid);
 	return 0;
 }
 
@@ -458,6 +506,7 @@ static int see_exit(struct details *details, struct waffle_rec *rec, struct erro
 			stacks_forget(details->span_stacks, (pid_t)rec->tid);
 	}
 	map_remove(&details->tgids, rec->tid);
+	map_remove(&details->waits, rec->tid);
 	return 0;
 }
 
@@ -477,6 +526,17 @@ int details_record(struct details *details, struct waffle_rec *rec, struct error
 	if (rec->kind >= WAFFLE_REC_RING_COUNT || !seen[rec->kind])
 		return 0;
 	return seen[rec->kind](details, rec, err);
+}
+
+static void file_needed(const char *path, void *arg)
+{
+	stacks_file(arg, path);
+}
+
+void details_needed(struct details *details, pid_t pid)
+{
+	if (details->span_stacks)
+		needed_each(pid, file_needed, details->span_stacks);
 }
 
 int details_process(struct details *details, pid_t pid, struct error *err)

@@ -23,6 +23,9 @@ void details_ready(struct details *details);
 /* Sees each record on its way to the file, in order, and changes it. Negative errno: of writing. */
 int details_record(struct details *details, struct waffle_rec *rec, struct error *err);
 
+/* The libraries that a new program will map are looked at before it does, if that is of use. */
+void details_needed(struct details *details, pid_t pid);
+
 /* A process has a new program or mapping: what it has mapped is written while it lives. */
 int details_process(struct details *details, pid_t pid, struct error *err);
 

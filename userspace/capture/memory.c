@@ -19,13 +19,8 @@
 #define RESCAN_MIN_NS 20000000ull
 #define RESCAN_MAX_NS 10000000000ull
 
-struct range {
-	uint64_t start, end;
-	bool executable;
-};
-
 struct known {
-	VEC(struct range) ranges; /* by address */
+	struct mappings mappings; /* by address */
 	uint64_t next_ts;         /* not read again before */
 	uint64_t gap_ns;
 };
@@ -39,7 +34,8 @@ struct program {
 
 struct memory {
 	struct store_writer *writer;
-	struct map pids; /* pid → index in `known` */
+	struct map pids;    /* pid → index in `known` */
+	struct map parents; /* of processes that run the program of their parent */
 	VEC(struct known) known;
 	VEC(uint32_t) unused;  /* of `known` */
 	struct map written;    /* hashes of mappings */
@@ -61,11 +57,12 @@ void memory_close(struct memory *memory)
 	if (!memory)
 		return;
 	for (size_t i = 0; i < memory->known.len; i++)
-		vec_free(&memory->known.data[i].ranges);
+		mappings_free(&memory->known.data[i].mappings);
 	vec_free(&memory->known);
 	vec_free(&memory->unused);
 	vec_free(&memory->programs);
 	map_free(&memory->pids);
+	map_free(&memory->parents);
 	map_free(&memory->written);
 	map_free(&memory->program_of);
 	free(memory);
@@ -77,21 +74,21 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 	return hash ^ hash >> 29;
 }
 
-static const struct range *range_of(const struct known *known, uint64_t address)
+static const struct mapping *mapping_of(const struct known *known, uint64_t address)
 {
-	size_t low = 0, high = known->ranges.len;
+	size_t low = 0, high = known->mappings.list.len;
 
 	while (low < high) {
 		size_t middle = (low + high) / 2;
 
-		if (address >= known->ranges.data[middle].end)
+		if (address >= known->mappings.list.data[middle].end)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	if (low == known->ranges.len || address < known->ranges.data[low].start)
+	if (low == known->mappings.list.len || address < known->mappings.list.data[low].start)
 		return NULL;
-	return &known->ranges.data[low];
+	return &known->mappings.list.data[low];
 }
 
 static void program_read(struct program *program, int fd, const char *path)
@@ -171,32 +168,47 @@ static int mapping_write(struct memory *memory, const struct mapping *mapping, p
 	return store_writer_add_mapping(memory->writer, &row, err);
 }
 
+/* The mappings of a process, or if it is gone and ran its parent's program those that the parent
+ * was seen to have. False: nothing is known. */
+static bool mappings_now(const struct memory *memory, pid_t pid, struct mappings *mappings,
+			 const struct mappings **seen)
+{
+	uint32_t parent = map_get(&memory->parents, (uint64_t)pid);
+	uint32_t index = parent == MAP_NONE ? MAP_NONE : map_get(&memory->pids, parent);
+	struct error gone = ERROR_INIT;
+
+	*seen = mappings;
+	if (!process_mappings_all(mappings, pid, &gone)) {
+		if (mappings->list.len) /* not a zombie */
+			return true;
+		mappings_free(mappings);
+	}
+	*mappings = (struct mappings){0};
+	if (index == MAP_NONE)
+		return false;
+	*seen = &memory->known.data[index].mappings;
+	return true;
+}
+
 /* Reads the mappings. *news: there are ranges that were not there before. */
 static int scan(struct memory *memory, struct known *known, pid_t pid, bool *news,
 		struct error *err)
 {
-	struct error gone = ERROR_INIT;
+	const struct mappings *seen;
 	struct mappings mappings;
-	VEC(struct range) ranges = {0};
 	int result = 0;
 
 	*news = false;
-	if (process_mappings_all(&mappings, pid, &gone))
+	if (!mappings_now(memory, pid, &mappings, &seen))
 		return 0;
-	for (size_t i = 0; i < mappings.list.len && i < RANGES_MAX && !result; i++) {
-		const struct mapping *mapping = &mappings.list.data[i];
-
-		result = mapping_write(memory, mapping, pid, err);
-		*news = *news || !range_of(known, mapping->start);
-		if (!vec_push(&ranges,
-			      (struct range){mapping->start, mapping->end, mapping->executable}))
-			break;
+	for (size_t i = 0; i < seen->list.len && i < RANGES_MAX && !result; i++) {
+		result = mapping_write(memory, &seen->list.data[i], pid, err);
+		*news = *news || !mapping_of(known, seen->list.data[i].start);
 	}
-	mappings_free(&mappings);
-	vec_free(&known->ranges);
-	known->ranges.data = ranges.data;
-	known->ranges.len = ranges.len;
-	known->ranges.cap = ranges.cap;
+	if (seen == &mappings) {
+		mappings_free(&known->mappings);
+		known->mappings = mappings;
+	}
 	return result;
 }
 
@@ -229,7 +241,7 @@ int memory_need(struct memory *memory, pid_t pid, const uint64_t *addresses, uin
 	if (!known)
 		return 0;
 	for (uint32_t i = 0; i < count && !missing; i++)
-		missing = !range_of(known, addresses[i]);
+		missing = !mapping_of(known, addresses[i]);
 	if (!missing)
 		return 0;
 	now = clock_monotonic_ns();
@@ -249,10 +261,10 @@ uint32_t memory_code(const struct memory *memory, pid_t pid, const uint64_t *add
 	uint32_t index = map_get(&memory->pids, (uint64_t)pid);
 	const struct known *known = index == MAP_NONE ? NULL : &memory->known.data[index];
 
-	if (!known || !known->ranges.len)
+	if (!known || !known->mappings.list.len)
 		return count;
 	for (uint32_t i = 0; i < count; i++) {
-		const struct range *range = range_of(known, addresses[i]);
+		const struct mapping *range = mapping_of(known, addresses[i]);
 
 		if (i && (!range || !range->executable))
 			return i;
@@ -260,13 +272,20 @@ uint32_t memory_code(const struct memory *memory, pid_t pid, const uint64_t *add
 	return count;
 }
 
+void memory_fork(struct memory *memory, pid_t parent, pid_t child)
+{
+	if (memory->parents.len < PROCESSES_MAX)
+		map_set(&memory->parents, (uint64_t)child, (uint32_t)parent);
+}
+
 void memory_forget(struct memory *memory, pid_t pid)
 {
 	uint32_t index = map_remove(&memory->pids, (uint64_t)pid);
 
+	map_remove(&memory->parents, (uint64_t)pid);
 	if (index == MAP_NONE)
 		return;
-	vec_free(&memory->known.data[index].ranges);
+	mappings_free(&memory->known.data[index].mappings);
 	if (!vec_push(&memory->unused, index))
 		memory->known.data[index] = (struct known){0}; /* stays unused */
 }

@@ -26,6 +26,10 @@ int memory_need(struct memory *memory, pid_t pid, const uint64_t *addresses, uin
 uint32_t memory_code(const struct memory *memory, pid_t pid, const uint64_t *addresses,
 		     uint32_t count);
 
+/* A new process that has the memory of its parent: if it is gone when it is asked for, the parent's
+ * mappings stand for its own. */
+void memory_fork(struct memory *memory, pid_t parent, pid_t child);
+
 /* The process runs a new program, or has ended: nothing is known of it any more. */
 void memory_forget(struct memory *memory, pid_t pid);
 

@@ -159,6 +159,7 @@ int session_configure(struct kernel_options *kernel, struct plan **plan,
 		.stack_gap_ns = options->stack_gap_ns,
 		.follow = options->follow,
 		.stacks = options->stacks != NULL,
+		.stacks_of_waits = stack_choice_has_waits(options->stacks),
 		.hold_exec = options->command && session_wants_probes(options),
 		.calls = options->calls != NULL,
 	};

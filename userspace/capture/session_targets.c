@@ -135,6 +135,8 @@ int targets_rearm(struct session *session)
 			if (session->options->command && session_wants_probes(session->options) &&
 			    !result)
 				arming_scan_needed(session->arming, target->pid);
+			if (session->options->command && !result)
+				details_needed(session->details, target->pid);
 			arming_programs_known(session->arming);
 			kernel_exec_release(session->kernel, target->pid);
 			if (!result)

@@ -36,16 +36,21 @@ static bool of_macros(const struct site_info *site)
 	return !site->call;
 }
 
+static bool of_none(const struct site_info *site)
+{
+	(void)site;
+	return false;
+}
+
 static const struct {
 	const char *name;
 	bool (*has)(const struct site_info *site);
 } words[] = {
-	{"cuda", of_cuda},
-	{"nccl", of_nccl},
-	{"probes", of_probes},
-	{"spans", of_macros},
+	{"cuda", of_cuda},    {"nccl", of_nccl},  {"probes", of_probes},
+	{"spans", of_macros}, {"sched", of_none},
 };
 #define WORDS (sizeof(words) / sizeof(words[0]))
+#define WORD_SCHED (WORDS - 1)
 
 static int add_word(struct stack_choice *choice, const char *text, size_t len, struct error *err)
 {
@@ -63,8 +68,8 @@ static int add_word(struct stack_choice *choice, const char *text, size_t len, s
 					 "--stacks: there is no '%s'; did you mean %s?", word,
 					 words[i].name);
 	return error_set(err, EINVAL,
-			 "--stacks: there is no '%s'; there are cuda, nccl, probes, spans and "
-			 "span:NAME",
+			 "--stacks: there is no '%s'; there are cuda, nccl, probes, spans, "
+			 "span:NAME and sched",
 			 word);
 }
 
@@ -127,4 +132,9 @@ bool stack_choice_has(const struct stack_choice *choice, const struct site_info 
 		if (glob_matches(choice->names.data[i], site->name, strlen(site->name)))
 			return true;
 	return false;
+}
+
+bool stack_choice_has_waits(const struct stack_choice *choice)
+{
+	return choice && choice->words & 1u << WORD_SCHED;
 }

@@ -12,7 +12,7 @@ struct stack_choice;
 
 /*
  * Adds a list with commas between: `cuda`, `nccl`, `probes` (all other calls), `spans` (all sites
- * of waffle's macros), `span:NAME`, where NAME may have *, ? and [a-z]. *choice is made if it is
+ * of waffle's macros), `span:NAME`, where NAME may have *, ? and [a-z], `sched` (waits). *choice is made if it is
  * NULL. -EINVAL with what was not understood.
  */
 int stack_choice_add(struct stack_choice **choice, const char *text, struct error *err);
@@ -20,5 +20,7 @@ void stack_choice_free(struct stack_choice *choice);
 
 /* NULL: of none. */
 bool stack_choice_has(const struct stack_choice *choice, const struct site_info *site);
+/* Whether the user stacks of waits and wake-ups are to be walked by tables. */
+bool stack_choice_has_waits(const struct stack_choice *choice);
 
 #endif

@@ -2,9 +2,12 @@
 #include "capture/stacks.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "target/process.h"
@@ -109,12 +112,25 @@ static void table_publish(struct stacks *stacks, struct file *file)
 	}
 }
 
-static int file_read(struct stacks *stacks, struct file *file, const struct mapping *mapping,
-		     pid_t pid)
+/* Of files with one executable segment, as linkers write them, the kernel can tell by itself where
+ * their tables lie. */
+static void file_publish(struct stacks *stacks, const struct file *file,
+			 const struct waffle_inode *inode)
 {
-	char path[4096];
-	int fd = mapping_open(mapping, pid, path, sizeof(path)), result;
+	const struct elf_segment *segment = &file->segments.list[0];
+	struct waffle_stack_file told = {.page = file->page, .pages = file->pages};
+
+	if (file->segments.count != 1 || !file->pages)
+		return;
+	told.shift = file->table.base + segment->offset - segment->address;
+	kernel_stack_file(stacks->kernel, inode, &told);
+}
+
+/* Takes over the descriptor. */
+static int file_read(struct stacks *stacks, struct file *file, int fd, const char *path)
+{
 	struct elf_file elf;
+	int result;
 
 	*file = (struct file){0};
 	if (fd < 0 || elf_file_open_fd(&elf, fd, path))
@@ -129,23 +145,57 @@ static int file_read(struct stacks *stacks, struct file *file, const struct mapp
 	return result;
 }
 
+static uint64_t file_key(const struct waffle_inode *inode)
+{
+	return inode->ino * 0x9e3779b97f4a7c15ull ^ inode->dev;
+}
+
+/* Adds a file that is new; its index, or -ENOMEM. Takes over the descriptor. */
+static int64_t file_add(struct stacks *stacks, const struct waffle_inode *inode, int fd,
+			const char *path)
+{
+	struct file file;
+	int result = file_read(stacks, &file, fd, path);
+
+	if (result)
+		return result;
+	file_publish(stacks, &file, inode);
+	if (!vec_push(&stacks->files, file) ||
+	    !map_set(&stacks->file_at, file_key(inode), (uint32_t)stacks->files.len - 1))
+		return -ENOMEM;
+	return (int64_t)stacks->files.len - 1;
+}
+
 /* The file of a mapping, read if it is new; a negative errno if there is no memory. */
 static int64_t file_of(struct stacks *stacks, const struct mapping *mapping, pid_t pid)
 {
-	uint64_t key = mapping->ino * 0x9e3779b97f4a7c15ull ^ mapping->dev;
-	uint32_t known = map_get(&stacks->file_at, key);
-	struct file file;
-	int result;
+	struct waffle_inode inode = {.ino = mapping->ino, .dev = mapping->dev};
+	uint32_t known = map_get(&stacks->file_at, file_key(&inode));
+	char path[4096];
+	int fd;
 
 	if (known != MAP_NONE)
 		return known;
-	result = file_read(stacks, &file, mapping, pid);
-	if (result)
-		return result;
-	if (!vec_push(&stacks->files, file) ||
-	    !map_set(&stacks->file_at, key, (uint32_t)stacks->files.len - 1))
-		return -ENOMEM;
-	return (int64_t)stacks->files.len - 1;
+	fd = mapping_open(mapping, pid, path, sizeof(path));
+	return file_add(stacks, &inode, fd, path);
+}
+
+void stacks_file(struct stacks *stacks, const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct waffle_inode inode = {0};
+	struct stat status;
+
+	if (fd < 0)
+		return;
+	if (!fstat(fd, &status)) {
+		inode.ino = status.st_ino;
+		inode.dev = major(status.st_dev) << 20 | minor(status.st_dev);
+	}
+	if (!inode.ino || map_get(&stacks->file_at, file_key(&inode)) != MAP_NONE)
+		close(fd);
+	else
+		file_add(stacks, &inode, fd, path);
 }
 
 /* ---- processes ---- */

@@ -16,7 +16,7 @@ struct capture_options {
 	struct session_options session;
 	VEC(pid_t) pids;
 	VEC(const char *) comms;
-	const char *output; /* NULL: named after the program and the time */
+	const char *output;          /* NULL: named after the program and the time */
 	struct stack_choice *stacks; /* NULL: none */
 	bool json, no_report, quiet;
 	struct filter_options filter;
@@ -49,7 +49,8 @@ int set_sched_size(void *options, const char *value, struct error *err);
 		 .set = set_sources},                                                              \
 		{"stacks", 0, "LIST",                                                              \
 		 "take the stack of each span and event of these: cuda,nccl,probes,spans,"         \
-		 "span:NAME (docs/stacks.md)",                                                     \
+		 "span:NAME; and sched: callers of waits in code without frame pointers "          \
+		 "(docs/stacks.md)",                                                               \
 		 .set = set_stacks},                                                               \
 		{"ring-size", 0, "SIZE",                                                           \
 		 "buffer for spans in the kernel, per eight CPUs (default 32MiB)",                 \

@@ -24,6 +24,7 @@ struct number {
 struct operand {
 	enum operand_type type;
 	struct number number; /* NUMBER; its magnitude is the word of a KIND */
+	uint64_t also;        /* KIND: another word for it, or the same */
 	const char *text;     /* TEXT: not terminated */
 	size_t len;
 	bool cut;  /* TEXT: there was more of it */
@@ -75,14 +76,24 @@ static struct operand get_kind(const struct filter_predicate *predicate,
 		[WAFFLE_SITE_LOG_WARN] = FILTER_KIND_LOG,
 		[WAFFLE_SITE_LOG_ERROR] = FILTER_KIND_LOG,
 	};
+	static const struct {
+		const char *category;
+		enum filter_kind kind;
+	} calls[] = {{"cuda", FILTER_KIND_CUDA}, {"nccl", FILTER_KIND_NCCL}};
 	unsigned kind = subject->site->kind;
+	struct operand operand = {.type = OPERAND_KIND};
 
 	_Static_assert(sizeof(kinds) / sizeof(*kinds) == WAFFLE_SITE_KIND_COUNT,
 		       "a word for every kind of site");
 	(void)predicate;
 	if (!kind || kind >= WAFFLE_SITE_KIND_COUNT)
 		return operand_none;
-	return (struct operand){.type = OPERAND_KIND, .number = number_unsigned(kinds[kind])};
+	operand.number = number_unsigned(kinds[kind]);
+	operand.also = kinds[kind];
+	for (size_t i = 0; subject->site->call && i < sizeof(calls) / sizeof(calls[0]); i++)
+		if (!strcmp(subject->site->category, calls[i].category))
+			operand.also = calls[i].kind;
+	return operand;
 }
 
 static struct operand get_name(const struct filter_predicate *predicate,
@@ -369,6 +380,15 @@ static bool number_is(const struct operand *operand, enum filter_op op,
 	return op_orders[op] & order_numbers(&operand->number, &right);
 }
 
+static bool kind_is(const struct operand *operand, enum filter_op op,
+		    const struct filter_literal *literal)
+{
+	bool equal = literal->magnitude == operand->number.magnitude ||
+		     literal->magnitude == operand->also;
+
+	return op == FILTER_NE ? !equal : equal;
+}
+
 /* One operand and one literal; of different types: false. */
 static bool operand_is(const struct operand *operand, enum filter_op op,
 		       const struct filter_literal *literal)
@@ -381,6 +401,8 @@ static bool operand_is(const struct operand *operand, enum filter_op op,
 
 	if (operand->type != types[literal->type])
 		return false;
+	if (operand->type == OPERAND_KIND)
+		return kind_is(operand, op, literal);
 	return operand->type == OPERAND_TEXT ? text_is(operand, op, literal)
 					     : number_is(operand, op, literal);
 }

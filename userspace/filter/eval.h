@@ -9,10 +9,10 @@
  * a NaN, and it is != everything. A bool equals true and false, 1 and 0, and the literals true and
  * false are these numbers. Pointers and ids are unsigned numbers. Addresses of code are such
  * numbers while they are recorded, and texts, names of functions, in a file. What has three
- * dimensions can't be compared. Of keys of one name the first counts.
- * Texts are compared as recorded: a text that was cut equals nothing (and is != everything), and is
- * matched by what is there of it.
- * `lib` and `file` are compared by their last part unless the literal has a '/' in it.
+ * dimensions can't be compared. A call of category "cuda" or "nccl" is of the kinds cuda or nccl,
+ * and a span or event as well. Of keys of one name the first counts. Texts are compared as
+ * recorded: a text that was cut equals nothing (and is != everything), and is matched by what is
+ * there of it. `lib` and `file` are compared by their last part unless the literal has a '/' in it.
  */
 #ifndef WAFFLE_FILTER_EVAL_H
 #define WAFFLE_FILTER_EVAL_H

@@ -28,10 +28,11 @@ static void site_set(struct gpu_site *to, const struct site_info *site)
 {
 	to->role = site->role;
 	for (unsigned key = 0; key < GPU_KEY_COUNT; key++) {
-		to->keys[key] = -1;
+		to->keys[key] = GPU_KEY_NONE;
 		for (unsigned i = 0; i < site->key_count && i < WAFFLE_KEYS_MAX; i++)
-			if (to->keys[key] < 0 && !strcmp(site->keys[i].name, key_names[key]))
-				to->keys[key] = (int8_t)i;
+			if (to->keys[key] == GPU_KEY_NONE &&
+			    !strcmp(site->keys[i].name, key_names[key]))
+				to->keys[key] = (uint8_t)i;
 	}
 }
 
@@ -46,10 +47,12 @@ bool gpu_value(const struct model_gpu *gpu, uint32_t site, uint32_t frame, enum 
 	       struct value *value)
 {
 	struct value_walk walk = model_values(gpu->model, site, frame);
-	int index = gpu_site(gpu, site)->keys[key];
+	unsigned key_index = gpu_site(gpu, site)->keys[key];
 
-	while (index >= 0 && value_walk_next(&walk, value))
-		if (!index--)
+	if (key_index == GPU_KEY_NONE)
+		return false;
+	while (value_walk_next(&walk, value))
+		if (!key_index--)
 			return true;
 	return false;
 }
@@ -418,7 +421,7 @@ uint32_t model_gpu_awaited(const struct model_gpu *gpu, uint32_t span, struct mo
 		awaited_of_event(gpu, &awaited, at, pid);
 	else if (site->role == SITE_ROLE_SYNC_DEVICE)
 		awaited_of_all(gpu, &awaited, at->start_ts, pid);
-	else if (site->role == SITE_ROLE_COPY && site->keys[GPU_STREAM] < 0)
+	else if (site->role == SITE_ROLE_COPY && site->keys[GPU_STREAM] == GPU_KEY_NONE)
 		awaited_of(gpu, &awaited, gpu_stream(gpu, pid, 0, at->thread), at->start_ts,
 			   at->start_ts);
 	return awaited.count;

@@ -19,9 +19,11 @@ enum gpu_key {
 	GPU_KEY_COUNT
 };
 
+#define GPU_KEY_NONE UINT8_MAX /* the site has none of that name */
+
 struct gpu_site {
-	uint16_t role;              /* enum site_role */
-	int8_t keys[GPU_KEY_COUNT]; /* indexes of the site's keys; -1: it has none of that name */
+	uint16_t role;               /* enum site_role */
+	uint8_t keys[GPU_KEY_COUNT]; /* indexes of the site's keys; GPU_KEY_NONE */
 };
 
 /* What calls are ordered by: a stream, the records of an event, all streams of a process. */

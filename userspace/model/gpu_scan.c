@@ -80,7 +80,8 @@ static int add_copy(struct scan *scan, const struct item *item)
 
 	if (put_add(scan, (struct put){item->node, channel}))
 		return -ENOMEM;
-	if (item->span == MODEL_NONE || gpu_site(scan->gpu, item->site)->keys[GPU_STREAM] >= 0)
+	if (item->span == MODEL_NONE ||
+	    gpu_site(scan->gpu, item->site)->keys[GPU_STREAM] != GPU_KEY_NONE)
 		return 0;
 	return sync_add(scan, item->ts, item->span, channel);
 }
@@ -204,8 +205,8 @@ static int call_add(struct scan *scan, const struct item *item, uint32_t channel
 		.pid = item->pid,
 		.nranks = (uint32_t)item_number(scan, item, GPU_NRANKS),
 		.channel = channel,
-		.has_seq = site->keys[GPU_SEQ] >= 0,
-		.rooted = site->keys[GPU_ROOT] >= 0,
+		.has_seq = site->keys[GPU_SEQ] != GPU_KEY_NONE,
+		.rooted = site->keys[GPU_ROOT] != GPU_KEY_NONE,
 	};
 	uint64_t rank = gpu_number(gpu, item->site, item->frame, GPU_RANK, MODEL_NONE);
 

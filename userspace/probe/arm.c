@@ -90,8 +90,7 @@ static int row_call(const struct kernel *kernel, const struct arm_request *reque
 	/* An end has not the keys that are asked of its begin; without that it records nothing. */
 	if (use && use->use == PLAN_DORMANT && probe->type != OBJECT_PROBE_END)
 		return -1;
-	if (!kernel->calls ||
-	    !call_cookie(kernel, request->first_site + probe->site, cookie))
+	if (!kernel->calls || !call_cookie(kernel, request->first_site + probe->site, cookie))
 		return -1;
 	return bpf_program__fd(programs[probe->type]);
 }
@@ -351,14 +350,39 @@ static void close_all(const int *fds, size_t count)
 		pthread_join(threads[--started], NULL);
 }
 
+/* Closes the descriptors of all begins, or of all ends. Those that there is no memory for to wait
+ * for together are closed one by one. */
+static void close_part(struct armed *const *list, size_t count, bool begins)
+{
+	VEC(int) fds = {0};
+
+	for (size_t i = 0; i < count; i++) {
+		const struct armed *armed = list[i];
+		size_t len = armed ? armed->fds.len : 0;
+		size_t middle = armed && armed->begins < len ? armed->begins : len;
+		size_t end = begins ? len : middle;
+
+		for (size_t at = begins ? middle : 0; at < end; at++)
+			if (!vec_push(&fds, armed->fds.data[at]))
+				close(armed->fds.data[at]);
+	}
+	close_all(fds.data, fds.len);
+	vec_free(&fds);
+}
+
+void armed_release_all(struct armed *const *list, size_t count)
+{
+	/* Begins go first, so that no span is begun whose end is not seen. */
+	close_part(list, count, true);
+	close_part(list, count, false);
+	for (size_t i = 0; i < count; i++) {
+		if (list[i])
+			vec_free(&list[i]->fds);
+		free(list[i]);
+	}
+}
+
 void armed_release(struct armed *armed)
 {
-	if (!armed)
-		return;
-	/* Begins go first, so that no span is begun whose end is not seen. */
-	if (armed->begins < armed->fds.len)
-		close_all(armed->fds.data + armed->begins, armed->fds.len - armed->begins);
-	close_all(armed->fds.data, armed->begins < armed->fds.len ? armed->begins : armed->fds.len);
-	vec_free(&armed->fds);
-	free(armed);
+	armed_release_all(&armed, 1);
 }

@@ -110,6 +110,7 @@ static int configure(struct kernel *kernel, const struct kernel_options *options
 	bpf_program__set_autoload(bpf->progs.on_switch, options->sched);
 	bpf_program__set_autoload(bpf->progs.on_waking, options->sched);
 	bpf_program__set_autoload(bpf->progs.on_migrate, options->sched);
+	bpf->rodata->stack_tables = options->stacks_of_waits;
 	bpf_program__set_autoload(bpf->progs.hit_stack, options->stacks);
 	site_programs_configure(kernel);
 	return waits_configure(kernel, options)
@@ -237,7 +238,7 @@ int kernel_open(struct kernel **kernel, const struct kernel_options *options, st
 	libbpf_set_print(getenv("WAFFLE_LIBBPF") ? verbose_print : quiet_print);
 	made->guardian_pipe = -1;
 	made->sched = options->sched;
-	made->stacks = options->stacks;
+	made->stacks = options->stacks || options->stacks_of_waits;
 	made->cpus = (uint32_t)cpus;
 	made->ring_count =
 		((uint32_t)cpus + (1u << CPUS_PER_RING_SHIFT) - 1) >> CPUS_PER_RING_SHIFT;

@@ -25,7 +25,8 @@ struct kernel_options {
 	uint32_t sched_slots; /* switches that a CPU can hold; rounded up to a power of two */
 	bool sched;           /* record the scheduler */
 	bool follow;          /* children of targets are targets */
-	bool stacks;          /* some sites' stacks are wanted */
+	bool stacks;          /* some sites' stacks are wanted, or */
+	bool stacks_of_waits; /* those of waits by tables, where wait_sources has them */
 	bool hold_exec;       /* stop a target's new program until kernel_exec_release() */
 	uint32_t
 		wait_sources; /* enum waffle_wait_source: what is wanted; of no use without sched */
@@ -89,6 +90,9 @@ bool kernel_stacks_wanted(const struct kernel *kernel);
 int64_t kernel_unwind_pages(struct kernel *kernel, uint32_t count);
 /* A page's memory, which the programs read. */
 struct waffle_unwind_page *kernel_unwind_page(struct kernel *kernel, uint32_t page);
+/* The table of a file, for processes that were not told of. */
+void kernel_stack_file(struct kernel *kernel, const struct waffle_inode *inode,
+		       const struct waffle_stack_file *file);
 /* What stacks of a process are walked with; NULL: it is gone. */
 int kernel_stack_process(struct kernel *kernel, pid_t pid,
 			 const struct waffle_stack_process *process);
@@ -151,5 +155,7 @@ int kernel_arm(struct kernel *kernel, struct armed **armed, const struct arm_req
 /* Probes left out because another tracer holds them with another semaphore, as bpftrace may. */
 size_t armed_refused(const struct armed *armed);
 void armed_release(struct armed *armed);
+/* Many at once take no longer than one; NULLs are passed over. */
+void armed_release_all(struct armed *const *list, size_t count);
 
 #endif

@@ -65,6 +65,13 @@ struct waffle_unwind_page *kernel_unwind_page(struct kernel *kernel, uint32_t pa
 	return &slab[page % WAFFLE_UNWIND_SLAB_PAGES];
 }
 
+void kernel_stack_file(struct kernel *kernel, const struct waffle_inode *inode,
+		       const struct waffle_stack_file *file)
+{
+	/* Without it stacks end there until the process is looked at. */
+	bpf_map_update_elem(bpf_map__fd(kernel->bpf->maps.stack_files), inode, file, BPF_ANY);
+}
+
 int kernel_stack_process(struct kernel *kernel, pid_t pid,
 			 const struct waffle_stack_process *process)
 {

@@ -169,8 +169,14 @@ static void add_origin(struct builder *builder, const struct source *source, uin
 	char number[32];
 	uint32_t line = 1;
 	const char *origin = source->origin;
+	uint32_t columns = count_columns(origin, strlen(origin)), first = 0;
 
-	add_columns(builder, origin, strlen(origin), 0, ORIGIN_COLUMNS);
+	/* Of a long path the end tells more: the name of the file, and the line. */
+	if (columns > ORIGIN_COLUMNS) {
+		add(builder, CUT, CUT_COLUMNS);
+		first = columns - ORIGIN_COLUMNS + CUT_COLUMNS;
+	}
+	add_columns(builder, origin, strlen(origin), first, ORIGIN_COLUMNS);
 	add(builder, ": ", 2);
 	if (!memchr(source->text, '\n', source->len))
 		return;

@@ -9,7 +9,21 @@ struct called_dim {
 	unsigned x, y, z;
 };
 
+struct called_peer {
+	unsigned short port;
+	char tag[8];
+};
+struct called_request {
+	int id;
+	const char *path;
+	struct called_peer *peer;
+	struct called_peer inner;
+};
+
 long called_add(int a, long b);
+void called_submit(long id, const char *name);
+void called_complete(int status, long id);
+int called_serve(struct called_request *request);
 unsigned long called_text(const char *text, unsigned short n);
 int called_make(void **out, size_t bytes);
 int called_nest(int depth);
@@ -21,6 +35,22 @@ int called_name(void **handle, void *module, const char *name);
 __attribute__((noinline)) long called_add(int a, long b)
 {
 	return a + b;
+}
+
+__attribute__((noinline)) void called_submit(long id, const char *name)
+{
+	__asm__ volatile("" : : "r"(id), "r"(name) : "memory");
+}
+
+__attribute__((noinline)) void called_complete(int status, long id)
+{
+	__asm__ volatile("" : : "r"(id), "r"(status) : "memory");
+}
+
+__attribute__((noinline)) int called_serve(struct called_request *request)
+{
+	request->inner.port++; /* what is read at the return */
+	return request->id * 2;
 }
 
 /* Does not look at it, so that it may point nowhere. */

@@ -10,6 +10,8 @@
  *	launch N    called_launch() of a function of this program, N times, and by a handle of it
  *	threads N   N threads, each called_add(i, thread)
  *	fork N      a child that does add N and ends at once
+ *	jobs N      called_submit(i, "job-i") here, called_complete(i % 3, i) on another thread
+ *	serve N     called_serve() of a request
  *	plain       a span of libc's: malloc(4242)
  *	exec FILE … another program in this process
  */
@@ -23,6 +25,16 @@
 struct called_dim {
 	unsigned x, y, z;
 };
+struct called_peer {
+	unsigned short port;
+	char tag[8];
+};
+struct called_request {
+	int id;
+	const char *path;
+	struct called_peer *peer;
+	struct called_peer inner;
+};
 
 static struct {
 	long (*add)(int, long);
@@ -32,13 +44,16 @@ static struct {
 	int (*launch)(const void *, struct called_dim, struct called_dim, void *, size_t, void *);
 	int (*handle)(void **, const void *);
 	int (*name)(void **, void *, const char *);
+	void (*submit)(long, const char *);
+	void (*complete)(int, long);
+	int (*serve)(struct called_request *);
 } call;
 
 static void find_functions(void *library)
 {
-	static const char *const names[] = {"called_add",  "called_text",   "called_make",
-					    "called_nest", "called_launch", "called_handle",
-					    "called_name"};
+	static const char *const names[] = {
+		"called_add",    "called_text", "called_make",   "called_nest",     "called_launch",
+		"called_handle", "called_name", "called_submit", "called_complete", "called_serve"};
 	void **to = (void **)&call;
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -126,6 +141,48 @@ static void threads(long n)
 		pthread_join(list[i], NULL);
 }
 
+static void *complete_main(void *arg)
+{
+	for (long i = (long)(size_t)arg - 1; i >= 0; i--) {
+		long long begin = now_ns();
+
+		call.complete((int)(i % 3), i);
+		printf("called_complete id=%ld begin=%lld end=%lld tid=%d\n", i, begin, now_ns(),
+		       thread_id());
+	}
+	return NULL;
+}
+
+static void jobs(long n)
+{
+	pthread_t thread;
+	char name[32];
+
+	for (long i = 0; i < n; i++) {
+		long long begin = now_ns();
+
+		snprintf(name, sizeof(name), "job-%ld", i);
+		call.submit(i, name);
+		printf("called_submit id=%ld begin=%lld end=%lld tid=%d\n", i, begin, now_ns(),
+		       thread_id());
+	}
+	pthread_create(&thread, NULL, complete_main, (void *)(size_t)n);
+	pthread_join(thread, NULL);
+}
+
+static void serve(long n)
+{
+	for (int i = 0; i < n; i++) {
+		struct called_peer peer = {.port = (unsigned short)(8000 + i), .tag = "peertag"};
+		struct called_request request = {.id = i,
+						 .path = "/index",
+						 .peer = &peer,
+						 .inner = {.port = 1, .tag = "in"}};
+
+		call.serve(&request);
+	}
+}
+
 static void fork_and_add(long n)
 {
 	pid_t child;
@@ -172,6 +229,10 @@ static void line(char *words)
 		threads(n);
 	} else if (!strncmp(words, "fork", 4)) {
 		fork_and_add(n);
+	} else if (!strncmp(words, "jobs", 4)) {
+		jobs(n);
+	} else if (!strncmp(words, "serve", 5)) {
+		serve(n);
 	} else if (!strncmp(words, "plain", 5)) {
 		void *got = malloc(4242);
 

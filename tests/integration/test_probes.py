@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Descriptions of all kinds on a program of one's own: fields of structs, pairs, names, sets."""
+
+import collections
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+
+from test_calls import probed_bytes
+from tracer import find_tool, parse_log, wait_until
+
+
+def arm(waffle, pid, file, *options):
+    """Attaches, and waits until all probes of a file are in the process's memory."""
+    words = [word for word in options if word not in ("-q", "--no-report", "--no-sched")]
+    sites = json.loads(waffle.ok("list", "--json", file, *words).stdout)["sites"]
+    offsets = sorted({probe["offset"] for site in sites for probe in site["probes"]})
+    assert offsets
+    data = pathlib.Path(file).read_bytes()
+    plain = [data[offset:offset + 1] for offset in offsets]
+    inode = os.stat(file).st_ino
+    attached = waffle.attach("-p", pid, *options, "-q", "--no-report", "--no-sched")
+
+    def armed():
+        assert attached.process.poll() is None, attached.process.communicate()
+        now = probed_bytes(pid, inode, offsets)
+        return now and all(a != b for a, b in zip(now, plain))
+
+    wait_until(armed, f"probes in {file}")
+    return attached
+
+
+def traced(waffle, start, program, *probes):
+    """What the program logged in one round, and the rows of the capture."""
+    running = start(program)
+    running.until("ready")
+    attached = arm(waffle, running.pid, program,
+                   *(word for probe in probes for word in ("--probe", probe)))
+    running.say("go")
+    log = []
+    while (line := running.line()) != "done":
+        log.append(line)
+    capture = attached.stop()
+    capture.check_sums(lost=0)
+    return parse_log(log), capture.rows()
+
+
+def test_fields_of_structs_are_read_by_dwarf(waffle, start, built):
+    log, rows = traced(
+        waffle, start, built("probed.c"),
+        "uprobe:exe:handle_request(struct request *r, int turn) {r->path, r->connection->fd as fd, "
+        "r->connection->port, r->method, r->bytes, r->weight} -> int result "
+        'as span "{method} {path}"')
+    spans = [row for row in rows if row["kind"] == "span"]
+    assert len(spans) == len(log) == 5
+    for row, said in zip(spans, log):
+        said = {key: value for key, value in said.items() if key != "kind"}
+        assert row["args"] == {**said, "weight": 1.5}
+        assert row["name"] == f"POST {said['path']}"
+        assert row["category"] == "probed"
+
+
+def test_pair_begins_on_one_thread_and_ends_on_another(waffle, start, built):
+    _, rows = traced(waffle, start, built("probed.c"),
+                     "uprobe:exe:job_begin(long id, char *name)..job_end(struct job *j) {j->status} "
+                     "key=id..*(long)(j) as span job category work")
+    jobs = [row for row in rows if row["kind"] == "span"]
+    assert [(row["args"]["id"], row["args"]["name"], row["args"]["status"]) for row in
+            sorted(jobs, key=lambda row: row["start_ns"])] == [
+        (900, "job 0", 0), (901, "job 1", -1), (902, "job 2", 7)]
+    assert all(row["name"] == "job" and row["category"] == "work" for row in jobs)
+    # The last to begin is the first to end.
+    assert sorted(jobs, key=lambda row: row["end_ns"]) == sorted(
+        jobs, key=lambda row: -row["start_ns"])
+
+
+def test_pairs_of_a_thread_nest(waffle, start, built):
+    _, rows = traced(waffle, start, built("probed.c"),
+                     "uprobe:exe:climb_enter(int depth)..climb_leave key=tid as span climb",
+                     "uprobe:exe:climb(int depth) -> int result as span real")
+    spans = sorted((row for row in rows if row["kind"] == "span"),
+                   key=lambda row: row["start_ns"])
+    pairs = [row for row in spans if row["name"] == "climb"]
+    real = [row for row in spans if row["name"] == "real"]
+    assert [row["args"]["depth"] for row in pairs] == [4, 3, 2, 1, 0]
+    assert [(row["args"]["depth"], row["args"]["result"]) for row in real] == [
+        (4, 5), (3, 4), (2, 3), (1, 2), (0, 1)]
+    for outer, pair in zip(real, pairs):
+        assert outer["start_ns"] < pair["start_ns"] <= pair["end_ns"] < outer["end_ns"]
+    for outer, inner in zip(pairs, pairs[1:]):
+        assert outer["start_ns"] < inner["start_ns"] <= inner["end_ns"] < outer["end_ns"]
+
+
+def test_values_that_a_function_writes_are_read_at_its_return(waffle, start, built):
+    _, rows = traced(waffle, start, built("probed.c"),
+                     "uprobe:exe:fill(out long sum, ptr text, double, int by) "
+                     "{*(char[8])(text) as before, out *(char[8])(text) as after}")
+    assert [row["args"] for row in rows if row["kind"] == "span"] == [
+        {"by": 1, "before": "abc", "sum": 41, "after": "bbc"},
+        {"by": 2, "before": "bbc", "sum": 43, "after": "dbc"},
+        {"by": 3, "before": "dbc", "sum": 46, "after": "gbc"}]
+
+
+def test_patterns_take_all_functions_that_match(waffle, start, built):
+    _, rows = traced(waffle, start, built("probed.c"),
+                     'uprobe:exe:job_*(...) as event "<{func}>"')
+    names = collections.Counter(row["name"] for row in rows if row["kind"] == "event")
+    assert names == {"<job_begin>": 3, "<job_end>": 3}
+    assert {row["args"]["arg1"] for row in rows if row.get("name") == "<job_begin>"} == {
+        "0x384", "0x385", "0x386"}
+
+
+def test_methods_by_the_names_that_people_write(waffle, start, built):
+    _, rows = traced(waffle, start, built("probed_classes.cpp"),
+                     "uprobe:exe:shop::Cart::add(shop::Cart *cart, int count) "
+                     "{cart->items, cart->stock, count} -> int result")
+    spans = [row for row in rows if row["kind"] == "span"]
+    assert [row["args"] for row in spans] == [
+        {"items": 3, "stock": 12, "count": 1, "result": 4},
+        {"items": 4, "stock": 12, "count": 2, "result": 16},
+        {"items": 16, "stock": 12, "count": 3, "result": 19}]
+    assert all(row["name"].startswith("shop::Cart::add") for row in spans)
+
+
+def test_static_program_has_its_symbols(waffle, start, built):
+    _, rows = traced(waffle, start, built("probed.c", "-static", name="probed_static"),
+                     "uprobe:exe:job_begin(long id)")
+    assert [row["args"]["id"] for row in rows if row["kind"] == "span"] == [900, 901, 902]
+
+
+def test_stripped_program_is_said_to_be(waffle, built, tmp_path):
+    stripped = tmp_path / "stripped"
+    shutil.copy(built("probed.c"), stripped)
+    subprocess.run([find_tool("strip"), stripped], check=True)
+    result = waffle.call("list", "--probe", "uprobe:exe:job_begin", stripped)
+    assert "no function 'job_begin' in " in result.stderr
+    assert "which is stripped" in result.stderr
+
+
+def test_python_collections_and_imports_are_spans_by_the_interpreters_own_probes(waffle, tmp_path):
+    script = tmp_path / "collect.py"
+    (tmp_path / "upper.py").write_text("import lower\n")
+    (tmp_path / "lower.py").write_text("")
+    script.write_text("import gc, sys\ngc.disable()\nimport upper\n"
+                      "for turn in range(3):\n"
+                      "    a = [[] for _ in range(turn)]\n"
+                      "    for x in a:\n        x.append(x)\n"
+                      "    a = x = None\n"
+                      "    print('collected', gc.collect(turn))\nsys.stdout.flush()\n")
+    capture = waffle.run("/usr/bin/python3", "-S", script,
+                         options=("--probes", "python", "--no-sched"))
+    capture.check_sums(lost=0)
+    rows = capture.rows("span", category="python")
+    said = [int(line.split()[1]) for line in capture.result.stdout.splitlines()]
+    modules = {row["args"]["module"]: row for row in rows if row["name"].startswith("import ")}
+    assert modules["upper"]["name"] == "import upper" and modules["upper"]["args"]["found"] == 1
+    assert modules["lower"]["parent"] == modules["upper"]["id"]
+    seen = [(row["args"]["generation"], row["args"]["collected"]) for row in rows
+            if row["name"] == "gc" and row["start_ns"] > modules["upper"]["end_ns"]]
+    assert seen[:3] == list(zip((0, 1, 2), said))
+
+
+def test_execs_by_a_tracepoint(waffle):
+    capture = waffle.run("/bin/sh", "-c", "/bin/true; /bin/true",
+                         options=("--no-sched", "--probe",
+                                  "tracepoint:sched:sched_process_exec(filename) as event exec"))
+    files = [row["args"]["filename"] for row in capture.rows("event", name="exec")]
+    assert files.count("/bin/true") == 2
+
+
+def test_openssl_set_sees_a_handshake_and_its_bytes(waffle, start, tmp_path):
+    script = tmp_path / "tls.py"
+    script.write_text(
+        "import ssl, sys\n"
+        "print('ready', flush=True)\n"
+        "for line in sys.stdin:\n"
+        "    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)\n"
+        "    context.check_hostname = False\n"
+        "    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()\n"
+        "    tls = context.wrap_bio(incoming, outgoing)\n"
+        "    for call in (tls.do_handshake, lambda: tls.read(100)):\n"
+        "        try:\n            call()\n        except ssl.SSLWantReadError:\n"
+        "            pass\n"
+        "    print('done', flush=True)\n")
+    running = start("/usr/bin/python3", script)
+    running.until("ready")
+    with open(f"/proc/{running.pid}/maps", encoding="utf-8") as maps:
+        [library] = {line.split()[-1] for line in maps if "libssl.so" in line}
+    attached = arm(waffle, running.pid, library, "--probes", "openssl")
+    running.ask("go", "done")
+    rows = attached.stop().rows("span", category="openssl")
+    assert [(row["name"], row["args"]["result"]) for row in rows if "parent" not in row] == [
+        ("SSL_do_handshake", -1), ("SSL_read_ex", 0)]
+    assert rows[-1]["args"]["bytes"] == 100 and rows[-1]["args"]["read"] == 0
