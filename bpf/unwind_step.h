@@ -8,92 +8,115 @@
 
 #include "unwind.h"
 
+/* Finds a frame's CFA; false: there is none. */
+static inline int waffle_unwind_cfa(void *context, const struct waffle_unwind_row *row,
+				    const struct waffle_unwind_regs *regs, __u64 *cfa)
+{
+	switch (row->rule & WAFFLE_UNWIND_RULE_BITS) {
+	case WAFFLE_UNWIND_SP:
+		*cfa = regs->sp + 8ull * row->cfa;
+		return 1;
+	case WAFFLE_UNWIND_FP:
+		*cfa = regs->fp + 8ull * row->cfa;
+		return 1;
+	case WAFFLE_UNWIND_FP_DEREF:
+		return !WAFFLE_UNWIND_READ(context, cfa, regs->fp + 8ll * (__s16)row->cfa);
+	case WAFFLE_UNWIND_PLT:
+		*cfa = regs->sp + 8 + ((regs->ip & 15) >= row->cfa ? 8 : 0);
+		return 1;
+	case WAFFLE_UNWIND_UNKNOWN:
+		*cfa = regs->fp + 16;
+		return regs->fp >= regs->sp && !(regs->fp & 7);
+	default:
+		return 0;
+	}
+}
+
+#if defined(__x86_64__) || defined(__TARGET_ARCH_x86)
+
+/* From a signal handler's frame to what it interrupted. */
+static inline int waffle_unwind_signal(void *context, struct waffle_unwind_regs *regs)
+{
+	__u64 ip, sp, fp;
+
+	if (WAFFLE_UNWIND_READ(context, &ip, regs->sp + WAFFLE_SIGNAL_IP) ||
+	    WAFFLE_UNWIND_READ(context, &fp, regs->sp + WAFFLE_SIGNAL_FP) ||
+	    WAFFLE_UNWIND_READ(context, &sp, regs->sp + WAFFLE_SIGNAL_SP))
+		return 0;
+	regs->ip = ip;
+	regs->sp = sp; /* may go anywhere: sigaltstack(2) */
+	regs->fp = fp;
+	regs->exact = 1;
+	return ip != 0;
+}
+
+/* The caller's registers; false: they can't be read. */
+static inline int waffle_unwind_saved(void *context, const struct waffle_unwind_row *row,
+				      const struct waffle_unwind_regs *regs, __u64 cfa, __u64 *ra,
+				      __u64 *fp)
+{
+	if (cfa <= regs->sp || WAFFLE_UNWIND_READ(context, ra, cfa - 8))
+		return 0;
+	if ((row->rule & WAFFLE_UNWIND_RULE_BITS) == WAFFLE_UNWIND_UNKNOWN)
+		return !WAFFLE_UNWIND_READ(context, fp, regs->fp);
+	if (row->rule & WAFFLE_UNWIND_FP_SAVED)
+		return !WAFFLE_UNWIND_READ(context, fp, cfa + 8ll * row->fp);
+	if (row->rule & WAFFLE_UNWIND_FP_AT_FP)
+		return !WAFFLE_UNWIND_READ(context, fp, regs->fp + 8ll * row->fp);
+	return 1;
+}
+
+#else
+
+static inline int waffle_unwind_signal(void *context, struct waffle_unwind_regs *regs)
+{
+	return 0;
+}
+
+static inline int waffle_unwind_saved(void *context, const struct waffle_unwind_row *row,
+				      const struct waffle_unwind_regs *regs, __u64 cfa, __u64 *ra,
+				      __u64 *fp)
+{
+	__u64 at = cfa + 8ll * row->fp;
+
+	*ra = regs->lr;
+	if ((row->rule & WAFFLE_UNWIND_RULE_BITS) == WAFFLE_UNWIND_UNKNOWN) {
+		if (WAFFLE_UNWIND_READ(context, fp, regs->fp) ||
+		    WAFFLE_UNWIND_READ(context, ra, regs->fp + 8))
+			return 0;
+	} else {
+		if (row->rule & WAFFLE_UNWIND_FP_SAVED) {
+			if (WAFFLE_UNWIND_READ(context, fp, at))
+				return 0;
+			at += 8;
+		}
+		if (row->rule & WAFFLE_UNWIND_RA_SAVED && WAFFLE_UNWIND_READ(context, ra, at))
+			return 0;
+	}
+	*ra &= (1ull << WAFFLE_UNWIND_USER_BITS) - 1;
+	/* Only the innermost function may have its caller in a register. */
+	return cfa > regs->sp || (cfa == regs->sp && *ra != regs->ip);
+}
+
+#endif
+
 /* From a frame to its caller's, as `row` says. False: there is no caller, or none to be found. */
 static inline int waffle_unwind_step(void *context, const struct waffle_unwind_row *row,
 				     struct waffle_unwind_regs *regs)
 {
-	__u32 rule = row->rule & WAFFLE_UNWIND_RULE_BITS;
-	__u64 cfa, ra = 0, fp = regs->fp, ra_at;
+	__u64 cfa = 0, ra = 0, fp = regs->fp;
 
-	switch (rule) {
-	case WAFFLE_UNWIND_SP:
-		cfa = regs->sp + 8ull * row->cfa;
-		break;
-	case WAFFLE_UNWIND_FP:
-		cfa = regs->fp + 8ull * row->cfa;
-		break;
-	case WAFFLE_UNWIND_FP_DEREF:
-		if (WAFFLE_UNWIND_READ(context, &cfa, regs->fp + 8ll * (__s16)row->cfa))
-			return 0;
-		break;
-#if defined(__x86_64__) || defined(__TARGET_ARCH_x86)
-	case WAFFLE_UNWIND_PLT:
-		cfa = regs->sp + 8 + ((regs->ip & 15) >= row->cfa ? 8 : 0);
-		break;
-	case WAFFLE_UNWIND_SIGNAL:
-		if (WAFFLE_UNWIND_READ(context, &ra, regs->sp + WAFFLE_SIGNAL_IP) ||
-		    WAFFLE_UNWIND_READ(context, &fp, regs->sp + WAFFLE_SIGNAL_FP) ||
-		    WAFFLE_UNWIND_READ(context, &cfa, regs->sp + WAFFLE_SIGNAL_SP))
-			return 0;
-		regs->ip = ra;
-		regs->sp = cfa; /* may go anywhere: sigaltstack(2) */
-		regs->fp = fp;
-		regs->exact = 1;
-		return ra != 0;
-#endif
-	case WAFFLE_UNWIND_UNKNOWN:
-		if (regs->fp < regs->sp || regs->fp & 7)
-			return 0;
-		cfa = regs->fp + 16;
-		break;
-	default:
+	if ((row->rule & WAFFLE_UNWIND_RULE_BITS) == WAFFLE_UNWIND_SIGNAL)
+		return waffle_unwind_signal(context, regs);
+	if (!waffle_unwind_cfa(context, row, regs, &cfa) ||
+	    !waffle_unwind_saved(context, row, regs, cfa, &ra, &fp))
 		return 0;
-	}
-#if defined(__x86_64__) || defined(__TARGET_ARCH_x86)
-	ra_at = cfa - 8;
-	if (cfa <= regs->sp || WAFFLE_UNWIND_READ(context, &ra, ra_at))
-		return 0;
-	if (rule == WAFFLE_UNWIND_UNKNOWN) {
-		if (WAFFLE_UNWIND_READ(context, &fp, regs->fp))
-			return 0;
-	} else if (row->rule & WAFFLE_UNWIND_FP_SAVED) {
-		if (WAFFLE_UNWIND_READ(context, &fp, cfa + 8ll * row->fp))
-			return 0;
-	} else if (row->rule & WAFFLE_UNWIND_FP_AT_FP) {
-		if (WAFFLE_UNWIND_READ(context, &fp, regs->fp + 8ll * row->fp))
-			return 0;
-	}
-#else
-	if (rule == WAFFLE_UNWIND_UNKNOWN) {
-		if (WAFFLE_UNWIND_READ(context, &fp, regs->fp) ||
-		    WAFFLE_UNWIND_READ(context, &ra, regs->fp + 8))
-			return 0;
-	} else {
-		ra_at = cfa + 8ll * row->fp;
-		if (row->rule & WAFFLE_UNWIND_FP_SAVED) {
-			if (WAFFLE_UNWIND_READ(context, &fp, ra_at))
-				return 0;
-			ra_at += 8;
-		}
-		if (row->rule & WAFFLE_UNWIND_RA_SAVED) {
-			if (WAFFLE_UNWIND_READ(context, &ra, ra_at))
-				return 0;
-		} else {
-			ra = regs->lr;
-		}
-	}
-	ra &= (1ull << WAFFLE_UNWIND_USER_BITS) - 1;
-	/* Only the innermost function may have its caller in a register. */
-	if (cfa < regs->sp || (cfa == regs->sp && ra == regs->ip))
-		return 0;
-	regs->lr = 0;
-#endif
-	if (row->rule & WAFFLE_UNWIND_FP_LOST)
-		fp = 0;
 	regs->ip = ra;
 	regs->sp = cfa;
-	regs->fp = fp;
+	regs->fp = row->rule & WAFFLE_UNWIND_FP_LOST ? 0 : fp;
+	regs->lr = 0;
 	regs->exact = 0;
 	return ra != 0;
 }
+
 #endif

@@ -25,16 +25,16 @@
 #include "target/unwind.h"
 #include "util/vec.h"
 
-static __attribute__((no_sanitize_address)) int stack_read(void *context, uint64_t *word,
+static __attribute__((no_sanitize_address)) int stack_read(void *context, __u64 *word,
 							   uint64_t address)
 {
 	(void)context;
 	if (address & 7 || address < 4096)
 		return -1;
-	*word = *(const uint64_t *)(uintptr_t)address;
+	memcpy(word, (const void *)(uintptr_t)address, sizeof(*word));
 	return 0;
 }
-#define WAFFLE_UNWIND_READ(context, word, address) stack_read(context, (uint64_t *)(word), address)
+#define WAFFLE_UNWIND_READ(context, word, address) stack_read(context, word, address)
 #include "bpf/unwind_step.h"
 
 #define FRAMES_MAX 128
@@ -383,10 +383,10 @@ static void test_a_damaged_file_is_read_without_harm(void **state)
 
 		for (int i = 0; i < 50; i++) {
 			random = random * 6364136223846793005ull + 1442695040888963407ull;
-			assert_int_equal(
-				pwrite(fd, (char[]){(char)(random >> 40)}, 1,
-				       (off_t)(header.sh_offset + (random >> 20) % header.sh_size)),
-				1);
+			assert_int_equal(pwrite(fd, (char[]){(char)(random >> 40)}, 1,
+						(off_t)(header.sh_offset +
+							(random >> 20) % (header.sh_size ?: 1))),
+					 1);
 		}
 		assert_int_equal(elf_file_open(&file, path), 0);
 		assert_int_equal(cfi_table_read(&table, &file), 0);

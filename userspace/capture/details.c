@@ -345,17 +345,17 @@ static int see_wake(struct details *details, struct waffle_rec *rec, struct erro
 }
 
 /* The stack of a wait: known until the wait's record comes. */
-static int see_walk(struct details *details, const struct waffle_rec *rec,
-		    struct store_stack *stack, const uint64_t *from, struct error *err)
+static int see_walk(struct details *details, const struct waffle_rec *rec, struct store_stack stack,
+		    const uint64_t *from, struct error *err)
 {
 	uint32_t index = map_get(&details->waits, rec->tid);
 	uint64_t addresses[WAFFLE_FRAMES_USER_MAX];
 	struct walk walk = {.ts = rec->ts};
 	int result;
 
-	memcpy(addresses, from, stack->count * sizeof(*from));
-	stack->addresses = addresses;
-	result = frames_number(details, &walk.number, stack, err);
+	memcpy(addresses, from, stack.count * sizeof(*from));
+	stack.addresses = addresses;
+	result = frames_number(details, &walk.number, &stack, err);
 	if (result)
 		return result;
 	if (index != MAP_NONE) {
@@ -386,7 +386,7 @@ static int see_frames(struct details *details, struct waffle_rec *rec, struct er
 		return -EINVAL;
 	user.count = words - 2 * python;
 	if (!frames.id)
-		return see_walk(details, rec, &user, from, err);
+		return see_walk(details, rec, user, from, err);
 	memcpy(addresses, from, user.count * sizeof(*from));
 	memcpy(pairs, from + user.count, 2 * python * sizeof(*from));
 	*stack = (struct waffle_rec_stack){

@@ -12,8 +12,8 @@ struct stack_choice;
 
 /*
  * Adds a list with commas between: `cuda`, `nccl`, `probes` (all other calls), `spans` (all sites
- * of waffle's macros), `span:NAME`, where NAME may have *, ? and [a-z], `sched` (waits). *choice is made if it is
- * NULL. -EINVAL with what was not understood.
+ * of waffle's macros), `span:NAME`, where NAME may have *, ? and [a-z], `sched` (waits). *choice is
+ * made if it is NULL. -EINVAL with what was not understood.
  */
 int stack_choice_add(struct stack_choice **choice, const char *text, struct error *err);
 void stack_choice_free(struct stack_choice *choice);

@@ -335,7 +335,7 @@ static int make_table(struct reading *reading)
 	if (!len)
 		return 0;
 	table->base = rows[0].pc;
-	table->rows = malloc(len * sizeof(*table->rows));
+	table->rows = calloc(len, sizeof(*table->rows));
 	if (!table->rows)
 		return -ENOMEM;
 	for (size_t i = 0; i < len && table->count < CFI_ROWS_MAX; i++) {
