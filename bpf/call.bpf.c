@@ -455,19 +455,32 @@ static __always_inline int slot_end(const struct entry *entry, void *ctx,
 	return 0;
 }
 
-SEC("uretprobe.multi")
-int call_leave(struct pt_regs *ctx)
+static __always_inline int leave(struct pt_regs *ctx, __u64 popped)
 {
 	struct waffle_call_slot *slot;
 	struct entry entry;
 
 	if (!entry_get(&entry, ctx))
 		return 0;
-	slot = slot_returning(entry.thread, entry.sp - RETURN_POPS, entry.site);
+	slot = slot_returning(entry.thread, entry.sp - popped, entry.site);
 	if (!slot || slot->state == WAFFLE_OPEN_PASSED_BY)
 		return 0;
 	regs_read(entry.thread, ctx);
 	return slot_end(&entry, ctx, slot);
+}
+
+/* Behind the return. */
+SEC("uretprobe.multi")
+int call_leave(struct pt_regs *ctx)
+{
+	return leave(ctx, RETURN_POPS);
+}
+
+/* At a return instruction: the stack pointer is what it was at the entry. */
+SEC("uprobe.multi")
+int call_ret(struct pt_regs *ctx)
+{
+	return leave(ctx, 0);
 }
 
 /* The end of a pair, on whatever thread. */

@@ -23,7 +23,7 @@ int calls_configure(struct kernel *kernel, const struct kernel_options *options)
 	struct waffle_bpf *bpf = kernel->bpf;
 	struct bpf_program *const programs[] = {
 		bpf->progs.call_instant, bpf->progs.call_enter, bpf->progs.call_leave,
-		bpf->progs.call_end,     bpf->progs.call_point,
+		bpf->progs.call_ret,     bpf->progs.call_end,   bpf->progs.call_point,
 	};
 	bool filtered = options->calls && options->filtered;
 	uint64_t seed;
