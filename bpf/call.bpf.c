@@ -113,8 +113,12 @@ static __always_inline int hit_room(struct waffle_call_slot *slot, __u32 room)
 	if (size > room || bpf_probe_read_kernel(rec + 1, size, slot->frame))
 		size = 0;
 	rec->frame_bytes = size;
-	record_begin(&rec->rec, WAFFLE_REC_HIT, slot->held.tid, slot->held.cpu);
-	rec->rec.ts = slot->held.ts;
+	rec->rec = (struct waffle_rec){
+		.ts = slot->held.ts,
+		.tid = slot->held.tid,
+		.kind = WAFFLE_REC_HIT,
+		.cpu = slot->held.cpu,
+	};
 	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
 	return 0;
 }
@@ -158,8 +162,12 @@ static __always_inline int return_room(struct waffle_call_slot *slot, __u32 room
 	if (size > room || bpf_probe_read_kernel(rec + 1, size, slot->frame + from))
 		size = 0;
 	rec->frame_bytes = size;
-	record_begin(&rec->rec, WAFFLE_REC_RETURN, task->pid, cpu);
-	rec->rec.ts = now;
+	rec->rec = (struct waffle_rec){
+		.ts = now,
+		.tid = task->pid,
+		.kind = WAFFLE_REC_RETURN,
+		.cpu = cpu,
+	};
 	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
 	return 0;
 }
@@ -377,11 +385,11 @@ int call_instant(struct pt_regs *ctx)
 
 	if (!entry_get(&entry, ctx) || !entry_counts(&entry, ctx))
 		return 0;
-	if (entry.recipe->flags & WAFFLE_CALL_OUTER)
-		outer_set(entry.thread, ctx);
 	slot = &entry.thread->slots[WAFFLE_CALL_SLOT_EVENT];
 	slot_begin(slot, entry.site, entry.now, entry.task);
 	regs_read(entry.thread, ctx);
+	if (entry.recipe->flags & WAFFLE_CALL_OUTER)
+		outer_set(entry.thread, ctx);
 	walk = entry_fetches(&entry, slot);
 	frame_make(&walk, 0, entry.recipe->begins, sizeof(struct waffle_frame));
 	if (entry_passes(&entry, slot))

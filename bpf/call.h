@@ -123,6 +123,7 @@ struct waffle_call_slot {
 
 /* Words of struct pt_regs that are kept: 21 of x86-64, 34 of aarch64. */
 #define WAFFLE_CALL_REGS 34
+#define WAFFLE_CALL_STACK_WORDS 8 /* a power of two */
 /* Slots beside the stack of calls: of events, and of tracepoints, which may come in between. */
 #define WAFFLE_CALL_SLOT_EVENT WAFFLE_CALL_DEPTH_MAX
 #define WAFFLE_CALL_SLOT_POINT (WAFFLE_CALL_DEPTH_MAX + 1)
@@ -139,6 +140,9 @@ struct waffle_call_thread {
 	 * both are as they were, the thread is still in it), and where it returns to. */
 	__u64 outer_sp, outer_word, outer_link;
 	__u64 regs[WAFFLE_CALL_REGS];
+	/* What lies at the stack pointer, if it was read for these registers: arguments do. */
+	__u64 has_stack;
+	__u64 stack[WAFFLE_CALL_STACK_WORDS];
 	__u64 context; /* of a tracepoint's program: its address as a number */
 	struct waffle_call_slot slots[WAFFLE_CALL_SLOTS];
 };
