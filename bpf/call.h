@@ -152,7 +152,11 @@ struct waffle_call_thread {
  * Filters. A program that was generated for a class of calls finds the slot, decides, and goes to
  * WAFFLE_CALL_ACCEPT or ends. The programs of the classes are behind WAFFLE_CALL_NEXT_COUNT.
  */
-enum waffle_call_next { WAFFLE_CALL_ACCEPT, WAFFLE_CALL_NEXT_COUNT };
+enum waffle_call_next {
+	WAFFLE_CALL_ACCEPT,
+	WAFFLE_CALL_STACKS, /* takes the stacks of what was recorded just now */
+	WAFFLE_CALL_NEXT_COUNT
+};
 
 /* In a cookie: the class of its site has a program, which is asked at the entry, … */
 #define WAFFLE_COOKIE_ASKED (1ull << 62)
