@@ -5,7 +5,8 @@
  * nobody behind it has to tell them apart.
  */
 #include "vmlinux.h"
-#include "call_frame.h"
+#include "call_nest.h"
+#include "rate.h"
 #include "stack.h"
 #include "wait.h"
 
@@ -13,6 +14,7 @@ const volatile __u64 call_seed = 0;
 /* Some stacks are wanted. False: the verifier need not look at how they are taken, which is most of
  * its time. */
 const volatile bool call_stacks = false;
+const volatile bool call_filtered = false;
 __u64 call_faults;
 
 struct call_threads_map call_threads SEC(".maps");
@@ -41,6 +43,23 @@ struct {
 	__type(value, struct pair);
 } call_pairs SEC(".maps");
 
+/* Those of them that a filter decides about when they end: all that was known at the begin. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct pair_key);
+	__type(value, struct waffle_call_slot);
+} call_pairs_held SEC(".maps");
+
+/* enum waffle_call_next and the programs of the classes, at uprobes and at tracepoints: programs of
+ * two kinds can't go to each other. The sizes are set before loading. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(__u32));
+} call_next SEC(".maps"), call_next_point SEC(".maps");
+
 /*
  * Ids of spans and events: no two of a thread begin in the same nanosecond, and no two sessions
  * have the same seed. The low 22 bits hold any tid (PID_MAX_LIMIT), the rest 73 minutes; which 73
@@ -49,13 +68,6 @@ struct {
 #define ID_TID_BITS 22
 #define ID_MULTIPLIER 0x9e3779b97f4a7c15ull /* odd: no two products are equal */
 #define ID_AGE_MULTIPLIER 0xc2b2ae3d27d4eb4full
-
-/* What a return takes off the stack. */
-#if defined(__TARGET_ARCH_x86)
-#define RETURN_POPS 8
-#else
-#define RETURN_POPS 0
-#endif
 
 static __always_inline __u64 call_id(__u64 now, struct task_struct *task)
 {
@@ -124,7 +136,9 @@ static __noinline int call_hit(struct waffle_call_slot *slot)
 	return hit_room(slot, WAFFLE_CALL_FRAME_MAX);
 }
 
-static __always_inline int return_room(struct waffle_call_slot *slot, __u32 room, __u64 now)
+/* What is known at the return begins at `from` in the frame. */
+static __always_inline int return_room(struct waffle_call_slot *slot, __u32 room, __u64 now,
+				       __u64 from)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 cpu = bpf_get_smp_processor_id();
@@ -138,7 +152,10 @@ static __always_inline int return_room(struct waffle_call_slot *slot, __u32 room
 	rec->site = slot->held.site;
 	rec->reserved = 0;
 	barrier_var(size);
-	if (size > room || bpf_probe_read_kernel(rec + 1, size, slot->frame))
+	barrier_var(from);
+	if (from > sizeof(slot->frame))
+		from = 0;
+	if (size > room || bpf_probe_read_kernel(rec + 1, size, slot->frame + from))
 		size = 0;
 	rec->frame_bytes = size;
 	record_begin(&rec->rec, WAFFLE_REC_RETURN, task->pid, cpu);
@@ -148,7 +165,7 @@ static __always_inline int return_room(struct waffle_call_slot *slot, __u32 room
 }
 
 /* Delivers the end of a call; its frame is what is known at the return only. */
-static __noinline int call_return(struct waffle_call_slot *slot, __u64 now)
+static __noinline int call_return(struct waffle_call_slot *slot, __u64 now, __u64 from)
 {
 	__u32 size;
 
@@ -156,76 +173,13 @@ static __noinline int call_return(struct waffle_call_slot *slot, __u64 now)
 		return 0;
 	size = slot->held.frame_bytes;
 	if (size <= 64)
-		return return_room(slot, 64, now);
-	return return_room(slot, WAFFLE_CALL_FRAME_MAX, now);
+		return return_room(slot, 64, now, from);
+	return return_room(slot, WAFFLE_CALL_FRAME_MAX, now, from);
 }
 
-/* ---- nesting ---- */
-
-static __always_inline struct call_thread *call_thread_get(struct task_struct *task)
+static __always_inline struct waffle_call_thread *call_thread_get(struct task_struct *task)
 {
 	return bpf_task_storage_get(&call_threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-}
-
-/* Where the function that is being entered returns to. */
-static __always_inline __u64 return_address(struct pt_regs *ctx)
-{
-#if defined(__TARGET_ARCH_x86)
-	__u64 address = 0;
-
-	bpf_probe_read_user(&address, sizeof(address), (void *)PT_REGS_SP(ctx));
-	return address;
-#else
-	return PT_REGS_RET(ctx);
-#endif
-}
-
-/* The event at outer_sp is still being called: from it, or by a jump in place of a call. */
-static __always_inline bool outer_holds(const struct call_thread *thread, struct pt_regs *ctx)
-{
-	__u64 sp = PT_REGS_SP(ctx), there = 0;
-
-	if (thread->outer_sp == sp)
-		return return_address(ctx) == thread->outer_link;
-	return thread->outer_sp > sp &&
-	       !bpf_probe_read_user(&there, sizeof(there), (void *)thread->outer_sp) &&
-	       there == thread->outer_word;
-}
-
-/*
- * Whether a call is part of one that counts by itself. An event that does is forgotten when the
- * first call in it was met: what it starts is one launch.
- */
-static __always_inline bool call_is_inner(struct call_thread *thread, __u32 flags,
-					  struct pt_regs *ctx)
-{
-	bool inner;
-
-	if (!(flags & WAFFLE_CALL_INNER))
-		return false;
-	if (thread->outer)
-		return true;
-	if (!thread->outer_sp)
-		return false;
-	inner = outer_holds(thread, ctx);
-	thread->outer_sp = 0;
-	return inner;
-}
-
-/* Remembers an event that counts by itself. */
-static __always_inline void outer_set(struct call_thread *thread, struct pt_regs *ctx)
-{
-	__u64 sp = PT_REGS_SP(ctx);
-
-	thread->outer_sp = 0;
-	if (bpf_probe_read_user(&thread->outer_word, sizeof(__u64), (void *)sp))
-		return;
-#if defined(__TARGET_ARCH_x86)
-	thread->outer_link = thread->outer_word;
-#else
-	thread->outer_link = return_address(ctx);
-#endif
-	thread->outer_sp = sp;
 }
 
 static __always_inline struct waffle_recipe *recipe_get(__u64 cookie, __u32 *site)
@@ -234,75 +188,6 @@ static __always_inline struct waffle_recipe *recipe_get(__u64 cookie, __u32 *sit
 
 	*site = cookie & ((1u << WAFFLE_COOKIE_RECIPE_SHIFT) - 1);
 	return bpf_map_lookup_elem(&recipes, &recipe);
-}
-
-static __always_inline void slot_pop(struct call_thread *thread, __u32 depth)
-{
-	thread->depth = depth;
-	if (thread->outer && thread->slots[depth & (WAFFLE_CALL_DEPTH_MAX - 1)].outer)
-		thread->outer--;
-}
-
-/* What is lower than a stack pointer has returned (its slot has 0), or never will: longjmp(), an
- * exception. */
-static __always_inline void slots_drop_below(struct call_thread *thread, __u64 sp)
-{
-	for (int i = 0; i < WAFFLE_CALL_DEPTH_MAX; i++) {
-		__u32 top = thread->depth - 1;
-
-		if (top >= WAFFLE_CALL_DEPTH_MAX || thread->slots[top].sp >= sp)
-			return;
-		slot_pop(thread, top);
-	}
-}
-
-/*
- * Calls with the stack pointer of one that is entered. Those that jumped to it in place of a call
- * are still under way: it returns to where the kernel makes functions return whose return is
- * probed. Those of the same entry are, too, by another description of the function. All others were
- * left, and the same caller calls again.
- */
-static __always_inline void slots_drop_left(struct call_thread *thread, __u64 sp, __u64 ip,
-					    __u32 site)
-{
-	__u64 keep = thread->depth;
-
-	for (int i = 0; i < WAFFLE_CALL_DEPTH_MAX; i++) {
-		__u64 at = thread->depth - 1 - i;
-		const struct waffle_call_slot *slot;
-
-		barrier_var(at);
-		if (at >= WAFFLE_CALL_DEPTH_MAX)
-			break;
-		slot = &thread->slots[at];
-		if (slot->sp && slot->sp != sp)
-			break;
-		if (slot->ip != ip || slot->recipe == site)
-			keep = at;
-	}
-	for (int i = 0; i < WAFFLE_CALL_DEPTH_MAX && thread->depth > keep; i++)
-		slot_pop(thread, thread->depth - 1);
-}
-
-/* Drops the calls that are over when `site` is entered. Global: the verifier looks at it once. */
-__noinline int call_drop_stale(struct call_thread *thread, __u64 sp, __u64 ip, __u64 link,
-			       __u32 site)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	__u64 top;
-
-	if (!thread)
-		return 0;
-	slots_drop_below(thread, sp);
-	top = thread->depth - 1;
-	barrier_var(top);
-	if (top >= WAFFLE_CALL_DEPTH_MAX || thread->slots[top].sp != sp)
-		return 0;
-	if (RETURN_POPS && bpf_probe_read_user(&link, sizeof(link), (void *)sp))
-		return 0;
-	if (link != BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr))
-		slots_drop_left(thread, sp, ip, site);
-	return 0;
 }
 
 /* ---- pairs ---- */
@@ -343,14 +228,18 @@ static __always_inline bool pair_key_get(struct fetches *walk, struct pair_key *
 	return true;
 }
 
-/* Remembers a pair that begins. */
-static __always_inline void pair_begin(struct fetches *walk, const struct waffle_call_slot *slot)
+/* Remembers a pair that begins; all of it if its end is to be decided about. */
+static __always_inline void pair_begin(struct fetches *walk, struct waffle_call_slot *slot)
 {
 	struct pair pair = {.id = slot->id, .ts = slot->held.ts, .site = slot->recipe};
+	bool held = call_filtered && slot->state == WAFFLE_OPEN_HELD;
 	struct pair_key key;
 
-	if (pair_key_get(walk, &key, true) &&
-	    bpf_map_update_elem(&call_pairs, &key, &pair, BPF_ANY))
+	if (!pair_key_get(walk, &key, true))
+		return;
+	if (held && bpf_map_update_elem(&call_pairs_held, &key, slot, BPF_ANY))
+		loss_count(1);
+	else if (bpf_map_update_elem(&call_pairs, &key, &pair, BPF_ANY))
 		loss_count(1);
 }
 
@@ -359,7 +248,7 @@ static __always_inline void pair_begin(struct fetches *walk, const struct waffle
 /* What a program at an entry knows. */
 struct entry {
 	struct task_struct *task;
-	struct call_thread *thread;
+	struct waffle_call_thread *thread;
 	struct waffle_recipe *recipe;
 	__u64 now, sp, cookie;
 	__u32 site;
@@ -407,12 +296,76 @@ static __always_inline bool entry_wants_stack(const struct entry *entry)
 	return call_stacks && entry->recipe->flags & WAFFLE_CALL_STACK;
 }
 
-static __always_inline int entry_stack(const struct entry *entry,
-				       const struct waffle_call_slot *slot, __u64 kernel_stack)
+/* `point`: at a tracepoint, whose kernel stack tells more than that it is one. */
+static __always_inline int entry_stack(const struct entry *entry, void *ctx,
+				       const struct waffle_call_slot *slot, bool point)
 {
+	long number = -1;
+
 	if (!entry_wants_stack(entry))
 		return 0;
-	return stack_emit(slot->id, slot->held.ts, kernel_stack, 0);
+	if (point)
+		number = bpf_get_stackid(ctx, &stacks, 0);
+	return stack_emit(slot->id, slot->held.ts, number < 0 ? 0 : number + 1, 0);
+}
+
+/* Delivers a begin or an event that passes. */
+static __always_inline int entry_keep(const struct entry *entry, void *ctx,
+				      struct waffle_call_slot *slot, bool point)
+{
+	struct fetches walk = entry_fetches(entry, slot);
+
+	if (call_filtered && !rate_take(slot->held.ts))
+		return 0;
+	slot->state = WAFFLE_OPEN_KEPT;
+	if (!point && entry->recipe->flags & WAFFLE_CALL_PAIR)
+		pair_begin(&walk, slot);
+	call_hit(slot);
+	return entry_stack(entry, ctx, slot, point);
+}
+
+/* A held call that passes at its end: its begin with its own time, then its end. */
+static __always_inline int held_keep(const struct entry *entry, void *ctx,
+				     struct waffle_call_slot *slot)
+{
+	__u32 bytes = slot->held.frame_bytes, begin = slot->begin_bytes;
+
+	if (!rate_take(slot->held.end_ts))
+		return 0;
+	slot->held.frame_bytes = begin;
+	call_hit(slot);
+	slot->held.frame_bytes = bytes > begin ? bytes - begin : 0;
+	call_return(slot, slot->held.end_ts, begin);
+	return entry_stack(entry, ctx, slot, false);
+}
+
+/* Where a slot is in its thread. */
+static __always_inline __u64 slot_offset(__u64 index)
+{
+	return __builtin_offsetof(struct waffle_call_thread, slots) +
+	       index * sizeof(struct waffle_call_slot);
+}
+
+/* What is decided about a call that begins: true if it passes here and now. Else its class's
+ * program has to be asked, at once (slot->state is PASSED_BY) or when it ends (HELD). */
+static __always_inline bool entry_passes(const struct entry *entry, struct waffle_call_slot *slot)
+{
+	slot->begin_bytes = slot->held.frame_bytes;
+	if (!call_filtered || !(entry->cookie & (WAFFLE_COOKIE_ASKED | WAFFLE_COOKIE_HELD))) {
+		slot->state = WAFFLE_OPEN_PASSED_BY;
+		return true;
+	}
+	slot->class = WAFFLE_COOKIE_CLASS(entry->cookie);
+	bpf_get_current_comm(slot->held.comm, sizeof(slot->held.comm));
+	slot->state = entry->cookie & WAFFLE_COOKIE_HELD ? WAFFLE_OPEN_HELD : WAFFLE_OPEN_PASSED_BY;
+	return false;
+}
+
+/* The class's program goes on from here. Without one, as where a class has none, nothing passes. */
+static __always_inline void class_ask(const struct waffle_call_slot *slot, void *ctx,
+				      void *programs)
+{
+	bpf_tail_call(ctx, programs, WAFFLE_CALL_NEXT_COUNT + slot->class);
 }
 
 SEC("uprobe.multi")
@@ -426,25 +379,31 @@ int call_instant(struct pt_regs *ctx)
 		return 0;
 	if (entry.recipe->flags & WAFFLE_CALL_OUTER)
 		outer_set(entry.thread, ctx);
-	slot = &entry.thread->slots[WAFFLE_CALL_DEPTH_MAX];
+	slot = &entry.thread->slots[WAFFLE_CALL_SLOT_EVENT];
 	slot_begin(slot, entry.site, entry.now, entry.task);
 	regs_read(entry.thread, ctx);
 	walk = entry_fetches(&entry, slot);
-	if (entry.recipe->flags & WAFFLE_CALL_PAIR)
-		pair_begin(&walk, slot);
 	frame_make(&walk, 0, entry.recipe->begins, sizeof(struct waffle_frame));
-	call_hit(slot);
-	return entry_stack(&entry, slot, 0);
+	if (entry_passes(&entry, slot))
+		return entry_keep(&entry, ctx, slot, false);
+	if (slot->state == WAFFLE_OPEN_HELD) {
+		if (entry.recipe->flags & WAFFLE_CALL_PAIR)
+			pair_begin(&walk, slot);
+		return 0;
+	}
+	entry.thread->asked = slot_offset(WAFFLE_CALL_SLOT_EVENT);
+	class_ask(slot, ctx, &call_next);
+	return 0;
 }
 
 SEC("uprobe.multi")
 int call_enter(struct pt_regs *ctx)
 {
 	struct waffle_call_slot *slot;
-	struct call_thread *thread;
+	struct waffle_call_thread *thread;
 	struct fetches walk;
 	struct entry entry;
-	__u32 depth;
+	__u64 depth;
 
 	if (!entry_get(&entry, ctx) || !entry_counts(&entry, ctx))
 		return 0;
@@ -466,64 +425,56 @@ int call_enter(struct pt_regs *ctx)
 	walk = entry_fetches(&entry, slot);
 	if (entry.recipe->saves) {
 		walk.first = entry.recipe->begins;
-		thread->saved = 0;
+		slot->saved_count = 0;
 		bpf_loop(entry.recipe->saves, fetch_saved, &walk, 0);
 	}
 	frame_make(&walk, 0, entry.recipe->begins, sizeof(struct waffle_frame));
-	call_hit(slot);
-	return entry_stack(&entry, slot, 0);
+	if (entry_passes(&entry, slot))
+		return entry_keep(&entry, ctx, slot, false);
+	if (slot->state == WAFFLE_OPEN_HELD)
+		return 0;
+	thread->asked = slot_offset(depth);
+	class_ask(slot, ctx, &call_next);
+	return 0;
 }
 
-/*
- * The slot of the call that returns: its entry had this stack pointer. Those of functions that
- * jumped to each other, or of one with two descriptions, have the same; they return in any order.
- * NULL: the entry was not recorded.
- */
-static __always_inline struct waffle_call_slot *slot_returning(struct call_thread *thread, __u64 sp,
-							       __u32 site)
+/* What is known at the end only: the record, or if a filter asks for it, the rest of the frame. */
+static __always_inline int slot_end(const struct entry *entry, void *ctx,
+				    struct waffle_call_slot *slot)
 {
-	slots_drop_below(thread, sp);
-	for (int i = 0; i < WAFFLE_CALL_DEPTH_MAX; i++) {
-		__u64 at = thread->depth - 1 - i;
-		struct waffle_call_slot *slot;
+	bool held = call_filtered && slot->state == WAFFLE_OPEN_HELD;
+	struct fetches walk = entry_fetches(entry, slot);
 
-		barrier_var(at);
-		if (at >= WAFFLE_CALL_DEPTH_MAX)
-			return NULL;
-		slot = &thread->slots[at];
-		if (slot->sp > sp)
-			return NULL;
-		if (slot->sp == sp && slot->recipe == site) {
-			slot->sp = 0; /* it goes when it is the last one */
-			return slot;
-		}
-	}
-	return NULL;
+	frame_make(&walk, entry->recipe->begins + entry->recipe->saves, entry->recipe->returns,
+		   held ? slot->begin_bytes : 0);
+	if (!held)
+		return call_return(slot, entry->now, 0);
+	slot->held.end_ts = entry->now;
+	entry->thread->asked = (__u64)slot - (__u64)entry->thread;
+	class_ask(slot, ctx, &call_next);
+	return 0;
 }
 
 SEC("uretprobe.multi")
 int call_leave(struct pt_regs *ctx)
 {
 	struct waffle_call_slot *slot;
-	struct fetches walk;
 	struct entry entry;
 
 	if (!entry_get(&entry, ctx))
 		return 0;
 	slot = slot_returning(entry.thread, entry.sp - RETURN_POPS, entry.site);
-	if (!slot)
+	if (!slot || slot->state == WAFFLE_OPEN_PASSED_BY)
 		return 0;
 	regs_read(entry.thread, ctx);
-	walk = entry_fetches(&entry, slot);
-	frame_make(&walk, entry.recipe->begins + entry.recipe->saves, entry.recipe->returns, 0);
-	return call_return(slot, entry.now);
+	return slot_end(&entry, ctx, slot);
 }
 
 /* The end of a pair, on whatever thread. */
 SEC("uprobe.multi")
 int call_end(struct pt_regs *ctx)
 {
-	struct waffle_call_slot *slot;
+	struct waffle_call_slot *slot, *held;
 	struct pair_key key;
 	struct fetches walk;
 	struct entry entry;
@@ -531,7 +482,7 @@ int call_end(struct pt_regs *ctx)
 
 	if (!entry_get(&entry, ctx))
 		return 0;
-	slot = &entry.thread->slots[WAFFLE_CALL_DEPTH_MAX];
+	slot = &entry.thread->slots[WAFFLE_CALL_SLOT_EVENT];
 	regs_read(entry.thread, ctx);
 	walk = entry_fetches(&entry, slot);
 	if (!pair_key_get(&walk, &key, false))
@@ -539,13 +490,56 @@ int call_end(struct pt_regs *ctx)
 	pair = bpf_map_lookup_elem(&call_pairs, &key);
 	if (!pair)
 		return 0;
-	slot->id = pair->id;
-	slot->held.ts = pair->ts;
-	slot->held.tgid = entry.task->tgid;
-	slot->held.site = pair->site;
+	held = call_filtered ? bpf_map_lookup_elem(&call_pairs_held, &key) : NULL;
+	if (held) {
+		bpf_probe_read_kernel(slot, sizeof(*slot), held);
+		bpf_map_delete_elem(&call_pairs_held, &key);
+	} else {
+		slot->id = pair->id;
+		slot->held.ts = pair->ts;
+		slot->held.tgid = entry.task->tgid;
+		slot->held.site = pair->site;
+		slot->state = WAFFLE_OPEN_KEPT;
+	}
 	bpf_map_delete_elem(&call_pairs, &key);
-	frame_make(&walk, entry.recipe->begins + entry.recipe->saves, entry.recipe->returns, 0);
-	return call_return(slot, entry.now);
+	return slot_end(&entry, ctx, slot);
+}
+
+/* ---- what passes a filter ---- */
+
+static __always_inline int accept(void *ctx, bool point)
+{
+	struct waffle_call_slot *slot;
+	struct entry entry;
+	__u64 at;
+
+	entry.now = 0;
+	entry.task = bpf_get_current_task_btf();
+	entry.cookie = bpf_get_attach_cookie(ctx);
+	entry.recipe = recipe_get(entry.cookie, &entry.site);
+	entry.thread = call_thread_get(entry.task);
+	if (!entry.recipe || !entry.thread)
+		return 0;
+	at = point ? entry.thread->asked_point : entry.thread->asked;
+	barrier_var(at);
+	if (at > WAFFLE_CALL_ASKED_MAX)
+		return 0;
+	slot = (void *)entry.thread + at;
+	if (slot->state == WAFFLE_OPEN_HELD)
+		return held_keep(&entry, ctx, slot);
+	return entry_keep(&entry, ctx, slot, point);
+}
+
+SEC("uprobe.multi")
+int call_accept(struct pt_regs *ctx)
+{
+	return accept(ctx, false);
+}
+
+SEC("tracepoint")
+int call_accept_point(void *ctx)
+{
+	return accept(ctx, true);
 }
 
 /* ---- tracepoints ---- */
@@ -556,7 +550,6 @@ int call_point(void *ctx)
 	struct waffle_call_slot *slot;
 	struct fetches walk;
 	struct entry entry;
-	long number = -1;
 
 	entry.now = bpf_ktime_get_ns();
 	entry.task = bpf_get_current_task_btf();
@@ -567,13 +560,14 @@ int call_point(void *ctx)
 	entry.thread = call_thread_get(entry.task);
 	if (!entry.recipe || !entry.thread)
 		return 0;
-	slot = &entry.thread->slots[WAFFLE_CALL_DEPTH_MAX + 1];
+	slot = &entry.thread->slots[WAFFLE_CALL_SLOT_POINT];
 	slot_begin(slot, entry.site, entry.now, entry.task);
 	entry.thread->context = (__u64)ctx;
 	walk = entry_fetches(&entry, slot);
 	frame_make(&walk, 0, entry.recipe->begins, sizeof(struct waffle_frame));
-	call_hit(slot);
-	if (entry_wants_stack(&entry))
-		number = bpf_get_stackid(ctx, &stacks, 0);
-	return entry_stack(&entry, slot, number < 0 ? 0 : number + 1);
+	if (entry_passes(&entry, slot))
+		return entry_keep(&entry, ctx, slot, true);
+	entry.thread->asked_point = slot_offset(WAFFLE_CALL_SLOT_POINT);
+	class_ask(slot, ctx, &call_next_point);
+	return 0;
 }

@@ -84,8 +84,8 @@ struct waffle_recipe {
 	__u8 returns; /* then those for the record at the return */
 	/* then, for pairs, the one that is their key; 0: the thread is, and pairs nest in it */
 	__u8 keys;
-	__u32 flags;  /* WAFFLE_CALL_* */
-	__u32 pair;   /* number that both ends of a pair have */
+	__u32 flags; /* WAFFLE_CALL_* */
+	__u32 pair;  /* number that both ends of a pair have */
 	__u32 reserved;
 	struct waffle_fetch fetches[WAFFLE_FETCHES_MAX];
 };
@@ -110,9 +110,50 @@ struct waffle_call_slot {
 	__u64 sp; /* at the entry: what the return is recognised by; 0: it has returned */
 	__u64 ip; /* of the probe */
 	__u64 saved[WAFFLE_SAVED_MAX];
-	__u32 recipe; /* its site */
-	__u16 state;  /* enum waffle_open_state */
-	__u16 outer;  /* WAFFLE_CALL_OUTER */
+	/* Of the frame under way, here so that the verifier does not follow what becomes of them.
+	 */
+	__u64 at;          /* bytes so far */
+	__u64 saved_count; /* values saved so far */
+	__u32 recipe;      /* its site */
+	__u16 state;       /* enum waffle_open_state */
+	__u16 outer;       /* WAFFLE_CALL_OUTER */
+	__u32 begin_bytes; /* of the frame, what was known at the entry */
+	__u32 class;       /* of its site, whose program is asked */
 };
+
+/* Words of struct pt_regs that are kept: 21 of x86-64, 34 of aarch64. */
+#define WAFFLE_CALL_REGS 34
+/* Slots beside the stack of calls: of events, and of tracepoints, which may come in between. */
+#define WAFFLE_CALL_SLOT_EVENT WAFFLE_CALL_DEPTH_MAX
+#define WAFFLE_CALL_SLOT_POINT (WAFFLE_CALL_DEPTH_MAX + 1)
+#define WAFFLE_CALL_SLOTS (WAFFLE_CALL_DEPTH_MAX + 2)
+
+/* Calls that a thread is in. */
+struct waffle_call_thread {
+	/* Offset of the slot that a filter's program is asked about: at a uprobe, at a tracepoint.
+	 */
+	__u64 asked, asked_point;
+	__u32 depth; /* slots in use */
+	__u32 outer; /* of them those that are WAFFLE_CALL_OUTER */
+	/* Of the last event that is WAFFLE_CALL_OUTER: its stack pointer and what lay there (while
+	 * both are as they were, the thread is still in it), and where it returns to. */
+	__u64 outer_sp, outer_word, outer_link;
+	__u64 regs[WAFFLE_CALL_REGS];
+	__u64 context; /* of a tracepoint's program: its address as a number */
+	struct waffle_call_slot slots[WAFFLE_CALL_SLOTS];
+};
+#define WAFFLE_CALL_ASKED_MAX (sizeof(struct waffle_call_thread) - sizeof(struct waffle_call_slot))
+
+/*
+ * Filters. A program that was generated for a class of calls finds the slot, decides, and goes to
+ * WAFFLE_CALL_ACCEPT or ends. The programs of the classes are behind WAFFLE_CALL_NEXT_COUNT.
+ */
+enum waffle_call_next { WAFFLE_CALL_ACCEPT, WAFFLE_CALL_NEXT_COUNT };
+
+/* In a cookie: the class of its site has a program, which is asked at the entry, … */
+#define WAFFLE_COOKIE_ASKED (1ull << 62)
+/* … or at the return. */
+#define WAFFLE_COOKIE_HELD (1ull << 61)
+#define WAFFLE_COOKIE_CLASS(cookie) ((__u32)((cookie) >> 32) & 0xffff)
 
 #endif

@@ -19,28 +19,11 @@ extern const volatile __u64 call_seed;
 /* Addresses in arguments that could not be read. */
 extern __u64 call_faults;
 
-/* Calls that a thread is in. */
-struct call_thread {
-	__u32 depth; /* slots in use */
-	__u32 outer; /* of them those that are WAFFLE_CALL_OUTER */
-	/* Of the last event that is WAFFLE_CALL_OUTER: its stack pointer and what lay there (while
-	 * both are as they were, the thread is still in it), and where it returns to. */
-	__u64 outer_sp, outer_word, outer_link;
-	__u64 regs[REGS_WORDS];
-	__u64 context; /* of a tracepoint's program: its address as a number */
-	/* Of the frame under way, here so that the verifier does not follow what becomes of them.
-	 */
-	__u64 at;    /* bytes so far */
-	__u64 saved; /* values saved so far */
-	/* The last two are of events, and of tracepoints, which may come in between. */
-	struct waffle_call_slot slots[WAFFLE_CALL_DEPTH_MAX + 2];
-};
-
 extern struct call_threads_map {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
-	__type(value, struct call_thread);
+	__type(value, struct waffle_call_thread);
 } call_threads SEC(".maps");
 
 /* The sizes of these are set before loading. */
@@ -73,7 +56,7 @@ extern struct call_sequences_map {
 /* A walk over fetches of a recipe. */
 struct fetches {
 	struct waffle_recipe *recipe;
-	struct call_thread *thread;
+	struct waffle_call_thread *thread;
 	struct waffle_call_slot *slot;
 	__u64 now;
 	__u64 first; /* index of the first fetch */
@@ -100,7 +83,7 @@ static __always_inline __u64 data_loc(__u64 address)
 	return word & 0xffff;
 }
 
-static __always_inline __u64 fetch_start(const struct call_thread *thread,
+static __always_inline __u64 fetch_start(const struct waffle_call_thread *thread,
 					 const struct waffle_call_slot *slot, __u64 now,
 					 const struct waffle_fetch *fetch)
 {
@@ -142,8 +125,9 @@ static __always_inline __u64 fetch_extend(__u64 value, const struct waffle_fetch
 }
 
 /* What a fetch finds. Global, as the next ones: the verifier looks at each once. */
-__noinline __u64 call_fetch(const struct call_thread *thread, const struct waffle_call_slot *slot,
-			    __u64 now, const struct waffle_fetch *fetch)
+__noinline __u64 call_fetch(const struct waffle_call_thread *thread,
+			    const struct waffle_call_slot *slot, __u64 now,
+			    const struct waffle_fetch *fetch)
 {
 	__u64 value, word;
 	__u64 loads, size;
@@ -223,7 +207,7 @@ static __always_inline __u64 sequence_next(const struct fetches *walk,
 #define STRING_ROOM (WAFFLE_CALL_FRAME_MAX - sizeof(__u64) - WAFFLE_STR_MAX)
 
 /* A string at an address: what the frame has room for, else as if it could not be read. */
-__noinline int call_string(struct call_thread *thread, struct waffle_call_slot *slot,
+__noinline int call_string(struct waffle_call_thread *thread, struct waffle_call_slot *slot,
 			   const struct waffle_fetch *fetch, __u64 address)
 {
 	__u64 at, size = WAFFLE_STR_MAX;
@@ -234,12 +218,12 @@ __noinline int call_string(struct call_thread *thread, struct waffle_call_slot *
 	if (!thread || !slot || !fetch)
 		return 0;
 	frame = slot->frame;
-	at = thread->at;
+	at = slot->at;
 	barrier_var(at);
 	if (at > STRING_ROOM) {
 		if (at <= WAFFLE_CALL_FRAME_MAX - sizeof(head))
 			*(__u64 *)(frame + at) = WAFFLE_STR_NULL | WAFFLE_STR_CUT;
-		thread->at += sizeof(head);
+		slot->at += sizeof(head);
 		return 0;
 	}
 	if (fetch->format == WAFFLE_FORMAT_BYTES && fetch->bytes)
@@ -259,24 +243,24 @@ __noinline int call_string(struct call_thread *thread, struct waffle_call_slot *
 		__sync_fetch_and_add(&call_faults, 1);
 	}
 	*(__u64 *)(frame + at) = head;
-	thread->at += sizeof(head) + ((len + 7) & ~7ull);
+	slot->at += sizeof(head) + ((len + 7) & ~7ull);
 	return 0;
 }
 
 static __always_inline void frame_word(struct fetches *walk, __u64 word)
 {
-	__u64 at = walk->thread->at;
+	__u64 at = walk->slot->at;
 
 	barrier_var(at);
 	if (at <= WAFFLE_CALL_FRAME_MAX - sizeof(word))
 		*(__u64 *)(walk->slot->frame + at) = word;
-	walk->thread->at += sizeof(word);
+	walk->slot->at += sizeof(word);
 }
 
 /* The second half of the word before. */
 static __always_inline void frame_high(struct fetches *walk, __u64 value)
 {
-	__u64 at = walk->thread->at - sizeof(value);
+	__u64 at = walk->slot->at - sizeof(value);
 
 	barrier_var(at);
 	if (at <= WAFFLE_CALL_FRAME_MAX - sizeof(value)) {
@@ -328,23 +312,23 @@ static long fetch_saved(__u32 number, void *context)
 	barrier_var(index);
 	if (index >= WAFFLE_FETCHES_MAX)
 		return 1;
-	walk->slot->saved[walk->thread->saved++ & (WAFFLE_SAVED_MAX - 1)] =
+	walk->slot->saved[walk->slot->saved_count++ & (WAFFLE_SAVED_MAX - 1)] =
 		fetch_value(walk, &walk->recipe->fetches[index]);
 	return 0;
 }
 
-static __always_inline void regs_read(struct call_thread *thread, void *ctx)
+static __always_inline void regs_read(struct waffle_call_thread *thread, void *ctx)
 {
-	bpf_probe_read_kernel(thread->regs, sizeof(thread->regs), ctx);
+	bpf_probe_read_kernel(thread->regs, REGS_WORDS * sizeof(__u64), ctx);
 }
 
 /* Lays out the frame of an entry, or what is known at a return only: `from` 0. */
 static __always_inline void frame_make(struct fetches *walk, __u32 first, __u32 count, __u32 from)
 {
 	walk->first = first;
-	walk->thread->at = from;
+	walk->slot->at = from;
 	bpf_loop(count, fetch_one, walk, 0);
-	walk->slot->held.frame_bytes = walk->thread->at;
+	walk->slot->held.frame_bytes = walk->slot->at;
 }
 
 #endif

@@ -12,6 +12,7 @@
 #include "vmlinux.h"
 #include "children.h"
 #include "held.h"
+#include "rate.h"
 #include "stack.h"
 
 /* Set before loading. */
@@ -44,31 +45,6 @@ struct {
 	__uint(value_size, sizeof(__u32));
 } filter_next SEC(".maps");
 
-/*
- * The first `rate_count` of each window pass. A hit whose time is just before the window that
- * another CPU has begun counts to that one.
- */
-static __always_inline bool rate_take(__u64 now)
-{
-	__u64 window, state, next;
-
-	if (!rate_unit_ns)
-		return true;
-	window = now / rate_unit_ns & (~0ull >> 24);
-	for (int i = 0; i < 64; i++) {
-		state = *(volatile __u64 *)&rate_state;
-		next = state + 1;
-		if (state >> 24 < window)
-			next = window << 24 | 1;
-		else if ((state & 0xffffff) >= rate_count)
-			return false;
-		if (__sync_val_compare_and_swap(&rate_state, state, next) == state)
-			return true;
-	}
-	return false; /* 64 others were faster, one of them in each try */
-}
-
-/* Shared by all programs but filter_hit, where a call would count. */
 /* The stack of a site, if it is wanted. */
 static __always_inline int site_stack(struct pt_regs *ctx, __u64 ts)
 {

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "call/call.h"
@@ -125,6 +126,37 @@ static void format(char *text)
 	free(made);
 }
 
+static void look_through(const uint8_t *data, size_t size)
+{
+	static const char *const texts[] = {
+		"uprobe:*:*(...)",
+		"uprobe:fuzz:*(struct job *j, int) {j->id, j->next->name as next} -> int r",
+		"uprobe:fuzz|exe:ns::run",
+		"uprobe:fuzz:begin(long id)..end(long id) key=id",
+		"usdt:fuzz:*:*",
+		"usdt:fuzz:app:start(int a, str b)..stop(int c) key=tid",
+	};
+	struct error err = ERROR_INIT;
+	struct object *object;
+	struct call_set *set;
+	int fd = memfd_create("fuzz", MFD_CLOEXEC);
+
+	if (fd < 0 || write(fd, data, size) != (ssize_t)size || call_set_open(&set, &err))
+		abort();
+	for (unsigned i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		call_set_add(set, texts[i], "fuzz", &err);
+	if (!object_read(&object, fd, "/lib/fuzz", &err)) {
+		struct error problem = ERROR_INIT;
+
+		call_set_find(set, object, fd, &problem);
+		check_object(object);
+		call_set_unfound(set, say, NULL);
+		object_free(object);
+	}
+	call_set_free(set);
+	close(fd);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char *text = malloc(size + 1);
@@ -132,6 +164,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!text)
 		abort();
+	if (size > SELFMAG && !memcmp(data, ELFMAG, SELFMAG)) {
+		look_through(data, size);
+		free(text);
+		return 0;
+	}
 	memcpy(text, data, size);
 	text[size] = '\0';
 	len = strlen(text);

@@ -229,6 +229,23 @@ def test_filter_decides_over_arguments_and_results(start, attach, caller, called
     assert args_of(rows, "a") == [(4,), (5,), (6,), (7,)]
 
 
+@pytest.mark.parametrize(
+    "condition, kept",
+    [
+        ("kv.ret >= 9000000072 && kv.a < 12", [9, 10, 11]),  # known at the return only
+        ("kv.ret == 0 || kv.a == 2", [0, 2]),
+        ("dur < 1h && kv.b == 3000000021", [3]),
+        ("dur > 1h", []),
+    ],
+)
+def test_filter_asks_what_is_known_at_the_return(waffle, linked, condition, kept):
+    capture = waffle.run(
+        linked, options=[*ONLY, *probes(ADD), "--filter", condition], stdin=None, input="add 15\n"
+    )
+    assert [row["args"]["a"] for row in named(capture, "called_add")] == kept
+    capture.check_sums(lost=0)
+
+
 # ---- processes ----
 
 

@@ -96,8 +96,11 @@ def test_pairs_of_a_thread_nest(waffle, start, built):
 def test_values_that_a_function_writes_are_read_at_its_return(waffle, start, built):
     _, rows = traced(waffle, start, built("probed.c"),
                      "uprobe:exe:fill(out long sum, ptr text, double, int by) "
-                     "{*(char[8])(text) as before, out *(char[8])(text) as after}")
-    assert [row["args"] for row in rows if row["kind"] == "span"] == [
+                     "{*(char[8])(text) as before, out *(char[8])(text) as after, duration}")
+    spans = [row for row in rows if row["kind"] == "span"]
+    for row in spans:
+        assert row["args"].pop("duration") == row["end_ns"] - row["start_ns"]
+    assert [row["args"] for row in spans] == [
         {"by": 1, "before": "abc", "sum": 41, "after": "bbc"},
         {"by": 2, "before": "bbc", "sum": 43, "after": "dbc"},
         {"by": 3, "before": "dbc", "sum": 46, "after": "gbc"}]

@@ -10,8 +10,8 @@ import pathlib
 import re
 import statistics
 import subprocess
-import sys
 
+import nvidia
 import pytest
 
 from tracer import ROOT
@@ -30,14 +30,14 @@ def sim(waffle_program):
     return folder
 
 
-@pytest.fixture(scope="session")
-def nvidia():
-    """The folder of NVIDIA's wheels (tests/requirements.txt)."""
-    for place in sys.path:
-        folder = pathlib.Path(place) / "nvidia"
-        if (folder / "nccl" / "lib").is_dir():
-            return folder
-    raise AssertionError("NVIDIA's wheels are not installed; run make setup")
+@pytest.fixture(scope="session", name="nvidia")
+def nvidia_folder():
+    """The folder of NVIDIA's wheels, which are there for x86-64 only."""
+    folder = nvidia.folder()
+    if not folder and os.uname().machine != "x86_64":
+        pytest.skip("no NVIDIA libraries for this machine")
+    assert folder, "NVIDIA's libraries are not installed; run make setup"
+    return folder
 
 
 def run(*command, code=0, **environment):
@@ -236,17 +236,21 @@ def test_a_late_loader_makes_all_ranks_late(sim, tmp_path):
     assert max(called) == called[2] >= statistics.median(called) + 50 * MS
 
 
+def step_times(rows):
+    ends = [rows[0]["begin"], *step_ends(rows)]
+    return [end - begin for begin, end in zip(ends, ends[1:])]
+
+
 def test_a_slow_kernel_and_a_slow_copy_slow_their_rank_down(sim, tmp_path):
-    plain = training(sim, tmp_path / "plain", RANK="0")
+    plain = training(sim, tmp_path / "plain")
     slow = training(sim, tmp_path / "slow", WAFFLE_SIM_SLOW_KERNEL="1:20:3:6")
     copy = training(sim, tmp_path / "copy", WAFFLE_SIM_SLOW_COPY="3:300:5:8")
-
-    def whole(logs):
-        return step_ends(logs[0])[-1] - step_ends(logs[0])[0]
-
-    # Four launches of kernels of 4.8 ms in all, 20 times as long; four copies of 90 µs, 300 times.
-    assert whole(slow) - whole(plain) > 200 * MS
-    assert whole(copy) - whole(plain) > 30 * MS
+    # A step has kernels of 5.2 ms and copies of 97 µs, times 20 or 300, and all ranks wait for
+    # the slowest. A busy machine makes any step longer, but none shorter.
+    assert min(step_times(plain[0])) < 60 * MS
+    for rank in range(RANKS):
+        assert min(step_times(slow[rank])[2:6]) > 80 * MS
+        assert min(step_times(copy[rank])[2:4]) > 20 * MS
 
 
 def test_a_call_can_be_made_to_fail(sim, tmp_path):

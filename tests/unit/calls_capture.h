@@ -5,7 +5,7 @@
 
 enum call_site {
 	CALL_LAUNCH = CAPTURE_SITES, /* event: kernel, grid, stream */
-	CALL_SYNC,                   /* span: stream */
+	CALL_SYNC,                   /* span: stream, and at the return result */
 	CALL_SYNC_DEVICE,            /* span */
 	CALL_SYNC_EVENT,             /* span: event */
 	CALL_RECORD,                 /* event: event, stream */
@@ -41,8 +41,8 @@ enum call_site {
 static const struct site_info call_sites[] = {
 	CALL_SITE("cudaLaunchKernel", "cuda", WAFFLE_SITE_EVENT, SITE_ROLE_LAUNCH, 3,
 		  {WAFFLE_KEY_CODE, "kernel"}, {WAFFLE_KEY_DIM3, "grid"}, CALL_PTR("stream")),
-	CALL_SITE("cudaStreamSynchronize", "cuda", WAFFLE_SITE_SPAN, SITE_ROLE_SYNC_STREAM, 1,
-		  CALL_PTR("stream")),
+	CALL_SITE("cudaStreamSynchronize", "cuda", WAFFLE_SITE_SPAN, SITE_ROLE_SYNC_STREAM, 2,
+		  CALL_PTR("stream"), {WAFFLE_KEY_I64, "result"}),
 	CALL_SITE("cudaDeviceSynchronize", "cuda", WAFFLE_SITE_SPAN, SITE_ROLE_SYNC_DEVICE, 0,
 		  CALL_PTR("")),
 	CALL_SITE("cudaEventSynchronize", "cuda", WAFFLE_SITE_SPAN, SITE_ROLE_SYNC_EVENT, 1,

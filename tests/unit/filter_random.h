@@ -142,7 +142,7 @@ static inline void world_make(struct world *world)
 
 static inline void site_make(struct world *world)
 {
-	static const char types[] = "iiiiuuuudddbbpsssssssnnSE";
+	static const char types[] = "iiiiuuuudddbbpsssssssnnSEcvv";
 	static const uint16_t kinds[] = {WAFFLE_SITE_SPAN,    WAFFLE_SITE_SPAN,
 					 WAFFLE_SITE_SPAN,    WAFFLE_SITE_EVENT,
 					 WAFFLE_SITE_COUNTER, WAFFLE_SITE_LOG_WARN};
@@ -582,6 +582,10 @@ static inline void random_value(struct world *world, struct random_frame *frame,
 		frame_word(frame, percent(world, 95) ? number : rnd(world) % 6);
 		frame_word(frame, number == WAFFLE_NUMBER_F64 ? random_float(world)
 							      : random_integer(world));
+		return;
+	case WAFFLE_KEY_DIM3:
+		frame_word(frame, random_integer(world));
+		frame_word(frame, random_integer(world));
 		return;
 	default:
 		frame_word(frame, random_integer(world));

@@ -29,6 +29,19 @@ int fruit_two(int a)
 	return a + 2;
 }
 
+static int berry_pick_big(void)
+{
+	return 1;
+}
+
+/* It runs before anything else does, sanitizers too. */
+__attribute__((used, no_sanitize("address", "undefined"))) static int (*choose_berry(void))(void)
+{
+	return berry_pick_big;
+}
+
+int berry_pick(void) __attribute__((ifunc("choose_berry")));
+
 struct found {
 	struct call_set *set;
 	struct object *object;
@@ -136,6 +149,22 @@ static void test_missing_function_is_said_with_near_names(void **state)
 	(void)state;
 }
 
+static void test_function_that_is_chosen_at_load_time_is_said_with_its_choices(void **state)
+{
+	struct found found = FIND(SELF, "uprobe:exe:berry_pick");
+
+	assert_int_equal(berry_pick(), 1);
+	assert_int_equal(found.object->sites.len, 0);
+	assert_string_equal(
+		found.said,
+		"--probe: 'berry_pick' of /proc/self/exe is chosen from several functions "
+		"when it is loaded, by what the CPU can do: describe one of those, such as "
+		"berry_pick_big\n");
+	assert_true(found.missing);
+	done(&found);
+	(void)state;
+}
+
 static void test_probes_are_at_the_functions_entries(void **state)
 {
 	struct found found = FIND(SELF, "uprobe:exe:fruit_one as event");
@@ -153,6 +182,8 @@ int main(void)
 		cmocka_unit_test(test_function_is_a_span_with_its_arguments_and_return),
 		cmocka_unit_test(test_aliases_of_one_address_are_probed_once_by_the_best_name),
 		cmocka_unit_test(test_missing_function_is_said_with_near_names),
+		cmocka_unit_test(
+			test_function_that_is_chosen_at_load_time_is_said_with_its_choices),
 		cmocka_unit_test(test_probes_are_at_the_functions_entries),
 	};
 

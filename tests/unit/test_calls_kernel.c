@@ -19,6 +19,8 @@
 #include <bpf/libbpf.h>
 
 #include "call/call.h"
+#include "filter/filter.h"
+#include "filter/plan.h"
 #include "probe/kernel.h"
 #include "util/vec.h"
 
@@ -188,6 +190,9 @@ struct rig {
 	struct kernel *kernel;
 	struct call_set *set;
 	struct object *object;
+	struct filter_expr *filter; /* NULL: none */
+	struct plan *plan;
+	struct arm_use *uses;
 	struct armed *armed;
 	struct ring_buffer *rings;
 	VEC(struct said) said;
@@ -249,6 +254,7 @@ static void rig_arm(struct rig *rig)
 		.path = SELF,
 		.pid = getpid(),
 		.first_site = FIRST_SITE,
+		.uses = rig->uses,
 	};
 	const struct waffle_enum *enums;
 	struct error err = ERROR_INIT;
@@ -266,13 +272,34 @@ static void rig_arm(struct rig *rig)
 	assert_non_null(rig->armed);
 }
 
-static struct rig *rig_begin(const char *const *texts)
+/* What the filter does with each site. */
+static void rig_plan(struct rig *rig)
 {
-	const struct kernel_options options = {.ring_bytes = 4 << 20, .calls = true};
+	struct error err = ERROR_INIT;
+
+	rig->uses = calloc(rig->object->sites.len, sizeof(*rig->uses));
+	assert_non_null(rig->uses);
+	for (size_t i = 0; i < rig->object->sites.len; i++)
+		must(plan_site(rig->plan, &rig->object->sites.data[i], &rig->uses[i].use,
+			       &rig->uses[i].class, &err),
+		     &err);
+	for (uint32_t i = 0; i < rig->plan->classes.len; i++)
+		must(kernel_class_load(rig->kernel, i, &rig->plan->classes.data[i], &err), &err);
+}
+
+static struct rig *rig_begin(const char *filter, const char *const *texts)
+{
+	struct kernel_options options = {.ring_bytes = 4 << 20, .calls = true};
 	struct rig *rig = calloc(1, sizeof(*rig));
 	struct error err = ERROR_INIT;
 
 	assert_non_null(rig);
+	if (filter) {
+		must(filter_parse(&rig->filter, "test", filter, &err), &err);
+		must(plan_open(&rig->plan, rig->filter, false, &err), &err);
+		options.filtered = !rig->plan->is_static;
+		options.rate = rig->filter->rate;
+	}
 	must(kernel_open(&rig->kernel, &options, &err), &err);
 	rig->rings = ring_buffer__new(kernel_ring_fd(rig->kernel, 0), record_take, rig, NULL);
 	assert_non_null(rig->rings);
@@ -281,16 +308,22 @@ static struct rig *rig_begin(const char *const *texts)
 						  record_take, rig),
 				 0);
 	rig_find(rig, texts);
+	if (rig->plan)
+		rig_plan(rig);
 	rig_arm(rig);
 	return rig;
 }
-#define RIG(...) rig_begin((const char *const[]){__VA_ARGS__, NULL})
+#define RIG(...) rig_begin(NULL, (const char *const[]){__VA_ARGS__, NULL})
+#define RIG_FILTERED(filter, ...) rig_begin(filter, (const char *const[]){__VA_ARGS__, NULL})
 
 static void rig_end(struct rig *rig)
 {
 	armed_release(rig->armed);
 	ring_buffer__free(rig->rings);
 	kernel_close(rig->kernel);
+	plan_free(rig->plan);
+	filter_free(rig->filter);
+	free(rig->uses);
 	object_free(rig->object);
 	call_set_free(rig->set);
 	vec_free(&rig->said);
@@ -813,18 +846,117 @@ static void test_pairs_end_on_any_thread_by_their_key(void **state)
 	(void)state;
 }
 
+/* ---- filters ---- */
+
+#define FACTORIAL "uprobe:exe:factorial(i64 n) -> i64 ret"
+
+static void factorials_pass(const char *filter, const long *passing, size_t count)
+{
+	struct rig *rig = RIG_FILTERED(filter, FACTORIAL);
+	size_t hits = 0;
+
+	factorial(6);
+	rig_read(rig);
+	for (size_t i = 0; i < rig->said.len; i++) {
+		const struct said *hit = &rig->said.data[i];
+		size_t j = i + 1;
+
+		if (hit->rec.kind != WAFFLE_REC_HIT)
+			continue;
+		assert_true(hits < count);
+		assert_int_equal(value_of(rig, hit, "n").i64, passing[hits++]);
+		while (j < rig->said.len && rig->said.data[j].id != hit->id)
+			j++;
+		assert_true(j < rig->said.len);
+		assert_int_equal(rig->said.data[j].rec.kind, WAFFLE_REC_RETURN);
+		assert_true(rig->said.data[j].rec.ts > hit->rec.ts);
+		value_of(rig, &rig->said.data[j], "ret");
+	}
+	assert_int_equal(hits, count);
+	assert_int_equal(rig->said.len, 2 * count);
+	assert_int_equal(dropped(rig), 0);
+	rig_end(rig);
+}
+
+static void test_filters_ask_arguments_and_what_is_returned(void **state)
+{
+	static const long some[] = {4, 3}, large[] = {6, 5}, all[] = {6, 5, 4, 3, 2, 1};
+	char thread[64];
+
+	factorials_pass("kv.n > 2 && kv.n < 5", some, 2);
+	factorials_pass("kv.ret >= 120", large, 2);
+	factorials_pass("dur < 10s", all, 6);
+	snprintf(thread, sizeof(thread), "tid == %d", gettid());
+	factorials_pass(thread, all, 6);
+	snprintf(thread, sizeof(thread), "tid != %d", gettid());
+	factorials_pass(thread, NULL, 0);
+	factorials_pass("name == \"factorial\" && comm ~ \"*calls*\" && kv.n == 3", some + 1, 1);
+	(void)state;
+}
+
+static void test_filters_ask_events_and_texts(void **state)
+{
+	struct rig *rig = RIG_FILTERED("kv.number >= 3 && kv.number != 5 || kv.text == \"two\"",
+				       "uprobe:exe:launch(i64 number) as event",
+				       "uprobe:exe:take_box(dim3 box, char *text, dim3 second) as "
+				       "event");
+	static const char *const texts[] = {"one", "two", "three"};
+
+	for (long i = 0; i < 7; i++)
+		launch(i);
+	for (unsigned i = 0; i < 3; i++)
+		take_box((struct box){1, 2, i}, texts[i], (struct box){0, 0, 0});
+	rig_read(rig);
+	assert_int_equal(rig->said.len, 4);
+	assert_int_equal(value_of(rig, HIT(rig, 0, "launch"), "number").i64, 3);
+	assert_int_equal(value_of(rig, HIT(rig, 1, "launch"), "number").i64, 4);
+	assert_int_equal(value_of(rig, HIT(rig, 2, "launch"), "number").i64, 6);
+	text_is(rig, HIT(rig, 3, "take_box"), "text", "two");
+	rig_end(rig);
+	(void)state;
+}
+
+static void test_filters_ask_pairs(void **state)
+{
+	struct rig *rig = RIG_FILTERED("kv.key > 11",
+				       "uprobe:exe:pair_begins(i64 key)..pair_ends(i64) key=key"
+				       "..arg1 as span paired");
+
+	for (long key = 10; key < 14; key++)
+		pair_begins(key);
+	for (long key = 10; key < 14; key++)
+		pair_ends(key);
+	rig_read(rig);
+	assert_int_equal(rig->said.len, 4);
+	assert_int_equal(value_of(rig, HIT(rig, 0, "paired"), "key").i64, 12);
+	assert_int_equal(value_of(rig, HIT(rig, 1, "paired"), "key").i64, 13);
+	assert_int_equal(rig->said.data[2].rec.kind, WAFFLE_REC_RETURN);
+	assert_int_equal(rig->said.data[2].id, rig->said.data[0].id);
+	assert_int_equal(rig->said.data[3].rec.kind, WAFFLE_REC_RETURN);
+	assert_int_equal(rig->said.data[3].id, rig->said.data[1].id);
+	rig_end(rig);
+	(void)state;
+}
+
+static void test_the_rate_limits_calls(void **state)
+{
+	struct rig *rig = RIG_FILTERED("name == \"factorial\" && rate(4/min)", FACTORIAL);
+
+	factorial(10);
+	rig_read(rig);
+	assert_int_equal(said_count(rig, WAFFLE_REC_HIT, "factorial"), 4);
+	assert_int_equal(said_count(rig, WAFFLE_REC_RETURN, "factorial"), 4);
+	assert_int_equal(dropped(rig), 0);
+	rig_end(rig);
+	(void)state;
+}
+
 /* ---- all ---- */
 
 static int single_mode(void **state)
 {
 	(void)state;
 	return setenv("WAFFLE_UPROBE_SINGLE", "1", 1);
-}
-
-static int multi_mode(void **state)
-{
-	(void)state;
-	return unsetenv("WAFFLE_UPROBE_SINGLE");
 }
 
 int main(void)
@@ -848,7 +980,19 @@ int main(void)
 		cmocka_unit_test(test_a_launch_that_jumps_to_an_inner_one_counts_once),
 		cmocka_unit_test(test_two_descriptions_of_a_function_both_begin_and_end),
 		cmocka_unit_test(test_each_call_of_each_thread_is_there_or_counted),
+		cmocka_unit_test(test_filters_ask_arguments_and_what_is_returned),
+		cmocka_unit_test(test_filters_ask_events_and_texts),
+		cmocka_unit_test(test_filters_ask_pairs),
+		cmocka_unit_test(test_the_rate_limits_calls),
 		cmocka_unit_test(test_pairs_end_on_any_thread_by_their_key),
+	};
+	/* What depends on how probes are attached. */
+	const struct CMUnitTest single[] = {
+		cmocka_unit_test(test_what_is_known_at_the_return_only_comes_then),
+		cmocka_unit_test(test_recursive_calls_return_in_reverse),
+		cmocka_unit_test(test_an_outer_call_that_jumps_to_an_inner_one_returns),
+		cmocka_unit_test(test_two_descriptions_of_a_function_both_begin_and_end),
+		cmocka_unit_test(test_filters_ask_pairs),
 	};
 	int failed;
 
@@ -856,6 +1000,6 @@ int main(void)
 		print_message("needs root: skipped\n");
 		return 0;
 	}
-	failed = cmocka_run_group_tests_name("multi", tests, multi_mode, NULL);
-	return failed + cmocka_run_group_tests_name("single", tests, single_mode, multi_mode);
+	failed = cmocka_run_group_tests_name("multi", tests, NULL, NULL);
+	return failed + cmocka_run_group_tests_name("single", single, single_mode, NULL);
 }

@@ -12,37 +12,6 @@
 
 #define RUNNING WAFFLE_THREAD_RUNNING
 #define BLOCKED WAFFLE_THREAD_BLOCKED
-#define SYNC_ID 0x51
-
-/* Thread 11 of rank 0 runs on CPU 1, and begins a span at 1010. */
-static void begin(struct capture *capture)
-{
-	gpu_begin(capture);
-	named(capture, 11, 10, "trainer");
-	named(capture, 15, 10, "cuda-EvtHandlr");
-	named(capture, 21, 20, "rank1");
-	named(capture, 22, 20, "loader");
-	named(capture, 31, 30, "rank2");
-	gets(capture, 1003, 1, 0, 11, 0, 0, 0);
-	capture_span(capture, 1010, 11, 1);
-}
-
-/* It waits in a futex from `from` to `to`, when the driver's thread wakes it. */
-static void blocks(struct capture *capture, uint64_t from, uint64_t to)
-{
-	waits(capture, from, 1, 11, 0, S, NR_FUTEX, 0x7f00, FUTEX_COND, 0);
-	gets(capture, to, 1, 0, 11, 15, to, 0);
-}
-
-static void sync_begins(struct capture *capture, uint64_t ts)
-{
-	hit(capture, ts, 11, GPU_SYNC_STREAM, SYNC_ID, WORDS(STREAM));
-}
-
-static void sync_ends(struct capture *capture, uint64_t ts)
-{
-	returns(capture, ts, 11, GPU_SYNC_STREAM, SYNC_ID);
-}
 
 static void check_culprit_span(const struct why *why, uint32_t number, const char *name)
 {

@@ -19,6 +19,8 @@ KERNEL(gemm, "_Z4gemmmPfi")
 
 static const char *way;
 static bool alone; /* no other ranks */
+/* Rounds that the victim has begun, in memory of all ranks: the last one begins its work then. */
+static atomic_int *begun;
 static ncclUniqueId id;
 static ncclComm_t comm;
 static cudaStream_t stream;
@@ -68,6 +70,12 @@ static void loader(void)
 	}
 }
 
+static void victim_wait(int i)
+{
+	while (*begun <= i)
+		usleep(50);
+}
+
 static void batch_wait(int i)
 {
 	SPAN("batch");
@@ -96,6 +104,7 @@ static void last_rank(void)
 {
 	setup(LAST);
 	for (int i = 0; i < ROUNDS; i++) {
+		victim_wait(i);
 		if (!strcmp(way, "loader"))
 			batch_wait(i);
 		else
@@ -142,6 +151,7 @@ static void victim(void)
 		zoo_time_begin(&t);
 		{
 			SPAN("victim", KV_I64("i", i));
+			*begun = i + 1;
 			if (alone) {
 				launch(i);
 				zoo_time_begin(&wait);
@@ -162,6 +172,9 @@ static void victim(void)
 int main(int argc, char **argv)
 {
 	zoo_begin(argc, argv);
+	begun = mmap(NULL, sizeof(*begun), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		     0);
+	zoo_need(begun != MAP_FAILED, "mmap");
 	way = argc > 2 ? argv[1] : "kernel";
 	alone = !strcmp(way, "kernel") || !strcmp(way, "spins");
 	if (!strcmp(way, "spins"))

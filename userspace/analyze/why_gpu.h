@@ -7,6 +7,8 @@
 #ifndef WAFFLE_ANALYZE_WHY_GPU_H
 #define WAFFLE_ANALYZE_WHY_GPU_H
 
+#include <stdio.h>
+
 #include "analyze/why.h"
 #include "model/gpu.h"
 
@@ -70,5 +72,12 @@ int why_gpu_walk(struct why_walk *walk, const struct why_await *await, enum why_
 bool why_gpu_role_waits(unsigned role);
 /* What the call `sync->span` waits for. False: no memory. */
 bool why_gpu_sync_make(struct why_walk *walk, struct why_sync *sync);
+
+/* ---- why_gpu_text.c ---- */
+
+void why_gpu_put_op(FILE *out, const struct model *model, const struct model_gpu_op *op);
+void why_gpu_put_stream(FILE *out, uint64_t stream);
+/* Of a copy or set. */
+uint64_t why_gpu_bytes(const struct model *model, const struct model_gpu_op *op);
 
 #endif

@@ -7,7 +7,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "analyze/why_walk.h"
 
@@ -209,88 +208,6 @@ static struct model_gpu_op resolve(const struct gather *gather, struct model_gpu
 
 /* ---- words ---- */
 
-/* A kernel's name without what makes it long: what it returns, and its parameters. */
-static void put_kernel(FILE *out, const struct value *value)
-{
-	const char *name = value->text, *end = name + value->text_len;
-
-	if (value->text_len > 5 && !memcmp(name, "void ", 5))
-		name += 5;
-	if (end[-1] == ')') {
-		int depth = 0;
-		const char *at = end;
-
-		while (at > name) {
-			at--;
-			depth += *at == ')' ? 1 : *at == '(' ? -1 : 0;
-			if (!depth)
-				break;
-		}
-		if (at > name)
-			end = at;
-	}
-	fprintf(out, "kernel %.*s", (int)(end - name), name);
-}
-
-static bool value_of(const struct model *model, const struct model_gpu_op *op, const char *key,
-		     struct value *value)
-{
-	return model_gpu_value(model, op->node, op->index, key, value);
-}
-
-static uint64_t bytes_of(const struct model *model, const struct model_gpu_op *op)
-{
-	struct value value;
-
-	return value_of(model, op, "bytes", &value) ? value.u64 : 0;
-}
-
-static const char *name_of(const struct model *model, const struct model_gpu_op *op)
-{
-	uint32_t site = op->node == MODEL_NODE_SPAN ? model->spans.data[op->index].site
-						    : model->events.data[op->index].site;
-
-	return model_site(model, site)->name;
-}
-
-static void put_op(FILE *out, const struct model *model, const struct model_gpu_op *op)
-{
-	struct value value;
-
-	switch (op->role) {
-	case SITE_ROLE_LAUNCH:
-		if (!value_of(model, op, "kernel", &value))
-			fputs(name_of(model, op), out);
-		else if (value.type == WAFFLE_KEY_STR && value.text_len)
-			put_kernel(out, &value);
-		else
-			fprintf(out, "kernel 0x%" PRIx64, value.u64);
-		break;
-	case SITE_ROLE_COPY:
-		fputs("copy ", out);
-		if (value_of(model, op, "kind", &value) && value.type == WAFFLE_KEY_STR)
-			fprintf(out, "%.*s ", (int)value.text_len, value.text);
-		fprintf(out, "of %" PRIu64 " bytes", bytes_of(model, op));
-		break;
-	case SITE_ROLE_SET:
-		fprintf(out, "set of %" PRIu64 " bytes", bytes_of(model, op));
-		break;
-	default:
-		fputs(name_of(model, op), out);
-	}
-}
-
-/* The handles of the default streams are those of cudaStreamLegacy and cudaStreamPerThread. */
-static void put_stream(FILE *out, uint64_t stream)
-{
-	if (stream <= 1)
-		fputs("the default stream", out);
-	else if (stream == 2)
-		fputs("its thread's default stream", out);
-	else
-		fprintf(out, "stream 0x%" PRIx64, stream);
-}
-
 /* Adds a text that was written to memory. */
 static bool take_text(struct gather *gather, FILE *out, char **text, const size_t *len,
 		      uint32_t *number)
@@ -346,9 +263,9 @@ static bool end_at_op(struct gather *gather, const struct model_gpu_op *op, bool
 		if (collective)
 			fputs(model_site(gather->walk->model, collective->site)->name, out);
 		else
-			put_op(out, gather->walk->model, op);
+			why_gpu_put_op(out, gather->walk->model, op);
 		fputs(" on ", out);
-		put_stream(out, op->stream);
+		why_gpu_put_stream(out, op->stream);
 	}
 	return take_text(gather, out, &text, &len, &sync->object) && add_meaning(gather);
 }
@@ -420,7 +337,7 @@ static bool end_at_unknown(struct gather *gather)
 	    model_gpu_value(model, MODEL_NODE_SPAN, sync->span, "stream", &value)) {
 		out = open_memstream(&text, &len);
 		if (out)
-			put_stream(out, value.u64);
+			why_gpu_put_stream(out, value.u64);
 		if (!take_text(gather, out, &text, &len, &sync->object))
 			return false;
 	}
@@ -460,7 +377,7 @@ static bool kernel_before(const struct gather *gather, const struct model_gpu_op
 	struct model_gpu_op op = *copy;
 
 	if ((copy->role != SITE_ROLE_COPY && copy->role != SITE_ROLE_SET) ||
-	    bytes_of(gather->walk->model, copy) / BYTES_PER_NS >=
+	    why_gpu_bytes(gather->walk->model, copy) / BYTES_PER_NS >=
 		    (gather->to_ts - gather->from_ts) / 2)
 		return false;
 	for (unsigned i = 0; i < OPS_MAX && before(gather, &op, &op); i++) {
@@ -527,7 +444,7 @@ static bool make_copy(struct gather *gather)
 	uint32_t count;
 	bool alone = true;
 
-	if (value_of(model, &copy, "stream", &(struct value){0}))
+	if (model_gpu_value(model, copy.node, copy.index, "stream", &(struct value){0}))
 		return true;
 	count = model_gpu_awaited(gather->walk->gpu.model, gather->sync->span, ops,
 				  MODEL_GPU_AWAITED_MAX);
@@ -536,8 +453,8 @@ static bool make_copy(struct gather *gather)
 		if (ops[i].node == MODEL_NODE_SPAN && ops[i].index == copy.index)
 			continue;
 		look_at(gather, &ops[i]);
-		if (alone &&
-		    bytes_of(model, &copy) / BYTES_PER_NS < (gather->to_ts - gather->from_ts) / 2)
+		if (alone && why_gpu_bytes(model, &copy) / BYTES_PER_NS <
+				     (gather->to_ts - gather->from_ts) / 2)
 			op = resolve(gather, ops[i]);
 		alone = false;
 	}

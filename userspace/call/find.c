@@ -234,7 +234,7 @@ static int add_function(struct find *find, const struct find_hit *hit)
 	struct set_entry *entry = find->set->entries.data[hit->entry];
 	const struct call_spec *spec = &entry->spec;
 	struct error problem = ERROR_INIT;
-	struct recipe_made made;
+	struct recipe_made made = {.key_count = 0};
 	uint32_t site;
 	int result = make_call(find, hit, &made, &problem);
 

@@ -217,6 +217,26 @@ void find_near(struct find *find, struct set_entry *entry, const char *word, con
 		state->near_count++;
 }
 
+/* What a function that is chosen at load time is chosen from: __memcpy_avx_unaligned of memcpy. */
+static bool is_choice(const struct symbol *symbol, const char *name)
+{
+	size_t len = strlen(name);
+	const char *plain = symbol->name + symbol_underscores(symbol->name);
+
+	return symbol->type == STT_FUNC && !strncmp(plain, name, len) && plain[len] == '_';
+}
+
+static bool is_near(const struct set_entry *entry, const struct symbol *symbol)
+{
+	const struct spec_pattern *pattern = &entry->spec.sides[0].names.list[0];
+
+	if (entry->spec.type != SPEC_UPROBE || entry->spec.quiet || pattern->glob)
+		return false;
+	if (entry->state.ifunc)
+		return is_choice(symbol, pattern->text);
+	return !entry->state.found && near_name(pattern->text, symbol->name);
+}
+
 /* Names like those that were not found. */
 static void table_near(struct table *table)
 {
@@ -229,13 +249,10 @@ static void table_near(struct table *table)
 			continue;
 		for (size_t k = 0; k < find->wanted.len; k++) {
 			struct set_entry *entry = find->set->entries.data[find->wanted.data[k]];
-			const struct spec_names *names = &entry->spec.sides[0].names;
 
-			if (entry->spec.type == SPEC_UPROBE && !entry->spec.quiet &&
-			    !entry->state.found && !names->list[0].glob &&
-			    (near_name(names->list[0].text, symbol.name) ||
-			     (entry->state.ifunc && strstr(symbol.name, names->list[0].text))))
-				find_near(find, entry, names->list[0].text, symbol.name);
+			if (is_near(entry, &symbol))
+				find_near(find, entry, entry->spec.sides[0].names.list[0].text,
+					  symbol.name);
 		}
 	}
 }
@@ -294,7 +311,7 @@ int find_symbols(struct find *find, struct find_hits *hits)
 			continue;
 		entry->state.looked = set_keep(find->set, find->object->path);
 		entry->state.stripped = find->stripped;
-		missing |= !entry->state.found && !entry->spec.quiet;
+		missing |= (!entry->state.found || entry->state.ifunc) && !entry->spec.quiet;
 	}
 	if (missing)
 		files_each(find, hits, true);

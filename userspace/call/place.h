@@ -36,8 +36,8 @@ struct place {
 
 /*
  * `code`: `bytes` bytes from the function's entry on, which lies at link-time `address`; `whole`:
- * they are all of the function. machine: EM_X86_64 or EM_AARCH64, whose functions are understood; of any other the entry's cost
- * is unknown. A return probe may stand at the same place.
+ * they are all of the function. machine: EM_X86_64 or EM_AARCH64, whose functions are understood;
+ * of any other the entry's cost is unknown. A return probe may stand at the same place.
  */
 struct place place_function(const struct place_kernel *kernel, uint16_t machine,
 			    const uint8_t *code, size_t bytes, bool whole, uint64_t address);

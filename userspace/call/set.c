@@ -361,8 +361,9 @@ static void say_entry(const struct set_entry *entry, call_say say, void *arg)
 	} else if (state->ifunc) {
 		snprintf(line, sizeof(line),
 			 "%s: '%s' of %s is chosen from several functions when it is loaded, by "
-			 "what the CPU can do: describe one of those",
-			 origin, name.text, state->looked);
+			 "what the CPU can do: describe one of those%s",
+			 origin, name.text, state->looked,
+			 state->near_count ? "" : ", whose names have been stripped here");
 		add_near(line, sizeof(line), state, ", such as ");
 	} else {
 		snprintf(line, sizeof(line), "%s: no %s '%s' in %s%s", origin,
@@ -395,7 +396,7 @@ void call_set_unfound(const struct call_set *set, call_say say, void *arg)
 
 		if (entry->state.found && entry->state.trouble)
 			say(entry->state.trouble, false, arg);
-		else if (!entry->state.found && !entry->spec.quiet &&
+		else if ((!entry->state.found || entry->state.ifunc) && !entry->spec.quiet &&
 			 entry->spec.type != SPEC_TRACEPOINT)
 			say_entry(entry, say, arg);
 		if (entry->state.found)

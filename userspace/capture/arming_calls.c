@@ -110,13 +110,13 @@ int arming_recipes(struct arming *arming, struct file *file, struct error *err)
 
 /* One that can't be attached is a warning, as is a file that can't be armed. */
 static int tracepoint_arm(struct arming *arming, const struct call_tracepoint *tracepoint,
-			  uint32_t number, struct error *err)
+			  uint32_t number, const struct arm_use *use, struct error *err)
 {
 	int result = kernel_recipe_set(arming->kernel, number, &tracepoint->recipe);
 
 	if (result)
 		return recipes_failed(result, err);
-	result = kernel_tracepoint_attach(arming->kernel, tracepoint->id, number);
+	result = kernel_tracepoint_attach(arming->kernel, tracepoint->id, number, use);
 	if (!result)
 		armed_count(&arming->counts, &tracepoint->site);
 	else if (!arming->warning[0])
@@ -139,16 +139,17 @@ int arming_tracepoints(struct arming *arming, struct error *err)
 		return recipes_failed(result, err);
 	for (size_t i = 0; !result && i < count; i++) {
 		uint32_t number = (uint32_t)arming->sites.len;
-		enum plan_use use = PLAN_MATCHES;
-		uint32_t class = 0;
+		struct arm_use use = {.use = PLAN_MATCHES};
 
 		result = arming_register(arming, &list[i].site, &list[i].recipe, err);
 		if (!result && arming->options.plan)
-			result = plan_site(arming->options.plan, &list[i].site, &use, &class, err)
+			result = plan_site(arming->options.plan, &list[i].site, &use.use,
+					   &use.class, err)
 					 ?: arming_classes(arming, err);
-		if (result || use == PLAN_DORMANT)
+		if (result || use.use == PLAN_DORMANT)
 			continue;
-		result = tracepoint_arm(arming, &list[i], number, err);
+		result = tracepoint_arm(arming, &list[i], number,
+					arming->options.plan ? &use : NULL, err);
 	}
 	return result;
 }

@@ -48,7 +48,9 @@ void codegen_forget(struct codegen *gen, unsigned reg)
 	unsigned unknown = BPF_REG_5;
 
 	/* Any number that the kernel knows nothing of will do. */
-	if (!gen->options->at_end && gen->frame.run_count)
+	if (gen->options->call)
+		asm_load(&gen->as, BPF_DW, unknown, REG_FRAME, HELD(ts));
+	else if (!gen->options->at_end && gen->frame.run_count)
 		unknown = REG_FRAME;
 	else
 		asm_load(&gen->as, BPF_DW, unknown, REG_CTX, gen->options->id_offset);
@@ -262,7 +264,7 @@ static void frame_prepare(struct codegen *gen, const struct residual *tree)
 			needs_predicate(gen, &needs,
 					&gen->filter->predicates.data[node->predicate]);
 	}
-	if (gen->options->at_end)
+	if (gen->options->at_end && !gen->options->call)
 		gen->id = codegen_stack(gen, 8);
 	if (needs.comm) {
 		gen->comm = codegen_stack(gen, WAFFLE_COMM_BYTES);
@@ -319,6 +321,29 @@ static void prologue_end(struct codegen *gen, uint32_t miss)
 	asm_call(as, BPF_FUNC_map_lookup_elem);
 	asm_branch_imm(as, BPF_JEQ, BPF_REG_0, 0, miss);
 	asm_mov(as, REG_FRAME, BPF_REG_0);
+	asm_alu_imm(as, BPF_ADD, REG_FRAME, sizeof(struct waffle_held));
+	if (!gen->frame.run_count)
+		return;
+	asm_load(as, BPF_W, REG_SIZE, REG_FRAME, HELD(frame_bytes));
+	size_check(gen);
+}
+
+static void prologue_call(struct codegen *gen, uint32_t miss)
+{
+	struct assembler *as = &gen->as;
+
+	asm_mov(as, REG_CTX, BPF_REG_1);
+	asm_call(as, BPF_FUNC_get_current_task_btf);
+	asm_mov(as, BPF_REG_2, BPF_REG_0);
+	asm_map(as, BPF_REG_1, CODE_RELOC_CALLS, 0);
+	asm_const(as, BPF_REG_3, 0);
+	asm_const(as, BPF_REG_4, 0);
+	asm_call(as, BPF_FUNC_task_storage_get);
+	asm_branch_imm(as, BPF_JEQ, BPF_REG_0, 0, miss);
+	asm_load(as, BPF_DW, BPF_REG_1, BPF_REG_0, gen->options->asked);
+	asm_branch_imm(as, BPF_JGT, BPF_REG_1, (int32_t)WAFFLE_CALL_ASKED_MAX, miss);
+	asm_mov(as, REG_FRAME, BPF_REG_0);
+	asm_alu(as, BPF_ADD, REG_FRAME, BPF_REG_1);
 	asm_alu_imm(as, BPF_ADD, REG_FRAME, sizeof(struct waffle_held));
 	if (!gen->frame.run_count)
 		return;
@@ -396,7 +421,9 @@ static int program_emit(struct codegen *gen, const struct residual *all,
 	uint32_t hold = verdicts.label[CODEGEN_HOLD], maybe = asm_label(as);
 
 	frame_prepare(gen, all);
-	if (gen->options->at_end)
+	if (gen->options->call)
+		prologue_call(gen, verdicts.out);
+	else if (gen->options->at_end)
 		prologue_end(gen, verdicts.out);
 	else
 		prologue_hit(gen);

@@ -13,6 +13,7 @@
 
 #include <linux/bpf.h>
 
+#include "bpf/call.h"
 #include "bpf/filter.h"
 #include "filter/split.h"
 
@@ -26,6 +27,7 @@ enum code_reloc_type {
 	CODE_RELOC_OPEN,  /* fd of the map of open spans */
 	CODE_RELOC_HELD,  /* fd of the map of held spans of this size */
 	CODE_RELOC_NEXT,  /* fd of the program array */
+	CODE_RELOC_CALLS, /* fd of the threads' calls: bpf/call.h */
 	CODE_RELOC_TABLE, /* fd of the array with `table`, as BPF_PSEUDO_MAP_VALUE; imm of the
 			     second instruction is the offset already */
 };
@@ -44,6 +46,10 @@ struct filter_code {
 
 struct codegen_options {
 	bool at_end; /* the program at a span's end */
+	/* Of a call: as at_end, but what is asked about is in the thread's slot, whose offset is in
+	 * struct waffle_call_thread at `asked`. The context is not looked at. */
+	bool call;
+	uint16_t asked;
 	/* Where the program's context has the registers of the probe (include/waffle/abi.h). */
 	uint16_t id_offset, frame_offset, size_offset;
 	/*

@@ -2,6 +2,7 @@
 #include "filter/plan.h"
 
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,6 +85,7 @@ static void class_free(struct plan_class *class)
 {
 	filter_code_free(&class->hit);
 	filter_code_free(&class->end);
+	filter_code_free(&class->point);
 }
 
 void plan_free(struct plan *plan)
@@ -195,6 +197,32 @@ static int class_code(const struct plan *plan, struct plan_class *class,
 	return err;
 }
 
+/* Values of a call, some of which are known at its return only, or its duration. */
+static bool asks_return(const struct plan *plan, const struct residual *residual)
+{
+	return residual_uses(plan->filter, residual, FILTER_DUR) ||
+	       residual_uses(plan->filter, residual, FILTER_KV);
+}
+
+/* What is asked about a call has been laid out in its thread, begin and end alike. */
+static int class_code_call(const struct plan *plan, struct plan_class *class,
+			   const struct residual *residual, const struct site_info *site)
+{
+	struct codegen_options options = codegen_options_default();
+	int err;
+
+	options.at_end = true;
+	options.call = true;
+	options.asked = offsetof(struct waffle_call_thread, asked);
+	options.on_accept = WAFFLE_CALL_ACCEPT;
+	err = codegen(class->holds ? &class->end : &class->hit, plan->filter, residual, site,
+		      &options);
+	if (err || class->is_span)
+		return err;
+	options.asked = offsetof(struct waffle_call_thread, asked_point);
+	return codegen(&class->point, plan->filter, residual, site, &options);
+}
+
 static int class_make(const struct plan *plan, struct plan_class *class,
 		      const struct residual *residual, const struct site_info *site)
 {
@@ -204,11 +232,16 @@ static int class_make(const struct plan *plan, struct plan_class *class,
 		.is_span = site->kind == WAFFLE_SITE_SPAN,
 		.always = root == FILTER_TRUE,
 		.context = root == FILTER_FALSE,
+		.call = site->call,
 	};
 	if (class->is_span)
 		class->name_bits = codegen_name_bits(plan->filter, site);
 	if (class->always || class->context)
 		return 0;
+	if (class->call) {
+		class->holds = class->is_span && asks_return(plan, residual);
+		return class_code_call(plan, class, residual, site);
+	}
 	class->holds = residual_uses(plan->filter, residual, FILTER_DUR);
 	if (class->holds)
 		class->held = held_size(site);
@@ -218,8 +251,9 @@ static int class_make(const struct plan *plan, struct plan_class *class,
 static bool class_equal(const struct plan_class *a, const struct plan_class *b)
 {
 	return a->is_span == b->is_span && a->always == b->always && a->context == b->context &&
-	       a->holds == b->holds && a->held == b->held && a->name_bits == b->name_bits &&
-	       filter_code_equal(&a->hit, &b->hit) && filter_code_equal(&a->end, &b->end);
+	       a->call == b->call && a->holds == b->holds && a->held == b->held &&
+	       a->name_bits == b->name_bits && filter_code_equal(&a->hit, &b->hit) &&
+	       filter_code_equal(&a->end, &b->end);
 }
 
 /* Takes the class over; its index, or that of an equal one. */
@@ -248,6 +282,9 @@ static enum plan_use use_of(const struct plan *plan, const struct residual *resi
 {
 	if (residual->nodes.data[residual->nodes.len - 1].type != FILTER_FALSE)
 		return PLAN_MATCHES;
+	/* Whose parents calls are is not known in the kernel. */
+	if (site->call)
+		return PLAN_DORMANT;
 	if (plan->keep_children || (plan->arms_spans && site->kind == WAFFLE_SITE_SPAN))
 		return PLAN_CONTEXT;
 	return PLAN_DORMANT;

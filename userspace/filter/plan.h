@@ -21,10 +21,12 @@ struct plan_class {
 	bool is_span;
 	bool always;                /* nothing to decide at a hit: `hit` is empty */
 	bool context;               /* PLAN_CONTEXT: `hit` is empty */
-	bool holds;                 /* `end` decides when the span ends */
+	bool holds;                 /* `end` decides when the span ends; of a call, no `hit` does */
+	bool call;                  /* of calls: bpf/call.h */
 	enum waffle_held_size held; /* where it is held meanwhile */
 	uint64_t name_bits;
 	struct filter_code hit, end;
+	struct filter_code point; /* of calls that are events: `hit` for tracepoints */
 	uint32_t sites;
 };
 

@@ -18,7 +18,7 @@ static const char *const key_names[] = {
 	[GPU_STREAM] = "stream", [GPU_EVENT] = "event",       [GPU_COMM] = "comm",
 	[GPU_RANK] = "rank",     [GPU_NRANKS] = "nranks",     [GPU_SEQ] = "seq",
 	[GPU_COUNT] = "count",   [GPU_DATATYPE] = "datatype", [GPU_OP] = "op",
-	[GPU_ROOT] = "root",
+	[GPU_ROOT] = "root",     [GPU_RESULT] = "result",
 };
 _Static_assert(sizeof(key_names) / sizeof(key_names[0]) == GPU_KEY_COUNT, "a name a key");
 

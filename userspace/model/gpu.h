@@ -59,9 +59,9 @@ bool model_gpu_recorded(const struct model_gpu *gpu, uint32_t pid, uint64_t even
  * What a span waits for that is a synchronisation (of a stream, an event, or all streams) or a copy
  * on no stream, which is synchronous: the last op of each stream that it waits for, the latest
  * first, at most `max`. An op that was waited for before by another one that has ended is left out.
- * For an event it is the last op of the stream that the event was recorded on, before that; a
- * STREAM_WAIT among them stands for what its event waits for, see model_gpu_behind(). 0: nothing
- * known, or not such a span.
+ * Where that is a STREAM_WAIT, the op before it is there as well. For an event it is the last op of
+ * the stream that the event was recorded on, before that; a STREAM_WAIT among them stands for what
+ * its event waits for, see model_gpu_behind(). 0: nothing known, or not such a span.
  */
 uint32_t model_gpu_awaited(const struct model_gpu *gpu, uint32_t span, struct model_gpu_op *ops,
 			   uint32_t max);

@@ -16,6 +16,7 @@ enum gpu_key {
 	GPU_DATATYPE,
 	GPU_OP,
 	GPU_ROOT,
+	GPU_RESULT,
 	GPU_KEY_COUNT
 };
 

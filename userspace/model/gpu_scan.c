@@ -58,10 +58,16 @@ static int put_add(struct scan *scan, struct put put)
 	return 0;
 }
 
+/* One that failed has waited for nothing. */
 static int sync_add(struct scan *scan, uint64_t ts, uint32_t span, uint32_t channel)
 {
-	if (channel == MODEL_NONE ||
-	    !vec_push(&scan->gpu->syncs, (struct gpu_sync){ts, span, channel}))
+	const struct model_span *at = &scan->gpu->model->spans.data[span];
+
+	if (channel == MODEL_NONE)
+		return -ENOMEM;
+	if (gpu_number(scan->gpu, at->site, at->frame, GPU_RESULT, 0))
+		return 0;
+	if (!vec_push(&scan->gpu->syncs, (struct gpu_sync){ts, span, channel}))
 		return -ENOMEM;
 	return 0;
 }

@@ -90,7 +90,8 @@ static int row_call(const struct kernel *kernel, const struct arm_request *reque
 	/* An end has not the keys that are asked of its begin; without that it records nothing. */
 	if (use && use->use == PLAN_DORMANT && probe->type != OBJECT_PROBE_END)
 		return -1;
-	if (!kernel->calls || !call_cookie(kernel, request->first_site + probe->site, cookie))
+	if (!kernel->calls || !call_cookie(kernel, request->first_site + probe->site,
+					   probe->type == OBJECT_PROBE_END ? NULL : use, cookie))
 		return -1;
 	return bpf_program__fd(programs[probe->type]);
 }

@@ -12,8 +12,10 @@
 #include "probe/kernel_internal.h"
 #include "waffle.skel.h"
 
-#define SEQUENCES_MAX 4096 /* communicators of all processes; the least used are forgotten */
-#define PAIRS_MAX 65536    /* that have begun and not ended */
+#define SEQUENCES_MAX 4096  /* communicators of all processes; the least used are forgotten */
+#define PAIRS_MAX 65536     /* that have begun and not ended */
+#define PAIRS_HELD_MAX 4096 /* of them those that a filter decides about at their end */
+#define NEXT_SLOTS (WAFFLE_CALL_NEXT_COUNT + WAFFLE_CLASSES_MAX)
 
 /* The programs and how large their maps are, before loading. */
 int calls_configure(struct kernel *kernel, const struct kernel_options *options)
@@ -23,21 +25,81 @@ int calls_configure(struct kernel *kernel, const struct kernel_options *options)
 		bpf->progs.call_instant, bpf->progs.call_enter, bpf->progs.call_leave,
 		bpf->progs.call_end,     bpf->progs.call_point,
 	};
+	bool filtered = options->calls && options->filtered;
 	uint64_t seed;
 
 	kernel->calls = options->calls;
 	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
 		bpf_program__set_autoload(programs[i], options->calls);
+	bpf_program__set_autoload(bpf->progs.call_accept, filtered);
+	bpf_program__set_autoload(bpf->progs.call_accept_point, filtered);
 	if (!options->calls)
 		return 0;
 	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
 		return -errno;
 	bpf->rodata->call_seed = seed;
 	bpf->rodata->call_stacks = options->stacks;
+	bpf->rodata->call_filtered = filtered;
+	if (filtered && (bpf_map__set_max_entries(bpf->maps.call_next, NEXT_SLOTS) ||
+			 bpf_map__set_max_entries(bpf->maps.call_next_point, NEXT_SLOTS) ||
+			 bpf_map__set_max_entries(bpf->maps.call_pairs_held, PAIRS_HELD_MAX)))
+		return -EINVAL;
 	return bpf_map__set_max_entries(bpf->maps.recipes, WAFFLE_RECIPES_MAX)
 		       ?: bpf_map__set_max_entries(bpf->maps.call_enums, WAFFLE_ENUMS_MAX)
 		       ?: bpf_map__set_max_entries(bpf->maps.call_sequences, SEQUENCES_MAX)
 			  ?: bpf_map__set_max_entries(bpf->maps.call_pairs, PAIRS_MAX);
+}
+
+/* Programs at uprobes and at tracepoints do not go to each other: each class may have both. */
+static int next_set(const struct bpf_map *map, uint32_t slot, int program)
+{
+	return bpf_map_update_elem(bpf_map__fd(map), &slot, &program, BPF_ANY) ? -errno : 0;
+}
+
+int calls_open(struct kernel *kernel, struct error *err)
+{
+	struct waffle_bpf *bpf = kernel->bpf;
+	int result = 0;
+
+	if (kernel->calls && kernel->filtered)
+		result = next_set(bpf->maps.call_next, WAFFLE_CALL_ACCEPT,
+				  bpf_program__fd(bpf->progs.call_accept))
+				 ?: next_set(bpf->maps.call_next_point, WAFFLE_CALL_ACCEPT,
+					     bpf_program__fd(bpf->progs.call_accept_point));
+	return result ? error_set(err, -result, "the filter's programs: %s", strerror(-result)) : 0;
+}
+
+/* Loads a program into the array that holds it from then on. */
+static int next_load(const struct kernel *kernel, const struct filter_code *code, uint32_t index,
+		     bool at_tracepoint, uint32_t *jited, struct error *err)
+{
+	struct waffle_bpf *bpf = kernel->bpf;
+	int program = code_load(kernel, code, WAFFLE_HELD_SMALL, at_tracepoint, err), result;
+
+	if (program < 0)
+		return program;
+	result = next_set(at_tracepoint ? bpf->maps.call_next_point : bpf->maps.call_next,
+			  WAFFLE_CALL_NEXT_COUNT + index, program);
+	*jited = jited_bytes(program);
+	close(program);
+	return result ? error_set(err, -result, "the filter's programs: %s", strerror(-result)) : 0;
+}
+
+int call_class_load(const struct kernel *kernel, struct loaded_class *loaded, uint32_t index,
+		    const struct plan_class *class, struct error *err)
+{
+	const struct filter_code *code = class->holds ? &class->end : &class->hit;
+	uint32_t *jited = class->holds ? &loaded->end_jited : &loaded->hit_jited, ignored;
+	int result = 0;
+
+	loaded->hit = -1;
+	if (!kernel->calls || !code->insns.len)
+		return 0;
+	loaded->cookie = class->holds ? WAFFLE_COOKIE_HELD : WAFFLE_COOKIE_ASKED;
+	result = next_load(kernel, code, index, false, jited, err);
+	if (!result && class->point.insns.len)
+		result = next_load(kernel, &class->point, index, true, &ignored, err);
+	return result;
 }
 
 static int map_set(const struct bpf_map *map, uint32_t index, const void *value)
@@ -70,13 +132,21 @@ uint64_t kernel_call_faults(const struct kernel *kernel)
 	return __atomic_load_n(&kernel->bpf->bss->call_faults, __ATOMIC_RELAXED);
 }
 
-bool call_cookie(const struct kernel *kernel, uint32_t site, uint64_t *cookie)
+bool call_cookie(const struct kernel *kernel, uint32_t site, const struct arm_use *use,
+		 uint64_t *cookie)
 {
+	uint64_t class = 0;
+
+	if (kernel->filtered && use) {
+		if (use->class >= kernel->classes.len)
+			return false;
+		class = kernel->classes.data[use->class].cookie | (uint64_t)use->class << 32;
+	}
 	/* The one that was set last is most often asked for next. */
 	for (size_t i = kernel->recipes.len; i > 0; i--) {
 		if (kernel->recipes.data[i - 1] != site)
 			continue;
-		*cookie = site | (uint64_t)(i - 1) << WAFFLE_COOKIE_RECIPE_SHIFT;
+		*cookie = site | (uint64_t)(i - 1) << WAFFLE_COOKIE_RECIPE_SHIFT | class;
 		return true;
 	}
 	return false;
@@ -112,11 +182,13 @@ static int point_attach(struct kernel *kernel, uint64_t id, uint64_t cookie, int
 
 /* A program of a tracepoint's perf event runs on every CPU, whichever the event was opened for
  * (kernel/events/core.c: perf_event_set_bpf_prog, kernel/trace/bpf_trace.c: trace_call_bpf). */
-int kernel_tracepoint_attach(struct kernel *kernel, uint64_t id, uint32_t site)
+int kernel_tracepoint_attach(struct kernel *kernel, uint64_t id, uint32_t site,
+			     const struct arm_use *use)
 {
 	uint64_t cookie;
 
-	return call_cookie(kernel, site, &cookie) ? point_attach(kernel, id, cookie, 0) : -ENOENT;
+	return call_cookie(kernel, site, use, &cookie) ? point_attach(kernel, id, cookie, 0)
+						       : -ENOENT;
 }
 
 void calls_detach(struct kernel *kernel)

@@ -133,7 +133,8 @@ static int table_make(const struct filter_code *code)
 
 /* Puts the descriptors of maps into a program's instructions. */
 static void relocate(const struct kernel *kernel, struct bpf_insn *insns,
-		     const struct filter_code *code, enum waffle_held_size held, int table)
+		     const struct filter_code *code, enum waffle_held_size held,
+		     const struct bpf_map *next, int table)
 {
 	for (size_t i = 0; i < code->relocs.len; i++) {
 		const struct code_reloc *reloc = &code->relocs.data[i];
@@ -148,7 +149,10 @@ static void relocate(const struct kernel *kernel, struct bpf_insn *insns,
 			insn->imm = bpf_map__fd(held_map(kernel, held));
 			break;
 		case CODE_RELOC_NEXT:
-			insn->imm = bpf_map__fd(kernel->bpf->maps.filter_next);
+			insn->imm = bpf_map__fd(next);
+			break;
+		case CODE_RELOC_CALLS:
+			insn->imm = bpf_map__fd(kernel->bpf->maps.call_threads);
 			break;
 		case CODE_RELOC_TABLE:
 			insn->src_reg = BPF_PSEUDO_MAP_VALUE;
@@ -159,34 +163,47 @@ static void relocate(const struct kernel *kernel, struct bpf_insn *insns,
 }
 
 static int program_load(const struct kernel *kernel, const struct bpf_insn *insns, size_t count,
-			char *log)
+			bool at_tracepoint, char *log)
 {
 	LIBBPF_OPTS(bpf_prog_load_opts, options,
-		    .expected_attach_type = kernel_site_attach_type(kernel), .log_buf = log,
-		    .log_size = log ? VERIFIER_LOG_BYTES : 0, .log_level = log ? 1 : 0);
+		    .expected_attach_type = at_tracepoint ? 0 : kernel_site_attach_type(kernel),
+		    .log_buf = log, .log_size = log ? VERIFIER_LOG_BYTES : 0,
+		    .log_level = log ? 1 : 0);
 
-	return bpf_prog_load(BPF_PROG_TYPE_KPROBE, "waffle_filter", "Dual BSD/GPL", insns, count,
-			     &options);
+	return bpf_prog_load(at_tracepoint ? BPF_PROG_TYPE_TRACEPOINT : BPF_PROG_TYPE_KPROBE,
+			     "waffle_filter", "Dual BSD/GPL", insns, count, &options);
 }
 
 /* The kernel's reasons for a refusal, for WAFFLE_LIBBPF=1. */
-static void refusal_show(const struct kernel *kernel, const struct bpf_insn *insns, size_t count)
+static void refusal_show(const struct kernel *kernel, const struct bpf_insn *insns, size_t count,
+			 bool at_tracepoint)
 {
 	char *log = getenv("WAFFLE_LIBBPF") ? calloc(1, VERIFIER_LOG_BYTES) : NULL;
 	int again;
 
 	if (!log)
 		return;
-	again = program_load(kernel, insns, count, log);
+	again = program_load(kernel, insns, count, at_tracepoint, log);
 	if (again >= 0)
 		close(again);
 	fprintf(stderr, "%s\n", log);
 	free(log);
 }
 
+/* Where the programs go on: of calls, elsewhere. */
+static const struct bpf_map *next_map(const struct kernel *kernel, const struct filter_code *code,
+				      bool at_tracepoint)
+{
+	for (size_t i = 0; i < code->relocs.len; i++)
+		if (code->relocs.data[i].type == CODE_RELOC_CALLS)
+			return at_tracepoint ? kernel->bpf->maps.call_next_point
+					     : kernel->bpf->maps.call_next;
+	return kernel->bpf->maps.filter_next;
+}
+
 /* A descriptor of the program, which belongs to the caller. The program holds what it needs. */
-static int code_load(const struct kernel *kernel, const struct filter_code *code,
-		     enum waffle_held_size held, struct error *err)
+int code_load(const struct kernel *kernel, const struct filter_code *code,
+	      enum waffle_held_size held, bool at_tracepoint, struct error *err)
 {
 	struct bpf_insn *insns = malloc(code->insns.len * sizeof(*insns));
 	int table = code->table.len ? table_make(code) : 0, fd, problem;
@@ -197,11 +214,11 @@ static int code_load(const struct kernel *kernel, const struct filter_code *code
 		return error_set(err, problem, "the filter's constants: %s", strerror(problem));
 	}
 	memcpy(insns, code->insns.data, code->insns.len * sizeof(*insns));
-	relocate(kernel, insns, code, held, table);
-	fd = program_load(kernel, insns, code->insns.len, NULL);
+	relocate(kernel, insns, code, held, next_map(kernel, code, at_tracepoint), table);
+	fd = program_load(kernel, insns, code->insns.len, at_tracepoint, NULL);
 	problem = errno;
 	if (fd < 0)
-		refusal_show(kernel, insns, code->insns.len);
+		refusal_show(kernel, insns, code->insns.len, at_tracepoint);
 	if (code->table.len)
 		close(table);
 	free(insns);
@@ -213,7 +230,7 @@ static int code_load(const struct kernel *kernel, const struct filter_code *code
 			 code->insns.len, strerror(problem));
 }
 
-static uint32_t jited_bytes(int program)
+uint32_t jited_bytes(int program)
 {
 	struct bpf_prog_info info = {0};
 	uint32_t bytes = sizeof(info);
@@ -225,7 +242,7 @@ static uint32_t jited_bytes(int program)
 static int hit_load(const struct kernel *kernel, const struct plan_class *class, struct error *err)
 {
 	if (class->hit.insns.len)
-		return code_load(kernel, &class->hit, class->held, err);
+		return code_load(kernel, &class->hit, class->held, false, err);
 	if (class->context)
 		return next_program(kernel, WAFFLE_NEXT_PASS_BY);
 	if (!class->is_span)
@@ -256,7 +273,7 @@ static int class_publish(struct kernel *kernel, uint32_t index, const struct pla
 static int end_load(struct kernel *kernel, struct loaded_class *loaded, uint32_t index,
 		    const struct plan_class *class, struct error *err)
 {
-	int end = class->holds ? code_load(kernel, &class->end, class->held, err) : 0;
+	int end = class->holds ? code_load(kernel, &class->end, class->held, false, err) : 0;
 	int result = end < 0 ? end : class_publish(kernel, index, class, end, err);
 
 	if (class->holds && end >= 0) {
@@ -269,12 +286,21 @@ static int end_load(struct kernel *kernel, struct loaded_class *loaded, uint32_t
 int kernel_class_load(struct kernel *kernel, uint32_t index, const struct plan_class *class,
 		      struct error *err)
 {
-	struct loaded_class loaded = {.is_span = class->is_span, .own = class->hit.insns.len > 0};
+	struct loaded_class loaded = {
+		.is_span = class->is_span,
+		.own = class->hit.insns.len > 0 && !class->call,
+	};
 	int result;
 
 	if (index != kernel->classes.len || index >= WAFFLE_CLASSES_MAX)
 		return error_set(err, E2BIG, "the filter: too many kinds of sites (at most %d)",
 				 WAFFLE_CLASSES_MAX);
+	if (class->call) {
+		result = call_class_load(kernel, &loaded, index, class, err);
+		if (!result && !vec_push(&kernel->classes, loaded))
+			result = error_set(err, ENOMEM, "out of memory");
+		return result;
+	}
 	loaded.hit = hit_load(kernel, class, err);
 	if (loaded.hit < 0)
 		return loaded.hit;

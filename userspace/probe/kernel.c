@@ -220,6 +220,8 @@ static int kernel_load(struct kernel *kernel, const struct kernel_options *optio
 		result = memory_map(kernel, err);
 	if (!result)
 		result = classes_open(kernel, err);
+	if (!result)
+		result = calls_open(kernel, err);
 	if (!result && options->hold_exec)
 		result = guardian_start(kernel, err);
 	return result;

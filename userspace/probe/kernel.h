@@ -120,8 +120,11 @@ void kernel_filter_forget(struct kernel *kernel, pid_t pid);
 int kernel_recipe_set(struct kernel *kernel, uint32_t site, const struct waffle_recipe *recipe);
 /* The tables of names that recipes refer to. */
 int kernel_enums_set(struct kernel *kernel, const struct waffle_enum *enums, uint32_t count);
-/* Records a tracepoint, by its id in tracefs, as hits of a site whose recipe was set. */
-int kernel_tracepoint_attach(struct kernel *kernel, uint64_t id, uint32_t site);
+/* Records a tracepoint, by its id in tracefs, as hits of a site whose recipe was set. `use` counts
+ * in a filtered session. */
+struct arm_use;
+int kernel_tracepoint_attach(struct kernel *kernel, uint64_t id, uint32_t site,
+			     const struct arm_use *use);
 /* Addresses in arguments that could not be read so far. */
 uint64_t kernel_call_faults(const struct kernel *kernel);
 

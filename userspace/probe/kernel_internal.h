@@ -16,6 +16,8 @@ struct loaded_class {
 	int hit;  /* attached to its sites */
 	bool own; /* a program of its own, not one of the skeleton's */
 	bool is_span;
+	uint64_t cookie; /* of calls: WAFFLE_COOKIE_ASKED or WAFFLE_COOKIE_HELD if it has a program
+			  */
 	uint32_t hit_jited, end_jited; /* bytes of machine code; 0: no program of its own */
 };
 
@@ -64,8 +66,24 @@ void waits_detach(struct kernel *kernel);
 /* Calls: their programs and maps, before loading; what was attached to tracepoints. */
 int calls_configure(struct kernel *kernel, const struct kernel_options *options);
 void calls_detach(struct kernel *kernel);
-/* The cookie of a call's probes, without a class; false: its recipe was not set. */
-bool call_cookie(const struct kernel *kernel, uint32_t site, uint64_t *cookie);
+/* After loading. */
+int calls_open(struct kernel *kernel, struct error *err);
+/*
+ * The cookie of a call's probes: false if its recipe was not set, or there is no such class. `use`
+ * counts in a filtered session.
+ */
+struct arm_use;
+bool call_cookie(const struct kernel *kernel, uint32_t site, const struct arm_use *use,
+		 uint64_t *cookie);
+/* The programs of a class of calls. */
+int call_class_load(const struct kernel *kernel, struct loaded_class *loaded, uint32_t index,
+		    const struct plan_class *class, struct error *err);
+
+/* Bytes of its machine code; 0: the kernel won't say. */
+uint32_t jited_bytes(int program);
+/* A program of a filter, in classes.c; a descriptor of its own. */
+int code_load(const struct kernel *kernel, const struct filter_code *code,
+	      enum waffle_held_size held, bool at_tracepoint, struct error *err);
 void stacks_close(struct kernel *kernel);
 
 #endif

@@ -11,12 +11,10 @@ struct kind_row {
 	const char *name;
 	size_t bytes;    /* of the part with a fixed layout; 0: no such kind */
 	unsigned source; /* enum waffle_source; SOURCE_COUNT: made by waffle-bpf itself */
-	size_t length;   /* where the length of the part that follows is; 0: none follows */
 };
 
 static const struct kind_row kinds[] = {
-	[WAFFLE_REC_HIT] = {"hit", sizeof(struct waffle_rec_hit), WAFFLE_SOURCE_SPANS,
-			    offsetof(struct waffle_rec_hit, frame_bytes)},
+	[WAFFLE_REC_HIT] = {"hit", sizeof(struct waffle_rec_hit), WAFFLE_SOURCE_SPANS},
 	[WAFFLE_REC_SPAN_END] = {"span_end", sizeof(struct waffle_rec_span_end),
 				 WAFFLE_SOURCE_SPANS},
 	[WAFFLE_REC_SWITCH] = {"switch", sizeof(struct waffle_rec_switch), WAFFLE_SOURCE_SCHED},
@@ -35,17 +33,22 @@ static const struct kind_row kinds[] = {
 	[WAFFLE_REC_STOLEN] = {"stolen", sizeof(struct waffle_rec_stolen), WAFFLE_SOURCE_WAITS},
 	[WAFFLE_REC_FREQUENCY] = {"frequency", sizeof(struct waffle_rec_frequency),
 				  WAFFLE_SOURCE_WAITS},
-	[WAFFLE_REC_RETURN] = {"return", sizeof(struct waffle_rec_return), WAFFLE_SOURCE_SPANS,
-			       offsetof(struct waffle_rec_return, frame_bytes)},
+	[WAFFLE_REC_RETURN] = {"return", sizeof(struct waffle_rec_return), WAFFLE_SOURCE_SPANS},
 	[WAFFLE_REC_STACK] = {"stack", sizeof(struct waffle_rec_stack), WAFFLE_SOURCE_SPANS},
-	[WAFFLE_REC_FRAMES] = {"frames", sizeof(struct waffle_rec_frames), WAFFLE_SOURCE_SPANS,
-			       offsetof(struct waffle_rec_frames, frame_bytes)},
+	[WAFFLE_REC_FRAMES] = {"frames", sizeof(struct waffle_rec_frames), WAFFLE_SOURCE_SPANS},
 	[WAFFLE_REC_CODE] = {"code", sizeof(struct waffle_rec_code), WAFFLE_SOURCE_SPANS},
 };
 _Static_assert(sizeof(kinds) / sizeof(kinds[0]) == WAFFLE_REC_RING_COUNT, "a row a kind");
 _Static_assert(sizeof(struct waffle_rec_hit) + WAFFLE_FRAME_MAX + 7 <= RECORD_BYTES_MAX &&
 		       sizeof(struct waffle_rec_return) + WAFFLE_FRAME_MAX + 7 <= RECORD_BYTES_MAX,
 	       "the longest hit and return fit");
+
+/* Where the length is of what follows a record of a kind; 0: nothing does. */
+static const size_t lengths[WAFFLE_REC_RING_COUNT] = {
+	[WAFFLE_REC_HIT] = offsetof(struct waffle_rec_hit, frame_bytes),
+	[WAFFLE_REC_RETURN] = offsetof(struct waffle_rec_return, frame_bytes),
+	[WAFFLE_REC_FRAMES] = offsetof(struct waffle_rec_frames, frame_bytes),
+};
 
 static const char *const sources[] = {
 	[WAFFLE_SOURCE_SPANS] = "spans",
@@ -55,11 +58,11 @@ static const char *const sources[] = {
 _Static_assert(sizeof(sources) / sizeof(sources[0]) == WAFFLE_SOURCE_COUNT, "a row a source");
 
 /* A record out of a ring may lie at any address: its fields are copied, not pointed at. */
-static uint32_t frame_bytes_of(const void *rec, const struct kind_row *row)
+static uint32_t frame_bytes_of(const void *rec, uint16_t kind)
 {
 	uint32_t bytes;
 
-	memcpy(&bytes, (const char *)rec + row->length, sizeof(bytes));
+	memcpy(&bytes, (const char *)rec + lengths[kind], sizeof(bytes));
 	return bytes;
 }
 
@@ -76,8 +79,8 @@ size_t record_size(const void *rec, size_t available)
 	size = kinds[kind].bytes;
 	if (!size || size > available)
 		return 0;
-	if (kinds[kind].length) {
-		uint32_t frame_bytes = frame_bytes_of(rec, &kinds[kind]);
+	if (lengths[kind]) {
+		uint32_t frame_bytes = frame_bytes_of(rec, kind);
 
 		if (frame_bytes > WAFFLE_FRAME_MAX)
 			return 0;

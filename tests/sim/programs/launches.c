@@ -5,8 +5,9 @@
  *	launches runtime|driver RATE SECONDS
  *
  * RATE 0: as fast as it can. Else it computes between launches so long that, alone, it makes RATE
- * of them a second: what it then takes for one shows what a tracer costs it. Prints the windows of
- * bench/window.h; an operation is a launch with the computing behind it.
+ * of them a second: what it then takes for one shows what a tracer costs it. Prints windows as
+ *those of bench/window.h, but of CPU time, so that others on the CPU don't count; an operation is a
+ * launch with the computing behind it.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -54,15 +55,23 @@ static void launch(const struct launcher *launcher)
 				      launcher->stream));
 }
 
+static uint64_t cpu_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
 static double run(struct launcher *launcher, uint64_t launches)
 {
-	uint64_t begin = log_now_ns();
+	uint64_t begin = cpu_ns();
 
 	for (uint64_t i = 0; i < launches; i++) {
 		launch(launcher);
 		compute(launcher);
 	}
-	return (double)(log_now_ns() - begin) / (double)launches;
+	return (double)(cpu_ns() - begin) / (double)launches;
 }
 
 /* Sets how much computing makes one launch and what is behind it last period_ns. */
@@ -80,10 +89,25 @@ static void calibrate(struct launcher *launcher, double period_ns)
 	}
 }
 
+/* One window of WINDOW_NS. */
+static void window_run(struct launcher *launcher)
+{
+	uint64_t launches = 0, begin = cpu_ns(), until = window_now() + WINDOW_NS, now;
+
+	do {
+		run(launcher, AT_ONCE);
+		launches += AT_ONCE;
+		now = window_now();
+	} while (now < until);
+	printf("%llu %.3f\n", (unsigned long long)now,
+	       (double)(cpu_ns() - begin) / (double)launches);
+	fflush(stdout);
+}
+
 int main(int argc, char **argv)
 {
 	struct launcher launcher = {0};
-	struct window window;
+	uint64_t until;
 	CUmodule module;
 
 	if (argc != 4 || (strcmp(argv[1], "runtime") != 0 && strcmp(argv[1], "driver") != 0)) {
@@ -101,9 +125,8 @@ int main(int argc, char **argv)
 	run(&launcher, WARM_UP);
 	if (atof(argv[2]) > 0)
 		calibrate(&launcher, 1e9 / atof(argv[2]));
-	window = window_begin(atof(argv[3]));
-	do {
-		run(&launcher, AT_ONCE);
-	} while (window_count(&window, AT_ONCE));
+	until = window_now() + (uint64_t)(atof(argv[3]) * 1e9);
+	while (window_now() < until)
+		window_run(&launcher);
 	return 0;
 }

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Calls in calls: which of them are under way in a thread is told by their stack pointers, as some
+ * never return (longjmp(), exceptions) and some jump to another in place of calling it.
+ */
+#ifndef WAFFLE_CALL_NEST_H
+#define WAFFLE_CALL_NEST_H
+
+#include "call_frame.h"
+
+/* What a return takes off the stack. */
+#if defined(__TARGET_ARCH_x86)
+#define RETURN_POPS 8
+#else
+#define RETURN_POPS 0
+#endif
+
+/* Where the function that is being entered returns to. */
+static __always_inline __u64 return_address(struct pt_regs *ctx)
+{
+#if defined(__TARGET_ARCH_x86)
+	__u64 address = 0;
+
+	bpf_probe_read_user(&address, sizeof(address), (void *)PT_REGS_SP(ctx));
+	return address;
+#else
+	return PT_REGS_RET(ctx);
+#endif
+}
+
+/* The event at outer_sp is still being called: from it, or by a jump in place of a call. */
+static __always_inline bool outer_holds(const struct waffle_call_thread *thread,
+					struct pt_regs *ctx)
+{
+	__u64 sp = PT_REGS_SP(ctx), there = 0;
+
+	if (thread->outer_sp == sp)
+		return return_address(ctx) == thread->outer_link;
+	return thread->outer_sp > sp &&
+	       !bpf_probe_read_user(&there, sizeof(there), (void *)thread->outer_sp) &&
+	       there == thread->outer_word;
+}
+
+/*
+ * Whether a call is part of one that counts by itself. An event that does is forgotten when the
+ * first call in it was met: what it starts is one launch.
+ */
+static __always_inline bool call_is_inner(struct waffle_call_thread *thread, __u32 flags,
+					  struct pt_regs *ctx)
+{
+	bool inner;
+
+	if (!(flags & WAFFLE_CALL_INNER))
+		return false;
+	if (thread->outer)
+		return true;
+	if (!thread->outer_sp)
+		return false;
+	inner = outer_holds(thread, ctx);
+	thread->outer_sp = 0;
+	return inner;
+}
+
+/* Remembers an event that counts by itself. */
+static __always_inline void outer_set(struct waffle_call_thread *thread, struct pt_regs *ctx)
+{
+	__u64 sp = PT_REGS_SP(ctx);
+
+	thread->outer_sp = 0;
+	if (bpf_probe_read_user(&thread->outer_word, sizeof(__u64), (void *)sp))
+		return;
+#if defined(__TARGET_ARCH_x86)
+	thread->outer_link = thread->outer_word;
+#else
+	thread->outer_link = return_address(ctx);
+#endif
+	thread->outer_sp = sp;
+}
+
+static __always_inline void slot_pop(struct waffle_call_thread *thread, __u32 depth)
+{
+	thread->depth = depth;
+	if (thread->outer && thread->slots[depth & (WAFFLE_CALL_DEPTH_MAX - 1)].outer)
+		thread->outer--;
+}
+
+/* What is lower than a stack pointer has returned (its slot has 0), or never will: longjmp(), an
+ * exception. */
+static __always_inline void slots_drop_below(struct waffle_call_thread *thread, __u64 sp)
+{
+	for (int i = 0; i < WAFFLE_CALL_DEPTH_MAX; i++) {
+		__u32 top = thread->depth - 1;
+
+		if (top >= WAFFLE_CALL_DEPTH_MAX || thread->slots[top].sp >= sp)
+			return;
+		slot_pop(thread, top);
+	}
+}
+
+/*
+ * Calls with the stack pointer of one that is entered. Those that jumped to it in place of a call
+ * are still under way: it returns to where the kernel makes functions return whose return is
+ * probed. Those of the same entry are, too, by another description of the function. All others were
+ * left, and the same caller calls again.
+ */
+static __always_inline void slots_drop_left(struct waffle_call_thread *thread, __u64 sp, __u64 ip,
+					    __u32 site)
+{
+	__u64 keep = thread->depth;
+
+	for (int i = 0; i < WAFFLE_CALL_DEPTH_MAX; i++) {
+		__u64 at = thread->depth - 1 - i;
+		const struct waffle_call_slot *slot;
+
+		barrier_var(at);
+		if (at >= WAFFLE_CALL_DEPTH_MAX)
+			break;
+		slot = &thread->slots[at];
+		if (slot->sp && slot->sp != sp)
+			break;
+		if (slot->ip != ip || slot->recipe == site)
+			keep = at;
+	}
+	for (int i = 0; i < WAFFLE_CALL_DEPTH_MAX && thread->depth > keep; i++)
+		slot_pop(thread, thread->depth - 1);
+}
+
+/* Drops the calls that are over when `site` is entered. Global: the verifier looks at it once. */
+__noinline int call_drop_stale(struct waffle_call_thread *thread, __u64 sp, __u64 ip, __u64 link,
+			       __u32 site)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 top;
+
+	if (!thread)
+		return 0;
+	slots_drop_below(thread, sp);
+	top = thread->depth - 1;
+	barrier_var(top);
+	if (top >= WAFFLE_CALL_DEPTH_MAX || thread->slots[top].sp != sp)
+		return 0;
+	if (RETURN_POPS && bpf_probe_read_user(&link, sizeof(link), (void *)sp))
+		return 0;
+	if (link != BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr))
+		slots_drop_left(thread, sp, ip, site);
+	return 0;
+}
+
+/*
+ * The slot of the call that returns: its entry had this stack pointer. Those of functions that
+ * jumped to each other, or of one with two descriptions, have the same; they return in any order.
+ * NULL: the entry was not recorded.
+ */
+static __always_inline struct waffle_call_slot *slot_returning(struct waffle_call_thread *thread,
+							       __u64 sp, __u32 site)
+{
+	slots_drop_below(thread, sp);
+	for (int i = 0; i < WAFFLE_CALL_DEPTH_MAX; i++) {
+		__u64 at = thread->depth - 1 - i;
+		struct waffle_call_slot *slot;
+
+		barrier_var(at);
+		if (at >= WAFFLE_CALL_DEPTH_MAX)
+			return NULL;
+		slot = &thread->slots[at];
+		if (slot->sp > sp)
+			return NULL;
+		if (slot->sp == sp && slot->recipe == site) {
+			slot->sp = 0; /* it goes when it is the last one */
+			return slot;
+		}
+	}
+	return NULL;
+}
+
+#endif

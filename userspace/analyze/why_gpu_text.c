@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What is put on streams, in words: "kernel gemm", "copy HtoD of 4096 bytes", "stream 0x7f01". */
+#include <inttypes.h>
+#include <string.h>
+
+#include "analyze/why_gpu.h"
+
+/* A kernel's name without what makes it long: what it returns, and its parameters. */
+static void put_kernel(FILE *out, const struct value *value)
+{
+	const char *name = value->text, *end = name + value->text_len;
+
+	if (value->text_len > 5 && !memcmp(name, "void ", 5))
+		name += 5;
+	if (end[-1] == ')') {
+		int depth = 0;
+		const char *at = end;
+
+		while (at > name) {
+			at--;
+			depth += *at == ')' ? 1 : *at == '(' ? -1 : 0;
+			if (!depth)
+				break;
+		}
+		if (at > name)
+			end = at;
+	}
+	fprintf(out, "kernel %.*s", (int)(end - name), name);
+}
+
+static bool value_of(const struct model *model, const struct model_gpu_op *op, const char *key,
+		     struct value *value)
+{
+	return model_gpu_value(model, op->node, op->index, key, value);
+}
+
+uint64_t why_gpu_bytes(const struct model *model, const struct model_gpu_op *op)
+{
+	struct value value;
+
+	return value_of(model, op, "bytes", &value) ? value.u64 : 0;
+}
+
+static const char *name_of(const struct model *model, const struct model_gpu_op *op)
+{
+	uint32_t site = op->node == MODEL_NODE_SPAN ? model->spans.data[op->index].site
+						    : model->events.data[op->index].site;
+
+	return model_site(model, site)->name;
+}
+
+void why_gpu_put_op(FILE *out, const struct model *model, const struct model_gpu_op *op)
+{
+	struct value value;
+
+	switch (op->role) {
+	case SITE_ROLE_LAUNCH:
+		if (!value_of(model, op, "kernel", &value))
+			fputs(name_of(model, op), out);
+		else if (value.type == WAFFLE_KEY_STR && value.text_len)
+			put_kernel(out, &value);
+		else
+			fprintf(out, "kernel 0x%" PRIx64, value.u64);
+		break;
+	case SITE_ROLE_COPY:
+		fputs("copy ", out);
+		if (value_of(model, op, "kind", &value) && value.type == WAFFLE_KEY_STR)
+			fprintf(out, "%.*s ", (int)value.text_len, value.text);
+		fprintf(out, "of %" PRIu64 " bytes", why_gpu_bytes(model, op));
+		break;
+	case SITE_ROLE_SET:
+		fprintf(out, "set of %" PRIu64 " bytes", why_gpu_bytes(model, op));
+		break;
+	default:
+		fputs(name_of(model, op), out);
+	}
+}
+
+/* The handles of the default streams are those of cudaStreamLegacy and cudaStreamPerThread. */
+void why_gpu_put_stream(FILE *out, uint64_t stream)
+{
+	if (stream <= 1)
+		fputs("the default stream", out);
+	else if (stream == 2)
+		fputs("its thread's default stream", out);
+	else
+		fprintf(out, "stream 0x%" PRIx64, stream);
+}
