@@ -120,6 +120,11 @@ const char *details_warning(struct details *details)
 	return details->problem.message[0] ? details->problem.message : NULL;
 }
 
+const char *details_stack_warning(const struct details *details)
+{
+	return details->span_stacks ? stacks_warning(details->span_stacks) : NULL;
+}
+
 /* ---- threads ---- */
 
 static void thread_is_of(struct details *details, uint32_t tid, uint32_t tgid)
