@@ -361,6 +361,7 @@ static int see_walk(struct details *details, const struct waffle_rec *rec, struc
 	memcpy(addresses, from, stack.count * sizeof(*from));
 	stack.addresses = addresses;
 	result = frames_number(details, &walk.number, &stack, err);
+	stack.addresses = NULL;
 	if (result)
 		return result;
 	if (index != MAP_NONE) {
