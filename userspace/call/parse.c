@@ -190,7 +190,8 @@ void near_list_add(struct near_list *list, const char *word, const char *name)
 }
 
 /* One alternative, [from, to) of the source. */
-static int add_pattern(struct parse *parse, struct spec_names *names, uint32_t from, uint32_t to)
+static int add_pattern(struct parse *parse, struct spec_names *names, uint32_t from, uint32_t to,
+		       bool literal)
 {
 	struct spec_pattern *pattern = &names->list[names->count];
 	size_t fault;
@@ -206,7 +207,7 @@ static int add_pattern(struct parse *parse, struct spec_names *names, uint32_t f
 	pattern->glob = NULL;
 	if (!pattern->text)
 		return parse_memory(parse);
-	if (strpbrk(pattern->text, "*?[")) {
+	if (!literal && strpbrk(pattern->text, "*?[")) {
 		if (to - from > 256)
 			return source_fault(&parse->source, from, to, parse->err,
 					    "a pattern of more than 256 bytes");
@@ -232,7 +233,7 @@ static int add_patterns(struct parse *parse, struct spec_names *names, uint32_t 
 	for (uint32_t at = from; at <= to && !result; at++) {
 		if (at != to && parse->source.text[at] != '|')
 			continue;
-		result = add_pattern(parse, names, from, at);
+		result = add_pattern(parse, names, from, at, false);
 		from = at + 1;
 	}
 	parse->at = to;
@@ -257,15 +258,31 @@ static int parse_part(struct parse *parse, struct spec_names *names, const char 
 	return 0;
 }
 
+/* Behind "<…>" of a template; `at` if it has no end, as in "operator<". */
+static uint32_t template_end(const struct parse *parse, uint32_t at)
+{
+	uint32_t depth = 0;
+
+	for (uint32_t end = at; end < parse->source.len; end++) {
+		depth += parse->source.text[end] == '<';
+		depth -= parse->source.text[end] == '>';
+		if (!depth)
+			return end + 1;
+	}
+	return at;
+}
+
 /* Where a function's name ends: at a blank, '(', '{' or the ".." of a pair. */
 static uint32_t name_end(const struct parse *parse)
 {
 	const char *text = parse->source.text;
-	uint32_t at = parse->at;
+	uint32_t at = parse->at, end;
 
 	while (at < parse->source.len && !strchr(" \t\n({,", text[at]) &&
-	       !(text[at] == '.' && at + 1 < parse->source.len && text[at + 1] == '.'))
-		at++;
+	       !(text[at] == '.' && at + 1 < parse->source.len && text[at + 1] == '.')) {
+		end = text[at] == '<' ? template_end(parse, at) : at;
+		at = end > at ? end : at + 1;
+	}
 	return at;
 }
 
@@ -285,7 +302,7 @@ static int parse_side(struct parse *parse, struct spec_side *side)
 			return parse_wrong(parse, "a '\"' without its second one");
 		side->names.from = open;
 		side->names.to = (uint32_t)(quote - parse->source.text);
-		result = add_pattern(parse, &side->names, open, side->names.to);
+		result = add_pattern(parse, &side->names, open, side->names.to, true);
 		parse->at = side->names.to + 1;
 	} else {
 		result = add_patterns(parse, &side->names, parse->at, end);
