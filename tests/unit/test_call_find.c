@@ -86,7 +86,7 @@ static struct found find(const char *path, const char *const *texts)
 	if (call_set_find(found.set, found.object, fd, &found.err))
 		fail_msg("%s", found.err.message);
 	close(fd);
-	call_set_unfound(found.set, say, &found);
+	call_set_unfound(found.set, CALL_SCOPE_TRACED, say, &found);
 	return found;
 }
 
@@ -157,6 +157,20 @@ static void test_missing_function_is_said_with_near_names(void **state)
 	done(&found);
 	found = FIND(SELF, "uprobe:libnothing:f");
 	assert_string_equal(found.said, "--probe: no file 'libnothing' in a traced process\n");
+	assert_false(found.missing);
+	found.said[0] = '\0';
+	call_set_unfound(found.set, CALL_SCOPE_FILES, say, &found);
+	assert_string_equal(found.said, "--probe: no file 'libnothing' among those given\n");
+	assert_true(found.missing);
+	done(&found);
+	(void)state;
+}
+
+static void test_function_name_in_the_name_of_a_span(void **state)
+{
+	struct found found = FIND(SELF, "uprobe:exe:fruit_one as span \"{func} of {func}()\"");
+
+	assert_string_equal(found.object->sites.data[0].name, "fruit_one of fruit_one()");
 	done(&found);
 	(void)state;
 }
@@ -250,6 +264,7 @@ int main(void)
 		cmocka_unit_test(test_function_is_a_span_with_its_arguments_and_return),
 		cmocka_unit_test(test_aliases_of_one_address_are_probed_once_by_the_best_name),
 		cmocka_unit_test(test_missing_function_is_said_with_near_names),
+		cmocka_unit_test(test_function_name_in_the_name_of_a_span),
 		cmocka_unit_test(
 			test_function_that_is_chosen_at_load_time_is_said_with_its_choices),
 		cmocka_unit_test(test_probes_are_at_the_functions_entries),

@@ -33,6 +33,12 @@ int parse_memory(struct parse *parse);
 /* What is here, for messages: "'xyz'", or "the end". */
 struct source_shown parse_show(struct parse *parse);
 
+/* parse_names.c: a part of the head that ends with a ':', and a function with what follows it. */
+int parse_part(struct parse *parse, struct spec_names *names, const char *what);
+int parse_side(struct parse *parse, struct spec_side *side);
+/* Whether each "{key}" in the name is a value of the call; values must be in order. */
+int parse_template(struct parse *parse);
+
 /* parse_type.c */
 int parse_type(struct parse *parse, struct call_type *type);
 int parse_params(struct parse *parse, struct spec_side *side);

@@ -243,8 +243,7 @@ static int point_add(struct points *points, const char *category, const char *na
 	point.name = set_keep(points->set, whole);
 	point.recipe = made.recipe;
 	point.site = (struct site_info){
-		.name = spec->name ? set_keep(points->set, spec->name)
-				   : set_keep(points->set, name),
+		.name = spec_name(spec, name, points->set->tables.strings),
 		.category = spec->category ? spec->category : set_keep(points->set, category),
 		.file = "",
 		.func = "",
