@@ -60,4 +60,11 @@ struct near_list {
 };
 void near_list_add(struct near_list *list, const char *word, const char *name);
 
+/* Whether each "{key}" in the name for a call's spans is one that it has: -EINVAL with a caret. */
+typedef bool (*template_has)(const void *arg, const char *key, size_t len, struct near_list *near);
+int template_check(const struct call_spec *spec, template_has has, const void *arg,
+		   struct error *err);
+/* Whether that key is `name`; if not, it may be near. */
+bool template_key_is(const char *name, const char *key, size_t len, struct near_list *near);
+
 #endif

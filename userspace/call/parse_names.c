@@ -139,54 +139,55 @@ static bool is_noted(const struct call_spec *spec, const char *key, size_t len)
 	       !memcmp(key, "arg", 3) && strspn(key + 3, "0123456789") == len - 3;
 }
 
-static bool is_key(const char *name, const char *key, size_t len, const char *word,
-		   struct near_list *near)
+bool template_key_is(const char *name, const char *key, size_t len, struct near_list *near)
 {
+	char word[64];
+
+	snprintf(word, sizeof(word), "%.*s", (int)len, key);
 	near_list_add(near, word, name);
 	return strlen(name) == len && !memcmp(name, key, len);
 }
 
-static bool has_key(const struct call_spec *spec, const char *key, size_t len,
-		    struct near_list *near)
+static bool has_key(const void *arg, const char *key, size_t len, struct near_list *near)
 {
-	bool found = is_noted(spec, key, len) || (len == 4 && !memcmp(key, "func", 4));
-	char word[64];
+	const struct call_spec *spec = arg;
 
-	snprintf(word, sizeof(word), "%.*s", (int)len, key);
-	for (unsigned side = 0; side < 1u + spec->pair && !found; side++)
-		for (unsigned i = 0; i < spec->sides[side].value_count && !found; i++)
-			found = is_key(spec->sides[side].values[i].name, key, len, word, near);
-	if (spec->type == SPEC_TRACEPOINT) {
-		const struct spec_side *fields = &spec->sides[0];
-
-		for (unsigned i = 0; i < fields->param_count && !found; i++)
-			found = is_key(fields->params[i].name, key, len, word, near);
-		found = found || !fields->listed; /* the kernel has the list */
-	}
-	return found;
+	if (is_noted(spec, key, len))
+		return true;
+	for (unsigned side = 0; side < 1u + spec->pair; side++)
+		for (unsigned i = 0; i < spec->sides[side].value_count; i++)
+			if (template_key_is(spec->sides[side].values[i].name, key, len, near))
+				return true;
+	return false;
 }
 
-int parse_template(struct parse *parse)
+int template_check(const struct call_spec *spec, template_has has, const void *arg,
+		   struct error *err)
 {
-	const struct call_spec *spec = parse->spec;
-	const char *name = spec->name;
-
-	for (const char *at = name; at && (at = strchr(at, '{'));) {
+	for (const char *at = spec->name; at && (at = strchr(at, '{'));) {
 		const char *end = strchr(at, '}');
-		uint32_t from = spec->name_from + (uint32_t)(at - name);
+		uint32_t from = spec->name_from + (uint32_t)(at - spec->name);
 		struct near_list near = {.len = 0};
 		uint32_t len;
 
 		if (!end)
-			return source_fault(&parse->source, from, from + 1, parse->err,
+			return source_fault(&spec->source, from, from + 1, err,
 					    "a '{' without its '}': {key} in a name becomes the "
 					    "value of that key");
 		len = (uint32_t)(end - at) - 1;
-		if (!has_key(spec, at + 1, len, &near))
-			return source_fault(&parse->source, from + 1, from + 1 + (len ? len : 1),
-					    parse->err, "no value '%s' of this call%s",
+		if ((len != 4 || memcmp(at + 1, "func", 4) != 0) && !has(arg, at + 1, len, &near))
+			return source_fault(&spec->source, from + 1, from + 1 + (len ? len : 1),
+					    err, "no value '%s' of this call%s",
 					    source_show(at + 1, len).text, near.text);
 		at = end;
 	}
 	return 0;
+}
+
+int parse_template(struct parse *parse)
+{
+	/* Of a tracepoint it is the kernel that has the list. */
+	return parse->spec->type == SPEC_TRACEPOINT
+		       ? 0
+		       : template_check(parse->spec, has_key, parse->spec, parse->err);
 }
