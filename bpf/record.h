@@ -113,8 +113,8 @@ struct waffle_rec_frames {
 	__u32 python_count;
 };
 /*
- * What a code object of Python is, told when it is met first, so that it need not be looked for when
- * it or its process is gone. Texts as CPython has them: `state` says how (target/python.c).
+ * What a code object of Python is, told when it is met first, so that it need not be looked for
+ * when it or its process is gone. Texts as CPython has them: `state` says how (target/python.c).
  */
 struct waffle_code_text {
 	__u32 state;

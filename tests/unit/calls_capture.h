@@ -10,7 +10,7 @@ enum call_site {
 	CALL_SYNC_EVENT,             /* span: event */
 	CALL_RECORD,                 /* event: event, stream */
 	CALL_WAIT,                   /* event: stream, event */
-	CALL_COPY,                   /* span, synchronous: bytes */
+	CALL_COPY,                   /* span, synchronous: bytes, and at the return result */
 	CALL_GROUP_START,            /* event */
 	CALL_GROUP_END,              /* span */
 	CALL_ALL_REDUCE,             /* span: count, datatype, comm, rank, nranks, seq, stream */
@@ -51,7 +51,8 @@ static const struct site_info call_sites[] = {
 		  CALL_PTR("event"), CALL_PTR("stream")),
 	CALL_SITE("cudaStreamWaitEvent", "cuda", WAFFLE_SITE_EVENT, SITE_ROLE_STREAM_WAIT, 2,
 		  CALL_PTR("stream"), CALL_PTR("event")),
-	CALL_SITE("cudaMemcpy", "cuda", WAFFLE_SITE_SPAN, SITE_ROLE_COPY, 1, CALL_U64("bytes")),
+	CALL_SITE("cudaMemcpy", "cuda", WAFFLE_SITE_SPAN, SITE_ROLE_COPY, 2, CALL_U64("bytes"),
+		  {WAFFLE_KEY_I64, "result"}),
 	CALL_SITE("ncclGroupStart", "nccl", WAFFLE_SITE_EVENT, SITE_ROLE_GROUP_START, 0,
 		  CALL_PTR("")),
 	CALL_SITE("ncclGroupEnd", "nccl", WAFFLE_SITE_SPAN, SITE_ROLE_GROUP_END, 0, CALL_PTR("")),

@@ -49,8 +49,10 @@ static const struct site_info gpu_sites[] = {
 	     .keys = {{WAFFLE_KEY_U64, "bytes"},
 		      {WAFFLE_KEY_STR, "kind"},
 		      {WAFFLE_KEY_PTR, "stream"}}),
-	CALL("cudaMemcpy", "cuda", WAFFLE_SITE_SPAN, SITE_ROLE_COPY, .key_count = 2,
-	     .keys = {{WAFFLE_KEY_U64, "bytes"}, {WAFFLE_KEY_STR, "kind"}}),
+	CALL("cudaMemcpy", "cuda", WAFFLE_SITE_SPAN, SITE_ROLE_COPY, .key_count = 3,
+	     .keys = {{WAFFLE_KEY_U64, "bytes"},
+		      {WAFFLE_KEY_STR, "kind"},
+		      {WAFFLE_KEY_I64, "result"}}),
 	CALL("cudaStreamSynchronize", "cuda", WAFFLE_SITE_SPAN, SITE_ROLE_SYNC_STREAM,
 	     .key_count = 1, .keys = {{WAFFLE_KEY_PTR, "stream"}}),
 	CALL("cudaEventSynchronize", "cuda", WAFFLE_SITE_SPAN, SITE_ROLE_SYNC_EVENT, .key_count = 1,
@@ -136,6 +138,23 @@ static inline void returns(struct capture *capture, uint64_t ts, uint32_t tid, u
 					.span_id = id,
 					.tgid = pid_of(tid),
 					.site = site};
+
+	capture_add(capture, &rec);
+}
+
+/* With its result. */
+static inline void returns_result(struct capture *capture, uint64_t ts, uint32_t tid, uint32_t site,
+				  uint64_t id, uint64_t result)
+{
+	struct {
+		struct waffle_rec_return end;
+		uint64_t result;
+	} rec = {.end = {.rec = {ts, tid, WAFFLE_REC_RETURN, 0},
+			 .span_id = id,
+			 .tgid = pid_of(tid),
+			 .site = site,
+			 .frame_bytes = 8},
+		 .result = result};
 
 	capture_add(capture, &rec);
 }

@@ -165,10 +165,35 @@ static void test_synchronisation_that_failed_has_waited_for_nothing(void **state
 	call_span(&capture, 2300, 2310, 20, CALL_SYNC, 4, 0xa);
 	model = capture_load(&capture, 9000);
 	gpu = gpu_of(model);
-	assert_int_equal(awaited(model, gpu, 2, ops), 1);
+	assert_int_equal(awaited(model, gpu, 2, ops), 0);
 	assert_int_equal(awaited(model, gpu, 3, ops), 1);
 	assert_int_equal(op_id(model, &ops[0]), 1);
 	assert_int_equal(awaited(model, gpu, 4, ops), 0);
+	model_gpu_free(gpu);
+	capture_free(&capture);
+}
+
+static void test_call_that_failed_has_put_nothing_on_its_stream(void **state)
+{
+	struct model_gpu_op ops[MODEL_GPU_AWAITED_MAX];
+	struct capture capture;
+	const struct model *model;
+	struct model_gpu *gpu;
+
+	(void)state;
+	calls_begin(&capture);
+	launch(&capture, 2000, 20, 1, 0);
+	call_hit(&capture, 2100, 20, CALL_COPY, 2, 64);
+	call_return(&capture, 2110, 20, CALL_COPY, 2, 35);
+	call_span(&capture, 2200, 2210, 20, CALL_SYNC, 3, 0);
+	model = capture_load(&capture, 9000);
+	gpu = gpu_of(model);
+	assert_true(model_gpu_failed(gpu, 0));
+	assert_false(model_gpu_failed(gpu, 1));
+	assert_int_equal(awaited(model, gpu, 2, ops), 0);
+	assert_int_equal(awaited(model, gpu, 3, ops), 1);
+	assert_int_equal(op_id(model, &ops[0]), 1);
+	assert_int_equal(links_between(model, 3, 2), 0);
 	model_gpu_free(gpu);
 	capture_free(&capture);
 }
@@ -684,6 +709,7 @@ int main(void)
 		cmocka_unit_test(test_last_op_is_that_of_the_stream_and_process),
 		cmocka_unit_test(test_stream_synchronisation_waits_for_the_last_launch_on_it),
 		cmocka_unit_test(test_synchronisation_that_failed_has_waited_for_nothing),
+		cmocka_unit_test(test_call_that_failed_has_put_nothing_on_its_stream),
 		cmocka_unit_test(test_two_threads_that_wait_at_once_wait_for_the_same),
 		cmocka_unit_test(test_device_synchronisation_waits_for_the_last_of_each_stream),
 		cmocka_unit_test(test_events_lead_from_the_wait_to_the_work_before_their_record),

@@ -184,6 +184,23 @@ static void test_a_synchronous_copy_waits_for_itself_or_for_the_kernel_before_it
 	}
 }
 
+static void test_a_call_that_failed_waits_for_no_gpu(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	hit(&capture, 1050, 11, GPU_COPY, SYNC_ID, WORDS(77, HTOD));
+	returns_result(&capture, 1851, 11, GPU_COPY, SYNC_ID, 35);
+	capture_end(&capture, 1900, 11, 1);
+	why = ask_span(&capture, 2000);
+	check_part(why, 0, "running", 801, 11, "certain", "");
+	check_part(why, 1, "running", 89, 11, "certain", "");
+	assert_int_equal(why->instances.data[0].part_count, 2);
+	done(&capture, why);
+}
+
 static void test_a_small_copy_behind_a_kernel_waits_for_the_kernel(void **state)
 {
 	struct capture capture;
@@ -568,6 +585,7 @@ int main(void)
 		cmocka_unit_test(test_an_event_stands_for_what_was_put_before_it),
 		cmocka_unit_test(
 			test_a_synchronous_copy_waits_for_itself_or_for_the_kernel_before_it),
+		cmocka_unit_test(test_a_call_that_failed_waits_for_no_gpu),
 		cmocka_unit_test(test_a_small_copy_behind_a_kernel_waits_for_the_kernel),
 		cmocka_unit_test(test_only_waits_of_the_call_are_the_gpus),
 		cmocka_unit_test(test_chain_goes_on_in_the_rank_that_arrived_last),

@@ -20,6 +20,7 @@ int why_gpu_init(struct why_gpu *gpu, const struct model *model)
 		return 0;
 	for (uint32_t i = 0; i < model->spans.len; i++)
 		if (model_site(model, model->spans.data[i].site)->role == SITE_ROLE_COMM_INIT &&
+		    !model_gpu_failed(gpu->model, i) &&
 		    !vec_push(&gpu->inits, i))
 			return -ENOMEM;
 	return 0;
@@ -46,7 +47,8 @@ void why_gpu_forget(struct why_gpu *gpu)
 
 /* ---- the call that a thread is in ---- */
 
-/* The innermost call that may wait, and until when at most that is so. */
+/* The innermost call that may wait and is not known to have failed, and until when at most that is
+ * so. */
 static uint32_t call_at(const struct why_walk *walk, uint32_t thread, uint64_t ts, uint64_t *until)
 {
 	const struct model *model = walk->model;
@@ -56,7 +58,8 @@ static uint32_t call_at(const struct why_walk *walk, uint32_t thread, uint64_t t
 		const struct model_span *span = &model->spans.data[at];
 
 		if (span->thread == thread && span->start_ts <= ts && span->end_ts > ts &&
-		    why_gpu_role_waits(model_site(model, span->site)->role))
+		    why_gpu_role_waits(model_site(model, span->site)->role) &&
+		    !model_gpu_failed(walk->gpu.model, at))
 			return at;
 	}
 	return MODEL_NONE;

@@ -10,6 +10,8 @@
 #define STREAM_LEGACY 1
 #define STREAM_PER_THREAD 2
 
+#define NCCL_IN_PROGRESS 7
+
 #define STREAMS_MAX 256 /* of a process, that its synchronisations are looked for in */
 #define SYNCS_LOOKED_AT 32
 #define WAITS_MAX 8
@@ -66,6 +68,29 @@ uint64_t gpu_number(const struct model_gpu *gpu, uint32_t site, uint32_t frame, 
 	    value.type == WAFFLE_KEY_DIM3)
 		return missing;
 	return value.u64;
+}
+
+/* NCCL's calls of a communicator that does not block return with the work under way. */
+static bool may_be_in_progress(unsigned role)
+{
+	return role == SITE_ROLE_COLLECTIVE || role == SITE_ROLE_P2P ||
+	       role == SITE_ROLE_COMM_INIT || role == SITE_ROLE_GROUP_START ||
+	       role == SITE_ROLE_GROUP_END;
+}
+
+bool model_gpu_failed(const struct model_gpu *gpu, uint32_t span)
+{
+	const struct model_span *at;
+	uint64_t result;
+
+	if (!gpu || span >= gpu->model->spans.len)
+		return false;
+	at = &gpu->model->spans.data[span];
+	if (gpu_site(gpu, at->site)->role == SITE_ROLE_NONE)
+		return false;
+	result = gpu_number(gpu, at->site, at->frame, GPU_RESULT, 0);
+	return result &&
+	       !(result == NCCL_IN_PROGRESS && may_be_in_progress(gpu_site(gpu, at->site)->role));
 }
 
 bool model_gpu_value(const struct model *model, uint8_t node, uint32_t index, const char *key,
@@ -410,7 +435,7 @@ uint32_t model_gpu_awaited(const struct model_gpu *gpu, uint32_t span, struct mo
 	at = &gpu->model->spans.data[span];
 	site = gpu_site(gpu, at->site);
 	pid = gpu->model->threads.data[at->thread].pid;
-	if (at->flags & MODEL_SPAN_BEGUN_BEFORE)
+	if (at->flags & MODEL_SPAN_BEGUN_BEFORE || model_gpu_failed(gpu, span))
 		return 0;
 	if (site->role == SITE_ROLE_SYNC_STREAM)
 		awaited_of(gpu, &awaited,

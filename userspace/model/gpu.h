@@ -74,6 +74,9 @@ bool model_gpu_behind(const struct model_gpu *gpu, const struct model_gpu_op *wa
 bool model_gpu_waited(const struct model_gpu *gpu, const struct model_gpu_op *op,
 		      uint64_t before_ts);
 
+/* Whether a call is known to have failed: it has put nothing on a stream and waited for nothing. */
+bool model_gpu_failed(const struct model_gpu *gpu, uint32_t span);
+
 /* A value of a span or event by its key's name; false: it has none. */
 bool model_gpu_value(const struct model *model, uint8_t node, uint32_t index, const char *key,
 		     struct value *value);

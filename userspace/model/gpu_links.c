@@ -80,7 +80,8 @@ static int link_node(struct model *model, const struct model_gpu *gpu, uint8_t k
 	uint32_t group_end;
 	int result = 0;
 
-	if (span && model->spans.data[index].flags & MODEL_SPAN_BEGUN_BEFORE)
+	if (span && (model->spans.data[index].flags & MODEL_SPAN_BEGUN_BEFORE ||
+		     model_gpu_failed(gpu, index)))
 		return 0;
 	switch (gpu_site(gpu, site)->role) {
 	case SITE_ROLE_SYNC_STREAM:

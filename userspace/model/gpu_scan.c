@@ -58,15 +58,10 @@ static int put_add(struct scan *scan, struct put put)
 	return 0;
 }
 
-/* One that failed has waited for nothing. */
 static int sync_add(struct scan *scan, uint64_t ts, uint32_t span, uint32_t channel)
 {
-	const struct model_span *at = &scan->gpu->model->spans.data[span];
-
 	if (channel == MODEL_NONE)
 		return -ENOMEM;
-	if (gpu_number(scan->gpu, at->site, at->frame, GPU_RESULT, 0))
-		return 0;
 	if (!vec_push(&scan->gpu->syncs, (struct gpu_sync){ts, span, channel}))
 		return -ENOMEM;
 	return 0;
@@ -251,6 +246,8 @@ static int add_group_end(struct scan *scan, const struct item *item)
 
 	if (!group->depth || --group->depth)
 		return 0;
+	if (item->span != MODEL_NONE && model_gpu_failed(scan->gpu, item->span))
+		group->pending.len = 0;
 	for (size_t i = 0; i < group->pending.len; i++) {
 		const struct pending *pending = &group->pending.data[i];
 
@@ -310,6 +307,10 @@ static int scan_item(struct scan *scan, const struct item *item)
 	/* Of what began before the capture no values are known. */
 	if (item->span != MODEL_NONE &&
 	    scan->gpu->model->spans.data[item->span].flags & MODEL_SPAN_BEGUN_BEFORE)
+		return 0;
+	/* The outermost end of a group ends it, whatever becomes of it. */
+	if (item->span != MODEL_NONE && role != SITE_ROLE_GROUP_END &&
+	    model_gpu_failed(scan->gpu, item->span))
 		return 0;
 	return role_add[role](scan, item);
 }
