@@ -150,7 +150,7 @@ static __always_inline int return_room(struct waffle_call_slot *slot, __u32 room
 	rec->span_id = slot->id;
 	rec->tgid = slot->held.tgid;
 	rec->site = slot->held.site;
-	rec->reserved = 0;
+	rec->flags = 0;
 	barrier_var(size);
 	barrier_var(from);
 	if (from > sizeof(slot->frame))
@@ -273,9 +273,11 @@ static __always_inline bool entry_get(struct entry *entry, struct pt_regs *ctx)
 static __always_inline bool entry_counts(const struct entry *entry, struct pt_regs *ctx)
 {
 	/* Nearly always the thread is in no call. */
-	if (entry->thread->depth)
+	if (entry->thread->depth) {
+		entry->thread->now = entry->now;
 		call_drop_stale(entry->thread, entry->sp, PT_REGS_IP(ctx), PT_REGS_RET(ctx),
 				entry->site);
+	}
 	return !call_is_inner(entry->thread, entry->recipe->flags, ctx);
 }
 
@@ -463,6 +465,7 @@ int call_leave(struct pt_regs *ctx)
 
 	if (!entry_get(&entry, ctx))
 		return 0;
+	entry.thread->now = entry.now;
 	slot = slot_returning(entry.thread, entry.sp - RETURN_POPS, entry.site);
 	if (!slot || slot->state == WAFFLE_OPEN_PASSED_BY)
 		return 0;

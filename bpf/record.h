@@ -87,8 +87,11 @@ struct waffle_rec_return {
 	__u32 tgid;
 	__u32 site;
 	__u32 frame_bytes;
-	__u32 reserved;
+	__u32 flags; /* WAFFLE_RETURN_* */
 };
+/* It did not return: longjmp() or an exception left it. Its thread was out of it at rec.ts, and may
+ * have been before. It has no values. */
+#define WAFFLE_RETURN_LEFT 1u
 
 /* The stacks of the span or event `id` that begins at rec.ts on rec.tid; numbers as in a wait. */
 struct waffle_rec_stack {
@@ -113,8 +116,8 @@ struct waffle_rec_frames {
 	__u32 python_count;
 };
 /*
- * What a code object of Python is, told when it is met first, so that it need not be looked for when
- * it or its process is gone. Texts as CPython has them: `state` says how (target/python.c).
+ * What a code object of Python is, told when it is met first, so that it need not be looked for
+ * when it or its process is gone. Texts as CPython has them: `state` says how (target/python.c).
  */
 struct waffle_code_text {
 	__u32 state;

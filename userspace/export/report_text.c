@@ -193,6 +193,10 @@ static void put_span_notes(const struct printer *printer, const struct report_sp
 		fprintf(printer->out, "%s%" PRIu64 " begun before", before, row->begun_before);
 		before = ", ";
 	}
+	if (row->left) {
+		fprintf(printer->out, "%s%" PRIu64 " left", before, row->left);
+		before = ", ";
+	}
 	if (row->with_loss)
 		fprintf(printer->out, "%s%" PRIu64 " with loss", before, row->with_loss);
 }
@@ -339,6 +343,7 @@ static void print_slow(const struct printer *printer, const struct report_slow *
 	put_thread(printer, span->thread);
 	fputs(span->flags & MODEL_SPAN_UNFINISHED ? "  unfinished" : "", printer->out);
 	fputs(span->flags & MODEL_SPAN_BEGUN_BEFORE ? "  begun before" : "", printer->out);
+	fputs(span->flags & MODEL_SPAN_LEFT ? "  left" : "", printer->out);
 	fputs(span->flags & MODEL_SPAN_LOSS ? "  with loss" : "", printer->out);
 	put_keys(printer, span);
 	fputc('\n', printer->out);
