@@ -11,8 +11,7 @@
 #include "wait.h"
 
 const volatile __u64 call_seed = 0;
-/* Some stacks are wanted. False: the verifier need not look at how they are taken, which is most of
- * its time. */
+/* Some stacks are wanted. */
 const volatile bool call_stacks = false;
 const volatile bool call_filtered = false;
 __u64 call_faults;
@@ -113,8 +112,12 @@ static __always_inline int hit_room(struct waffle_call_slot *slot, __u32 room)
 	if (size > room || bpf_probe_read_kernel(rec + 1, size, slot->frame))
 		size = 0;
 	rec->frame_bytes = size;
-	record_begin(&rec->rec, WAFFLE_REC_HIT, slot->held.tid, slot->held.cpu);
-	rec->rec.ts = slot->held.ts;
+	rec->rec = (struct waffle_rec){
+		.ts = slot->held.ts,
+		.tid = slot->held.tid,
+		.kind = WAFFLE_REC_HIT,
+		.cpu = slot->held.cpu,
+	};
 	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
 	return 0;
 }
@@ -158,8 +161,12 @@ static __always_inline int return_room(struct waffle_call_slot *slot, __u32 room
 	if (size > room || bpf_probe_read_kernel(rec + 1, size, slot->frame + from))
 		size = 0;
 	rec->frame_bytes = size;
-	record_begin(&rec->rec, WAFFLE_REC_RETURN, task->pid, cpu);
-	rec->rec.ts = now;
+	rec->rec = (struct waffle_rec){
+		.ts = now,
+		.tid = task->pid,
+		.kind = WAFFLE_REC_RETURN,
+		.cpu = cpu,
+	};
 	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
 	return 0;
 }
@@ -298,17 +305,23 @@ static __always_inline bool entry_wants_stack(const struct entry *entry)
 	return call_stacks && entry->recipe->flags & WAFFLE_CALL_STACK;
 }
 
-/* `point`: at a tracepoint, whose kernel stack tells more than that it is one. */
+/* The last thing that a program does. Another one takes the stacks, as the verifier takes longer
+ * for that than for all else: it is loaded only if some are wanted. */
 static __always_inline int entry_stack(const struct entry *entry, void *ctx,
 				       const struct waffle_call_slot *slot, bool point)
 {
-	long number = -1;
+	__u64 at = (__u64)slot - (__u64)entry->thread;
 
 	if (!entry_wants_stack(entry))
 		return 0;
-	if (point)
-		number = bpf_get_stackid(ctx, &stacks, 0);
-	return stack_emit(slot->id, slot->held.ts, number < 0 ? 0 : number + 1, 0);
+	if (point) {
+		entry->thread->asked_point = at;
+		bpf_tail_call(ctx, &call_next_point, WAFFLE_CALL_STACKS);
+	} else {
+		entry->thread->asked = at;
+		bpf_tail_call(ctx, &call_next, WAFFLE_CALL_STACKS);
+	}
+	return 0;
 }
 
 /* Delivers a begin or an event that passes. */
@@ -379,11 +392,11 @@ int call_instant(struct pt_regs *ctx)
 
 	if (!entry_get(&entry, ctx) || !entry_counts(&entry, ctx))
 		return 0;
-	if (entry.recipe->flags & WAFFLE_CALL_OUTER)
-		outer_set(entry.thread, ctx);
 	slot = &entry.thread->slots[WAFFLE_CALL_SLOT_EVENT];
 	slot_begin(slot, entry.site, entry.now, entry.task);
 	regs_read(entry.thread, ctx);
+	if (entry.recipe->flags & WAFFLE_CALL_OUTER)
+		outer_set(entry.thread, ctx);
 	walk = entry_fetches(&entry, slot);
 	frame_make(&walk, 0, entry.recipe->begins, sizeof(struct waffle_frame));
 	if (entry_passes(&entry, slot))
@@ -457,8 +470,7 @@ static __always_inline int slot_end(const struct entry *entry, void *ctx,
 	return 0;
 }
 
-SEC("uretprobe.multi")
-int call_leave(struct pt_regs *ctx)
+static __always_inline int leave(struct pt_regs *ctx, __u64 popped)
 {
 	struct waffle_call_slot *slot;
 	struct entry entry;
@@ -466,11 +478,25 @@ int call_leave(struct pt_regs *ctx)
 	if (!entry_get(&entry, ctx))
 		return 0;
 	entry.thread->now = entry.now;
-	slot = slot_returning(entry.thread, entry.sp - RETURN_POPS, entry.site);
+	slot = slot_returning(entry.thread, entry.sp - popped, entry.site);
 	if (!slot || slot->state == WAFFLE_OPEN_PASSED_BY)
 		return 0;
 	regs_read(entry.thread, ctx);
 	return slot_end(&entry, ctx, slot);
+}
+
+/* Behind the return. */
+SEC("uretprobe.multi")
+int call_leave(struct pt_regs *ctx)
+{
+	return leave(ctx, RETURN_POPS);
+}
+
+/* At a return instruction: the stack pointer is what it was at the entry. */
+SEC("uprobe.multi")
+int call_ret(struct pt_regs *ctx)
+{
+	return leave(ctx, 0);
 }
 
 /* The end of a pair, on whatever thread. */
@@ -510,25 +536,33 @@ int call_end(struct pt_regs *ctx)
 
 /* ---- what passes a filter ---- */
 
+/* The slot that the program before this one meant. */
+static __always_inline struct waffle_call_slot *slot_asked(struct waffle_call_thread *thread,
+							   bool point)
+{
+	__u64 at;
+
+	if (!thread)
+		return NULL;
+	at = point ? thread->asked_point : thread->asked;
+	barrier_var(at);
+	return at > WAFFLE_CALL_ASKED_MAX ? NULL : (void *)thread + at;
+}
+
 static __always_inline int accept(void *ctx, bool point)
 {
 	struct waffle_call_slot *slot;
 	struct entry entry;
-	__u64 at;
 
 	entry.now = 0;
 	entry.task = bpf_get_current_task_btf();
 	entry.cookie = bpf_get_attach_cookie(ctx);
 	entry.recipe = recipe_get(entry.cookie, &entry.site);
 	entry.thread = call_thread_get(entry.task);
-	if (!entry.recipe || !entry.thread)
+	slot = slot_asked(entry.thread, point);
+	if (!entry.recipe || !slot)
 		return 0;
-	at = point ? entry.thread->asked_point : entry.thread->asked;
-	barrier_var(at);
-	if (at > WAFFLE_CALL_ASKED_MAX)
-		return 0;
-	slot = (void *)entry.thread + at;
-	if (slot->state == WAFFLE_OPEN_HELD)
+	if (!point && slot->state == WAFFLE_OPEN_HELD)
 		return held_keep(&entry, ctx, slot);
 	return entry_keep(&entry, ctx, slot, point);
 }
@@ -543,6 +577,28 @@ SEC("tracepoint")
 int call_accept_point(void *ctx)
 {
 	return accept(ctx, true);
+}
+
+/* ---- stacks ---- */
+
+SEC("uprobe.multi")
+int call_stacks_take(struct pt_regs *ctx)
+{
+	struct waffle_call_slot *slot =
+		slot_asked(call_thread_get(bpf_get_current_task_btf()), false);
+
+	return slot ? stack_emit(slot->id, slot->held.ts, 0, 0) : 0;
+}
+
+/* At a tracepoint the kernel's stack tells more than that it is one. */
+SEC("tracepoint")
+int call_stacks_take_point(void *ctx)
+{
+	struct waffle_call_slot *slot =
+		slot_asked(call_thread_get(bpf_get_current_task_btf()), true);
+	long number = bpf_get_stackid(ctx, &stacks, 0);
+
+	return slot ? stack_emit(slot->id, slot->held.ts, number < 0 ? 0 : number + 1, 0) : 0;
 }
 
 /* ---- tracepoints ---- */

@@ -74,9 +74,10 @@ struct waffle_fetch {
 /* Counts by itself: what is INNER and nested in it is not recorded. */
 #define WAFFLE_CALL_OUTER 1u
 #define WAFFLE_CALL_INNER 2u
-#define WAFFLE_CALL_PAIR 4u  /* ends at another probe, by `key`, on any thread of the process */
-#define WAFFLE_CALL_STACK 8u /* its stacks are wanted */
-#define WAFFLE_CALL_END 16u  /* the probe that ends the pairs of `pair` */
+#define WAFFLE_CALL_PAIR 4u      /* ends at another probe, by `key`, on any thread of the process */
+#define WAFFLE_CALL_STACK 8u     /* its stacks are wanted */
+#define WAFFLE_CALL_NOUNWIND 32u /* nothing unwinds through it: call/returns.h */
+#define WAFFLE_CALL_END 16u      /* the probe that ends the pairs of `pair` */
 
 struct waffle_recipe {
 	__u8 begins;  /* fetches for the frame at the entry: [0, begins) */
@@ -123,6 +124,7 @@ struct waffle_call_slot {
 
 /* Words of struct pt_regs that are kept: 21 of x86-64, 34 of aarch64. */
 #define WAFFLE_CALL_REGS 34
+#define WAFFLE_CALL_STACK_WORDS 8 /* a power of two */
 /* Slots beside the stack of calls: of events, and of tracepoints, which may come in between. */
 #define WAFFLE_CALL_SLOT_EVENT WAFFLE_CALL_DEPTH_MAX
 #define WAFFLE_CALL_SLOT_POINT (WAFFLE_CALL_DEPTH_MAX + 1)
@@ -140,6 +142,9 @@ struct waffle_call_thread {
 	 * both are as they were, the thread is still in it), and where it returns to. */
 	__u64 outer_sp, outer_word, outer_link;
 	__u64 regs[WAFFLE_CALL_REGS];
+	/* What lies at the stack pointer, if it was read for these registers: arguments do. */
+	__u64 has_stack;
+	__u64 stack[WAFFLE_CALL_STACK_WORDS];
 	__u64 context; /* of a tracepoint's program: its address as a number */
 	struct waffle_call_slot slots[WAFFLE_CALL_SLOTS];
 };
@@ -149,7 +154,11 @@ struct waffle_call_thread {
  * Filters. A program that was generated for a class of calls finds the slot, decides, and goes to
  * WAFFLE_CALL_ACCEPT or ends. The programs of the classes are behind WAFFLE_CALL_NEXT_COUNT.
  */
-enum waffle_call_next { WAFFLE_CALL_ACCEPT, WAFFLE_CALL_NEXT_COUNT };
+enum waffle_call_next {
+	WAFFLE_CALL_ACCEPT,
+	WAFFLE_CALL_STACKS, /* takes the stacks of what was recorded just now */
+	WAFFLE_CALL_NEXT_COUNT
+};
 
 /* In a cookie: the class of its site has a program, which is asked at the entry, … */
 #define WAFFLE_COOKIE_ASKED (1ull << 62)

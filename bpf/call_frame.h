@@ -10,8 +10,10 @@
 /* Words of struct pt_regs that recipes refer to (arch/x86/include/asm/ptrace.h, arch/arm64/…). */
 #if defined(__TARGET_ARCH_x86)
 #define REGS_WORDS 21
+#define REGS_SP 19
 #else
 #define REGS_WORDS 34
+#define REGS_SP 31
 #endif
 
 extern const volatile __u64 call_seed;
@@ -113,6 +115,36 @@ static __always_inline __u64 fetch_start(const struct waffle_call_thread *thread
 	}
 }
 
+/*
+ * What lies at the stack pointer, read at once: reading three words one by one takes three times as
+ * long. False: it ends before that.
+ */
+static __always_inline bool stack_read(struct waffle_call_thread *thread)
+{
+	if (!thread->has_stack)
+		thread->has_stack = !bpf_probe_read_user(thread->stack, sizeof(thread->stack),
+							 (const void *)thread->regs[REGS_SP]);
+	return thread->has_stack;
+}
+
+/* An argument on the stack: at an offset from the stack pointer, in a word of its own. */
+static __always_inline bool stack_argument(struct waffle_call_thread *thread,
+					   const struct waffle_fetch *fetch, __u64 *value)
+{
+	__u64 index = (__u32)fetch->offset[0] / sizeof(__u64);
+	__u32 spare = (64 - 8 * fetch->bytes) & 63; /* bits of the word that are not the value's */
+
+	if (fetch->from != WAFFLE_FETCH_REGISTER || fetch->reg != REGS_SP || fetch->loads != 1 ||
+	    fetch->scale || fetch->offset[0] & 7 || !fetch->bytes || fetch->bytes > sizeof(__u64) ||
+	    fetch->format == WAFFLE_FORMAT_BYTES || fetch->format == WAFFLE_FORMAT_STR)
+		return false;
+	barrier_var(index);
+	if (index >= WAFFLE_CALL_STACK_WORDS || !stack_read(thread))
+		return false;
+	*value = (thread->stack[index] << spare >> spare) + fetch->offset[1];
+	return true;
+}
+
 /* A number of `bytes` bytes, extended as its type is. */
 static __always_inline __u64 fetch_extend(__u64 value, const struct waffle_fetch *fetch)
 {
@@ -125,15 +157,16 @@ static __always_inline __u64 fetch_extend(__u64 value, const struct waffle_fetch
 }
 
 /* What a fetch finds. Global, as the next ones: the verifier looks at each once. */
-__noinline __u64 call_fetch(const struct waffle_call_thread *thread,
-			    const struct waffle_call_slot *slot, __u64 now,
-			    const struct waffle_fetch *fetch)
+__noinline __u64 call_fetch(struct waffle_call_thread *thread, const struct waffle_call_slot *slot,
+			    __u64 now, const struct waffle_fetch *fetch)
 {
 	__u64 value, word;
 	__u64 loads, size;
 
 	if (!thread || !slot || !fetch)
 		return 0;
+	if (stack_argument(thread, fetch, &value))
+		return value;
 	value = fetch_start(thread, slot, now, fetch);
 	loads = fetch->loads;
 	for (__u32 i = 0; i < WAFFLE_FETCH_LOADS; i++) {
@@ -270,6 +303,12 @@ static __always_inline void frame_high(struct fetches *walk, __u64 value)
 	}
 }
 
+/* Most fetches: a register as it is. */
+static __always_inline bool fetch_plain(const struct waffle_fetch *fetch)
+{
+	return fetch->from == WAFFLE_FETCH_REGISTER && !(fetch->scale | fetch->loads);
+}
+
 static long fetch_one(__u32 number, void *context)
 {
 	struct fetches *walk = context;
@@ -282,7 +321,12 @@ static long fetch_one(__u32 number, void *context)
 	if (index >= WAFFLE_FETCHES_MAX)
 		return 1;
 	fetch = &walk->recipe->fetches[index];
-	value = fetch_value(walk, fetch);
+	value = fetch->reg;
+	barrier_var(value);
+	if (fetch_plain(fetch) && value < REGS_WORDS)
+		value = walk->thread->regs[value] + fetch->offset[0];
+	else
+		value = fetch_value(walk, fetch);
 	switch (fetch->format) {
 	case WAFFLE_FORMAT_WORD:
 		frame_word(walk, fetch_extend(value, fetch));
@@ -319,7 +363,10 @@ static long fetch_saved(__u32 number, void *context)
 
 static __always_inline void regs_read(struct waffle_call_thread *thread, void *ctx)
 {
-	bpf_probe_read_kernel(thread->regs, REGS_WORDS * sizeof(__u64), ctx);
+	thread->has_stack = 0;
+#pragma unroll
+	for (int i = 0; i < REGS_WORDS; i++)
+		thread->regs[i] = ((const __u64 *)ctx)[i];
 }
 
 /* Lays out the frame of an entry, or what is known at a return only: `from` 0. */

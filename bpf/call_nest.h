@@ -61,13 +61,15 @@ static __always_inline bool call_is_inner(struct waffle_call_thread *thread, __u
 	return inner;
 }
 
-/* Remembers an event that counts by itself. */
+/* Remembers an event that counts by itself, whose registers were read. */
 static __always_inline void outer_set(struct waffle_call_thread *thread, struct pt_regs *ctx)
 {
 	__u64 sp = PT_REGS_SP(ctx);
 
 	thread->outer_sp = 0;
-	if (bpf_probe_read_user(&thread->outer_word, sizeof(__u64), (void *)sp))
+	if (stack_read(thread))
+		thread->outer_word = thread->stack[0];
+	else if (bpf_probe_read_user(&thread->outer_word, sizeof(__u64), (void *)sp))
 		return;
 #if defined(__TARGET_ARCH_x86)
 	thread->outer_link = thread->outer_word;

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "target/cfi.h"
 #include "target/demangle.h"
 #include "target/kallsyms.h"
 #include "target/symbols.h"
@@ -52,6 +53,24 @@ static void look_up(struct symbolizer *symbolizer, uint32_t module)
 	}
 }
 
+/* What stacks are walked with. */
+static void read_unwinding(const char *path)
+{
+	struct cfi_table table;
+	struct elf_file file;
+
+	if (elf_file_open(&file, path))
+		return;
+	require(!cfi_table_read(&table, &file));
+	for (size_t i = 1; i < table.count; i++)
+		require(table.rows[i].pc > table.rows[i - 1].pc);
+	for (size_t i = 0; i < table.count; i += 7)
+		require(!cfi_table_find(&table, table.base + table.rows[i].pc) ||
+			cfi_table_find(&table, table.base + table.rows[i].pc) == &table.rows[i]);
+	cfi_table_free(&table);
+	elf_file_close(&file);
+}
+
 static void read_object(int fd)
 {
 	struct symbol_module_state state;
@@ -69,6 +88,7 @@ static void read_object(int fd)
 		require(build_id_equal(&id, &state.build_id));
 	look_up(symbolizer, module);
 	symbolizer_close(symbolizer);
+	read_unwinding(path);
 }
 
 static void read_text(const uint8_t *data, size_t size)

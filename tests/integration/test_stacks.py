@@ -197,6 +197,30 @@ def test_a_stack_goes_through_functions_with_return_probes(waffle, subject):
         assert names[0] == "recurse" and names[-1] in ("_start", "clone3", "clone")
 
 
+def test_calls_of_cuda_and_nccl_have_their_callers(waffle, tmp_path):
+    sim = waffle.program.parent / "sim"
+    assert (sim / "training").exists(), f"{sim} is not built; run make sim"
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    capture = waffle.run(
+        *(sim / "training", "--ranks", "2", "--steps", "5", "--log", logs),
+        options=["--stacks", "cuda,nccl"],
+        env={**os.environ, "LD_LIBRARY_PATH": str(sim)},
+    )
+    rows = [row for row in capture.rows() if row["kind"] in ("span", "event")]
+    for row in rows:
+        called = row.get("category") in ("cuda", "nccl")
+        assert ("user_stack" in row) == called, row["name"]
+        if called:
+            names = [f.get("function") for f in row["user_stack"] if not f.get("inlined")]
+            assert names[-1] == "_start", row["name"]
+    launches = [row for row in rows if row["name"] == "cudaLaunchKernel"]
+    # "adam(unsigned long, float*, int)" calls the launch: its host stub, as the compiler makes it.
+    assert launches
+    for row in launches:
+        assert row["user_stack"][1]["function"] == row["args"]["kernel"]
+
+
 def test_waits_have_callers_in_code_without_frame_pointers(waffle, built, start):
     path = built("sleeps.c", "-fomit-frame-pointer")
     program = start(path)
@@ -275,6 +299,23 @@ def test_python_frames_are_those_that_python_says(waffle, built, start, tmp_path
         seen = [[f["function"], f["file"], f["line"]] for f in rows[number]["python_stack"]]
         assert seen == frames[:48]
     capture.check_sums(lost=0)
+
+
+def test_a_python_that_is_not_known_is_said(waffle, built, start, tmp_path):
+    old = os.environ.get("WAFFLE_OLD_PYTHON")
+    if not old:
+        pytest.skip("WAFFLE_OLD_PYTHON names no Python before 3.11")
+    library = built("marked.c", "-shared", "-fPIC", name="libmarked.so")
+    loop = f"import ctypes, sys; m = ctypes.CDLL('{library}'); print('ready', flush=True); input(); m.mark(1)"
+    program = start(old, "-c", loop)
+    program.until("ready")
+    attached = waffle.attach("-p", program.pid, "--no-report", "--stacks", "spans")
+    attached.wait_armed(program.pid, library)
+    program.say("go")
+    program.finish()
+    capture = attached.wait()
+    assert "older than 3.11" in capture.result.stderr
+    assert "python_stack" not in capture.rows("span", name="mark")[0]
 
 
 def test_python_and_native_stacks_are_there_together(waffle, built, start, tmp_path):

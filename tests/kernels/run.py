@@ -38,6 +38,8 @@ KERNELS = {
 PROGRAMS = [
     ("contexts", "unit/test_context", [], "[  PASSED  ]"),
     ("frequencies", "unit/test_cpus", [], "[  PASSED  ]"),
+    # Functions of the test itself: their values, nesting, filters.
+    ("calls", "unit/test_calls_kernel", [], "[  PASSED  ]"),
     # Random filters: what the kernel decides against the definition, fewer pairs than natively.
     ("programs", "unit/test_filter_kernel", ["5000"], "[  PASSED  ]"),
 ]

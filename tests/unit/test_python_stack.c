@@ -139,6 +139,7 @@ static void test_a_process_without_python_has_none(void **state)
 	(void)state;
 	assert_int_equal(process_mappings(&mappings, getpid(), &err), 0);
 	python_find(&python, getpid(), &mappings);
+	assert_false(python.found);
 	assert_int_equal(python.version, 0);
 	assert_true(!python.kernel.runtime);
 	mappings_free(&mappings);

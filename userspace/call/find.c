@@ -193,11 +193,9 @@ static uint32_t pair_number(const struct find_hit *hit)
 	return hit->entry + 1;
 }
 
-static int make_call(struct find *find, const struct find_hit *hit, struct recipe_made *made,
-		     struct error *err)
+static int make_call(struct find *find, const struct find_hit *hit, const struct call_spec *spec,
+		     struct recipe_made *made, struct error *err)
 {
-	struct set_entry *entry = find->set->entries.data[hit->entry];
-	const struct call_spec *spec = &entry->spec;
 	struct recipe_made begin;
 	struct call_at at;
 	int result;
@@ -229,16 +227,44 @@ static int make_call(struct find *find, const struct find_hit *hit, struct recip
 	return result;
 }
 
-static int add_function(struct find *find, const struct find_hit *hit)
+static int add_return(struct find *find, const struct find_hit *hit, uint32_t site,
+		      uint64_t address)
+{
+	struct object_probe probe = {.site = site, .type = OBJECT_PROBE_RETURN};
+
+	if (!find_offset(find, address, &probe.offset))
+		return 0;
+	/* In another part of the function it is not shown from where on. */
+	if (address > hit->address && address - hit->address <= UINT16_MAX)
+		probe.shift = (uint16_t)(address - hit->address);
+	probe.cost = find_cost(find, address, probe.offset);
+	return vec_push(&find->object->probes, probe)
+		       ? 0
+		       : error_set(find->err, ENOMEM, "out of memory");
+}
+
+/* `returns`: where a span ends; NULL: by a return probe. */
+static int add_ends(struct find *find, const struct find_hit *hit, uint32_t site,
+		    const struct returns *returns)
+{
+	int result = 0;
+
+	if (!returns)
+		return add_probe(find, hit, site, OBJECT_PROBE_LEAVE);
+	for (uint32_t i = 0; i < returns->count && !result; i++)
+		result = add_return(find, hit, site, returns->list[i]);
+	return result;
+}
+
+static int add_site(struct find *find, const struct find_hit *hit, const struct call_spec *spec,
+		    const struct returns *returns)
 {
 	struct set_entry *entry = find->set->entries.data[hit->entry];
-	const struct call_spec *spec = &entry->spec;
 	struct error problem = ERROR_INIT;
 	struct recipe_made made = {.key_count = 0};
 	uint32_t site;
-	int result = make_call(find, hit, &made, &problem);
 
-	if (result) {
+	if (make_call(find, hit, spec, &made, &problem)) {
 		find_trouble(find, entry, &problem);
 		entry->state.found = 0;
 		return 0;
@@ -253,8 +279,37 @@ static int add_function(struct find *find, const struct find_hit *hit)
 		return add_probe(find, hit, site, OBJECT_PROBE_END);
 	if (spec->event || spec->pair)
 		return add_probe(find, hit, site, OBJECT_PROBE_INSTANT);
-	return add_probe(find, hit, site, OBJECT_PROBE_ENTER)
-		       ?: add_probe(find, hit, site, OBJECT_PROBE_LEAVE);
+	return add_probe(find, hit, site, OBJECT_PROBE_ENTER) ?: add_ends(find, hit, site, returns);
+}
+
+/* A span whose end can't be seen without a risk for the program is an event. */
+static int add_function(struct find *find, const struct find_hit *hit)
+{
+	struct set_entry *entry = find->set->entries.data[hit->entry];
+	const struct call_spec *spec = &entry->spec;
+	enum find_end end = FIND_END_TRAMPOLINE;
+	struct error risk = ERROR_INIT;
+	struct returns returns;
+	struct call_spec *event;
+	int result;
+
+	if (!spec->event && !spec->pair)
+		end = find_end_of(find, hit, spec, &returns);
+	if (end != FIND_END_UNSEEN)
+		return add_site(find, hit, spec, end == FIND_END_RETURNS ? &returns : NULL);
+	error_set(
+		&risk, ENOTSUP,
+		"%s: %s of %s is recorded when it begins only: it may end in another function, "
+		"where a return probe could break exceptions and pthread_cancel(); add 'nounwind' "
+		"if none of them passes it",
+		spec->source.origin, hit->name, find->object->path);
+	find_trouble(find, entry, &risk);
+	event = find_as_event(spec);
+	if (!event)
+		return error_set(find->err, ENOMEM, "out of memory");
+	result = add_site(find, hit, event, NULL);
+	free(event);
+	return result;
 }
 
 static int compare_hits(const void *a, const void *b, void *arg)
@@ -398,6 +453,7 @@ int call_set_find(struct call_set *set, struct object *object, int fd, struct er
 		result = find_usdt(&find);
 	vec_free(&find.wanted);
 	dwarf_end(find.dwarf);
+	symtab_free(&find.code);
 	elf_file_close(&find.debug);
 	elf_file_close(&find.file);
 	return result;

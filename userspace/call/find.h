@@ -6,8 +6,10 @@
 #include <elfutils/libdw.h>
 #include <libelf.h>
 
+#include "call/returns.h"
 #include "call/set.h"
 #include "target/elffile.h"
+#include "target/symtab.h"
 
 struct find {
 	struct call_set *set;
@@ -21,6 +23,8 @@ struct find {
 	struct recipe_lookup lookup;
 	Dwarf *dwarf; /* opened when it is asked for */
 	bool dwarf_tried;
+	struct symtab code; /* read when it is asked for */
+	bool code_tried;
 	struct error *err;
 };
 
@@ -39,6 +43,17 @@ struct find_hits {
 
 /* find_symbols.c: the functions that descriptions name. 0 or -ENOMEM with a message. */
 int find_symbols(struct find *find, struct find_hits *hits);
+
+/* find_end.c: how the end of a function's calls is to be seen. */
+enum find_end {
+	FIND_END_TRAMPOLINE, /* by a return probe */
+	FIND_END_RETURNS,    /* at return instructions */
+	FIND_END_UNSEEN,     /* not without a risk for the program */
+};
+enum find_end find_end_of(struct find *find, const struct find_hit *hit,
+			  const struct call_spec *spec, struct returns *returns);
+/* The same description of an event, to be freed; NULL: no memory. */
+struct call_spec *find_as_event(const struct call_spec *spec);
 
 /* find_usdt.c: adds the USDT probes that descriptions name. */
 int find_usdt(struct find *find);

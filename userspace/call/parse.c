@@ -38,9 +38,10 @@ static const struct flag_word {
 	{"outer", WAFFLE_CALL_OUTER},
 	{"inner", WAFFLE_CALL_INNER},
 	{"stack", WAFFLE_CALL_STACK},
+	{"nounwind", WAFFLE_CALL_NOUNWIND},
 };
 #define FLAG_WORDS (sizeof(flag_words) / sizeof(flag_words[0]))
-#define OPTIONS_SHOWN "as category role key outer inner stack"
+#define OPTIONS_SHOWN "as category role key outer inner stack nounwind"
 
 void parse_blanks(struct parse *parse)
 {

@@ -241,7 +241,13 @@ static int add_rows(struct call_set *set, const struct call_rows *rows, const ch
 
 int call_set_add_table(struct call_set *set, enum call_table table, struct error *err)
 {
-	return add_rows(set, &call_tables[table], NULL, err);
+	size_t first = set->entries.len;
+	int result = add_rows(set, &call_tables[table], NULL, err);
+
+	/* Nothing is thrown through these interfaces, which are C's. */
+	for (size_t i = first; i < set->entries.len; i++)
+		set->entries.data[i]->spec.flags |= WAFFLE_CALL_NOUNWIND;
+	return result;
 }
 
 #define FILE_BYTES_MAX (1 << 20)

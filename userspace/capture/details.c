@@ -120,6 +120,11 @@ const char *details_warning(struct details *details)
 	return details->problem.message[0] ? details->problem.message : NULL;
 }
 
+const char *details_stack_warning(const struct details *details)
+{
+	return details->span_stacks ? stacks_warning(details->span_stacks) : NULL;
+}
+
 /* ---- threads ---- */
 
 static void thread_is_of(struct details *details, uint32_t tid, uint32_t tgid)
@@ -356,6 +361,7 @@ static int see_walk(struct details *details, const struct waffle_rec *rec, struc
 	memcpy(addresses, from, stack.count * sizeof(*from));
 	stack.addresses = addresses;
 	result = frames_number(details, &walk.number, &stack, err);
+	stack.addresses = NULL;
 	if (result)
 		return result;
 	if (index != MAP_NONE) {

@@ -31,5 +31,7 @@ int details_process(struct details *details, pid_t pid, struct error *err);
 
 /* Why the functions of the kernel have no names; NULL: they do, or none were needed. */
 const char *details_warning(struct details *details);
+/* What stacks of spans lack; NULL: nothing that is known. */
+const char *details_stack_warning(const struct details *details);
 
 #endif

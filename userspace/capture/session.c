@@ -250,6 +250,8 @@ static int finish(struct session *session)
 	warn_of_faults(session);
 	if (details_warning(session->details))
 		session_notify(session, details_warning(session->details));
+	if (details_stack_warning(session->details))
+		session_notify(session, details_stack_warning(session->details));
 	session->result->sites = arming_site_count(session->arming);
 	session->result->armed = arming_counts(session->arming);
 	return result;

@@ -123,7 +123,7 @@ void stack_choice_free(struct stack_choice *choice)
 
 bool stack_choice_has(const struct stack_choice *choice, const struct site_info *site)
 {
-	if (!choice)
+	if (!choice || site->kind == WAFFLE_SITE_COUNTER) /* values have no id to refer to */
 		return false;
 	for (size_t i = 0; i < WORDS; i++)
 		if (choice->words & 1u << i && words[i].has(site))

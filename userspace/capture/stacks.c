@@ -53,6 +53,7 @@ struct stacks {
 	struct map code_at; /* hash of a program and an address → the last one told of */
 	VEC(struct waffle_rec_code *) codes; /* cut behind their tables */
 	uint32_t frame_count;
+	char warning[256];
 };
 
 int stacks_open(struct stacks **stacks, struct kernel *kernel, struct store_writer *writer,
@@ -95,8 +96,14 @@ static void table_publish(struct stacks *stacks, struct file *file)
 	uint32_t pages = (uint32_t)((left + WAFFLE_UNWIND_PAGE_ROWS - 1) / WAFFLE_UNWIND_PAGE_ROWS);
 	int64_t first = pages ? kernel_unwind_pages(stacks->kernel, pages) : -1;
 
-	if (first < 0)
+	if (first < 0) {
+		if (pages)
+			snprintf(stacks->warning, sizeof(stacks->warning),
+				 "stacks: no room for the tables of all files (%s): through some "
+				 "code without frame pointers they have no callers",
+				 strerror((int)-first));
 		return;
+	}
 	file->page = (uint32_t)first;
 	file->pages = pages;
 	for (uint32_t i = 0; i < pages; i++) {
@@ -282,6 +289,30 @@ static struct run mappings_publish(struct stacks *stacks, const placed_list *pla
 	return run;
 }
 
+static void python_look(struct stacks *stacks, struct process *process, pid_t pid,
+			const struct mappings *mappings)
+{
+	const struct python *python = &process->python;
+
+	python_find(&process->python, pid, mappings);
+	if (!python->found || python->kernel.runtime)
+		return;
+	if (python->version)
+		snprintf(stacks->warning, sizeof(stacks->warning),
+			 "stacks: pid %d: Python %u.%u has no frames in them; 3.11 to 3.14 have, "
+			 "with the global lock",
+			 pid, python->version >> 24, python->version >> 16 & 0xff);
+	else
+		snprintf(stacks->warning, sizeof(stacks->warning),
+			 "stacks: pid %d: this Python is older than 3.11 and has no frames in them",
+			 pid);
+}
+
+const char *stacks_warning(const struct stacks *stacks)
+{
+	return stacks->warning[0] ? stacks->warning : NULL;
+}
+
 int stacks_process(struct stacks *stacks, pid_t pid, struct error *err)
 {
 	struct process *process = process_of(stacks, pid);
@@ -300,8 +331,8 @@ int stacks_process(struct stacks *stacks, pid_t pid, struct error *err)
 		struct run old = process->run;
 
 		process->run = mappings_publish(stacks, &placed);
-		if (!process->python.version)
-			python_find(&process->python, pid, &mappings);
+		if (!process->python.found)
+			python_look(stacks, process, pid, &mappings);
 		told.page = process->run.page;
 		told.mappings = process->run.pages ? (uint32_t)placed.len : 0;
 		told.python = process->python.kernel;

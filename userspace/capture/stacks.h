@@ -18,6 +18,8 @@ void stacks_free(struct stacks *stacks);
 
 /* Looks at what a process has mapped now. A process that is gone is no error; -ENOMEM. */
 int stacks_process(struct stacks *stacks, pid_t pid, struct error *err);
+/* What stacks lack, and why; NULL: nothing that is known. */
+const char *stacks_warning(const struct stacks *stacks);
 /* A file that processes will map: known before they do. */
 void stacks_file(struct stacks *stacks, const char *path);
 /* The process has ended, or runs a new program. */

@@ -69,7 +69,7 @@ static const char *key_type_name(char type)
 static const char *const probe_types[] = {
 	[OBJECT_PROBE_SITE] = "site",   [OBJECT_PROBE_INSTANT] = "entry",
 	[OBJECT_PROBE_ENTER] = "entry", [OBJECT_PROBE_LEAVE] = "return",
-	[OBJECT_PROBE_END] = "end",
+	[OBJECT_PROBE_END] = "end",     [OBJECT_PROBE_RETURN] = "ret",
 };
 static const char *const probe_costs[] = {
 	[OBJECT_COST_UNKNOWN] = "unknown",
@@ -84,7 +84,8 @@ static unsigned copies(const struct object *object, size_t site)
 
 	for (size_t i = 0; i < object->probes.len; i++)
 		count += object->probes.data[i].site == site &&
-			 object->probes.data[i].type != OBJECT_PROBE_LEAVE;
+			 object->probes.data[i].type != OBJECT_PROBE_LEAVE &&
+			 object->probes.data[i].type != OBJECT_PROBE_RETURN;
 	return count;
 }
 

@@ -84,6 +84,7 @@ static int row_call(const struct kernel *kernel, const struct arm_request *reque
 		[OBJECT_PROBE_INSTANT] = kernel->bpf->progs.call_instant,
 		[OBJECT_PROBE_ENTER] = kernel->bpf->progs.call_enter,
 		[OBJECT_PROBE_LEAVE] = kernel->bpf->progs.call_leave,
+		[OBJECT_PROBE_RETURN] = kernel->bpf->progs.call_ret,
 		[OBJECT_PROBE_END] = kernel->bpf->progs.call_end,
 	};
 
@@ -99,7 +100,8 @@ static int row_call(const struct kernel *kernel, const struct arm_request *reque
 /* Ends are armed before what begins, so that all that begins armed ends so. */
 static bool probe_ends(const struct object_probe *probe)
 {
-	return probe->type == OBJECT_PROBE_LEAVE || probe->type == OBJECT_PROBE_END ||
+	return probe->type == OBJECT_PROBE_LEAVE || probe->type == OBJECT_PROBE_RETURN ||
+	       probe->type == OBJECT_PROBE_END ||
 	       (probe->type == OBJECT_PROBE_SITE && probe->site == OBJECT_SPAN_END);
 }
 

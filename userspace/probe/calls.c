@@ -23,14 +23,17 @@ int calls_configure(struct kernel *kernel, const struct kernel_options *options)
 	struct waffle_bpf *bpf = kernel->bpf;
 	struct bpf_program *const programs[] = {
 		bpf->progs.call_instant, bpf->progs.call_enter, bpf->progs.call_leave,
-		bpf->progs.call_end,     bpf->progs.call_point,
+		bpf->progs.call_ret,     bpf->progs.call_end,   bpf->progs.call_point,
 	};
 	bool filtered = options->calls && options->filtered;
+	bool stacks = options->calls && options->stacks;
 	uint64_t seed;
 
 	kernel->calls = options->calls;
 	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
 		bpf_program__set_autoload(programs[i], options->calls);
+	bpf_program__set_autoload(bpf->progs.call_stacks_take, stacks);
+	bpf_program__set_autoload(bpf->progs.call_stacks_take_point, stacks);
 	bpf_program__set_autoload(bpf->progs.call_accept, filtered);
 	bpf_program__set_autoload(bpf->progs.call_accept_point, filtered);
 	if (!options->calls)
@@ -40,9 +43,9 @@ int calls_configure(struct kernel *kernel, const struct kernel_options *options)
 	bpf->rodata->call_seed = seed;
 	bpf->rodata->call_stacks = options->stacks;
 	bpf->rodata->call_filtered = filtered;
-	if (filtered && (bpf_map__set_max_entries(bpf->maps.call_next, NEXT_SLOTS) ||
-			 bpf_map__set_max_entries(bpf->maps.call_next_point, NEXT_SLOTS) ||
-			 bpf_map__set_max_entries(bpf->maps.call_pairs_held, PAIRS_HELD_MAX)))
+	if (bpf_map__set_max_entries(bpf->maps.call_next, NEXT_SLOTS) ||
+	    bpf_map__set_max_entries(bpf->maps.call_next_point, NEXT_SLOTS) ||
+	    (filtered && bpf_map__set_max_entries(bpf->maps.call_pairs_held, PAIRS_HELD_MAX)))
 		return -EINVAL;
 	return bpf_map__set_max_entries(bpf->maps.recipes, WAFFLE_RECIPES_MAX)
 		       ?: bpf_map__set_max_entries(bpf->maps.call_enums, WAFFLE_ENUMS_MAX)
@@ -59,14 +62,27 @@ static int next_set(const struct bpf_map *map, uint32_t slot, int program)
 int calls_open(struct kernel *kernel, struct error *err)
 {
 	struct waffle_bpf *bpf = kernel->bpf;
+	const struct {
+		struct bpf_map *map;
+		struct bpf_program *program;
+		enum waffle_call_next slot;
+		bool wanted;
+	} rows[] = {
+		{bpf->maps.call_next, bpf->progs.call_accept, WAFFLE_CALL_ACCEPT, kernel->filtered},
+		{bpf->maps.call_next_point, bpf->progs.call_accept_point, WAFFLE_CALL_ACCEPT,
+		 kernel->filtered},
+		{bpf->maps.call_next, bpf->progs.call_stacks_take, WAFFLE_CALL_STACKS,
+		 bpf->rodata->call_stacks},
+		{bpf->maps.call_next_point, bpf->progs.call_stacks_take_point, WAFFLE_CALL_STACKS,
+		 bpf->rodata->call_stacks},
+	};
 	int result = 0;
 
-	if (kernel->calls && kernel->filtered)
-		result = next_set(bpf->maps.call_next, WAFFLE_CALL_ACCEPT,
-				  bpf_program__fd(bpf->progs.call_accept))
-				 ?: next_set(bpf->maps.call_next_point, WAFFLE_CALL_ACCEPT,
-					     bpf_program__fd(bpf->progs.call_accept_point));
-	return result ? error_set(err, -result, "the filter's programs: %s", strerror(-result)) : 0;
+	for (size_t i = 0; kernel->calls && !result && i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (rows[i].wanted)
+			result = next_set(rows[i].map, rows[i].slot,
+					  bpf_program__fd(rows[i].program));
+	return result ? error_set(err, -result, "the programs at calls: %s", strerror(-result)) : 0;
 }
 
 /* Loads a program into the array that holds it from then on. */

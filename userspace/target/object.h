@@ -23,6 +23,7 @@ enum object_probe_type {
 	OBJECT_PROBE_INSTANT, /* a call that is an event, or begins a pair */
 	OBJECT_PROBE_ENTER,   /* the entry of a call that is a span */
 	OBJECT_PROBE_LEAVE,   /* its return: attached as a return probe */
+	OBJECT_PROBE_RETURN,  /* its return: one of its return instructions */
 	OBJECT_PROBE_END,     /* the end of a pair */
 };
 

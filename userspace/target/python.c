@@ -253,6 +253,7 @@ static bool file_has_python(struct python *python, pid_t pid, const struct mappi
 	elf_file_close(&file);
 	if (!runtime || !unwind_place(&placed, mapping, &segments, &at_zero))
 		return false;
+	python->found = true;
 	runtime += placed.base;
 	if (!read_memory(pid, runtime, cookie, sizeof(cookie)))
 		return false;

@@ -17,7 +17,8 @@
 
 struct python {
 	struct waffle_python kernel; /* runtime 0: no interpreter, or one that is not known */
-	uint32_t version; /* PY_VERSION_HEX; of one that is not known, too; 0: none was found */
+	bool found;                  /* an interpreter is there, known or not */
+	uint32_t version;            /* PY_VERSION_HEX; 0: it does not say, as before 3.11 */
 };
 
 /*

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+/* --stacks LIST: whose stacks are taken. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "capture/stack_choice.h"
+
+static const struct site_info sites[] = {
+	{.name = "forward", .category = "", .kind = WAFFLE_SITE_SPAN},
+	{.name = "forward_layer", .category = "cuda", .kind = WAFFLE_SITE_SPAN},
+	{.name = "cudaLaunchKernel", .category = "cuda", .kind = WAFFLE_SITE_EVENT, .call = true},
+	{.name = "ncclAllReduce", .category = "nccl", .kind = WAFFLE_SITE_SPAN, .call = true},
+	{.name = "malloc", .category = "libc", .kind = WAFFLE_SITE_SPAN, .call = true},
+	{.name = "forward_count", .category = "", .kind = WAFFLE_SITE_COUNTER},
+};
+
+/* A letter a site of the list: whether it is chosen. */
+static void expect(const char *list, const char *chosen)
+{
+	struct stack_choice *choice = NULL;
+	struct error err = ERROR_INIT;
+
+	assert_int_equal(stack_choice_add(&choice, list, &err), 0);
+	for (size_t i = 0; i < sizeof(sites) / sizeof(sites[0]); i++)
+		assert_int_equal(stack_choice_has(choice, &sites[i]), chosen[i] == 'y');
+	stack_choice_free(choice);
+}
+
+static void test_words_choose_by_where_a_site_is_from(void **state)
+{
+	(void)state;
+	expect("spans", "yynnnn");
+	expect("cuda", "nnynnn");
+	expect("nccl", "nnnynn");
+	expect("probes", "nnnnyn");
+	expect("sched", "nnnnnn");
+	expect("cuda,nccl,probes,spans", "yyyyyn");
+}
+
+static void test_names_choose_by_pattern_and_whatever_the_site_is(void **state)
+{
+	(void)state;
+	expect("span:forward", "ynnnnn");
+	expect("span:forward*", "yynnnn");
+	expect("span:[cm]*", "nnynyn");
+	expect("span:forward,nccl", "ynnynn");
+}
+
+static void test_lists_add_up(void **state)
+{
+	struct stack_choice *choice = NULL;
+	struct error err = ERROR_INIT;
+
+	(void)state;
+	assert_int_equal(stack_choice_add(&choice, "cuda", &err), 0);
+	assert_false(stack_choice_has_waits(choice));
+	assert_int_equal(stack_choice_add(&choice, "sched,span:malloc", &err), 0);
+	assert_true(stack_choice_has_waits(choice));
+	assert_true(stack_choice_has(choice, &sites[2]));
+	assert_true(stack_choice_has(choice, &sites[4]));
+	stack_choice_free(choice);
+	assert_false(stack_choice_has(NULL, &sites[0]));
+	assert_false(stack_choice_has_waits(NULL));
+}
+
+static void refused(const char *list, const char *says)
+{
+	struct stack_choice *choice = NULL;
+	struct error err = ERROR_INIT;
+
+	assert_int_equal(stack_choice_add(&choice, list, &err), -EINVAL);
+	assert_non_null(strstr(err.message, says));
+	stack_choice_free(choice);
+}
+
+static void test_what_is_not_understood_is_shown(void **state)
+{
+	(void)state;
+	refused("cudaa", "did you mean cuda?");
+	refused("gpu",
+		"there is no 'gpu'; there are cuda, nccl, probes, spans, span:NAME and sched");
+	refused("", "there is no ''");
+	refused("cuda,,nccl", "there is no ''");
+	refused("span:", "there is no 'span:'");
+	refused("span:a[", "begins at '['");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_words_choose_by_where_a_site_is_from),
+		cmocka_unit_test(test_names_choose_by_pattern_and_whatever_the_site_is),
+		cmocka_unit_test(test_lists_add_up),
+		cmocka_unit_test(test_what_is_not_understood_is_shown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+/* How the end of a function's calls is to be seen (returns.h). */
+#include <gelf.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "call/find.h"
+
+#define FUNCTION_BYTES_MAX (64u << 10)
+#define PARTS_MAX 16
+
+/* Code that a symbol covers. */
+struct part {
+	uint64_t begin, end;
+};
+
+/* Reads a part's code and takes its returns. */
+static bool part_returns(struct find *find, const struct part *part, struct returns *returns)
+{
+	size_t bytes = part->end - part->begin;
+	uint64_t offset;
+	uint8_t *code;
+	bool known;
+
+	if (!bytes || bytes > FUNCTION_BYTES_MAX || !find_offset(find, part->begin, &offset))
+		return false;
+	code = malloc(bytes);
+	known = code && pread(find->file.fd, code, bytes, (off_t)offset) == (ssize_t)bytes &&
+		returns_add(returns, find->object->machine, code, bytes, part->begin);
+	free(code);
+	return known;
+}
+
+/* The symbol that an address lies in. */
+static bool part_at(struct find *find, uint64_t address, struct part *part)
+{
+	if (!find->code_tried) {
+		find->code_tried = true;
+		if (symtab_read(&find->code, find->file.elf, SHT_SYMTAB, SYMTAB_CODE))
+			symtab_read(&find->code, find->file.elf, SHT_DYNSYM, SYMTAB_CODE);
+	}
+	for (size_t i = 0; i < find->code.list.len; i++) {
+		const struct symtab_entry *entry = &find->code.list.data[i];
+
+		if (address < entry->start || address >= entry->end)
+			continue;
+		*part = (struct part){entry->start, entry->end};
+		return true;
+	}
+	return false;
+}
+
+/*
+ * The return instructions of a function, and of what it goes to by a jump: its own cold part, or
+ * another function, which then returns in its place. There the stack pointer tells whose return it
+ * is. False: it may be left otherwise.
+ */
+static bool find_returns(struct find *find, const struct find_hit *hit, struct returns *returns)
+{
+	struct part parts[PARTS_MAX] = {{hit->address, hit->address + hit->size}};
+	uint32_t count = 1, looked = 0;
+
+	*returns = (struct returns){0};
+	if (!part_returns(find, &parts[0], returns))
+		return false;
+	while (looked < returns->leave_count) {
+		uint64_t target = returns->leaves[looked++];
+		bool known = false;
+
+		for (uint32_t i = 0; i < count; i++)
+			known = known || (target >= parts[i].begin && target < parts[i].end);
+		if (known)
+			continue;
+		if (count == PARTS_MAX || !part_at(find, target, &parts[count]) ||
+		    !part_returns(find, &parts[count], returns))
+			return false;
+		count++;
+	}
+	return returns->count;
+}
+
+/* Whether a file is linked with a run-time library that unwinds. */
+static bool needs_unwinder(Elf *elf)
+{
+	static const char *const libraries[] = {"libstdc++.", "libc++.", "libgcc_s.", "libunwind."};
+	Elf_Scn *section = NULL;
+	GElf_Shdr header;
+	Elf_Data *data;
+	GElf_Dyn entry;
+
+	while ((section = elf_nextscn(elf, section))) {
+		if (!gelf_getshdr(section, &header) || header.sh_type != SHT_DYNAMIC)
+			continue;
+		data = elf_getdata(section, NULL);
+		for (int i = 0; data && gelf_getdyn(data, i, &entry) && entry.d_tag; i++) {
+			const char *name =
+				entry.d_tag == DT_NEEDED
+					? elf_strptr(elf, header.sh_link, entry.d_un.d_val)
+					: NULL;
+
+			for (size_t k = 0; name && k < sizeof(libraries) / sizeof(*libraries); k++)
+				if (!strncmp(name, libraries[k], strlen(libraries[k])))
+					return true;
+		}
+	}
+	return false;
+}
+
+/* Whether anything may unwind through the functions of a file, as far as the file tells. */
+static bool unwinds(const struct find *find)
+{
+	return elf_file_has_section(&find->file, ".gcc_except_table") ||
+	       needs_unwinder(find->file.elf);
+}
+
+enum find_end find_end_of(struct find *find, const struct find_hit *hit,
+			  const struct call_spec *spec, struct returns *returns)
+{
+	if (spec->flags & WAFFLE_CALL_NOUNWIND || !unwinds(find))
+		return FIND_END_TRAMPOLINE;
+	return find_returns(find, hit, returns) ? FIND_END_RETURNS : FIND_END_UNSEEN;
+}
+
+struct call_spec *find_as_event(const struct call_spec *spec)
+{
+	struct call_spec *event = malloc(sizeof(*event));
+	struct spec_side *side;
+
+	if (!event)
+		return NULL;
+	*event = *spec; /* what it points to stays the other's */
+	event->event = true;
+	event->returned_name = NULL;
+	side = &event->sides[0];
+	for (uint8_t i = 0; i < side->value_count; i++)
+		if (side->values[i].at_return)
+			side->value_count = i;
+	return event;
+}

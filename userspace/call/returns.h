@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How the end of a call is seen. A return probe puts the kernel's trampoline in place of the return
+ * address, through which nothing can unwind: an exception, pthread_cancel() or pthread_exit() that
+ * passes such a function ends the program, or skips what it would have cleaned up. So in files that
+ * have to do with exceptions (find_end.c) the function's own return instructions are probed, which
+ * changes nothing in the program's stack but is dearer, as the kernel single-steps them.
+ */
+#ifndef WAFFLE_CALL_RETURNS_H
+#define WAFFLE_CALL_RETURNS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RETURNS_MAX 64
+#define LEAVES_MAX 32
+
+/* Link-time addresses. */
+struct returns {
+	uint32_t count, leave_count;
+	uint64_t list[RETURNS_MAX];  /* of return instructions */
+	uint64_t leaves[LEAVES_MAX]; /* where it jumps to outside of itself */
+};
+
+/*
+ * Adds the return instructions of a function, or a part of one, at `address`, of `bytes` bytes, all
+ * of which are at `code`. False if it may be left otherwise, by a jump whose target is not known,
+ * or if it is not understood.
+ */
+bool returns_add(struct returns *returns, uint16_t machine, const uint8_t *code, size_t bytes,
+		 uint64_t address);
+
+#endif
