@@ -15,6 +15,7 @@ const volatile __u64 call_seed = 0;
 const volatile bool call_stacks = false;
 const volatile bool call_filtered = false;
 __u64 call_faults;
+__u64 call_too_deep; /* of the lost ones, calls that had no slot any more */
 
 struct call_threads_map call_threads SEC(".maps");
 struct recipes_map recipes SEC(".maps");
@@ -427,6 +428,7 @@ int call_enter(struct pt_regs *ctx)
 	barrier_var(depth);
 	if (depth >= WAFFLE_CALL_DEPTH_MAX) {
 		loss_count(1);
+		__sync_fetch_and_add(&call_too_deep, 1);
 		return 0;
 	}
 	slot = &thread->slots[depth];
