@@ -16,6 +16,7 @@ const volatile __u64 call_seed = 0;
 const volatile bool call_stacks = false;
 const volatile bool call_filtered = false;
 __u64 call_faults;
+__u64 call_too_deep; /* of the lost ones, calls that had no slot any more */
 
 struct call_threads_map call_threads SEC(".maps");
 struct recipes_map recipes SEC(".maps");
@@ -125,7 +126,7 @@ static __always_inline int return_room(struct waffle_call_slot *slot, __u32 room
 	rec->span_id = slot->id;
 	rec->tgid = slot->held.tgid;
 	rec->site = slot->held.site;
-	rec->reserved = 0;
+	rec->flags = 0;
 	barrier_var(size);
 	barrier_var(from);
 	if (from > sizeof(slot->frame))
@@ -199,9 +200,11 @@ static __always_inline bool entry_get(struct entry *entry, struct pt_regs *ctx)
 static __always_inline bool entry_counts(const struct entry *entry, struct pt_regs *ctx)
 {
 	/* Nearly always the thread is in no call. */
-	if (entry->thread->depth)
+	if (entry->thread->depth) {
+		entry->thread->now = entry->now;
 		call_drop_stale(entry->thread, entry->sp, PT_REGS_IP(ctx), PT_REGS_RET(ctx),
 				entry->site);
+	}
 	return !call_is_inner(entry->thread, entry->recipe->flags, ctx);
 }
 
@@ -344,6 +347,7 @@ int call_enter(struct pt_regs *ctx)
 	barrier_var(depth);
 	if (depth >= WAFFLE_CALL_DEPTH_MAX) {
 		loss_count(1);
+		__sync_fetch_and_add(&call_too_deep, 1);
 		return 0;
 	}
 	slot = &thread->slots[depth];
@@ -394,6 +398,7 @@ static __always_inline int leave(struct pt_regs *ctx, __u64 popped)
 
 	if (!entry_get(&entry, ctx))
 		return 0;
+	entry.thread->now = entry.now;
 	slot = slot_returning(entry.thread, entry.sp - popped, entry.site);
 	if (!slot || slot->state == WAFFLE_OPEN_PASSED_BY)
 		return 0;

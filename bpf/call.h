@@ -137,6 +137,7 @@ struct waffle_call_thread {
 	__u64 asked, asked_point;
 	__u32 depth; /* slots in use */
 	__u32 outer; /* of them those that are WAFFLE_CALL_OUTER */
+	__u64 now;   /* of the program under way, which may find that calls have ended */
 	/* Of the last event that is WAFFLE_CALL_OUTER: its stack pointer and what lay there (while
 	 * both are as they were, the thread is still in it), and where it returns to. */
 	__u64 outer_sp, outer_word, outer_link;

@@ -86,6 +86,44 @@ static __always_inline void slot_pop(struct waffle_call_thread *thread, __u32 de
 		thread->outer--;
 }
 
+/* Tells that a call that is in the records will not return, at the time of what shows it. */
+__noinline int call_left(struct waffle_call_thread *thread, __u64 at)
+{
+	struct waffle_rec_return *rec;
+	struct waffle_call_slot *slot;
+	__u32 cpu = bpf_get_smp_processor_id();
+
+	barrier_var(at);
+	if (!thread || at >= WAFFLE_CALL_DEPTH_MAX)
+		return 0;
+	slot = &thread->slots[at];
+	if (slot->state != WAFFLE_OPEN_KEPT)
+		return 0;
+	rec = record_reserve(cpu, sizeof(*rec));
+	if (!rec)
+		return 0;
+	rec->span_id = slot->id;
+	rec->tgid = slot->held.tgid;
+	rec->site = slot->held.site;
+	rec->frame_bytes = 0;
+	rec->flags = WAFFLE_RETURN_LEFT;
+	rec->rec = (struct waffle_rec){
+		.ts = thread->now,
+		.tid = slot->held.tid,
+		.kind = WAFFLE_REC_RETURN,
+		.cpu = cpu,
+	};
+	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+static __always_inline void slot_drop(struct waffle_call_thread *thread, __u32 at)
+{
+	if (thread->slots[at & (WAFFLE_CALL_DEPTH_MAX - 1)].sp)
+		call_left(thread, at);
+	slot_pop(thread, at);
+}
+
 /* What is lower than a stack pointer has returned (its slot has 0), or never will: longjmp(), an
  * exception. */
 static __always_inline void slots_drop_below(struct waffle_call_thread *thread, __u64 sp)
@@ -95,7 +133,7 @@ static __always_inline void slots_drop_below(struct waffle_call_thread *thread, 
 
 		if (top >= WAFFLE_CALL_DEPTH_MAX || thread->slots[top].sp >= sp)
 			return;
-		slot_pop(thread, top);
+		slot_drop(thread, top);
 	}
 }
 
@@ -124,7 +162,7 @@ static __always_inline void slots_drop_left(struct waffle_call_thread *thread, _
 			keep = at;
 	}
 	for (int i = 0; i < WAFFLE_CALL_DEPTH_MAX && thread->depth > keep; i++)
-		slot_pop(thread, thread->depth - 1);
+		slot_drop(thread, thread->depth - 1);
 }
 
 /* Drops the calls that are over when `site` is entered. Global: the verifier looks at it once. */

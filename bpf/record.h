@@ -87,8 +87,11 @@ struct waffle_rec_return {
 	__u32 tgid;
 	__u32 site;
 	__u32 frame_bytes;
-	__u32 reserved;
+	__u32 flags; /* WAFFLE_RETURN_* */
 };
+/* It did not return: longjmp() or an exception left it. Its thread was out of it at rec.ts, and may
+ * have been before. It has no values. */
+#define WAFFLE_RETURN_LEFT 1u
 
 /* The stacks of the span or event `id` that begins at rec.ts on rec.tid; numbers as in a wait. */
 struct waffle_rec_stack {

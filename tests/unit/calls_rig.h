@@ -183,6 +183,7 @@ struct said {
 	uint64_t id;
 	uint32_t site;
 	uint32_t frame_bytes;
+	uint32_t flags; /* of a return */
 	unsigned char frame[1024];
 };
 
@@ -225,6 +226,7 @@ static int record_take(void *context, void *data, size_t size)
 		said.site = end->site - FIRST_SITE;
 		said.frame_bytes = end->frame_bytes;
 		said.id = end->span_id;
+		said.flags = end->flags;
 		memcpy(said.frame, end + 1, end->frame_bytes);
 	} else {
 		return 0;

@@ -244,6 +244,50 @@ static void test_span_without_an_end_is_no_parent_if_records_were_lost(void **st
 	capture_free(&capture);
 }
 
+/* A call's end that is no return. */
+static void left(struct capture *capture, uint64_t ts, uint32_t tid, uint32_t site, uint64_t id)
+{
+	struct waffle_rec_return rec = {.rec = {ts, tid, WAFFLE_REC_RETURN, 0},
+					.span_id = id,
+					.tgid = CAPTURE_PID,
+					.site = site,
+					.flags = WAFFLE_RETURN_LEFT};
+
+	capture_add(capture, &rec);
+}
+
+static void test_call_that_was_left_ends_where_that_shows_and_has_no_later_children(void **state)
+{
+	const struct model_span *span;
+	struct capture capture;
+	const struct model *model;
+
+	(void)state;
+	calls_begin(&capture);
+	call_hit(&capture, 2100, 20, CALL_READ, 2, 5);
+	call_hit(&capture, 2110, 20, CALL_SYNC, 3, 5);
+	call_hit(&capture, 2120, 20, CALL_LAUNCH, 4, 1, 1, 1, 1);
+	left(&capture, 2200, 20, CALL_SYNC, 3);
+	left(&capture, 2200, 20, CALL_READ, 2);
+	call_hit(&capture, 2200, 20, CALL_READ, 5, 5);
+	call_return(&capture, 2210, 20, CALL_READ, 5, 1);
+	left(&capture, 2300, 21, CALL_READ, 6); /* its begin is not there */
+	model = capture_load(&capture, 9000);
+	span = capture_find(model, 2);
+	assert_int_equal(span->flags, MODEL_SPAN_LEFT);
+	assert_int_equal(span->end_ts, 2200);
+	assert_false(model_span_ranks(span));
+	span = capture_find(model, 3);
+	assert_int_equal(span->flags, MODEL_SPAN_LEFT);
+	assert_int_equal(parent_of(model, 3), 2);
+	assert_int_equal(model->events.data[0].parent_id, 3);
+	assert_int_equal(parent_of(model, 5), 0);
+	assert_int_equal(capture_find(model, 5)->flags, 0);
+	assert_int_equal(capture_find(model, 6)->flags, MODEL_SPAN_LEFT | MODEL_SPAN_BEGUN_BEFORE);
+	assert_int_equal(model->bad_records, 0);
+	capture_free(&capture);
+}
+
 static const struct model *load_filtered(struct capture *capture, const char *text,
 					 struct filter_expr **filter)
 {
@@ -441,6 +485,8 @@ int main(void)
 		cmocka_unit_test(test_call_belongs_to_the_innermost_span_open_on_its_thread),
 		cmocka_unit_test(test_spans_that_overlap_or_end_elsewhere_are_no_parents_of_calls),
 		cmocka_unit_test(test_call_with_a_lost_return_ends_with_the_span_around_it),
+		cmocka_unit_test(
+			test_call_that_was_left_ends_where_that_shows_and_has_no_later_children),
 		cmocka_unit_test(test_span_without_an_end_is_no_parent_if_records_were_lost),
 		cmocka_unit_test(test_filter_asks_for_the_depth_and_the_parents_of_calls),
 		cmocka_unit_test(test_addresses_of_code_are_shown_by_the_names_of_their_process),

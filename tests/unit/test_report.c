@@ -25,6 +25,18 @@ static struct report *report_of(const struct model *model, enum report_sort sort
 	return report;
 }
 
+static char *printed(const struct report *report, bool colour)
+{
+	struct report_view view = {20, colour};
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	report_print_text(report, &view, out);
+	fclose(out);
+	return text;
+}
+
 static int compare(const void *left, const void *right)
 {
 	const uint64_t *a = left, *b = right;
@@ -96,6 +108,37 @@ static void test_spans_are_summed_up_by_name(void **state)
 	assert_int_equal(report->slowest.len, 3);
 	assert_int_equal(report->model->spans.data[report->slowest.data[0].span].id, 1000);
 	assert_int_equal(report->model->spans.data[report->slowest.data[1].span].id, 999);
+	report_free(report);
+	capture_free(&capture);
+}
+
+static void test_spans_of_unknown_length_are_no_slowest_where_records_were_lost(void **state)
+{
+	static const uint64_t order[] = {4, 3, 2, 1};
+	struct report_options options = REPORT_OPTIONS_DEFAULT;
+	struct error err = ERROR_INIT;
+	struct capture capture;
+	struct report *report;
+	char *text;
+
+	(void)state;
+	capture_begin(&capture, true);
+	capture_end(&capture, 1900, 11, 1);  /* 900 long, or its begin was lost */
+	capture_span(&capture, 1950, 11, 2); /* likewise its end */
+	capture_loss(&capture, 1960, 1961, WAFFLE_SOURCE_SPANS, 3);
+	capture_loss(&capture, 1500, 1501, WAFFLE_SOURCE_SPANS, 3);
+	capture_hit(&capture, 1962, 12, SITE_STEP_AT, 3, 0, 0, NULL);
+	capture_end(&capture, 1970, 12, 3);
+	capture_hit(&capture, 1940, 12, SITE_STEP_AT, 4, 0, 0, NULL);
+	capture_end(&capture, 1980, 12, 4); /* lost records leave it as it is */
+	capture_must(report_new(&report, capture_load(&capture, 9000), &options, &err), err);
+	text = printed(report, false);
+	assert_non_null(strstr(text, "unfinished  with loss"));
+	assert_int_equal(report->slowest.len, 3); /* of a name */
+	for (size_t i = 0; i < report->slowest.len; i++)
+		assert_int_equal(report->model->spans.data[report->slowest.data[i].span].id,
+				 order[i]);
+	free(text);
 	report_free(report);
 	capture_free(&capture);
 }
@@ -284,18 +327,6 @@ static void test_info_json_counts_what_is_there(void **state)
 	capture_free(&capture);
 }
 
-static char *printed(const struct report *report, bool colour)
-{
-	struct report_view view = {20, colour};
-	char *text = NULL;
-	size_t len;
-	FILE *out = open_memstream(&text, &len);
-
-	report_print_text(report, &view, out);
-	fclose(out);
-	return text;
-}
-
 static void test_text_report_has_colour_only_if_asked_and_no_foreign_escapes(void **state)
 {
 	struct capture capture;
@@ -429,6 +460,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_percentiles_are_the_nearest_rank_of_the_sorted_values),
 		cmocka_unit_test(test_spans_are_summed_up_by_name),
+		cmocka_unit_test(
+			test_spans_of_unknown_length_are_no_slowest_where_records_were_lost),
 		cmocka_unit_test(test_slow_span_names_its_longest_wait_and_who_ended_it),
 		cmocka_unit_test(test_counters_have_their_extremes_mean_and_last),
 		cmocka_unit_test(test_rows_come_in_the_order_asked_for),

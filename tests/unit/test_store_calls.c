@@ -88,6 +88,46 @@ static void test_return_that_does_not_fit_is_refused(void **state)
 	assert_int_equal(record_size(&buffer, sizeof(buffer)), 0);
 }
 
+static void test_call_that_was_left_comes_back_so_and_spoils_no_return(void **state)
+{
+	struct store_test *test = *state;
+	struct store_writer *writer = open_writer(test->path);
+	struct record_buffer hit = {.hit = {.rec = {.tid = 9, .kind = WAFFLE_REC_HIT},
+					    .site = FIXTURE_MALLOC,
+					    .frame_bytes = 40}};
+	struct record_buffer ret = {
+		.ret = {.rec = {.tid = 9, .kind = WAFFLE_REC_RETURN}, .site = FIXTURE_MALLOC}};
+	uint64_t *frame = (uint64_t *)(&hit.hit + 1);
+	const struct waffle_rec_return *end;
+	const struct waffle_rec *rec;
+	struct store_reader *reader;
+	struct error err = ERROR_INIT;
+
+	for (unsigned i = 0; i < 1000; i++) {
+		hit.rec.ts = ret.rec.ts = i * 100;
+		frame[0] = ret.ret.span_id = 1000 + i;
+		ret.ret.flags = i % 3 ? 0 : WAFFLE_RETURN_LEFT;
+		ret.ret.frame_bytes = i % 3 ? 16 : 0;
+		append(writer, &hit.rec);
+		append(writer, &ret.rec);
+	}
+	flush_writer(writer, 0);
+	assert_in_range(store_writer_bytes(writer), 100, 2000);
+	close_writer(writer, 100000);
+	reader = open_reader(test->path);
+	for (unsigned i = 0; i < 1000; i++) {
+		must(store_reader_next(reader, &rec, &err), &err);
+		must(store_reader_next(reader, &rec, &err), &err);
+		assert_int_equal(rec->kind, WAFFLE_REC_RETURN);
+		end = (const struct waffle_rec_return *)rec;
+		assert_int_equal(end->span_id, 1000 + i);
+		assert_int_equal(end->site, FIXTURE_MALLOC);
+		assert_int_equal(end->flags, i % 3 ? 0 : WAFFLE_RETURN_LEFT);
+		assert_int_equal(end->frame_bytes, i % 3 ? 16 : 0);
+	}
+	store_reader_close(reader);
+}
+
 /* A span of a macro with a call in it, 20,000 times: its ids are not mixed up with the call's. */
 static void test_calls_inside_spans_cost_less_than_six_bytes_a_record(void **state)
 {
@@ -212,6 +252,7 @@ int main(void)
 		cmocka_unit_test(
 			test_role_that_is_not_known_is_none_and_a_type_of_the_model_is_refused),
 		cmocka_unit_test(test_return_that_does_not_fit_is_refused),
+		with_folder(test_call_that_was_left_comes_back_so_and_spoils_no_return),
 		with_folder(test_calls_inside_spans_cost_less_than_six_bytes_a_record),
 		with_folder(test_ids_of_the_kernel_cost_nothing_but_the_first),
 		with_folder(test_lost_returns_do_not_spoil_what_follows),

@@ -476,6 +476,26 @@ static void test_the_slowest_come_first_and_no_more_than_asked_for(void **state)
 	done(&capture, why);
 }
 
+static void test_spans_of_unknown_length_come_last_where_records_were_lost(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	capture_end(&capture, 9000, A, 0xa1); /* its begin may be lost */
+	capture_loss(&capture, 2000, 2001, WAFFLE_SOURCE_SPANS, 3);
+	capture_span(&capture, 20000, A, 0xa2);
+	capture_end(&capture, 20100, A, 0xa2);
+	capture_span(&capture, 20200, A, 0xa3); /* nothing was lost since */
+	explain(&capture, (struct why_query){.name = "step", .slowest = 3}, &why);
+	assert_int_equal(why->instances.len, 3);
+	assert_true(why->instances.data[0].unfinished);
+	assert_int_equal(why->instances.data[1].to_ts - why->instances.data[1].from_ts, 100);
+	assert_true(why->instances.data[2].begun_before && why->instances.data[2].ranks_behind);
+	done(&capture, why);
+}
+
 static void test_a_window_of_a_thread_is_an_instance(void **state)
 {
 	struct capture capture;
@@ -580,6 +600,7 @@ int main(void)
 		cmocka_unit_test(test_lost_records_leave_nothing_certain),
 		cmocka_unit_test(test_minor_faults_are_taken_out_of_what_ran),
 		cmocka_unit_test(test_the_slowest_come_first_and_no_more_than_asked_for),
+		cmocka_unit_test(test_spans_of_unknown_length_come_last_where_records_were_lost),
 		cmocka_unit_test(test_a_window_of_a_thread_is_an_instance),
 		cmocka_unit_test(test_without_the_scheduler_it_says_so),
 		cmocka_unit_test(

@@ -121,13 +121,22 @@ static uint64_t span_duration(const struct model *model, uint32_t index)
 	return model->spans.data[index].end_ts - model->spans.data[index].start_ts;
 }
 
+/* In front are those whose length is known. */
+static bool is_slower(const struct model *model, uint32_t span, uint32_t than)
+{
+	bool ranks = model_span_ranks(&model->spans.data[span]);
+
+	if (ranks != model_span_ranks(&model->spans.data[than]))
+		return ranks;
+	return span_duration(model, span) > span_duration(model, than);
+}
+
 static void keep_slowest(struct report_span *row, const struct model *model, uint32_t index)
 {
-	uint64_t duration = span_duration(model, index);
 	unsigned at = REPORT_SLOWEST_PER_NAME;
 
 	while (at && (row->slowest[at - 1] == MODEL_NONE ||
-		      span_duration(model, row->slowest[at - 1]) < duration))
+		      is_slower(model, index, row->slowest[at - 1])))
 		at--;
 	for (unsigned i = REPORT_SLOWEST_PER_NAME - 1; i > at; i--)
 		row->slowest[i] = row->slowest[i - 1];
@@ -144,7 +153,8 @@ static void count_span(struct report_span *row, const struct model *model, uint3
 	row->with_loss += !!(span->flags & MODEL_SPAN_LOSS);
 	row->unfinished += !!(span->flags & MODEL_SPAN_UNFINISHED);
 	row->begun_before += !!(span->flags & MODEL_SPAN_BEGUN_BEFORE);
-	if (span->flags & (MODEL_SPAN_UNFINISHED | MODEL_SPAN_BEGUN_BEFORE))
+	row->left += !!(span->flags & MODEL_SPAN_LEFT);
+	if (span->flags & MODEL_SPAN_CUT)
 		return;
 	row->count++;
 	row->total_ns += duration;
@@ -176,7 +186,7 @@ static bool percentiles(struct making *making)
 	for (size_t i = 0; i < model->spans.len; i++) {
 		const struct model_span *span = &model->spans.data[i];
 
-		if (!(span->flags & (MODEL_SPAN_UNFINISHED | MODEL_SPAN_BEGUN_BEFORE)))
+		if (!(span->flags & MODEL_SPAN_CUT))
 			making->durations
 				[making->ends[making->rows[site_slot(making, span->site)]]++] =
 				span->end_ts - span->start_ts;
@@ -270,38 +280,29 @@ static void count_events(struct making *making)
 
 /* ---- the slowest ---- */
 
-struct slow_order {
-	uint64_t duration;
-	uint32_t span;
-};
-
-static int slow_compare(const void *left, const void *right)
+static int slow_compare(const void *left, const void *right, void *arg)
 {
-	const struct slow_order *a = left, *b = right;
+	const uint32_t *a = left, *b = right;
 
-	if (a->duration != b->duration)
-		return a->duration > b->duration ? -1 : 1;
-	return a->span < b->span ? -1 : a->span > b->span;
+	if (is_slower(arg, *a, *b))
+		return -1;
+	return is_slower(arg, *b, *a) ? 1 : *a < *b ? -1 : *a > *b;
 }
 
 static bool find_slowest(struct report *report, uint32_t wanted)
 {
-	VEC(struct slow_order) order = {0};
+	VEC(uint32_t) order = {0};
 	bool good = true;
 
 	for (size_t i = 0; good && i < report->spans.len; i++)
-		for (unsigned j = 0; good && j < REPORT_SLOWEST_PER_NAME; j++) {
-			uint32_t span = report->spans.data[i].slowest[j];
-
-			if (span != MODEL_NONE)
-				good = vec_push(&order,
-						(struct slow_order){
-							span_duration(report->model, span), span});
-		}
+		for (unsigned j = 0; good && j < REPORT_SLOWEST_PER_NAME; j++)
+			if (report->spans.data[i].slowest[j] != MODEL_NONE)
+				good = vec_push(&order, report->spans.data[i].slowest[j]);
 	if (order.len)
-		qsort(order.data, order.len, sizeof(*order.data), slow_compare);
+		qsort_r(order.data, order.len, sizeof(*order.data), slow_compare,
+			(void *)report->model);
 	for (size_t i = 0; good && i < order.len && i < wanted; i++)
-		good = vec_push(&report->slowest, (struct report_slow){.span = order.data[i].span,
+		good = vec_push(&report->slowest, (struct report_slow){.span = order.data[i],
 								       .syscall = -1,
 								       .args = MODEL_NONE,
 								       .waker = MODEL_NONE});

@@ -42,6 +42,7 @@ struct report_span {
 	const char *name, *category;
 	uint64_t count, total_ns, p50_ns, p99_ns, max_ns;
 	uint64_t unfinished, begun_before; /* a span can be both only if counted in both */
+	uint64_t left;                     /* calls that did not return */
 	uint64_t with_loss;                /* of all of them, those open while records were lost */
 	uint64_t sched_count, sched_ns;    /* whole spans of known thread states, their time */
 	uint64_t running_ns, runnable_ns, blocked_ns;

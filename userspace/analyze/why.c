@@ -102,6 +102,8 @@ static struct why_instance span_instance(const struct model *model, uint32_t ind
 		.to_ts = span->end_ts,
 		.begun_before = span->flags & MODEL_SPAN_BEGUN_BEFORE,
 		.unfinished = span->flags & MODEL_SPAN_UNFINISHED,
+		.left = span->flags & MODEL_SPAN_LEFT,
+		.ranks_behind = !model_span_ranks(span),
 		.ended_by = span->flags & MODEL_SPAN_MOVED ? span->end_thread : MODEL_NONE,
 	};
 }
@@ -116,6 +118,8 @@ static int slower(const void *left, const void *right)
 	const struct why_instance *a = left, *b = right;
 	uint64_t a_ns = a->to_ts - a->from_ts, b_ns = b->to_ts - b->from_ts;
 
+	if (a->ranks_behind != b->ranks_behind)
+		return a->ranks_behind ? 1 : -1;
 	if (a_ns != b_ns)
 		return a_ns > b_ns ? -1 : 1;
 	if (a->from_ts != b->from_ts)
@@ -462,7 +466,7 @@ struct batch {
 static bool is_whole(const struct model *model, uint32_t span)
 {
 	return can_explain(model, &model->spans.data[span]) &&
-	       !(model->spans.data[span].flags & (MODEL_SPAN_BEGUN_BEFORE | MODEL_SPAN_UNFINISHED));
+	       !(model->spans.data[span].flags & MODEL_SPAN_CUT);
 }
 
 /* The spans from the first on that begin within so many switches, or end before those do. */

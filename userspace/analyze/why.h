@@ -136,6 +136,8 @@ struct why_instance {
 	uint32_t part, part_count; /* in why.parts, the longest first */
 	bool loss;                 /* records were lost in it */
 	bool begun_before, unfinished;
+	bool left;         /* a call that did not return: it was over at to_ts at the latest */
+	bool ranks_behind; /* as its length is not known; see model_span_ranks() */
 	uint32_t ended_by; /* the thread that the span ended on, if that is another; MODEL_NONE */
 };
 

@@ -36,8 +36,8 @@ const struct why_group *why_aggregate_group(const struct why_aggregate *aggregat
 /* As why.c has it: those are explained. */
 static bool is_whole(const struct model *model, const struct model_span *span)
 {
-	return !(span->flags & (MODEL_SPAN_BEGUN_BEFORE | MODEL_SPAN_UNFINISHED)) &&
-	       span->thread < model->threads.len && span->start_ts <= span->end_ts;
+	return !(span->flags & MODEL_SPAN_CUT) && span->thread < model->threads.len &&
+	       span->start_ts <= span->end_ts;
 }
 
 /* ---- groups ---- */

@@ -67,8 +67,16 @@ int warn_of_unfound(struct session *session, bool strict)
 void warn_of_faults(struct session *session)
 {
 	uint64_t faults = kernel_call_faults(session->kernel);
-	char line[200];
+	uint64_t deep = kernel_calls_too_deep(session->kernel);
+	char line[240];
 
+	if (deep) {
+		snprintf(line, sizeof(line),
+			 "%" PRIu64 " calls were lost because their thread was in %d others that "
+			 "are probed: describe fewer functions, or those of the outermost calls",
+			 deep, WAFFLE_CALL_DEPTH_MAX);
+		session_notify(session, line);
+	}
 	if (!faults)
 		return;
 	snprintf(line, sizeof(line),

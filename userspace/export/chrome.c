@@ -95,6 +95,8 @@ static void write_span_args(struct chrome *c, const struct model_span *span)
 		json_field_bool(c->json, "waffle.begun_before", true);
 	if (span->flags & MODEL_SPAN_UNFINISHED)
 		json_field_bool(c->json, "waffle.unfinished", true);
+	if (span->flags & MODEL_SPAN_LEFT)
+		json_field_bool(c->json, "waffle.left", true);
 	args_close(c);
 }
 

@@ -94,8 +94,7 @@ static uint64_t *count_durations(const struct html_page *page)
 		const struct model_span *span = &model->spans.data[i];
 		uint32_t row = html_row_of(page, i);
 
-		if (row != MODEL_NONE &&
-		    !(span->flags & (MODEL_SPAN_BEGUN_BEFORE | MODEL_SPAN_UNFINISHED)))
+		if (row != MODEL_NONE && !(span->flags & MODEL_SPAN_CUT))
 			counts[row * HISTOGRAM_BINS +
 			       histogram_bin(span->end_ts - span->start_ts)]++;
 	}
@@ -136,6 +135,7 @@ static void span_json(struct html_page *page, uint32_t index, const uint64_t *co
 	json_field_u64(json, "blocked_ns", row->blocked_ns);
 	json_field_u64(json, "unfinished", row->unfinished);
 	json_field_u64(json, "begun_before", row->begun_before);
+	json_field_u64(json, "left", row->left);
 	json_field_u64(json, "with_loss", row->with_loss);
 	bins_json(json, counts + (size_t)index * HISTOGRAM_BINS);
 	html_causes_row(page, index);

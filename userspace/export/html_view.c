@@ -205,7 +205,7 @@ static void span_item_json(struct html_page *page, const struct view *view, unsi
 
 		json_u64(json, html_text(page, model_site(model, span->site)->name));
 		json_hex64(json, span->id);
-		json_u64(json, span->flags & (MODEL_SPAN_BEGUN_BEFORE | MODEL_SPAN_UNFINISHED));
+		json_u64(json, span->flags & MODEL_SPAN_CUT);
 	} else {
 		json_u64(json, item->count);
 	}

@@ -11,7 +11,7 @@
 #include "util/units.h"
 
 struct tally {
-	uint64_t unfinished, begun_before, moved, with_sched, with_loss;
+	uint64_t unfinished, begun_before, left, moved, with_sched, with_loss;
 	uint64_t events, logs, counters, traced, sites;
 };
 
@@ -24,6 +24,7 @@ static struct tally tally(const struct model *model)
 
 		sum.unfinished += !!(flags & MODEL_SPAN_UNFINISHED);
 		sum.begun_before += !!(flags & MODEL_SPAN_BEGUN_BEFORE);
+		sum.left += !!(flags & MODEL_SPAN_LEFT);
 		sum.moved += !!(flags & MODEL_SPAN_MOVED);
 		sum.with_sched += !!(flags & MODEL_SPAN_HAS_SCHED);
 		sum.with_loss += !!(flags & MODEL_SPAN_LOSS);
@@ -92,6 +93,7 @@ int info_print_json(const struct model *model, FILE *out)
 	json_field_u64(json, "sites", sum.sites);
 	json_field_u64(json, "spans_unfinished", sum.unfinished);
 	json_field_u64(json, "spans_begun_before", sum.begun_before);
+	json_field_u64(json, "spans_left", sum.left);
 	json_field_u64(json, "spans_moved", sum.moved);
 	json_field_u64(json, "spans_with_sched", sum.with_sched);
 	json_field_u64(json, "spans_with_loss", sum.with_loss);
@@ -206,6 +208,8 @@ void info_print_text(const struct model *model, FILE *out)
 	if (sum.unfinished || sum.begun_before)
 		fprintf(out, ", %" PRIu64 " unfinished, %" PRIu64 " begun before", sum.unfinished,
 			sum.begun_before);
+	if (sum.left)
+		fprintf(out, ", %" PRIu64 " left", sum.left);
 	fprintf(out, "\n%-12s%" PRIu64 ", %" PRIu64 " of them log messages\n", "events", sum.events,
 		sum.logs);
 	fprintf(out, "%-12s%" PRIu64 " values\n", "counters", sum.counters);

@@ -96,6 +96,7 @@ static void write_flags(struct ndjson *n, uint32_t flags)
 	} rows[] = {
 		{MODEL_SPAN_BEGUN_BEFORE, "begun_before"},
 		{MODEL_SPAN_UNFINISHED, "unfinished"},
+		{MODEL_SPAN_LEFT, "left"},
 		{MODEL_SPAN_MOVED, "moved"},
 		{MODEL_SPAN_LOSS, "loss"},
 	};

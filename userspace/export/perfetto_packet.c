@@ -216,6 +216,7 @@ static const char *const own_key_names[OWN_KEY_COUNT] = {
 	[OWN_BLOCKED] = "blocked_ns",
 	[OWN_BEGUN_BEFORE] = "begun_before",
 	[OWN_UNFINISHED] = "unfinished",
+	[OWN_LEFT] = "left",
 	[OWN_END_TID] = "end_tid",
 	[OWN_LOSS] = "loss",
 	[OWN_SEVERITY] = "severity",

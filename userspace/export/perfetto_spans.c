@@ -26,6 +26,7 @@ static void annotate_flags(struct perfetto *p, struct sequence *sequence,
 	} rows[] = {
 		{MODEL_SPAN_BEGUN_BEFORE, OWN_BEGUN_BEFORE},
 		{MODEL_SPAN_UNFINISHED, OWN_UNFINISHED},
+		{MODEL_SPAN_LEFT, OWN_LEFT},
 		{MODEL_SPAN_LOSS, OWN_LOSS},
 	};
 

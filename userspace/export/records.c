@@ -45,6 +45,7 @@ static const struct field fields[] = {
 	FIELD(WAFFLE_REC_RETURN, waffle_rec_return, tgid, FIELD_NUMBER),
 	FIELD(WAFFLE_REC_RETURN, waffle_rec_return, site, FIELD_NUMBER),
 	FIELD(WAFFLE_REC_RETURN, waffle_rec_return, frame_bytes, FIELD_NUMBER),
+	FIELD(WAFFLE_REC_RETURN, waffle_rec_return, flags, FIELD_NUMBER),
 	FIELD(WAFFLE_REC_STACK, waffle_rec_stack, id, FIELD_ID),
 	FIELD(WAFFLE_REC_STACK, waffle_rec_stack, kernel_stack, FIELD_NUMBER),
 	FIELD(WAFFLE_REC_STACK, waffle_rec_stack, user_stack, FIELD_NUMBER),

@@ -27,6 +27,7 @@ static void spans_json(struct json *json, const struct report *report)
 		json_field_u64(json, "sched_ns", row->sched_ns);
 		json_field_u64(json, "unfinished", row->unfinished);
 		json_field_u64(json, "begun_before", row->begun_before);
+		json_field_u64(json, "left", row->left);
 		json_field_u64(json, "with_loss", row->with_loss);
 		report_causes_json(json, report, row);
 		json_object_end(json);

@@ -193,6 +193,10 @@ static void put_span_notes(const struct printer *printer, const struct report_sp
 		fprintf(printer->out, "%s%" PRIu64 " begun before", before, row->begun_before);
 		before = ", ";
 	}
+	if (row->left) {
+		fprintf(printer->out, "%s%" PRIu64 " left", before, row->left);
+		before = ", ";
+	}
 	if (row->with_loss)
 		fprintf(printer->out, "%s%" PRIu64 " with loss", before, row->with_loss);
 }
@@ -339,6 +343,7 @@ static void print_slow(const struct printer *printer, const struct report_slow *
 	put_thread(printer, span->thread);
 	fputs(span->flags & MODEL_SPAN_UNFINISHED ? "  unfinished" : "", printer->out);
 	fputs(span->flags & MODEL_SPAN_BEGUN_BEFORE ? "  begun before" : "", printer->out);
+	fputs(span->flags & MODEL_SPAN_LEFT ? "  left" : "", printer->out);
 	fputs(span->flags & MODEL_SPAN_LOSS ? "  with loss" : "", printer->out);
 	put_keys(printer, span);
 	fputc('\n', printer->out);
@@ -468,6 +473,14 @@ static const char *const buffer_options[] = {
 _Static_assert(sizeof(buffer_options) / sizeof(*buffer_options) == WAFFLE_SOURCE_COUNT,
 	       "an option for every source");
 
+static bool has_calls(const struct model *model)
+{
+	for (uint32_t i = 0; i < model_site_count(model); i++)
+		if (model_site(model, i)->call && model_site(model, i)->kind == WAFFLE_SITE_SPAN)
+			return true;
+	return false;
+}
+
 static void print_warnings(const struct printer *printer)
 {
 	const struct report *report = printer->report;
@@ -483,10 +496,13 @@ static void print_warnings(const struct printer *printer)
 		if (report->losses[i].count)
 			fprintf(printer->out,
 				"lost %s %s records in %" PRIu64 " interval%s: results there are "
-				"incomplete; record with a larger %s\n",
+				"incomplete; record with a larger %s%s\n",
 				units_format_count(count, report->losses[i].count),
 				record_source_name(i), report->losses[i].intervals,
-				report->losses[i].intervals == 1 ? "" : "s", buffer_options[i]);
+				report->losses[i].intervals == 1 ? "" : "s", buffer_options[i],
+				i == WAFFLE_SOURCE_SPANS && has_calls(report->model)
+					? ", unless calls were too deep (docs/probes.md)"
+					: "");
 	if (report->model->bad_records)
 		fprintf(printer->out, "%s records made no sense and were left out\n",
 			units_format_count(count, report->model->bad_records));

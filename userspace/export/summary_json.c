@@ -85,5 +85,6 @@ void summary_json_span(struct json *json, const struct model_span *span)
 	}
 	json_field_bool(json, "unfinished", span->flags & MODEL_SPAN_UNFINISHED);
 	json_field_bool(json, "begun_before", span->flags & MODEL_SPAN_BEGUN_BEFORE);
+	json_field_bool(json, "left", span->flags & MODEL_SPAN_LEFT);
 	json_field_bool(json, "loss", span->flags & MODEL_SPAN_LOSS);
 }

@@ -319,6 +319,7 @@ static void instance_json(const struct printer *printer, const struct why_instan
 	json_field_bool(json, "loss", instance->loss);
 	json_field_bool(json, "begun_before", instance->begun_before);
 	json_field_bool(json, "unfinished", instance->unfinished);
+	json_field_bool(json, "left", instance->left);
 	thread_field(printer, "ended_by", instance->ended_by);
 	links_json(printer, instance->span);
 	json_key(json, "causes");

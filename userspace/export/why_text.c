@@ -110,6 +110,10 @@ static void print_doubts(const struct why_printer *printer, const struct why_ins
 	}
 	if (instance->unfinished)
 		fputs("  its end was not seen\n", printer->out);
+	if (instance->left)
+		fputs("  it did not return, as after longjmp(): it was over at its end here, and "
+		      "may have been before\n",
+		      printer->out);
 	why_paint(printer, WHY_PAINT_END);
 }
 

@@ -127,7 +127,7 @@ static int nest_span(struct nest *nest, uint32_t index)
 
 	close_until(open, span->start_ts);
 	/* It has ended with the one around it at the latest. */
-	if (span->flags & MODEL_SPAN_UNFINISHED && innermost(open) &&
+	if (span->flags & (MODEL_SPAN_UNFINISHED | MODEL_SPAN_LEFT) && innermost(open) &&
 	    innermost(open)->end_ts < end_ts)
 		end_ts = innermost(open)->end_ts;
 	if (span->flags & MODEL_SPAN_MOVED || end_ts == span->start_ts)

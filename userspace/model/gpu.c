@@ -332,7 +332,8 @@ static uint64_t covered_by(const struct model_gpu *gpu, uint32_t channel, uint64
 		const struct model_span *span =
 			&gpu->model->spans.data[gpu->syncs.data[at->syncs + i].span];
 
-		if (!(span->flags & MODEL_SPAN_UNFINISHED) && span->end_ts < done)
+		if (!(span->flags & (MODEL_SPAN_UNFINISHED | MODEL_SPAN_LEFT)) &&
+		    span->end_ts < done)
 			done = span->end_ts;
 	}
 	return done;

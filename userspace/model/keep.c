@@ -165,7 +165,7 @@ static int decide_span(struct keeper *keeper, uint32_t index, uint64_t *ts)
 		return decided < 0 ? decided : !decided;
 	}
 	truth = filter_eval(keeper->filter, &subject);
-	if (truth == FILTER_UNKNOWN && !(span->flags & MODEL_SPAN_UNFINISHED)) {
+	if (truth == FILTER_UNKNOWN && !(span->flags & (MODEL_SPAN_UNFINISHED | MODEL_SPAN_LEFT))) {
 		*ts = span->end_ts;
 		subject.ended = true;
 		truth = filter_eval(keeper->filter, &subject);

@@ -48,7 +48,11 @@ enum model_span_flags {
 	MODEL_SPAN_MOVED = 4u,      /* ended on another thread than it began on */
 	MODEL_SPAN_HAS_SCHED = 8u,  /* running_ns … are known, and sum to end_ts - start_ts */
 	MODEL_SPAN_LOSS = 16u,      /* records were lost while it was open */
+	MODEL_SPAN_LEFT = 32u,      /* a call that did not return: it was over at end_ts, and may
+				       have been before */
 };
+/* How long it was is not known. */
+#define MODEL_SPAN_CUT (MODEL_SPAN_BEGUN_BEFORE | MODEL_SPAN_UNFINISHED | MODEL_SPAN_LEFT)
 
 struct model_span {
 	uint64_t id, parent_id;
@@ -63,6 +67,16 @@ struct model_span {
 	uint16_t cpu;   /* of the begin; MODEL_CPU_NONE if begun before */
 	uint32_t frame; /* its values, for model_values(); MODEL_NONE: none */
 };
+
+/*
+ * Whether a span may be told among the slowest in front of others. What was lost may be its begin
+ * or its end, and then it was not as long as it looks; so does one that was left at some time.
+ */
+static inline bool model_span_ranks(const struct model_span *span)
+{
+	return !(span->flags & MODEL_SPAN_LEFT) &&
+	       !(span->flags & MODEL_SPAN_CUT && span->flags & MODEL_SPAN_LOSS);
+}
 
 /* An event, a log message or a counter's value, as its site's kind says. */
 struct model_event {

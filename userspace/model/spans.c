@@ -44,7 +44,9 @@ static bool span_complete(struct model *model, const struct model_span *begin, u
 	*span = *begin;
 	span->end_ts = ended.end_ts;
 	span->end_thread = ended.end_thread;
-	span->flags = ended.end_thread != begin->thread ? MODEL_SPAN_MOVED : 0;
+	span->flags = ended.flags & MODEL_SPAN_LEFT;
+	if (ended.end_thread != begin->thread)
+		span->flags |= MODEL_SPAN_MOVED;
 	return true;
 }
 
@@ -158,6 +160,7 @@ struct span_end {
 	const struct waffle_rec *rec;
 	uint64_t id;
 	uint32_t tgid, site;
+	uint16_t flags; /* MODEL_SPAN_LEFT, or 0 */
 };
 
 /* An end without a begin: the span was open when the capture began, or its begin is lost. */
@@ -176,7 +179,7 @@ static int span_begun_before(struct builder *builder, const struct span_end *end
 		.thread = thread,
 		.end_thread = thread,
 		.parent = MODEL_NONE,
-		.flags = MODEL_SPAN_BEGUN_BEFORE,
+		.flags = MODEL_SPAN_BEGUN_BEFORE | end->flags,
 		.cpu = MODEL_CPU_NONE,
 		.frame = MODEL_NONE,
 	};
@@ -214,6 +217,7 @@ static int span_end(struct builder *builder, const struct span_end *end, uint32_
 		model->bad_records++; /* kept, as a span of no length */
 	span->end_ts = end->rec->ts < span->start_ts ? span->start_ts : end->rec->ts;
 	span->end_thread = thread;
+	span->flags |= end->flags;
 	if (thread != span->thread)
 		span->flags |= MODEL_SPAN_MOVED;
 	*index = found;
@@ -222,7 +226,7 @@ static int span_end(struct builder *builder, const struct span_end *end, uint32_
 
 int spans_add_end(struct builder *builder, const struct waffle_rec_span_end *end)
 {
-	struct span_end ended = {&end->rec, end->span_id, end->tgid, end->site};
+	struct span_end ended = {&end->rec, end->span_id, end->tgid, end->site, 0};
 	uint32_t index;
 
 	return span_end(builder, &ended, &index);
@@ -242,7 +246,8 @@ static int return_wait(struct builder *builder, const struct waffle_rec_return *
 
 int spans_add_return(struct builder *builder, const struct waffle_rec_return *end)
 {
-	struct span_end ended = {&end->rec, end->span_id, end->tgid, end->site};
+	struct span_end ended = {&end->rec, end->span_id, end->tgid, end->site,
+				 end->flags & WAFFLE_RETURN_LEFT ? MODEL_SPAN_LEFT : 0};
 	struct model *model = builder->model;
 	struct site_build *site;
 	uint32_t index;

@@ -143,6 +143,11 @@ int kernel_enums_set(struct kernel *kernel, const struct waffle_enum *enums, uin
 	return result;
 }
 
+uint64_t kernel_calls_too_deep(const struct kernel *kernel)
+{
+	return __atomic_load_n(&kernel->bpf->bss->call_too_deep, __ATOMIC_RELAXED);
+}
+
 uint64_t kernel_call_faults(const struct kernel *kernel)
 {
 	return __atomic_load_n(&kernel->bpf->bss->call_faults, __ATOMIC_RELAXED);

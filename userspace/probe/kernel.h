@@ -127,6 +127,8 @@ int kernel_tracepoint_attach(struct kernel *kernel, uint64_t id, uint32_t site,
 			     const struct arm_use *use);
 /* Addresses in arguments that could not be read so far. */
 uint64_t kernel_call_faults(const struct kernel *kernel);
+/* Calls that were lost because their thread was in WAFFLE_CALL_DEPTH_MAX others. */
+uint64_t kernel_calls_too_deep(const struct kernel *kernel);
 
 /* ---- arming ---- */
 

@@ -329,13 +329,18 @@ static void decode_return(struct decoder *decoder, unsigned tag)
 	uint64_t id;
 
 	end->tgid = get_tgid(decoder, tag, index);
-	end->reserved = 0;
+	end->flags = 0;
 	predict_set_current(&decoder->predict, end->rec.cpu, index);
 	flags = tag & TAG_RETURN_FLAGS ? (unsigned)get_le(cursor, 1) : 0;
 	get_ended(cursor, ids, flags & RETURN_ID, &id, &number);
 	end->span_id = id;
 	end->site = number;
 	predict_end(ids, id);
+	if ((flags & ~RETURN_ID) == RETURN_LEFT) {
+		end->flags = WAFFLE_RETURN_LEFT;
+		end->frame_bytes = 0;
+		return;
+	}
 	if ((flags & ~RETURN_ID) == RETURN_RAW) {
 		end->frame_bytes = get_raw_frame(cursor, values);
 		return;

@@ -369,7 +369,8 @@ static unsigned char *encode_return(struct encoder *encoder, unsigned char *at,
 	const struct waffle_rec_return *end = (const struct waffle_rec_return *)rec;
 	const unsigned char *values = (const unsigned char *)(end + 1);
 	struct predict_site *site = predict_site(&encoder->predict, end->site);
-	int first = return_first(site, values, end->frame_bytes);
+	bool left = end->flags & WAFFLE_RETURN_LEFT && !end->frame_bytes;
+	int first = left ? 0 : return_first(site, values, end->frame_bytes);
 	struct predict_ids *ids;
 	unsigned char *tag = at;
 	unsigned flags = 0;
@@ -381,7 +382,9 @@ static unsigned char *encode_return(struct encoder *encoder, unsigned char *at,
 	ids = &encoder->predict.threads[index].calls;
 	if (!predict_ends(ids, end->span_id, end->site))
 		flags |= RETURN_ID;
-	if (first < 0)
+	if (left)
+		flags |= RETURN_LEFT;
+	else if (first < 0)
 		flags |= RETURN_RAW;
 	else if (first != site->begin_keys)
 		flags |= RETURN_KEYS;
@@ -392,6 +395,8 @@ static unsigned char *encode_return(struct encoder *encoder, unsigned char *at,
 	if (flags & RETURN_ID)
 		at = put_ended(ids, at, end->span_id, end->site);
 	predict_end(ids, end->span_id);
+	if (left)
+		return at;
 	if (flags & RETURN_RAW)
 		return put_bytes(put_varint(at, end->frame_bytes), values, end->frame_bytes);
 	if (flags & RETURN_KEYS)

@@ -42,6 +42,7 @@ enum { HIT_TRACE_SAME, HIT_TRACE_ZERO, HIT_TRACE_EXPLICIT, HIT_TRACE_ROOT };
 /* Of a return, if TAG_RETURN_FLAGS. */
 #define RETURN_ID 1u   /* id and site follow, else the thread's innermost call's */
 #define RETURN_KEYS 2u /* as HIT_KEYS */
+#define RETURN_LEFT 8u /* WAFFLE_RETURN_LEFT; no values follow, and RETURN_ID alone is with it */
 #define RETURN_RAW 4u  /* alone with RETURN_ID: the values follow as they are: length, bytes */
 
 struct encoder;

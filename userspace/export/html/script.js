@@ -123,6 +123,7 @@ function differences(row) {
 
 function span_row(row) {
 	const notes = [[row.unfinished, "unfinished"], [row.begun_before, "begun before"],
+		[row.left, "left"],
 		[row.with_loss, "with loss"]].filter(([n]) => n).map(([n, text]) => `${count(n)} ${text}`);
 	const cells = [
 		make("td", {class: "text name", title: row.category ? `${row.name} (${row.category})` :
@@ -251,6 +252,7 @@ function causes_list(slow) {
 
 function slow_detail(slow) {
 	const notes = [slow.unfinished && "unfinished", slow.begun_before && "begun before the capture",
+		slow.left && "did not return: it may have been over before its end here",
 		slow.loss && "records were lost while it was open"].filter(Boolean);
 	const rows = [["duration", duration(slow.duration_ns)], ["begin", instant(slow.start_ns)],
 		["thread", slow.thread], ["id", slow.id]];
@@ -284,7 +286,8 @@ function span_item(view, slow, item) {
 	const element = button(name, () => id === slow.id ? show_detail(...slow_detail(slow)) :
 		show_detail(make("h3", {}, name), definition([["duration", duration(to - from)],
 			["begin", instant(view.from_ns + from)], ["id", id],
-			["note", [flags & 2 && "unfinished", flags & 1 && "begun before the capture"]
+			["note", [flags & 2 && "unfinished", flags & 1 && "begun before the capture",
+				flags & 32 && "did not return"]
 				.filter(Boolean).join(", ")],
 			["note", many && "each is too short to draw at this scale"]])),
 	{class: kind, title: text, "data-id": id, "data-spans": many ? what : 1});
