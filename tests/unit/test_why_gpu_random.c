@@ -57,7 +57,7 @@ static void worker_opens(struct machine *machine, struct worker *worker, uint32_
 static void worker_begins(struct machine *machine, struct worker *worker)
 {
 	uint64_t stream = some_stream(machine), event = 0xe1 + below(machine, 3);
-	uint64_t rank = worker->tid / 10 - 1;
+	uint64_t rank = worker->tid / 10 - 1, bytes;
 
 	switch (below(machine, 8)) {
 	case 0:
