@@ -108,6 +108,22 @@ static void test_near_names_differ_in_their_last_part(void **state)
 	(void)state;
 }
 
+static void test_any_brackets_are_a_pattern_that_means_nothing(void **state)
+{
+	static const char *const patterns[] = {"",         "(",           "(a)(b)",      "a(((",
+					       "a>>",      "<",           "a()()",       "(*)(*)",
+					       "operator", "operator<<<", "x(operator)", "]])>::<",
+					       "a(b)::",   "::",          " (b c)(",     "~"};
+	struct func_name name;
+
+	assert_true(func_name_read(&name, "_Z3getIiEPFvcEi"));
+	for (unsigned i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
+		assert_false(func_name_is(&name, patterns[i]));
+		func_name_is_near(&name, patterns[i]);
+	}
+	(void)state;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -115,6 +131,7 @@ int main(void)
 		cmocka_unit_test(test_name_means_all_overloads_and_all_of_a_template),
 		cmocka_unit_test(test_clone_is_not_taken_for_its_function),
 		cmocka_unit_test(test_near_names_differ_in_their_last_part),
+		cmocka_unit_test(test_any_brackets_are_a_pattern_that_means_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -173,7 +173,7 @@ static struct func_parts split(const char *text, size_t len)
 
 	while (find_args(text, parts.from, parts.name_to, args, inner) && inner[1]) {
 		parts.from = inner[0] + 1;
-		while (parts.from < inner[1] && text[parts.from - 1] != '*' &&
+		while (parts.from < inner[1] - 1 && text[parts.from - 1] != '*' &&
 		       text[parts.from - 1] != '&')
 			parts.from++;
 		parts.name_to = parts.args_to = inner[1] - 1;
