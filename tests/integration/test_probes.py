@@ -13,7 +13,7 @@ from test_calls import probed_bytes
 from tracer import find_tool, parse_log, wait_until
 
 
-def arm(waffle, pid, file, *options):
+def arm(waffle, pid, file, *options, more=()):
     """Attaches, and waits until all probes of a file are in the process's memory."""
     words = [word for word in options if word not in ("-q", "--no-report", "--no-sched")]
     sites = json.loads(waffle.ok("list", "--json", file, *words).stdout)["sites"]
@@ -22,7 +22,7 @@ def arm(waffle, pid, file, *options):
     data = pathlib.Path(file).read_bytes()
     plain = [data[offset:offset + 1] for offset in offsets]
     inode = os.stat(file).st_ino
-    attached = waffle.attach("-p", pid, *options, "-q", "--no-report", "--no-sched")
+    attached = waffle.attach("-p", pid, *options, *more, "-q", "--no-report", "--no-sched")
 
     def armed():
         assert attached.process.poll() is None, attached.process.communicate()
@@ -33,12 +33,12 @@ def arm(waffle, pid, file, *options):
     return attached
 
 
-def traced(waffle, start, program, *probes):
+def traced(waffle, start, program, *probes, more=()):
     """What the program logged in one round, and the rows of the capture."""
     running = start(program)
     running.until("ready")
     attached = arm(waffle, running.pid, program,
-                   *(word for probe in probes for word in ("--probe", probe)))
+                   *(word for probe in probes for word in ("--probe", probe)), more=more)
     running.say("go")
     log = []
     while (line := running.line()) != "done":
@@ -75,6 +75,20 @@ def test_pair_begins_on_one_thread_and_ends_on_another(waffle, start, built):
     # The last to begin is the first to end.
     assert sorted(jobs, key=lambda row: row["end_ns"]) == sorted(
         jobs, key=lambda row: -row["start_ns"])
+
+
+@pytest.mark.parametrize("expression, ids", [
+    ("kv.id <= 900", [900]),
+    ('name == "job" && kv.name == "job 2"', [902]),
+    ('name == "job" && dur > 1ns', [900, 901, 902]),
+    ("kv.id > 900 && kv.status < 0", [901]),
+    ('name == "other" || kv.status == 7', [902]),
+])
+def test_filter_keeps_pairs_by_what_is_known_at_either_end(waffle, start, built, expression, ids):
+    _, rows = traced(waffle, start, built("probed.c"),
+                     "uprobe:exe:job_begin(long id, char *name)..job_end(struct job *j) {j->status} "
+                     "key=id..*(long)(j) as span job category work", more=("--filter", expression))
+    assert sorted(row["args"]["id"] for row in rows if row["kind"] == "span") == ids
 
 
 def test_pairs_of_a_thread_nest(waffle, start, built):

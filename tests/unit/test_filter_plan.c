@@ -113,6 +113,37 @@ static void test_sites_that_can_not_match_stay_dormant(void **state)
 	fixture_close(&fixture);
 }
 
+static void test_end_of_a_pair_of_calls_is_armed_if_its_begin_may_match(void **state)
+{
+	static const struct {
+		const char *filter;
+		enum plan_use use;
+	} asked[] = {
+		{"kv.bytes > 1", PLAN_MATCHES},
+		{"kv.name ~ \"a*\"", PLAN_MATCHES},
+		{"!(kv.bytes > 1)", PLAN_MATCHES},
+		{"name == \"copy\" && dur > 1us", PLAN_MATCHES},
+		{"name == \"copy\"", PLAN_MATCHES},
+		{"kind == event && kv.bytes > 1", PLAN_DORMANT},
+		{"name == \"x\" && kv.bytes > 1", PLAN_DORMANT},
+	};
+	struct site_info end = site_like_copy("copy", WAFFLE_SITE_SPAN_END);
+
+	end.call = true;
+	end.key_count = 0;
+	for (unsigned i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+		struct fixture fixture;
+		uint32_t class;
+
+		fixture_open(&fixture, asked[i].filter, false);
+		assert_int_equal(use_of(&fixture, &end, &class), asked[i].use);
+		if (asked[i].use == PLAN_MATCHES)
+			assert_true(fixture.plan->classes.data[class].always);
+		fixture_close(&fixture);
+	}
+	(void)state;
+}
+
 static void test_only_what_sites_know_is_static(void **state)
 {
 	static const char *const dynamic[] = {"pid == 1",      "tid == 1",
@@ -320,6 +351,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sites_that_can_not_match_stay_dormant),
+		cmocka_unit_test(test_end_of_a_pair_of_calls_is_armed_if_its_begin_may_match),
 		cmocka_unit_test(test_only_what_sites_know_is_static),
 		cmocka_unit_test(test_sites_with_equal_code_share_a_class),
 		cmocka_unit_test(test_verdicts_lead_where_the_kernel_side_expects_them),

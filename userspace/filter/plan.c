@@ -290,6 +290,48 @@ static enum plan_use use_of(const struct plan *plan, const struct residual *resi
 	return PLAN_DORMANT;
 }
 
+/* Declares each key that is asked for, so that it may have any value. */
+static void keys_declare(struct site_info *site, const struct filter_expr *filter)
+{
+	static const char letters[] = {WAFFLE_KEY_I64, WAFFLE_KEY_STR, WAFFLE_KEY_F64,
+				       WAFFLE_KEY_BOOL};
+	unsigned index;
+
+	for (size_t i = 0; i < filter->predicates.len; i++) {
+		const struct filter_predicate *predicate = &filter->predicates.data[i];
+		unsigned letter = 0;
+
+		if (predicate->field != FILTER_KV || site->key_count == WAFFLE_KEYS_MAX ||
+		    site_key_find(site, predicate->key, &index))
+			continue;
+		while (letter + 1 < sizeof(letters) &&
+		       !key_can_be(filter, predicate, letters[letter]))
+			letter++;
+		site->keys[site->key_count++] =
+			(struct site_key){.type = letters[letter], .name = predicate->key};
+	}
+}
+
+/*
+ * The end of a pair of calls: what is asked is decided about its begin, whose keys and class the
+ * kernel has then. It is armed unless the begin can't match whatever its values.
+ */
+static int end_use(struct plan *plan, const struct site_info *site, enum plan_use *use,
+		   uint32_t *class)
+{
+	struct plan_class always = {.always = true, .call = true};
+	struct site_info span = *site;
+	struct residual residual;
+
+	span.kind = WAFFLE_SITE_SPAN;
+	keys_declare(&span, plan->filter);
+	if (!residual_make(&residual, plan->filter, &span))
+		return -ENOMEM;
+	*use = use_of(plan, &residual, &span);
+	residual_free(&residual);
+	return *use == PLAN_DORMANT ? 0 : class_add(plan, &always, class);
+}
+
 static int site_error(struct error *err, const struct site_info *site, int code)
 {
 	if (code == -ENOMEM)
@@ -312,7 +354,14 @@ int plan_site(struct plan *plan, const struct site_info *site, enum plan_use *us
 	struct plan_class made = {0};
 	int code = 0;
 
-	if (!site_seen(state_of(plan), site) || !residual_make(&residual, plan->filter, site))
+	if (!site_seen(state_of(plan), site))
+		return site_error(err, site, -ENOMEM);
+	if (site->call && site->kind == WAFFLE_SITE_SPAN_END) {
+		code = end_use(plan, site, use, class);
+		plan->uses[*use] += !code;
+		return code ? site_error(err, site, code) : 0;
+	}
+	if (!residual_make(&residual, plan->filter, site))
 		return site_error(err, site, -ENOMEM);
 	*use = use_of(plan, &residual, site);
 	if (*use != PLAN_DORMANT) {
