@@ -303,6 +303,47 @@ static void test_a_key_that_no_site_declares_is_warned_of(void **state)
 	fixture_close(&fixture);
 }
 
+static void test_names_and_parents_that_only_the_file_knows_are_warned_of(void **state)
+{
+	struct site_info launch = site_like_copy("launch", WAFFLE_SITE_EVENT);
+	struct site_info named = site_like_copy("get", WAFFLE_SITE_SPAN);
+	struct fixture fixture;
+	uint32_t class;
+
+	launch.call = named.call = true;
+	launch.keys[0] = (struct site_key){WAFFLE_KEY_CODE, "kernel"};
+	named.keys[0] = (struct site_key){WAFFLE_KEY_STR, "kernel"};
+	fixture_open(&fixture, "kv.kernel ~ \"*a*\"", false);
+	use_of(&fixture, &named, &class);
+	plan_warn(fixture.plan, line_keep, &fixture);
+	assert_int_equal(fixture.count, 0);
+	use_of(&fixture, &launch, &class);
+	plan_warn(fixture.plan, line_keep, &fixture);
+	assert_int_equal(fixture.count, 1);
+	assert_string_equal(fixture.lines[0],
+			    "'kv.kernel ~ \"*a*\"' is never true there: the key 'kernel' of "
+			    "launch is an address while it is recorded; its name can be asked for "
+			    "in the file");
+	fixture_close(&fixture);
+	fixture_open(&fixture, "depth == 0", false);
+	plan_warn(fixture.plan, line_keep, &fixture);
+	assert_int_equal(fixture.count, 0);
+	use_of(&fixture, &named, &class);
+	plan_warn(fixture.plan, line_keep, &fixture);
+	assert_int_equal(fixture.count, 1);
+	assert_string_equal(fixture.lines[0],
+			    "depth and parent.name of calls are not known while they are recorded: "
+			    "none is kept by them; ask for them in the file");
+	fixture_close(&fixture);
+	fixture_open(&fixture, "depth == 0 && kv.kernel ~ \"*a*\"", false);
+	fixture.plan->of_file = true;
+	use_of(&fixture, &launch, &class);
+	plan_warn(fixture.plan, line_keep, &fixture);
+	assert_int_equal(fixture.count, 0);
+	fixture_close(&fixture);
+	(void)state;
+}
+
 static void test_more_sites_of_a_key_are_not_listed(void **state)
 {
 	static const char *const names[] = {"a", "b", "c", "d", "a"};
@@ -359,6 +400,7 @@ int main(void)
 		cmocka_unit_test(test_names_of_parents_are_bits),
 		cmocka_unit_test(test_spans_are_held_by_their_longest_frame),
 		cmocka_unit_test(test_a_key_that_no_site_declares_is_warned_of),
+		cmocka_unit_test(test_names_and_parents_that_only_the_file_knows_are_warned_of),
 		cmocka_unit_test(test_more_sites_of_a_key_are_not_listed),
 		cmocka_unit_test(test_too_much_to_search_is_an_error_that_says_so),
 	};

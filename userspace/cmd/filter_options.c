@@ -58,6 +58,7 @@ static int filter_check(const struct command *command, const struct filter_optio
 
 	if (result)
 		return result;
+	plan->of_file = true;
 	for (uint32_t i = 0; i < store_reader_site_count(reader) && !result; i++) {
 		struct error problem = ERROR_INIT;
 		enum plan_use use;

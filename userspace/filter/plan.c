@@ -26,6 +26,8 @@ struct plan_asked {
 	bool fits, declared;
 	char type;     /* as first declared, if it does not fit there … */
 	uint32_t site; /* … by this site */
+	bool code;     /* it does not fit at `code_site`: a function, which has no name yet */
+	uint32_t code_site;
 };
 
 /* What only this file sees of a plan. */
@@ -35,6 +37,7 @@ struct plan_state {
 	struct map key_by_name;
 	VEC(struct plan_key) keys;
 	struct plan_asked asked[FILTER_PREDICATES_MAX];
+	bool calls; /* there are calls that parents are asked of */
 };
 
 static struct plan_state *state_of(struct plan *plan)
@@ -140,6 +143,7 @@ static bool site_seen(struct plan_state *state, const struct site_info *site)
 	for (unsigned i = 0; i < site->key_count && i < WAFFLE_KEYS_MAX; i++)
 		if (!key_declared(state, site->keys[i].name, name))
 			return false;
+	state->calls |= site->call && state->plan.tracks && !state->plan.of_file;
 	for (size_t i = 0; i < filter->predicates.len && i < FILTER_PREDICATES_MAX; i++) {
 		const struct filter_predicate *predicate = &filter->predicates.data[i];
 		struct plan_asked *asked = &state->asked[i];
@@ -148,7 +152,13 @@ static bool site_seen(struct plan_state *state, const struct site_info *site)
 						    : NULL;
 		if (!key)
 			continue;
-		asked->fits = asked->fits || key_can_be(filter, predicate, key->type);
+		if (key_can_be(filter, predicate, key->type) ||
+		    (key->type == WAFFLE_KEY_CODE && state->plan.of_file)) {
+			asked->fits = true;
+		} else if (key->type == WAFFLE_KEY_CODE && !asked->code) {
+			asked->code = true;
+			asked->code_site = name;
+		}
 		if (asked->declared)
 			continue;
 		asked->declared = true;
@@ -468,11 +478,13 @@ static void line_unfit(struct line *line, const struct plan_state *state, size_t
 {
 	const struct filter_predicate *predicate = &state->plan.filter->predicates.data[index];
 	const struct plan_asked *asked = &state->asked[index];
+	bool code = asked->fits;
+	const char *site = strtab_get(state->names, code ? asked->code_site : asked->site);
 
-	line_add(line, "'%.*s' is never true: the key '%s' of %s is %s",
+	line_add(line, "'%.*s' is never true%s: the key '%s' of %s is %s",
 		 (int)(predicate->to - predicate->from),
-		 state->plan.filter->source + predicate->from, predicate->key,
-		 strtab_get(state->names, asked->site), type_name(asked->type));
+		 state->plan.filter->source + predicate->from, code ? " there" : "", predicate->key,
+		 site, type_name(code ? WAFFLE_KEY_CODE : asked->type));
 }
 
 void plan_warn(const struct plan *plan, void (*say)(const char *line, void *arg), void *arg)
@@ -484,7 +496,8 @@ void plan_warn(const struct plan *plan, void (*say)(const char *line, void *arg)
 		const struct filter_predicate *predicate = &filter->predicates.data[i];
 		struct line line = {.len = 0};
 
-		if (predicate->field != FILTER_KV || state->asked[i].fits)
+		if (predicate->field != FILTER_KV ||
+		    (state->asked[i].fits && !state->asked[i].code))
 			continue;
 		if (state->asked[i].declared) {
 			line_unfit(&line, state, i);
@@ -498,4 +511,8 @@ void plan_warn(const struct plan *plan, void (*say)(const char *line, void *arg)
 		}
 		say(line.text, arg);
 	}
+	if (state->calls)
+		say("depth and parent.name of calls are not known while they are recorded: none is "
+		    "kept by them; ask for them in the file",
+		    arg);
 }

@@ -34,6 +34,9 @@ struct plan {
 	const struct filter_expr *filter; /* belongs to the caller */
 	bool keep_children;
 	bool tracks; /* parents are asked */
+	/* Set by the caller, for plan_warn(): the sites are a file's, in which functions have names
+	 * and calls have parents. */
+	bool of_file;
 	/* Every span site is armed: parents are asked, or traces are sampled, which begin in spans.
 	 */
 	bool arms_spans;
