@@ -463,11 +463,32 @@ def run_linked(waffle, linked, lines, *specs):
     return capture, capture.result.stdout.splitlines()
 
 
+PAIR = (
+    "uprobe:libcalled:called_submit(long id, str name)..called_complete(int status, long id) "
+    "key=id as span job"
+)
+
+
+@pytest.mark.parametrize(
+    "asked, kept",
+    [
+        ("kv.id < 5", lambda i: i < 5),
+        ("kv.status == 1", lambda i: i % 3 == 1),
+        ("kv.id >= 10 && kv.status == 0 && dur > 1ns", lambda i: i >= 10 and i % 3 == 0),
+        ('name == "job"', lambda i: True),
+    ],
+)
+def test_filter_asks_both_ends_of_a_pair(waffle, linked, asked, kept):
+    capture = waffle.run(
+        linked, options=[*ONLY, *probes(PAIR), "--filter", asked], stdin=None, input="jobs 40\n"
+    )
+    ids = sorted(row["args"]["id"] for row in named(capture, "job"))
+    assert ids == [i for i in range(40) if kept(i)]
+
+
 def test_pair_is_a_span_from_one_thread_to_another(waffle, linked):
     capture, lines = run_linked(
-        waffle, linked, "jobs 40\n",
-        "uprobe:libcalled:called_submit(long id, str name)..called_complete(int status, long id) "
-        "key=id as span job",
+        waffle, linked, "jobs 40\n", PAIR
     )
     begins = {row["id"]: row for row in logged(lines, "called_submit")}
     ends = {row["id"]: row for row in logged(lines, "called_complete")}

@@ -88,7 +88,9 @@ int arming_recipes(struct arming *arming, struct file *file, struct error *err)
 	for (size_t i = 0; !result && i < object->calls.len; i++) {
 		const struct object_call *call = &object->calls.data[i];
 
-		if (file->uses && file->uses[call->site].use == PLAN_DORMANT)
+		/* The end of a pair ends what its begin lets pass, whatever is asked of it. */
+		if (file->uses && file->uses[call->site].use == PLAN_DORMANT &&
+		    !(call->recipe.flags & WAFFLE_CALL_END))
 			continue;
 		result = kernel_recipe_set(arming->kernel, file->first_site + call->site,
 					   &call->recipe);
