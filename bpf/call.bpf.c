@@ -6,6 +6,7 @@
  */
 #include "vmlinux.h"
 #include "call_nest.h"
+#include "call_pair.h"
 #include "rate.h"
 #include "stack.h"
 #include "wait.h"
@@ -21,35 +22,6 @@ struct call_threads_map call_threads SEC(".maps");
 struct recipes_map recipes SEC(".maps");
 struct call_enums_map call_enums SEC(".maps");
 struct call_sequences_map call_sequences SEC(".maps");
-
-/* Pairs that have begun. */
-struct pair_key {
-	__u64 value;
-	__u32 tgid, pair;
-};
-struct pair {
-	__u64 id, ts;
-	__u32 site;
-	__u32 level; /* of a thread's own entry: how many pairs it is in */
-};
-
-/* Pairs without a key nest in their thread. What is deeper takes the place of what began first. */
-#define PAIR_LEVELS 256
-#define PAIR_THREAD 0xffffffffull /* the level of the entry that counts the others */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1);
-	__type(key, struct pair_key);
-	__type(value, struct pair);
-} call_pairs SEC(".maps");
-
-/* Those of them that a filter decides about when they end: all that was known at the begin. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1);
-	__type(key, struct pair_key);
-	__type(value, struct waffle_call_slot);
-} call_pairs_held SEC(".maps");
 
 /* enum waffle_call_next and the programs of the classes, at uprobes and at tracepoints: programs of
  * two kinds can't go to each other. The sizes are set before loading. */
@@ -196,59 +168,6 @@ static __always_inline struct waffle_recipe *recipe_get(__u64 cookie, __u32 *sit
 
 	*site = cookie & ((1u << WAFFLE_COOKIE_RECIPE_SHIFT) - 1);
 	return bpf_map_lookup_elem(&recipes, &recipe);
-}
-
-/* ---- pairs ---- */
-
-/* The thread's level for its next pair, or for its last one. False: it is in none. */
-static __always_inline bool pair_level(struct pair_key *key, __u32 tid, bool begins)
-{
-	struct pair none = {}, *own;
-	__u32 level;
-
-	key->value = (__u64)tid << 32 | PAIR_THREAD;
-	own = bpf_map_lookup_elem(&call_pairs, key);
-	if (!own && begins) {
-		bpf_map_update_elem(&call_pairs, key, &none, BPF_NOEXIST);
-		own = bpf_map_lookup_elem(&call_pairs, key);
-	}
-	if (!own || (!begins && !own->level))
-		return false;
-	level = begins ? own->level++ : --own->level;
-	key->value = (__u64)tid << 32 | level % PAIR_LEVELS;
-	return true;
-}
-
-static __always_inline bool pair_key_get(struct fetches *walk, struct pair_key *key, bool begins)
-{
-	const struct waffle_recipe *recipe = walk->recipe;
-	__u32 index = recipe->begins + recipe->saves + recipe->returns;
-
-	key->tgid = walk->tgid;
-	key->pair = recipe->pair;
-	if (!recipe->keys)
-		return pair_level(key, bpf_get_current_task_btf()->pid, begins);
-	barrier_var(index);
-	if (index >= WAFFLE_FETCHES_MAX)
-		return false;
-	key->value =
-		fetch_extend(fetch_value(walk, &recipe->fetches[index]), &recipe->fetches[index]);
-	return true;
-}
-
-/* Remembers a pair that begins; all of it if its end is to be decided about. */
-static __always_inline void pair_begin(struct fetches *walk, struct waffle_call_slot *slot)
-{
-	struct pair pair = {.id = slot->id, .ts = slot->held.ts, .site = slot->recipe};
-	bool held = call_filtered && slot->state == WAFFLE_OPEN_HELD;
-	struct pair_key key;
-
-	if (!pair_key_get(walk, &key, true))
-		return;
-	if (held && bpf_map_update_elem(&call_pairs_held, &key, slot, BPF_ANY))
-		loss_count(1);
-	else if (bpf_map_update_elem(&call_pairs, &key, &pair, BPF_ANY))
-		loss_count(1);
 }
 
 /* ---- programs ---- */

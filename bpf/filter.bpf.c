@@ -45,18 +45,28 @@ struct {
 	__uint(value_size, sizeof(__u32));
 } filter_next SEC(".maps");
 
-/* The stack of a site, if it is wanted. */
-static __always_inline int site_stack(struct pt_regs *ctx, __u64 ts)
+/*
+ * The stack of a site that is recorded, if it is wanted, is taken by a program of its own: what
+ * comes before takes too much of the kernel's stack, whose frames add up.
+ */
+static __always_inline int site_stack(struct pt_regs *ctx, bool recorded)
 {
-	if (!(bpf_get_attach_cookie(ctx) & WAFFLE_COOKIE_STACK))
-		return 0;
-	return stack_emit(PT_REGS_PARM1(ctx), ts, 0, WAFFLE_STACK_SITE);
+	if (recorded && bpf_get_attach_cookie(ctx) & WAFFLE_COOKIE_STACK)
+		bpf_tail_call(ctx, &filter_next, WAFFLE_NEXT_STACK);
+	return 0;
 }
 
+SEC("uprobe.multi")
+int filter_stack(struct pt_regs *ctx)
+{
+	return stack_emit(PT_REGS_PARM1(ctx), bpf_ktime_get_ns(), 0, WAFFLE_STACK_SITE);
+}
+
+/* Returns 1, as those below do if the hit is recorded, or may be. */
 static __noinline int begin_emit(struct pt_regs *ctx, __u64 ts)
 {
 	hit_emit(ctx, bpf_get_current_task_btf(), ts);
-	return site_stack(ctx, ts);
+	return 1;
 }
 
 static __always_inline void family_get(struct pt_regs *ctx, struct family *family)
@@ -158,6 +168,7 @@ static __noinline int pass_by(struct pt_regs *ctx, __u64 now)
 	struct waffle_open open;
 	struct family family;
 	struct buffer *buffer;
+	int buffered = 0;
 
 	if (!filter_tracks && !filter_keep_children)
 		return 0;
@@ -180,14 +191,14 @@ static __noinline int pass_by(struct pt_regs *ctx, __u64 now)
 			open.born = buffer->clock;
 			if (child_add_hit(ctx, buffer, &standing, task, now, class->is_span)) {
 				state = WAFFLE_OPEN_BUFFERED;
-				site_stack(ctx, now);
+				buffered = 1;
 			}
 		}
 	}
 	/* Without room its children would not be told from those of an unknown parent. */
 	if (class->is_span && !open_add(ctx, &open, task, state))
 		loss_count(1);
-	return 0;
+	return buffered;
 }
 
 SEC("uprobe.multi")
@@ -201,7 +212,8 @@ int filter_hit(struct pt_regs *ctx)
 	if (!rate_unit_ns && !(bpf_get_attach_cookie(ctx) & WAFFLE_COOKIE_STACK))
 		return hit_emit(ctx, task, 0);
 	now = bpf_ktime_get_ns();
-	return !rate_unit_ns || rate_take(now) ? begin_emit(ctx, now) : pass_by(ctx, now);
+	return site_stack(ctx, !rate_unit_ns || rate_take(now) ? begin_emit(ctx, now)
+							       : pass_by(ctx, now));
 }
 
 SEC("uprobe.multi")
@@ -215,12 +227,12 @@ int filter_keep(struct pt_regs *ctx)
 	if (!wanted(task))
 		return 0;
 	if (!rate_take(now))
-		return pass_by(ctx, now);
+		return site_stack(ctx, pass_by(ctx, now));
 	if (!class_get(ctx, &open))
 		return 0;
 	family_get(ctx, &family);
 	open.depth = family.depth;
-	return span_keep(ctx, &open, task, now);
+	return site_stack(ctx, span_keep(ctx, &open, task, now));
 }
 
 SEC("uprobe.multi")
@@ -228,7 +240,7 @@ int filter_pass_by(struct pt_regs *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 
-	return wanted(task) ? pass_by(ctx, bpf_ktime_get_ns()) : 0;
+	return wanted(task) ? site_stack(ctx, pass_by(ctx, bpf_ktime_get_ns())) : 0;
 }
 
 /* A held span's place among those around it, and its own slot for those inside it. */
@@ -270,11 +282,10 @@ int filter_hold(struct pt_regs *ctx)
 	open.depth = family.depth;
 	open.held = class->held;
 	if (is_kept(family.parent) || (filter_keep_children && !hold_place(&open, &family, task)))
-		return span_keep(ctx, &open, task, now);
+		return site_stack(ctx, span_keep(ctx, &open, task, now));
 	if (held_add_sized(class->held, ctx, &family, now)) {
-		if (open_add(ctx, &open, task,
-			     WAFFLE_OPEN_HELD)) /* where it was is known now only */
-			return site_stack(ctx, now);
+		if (open_add(ctx, &open, task, WAFFLE_OPEN_HELD))
+			return site_stack(ctx, true); /* where it was is known now only */
 		held_delete(class->held, id);
 	}
 	loss_count(1);

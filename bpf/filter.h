@@ -21,6 +21,7 @@ enum waffle_next {
 	WAFFLE_NEXT_PASS_BY, /* what does not pass, or can't: perhaps a parent or a child */
 	WAFFLE_NEXT_RELEASE, /* a held span that passes at its end */
 	WAFFLE_NEXT_DISCARD, /* a held span that does not */
+	WAFFLE_NEXT_STACK,   /* the stack of what was hit is wanted */
 	WAFFLE_NEXT_COUNT
 };
 #define WAFFLE_CLASSES_MAX 4096

@@ -77,7 +77,7 @@ static void describe(const char *text)
 	} else if (!object_read(&object, fd, "/bin/fuzz", &err)) {
 		call_set_find(set, object, fd, &err);
 		check_object(object);
-		call_set_unfound(set, say, NULL);
+		call_set_unfound(set, CALL_SCOPE_TRACED, say, NULL);
 		object_free(object);
 	}
 	call_set_free(set);
@@ -150,7 +150,7 @@ static void look_through(const uint8_t *data, size_t size)
 
 		call_set_find(set, object, fd, &problem);
 		check_object(object);
-		call_set_unfound(set, say, NULL);
+		call_set_unfound(set, CALL_SCOPE_TRACED, say, NULL);
 		object_free(object);
 	}
 	call_set_free(set);

@@ -8,6 +8,7 @@ import pathlib
 import shutil
 import subprocess
 
+import pytest
 from test_calls import probed_bytes
 from tracer import find_tool, parse_log, wait_until
 
@@ -125,6 +126,49 @@ def test_methods_by_the_names_that_people_write(waffle, start, built):
         {"items": 4, "stock": 12, "count": 2, "result": 16},
         {"items": 16, "stock": 12, "count": 3, "result": 19}]
     assert all(row["name"].startswith("shop::Cart::add") for row in spans)
+
+
+@pytest.mark.parametrize("description, count", [
+    ("uprobe:exe:shop::work", 60),
+    ('uprobe:exe:"shop::work(long)"(long first) -> long sum', 30),
+    ("uprobe:exe:shop::twice<int>(int x) -> int result", 30),
+    ("uprobe:exe:shop::twice", 60),
+    ("uprobe:exe:shop::*(...)", 170),
+])
+def test_parts_of_functions_are_left_alone_and_overloads_told_apart(
+        waffle, built, description, count):
+    program = built("split.cpp")
+    symbols = subprocess.run([find_tool("nm"), "-C", program], capture_output=True, text=True,
+                             check=True).stdout
+    assert "shop::work(long) [clone .cold]" in symbols
+    capture = waffle.run(program, options=("--no-sched", "--probe", description))
+    assert capture.result.stdout == "12330\n"
+    spans = [row for row in capture.rows() if row["kind"] == "span"]
+    assert len(spans) == count
+    assert all(row["end_ns"] for row in spans)
+    for row in spans:
+        if "sum" in row["args"]:
+            assert row["args"]["sum"] == 16 * row["args"]["first"] + 120
+        if "result" in row["args"]:
+            assert row["args"]["result"] == 2 * row["args"]["x"]
+
+
+def test_both_descriptions_of_one_function_in_a_file_are_recorded(waffle, built, tmp_path):
+    probes = tmp_path / "two.probes"
+    probes.write_text('uprobe:exe:shop::twice<int>(int x) as event "one {x}"\n'
+                      "uprobe:exe:shop::twice<int>(int x) as event two\n")
+    capture = waffle.run(built("split.cpp"), options=("--no-sched", "--probes", probes))
+    names = collections.Counter(row["name"] for row in capture.rows("event"))
+    assert names == {"two": 30, **{f"one {x}": 1 for x in range(30)}}
+
+
+def test_list_finds_a_file_by_its_plain_name_and_fails_without_one(waffle, built):
+    program = built("split.cpp")
+    found = waffle.ok("list", "--probe", "uprobe:split:shop::fill", program.name,
+                      cwd=program.parent)
+    assert "span      shop::fill [split]" in found.stdout
+    waffle.fails(1, "list", "--probe", "uprobe:splitted:shop::fill", program,
+                 says="--probe: no file 'splitted' among those given")
 
 
 def test_static_program_has_its_symbols(waffle, start, built):

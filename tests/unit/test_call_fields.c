@@ -76,7 +76,7 @@ static struct found find(const char *values)
 	    call_set_find(found.set, found.object, fd, &err))
 		fail_msg("%s", err.message);
 	close(fd);
-	call_set_unfound(found.set, say, &found);
+	call_set_unfound(found.set, CALL_SCOPE_TRACED, say, &found);
 	return found;
 }
 
@@ -200,7 +200,7 @@ static void test_missing_struct_is_said_with_near_names(void **state)
 	    call_set_find(found.set, found.object, fd, &err))
 		fail_msg("%s", err.message);
 	close(fd);
-	call_set_unfound(found.set, say, &found);
+	call_set_unfound(found.set, CALL_SCOPE_TRACED, say, &found);
 	assert_non_null(
 		strstr(found.said, "--probe: no struct 'requst' in /bin/this; near: request"));
 	done(&found);

@@ -42,6 +42,18 @@ __attribute__((used, no_sanitize("address", "undefined"))) static int (*choose_b
 
 int berry_pick(void) __attribute__((ifunc("choose_berry")));
 
+/* Other functions as compilers name and split them. */
+#define FUNCTION(symbol)                                                                           \
+	__asm__(".text\n.type \"" symbol "\",@function\n\"" symbol                                 \
+		"\":\n\tnop\n\tret\n.size \"" symbol "\",2\n")
+FUNCTION("fruit_two.cold");
+FUNCTION("fruit_one.part.0");
+FUNCTION("_ZN5fruit4peelEl");
+FUNCTION("_ZN5fruit4peelEl.cold");
+FUNCTION("_ZN5fruit4peelEl.isra.0");
+FUNCTION("_ZN5fruit4peelEi");
+FUNCTION("_ZN5fruit4sortIiEET_S1_");
+
 struct found {
 	struct call_set *set;
 	struct object *object;
@@ -74,7 +86,7 @@ static struct found find(const char *path, const char *const *texts)
 	if (call_set_find(found.set, found.object, fd, &found.err))
 		fail_msg("%s", found.err.message);
 	close(fd);
-	call_set_unfound(found.set, say, &found);
+	call_set_unfound(found.set, CALL_SCOPE_TRACED, say, &found);
 	return found;
 }
 
@@ -145,6 +157,20 @@ static void test_missing_function_is_said_with_near_names(void **state)
 	done(&found);
 	found = FIND(SELF, "uprobe:libnothing:f");
 	assert_string_equal(found.said, "--probe: no file 'libnothing' in a traced process\n");
+	assert_false(found.missing);
+	found.said[0] = '\0';
+	call_set_unfound(found.set, CALL_SCOPE_FILES, say, &found);
+	assert_string_equal(found.said, "--probe: no file 'libnothing' among those given\n");
+	assert_true(found.missing);
+	done(&found);
+	(void)state;
+}
+
+static void test_function_name_in_the_name_of_a_span(void **state)
+{
+	struct found found = FIND(SELF, "uprobe:exe:fruit_one as span \"{func} of {func}()\"");
+
+	assert_string_equal(found.object->sites.data[0].name, "fruit_one of fruit_one()");
 	done(&found);
 	(void)state;
 }
@@ -176,15 +202,75 @@ static void test_probes_are_at_the_functions_entries(void **state)
 	(void)state;
 }
 
+static void test_fragment_of_a_function_is_never_probed(void **state)
+{
+	struct found found = FIND(SELF, "uprobe:exe:fruit_t* as event", "uprobe:exe:fruit_two.cold",
+				  "uprobe:exe:fruit::peel(long) as event");
+
+	/* fruit_two, and fruit::peel of two overloads */
+	assert_int_equal(found.object->probes.len, 3);
+	assert_int_equal(found.object->sites.len, 2);
+	assert_string_equal(found.object->sites.data[0].name, "fruit_two");
+	assert_string_equal(found.object->sites.data[1].name, "fruit::peel");
+	assert_string_equal(found.said,
+			    "--probe: 'fruit_two.cold' of /proc/self/exe is no function but a part "
+			    "of one that it jumps to: describe the function\n");
+	assert_true(found.missing);
+	done(&found);
+	(void)state;
+}
+
+static void test_clone_is_probed_only_by_its_own_name(void **state)
+{
+	struct found found = FIND(SELF, "uprobe:exe:fruit_one* as event");
+
+	assert_int_equal(found.object->sites.len, 1);
+	assert_string_equal(found.object->sites.data[0].name, "fruit_one");
+	done(&found);
+	found = FIND(SELF, "uprobe:exe:fruit_one.part.0 as event",
+		     "uprobe:exe:_ZN5fruit4peelEl.isra.0 as event",
+		     "uprobe:exe:fruit_*.part.* as event");
+	assert_int_equal(found.object->sites.len, 2);
+	assert_int_equal(found.object->probes.len, 3);
+	assert_string_equal(found.said, "");
+	done(&found);
+	(void)state;
+}
+
+static void test_overload_and_template_are_named_as_people_write_them(void **state)
+{
+	struct found found = FIND(SELF, "uprobe:exe:\"fruit::peel(int)\"(int depth) as event",
+				  "uprobe:exe:fruit::sort<int>(int) as event sorted");
+
+	assert_int_equal(found.object->sites.len, 2);
+	assert_int_equal(found.object->probes.len, 2);
+	assert_string_equal(found.object->sites.data[0].name, "fruit::peel(int)");
+	assert_string_equal(found.object->sites.data[1].func, "fruit::sort<int>");
+	assert_string_equal(found.said, "");
+	done(&found);
+	found = FIND(SELF, "uprobe:exe:fruit::sort<long>", "uprobe:exe:\"fruit::peel(char)\"");
+	assert_string_equal(found.said,
+			    "--probe: no function 'fruit::sort<long>' in /proc/self/exe; near: "
+			    "fruit::sort<int>\n"
+			    "--probe: no function 'fruit::peel(char)' in /proc/self/exe; near: "
+			    "fruit::peel(int), fruit::peel(long)\n");
+	done(&found);
+	(void)state;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_function_is_a_span_with_its_arguments_and_return),
 		cmocka_unit_test(test_aliases_of_one_address_are_probed_once_by_the_best_name),
 		cmocka_unit_test(test_missing_function_is_said_with_near_names),
+		cmocka_unit_test(test_function_name_in_the_name_of_a_span),
 		cmocka_unit_test(
 			test_function_that_is_chosen_at_load_time_is_said_with_its_choices),
 		cmocka_unit_test(test_probes_are_at_the_functions_entries),
+		cmocka_unit_test(test_fragment_of_a_function_is_never_probed),
+		cmocka_unit_test(test_clone_is_probed_only_by_its_own_name),
+		cmocka_unit_test(test_overload_and_template_are_named_as_people_write_them),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -125,6 +125,8 @@ static void test_only_files_that_are_described_are_wanted(void **state)
 	assert_true(call_set_wants(set, "/usr/lib/libcudart.so"));
 	assert_true(call_set_wants(set, "/x/libcudart.so.12"));
 	assert_true(call_set_wants(set, "/x/libcudart-80664282.so.10.2"));
+	assert_true(call_set_wants(set, "libcudart.so.12"));
+	assert_false(call_set_wants(set, "libcudart_static.so"));
 	assert_false(call_set_wants(set, "/x/libcudart_static.so"));
 	assert_false(call_set_wants(set, "/libcudart/libc.so.6"));
 	assert_false(call_set_wants(set, "/usr/bin/python3"));
@@ -137,6 +139,23 @@ static void test_only_files_that_are_described_are_wanted(void **state)
 	(void)state;
 }
 
+static void test_descriptions_of_a_file_are_each_for_itself(void **state)
+{
+	char path[32];
+	struct call_set *set;
+
+	write_file(path, "uprobe:exe:switch_on(int lamp) as event\nuprobe:exe:switch_on\n");
+	set = set_of(path);
+	assert_int_equal(set->entries.len, 2);
+	assert_int_not_equal(set->entries.data[0]->spec.group, set->entries.data[1]->spec.group);
+	call_set_free(set);
+	set = set_of("malloc");
+	assert_int_equal(set->entries.data[0]->spec.group, set->entries.data[1]->spec.group);
+	call_set_free(set);
+	unlink(path);
+	(void)state;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -145,6 +164,7 @@ int main(void)
 		cmocka_unit_test(test_file_has_a_description_a_line_that_indented_lines_go_on_with),
 		cmocka_unit_test(test_fault_in_a_file_is_said_with_its_line),
 		cmocka_unit_test(test_only_files_that_are_described_are_wanted),
+		cmocka_unit_test(test_descriptions_of_a_file_are_each_for_itself),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -171,7 +171,7 @@ static struct found find(const char *text)
 	    call_set_find(found.set, found.object, fd, &err))
 		fail_msg("%s", err.message);
 	close(fd);
-	call_set_unfound(found.set, say, &found);
+	call_set_unfound(found.set, CALL_SCOPE_TRACED, say, &found);
 	return found;
 }
 

@@ -57,7 +57,7 @@ static void worker_opens(struct machine *machine, struct worker *worker, uint32_
 static void worker_begins(struct machine *machine, struct worker *worker)
 {
 	uint64_t stream = some_stream(machine), event = 0xe1 + below(machine, 3);
-	uint64_t rank = worker->tid / 10 - 1;
+	uint64_t rank = worker->tid / 10 - 1, bytes;
 
 	switch (below(machine, 8)) {
 	case 0:
@@ -70,7 +70,8 @@ static void worker_begins(struct machine *machine, struct worker *worker)
 		worker_opens(machine, worker, GPU_SYNC_DEVICE, 0, NULL);
 		break;
 	case 3:
-		worker_opens(machine, worker, GPU_COPY, WORDS(below(machine, 4096), HTOD));
+		bytes = below(machine, 4096);
+		worker_opens(machine, worker, GPU_COPY, WORDS(bytes, HTOD));
 		break;
 	case 4:
 		worker_opens(machine, worker, GPU_COPY_ASYNC, WORDS(64, HTOD, stream));
@@ -79,8 +80,9 @@ static void worker_begins(struct machine *machine, struct worker *worker)
 		worker_opens(machine, worker, GPU_COMM_INIT, WORDS(rank, 3, COMM));
 		break;
 	case 6:
+		worker->seq++;
 		worker_opens(machine, worker, GPU_ALL_REDUCE,
-			     WORDS(1024, F32, COMM, rank, 3, ++worker->seq, stream));
+			     WORDS(1024, F32, COMM, rank, 3, worker->seq, stream));
 		break;
 	default:
 		worker_opens(machine, worker, SITE_STEP, 0, NULL);

@@ -20,8 +20,7 @@ int why_gpu_init(struct why_gpu *gpu, const struct model *model)
 		return 0;
 	for (uint32_t i = 0; i < model->spans.len; i++)
 		if (model_site(model, model->spans.data[i].site)->role == SITE_ROLE_COMM_INIT &&
-		    !model_gpu_failed(gpu->model, i) &&
-		    !vec_push(&gpu->inits, i))
+		    !model_gpu_failed(gpu->model, i) && !vec_push(&gpu->inits, i))
 			return -ENOMEM;
 	return 0;
 }

@@ -47,13 +47,17 @@ bool call_set_wants(const struct call_set *set, const char *path);
  */
 int call_set_find(struct call_set *set, struct object *object, int fd, struct error *err);
 
+/* What was looked through; only to traced processes may more files come. */
+enum call_scope { CALL_SCOPE_TRACED, CALL_SCOPE_PROCESS, CALL_SCOPE_FILES };
+
 /*
  * "no function 'cudaLaunchKernl' in libcudart.so.12; near: cudaLaunchKernel": a line for each
  * description that has found nothing so far, and why, and "libfoo.so is stripped: …". `missing`:
- * its library was looked at, and it was asked for by itself, not by a file of descriptions.
+ * its library was looked at, or can't come any more, and it was asked for by itself, not by a file
+ * of descriptions.
  */
 typedef void (*call_say)(const char *line, bool missing, void *arg);
-void call_set_unfound(const struct call_set *set, call_say say, void *arg);
+void call_set_unfound(const struct call_set *set, enum call_scope scope, call_say say, void *arg);
 
 /* Tracepoints are in no file: their sites, in order; of each its recipe and "sched:sched_switch".
  */

@@ -63,21 +63,6 @@ static bool elf_is_program(Elf *elf)
 	return false;
 }
 
-/* The name of a description's spans: its own, with {func} filled in, or the function's. */
-static const char *site_name(struct find *find, const struct call_spec *spec, const char *func)
-{
-	const char *mark = spec->name ? strstr(spec->name, "{func}") : NULL;
-	char text[NAME_BYTES];
-
-	if (!spec->name)
-		return func;
-	if (!mark)
-		return keep(find, spec->name);
-	snprintf(text, sizeof(text), "%.*s%s%s", (int)(mark - spec->name), spec->name, func,
-		 mark + strlen("{func}"));
-	return keep(find, text);
-}
-
 /* The category where none is given: the library's name up to the first '.' or '-', the provider. */
 static const char *site_category(struct find *find, const struct call_spec *spec)
 {
@@ -109,7 +94,7 @@ uint32_t find_site(struct find *find, struct set_entry *entry, const char *func,
 		   const struct recipe_made *made, unsigned kind)
 {
 	struct object *object = find->object;
-	struct site_info site = {.name = site_name(find, &entry->spec, func),
+	struct site_info site = {.name = spec_name(&entry->spec, func, object->strings),
 				 .category = site_category(find, &entry->spec),
 				 .file = "",
 				 .func = func,

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "call/find.h"
-#include "target/demangle.h"
+#include "call/func_name.h"
 #include "target/symtab.h"
 #include "util/near.h"
 
@@ -85,83 +85,124 @@ static int add_hit(struct table *table, const struct symbol *symbol, const char 
 	return vec_push(&table->hits->list, hit) ? 0 : -ENOMEM;
 }
 
-/* Descriptions that name this symbol as it is. */
-static int match_exact(struct table *table, const struct symbol *symbol)
+/* A symbol that is matched; its name is written out when it is asked for. */
+struct match {
+	struct table *table;
+	const struct symbol *symbol;
+	enum func_part part;
+	bool tried, mangled;
+	struct func_name name;
+};
+
+/* A piece of a function where control is only ever jumped to: a probe of its return would take what
+ * is on the stack there for the return address, and write over it. */
+static void refuse_fragment(struct find *find, struct set_entry *entry, const char *name)
 {
-	struct call_set *set = table->find->set;
+	struct error problem = ERROR_INIT;
+
+	error_set(&problem, EINVAL,
+		  "%s: '%s' of %s is no function but a part of one that it jumps to: describe the "
+		  "function",
+		  entry->spec.source.origin, name, find->object->path);
+	find_trouble(find, entry, &problem);
+}
+
+/* Descriptions that name this symbol as it is. */
+static int match_exact(struct match *match)
+{
+	struct find *find = match->table->find;
+	const char *symbol = match->symbol->name;
+	struct call_set *set = find->set;
 	int result = 0;
 
-	for (uint32_t at = map_get(&set->heads, set_hash(symbol->name)); at != MAP_NONE && !result;
+	for (uint32_t at = map_get(&set->heads, set_hash(symbol)); at != MAP_NONE && !result;
 	     at = set->names.data[at].next) {
 		const struct set_name *name = &set->names.data[at];
 
-		if (!strcmp(name->name, symbol->name) && is_wanted(table->find, name->entry))
-			result =
-				add_hit(table, symbol, symbol->name, name->entry, name->side, true);
+		if (strcmp(name->name, symbol) != 0 || !is_wanted(find, name->entry))
+			continue;
+		if (match->part == FUNC_FRAGMENT)
+			refuse_fragment(find, set->entries.data[name->entry], symbol);
+		else
+			result = add_hit(match->table, match->symbol, symbol, name->entry,
+					 name->side, true);
 	}
 	return result;
 }
 
-/* The name of a C++ function as people write it, without its parameters. */
-static const char *plain_name(const char *mangled, char text[DEMANGLE_MAX])
-{
-	const char *name = demangle(mangled, text);
-	unsigned depth = 0;
-
-	if (!name || strncmp(name, "vtable", 6) == 0)
-		return NULL;
-	for (char *at = text; *at; at++) {
-		depth += *at == '<';
-		depth -= *at == '>' && depth;
-		if (*at == '(' && !depth && at != text && strncmp(at, "(anonymous", 10) != 0) {
-			*at = '\0';
-			break;
-		}
-	}
-	return name;
-}
-
-/* "5parse" of "ns::parse", as it is somewhere in its mangled name; false: it has no such part. */
+/* "5parse" of "ns::parse<int>", as it is somewhere in its mangled name; false: it has no such part.
+ */
 static bool mangled_part(const char *name, char *part, size_t size)
 {
+	size_t len = strcspn(name, "<([ ");
 	const char *last = name;
 
-	for (const char *at = name; (at = strstr(at, "::")); at += 2)
-		last = at + 2;
-	if (strpbrk(last, "<~ "))
+	if (name[len] == ' ')
 		return false;
-	return snprintf(part, size, "%zu%s", strlen(last), last) < (int)size;
+	for (const char *at = name; (at = strstr(at, "::")) && at < name + len; at += 2)
+		last = at + 2;
+	last += *last == '~';
+	len -= (size_t)(last - name);
+	return len && strncmp(last, "operator", 8) != 0 && strncmp(name, "std::", 5) != 0 &&
+	       snprintf(part, size, "%zu%.*s", len, (int)len, last) < (int)size;
 }
 
-static int match_pattern(struct table *table, const struct symbol *symbol, uint32_t entry,
-			 uint8_t side, const struct spec_pattern *pattern)
+/* Not set to zero: the name is large, and few symbols need theirs. */
+static void match_begin(struct match *match, struct table *table, const struct symbol *symbol)
+{
+	match->table = table;
+	match->symbol = symbol;
+	match->part = func_part(symbol->name);
+	match->tried = match->mangled = false;
+}
+
+static bool match_read(struct match *match)
+{
+	if (!match->tried)
+		match->mangled = func_name_read(&match->name, match->symbol->name);
+	match->tried = true;
+	return match->mangled;
+}
+
+static int match_glob(struct match *match, uint32_t entry, uint8_t side,
+		      const struct spec_pattern *pattern)
+{
+	const char *name = match->symbol->name;
+	char text[DEMANGLE_MAX];
+	size_t len = strlen(name);
+
+	/* Of a clone nobody knows the arguments. */
+	if (match->part == FUNC_CLONE && !strchr(pattern->text, '.'))
+		return 0;
+	if (!strncmp(name, "_Z", 2)) {
+		if (!match_read(match) || match->name.clone)
+			return 0;
+		len = func_name_put(&match->name, false, text);
+		name = text;
+	}
+	return glob_matches(pattern->glob, name, len)
+		       ? add_hit(match->table, match->symbol, name, entry, side, false)
+		       : 0;
+}
+
+static int match_written(struct match *match, uint32_t entry, uint8_t side,
+			 const struct spec_pattern *pattern)
 {
 	char text[DEMANGLE_MAX], part[300];
-	bool mangled = !strncmp(symbol->name, "_Z", 2);
-	const char *name = symbol->name;
 
-	if (pattern->glob && !mangled)
-		return glob_matches(pattern->glob, name, strlen(name))
-			       ? add_hit(table, symbol, name, entry, side, false)
-			       : 0;
-	if (!mangled)
+	if (strncmp(match->symbol->name, "_Z", 2) != 0 ||
+	    (mangled_part(pattern->text, part, sizeof(part)) &&
+	     !strstr(match->symbol->name, part)) ||
+	    !match_read(match) || !func_name_is(&match->name, pattern->text))
 		return 0;
-	if (!pattern->glob && mangled_part(pattern->text, part, sizeof(part)) &&
-	    !strstr(symbol->name, part))
-		return 0;
-	name = plain_name(symbol->name, text);
-	if (!name)
-		return 0;
-	if (pattern->glob ? glob_matches(pattern->glob, name, strlen(name))
-			  : !strcmp(name, pattern->text))
-		return add_hit(table, symbol, name, entry, side, !pattern->glob);
-	return 0;
+	func_name_put(&match->name, func_name_has_args(pattern->text), text);
+	return add_hit(match->table, match->symbol, text, entry, side, true);
 }
 
 /* Descriptions with patterns, and, in C++, with names that have to be written out. */
-static int match_patterns(struct table *table, const struct symbol *symbol)
+static int match_patterns(struct match *match)
 {
-	struct find *find = table->find;
+	struct find *find = match->table->find;
 	int result = 0;
 
 	for (size_t i = 0; i < find->wanted.len && !result; i++) {
@@ -171,9 +212,13 @@ static int match_patterns(struct table *table, const struct symbol *symbol)
 		if (spec->type != SPEC_UPROBE || spec->quiet)
 			continue;
 		for (uint8_t side = 0; side < 1 + spec->pair && !result; side++)
-			for (unsigned k = 0; k < spec->sides[side].names.count && !result; k++)
-				result = match_pattern(table, symbol, entry, side,
-						       &spec->sides[side].names.list[k]);
+			for (unsigned k = 0; k < spec->sides[side].names.count && !result; k++) {
+				const struct spec_pattern *pattern =
+					&spec->sides[side].names.list[k];
+
+				result = pattern->glob ? match_glob(match, entry, side, pattern)
+						       : match_written(match, entry, side, pattern);
+			}
 	}
 	return result;
 }
@@ -184,9 +229,14 @@ static int table_match(struct table *table)
 
 	for (size_t i = 0; i < table->count && !result; i++) {
 		struct symbol symbol;
+		struct match match;
 
-		if (symbol_get(table, i, &symbol))
-			result = match_exact(table, &symbol) ?: match_patterns(table, &symbol);
+		if (!symbol_get(table, i, &symbol))
+			continue;
+		match_begin(&match, table, &symbol);
+		result = match_exact(&match);
+		if (!result && match.part != FUNC_FRAGMENT)
+			result = match_patterns(&match);
 	}
 	return result;
 }
@@ -197,6 +247,9 @@ void find_near(struct find *find, struct set_entry *entry, const char *word, con
 	unsigned distance = near_distance(word, name);
 	uint32_t at = state->near_count;
 
+	for (const char *byte = name; *byte; byte++)
+		if ((unsigned char)*byte < ' ' || *byte == 127)
+			return; /* no control characters of foreign files on terminals */
 	for (uint32_t i = 0; i < state->near_count; i++)
 		if (!strcmp(state->near[i], name))
 			return;
@@ -237,6 +290,20 @@ static bool is_near(const struct set_entry *entry, const struct symbol *symbol)
 	return !entry->state.found && near_name(pattern->text, symbol->name);
 }
 
+/* A C++ function that has a similar name, as people write it. */
+static void near_written(struct match *match, struct set_entry *entry)
+{
+	const char *word = entry->spec.sides[0].names.list[0].text;
+	char text[DEMANGLE_MAX];
+
+	if (entry->state.found || entry->state.ifunc || entry->spec.quiet ||
+	    entry->spec.sides[0].names.list[0].glob || !match_read(match) || match->name.clone ||
+	    !func_name_is_near(&match->name, word))
+		return;
+	func_name_put(&match->name, func_name_has_args(word), text);
+	find_near(match->table->find, entry, word, text);
+}
+
 /* Names like those that were not found. */
 static void table_near(struct table *table)
 {
@@ -244,15 +311,20 @@ static void table_near(struct table *table)
 
 	for (size_t i = 0; i < table->count; i++) {
 		struct symbol symbol;
+		struct match match;
 
-		if (!symbol_get(table, i, &symbol) || symbol.type == STT_NOTYPE)
+		if (!symbol_get(table, i, &symbol) || symbol.type == STT_NOTYPE ||
+		    func_part(symbol.name) == FUNC_FRAGMENT)
 			continue;
+		match_begin(&match, table, &symbol);
 		for (size_t k = 0; k < find->wanted.len; k++) {
 			struct set_entry *entry = find->set->entries.data[find->wanted.data[k]];
 
 			if (is_near(entry, &symbol))
 				find_near(find, entry, entry->spec.sides[0].names.list[0].text,
 					  symbol.name);
+			else
+				near_written(&match, entry);
 		}
 	}
 }

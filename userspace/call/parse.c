@@ -41,6 +41,7 @@ static const struct flag_word {
 	{"nounwind", WAFFLE_CALL_NOUNWIND},
 };
 #define FLAG_WORDS (sizeof(flag_words) / sizeof(flag_words[0]))
+#define NAME_BYTES 512
 #define OPTIONS_SHOWN "as category role key outer inner stack nounwind"
 
 void parse_blanks(struct parse *parse)
@@ -190,114 +191,6 @@ void near_list_add(struct near_list *list, const char *word, const char *name)
 		list->text[list->len] = '\0';
 }
 
-/* One alternative, [from, to) of the source. */
-static int add_pattern(struct parse *parse, struct spec_names *names, uint32_t from, uint32_t to)
-{
-	struct spec_pattern *pattern = &names->list[names->count];
-	size_t fault;
-
-	if (from == to)
-		return source_fault(&parse->source, from, from + 1, parse->err,
-				    "expected a name here");
-	if (names->count == SPEC_NAMES_MAX)
-		return source_fault(&parse->source, from, to, parse->err,
-				    "more than %d alternatives; give them a description each",
-				    SPEC_NAMES_MAX);
-	pattern->text = parse_keep(parse, from, to);
-	pattern->glob = NULL;
-	if (!pattern->text)
-		return parse_memory(parse);
-	if (strpbrk(pattern->text, "*?[")) {
-		if (to - from > 256)
-			return source_fault(&parse->source, from, to, parse->err,
-					    "a pattern of more than 256 bytes");
-		pattern->glob = glob_new(pattern->text, to - from, &fault);
-		if (!pattern->glob && fault == to - from)
-			return parse_memory(parse);
-		if (!pattern->glob)
-			return source_fault(&parse->source, from + (uint32_t)fault, to, parse->err,
-					    "'%c' is wrong here in a pattern",
-					    pattern->text[fault]);
-	}
-	names->count++;
-	return 0;
-}
-
-/* "a|b*|c" up to `to`. */
-static int add_patterns(struct parse *parse, struct spec_names *names, uint32_t from, uint32_t to)
-{
-	int result = 0;
-
-	names->from = from;
-	names->to = to;
-	for (uint32_t at = from; at <= to && !result; at++) {
-		if (at != to && parse->source.text[at] != '|')
-			continue;
-		result = add_pattern(parse, names, from, at);
-		from = at + 1;
-	}
-	parse->at = to;
-	return result;
-}
-
-/* A part of the head that ends with a ':'. */
-static int parse_part(struct parse *parse, struct spec_names *names, const char *what)
-{
-	uint32_t at = parse->at;
-
-	while (at < parse->source.len && parse->source.text[at] != ':' &&
-	       !strchr(" \t\n()", parse->source.text[at]))
-		at++;
-	if (at >= parse->source.len || parse->source.text[at] != ':') {
-		parse->at = at;
-		return parse_wrong(parse, "expected ':' behind the %s", what);
-	}
-	if (add_patterns(parse, names, parse->at, at))
-		return -EINVAL;
-	parse->at++;
-	return 0;
-}
-
-/* Where a function's name ends: at a blank, '(', '{' or the ".." of a pair. */
-static uint32_t name_end(const struct parse *parse)
-{
-	const char *text = parse->source.text;
-	uint32_t at = parse->at;
-
-	while (at < parse->source.len && !strchr(" \t\n({,", text[at]) &&
-	       !(text[at] == '.' && at + 1 < parse->source.len && text[at + 1] == '.'))
-		at++;
-	return at;
-}
-
-static int parse_side(struct parse *parse, struct spec_side *side)
-{
-	uint32_t end, open;
-	int result;
-
-	parse_blanks(parse);
-	end = name_end(parse);
-	if (parse_sees(parse, "\"")) {
-		const char *quote;
-
-		open = parse->at + 1;
-		quote = memchr(parse->source.text + open, '"', parse->source.len - open);
-		if (!quote)
-			return parse_wrong(parse, "a '\"' without its second one");
-		side->names.from = open;
-		side->names.to = (uint32_t)(quote - parse->source.text);
-		result = add_pattern(parse, &side->names, open, side->names.to);
-		parse->at = side->names.to + 1;
-	} else {
-		result = add_patterns(parse, &side->names, parse->at, end);
-	}
-	if (!result && parse_sees(parse, "("))
-		result = parse_params(parse, side);
-	if (!result && parse_sees(parse, "{"))
-		result = parse_values(parse, side, false);
-	return result;
-}
-
 static bool is_option(struct parse *parse)
 {
 	static const char *const words[] = {"as", "category", "role", "key"};
@@ -360,7 +253,11 @@ static int parse_as(struct parse *parse)
 	parse->at += span ? 4 : 5;
 	if (parse_ended(parse) || is_option(parse))
 		return 0;
-	return parse_name(parse, &spec->name, "name behind 'as'");
+	if (parse_name(parse, &spec->name, "name behind 'as'"))
+		return -EINVAL;
+	spec->name_from = parse->at - (parse->source.text[parse->at - 1] == '"') -
+			  (uint32_t)strlen(spec->name);
+	return 0;
 }
 
 static int parse_role(struct parse *parse)
@@ -494,7 +391,7 @@ static int parse_all(struct parse *parse)
 	result = result ?: parse_order(parse, &spec->sides[0]);
 	if (!result && spec->pair)
 		result = parse_order(parse, &spec->sides[1]);
-	return result ?: parse_whole(parse);
+	return result ?: parse_template(parse) ?: parse_whole(parse);
 }
 
 int spec_parse(struct call_spec *spec, struct spec_tables *tables, const char *text,
@@ -530,6 +427,25 @@ void spec_free(struct call_spec *spec)
 	names_free(&spec->provider);
 	names_free(&spec->sides[0].names);
 	names_free(&spec->sides[1].names);
+}
+
+const char *spec_name(const struct call_spec *spec, const char *func, struct strtab *strings)
+{
+	static const char mark[] = "{func}";
+	char text[NAME_BYTES];
+	const char *at = spec->name, *found;
+	int len = 0;
+
+	if (!spec->name)
+		return strtab_get(strings, strtab_add(strings, func, strlen(func)));
+	for (; (found = strstr(at, mark)); at = found + strlen(mark)) {
+		len += snprintf(text + len, sizeof(text) - (size_t)len, "%.*s%s", (int)(found - at),
+				at, func);
+		if (len >= (int)sizeof(text))
+			len = sizeof(text) - 1;
+	}
+	snprintf(text + len, sizeof(text) - (size_t)len, "%s", at);
+	return strtab_get(strings, strtab_add(strings, text, strlen(text)));
 }
 
 bool spec_names_match(const struct spec_names *names, const char *text)

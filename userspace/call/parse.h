@@ -33,6 +33,12 @@ int parse_memory(struct parse *parse);
 /* What is here, for messages: "'xyz'", or "the end". */
 struct source_shown parse_show(struct parse *parse);
 
+/* parse_names.c: a part of the head that ends with a ':', and a function with what follows it. */
+int parse_part(struct parse *parse, struct spec_names *names, const char *what);
+int parse_side(struct parse *parse, struct spec_side *side);
+/* Whether each "{key}" in the name is a value of the call; values must be in order. */
+int parse_template(struct parse *parse);
+
 /* parse_type.c */
 int parse_type(struct parse *parse, struct call_type *type);
 int parse_params(struct parse *parse, struct spec_side *side);
@@ -53,5 +59,12 @@ struct near_list {
 	size_t len;
 };
 void near_list_add(struct near_list *list, const char *word, const char *name);
+
+/* Whether each "{key}" in the name for a call's spans is one that it has: -EINVAL with a caret. */
+typedef bool (*template_has)(const void *arg, const char *key, size_t len, struct near_list *near);
+int template_check(const struct call_spec *spec, template_has has, const void *arg,
+		   struct error *err);
+/* Whether that key is `name`; if not, it may be near. */
+bool template_key_is(const char *name, const char *key, size_t len, struct near_list *near);
 
 #endif

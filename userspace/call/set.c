@@ -71,14 +71,15 @@ const char *path_base(const char *path)
 /* "libcudart" is libcudart.so.12 and libcudart-80664282.so.10.2. */
 static bool lib_is(const struct spec_pattern *lib, const char *path, const char *base)
 {
+	bool whole = strchr(lib->text, '/');
 	size_t len = strlen(lib->text);
 
-	if (strchr(lib->text, '/'))
+	if (whole)
 		base = path;
 	if (lib->glob)
 		return glob_matches(lib->glob, base, strlen(base));
 	return !strncmp(base, lib->text, len) &&
-	       (!base[len] || (base != path && (base[len] == '-' || base[len] == '.')));
+	       (!base[len] || (!whole && (base[len] == '-' || base[len] == '.')));
 }
 
 bool set_lib_matches(const struct call_spec *spec, const char *path, bool is_exe)
@@ -189,13 +190,16 @@ static bool is_blank(const char *line)
 	return !line[strspn(line, " \t\r\n")];
 }
 
-/* The descriptions of a text, in place: a line each, and lines that begin with a blank go on. */
-static int add_lines(struct call_set *set, char *text, const char *name, uint32_t group, bool quiet,
+/*
+ * The descriptions of a text, in place: a line each, and lines that begin with a blank go on. They
+ * are rows of `group`; MAP_NONE: each is for itself.
+ */
+static int add_lines(struct call_set *set, char *text, const char *name, uint32_t group,
 		     struct error *err)
 {
 	char where[300], *line = text, *next, *end;
-	int result = group == MAP_NONE ? -ENOMEM : 0;
 	uint32_t number = 0, first;
+	int result = 0;
 
 	while (!result && line) {
 		first = ++number;
@@ -220,7 +224,8 @@ static int add_lines(struct call_set *set, char *text, const char *name, uint32_
 		if (!is_blank(line)) {
 			line += strspn(line, " \t");
 			line[strcspn(line, "\r")] = '\0';
-			result = add(set, line, where, group, quiet, err);
+			result = group != MAP_NONE ? add(set, line, where, group, true, err)
+						   : call_set_add(set, line, where, err);
 		}
 		line = next;
 	}
@@ -230,11 +235,14 @@ static int add_lines(struct call_set *set, char *text, const char *name, uint32_
 static int add_rows(struct call_set *set, const struct call_rows *rows, const char *ready_set,
 		    struct error *err)
 {
+	uint32_t group = group_new(set, ready_set, err);
 	char *text = strdup(rows->text);
-	int result =
-		text ? add_lines(set, text, rows->name, group_new(set, ready_set, err), true, err)
-		     : error_set(err, ENOMEM, "out of memory");
+	int result = -ENOMEM;
 
+	if (text && group != MAP_NONE)
+		result = add_lines(set, text, rows->name, group, err);
+	else
+		error_set(err, ENOMEM, "out of memory");
 	free(text);
 	return result;
 }
@@ -318,7 +326,7 @@ int call_set_add_file(struct call_set *set, const char *path, struct error *err)
 
 	if (!text)
 		return -EINVAL;
-	result = add_lines(set, text, path, group_new(set, NULL, err), false, err);
+	result = add_lines(set, text, path, MAP_NONE, err);
 	free(text);
 	return result;
 }
@@ -346,7 +354,14 @@ static void add_near(char *line, size_t size, const struct spec_state *state, co
 	}
 }
 
-static void say_entry(const struct set_entry *entry, call_say say, void *arg)
+/* Where files were looked for. */
+static const char *const scopes[] = {
+	[CALL_SCOPE_TRACED] = "in a traced process",
+	[CALL_SCOPE_PROCESS] = "in the process",
+	[CALL_SCOPE_FILES] = "among those given",
+};
+
+static void say_entry(const struct set_entry *entry, enum call_scope scope, call_say say, void *arg)
 {
 	const struct call_spec *spec = &entry->spec;
 	const struct spec_state *state = &entry->state;
@@ -360,8 +375,8 @@ static void say_entry(const struct set_entry *entry, call_say say, void *arg)
 	char line[1024];
 
 	if (!state->looked) {
-		snprintf(line, sizeof(line), "%s: no file '%s' in a traced process", origin,
-			 name.text);
+		snprintf(line, sizeof(line), "%s: no file '%s' %s", origin, name.text,
+			 scopes[scope]);
 	} else if (state->trouble) {
 		snprintf(line, sizeof(line), "%s", state->trouble);
 	} else if (state->ifunc) {
@@ -383,19 +398,19 @@ static void say_entry(const struct set_entry *entry, call_say say, void *arg)
 				 : "");
 		add_near(line, sizeof(line), state, "; near: ");
 	}
-	say(line, state->looked && !strcmp(origin, "--probe"), arg);
+	say(line, (state->looked || scope != CALL_SCOPE_TRACED) && !strcmp(origin, "--probe"), arg);
 }
 
-static void say_group(const struct set_group *group, call_say say, void *arg)
+static void say_group(const struct set_group *group, enum call_scope scope, call_say say, void *arg)
 {
 	char line[200];
 
-	snprintf(line, sizeof(line), "%s: nothing that this set describes is in a traced process",
-		 group->name);
+	snprintf(line, sizeof(line), "%s: nothing that this set describes is %s", group->name,
+		 scopes[scope]);
 	say(line, false, arg);
 }
 
-void call_set_unfound(const struct call_set *set, call_say say, void *arg)
+void call_set_unfound(const struct call_set *set, enum call_scope scope, call_say say, void *arg)
 {
 	for (size_t i = 0; i < set->entries.len; i++) {
 		const struct set_entry *entry = set->entries.data[i];
@@ -404,7 +419,7 @@ void call_set_unfound(const struct call_set *set, call_say say, void *arg)
 			say(entry->state.trouble, false, arg);
 		else if ((!entry->state.found || entry->state.ifunc) && !entry->spec.quiet &&
 			 entry->spec.type != SPEC_TRACEPOINT)
-			say_entry(entry, say, arg);
+			say_entry(entry, scope, say, arg);
 		if (entry->state.found)
 			set->groups.data[entry->spec.group].found = true;
 	}
@@ -412,5 +427,5 @@ void call_set_unfound(const struct call_set *set, call_say say, void *arg)
 		say(set->stripped, false, arg);
 	for (size_t i = 0; i < set->groups.len; i++)
 		if (set->groups.data[i].name && !set->groups.data[i].found)
-			say_group(&set->groups.data[i], say, arg);
+			say_group(&set->groups.data[i], scope, say, arg);
 }

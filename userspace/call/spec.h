@@ -127,6 +127,7 @@ struct call_spec {
 	struct call_type returned;
 	const char *returned_name; /* NULL: none */
 	const char *name;          /* NULL: the function's */
+	uint32_t name_from;        /* where that is in the source */
 	const char *category;      /* NULL: see docs/probes.md */
 	uint16_t role;
 	uint32_t flags; /* WAFFLE_CALL_* */
@@ -155,6 +156,8 @@ int spec_parse_enum(struct spec_tables *tables, const char *text, const char *wh
 /* Whether a text is such a table. */
 bool spec_is_enum(const char *text);
 
+/* The name for spans of a function, kept; {func} in it is filled in. */
+const char *spec_name(const struct call_spec *spec, const char *func, struct strtab *strings);
 bool spec_names_match(const struct spec_names *names, const char *text);
 
 /* Letter of include/waffle/abi.h for a value of that type; 0: such a value can't be a key. */

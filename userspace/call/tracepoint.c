@@ -243,8 +243,7 @@ static int point_add(struct points *points, const char *category, const char *na
 	point.name = set_keep(points->set, whole);
 	point.recipe = made.recipe;
 	point.site = (struct site_info){
-		.name = spec->name ? set_keep(points->set, spec->name)
-				   : set_keep(points->set, name),
+		.name = spec_name(spec, name, points->set->tables.strings),
 		.category = spec->category ? spec->category : set_keep(points->set, category),
 		.file = "",
 		.func = "",
@@ -340,6 +339,22 @@ static int visit_category(struct points *points, const char *path, const char *c
 	return folders_each(path, visit_point, points, name);
 }
 
+/* Whether one of those that were added has that field. */
+static bool has_field(const void *arg, const char *key, size_t len, struct near_list *near)
+{
+	const struct points *points = arg;
+	size_t count = points->set->tracepoints.len;
+
+	for (size_t i = count - points->added; i < count; i++) {
+		const struct site_info *site = &points->set->tracepoints.data[i].site;
+
+		for (unsigned k = 0; k < site->key_count; k++)
+			if (template_key_is(site->keys[k].name, key, len, near))
+				return true;
+	}
+	return false;
+}
+
 int tracepoints_add(struct call_set *set, const struct call_spec *spec, struct error *err)
 {
 	struct points points = {.set = set, .spec = spec, .err = err};
@@ -354,7 +369,7 @@ int tracepoints_add(struct call_set *set, const struct call_spec *spec, struct e
 				 spec->source.origin);
 	result = folders_each(path, visit_category, &points, NULL);
 	if (result || points.added)
-		return result;
+		return result ?: template_check(spec, has_field, &points, err);
 	if (!points.category)
 		names = &spec->provider;
 	return source_fault(&spec->source, names->from, names->to, err, "no %s '%s'%s",

@@ -60,7 +60,7 @@ int warn_of_unfound(struct session *session, bool strict)
 	struct unfound unfound = {.session = session, .strict = strict};
 
 	if (session->options->calls)
-		call_set_unfound(session->options->calls, unfound_say, &unfound);
+		call_set_unfound(session->options->calls, CALL_SCOPE_TRACED, unfound_say, &unfound);
 	return unfound.result;
 }
 

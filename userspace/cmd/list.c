@@ -302,7 +302,9 @@ static int print(const struct command *command, const struct objects *objects,
 				(unsigned long long)objects->bad_notes);
 	}
 	fflush(stdout);
-	call_set_unfound(options->probes.calls, unfound_print, &unfound);
+	call_set_unfound(options->probes.calls,
+			 options->pid ? CALL_SCOPE_PROCESS : CALL_SCOPE_FILES, unfound_print,
+			 &unfound);
 	return code == EXIT_DONE && unfound.missing ? EXIT_FAILED : code;
 }
 

@@ -38,9 +38,9 @@ int classes_configure(struct kernel *kernel, const struct kernel_options *option
 	struct waffle_bpf *bpf = kernel->bpf;
 	bool holds = options->filtered && options->holds;
 	struct bpf_program *const programs[] = {
-		bpf->progs.filter_hit,     bpf->progs.filter_keep, bpf->progs.filter_hold,
-		bpf->progs.filter_pass_by, bpf->progs.filter_end,  bpf->progs.filter_release,
-		bpf->progs.filter_discard,
+		bpf->progs.filter_hit,     bpf->progs.filter_keep,  bpf->progs.filter_hold,
+		bpf->progs.filter_pass_by, bpf->progs.filter_end,   bpf->progs.filter_release,
+		bpf->progs.filter_discard, bpf->progs.filter_stack,
 	};
 	int result = 0;
 
@@ -85,6 +85,7 @@ static int next_program(const struct kernel *kernel, enum waffle_next next)
 		[WAFFLE_NEXT_PASS_BY] = bpf->progs.filter_pass_by,
 		[WAFFLE_NEXT_RELEASE] = bpf->progs.filter_release,
 		[WAFFLE_NEXT_DISCARD] = bpf->progs.filter_discard,
+		[WAFFLE_NEXT_STACK] = bpf->progs.filter_stack,
 	};
 
 	return bpf_program__fd(programs[next]);
