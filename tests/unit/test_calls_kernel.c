@@ -187,26 +187,6 @@ static void test_calls_too_deep_are_counted_as_lost_and_the_others_return(void *
 	(void)state;
 }
 
-/* Calls of a function that were left, each after its own begin. */
-static size_t left_count(const struct rig *rig, const char *function)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < rig->said.len; i++) {
-		const struct said *said = &rig->said.data[i];
-
-		if (said->rec.kind != WAFFLE_REC_RETURN ||
-		    strcmp(rig->object->sites.data[said->site].name, function) != 0)
-			continue;
-		assert_int_equal(said->flags, WAFFLE_RETURN_LEFT);
-		assert_int_equal(said->frame_bytes, 0);
-		for (size_t j = 0; j < i; j++)
-			count += rig->said.data[j].rec.kind == WAFFLE_REC_HIT &&
-				 rig->said.data[j].id == said->id;
-	}
-	return count;
-}
-
 static void jump_once(int depth)
 {
 	jmp_buf where;

@@ -127,6 +127,7 @@ static void test_spans_of_unknown_length_are_no_slowest_where_records_were_lost(
 	capture_span(&capture, 1950, 11, 2); /* likewise its end */
 	capture_loss(&capture, 1960, 1961, WAFFLE_SOURCE_SPANS, 3);
 	capture_loss(&capture, 1500, 1501, WAFFLE_SOURCE_SPANS, 3);
+	capture_loss(&capture, 1965, 1966, WAFFLE_SOURCE_SCHED, 3);
 	capture_hit(&capture, 1962, 12, SITE_STEP_AT, 3, 0, 0, NULL);
 	capture_end(&capture, 1970, 12, 3);
 	capture_hit(&capture, 1940, 12, SITE_STEP_AT, 4, 0, 0, NULL);

@@ -487,7 +487,8 @@ static void test_spans_of_unknown_length_come_last_where_records_were_lost(void 
 	capture_loss(&capture, 2000, 2001, WAFFLE_SOURCE_SPANS, 3);
 	capture_span(&capture, 20000, A, 0xa2);
 	capture_end(&capture, 20100, A, 0xa2);
-	capture_span(&capture, 20200, A, 0xa3); /* nothing was lost since */
+	capture_span(&capture, 20200, A, 0xa3);
+	capture_loss(&capture, 20300, 20301, WAFFLE_SOURCE_SCHED, 3); /* no end of a span */
 	explain(&capture, (struct why_query){.name = "step", .slowest = 3}, &why);
 	assert_int_equal(why->instances.len, 3);
 	assert_true(why->instances.data[0].unfinished);

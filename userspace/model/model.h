@@ -50,6 +50,8 @@ enum model_span_flags {
 	MODEL_SPAN_LOSS = 16u,      /* records were lost while it was open */
 	MODEL_SPAN_LEFT = 32u,      /* a call that did not return: it was over at end_ts, and may
 				       have been before */
+	MODEL_SPAN_MAY_BE_LOST = 64u, /* begun before or unfinished, but what tells of its begin or
+					 end may be among the records that were lost */
 };
 /* How long it was is not known. */
 #define MODEL_SPAN_CUT (MODEL_SPAN_BEGUN_BEFORE | MODEL_SPAN_UNFINISHED | MODEL_SPAN_LEFT)
@@ -69,13 +71,12 @@ struct model_span {
 };
 
 /*
- * Whether a span may be told among the slowest in front of others. What was lost may be its begin
- * or its end, and then it was not as long as it looks; so does one that was left at some time.
+ * Whether a span may be told among the slowest in front of others. One whose begin or end may be
+ * what was lost was not as long as it looks; nor was one that was left at some time.
  */
 static inline bool model_span_ranks(const struct model_span *span)
 {
-	return !(span->flags & MODEL_SPAN_LEFT) &&
-	       !(span->flags & MODEL_SPAN_CUT && span->flags & MODEL_SPAN_LOSS);
+	return !(span->flags & (MODEL_SPAN_LEFT | MODEL_SPAN_MAY_BE_LOST));
 }
 
 /* An event, a log message or a counter's value, as its site's kind says. */

@@ -356,20 +356,39 @@ static void parents_resolve(struct model *model)
 			model->spans.data[i].parent = MODEL_NONE;
 }
 
+static void mark_lost(struct model *model, const struct windows *losses, uint16_t of, uint16_t flag)
+{
+	for (size_t i = 0; i < model->spans.len; i++) {
+		struct model_span *span = &model->spans.data[i];
+
+		if ((!of || span->flags & of) &&
+		    windows_touch(losses, span->start_ts, span->end_ts))
+			span->flags |= flag;
+	}
+}
+
 static int spans_mark_losses(struct model *model)
 {
-	struct windows losses;
+	struct windows all, own = {0};
+	bool good = true;
 
 	if (!model->losses.len)
 		return 0;
-	if (!model_losses(&losses, model, false))
+	if (!model_losses(&all, model, false))
 		return -ENOMEM;
-	for (size_t i = 0; i < model->spans.len; i++)
-		if (windows_touch(&losses, model->spans.data[i].start_ts,
-				  model->spans.data[i].end_ts))
-			model->spans.data[i].flags |= MODEL_SPAN_LOSS;
-	windows_free(&losses);
-	return 0;
+	mark_lost(model, &all, 0, MODEL_SPAN_LOSS);
+	windows_free(&all);
+	for (size_t i = 0; good && i < model->losses.len; i++) {
+		const struct model_loss *loss = &model->losses.data[i];
+
+		if (loss->count && loss->source == WAFFLE_SOURCE_SPANS)
+			good = windows_add(&own, loss->from_ts, loss->to_ts);
+	}
+	windows_merge(&own);
+	mark_lost(model, &own, MODEL_SPAN_BEGUN_BEFORE | MODEL_SPAN_UNFINISHED,
+		  MODEL_SPAN_MAY_BE_LOST);
+	windows_free(&own);
+	return good ? 0 : -ENOMEM;
 }
 
 int spans_finish(struct builder *builder)
