@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How the end of a function's calls is to be seen (returns.h). */
-#include <gelf.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "call/find.h"
@@ -80,44 +78,10 @@ static bool find_returns(struct find *find, const struct find_hit *hit, struct r
 	return returns->count;
 }
 
-/* Whether a file is linked with a run-time library that unwinds. */
-static bool needs_unwinder(Elf *elf)
-{
-	static const char *const libraries[] = {"libstdc++.", "libc++.", "libgcc_s.", "libunwind."};
-	Elf_Scn *section = NULL;
-	GElf_Shdr header;
-	Elf_Data *data;
-	GElf_Dyn entry;
-
-	while ((section = elf_nextscn(elf, section))) {
-		if (!gelf_getshdr(section, &header) || header.sh_type != SHT_DYNAMIC)
-			continue;
-		data = elf_getdata(section, NULL);
-		for (int i = 0; data && gelf_getdyn(data, i, &entry) && entry.d_tag; i++) {
-			const char *name =
-				entry.d_tag == DT_NEEDED
-					? elf_strptr(elf, header.sh_link, entry.d_un.d_val)
-					: NULL;
-
-			for (size_t k = 0; name && k < sizeof(libraries) / sizeof(*libraries); k++)
-				if (!strncmp(name, libraries[k], strlen(libraries[k])))
-					return true;
-		}
-	}
-	return false;
-}
-
-/* Whether anything may unwind through the functions of a file, as far as the file tells. */
-static bool unwinds(const struct find *find)
-{
-	return elf_file_has_section(&find->file, ".gcc_except_table") ||
-	       needs_unwinder(find->file.elf);
-}
-
 enum find_end find_end_of(struct find *find, const struct find_hit *hit,
 			  const struct call_spec *spec, struct returns *returns)
 {
-	if (spec->flags & WAFFLE_CALL_NOUNWIND || !unwinds(find))
+	if (spec->flags & WAFFLE_CALL_NOUNWIND)
 		return FIND_END_TRAMPOLINE;
 	return find_returns(find, hit, returns) ? FIND_END_RETURNS : FIND_END_UNSEEN;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How the end of a call is seen. A return probe puts the kernel's trampoline in place of the return
- * address, through which nothing can unwind: an exception, pthread_cancel() or pthread_exit() that
- * passes such a function ends the program, or skips what it would have cleaned up. So in files that
- * have to do with exceptions (find_end.c) the function's own return instructions are probed, which
- * changes nothing in the program's stack but is dearer, as the kernel single-steps them.
+ * address, which breaks what looks at the stack or leaves it otherwise: exceptions,
+ * pthread_cancel(), coroutines, Go; and not only in traced processes, but wherever the file is
+ * mapped when children are followed. So return probes are for functions of which is known that they
+ * do nothing but return (WAFFLE_CALL_NOUNWIND). Of others the own return instructions are probed,
+ * which changes nothing in the program but is dearer, as the kernel single-steps them.
  */
 #ifndef WAFFLE_CALL_RETURNS_H
 #define WAFFLE_CALL_RETURNS_H
