@@ -141,9 +141,9 @@ static bool is_noted(const struct call_spec *spec, const char *key, size_t len)
 
 bool template_key_is(const char *name, const char *key, size_t len, struct near_list *near)
 {
-	char word[64];
+	char word[64] = "";
 
-	snprintf(word, sizeof(word), "%.*s", (int)len, key);
+	memcpy(word, key, len < sizeof(word) ? len : sizeof(word) - 1);
 	near_list_add(near, word, name);
 	return strlen(name) == len && !memcmp(name, key, len);
 }
