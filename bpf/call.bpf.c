@@ -354,6 +354,7 @@ int call_enter(struct pt_regs *ctx)
 	thread->depth = depth + 1;
 	slot->sp = entry.sp;
 	slot->ip = PT_REGS_IP(ctx);
+	slot->link = return_address(ctx);
 	slot->outer = !!(entry.recipe->flags & WAFFLE_CALL_OUTER);
 	thread->outer += slot->outer;
 	slot_begin(slot, entry.site, entry.now, entry.task);

@@ -108,8 +108,9 @@ struct waffle_call_slot {
 	struct waffle_held held;
 	__u8 frame[WAFFLE_CALL_FRAME_MAX];
 	__u64 id;
-	__u64 sp; /* at the entry: what the return is recognised by; 0: it has returned */
-	__u64 ip; /* of the probe */
+	__u64 sp;   /* at the entry: what the return is recognised by; 0: it has returned */
+	__u64 ip;   /* of the probe */
+	__u64 link; /* where it returns to */
 	__u64 saved[WAFFLE_SAVED_MAX];
 	/* Of the frame under way, here so that the verifier does not follow what becomes of them.
 	 */

@@ -165,6 +165,14 @@ static __always_inline void slots_drop_left(struct waffle_call_thread *thread, _
 		slot_drop(thread, thread->depth - 1);
 }
 
+/* Where the function returns to that is entered with this stack pointer; 0: it can't be read. */
+static __always_inline __u64 call_link(__u64 sp, __u64 link)
+{
+	if (RETURN_POPS && bpf_probe_read_user(&link, sizeof(link), (void *)sp))
+		return 0;
+	return link;
+}
+
 /* Drops the calls that are over when `site` is entered. Global: the verifier looks at it once. */
 __noinline int call_drop_stale(struct waffle_call_thread *thread, __u64 sp, __u64 ip, __u64 link,
 			       __u32 site)
@@ -179,9 +187,11 @@ __noinline int call_drop_stale(struct waffle_call_thread *thread, __u64 sp, __u6
 	barrier_var(top);
 	if (top >= WAFFLE_CALL_DEPTH_MAX || thread->slots[top].sp != sp)
 		return 0;
-	if (RETURN_POPS && bpf_probe_read_user(&link, sizeof(link), (void *)sp))
-		return 0;
-	if (link != BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr))
+	link = call_link(sp, link);
+	/* One that was jumped to returns to where the other would: the kernel's trampoline, if that
+	 * has a return probe. */
+	if (link && (link != thread->slots[top].link || thread->slots[top].ip == ip) &&
+	    link != BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr))
 		slots_drop_left(thread, sp, ip, site);
 	return 0;
 }

@@ -128,7 +128,7 @@ static void test_function_is_a_span_with_its_arguments_and_return(void **state)
 	assert_int_equal(recipe->returns, 1);
 	assert_int_equal(found.object->probes.len, 2);
 	assert_int_equal(found.object->probes.data[0].type, OBJECT_PROBE_ENTER);
-	assert_int_equal(found.object->probes.data[1].type, OBJECT_PROBE_LEAVE);
+	assert_int_equal(found.object->probes.data[1].type, OBJECT_PROBE_RETURN);
 	assert_string_equal(found.said, "");
 	done(&found);
 	(void)state;
