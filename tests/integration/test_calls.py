@@ -7,6 +7,7 @@ import pathlib
 import shutil
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -315,12 +316,21 @@ def test_library_opened_late_is_probed(start, waffle, caller, called):
     assert args_of(rows, "a", "ret") == [(r["a"], r["ret"]) for r in log] and len(rows) == 20
 
 
-def test_library_opened_late_under_run(waffle, caller, called):
-    capture = waffle.run(
-        caller, options=[*ONLY, *probes(ADD)], stdin=None, input=f"open {called}\nadd 100000\n"
-    )
-    seen = [r["args"]["a"] for r in named(capture, "called_add")]
-    assert seen and seen == list(range(seen[0], 100000))
+def test_library_opened_late_under_run(waffle, caller, called, tmp_path):
+    """The program goes on while the library is armed: calls are seen from some one on, all."""
+    path = tmp_path / "late.waffle"
+    argv = [waffle.program, "run", "-q", "--no-report", "-o", path, *ONLY, *probes(ADD), "--", caller]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as run:
+        run.stdin.write(f"open {called}\n")
+        run.stdin.flush()
+        for _ in range(100):
+            time.sleep(0.01)
+            run.stdin.write("add 10\n")
+            run.stdin.flush()
+        run.communicate()
+    seen = [r["args"]["a"] for r in named(Capture(waffle, path), "called_add")]
+    first = len(seen) % 10
+    assert seen and seen == list(range(10 - first, 10)) * bool(first) + list(range(10)) * (len(seen) // 10)
 
 
 def test_deleted_library(start, attach, caller, called, tmp_path):

@@ -13,7 +13,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("BUILD", ROOT / "build")).resolve()
 WAFFLE = BUILD / "waffle-bpf"
-COMMANDS = ["attach", "run", "list", "report", "why", "view", "info", "export", "check", "help"]
+COMMANDS = [
+    "attach", "run", "list", "report", "why", "view", "info", "export", "check", "demo", "help",
+]
 
 
 def waffle(*arguments, **options):

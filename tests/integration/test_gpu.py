@@ -12,15 +12,13 @@ import pytest
 import nvidia
 from tracer import PROGRAMS, wait_probed
 
-GPU = pathlib.Path("/dev/nvidiactl").exists()
+GPU = pathlib.Path("/dev/nvidiactl").exists() or "WAFFLE_GPU" in os.environ
 
 
 def libraries(waffle, kind):
     if kind == "simulated":
         sim = waffle.program.parent / "sim"
         return [sim / name for name in ("libcuda.so.1", "libcudart.so.12", "libnccl.so.2")]
-    if not GPU and "WAFFLE_GPU" not in os.environ:
-        pytest.skip("no GPU here")
     return ["libcuda.so.1", nvidia.library("libcudart.so.12"), nvidia.library("libnccl.so.2")]
 
 
@@ -34,7 +32,7 @@ def begin_of(row):
     return row["start_ns"]
 
 
-@pytest.mark.parametrize("kind", ["simulated", "real"])
+@pytest.mark.parametrize("kind", ["simulated", "real"] if GPU else ["simulated"])
 def test_calls_are_decoded_as_the_program_made_them(kind, waffle, start):
     paths = libraries(waffle, kind)
     environment = dict(os.environ)

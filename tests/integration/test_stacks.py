@@ -301,21 +301,25 @@ def test_python_frames_are_those_that_python_says(waffle, built, start, tmp_path
     capture.check_sums(lost=0)
 
 
-def test_a_python_that_is_not_known_is_said(waffle, built, start, tmp_path):
-    old = os.environ.get("WAFFLE_OLD_PYTHON")
-    if not old:
-        pytest.skip("WAFFLE_OLD_PYTHON names no Python before 3.11")
-    library = built("marked.c", "-shared", "-fPIC", name="libmarked.so")
-    loop = f"import ctypes, sys; m = ctypes.CDLL('{library}'); print('ready', flush=True); input(); m.mark(1)"
-    program = start(old, "-c", loop)
-    program.until("ready")
-    attached = waffle.attach("-p", program.pid, "--no-report", "--stacks", "spans")
-    attached.wait_armed(program.pid, library)
-    program.say("go")
-    program.finish()
-    capture = attached.wait()
-    assert "older than 3.11" in capture.result.stderr
-    assert "python_stack" not in capture.rows("span", name="mark")[0]
+# Debian has none: WAFFLE_OLD_PYTHON names one before 3.11, where there is one.
+OLD_PYTHONS = [os.environ["WAFFLE_OLD_PYTHON"]] if "WAFFLE_OLD_PYTHON" in os.environ else []
+
+
+if OLD_PYTHONS:
+
+    @pytest.mark.parametrize("old", OLD_PYTHONS)
+    def test_a_python_that_is_not_known_is_said(old, waffle, built, start, tmp_path):
+        library = built("marked.c", "-shared", "-fPIC", name="libmarked.so")
+        loop = f"import ctypes, sys; m = ctypes.CDLL('{library}'); print('ready', flush=True); input(); m.mark(1)"
+        program = start(old, "-c", loop)
+        program.until("ready")
+        attached = waffle.attach("-p", program.pid, "--no-report", "--stacks", "spans")
+        attached.wait_armed(program.pid, library)
+        program.say("go")
+        program.finish()
+        capture = attached.wait()
+        assert "older than 3.11" in capture.result.stderr
+        assert "python_stack" not in capture.rows("span", name="mark")[0]
 
 
 def test_python_and_native_stacks_are_there_together(waffle, built, start, tmp_path):
