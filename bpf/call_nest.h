@@ -15,17 +15,18 @@
 #define RETURN_POPS 0
 #endif
 
-/* Where the function that is being entered returns to. */
+/* Where a function returns to that is entered with this stack pointer and link register; 0: it
+ * can't be read. */
+static __always_inline __u64 link_at(__u64 sp, __u64 link)
+{
+	if (RETURN_POPS && bpf_probe_read_user(&link, sizeof(link), (void *)sp))
+		return 0;
+	return link;
+}
+
 static __always_inline __u64 return_address(struct pt_regs *ctx)
 {
-#if defined(__TARGET_ARCH_x86)
-	__u64 address = 0;
-
-	bpf_probe_read_user(&address, sizeof(address), (void *)PT_REGS_SP(ctx));
-	return address;
-#else
-	return PT_REGS_RET(ctx);
-#endif
+	return link_at(PT_REGS_SP(ctx), PT_REGS_RET(ctx));
 }
 
 /* The event at outer_sp is still being called: from it, or by a jump in place of a call. */
@@ -165,14 +166,6 @@ static __always_inline void slots_drop_left(struct waffle_call_thread *thread, _
 		slot_drop(thread, thread->depth - 1);
 }
 
-/* Where the function returns to that is entered with this stack pointer; 0: it can't be read. */
-static __always_inline __u64 call_link(__u64 sp, __u64 link)
-{
-	if (RETURN_POPS && bpf_probe_read_user(&link, sizeof(link), (void *)sp))
-		return 0;
-	return link;
-}
-
 /* Drops the calls that are over when `site` is entered. Global: the verifier looks at it once. */
 __noinline int call_drop_stale(struct waffle_call_thread *thread, __u64 sp, __u64 ip, __u64 link,
 			       __u32 site)
@@ -187,7 +180,7 @@ __noinline int call_drop_stale(struct waffle_call_thread *thread, __u64 sp, __u6
 	barrier_var(top);
 	if (top >= WAFFLE_CALL_DEPTH_MAX || thread->slots[top].sp != sp)
 		return 0;
-	link = call_link(sp, link);
+	link = link_at(sp, link);
 	/* One that was jumped to returns to where the other would: the kernel's trampoline, if that
 	 * has a return probe. */
 	if (link && (link != thread->slots[top].link || thread->slots[top].ip == ip) &&
