@@ -46,11 +46,6 @@ static int follow(struct why_walk *walk, const struct blocked *blocked, uint32_t
 	return why_walk_time(walk, thread, blocked->from, blocked->to, &link);
 }
 
-static bool is_traced(const struct model *model, uint32_t thread)
-{
-	return thread < model->threads.len && model->threads.data[thread].traced;
-}
-
 /* ---- woken by a thread ---- */
 
 /* Who came from outside the recorded threads. */
@@ -73,7 +68,7 @@ static uint32_t main_thread_of(const struct model *model, uint32_t thread)
 {
 	for (size_t i = 0; i < model->processes.len; i++)
 		if (model->processes.data[i].pid == model->threads.data[thread].pid &&
-		    is_traced(model, model->processes.data[i].main_thread))
+		    model_is_traced(model, model->processes.data[i].main_thread))
 			return model->processes.data[i].main_thread;
 	return thread;
 }
@@ -99,10 +94,10 @@ static int woken_by(struct why_walk *walk, struct blocked *blocked, enum why_gra
 	bool told_by_end = is_told_by_end(blocked);
 
 	/* An interrupt in a system call whose stack was not taken looks like a thread's doing. */
-	if (!is_traced(walk->model, thread) && !blocked->ender.hints && polls_timer(blocked))
+	if (!model_is_traced(walk->model, thread) && !blocked->ender.hints && polls_timer(blocked))
 		return end_at(walk, blocked, WHY_TIMER, WHY_GRADE_LIKELY, blocked->thread);
 	/* A worker of the kernel passes on what the other end of a terminal has written. */
-	if (told_by_end && !is_traced(walk->model, thread) &&
+	if (told_by_end && !model_is_traced(walk->model, thread) &&
 	    blocked->ender.hints & WHY_HINT_TERMINAL)
 		return end_at(walk, blocked, WHY_PIPE, WHY_GRADE_LIKELY, MODEL_NONE);
 	if (told_by_end) {
@@ -111,7 +106,7 @@ static int woken_by(struct why_walk *walk, struct blocked *blocked, enum why_gra
 		else if (blocked->ender.hints & WHY_HINT_SOCKET)
 			blocked->kind = WAIT_SOCKET;
 	}
-	if (!is_traced(walk->model, thread))
+	if (!model_is_traced(walk->model, thread))
 		return end_outside(walk, blocked, thread);
 	if (blocked->kind == WAIT_CHILD)
 		thread = main_thread_of(walk->model, thread);
@@ -221,7 +216,7 @@ static int socket_interrupt(struct why_walk *walk, struct blocked *blocked)
 {
 	uint32_t peer = why_socket_peer(walk, blocked->facts.object);
 
-	if (peer != MODEL_NONE && peer != blocked->thread && is_traced(walk->model, peer))
+	if (peer != MODEL_NONE && peer != blocked->thread && model_is_traced(walk->model, peer))
 		return follow(walk, blocked, peer, WHY_GRADE_LIKELY);
 	return end_at(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY, peer);
 }
@@ -258,7 +253,7 @@ static bool held_by_thread(const struct why_walk *walk, const struct blocked *bl
 		model_wake_at(walk->model, blocked->thread, blocked->interval->to_ts);
 
 	return wake && wake->kernel_stack && !blocked->ender.interrupt &&
-	       is_traced(walk->model, blocked->ender.thread);
+	       model_is_traced(walk->model, blocked->ender.thread);
 }
 
 static int at_device(struct why_walk *walk, struct blocked *blocked, bool write)

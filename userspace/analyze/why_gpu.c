@@ -147,11 +147,6 @@ static uint32_t arrival_text(struct why_walk *walk, const struct why_arrival *ar
 	return strtab_add(walk->why->texts, text, (size_t)len);
 }
 
-static bool is_traced(const struct model *model, uint32_t thread)
-{
-	return thread < model->threads.len && model->threads.data[thread].traced;
-}
-
 static bool on_path(const struct why_walk *walk, uint32_t thread)
 {
 	for (uint32_t i = 0; i < walk->depth; i++)
@@ -187,7 +182,7 @@ static int walk_rank(struct why_walk *walk, const struct why_arrival *arrival, e
 	if (walk->depth >= WHY_DEPTH_MAX)
 		return why_walk_add(walk, WHY_UNKNOWN, WHY_GRADE_UNKNOWN, MODEL_NONE, 0);
 	/* It waits itself for who waits for it here: no more than that is known. */
-	if (on_path(walk, thread) || !is_traced(walk->model, thread))
+	if (on_path(walk, thread) || !model_is_traced(walk->model, thread))
 		return why_walk_add(walk, WHY_COLLECTIVE,
 				    why_grade_least(link.grade, WHY_GRADE_LIKELY), thread,
 				    link.object);

@@ -423,7 +423,7 @@ uint64_t *why_walk_state(struct why_instance *instance, unsigned state)
 
 static int walk_unknown(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to)
 {
-	bool traced = thread < walk->model->threads.len && walk->model->threads.data[thread].traced;
+	bool traced = model_is_traced(walk->model, thread);
 
 	if (from < to && !walk->depth)
 		walk->instance->unknown_ns += to - from;

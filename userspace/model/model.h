@@ -294,6 +294,11 @@ struct value_walk model_values(const struct model *model, uint32_t site, uint32_
 /* The stacks of a span or event; NULL: none were taken. */
 const struct model_stack *model_stack_of(const struct model *model, uint64_t id);
 const char *model_comm(const struct model *model, uint32_t thread);
+/* Whether it is a thread of the target; not so MODEL_NONE. */
+static inline bool model_is_traced(const struct model *model, uint32_t thread)
+{
+	return thread < model->threads.len && model->threads.data[thread].traced;
+}
 /* The links from a span or event: model.links.data[*first] and `count` in all. */
 size_t model_links_from(const struct model *model, uint8_t kind, uint32_t index, size_t *first);
 /* False: it is not in the capture. */
