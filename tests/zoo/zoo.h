@@ -108,18 +108,20 @@ struct zoo_time {
 	long long runnable;
 };
 
+/* The looks at the clock are the outer ones: a CPU that is lost between two looks makes the time
+ * longer than the span in it, which can be seen, and not what is said of the span wrong. */
 static inline void zoo_time_begin(struct zoo_time *t)
 {
+	t->begin = now_ns();
 	t->runnable = zoo_runnable_ns();
 	t->running = zoo_cpu_ns();
-	t->begin = now_ns();
 }
 
 static inline void zoo_time_end(struct zoo_time *t)
 {
-	t->end = now_ns();
 	t->running = zoo_cpu_ns() - t->running;
 	t->runnable = zoo_runnable_ns() - t->runnable;
+	t->end = now_ns();
 }
 
 static inline long long zoo_blocked(const struct zoo_time *t)
