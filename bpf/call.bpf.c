@@ -70,6 +70,17 @@ static __always_inline void slot_begin(struct waffle_call_slot *slot, __u32 site
 	frame[1] = frame[2] = frame[3] = 0;
 }
 
+/* Short frames are copied whole, as that is faster than to call a function for it: what is behind
+ * their end is of an earlier one. */
+#define COPY_WHOLE 128
+
+static __always_inline void words_copy(__u64 *to, const __u64 *from, __u32 bytes)
+{
+#pragma unroll
+	for (__u32 i = 0; i < bytes / sizeof(__u64); i++)
+		to[i] = from[i];
+}
+
 static __always_inline int hit_room(struct waffle_call_slot *slot, __u32 room)
 {
 	struct waffle_rec_hit *rec =
@@ -82,7 +93,9 @@ static __always_inline int hit_room(struct waffle_call_slot *slot, __u32 room)
 	rec->site = slot->held.site;
 	rec->reserved = 0;
 	barrier_var(size); /* checked next to its use, for the verifier of 6.1 */
-	if (size > room || bpf_probe_read_kernel(rec + 1, size, slot->frame))
+	if (room <= COPY_WHOLE)
+		words_copy((__u64 *)(rec + 1), (const __u64 *)slot->frame, room);
+	else if (size > room || bpf_probe_read_kernel(rec + 1, size, slot->frame))
 		size = 0;
 	rec->frame_bytes = size;
 	rec->rec = (struct waffle_rec){
@@ -183,7 +196,6 @@ struct entry {
 
 static __always_inline bool entry_get(struct entry *entry, struct pt_regs *ctx)
 {
-	entry->now = bpf_ktime_get_ns();
 	entry->task = bpf_get_current_task_btf();
 	if (!wanted(entry->task))
 		return false;
@@ -197,15 +209,18 @@ static __always_inline bool entry_get(struct entry *entry, struct pt_regs *ctx)
 }
 
 /* Whether what is entered is recorded. */
-static __always_inline bool entry_counts(const struct entry *entry, struct pt_regs *ctx)
+static __always_inline bool entry_counts(struct entry *entry, struct pt_regs *ctx)
 {
 	/* Nearly always the thread is in no call. */
 	if (entry->thread->depth) {
-		entry->thread->now = entry->now;
+		entry->thread->now = bpf_ktime_get_ns();
 		call_drop_stale(entry->thread, entry->sp, PT_REGS_IP(ctx), PT_REGS_RET(ctx),
 				entry->site);
 	}
-	return !call_is_inner(entry->thread, entry->recipe->flags, ctx);
+	if (call_is_inner(entry->thread, entry->recipe->flags, ctx))
+		return false;
+	entry->now = bpf_ktime_get_ns();
+	return true;
 }
 
 static __always_inline struct fetches entry_fetches(const struct entry *entry,
@@ -315,10 +330,10 @@ int call_instant(struct pt_regs *ctx)
 	slot = &entry.thread->slots[WAFFLE_CALL_SLOT_EVENT];
 	slot_begin(slot, entry.site, entry.now, entry.task);
 	regs_read(entry.thread, ctx);
+	walk = entry_fetches(&entry, slot);
+	frame_begin(&walk);
 	if (entry.recipe->flags & WAFFLE_CALL_OUTER)
 		outer_set(entry.thread, ctx);
-	walk = entry_fetches(&entry, slot);
-	frame_make(&walk, 0, entry.recipe->begins, sizeof(struct waffle_frame));
 	if (entry_passes(&entry, slot))
 		return entry_keep(&entry, ctx, slot, false);
 	if (slot->state == WAFFLE_OPEN_HELD) {
@@ -365,7 +380,7 @@ int call_enter(struct pt_regs *ctx)
 		slot->saved_count = 0;
 		bpf_loop(entry.recipe->saves, fetch_saved, &walk, 0);
 	}
-	frame_make(&walk, 0, entry.recipe->begins, sizeof(struct waffle_frame));
+	frame_begin(&walk);
 	if (entry_passes(&entry, slot))
 		return entry_keep(&entry, ctx, slot, false);
 	if (slot->state == WAFFLE_OPEN_HELD)
@@ -397,6 +412,7 @@ static __always_inline int leave(struct pt_regs *ctx, __u64 popped)
 	struct waffle_call_slot *slot;
 	struct entry entry;
 
+	entry.now = bpf_ktime_get_ns();
 	if (!entry_get(&entry, ctx))
 		return 0;
 	entry.thread->now = entry.now;
@@ -431,6 +447,7 @@ int call_end(struct pt_regs *ctx)
 	struct entry entry;
 	struct pair *pair;
 
+	entry.now = bpf_ktime_get_ns();
 	if (!entry_get(&entry, ctx))
 		return 0;
 	slot = &entry.thread->slots[WAFFLE_CALL_SLOT_EVENT];
@@ -545,7 +562,7 @@ int call_point(void *ctx)
 	slot_begin(slot, entry.site, entry.now, entry.task);
 	entry.thread->context = (__u64)ctx;
 	walk = entry_fetches(&entry, slot);
-	frame_make(&walk, 0, entry.recipe->begins, sizeof(struct waffle_frame));
+	frame_begin(&walk);
 	if (entry_passes(&entry, slot))
 		return entry_keep(&entry, ctx, slot, true);
 	entry.thread->asked_point = slot_offset(WAFFLE_CALL_SLOT_POINT);
