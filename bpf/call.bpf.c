@@ -263,15 +263,22 @@ static __always_inline int entry_stack(const struct entry *entry, void *ctx,
 static __always_inline int entry_keep(const struct entry *entry, void *ctx,
 				      struct waffle_call_slot *slot, bool point)
 {
-	struct fetches walk = entry_fetches(entry, slot);
-
 	if (call_filtered && !rate_take(slot->held.ts))
 		return 0;
 	slot->state = WAFFLE_OPEN_KEPT;
 	if (!point && entry->recipe->flags & WAFFLE_CALL_PAIR)
-		pair_begin(&walk, slot);
+		pair_keep(entry->recipe, entry->task->tgid, slot);
 	call_hit(slot);
 	return entry_stack(entry, ctx, slot, point);
+}
+
+/* A call that is decided when it ends: one that returns waits on its thread's stack of calls. */
+static __always_inline int entry_hold(const struct entry *entry, struct waffle_call_slot *slot)
+{
+	slot->state = WAFFLE_OPEN_HELD;
+	if (entry->recipe->flags & WAFFLE_CALL_PAIR)
+		pair_keep(entry->recipe, entry->task->tgid, slot);
+	return 0;
 }
 
 /* A held call that passes at its end: its begin with its own time, then its end. */
@@ -297,7 +304,7 @@ static __always_inline __u64 slot_offset(__u64 index)
 }
 
 /* What is decided about a call that begins: true if it passes here and now. Else its class's
- * program has to be asked, at once (slot->state is PASSED_BY) or when it ends (HELD). */
+ * program has to be asked, at once (slot->state is PASSED_BY) or when it ends only (HELD). */
 static __always_inline bool entry_passes(const struct entry *entry, struct waffle_call_slot *slot)
 {
 	slot->begin_bytes = slot->held.frame_bytes;
@@ -307,7 +314,8 @@ static __always_inline bool entry_passes(const struct entry *entry, struct waffl
 	}
 	slot->class = WAFFLE_COOKIE_CLASS(entry->cookie);
 	bpf_get_current_comm(slot->held.comm, sizeof(slot->held.comm));
-	slot->state = entry->cookie & WAFFLE_COOKIE_HELD ? WAFFLE_OPEN_HELD : WAFFLE_OPEN_PASSED_BY;
+	slot->state =
+		entry->cookie & WAFFLE_COOKIE_ASKED ? WAFFLE_OPEN_PASSED_BY : WAFFLE_OPEN_HELD;
 	return false;
 }
 
@@ -334,13 +342,12 @@ int call_instant(struct pt_regs *ctx)
 	frame_begin(&walk);
 	if (entry.recipe->flags & WAFFLE_CALL_OUTER)
 		outer_set(entry.thread, ctx);
+	if (entry.recipe->flags & WAFFLE_CALL_PAIR && !pair_begin(&walk, slot))
+		return 0;
 	if (entry_passes(&entry, slot))
 		return entry_keep(&entry, ctx, slot, false);
-	if (slot->state == WAFFLE_OPEN_HELD) {
-		if (entry.recipe->flags & WAFFLE_CALL_PAIR)
-			pair_begin(&walk, slot);
-		return 0;
-	}
+	if (slot->state == WAFFLE_OPEN_HELD)
+		return entry_hold(&entry, slot);
 	entry.thread->asked = slot_offset(WAFFLE_CALL_SLOT_EVENT);
 	class_ask(slot, ctx, &call_next);
 	return 0;
@@ -403,7 +410,7 @@ static __always_inline int slot_end(const struct entry *entry, void *ctx,
 		return call_return(slot, entry->now, 0);
 	slot->held.end_ts = entry->now;
 	entry->thread->asked = (__u64)slot - (__u64)entry->thread;
-	class_ask(slot, ctx, &call_next);
+	bpf_tail_call(ctx, &call_next, WAFFLE_CALL_NEXT_COUNT + WAFFLE_CLASSES_MAX + slot->class);
 	return 0;
 }
 
@@ -488,34 +495,49 @@ static __always_inline struct waffle_call_slot *slot_asked(struct waffle_call_th
 	return at > WAFFLE_CALL_ASKED_MAX ? NULL : (void *)thread + at;
 }
 
-static __always_inline int accept(void *ctx, bool point)
+/* What the program before this one asked about; NULL: nothing. */
+static __always_inline struct waffle_call_slot *entry_asked(struct entry *entry, void *ctx,
+							    bool point)
 {
-	struct waffle_call_slot *slot;
-	struct entry entry;
-
-	entry.now = 0;
-	entry.task = bpf_get_current_task_btf();
-	entry.cookie = bpf_get_attach_cookie(ctx);
-	entry.recipe = recipe_get(entry.cookie, &entry.site);
-	entry.thread = call_thread_get(entry.task);
-	slot = slot_asked(entry.thread, point);
-	if (!entry.recipe || !slot)
-		return 0;
-	if (!point && slot->state == WAFFLE_OPEN_HELD)
-		return held_keep(&entry, ctx, slot);
-	return entry_keep(&entry, ctx, slot, point);
+	entry->now = 0;
+	entry->task = bpf_get_current_task_btf();
+	entry->cookie = bpf_get_attach_cookie(ctx);
+	entry->recipe = recipe_get(entry->cookie, &entry->site);
+	entry->thread = call_thread_get(entry->task);
+	return entry->recipe ? slot_asked(entry->thread, point) : NULL;
 }
 
 SEC("uprobe.multi")
 int call_accept(struct pt_regs *ctx)
 {
-	return accept(ctx, false);
+	struct waffle_call_slot *slot;
+	struct entry entry;
+
+	slot = entry_asked(&entry, ctx, false);
+	if (!slot)
+		return 0;
+	return slot->state == WAFFLE_OPEN_HELD ? held_keep(&entry, ctx, slot)
+					       : entry_keep(&entry, ctx, slot, false);
+}
+
+SEC("uprobe.multi")
+int call_hold(struct pt_regs *ctx)
+{
+	struct waffle_call_slot *slot;
+	struct entry entry;
+
+	slot = entry_asked(&entry, ctx, false);
+	return slot ? entry_hold(&entry, slot) : 0;
 }
 
 SEC("tracepoint")
 int call_accept_point(void *ctx)
 {
-	return accept(ctx, true);
+	struct waffle_call_slot *slot;
+	struct entry entry;
+
+	slot = entry_asked(&entry, ctx, true);
+	return slot ? entry_keep(&entry, ctx, slot, true) : 0;
 }
 
 /* ---- stacks ---- */

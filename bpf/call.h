@@ -129,6 +129,7 @@ struct waffle_call_slot {
 	__u64 sp;   /* at the entry: what the return is recognised by; 0: it has returned */
 	__u64 ip;   /* of the probe */
 	__u64 link; /* where it returns to */
+	__u64 key;  /* of a pair */
 	__u64 saved[WAFFLE_SAVED_MAX];
 	/* Of the frame under way, here so that the verifier does not follow what becomes of them.
 	 */
@@ -170,18 +171,20 @@ struct waffle_call_thread {
 #define WAFFLE_CALL_ASKED_MAX (sizeof(struct waffle_call_thread) - sizeof(struct waffle_call_slot))
 
 /*
- * Filters. A program that was generated for a class of calls finds the slot, decides, and goes to
- * WAFFLE_CALL_ACCEPT or ends. The programs of the classes are behind WAFFLE_CALL_NEXT_COUNT.
+ * Filters. A program that was generated for a class of calls finds the slot, decides, and goes on
+ * or ends. Those that are asked at the entry are behind WAFFLE_CALL_NEXT_COUNT, and
+ * WAFFLE_CLASSES_MAX further those that are asked at the return.
  */
 enum waffle_call_next {
 	WAFFLE_CALL_ACCEPT,
+	WAFFLE_CALL_HOLD,   /* hangs on what is known at the end only */
 	WAFFLE_CALL_STACKS, /* takes the stacks of what was recorded just now */
 	WAFFLE_CALL_NEXT_COUNT
 };
 
-/* In a cookie: the class of its site has a program, which is asked at the entry, … */
+/* In a cookie: the class of its site has a program that is asked at the entry, … */
 #define WAFFLE_COOKIE_ASKED (1ull << 62)
-/* … or at the return. */
+/* … and one at the return, of all calls or of those that the first one holds. */
 #define WAFFLE_COOKIE_HELD (1ull << 61)
 #define WAFFLE_COOKIE_CLASS(cookie) ((__u32)((cookie) >> 32) & 0xffff)
 

@@ -108,7 +108,7 @@ static int functions_see(struct session *session, const struct waffle_rec *rec)
 	}
 	if (!site || !site->concerns)
 		return 0;
-	return functions_record(session->functions, site->info, site->begin_keys, rec,
+	return functions_record(session->functions, site->info, site->info->begin_keys, rec,
 				session->err);
 }
 
