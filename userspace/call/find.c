@@ -273,7 +273,6 @@ static int add_function(struct find *find, const struct find_hit *hit)
 	struct set_entry *entry = find->set->entries.data[hit->entry];
 	const struct call_spec *spec = &entry->spec;
 	enum find_end end = FIND_END_TRAMPOLINE;
-	struct error risk = ERROR_INIT;
 	struct returns returns;
 	struct call_spec *event;
 	int result;
@@ -282,13 +281,7 @@ static int add_function(struct find *find, const struct find_hit *hit)
 		end = find_end_of(find, hit, spec, &returns);
 	if (end != FIND_END_UNSEEN)
 		return add_site(find, hit, spec, end == FIND_END_RETURNS ? &returns : NULL);
-	error_set(
-		&risk, ENOTSUP,
-		"%s: %s of %s is recorded when it begins only: it may end in another function, "
-		"where a return probe could break exceptions and pthread_cancel(); add 'nounwind' "
-		"if none of them passes it",
-		spec->source.origin, hit->name, find->object->path);
-	find_trouble(find, entry, &risk);
+	find_endless(find, hit, spec);
 	event = find_as_event(spec);
 	if (!event)
 		return error_set(find->err, ENOMEM, "out of memory");
@@ -358,6 +351,7 @@ static int find_functions(struct find *find)
 		deduplicate(find, &hits);
 	for (size_t i = 0; i < hits.list.len && !result; i++)
 		result = add_function(find, &hits.list.data[i]);
+	find_say_endless(find);
 	vec_free(&hits.list);
 	return result;
 }
@@ -430,6 +424,8 @@ int call_set_find(struct call_set *set, struct object *object, int fd, struct er
 	if (!result && find.wanted.len)
 		elf_file_find_debug(&find.debug, &find.file, &find.file.build_id,
 				    debug_dir && *debug_dir ? debug_dir : "/usr/lib/debug");
+	if (!result && functions && cfi_index_open(&find.frames, &find.file))
+		result = error_set(err, ENOMEM, "out of memory");
 	if (!result && functions)
 		result = find_functions(&find);
 	if (!result && functions)
@@ -439,6 +435,7 @@ int call_set_find(struct call_set *set, struct object *object, int fd, struct er
 	vec_free(&find.wanted);
 	dwarf_end(find.dwarf);
 	symtab_free(&find.code);
+	cfi_index_close(find.frames);
 	elf_file_close(&find.debug);
 	elf_file_close(&find.file);
 	return result;

@@ -8,6 +8,7 @@
 
 #include "call/returns.h"
 #include "call/set.h"
+#include "target/cfi_index.h"
 #include "target/elffile.h"
 #include "target/symtab.h"
 
@@ -25,6 +26,7 @@ struct find {
 	bool dwarf_tried;
 	struct symtab code; /* read when it is asked for */
 	bool code_tried;
+	struct cfi_index *frames; /* NULL: the file tells nothing of its functions' frames */
 	struct error *err;
 };
 
@@ -52,6 +54,9 @@ enum find_end {
 };
 enum find_end find_end_of(struct find *find, const struct find_hit *hit,
 			  const struct call_spec *spec, struct returns *returns);
+/* Remembers a function whose end is not seen; and says so of all of them. */
+void find_endless(struct find *find, const struct find_hit *hit, const struct call_spec *spec);
+void find_say_endless(struct find *find);
 /* The same description of an event, to be freed; NULL: no memory. */
 struct call_spec *find_as_event(const struct call_spec *spec);
 

@@ -19,6 +19,10 @@ struct spec_state {
 	bool ifunc;          /* its function is chosen when the file is loaded */
 	bool provider;       /* that file has USDT probes of the provider */
 	const char *trouble; /* a message, said once */
+	/* Of a file, functions whose end is not seen, and the first one of them. */
+	uint32_t endless;
+	const char *endless_first;
+	bool endless_could; /* it would be seen of some by a return probe */
 	uint32_t near_count;
 	const char *near[SET_NEAR_MAX];
 };
