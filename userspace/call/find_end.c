@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How the end of a function's calls is to be seen (returns.h). */
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -97,8 +96,7 @@ static bool find_returns(struct find *find, const struct find_hit *hit, struct r
 	return returns->count;
 }
 
-/* Go reads its stacks, and moves them: a return probe ends the program, whatever a row says. */
-static bool is_go(const struct find *find)
+bool find_is_go(const struct find *find)
 {
 	return elf_file_has_section(&find->file, ".gopclntab") ||
 	       elf_file_has_section(&find->file, ".go.buildinfo");
@@ -109,53 +107,9 @@ enum find_end find_end_of(struct find *find, const struct find_hit *hit,
 {
 	if (cfi_index_stack(find->frames, hit->address) == CFI_STACK_NONE)
 		return FIND_END_UNSEEN;
-	if (spec->flags & WAFFLE_CALL_NOUNWIND && !is_go(find))
+	if (spec->flags & WAFFLE_CALL_NOUNWIND && !find_is_go(find))
 		return FIND_END_TRAMPOLINE;
 	return find_returns(find, hit, returns) ? FIND_END_RETURNS : FIND_END_UNSEEN;
-}
-
-void find_endless(struct find *find, const struct find_hit *hit, const struct call_spec *spec)
-{
-	struct spec_state *state = &find->set->entries.data[hit->entry]->state;
-
-	if (!state->endless++)
-		state->endless_first = hit->name;
-	state->endless_could |= !(spec->flags & WAFFLE_CALL_NOUNWIND) && !is_go(find) &&
-				cfi_index_stack(find->frames, hit->address) != CFI_STACK_NONE;
-}
-
-/* The first one, as the names of all may fill a page. */
-static void say_endless(struct find *find, struct set_entry *entry)
-{
-	struct spec_state *state = &entry->state;
-	bool many = state->endless > 1;
-	struct error problem = ERROR_INIT;
-	char others[40] = "";
-
-	if (many)
-		snprintf(others, sizeof(others), " and %u more", state->endless - 1);
-	error_set(&problem, ENOTSUP,
-		  "%s: %s%s of %s %s recorded when %s only: where %s not known for certain%s",
-		  entry->spec.source.origin, state->endless_first, others, find->object->path,
-		  many ? "are" : "is", many ? "they begin" : "it begins",
-		  many ? "they end is" : "it ends is",
-		  state->endless_could
-			  ? "; 'nounwind' takes a return probe: add it if no exception "
-			    "and no pthread_cancel() passes them"
-			  : "");
-	find_trouble(find, entry, &problem);
-	state->endless = 0;
-	state->endless_could = false;
-}
-
-void find_say_endless(struct find *find)
-{
-	for (size_t i = 0; i < find->wanted.len; i++) {
-		struct set_entry *entry = find->set->entries.data[find->wanted.data[i]];
-
-		if (entry->state.endless)
-			say_endless(find, entry);
-	}
 }
 
 struct call_spec *find_as_event(const struct call_spec *spec)

@@ -79,7 +79,6 @@ static int add_hit(struct table *table, const struct symbol *symbol, const char 
 		   uint32_t entry, uint8_t side, bool exact)
 {
 	struct find *find = table->find;
-	uint64_t offset;
 	struct find_hit hit = {.entry = entry,
 			       .side = side,
 			       .rank = symbol->rank,
@@ -91,7 +90,8 @@ static int add_hit(struct table *table, const struct symbol *symbol, const char 
 		return 0;
 	}
 	/* Labels without a type are code only if they lie in it; by patterns nobody means them. */
-	if (!find_offset(find, symbol->address, &offset) || (symbol->type == STT_NOTYPE && !exact))
+	if (!find_offset(find, symbol->address, &hit.offset) ||
+	    (symbol->type == STT_NOTYPE && !exact))
 		return 0;
 	if (cfi_index_stack(find->frames, symbol->address) == CFI_STACK_USED) {
 		if (exact)
