@@ -417,6 +417,10 @@ void call_set_unfound(const struct call_set *set, enum call_scope scope, call_sa
 
 		if (entry->state.found && entry->state.trouble)
 			say(entry->state.trouble, false, arg);
+		if (entry->state.refusal)
+			say(entry->state.refusal,
+			    !entry->state.found && !strcmp(entry->spec.source.origin, "--probe"),
+			    arg);
 		else if ((!entry->state.found || entry->state.ifunc) && !entry->spec.quiet &&
 			 entry->spec.type != SPEC_TRACEPOINT)
 			say_entry(entry, scope, say, arg);
