@@ -33,6 +33,7 @@ OBJECTS = {
     "cgroup": r"/sys/fs/cgroup/.*",
     "kernel": "gemm",
     "collective": "ncclAllReduce",
+    "send": "ncclSend",
 }
 
 
