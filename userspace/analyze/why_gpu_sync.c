@@ -8,31 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "analyze/why_walk.h"
+#include "analyze/why_gpu_gather.h"
 
-/* Ops of a call's streams that are looked at for collectives. */
-#define OPS_MAX 1024
-/* Streams that are looked at, and STREAM_WAITs that lead from one to another. */
-#define STREAMS_MAX 16
 /* A copy that is slower than this, in bytes a nanosecond, does not wait for the bus. */
 #define BYTES_PER_NS 1
-
-/* What is gathered of a call. */
-struct gather {
-	struct why_walk *walk;
-	struct why_sync *sync;
-	uint64_t from_ts, to_ts; /* of the call */
-	uint32_t pid;
-	uint32_t ops; /* looked at so far */
-	struct {
-		uint32_t pid;
-		uint64_t stream, ts;
-	} seen[STREAMS_MAX]; /* streams, and up to when */
-	uint32_t seen_count;
-	const struct model_collective *open; /* the last one that has ranks that are not traced */
-	bool queued;                         /* more than what is named has to be done */
-	bool memory;
-};
 
 /* How the roles wait. */
 static const struct {
@@ -44,6 +23,8 @@ static const struct {
 	[SITE_ROLE_COPY] = {true, true},
 	/* These do work of their own, and wait for ranks now and then. */
 	[SITE_ROLE_COLLECTIVE] = {true, false},
+	[SITE_ROLE_SEND] = {true, false},
+	[SITE_ROLE_RECV] = {true, false},
 	[SITE_ROLE_GROUP_END] = {true, false},
 	[SITE_ROLE_COMM_INIT] = {true, false},
 };
@@ -51,146 +32,6 @@ static const struct {
 bool why_gpu_role_waits(unsigned role)
 {
 	return role < SITE_ROLE_COUNT && roles[role].waits;
-}
-
-static unsigned role_of(const struct model *model, uint32_t span)
-{
-	return model_site(model, model->spans.data[span].site)->role;
-}
-
-/* ---- arrivals ---- */
-
-static void add_arrival(struct gather *gather, struct why_arrival arrival)
-{
-	struct why_gpu *gpu = &gather->walk->gpu;
-	struct why_sync *sync = gather->sync;
-	uint32_t at;
-
-	if (arrival.ts <= gather->from_ts)
-		return;
-	for (uint32_t i = 0; i < sync->arrival_count; i++)
-		if (gpu->arrivals.data[sync->arrival + i].collective == arrival.collective)
-			return;
-	if (!vec_push(&gpu->arrivals, arrival)) {
-		gather->memory = false;
-		return;
-	}
-	/* By ts. */
-	for (at = (uint32_t)gpu->arrivals.len - 1;
-	     at > sync->arrival && gpu->arrivals.data[at - 1].ts > arrival.ts; at--)
-		gpu->arrivals.data[at] = gpu->arrivals.data[at - 1];
-	gpu->arrivals.data[at] = arrival;
-	sync->arrival_count++;
-}
-
-static bool has_others(const struct model_collective *collective)
-{
-	if (collective->alignment == COLLECTIVE_ALONE)
-		return collective->nranks != 1;
-	return collective->count < collective->nranks;
-}
-
-/* The rank that arrived last, if that is another one than the call's. */
-static void add_collective(struct gather *gather, const struct model_collective *collective)
-{
-	const struct model_rank_call *last;
-
-	if (!collective)
-		return;
-	if (!gather->open && has_others(collective))
-		gather->open = collective;
-	if (collective->alignment == COLLECTIVE_ALONE || collective->count < 2)
-		return;
-	last = &collective->calls[collective->last];
-	if (last->pid == gather->pid &&
-	    last->thread == gather->walk->model->spans.data[gather->sync->span].thread)
-		return;
-	add_arrival(gather, (struct why_arrival){
-				    .ts = last->arrival_ts,
-				    .collective = collective,
-				    .site = collective->site,
-				    .span = last->span,
-				    .thread = last->thread,
-				    .rank = last->rank,
-				    .grade = collective->alignment == COLLECTIVE_BY_CREATION
-						     ? WHY_GRADE_CERTAIN
-						     : WHY_GRADE_LIKELY,
-			    });
-}
-
-/* The collective that an op is, or that the library made of one; NULL: none. */
-static const struct model_collective *collective_of(const struct gather *gather,
-						    const struct model_gpu_op *op)
-{
-	const struct model *model = gather->walk->model;
-	uint32_t span;
-
-	if (op->role == SITE_ROLE_COLLECTIVE)
-		return op->node == MODEL_NODE_SPAN
-			       ? model_collective_of(gather->walk->gpu.model, op->index)
-			       : NULL;
-	if (op->role != SITE_ROLE_LAUNCH || op->node != MODEL_NODE_EVENT)
-		return NULL;
-	for (span = model->events.data[op->index].parent; span < model->spans.len;
-	     span = model->spans.data[span].parent) {
-		unsigned role = role_of(model, span);
-
-		if (role == SITE_ROLE_COLLECTIVE || role == SITE_ROLE_GROUP_END)
-			return model_collective_of(gather->walk->gpu.model, span);
-	}
-	return NULL;
-}
-
-/* ---- work ---- */
-
-/* Whether that part of a stream was looked at; it is marked so. */
-static bool is_seen(struct gather *gather, const struct model_gpu_op *op)
-{
-	for (uint32_t i = 0; i < gather->seen_count; i++) {
-		bool seen = gather->seen[i].ts >= op->ts;
-
-		if (gather->seen[i].pid != op->pid || gather->seen[i].stream != op->stream)
-			continue;
-		if (!seen)
-			gather->seen[i].ts = op->ts;
-		return seen;
-	}
-	if (gather->seen_count == STREAMS_MAX)
-		return true;
-	gather->seen[gather->seen_count].pid = op->pid;
-	gather->seen[gather->seen_count].stream = op->stream;
-	gather->seen[gather->seen_count++].ts = op->ts;
-	return false;
-}
-
-/* What is on the stream in front of an op that is not done; false: nothing is known to be. */
-static bool before(const struct gather *gather, const struct model_gpu_op *op,
-		   struct model_gpu_op *previous)
-{
-	return model_gpu_previous(gather->walk->gpu.model, op, previous) &&
-	       !model_gpu_waited(gather->walk->gpu.model, previous, gather->from_ts);
-}
-
-/* All that has to be done before an op is: of its stream, and of those that that waits for. */
-static void look_at(struct gather *gather, const struct model_gpu_op *last)
-{
-	const struct model_gpu *gpu = gather->walk->gpu.model;
-	struct model_gpu_op behind[STREAMS_MAX], op = *last;
-	uint32_t todo = 0;
-
-	if (is_seen(gather, &op))
-		return;
-	for (;;) {
-		add_collective(gather, collective_of(gather, &op));
-		if (op.role == SITE_ROLE_STREAM_WAIT && todo < STREAMS_MAX &&
-		    model_gpu_behind(gpu, &op, &behind[todo]) && !is_seen(gather, &behind[todo]))
-			todo++;
-		if (gather->ops++ < OPS_MAX && before(gather, &op, &op))
-			continue;
-		if (!todo)
-			return;
-		op = behind[--todo];
-	}
 }
 
 /* What a STREAM_WAIT stands for; itself if that is not known. */
@@ -261,7 +102,7 @@ static bool end_at_op(struct gather *gather, const struct model_gpu_op *op, bool
 	sync->launch_span = span_of(gather, op);
 	if (out) {
 		if (collective)
-			fputs(model_site(gather->walk->model, collective->site)->name, out);
+			fputs(collective_name(gather, collective), out);
 		else
 			why_gpu_put_op(out, gather->walk->model, op);
 		fputs(" on ", out);
@@ -270,13 +111,14 @@ static bool end_at_op(struct gather *gather, const struct model_gpu_op *op, bool
 	return take_text(gather, out, &text, &len, &sync->object) && add_meaning(gather);
 }
 
-/* The one rank of a collective that is not traced; MODEL_NONE: there are more. */
+/* The one rank of a collective of which no call is known; MODEL_NONE: there are more. */
 static uint32_t missing_rank(const struct model_collective *collective)
 {
 	uint32_t missing = MODEL_NONE;
 
-	if (collective->alignment == COLLECTIVE_ALONE && collective->count != 1)
-		return MODEL_NONE;
+	if (collective->from != MODEL_NONE)
+		return collective->calls[0].rank == collective->from ? collective->to
+								     : collective->from;
 	if (collective->count + 1 != collective->nranks)
 		return MODEL_NONE;
 	for (uint32_t rank = 0; rank < collective->nranks; rank++) {
@@ -292,12 +134,14 @@ static uint32_t missing_rank(const struct model_collective *collective)
 	return missing;
 }
 
-/* A collective with ranks that were not traced is all that is known to be on the stream. */
+/* A collective with ranks of which no call is known is all that is known to be on the stream. */
 static bool end_at_others(struct gather *gather, const struct model_collective *collective)
 {
 	struct why_sync *sync = gather->sync;
-	const char *name = model_site(gather->walk->model, collective->site)->name;
+	const char *name = collective_name(gather, collective);
 	uint32_t rank = missing_rank(collective);
+	/* But which calls meet is not known. */
+	bool traced = collective->alignment == COLLECTIVE_ALONE && collective->members > 1;
 	char *text = NULL;
 	size_t len;
 	FILE *out = open_memstream(&text, &len);
@@ -306,11 +150,12 @@ static bool end_at_others(struct gather *gather, const struct model_collective *
 	sync->end = WHY_COLLECTIVE;
 	sync->grade = rank == MODEL_NONE ? WHY_GRADE_UNKNOWN : WHY_GRADE_LIKELY;
 	if (out && rank != MODEL_NONE)
-		fprintf(out, "rank %" PRIu32 " in %s, which is not traced", rank, name);
-	else if (out && collective->alignment == COLLECTIVE_ALONE && collective->count > 1)
-		fprintf(out, "ranks in %s, whose calls cannot be told apart", name);
+		fprintf(out, "rank %" PRIu32 " in %s%s, %s", rank,
+			collective->from == MODEL_NONE ? "" : "the other end of ", name,
+			traced ? "whose calls cannot be told apart" : "which is not traced");
 	else if (out)
-		fprintf(out, "ranks in %s that are not traced", name);
+		fprintf(out, "ranks in %s%s", name,
+			traced ? ", whose calls cannot be told apart" : " that are not traced");
 	if (!take_text(gather, out, &text, &len, &sync->object))
 		return false;
 	out = open_memstream(&text, &len);
@@ -380,7 +225,7 @@ static bool kernel_before(const struct gather *gather, const struct model_gpu_op
 	    why_gpu_bytes(gather->walk->model, copy) / BYTES_PER_NS >=
 		    (gather->to_ts - gather->from_ts) / 2)
 		return false;
-	for (unsigned i = 0; i < OPS_MAX && before(gather, &op, &op); i++) {
+	for (unsigned i = 0; i < OPS_MAX && op_before(gather, &op, &op); i++) {
 		*kernel = resolve(gather, op);
 		if (kernel->role == SITE_ROLE_LAUNCH || kernel->role == SITE_ROLE_COLLECTIVE)
 			return true;
@@ -394,20 +239,21 @@ static bool end_at_work(struct gather *gather, struct model_gpu_op op, bool alon
 	const struct model_collective *collective;
 	struct model_gpu_op other;
 
-	alone = alone && !before(gather, &op, &other);
+	alone = alone && !op_before(gather, &op, &other);
 	op = resolve(gather, op);
-	alone = alone && !before(gather, &op, &other);
+	alone = alone && !op_before(gather, &op, &other);
 	if (kernel_before(gather, &op, &other)) {
 		op = other;
 		alone = false;
 	}
 	gather->queued = !alone;
 	collective = collective_of(gather, &op);
-	if (collective && has_others(collective))
+	if (collective && collective_has_others(collective))
 		return end_at_others(gather, collective);
 	/* Of a collective the other ranks' GPUs are waited for as well. */
 	return end_at_op(gather, &op,
-			 alone && !collective && !gather->open && op.role != SITE_ROLE_P2P);
+			 alone && !collective && !gather->open && op.role != SITE_ROLE_P2P &&
+				 op.role != SITE_ROLE_SEND && op.role != SITE_ROLE_RECV);
 }
 
 static bool make_sync(struct gather *gather)
@@ -418,7 +264,7 @@ static bool make_sync(struct gather *gather)
 		model_gpu_awaited(walk->gpu.model, gather->sync->span, ops, MODEL_GPU_AWAITED_MAX);
 
 	for (uint32_t i = 0; i < count; i++)
-		look_at(gather, &ops[i]);
+		gather_op(gather, &ops[i]);
 	if (!gather->memory)
 		return false;
 	gather->sync->spins = true;
@@ -452,7 +298,7 @@ static bool make_copy(struct gather *gather)
 	for (uint32_t i = 0; i < count; i++) {
 		if (ops[i].node == MODEL_NODE_SPAN && ops[i].index == copy.index)
 			continue;
-		look_at(gather, &ops[i]);
+		gather_op(gather, &ops[i]);
 		if (alone && why_gpu_bytes(model, &copy) / BYTES_PER_NS <
 				     (gather->to_ts - gather->from_ts) / 2)
 			op = resolve(gather, ops[i]);
@@ -493,14 +339,14 @@ static bool make_init(struct gather *gather)
 	}
 	if (found != nranks.u64 || last == own)
 		return true;
-	add_arrival(gather, (struct why_arrival){
-				    .ts = model->spans.data[last].start_ts,
-				    .site = model->spans.data[last].site,
-				    .span = last,
-				    .thread = model->spans.data[last].thread,
-				    .rank = (uint32_t)last_rank,
-				    .grade = WHY_GRADE_LIKELY,
-			    });
+	gather_arrival(gather, (struct why_arrival){
+				       .ts = model->spans.data[last].start_ts,
+				       .site = model->spans.data[last].site,
+				       .span = last,
+				       .thread = model->spans.data[last].thread,
+				       .rank = (uint32_t)last_rank,
+				       .grade = WHY_GRADE_LIKELY,
+			       });
 	return gather->memory;
 }
 
@@ -530,7 +376,7 @@ bool why_gpu_sync_make(struct why_walk *walk, struct why_sync *sync)
 		return make_init(&gather);
 	default:
 		/* What the call does beside that is not known to be waiting for ranks. */
-		add_collective(&gather, model_collective_of(walk->gpu.model, sync->span));
+		gather_group(&gather, sync->span);
 		return gather.memory;
 	}
 }

@@ -20,7 +20,8 @@ static const char *const key_names[] = {
 	[GPU_STREAM] = "stream", [GPU_EVENT] = "event",       [GPU_COMM] = "comm",
 	[GPU_RANK] = "rank",     [GPU_NRANKS] = "nranks",     [GPU_SEQ] = "seq",
 	[GPU_COUNT] = "count",   [GPU_DATATYPE] = "datatype", [GPU_OP] = "op",
-	[GPU_ROOT] = "root",     [GPU_RESULT] = "result",
+	[GPU_ROOT] = "root",     [GPU_PEER] = "peer",         [GPU_FLAGS] = "flags",
+	[GPU_RESULT] = "result",
 };
 _Static_assert(sizeof(key_names) / sizeof(key_names[0]) == GPU_KEY_COUNT, "a name a key");
 
@@ -73,9 +74,8 @@ uint64_t gpu_number(const struct model_gpu *gpu, uint32_t site, uint32_t frame, 
 /* NCCL's calls of a communicator that does not block return with the work under way. */
 static bool may_be_in_progress(unsigned role)
 {
-	return role == SITE_ROLE_COLLECTIVE || role == SITE_ROLE_P2P ||
-	       role == SITE_ROLE_COMM_INIT || role == SITE_ROLE_GROUP_START ||
-	       role == SITE_ROLE_GROUP_END;
+	return gpu_role_communicates(role) || role == SITE_ROLE_COMM_INIT ||
+	       role == SITE_ROLE_GROUP_START || role == SITE_ROLE_GROUP_END;
 }
 
 bool model_gpu_failed(const struct model_gpu *gpu, uint32_t span)
@@ -462,6 +462,11 @@ const struct model_collective *model_collective_of(const struct model_gpu *gpu, 
 	return index == MAP_NONE ? NULL : &gpu->collectives.data[index];
 }
 
+uint32_t model_gpu_group_next(const struct model_gpu *gpu, uint32_t span)
+{
+	return gpu ? map_get(&gpu->group_next, span) : MAP_NONE;
+}
+
 size_t model_collective_count(const struct model_gpu *gpu)
 {
 	return gpu ? gpu->collectives.len : 0;
@@ -529,6 +534,7 @@ void model_gpu_free(struct model_gpu *gpu)
 	map_free(&gpu->channel_hash);
 	map_free(&gpu->streams);
 	map_free(&gpu->grouped);
+	map_free(&gpu->group_next);
 	map_free(&gpu->collective_of);
 	free(gpu);
 }

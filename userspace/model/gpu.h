@@ -31,8 +31,8 @@ void model_gpu_free(struct model_gpu *gpu);
 struct model_gpu_op {
 	uint64_t ts;     /* of the launch, or of the call's begin */
 	uint64_t stream; /* handle; 0: the default stream */
-	uint16_t role;   /* enum site_role: LAUNCH, COPY, SET, COLLECTIVE, P2P; STREAM_WAIT;
-			    EVENT_RECORD (of model_gpu_recorded() only) */
+	uint16_t role;   /* enum site_role: LAUNCH, COPY, SET, COLLECTIVE, P2P, SEND, RECV;
+			    STREAM_WAIT; EVENT_RECORD (of model_gpu_recorded() only) */
 	uint8_t node;    /* enum model_node_kind */
 	uint32_t index;  /* of the span or event */
 	uint32_t thread; /* that made the call */
@@ -83,6 +83,11 @@ bool model_gpu_value(const struct model *model, uint8_t node, uint32_t index, co
 
 /* ---- collectives ---- */
 
+/*
+ * A send and the recv that it meets are a collective of two: the k-th from one rank to another of
+ * their communicator.
+ */
+
 /* A rank's call of a collective. */
 struct model_rank_call {
 	uint64_t arrival_ts; /* begin of the call; in a group: of the outermost group's end */
@@ -96,14 +101,21 @@ struct model_rank_call {
 /* One collective of a communicator, as called on all ranks that were traced. */
 struct model_collective {
 	uint64_t comm;   /* the same on every rank */
-	uint64_t seq;    /* number in its communicator: from its creation if `certain` says
-			    COLLECTIVE_BY_CREATION, else from somewhere */
-	uint32_t site;   /* of the calls, and their name with it */
-	uint32_t nranks; /* of the communicator; 0: not known */
-	const struct model_rank_call *calls; /* by rank, then pid */
+	uint64_t seq;    /* number in its communicator, or of the sends from one rank to another:
+			    from its creation if `alignment` is COLLECTIVE_BY_CREATION, else from
+			    somewhere */
+	uint32_t site;   /* of the calls, and their name with it; of a send or recv, of the first */
+	uint32_t nranks; /* that call it; 0: not known */
+	uint32_t from, to;                   /* ranks of a send and its recv; else MODEL_NONE */
+	const struct model_rank_call *calls; /* by rank, then pid; the send before the recv */
 	uint32_t count;
-	uint32_t last;     /* index into calls: who arrived last. More than one call, else 0 */
+	uint32_t last;    /* index into calls: who arrived last. More than one call, else 0 */
+	uint32_t members; /* how many of the ranks are traced, whether they have called it or not */
+	/* A traced rank that had not called it when the capture ended, and the thread of the call
+	   before it; MODEL_NONE: all that are traced are known to have, or nothing is known. */
+	uint32_t late_rank, late_thread;
 	uint8_t alignment; /* enum model_alignment */
+	bool rooted;       /* a rank may be done with it before others have come */
 };
 
 enum model_alignment {
@@ -116,6 +128,10 @@ enum model_alignment {
 /* The collective that a span is a call of, or whose group it ends (the first one in it); NULL: it
  * is none. */
 const struct model_collective *model_collective_of(const struct model_gpu *gpu, uint32_t span);
+
+/* The next span that was in the group that another one in it, or that ends it, belongs to: the
+ * first one for its end. MODEL_NONE: it was the last, or there is no such group. */
+uint32_t model_gpu_group_next(const struct model_gpu *gpu, uint32_t span);
 
 /* All, by communicator and seq. */
 size_t model_collective_count(const struct model_gpu *gpu);

@@ -16,6 +16,8 @@ enum gpu_key {
 	GPU_DATATYPE,
 	GPU_OP,
 	GPU_ROOT,
+	GPU_PEER,
+	GPU_FLAGS,
 	GPU_RESULT,
 	GPU_KEY_COUNT
 };
@@ -47,12 +49,17 @@ struct gpu_sync {
 	uint32_t channel;
 };
 
-/* A rank's call of a collective. */
+/*
+ * A rank's call of a collective; or of a send or recv, which are a collective of two: those from
+ * one rank to another are counted by themselves, and the places of the two are 0 and 1.
+ */
 struct gpu_call {
 	uint64_t comm, seq, arrival_ts;
-	uint64_t done_ts;   /* it had ended then at the latest; UINT64_MAX: not known */
-	uint64_t signature; /* of function, count, type and operation: the same on all ranks */
-	uint32_t span, group_end, thread, pid, rank, nranks, channel;
+	uint64_t done_ts;       /* it had ended then at the latest; UINT64_MAX: not known */
+	uint64_t signature;     /* of function, count, type and operation: the same on all ranks */
+	uint32_t from, to;      /* ranks of a send or recv; MODEL_NONE */
+	uint32_t place, places; /* of a collective, the rank and how many there are */
+	uint32_t span, group_end, thread, pid, rank, channel;
 	bool has_seq;
 	bool rooted; /* a rank may be done with it before others have come */
 };
@@ -62,7 +69,8 @@ typedef VEC(struct gpu_call) gpu_calls;
 /* A communicator was made. */
 struct gpu_init {
 	uint64_t comm, ts;
-	uint32_t pid, rank; /* rank MODEL_NONE: of all ranks of the process, or not known */
+	uint32_t pid, thread;
+	uint32_t rank; /* MODEL_NONE: of all ranks of the process, or not known */
 };
 
 struct model_gpu {
@@ -74,6 +82,7 @@ struct model_gpu {
 	uint32_t *ops;              /* nodes, by channel, then time */
 	VEC(struct gpu_sync) syncs; /* by channel, then ts */
 	struct map grouped;         /* span of a collective or p2p → span of its group's end */
+	struct map group_next;      /* span of a group's end, or in it → the next one in it */
 	VEC(struct gpu_init) inits;
 	VEC(struct model_collective) collectives;
 	VEC(struct model_rank_call) rank_calls;
@@ -85,6 +94,13 @@ struct model_gpu {
 static inline uint32_t gpu_node(const struct model *model, uint8_t kind, uint32_t index)
 {
 	return kind == MODEL_NODE_SPAN ? index : (uint32_t)model->spans.len + index;
+}
+
+/* Whether calls of a role go to a stream when their group ends. */
+static inline bool gpu_role_communicates(unsigned role)
+{
+	return role == SITE_ROLE_COLLECTIVE || role == SITE_ROLE_P2P || role == SITE_ROLE_SEND ||
+	       role == SITE_ROLE_RECV;
 }
 
 /* ---- gpu.c ---- */

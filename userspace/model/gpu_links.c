@@ -95,6 +95,8 @@ static int link_node(struct model *model, const struct model_gpu *gpu, uint8_t k
 		return link_record(model, gpu, kind, index);
 	case SITE_ROLE_COLLECTIVE:
 	case SITE_ROLE_P2P:
+	case SITE_ROLE_SEND:
+	case SITE_ROLE_RECV:
 		group_end = span ? map_get(&gpu->grouped, index) : MAP_NONE;
 		if (group_end != MAP_NONE)
 			result =

@@ -177,7 +177,8 @@ static uint64_t call_signature(const struct scan *scan, const struct item *item)
 {
 	static const enum gpu_key keys[] = {GPU_COUNT, GPU_DATATYPE, GPU_OP, GPU_ROOT};
 	const char *name = model_site(scan->gpu->model, item->site)->name;
-	uint64_t hash = hash_bytes(0xcbf29ce484222325ull, name, strlen(name));
+	bool collective = gpu_site(scan->gpu, item->site)->role == SITE_ROLE_COLLECTIVE;
+	uint64_t hash = hash_bytes(0xcbf29ce484222325ull, name, collective ? strlen(name) : 0);
 	struct value value;
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
@@ -188,6 +189,31 @@ static uint64_t call_signature(const struct scan *scan, const struct item *item)
 			       : hash_bytes(hash, &value.u64, sizeof(value.u64));
 	}
 	return hash;
+}
+
+static uint32_t item_rank(const struct scan *scan, const struct item *item, enum gpu_key key)
+{
+	uint64_t rank = item_number(scan, item, key);
+
+	return gpu_site(scan->gpu, item->site)->keys[key] != GPU_KEY_NONE && rank < MODEL_NONE
+		       ? (uint32_t)rank
+		       : MODEL_NONE;
+}
+
+/* The ranks of a send or recv, which two ranks call; false: they are not known. */
+static bool call_pair(const struct scan *scan, const struct item *item, unsigned role,
+		      struct gpu_call *call)
+{
+	uint32_t peer = item_rank(scan, item, GPU_PEER);
+
+	call->place = role == SITE_ROLE_RECV;
+	call->places = 2;
+	call->from = call->place ? peer : call->rank;
+	call->to = call->place ? call->rank : peer;
+	call->has_seq = false;
+	/* What is short is sent before anybody has come to receive it. */
+	call->rooted = !call->place;
+	return call->rank != MODEL_NONE && peer != MODEL_NONE;
 }
 
 /* *index: of the call; MODEL_NONE: it is none, or its communicator is not known. */
@@ -204,18 +230,21 @@ static int call_add(struct scan *scan, const struct item *item, uint32_t channel
 		.group_end = MODEL_NONE,
 		.thread = item->thread,
 		.pid = item->pid,
-		.nranks = (uint32_t)item_number(scan, item, GPU_NRANKS),
+		.rank = item_rank(scan, item, GPU_RANK),
+		.from = MODEL_NONE,
+		.to = MODEL_NONE,
+		.places = (uint32_t)item_number(scan, item, GPU_NRANKS),
 		.channel = channel,
 		.has_seq = site->keys[GPU_SEQ] != GPU_KEY_NONE,
 		.rooted = site->keys[GPU_ROOT] != GPU_KEY_NONE,
 	};
-	uint64_t rank = gpu_number(gpu, item->site, item->frame, GPU_RANK, MODEL_NONE);
 
 	*index = MODEL_NONE;
-	if (site->role != SITE_ROLE_COLLECTIVE || item->span == MODEL_NONE || !call.comm ||
-	    scan->calls->len >= MODEL_NONE)
+	call.place = call.rank;
+	if (site->role == SITE_ROLE_P2P || item->span == MODEL_NONE || !call.comm ||
+	    scan->calls->len >= MODEL_NONE ||
+	    (site->role != SITE_ROLE_COLLECTIVE && !call_pair(scan, item, site->role, &call)))
 		return 0;
-	call.rank = rank < MODEL_NONE ? (uint32_t)rank : MODEL_NONE;
 	call.signature = call_signature(scan, item);
 	*index = (uint32_t)scan->calls->len;
 	return vec_push(scan->calls, call) ? 0 : -ENOMEM;
@@ -243,17 +272,21 @@ static int add_group_start(struct scan *scan, const struct item *item)
 static int add_group_end(struct scan *scan, const struct item *item)
 {
 	struct group *group = &scan->groups[item->thread];
+	uint32_t last = item->span;
 
 	if (!group->depth || --group->depth)
 		return 0;
-	if (item->span != MODEL_NONE && model_gpu_failed(scan->gpu, item->span))
+	if (last != MODEL_NONE && model_gpu_failed(scan->gpu, last))
 		group->pending.len = 0;
 	for (size_t i = 0; i < group->pending.len; i++) {
 		const struct pending *pending = &group->pending.data[i];
 
-		if (item->span != MODEL_NONE && pending->put.node < scan->gpu->model->spans.len &&
-		    !map_set(&scan->gpu->grouped, pending->put.node, item->span))
-			return -ENOMEM;
+		if (item->span != MODEL_NONE && pending->put.node < scan->gpu->model->spans.len) {
+			if (!map_set(&scan->gpu->grouped, pending->put.node, item->span) ||
+			    !map_set(&scan->gpu->group_next, last, pending->put.node))
+				return -ENOMEM;
+			last = pending->put.node;
+		}
 		if (pending->call != MODEL_NONE) {
 			scan->calls->data[pending->call].arrival_ts = item->ts;
 			scan->calls->data[pending->call].group_end = item->span;
@@ -267,12 +300,12 @@ static int add_group_end(struct scan *scan, const struct item *item)
 
 static int add_init(struct scan *scan, const struct item *item)
 {
-	uint64_t rank = gpu_number(scan->gpu, item->site, item->frame, GPU_RANK, MODEL_NONE);
 	struct gpu_init init = {
 		.comm = item_number(scan, item, GPU_COMM),
 		.ts = item->ts,
 		.pid = item->pid,
-		.rank = rank < MODEL_NONE ? (uint32_t)rank : MODEL_NONE,
+		.thread = item->thread,
+		.rank = item_rank(scan, item, GPU_RANK),
 	};
 
 	if (scan->gpu->inits.len >= INITS_MAX)
@@ -293,6 +326,8 @@ static const role_fn role_add[SITE_ROLE_COUNT] = {
 	[SITE_ROLE_STREAM_WAIT] = add_work,
 	[SITE_ROLE_COLLECTIVE] = add_communication,
 	[SITE_ROLE_P2P] = add_communication,
+	[SITE_ROLE_SEND] = add_communication,
+	[SITE_ROLE_RECV] = add_communication,
 	[SITE_ROLE_GROUP_START] = add_group_start,
 	[SITE_ROLE_GROUP_END] = add_group_end,
 	[SITE_ROLE_COMM_INIT] = add_init,
