@@ -300,8 +300,8 @@ int session_run(const struct session_options *options, const struct session_even
 		}
 		code = loop_run(&session);
 		/* What a command is made of is known by now. */
-		if (session.plan && options->command && arming_site_count(session.arming))
-			warn_of_filter(&session);
+		if (options->command)
+			warn_of_names(&session);
 		warn_of_unfound(&session, false);
 		closed = finish(&session);
 	}
