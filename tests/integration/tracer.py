@@ -28,6 +28,19 @@ def wait_until(condition, what, timeout=10.0):
         time.sleep(0.005)
 
 
+def try_again(attempt, tries=5):
+    """The value of attempt(), which is made again if what it asserts was not so: of things that a
+    busy machine may spoil, such as who had the CPU, or which of the waits had a stack within the
+    budget (docs/sources.md). A failure tells of each try."""
+    failed = []
+    for number in range(1, tries + 1):
+        try:
+            return attempt()
+        except AssertionError as error:
+            failed.append(f"try {number} of {tries}: {error}")
+    raise AssertionError("\n".join(failed))
+
+
 def probed_bytes(pid, inode, offsets):
     """The bytes in a process's memory at these offsets of a file; None: not mapped."""
     found = []
