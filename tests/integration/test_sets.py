@@ -82,7 +82,7 @@ def test_pthread_set_sees_locks_as_the_program_logged_them(waffle, start, built)
         log.append(line)
     calls = parse_log(log)
     [holder] = [row["holder"] for row in parse_log([line])]
-    capture = attached.wait()
+    capture = attached.wait(60)
     capture.check_sums(lost=0)
     objects = {call["object"] for call in calls}
     # Without those that the C library takes for itself.
@@ -180,8 +180,8 @@ def test_openssl_set_sees_the_bytes_that_openssls_own_server_moves(waffle, start
             server.until(line.strip())
         server.say("an answer")
         answer = tls.recv(100)
-    server.process.wait(20)
-    capture = attached.wait()
+    server.process.wait(60)
+    capture = attached.wait(60)
     capture.check_sums(lost=0)
     rows = [row for row in capture.rows("span", category="openssl") if "parent" not in row]
     assert answer == b"an answer\n"
@@ -204,9 +204,9 @@ def test_openssl_set_sees_the_bytes_of_a_python_client(waffle, start, certificat
         served = threads.submit(echo, listener, certificate)
         client.say(str(path))
         [said] = parse_log([client.line()])
-        served.result(20)
+        served.result(60)
     client.finish()
-    capture = attached.wait()
+    capture = attached.wait(60)
     capture.check_sums(lost=0)
     rows = [row for row in capture.rows("span", category="openssl") if "parent" not in row]
     assert moved(rows, "SSL_write") == said["sent"] == 320101
