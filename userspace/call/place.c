@@ -77,10 +77,10 @@ static bool decode(struct decoder *decoder, const uint8_t **code, size_t *bytes,
 }
 
 /*
- * Instructions of AVX whose opcode, taken for one without their prefix, is a push, jump, call or
- * return. The kernel's branch_setup_xol_ops(), push_setup_xol_ops() and arch_uprobe_analyze_insn()
- * of arch/x86/kernel/uprobes.c do just that (seen on 6.18), so that a program goes wrong when it
- * comes to a probe there: vxorps pushes a register, vpor jumps. `code`: behind other prefixes.
+ * Instructions of AVX whose opcode, taken for one without their prefix, is a jump, nop, call or
+ * return. branch_setup_xol_ops() and arch_uprobe_analyze_insn() of arch/x86/kernel/uprobes.c do
+ * just that (seen on 6.18): vpcmpeqd and vpor are passed over, and the program goes wrong. `code`:
+ * behind other prefixes.
  */
 static bool x86_mistaken(const uint8_t *code, size_t bytes)
 {
@@ -89,17 +89,16 @@ static bool x86_mistaken(const uint8_t *code, size_t bytes)
 	if (!prefix || prefix >= bytes)
 		return false;
 	switch (code[prefix]) {
-	case 0x50 ... 0x57:
-	case 0x70 ... 0x7f:
-	case 0x90:
-	case 0x9a:
-	case 0x9d:
-	case 0xc2:
+	case 0x70 ... 0x7f: /* conditional jumps */
+	case 0x90:          /* nop */
+	case 0x9a:          /* far call */
+	case 0x9d:          /* popf */
+	case 0xc2:          /* returns */
 	case 0xc3:
 	case 0xca:
 	case 0xcb:
-	case 0xe8 ... 0xeb:
-	case 0xff:
+	case 0xe8 ... 0xeb: /* call, jumps */
+	case 0xff:          /* calls and jumps to what a register holds */
 		return true;
 	default:
 		return false;
