@@ -263,8 +263,6 @@ int main(void)
 		cmocka_unit_test(test_a_call_that_failed_waits_for_no_gpu),
 		cmocka_unit_test(test_a_small_copy_behind_a_kernel_waits_for_the_kernel),
 		cmocka_unit_test(test_only_waits_of_the_call_are_the_gpus),
-		cmocka_unit_test(
-			test_of_the_default_stream_and_one_that_is_not_known_its_own_kernel_is_named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,8 +40,7 @@ static void test_default_stream_stands_for_the_blocking_stream_that_it_waits_for
 	}
 }
 
-static void
-test_of_the_default_stream_and_one_that_is_not_known_its_own_kernel_is_named(void **state)
+static void test_default_streams_own_kernel_is_named_before_one_of_an_unknown_stream(void **state)
 {
 	struct capture capture;
 	struct why *why;
@@ -168,6 +167,8 @@ static void test_late_rank_is_found_on_one_of_very_many_streams_or_it_is_unknown
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			test_default_streams_own_kernel_is_named_before_one_of_an_unknown_stream),
 		cmocka_unit_test(
 			test_default_stream_stands_for_the_blocking_stream_that_it_waits_for),
 		cmocka_unit_test(test_threads_own_default_stream_is_named_so),
