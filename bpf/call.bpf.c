@@ -70,6 +70,17 @@ static __always_inline void slot_begin(struct waffle_call_slot *slot, __u32 site
 	frame[1] = frame[2] = frame[3] = 0;
 }
 
+/* Short frames are copied whole, as that is faster than to call a function for it: what is behind
+ * their end is of an earlier one. */
+#define COPY_WHOLE 128
+
+static __always_inline void words_copy(__u64 *to, const __u64 *from, __u32 bytes)
+{
+#pragma unroll
+	for (__u32 i = 0; i < bytes / sizeof(__u64); i++)
+		to[i] = from[i];
+}
+
 static __always_inline int hit_room(struct waffle_call_slot *slot, __u32 room)
 {
 	struct waffle_rec_hit *rec =
@@ -82,7 +93,9 @@ static __always_inline int hit_room(struct waffle_call_slot *slot, __u32 room)
 	rec->site = slot->held.site;
 	rec->reserved = 0;
 	barrier_var(size); /* checked next to its use, for the verifier of 6.1 */
-	if (size > room || bpf_probe_read_kernel(rec + 1, size, slot->frame))
+	if (room <= COPY_WHOLE)
+		words_copy((__u64 *)(rec + 1), (const __u64 *)slot->frame, room);
+	else if (size > room || bpf_probe_read_kernel(rec + 1, size, slot->frame))
 		size = 0;
 	rec->frame_bytes = size;
 	rec->rec = (struct waffle_rec){
@@ -183,7 +196,6 @@ struct entry {
 
 static __always_inline bool entry_get(struct entry *entry, struct pt_regs *ctx)
 {
-	entry->now = bpf_ktime_get_ns();
 	entry->task = bpf_get_current_task_btf();
 	if (!wanted(entry->task))
 		return false;
@@ -197,15 +209,18 @@ static __always_inline bool entry_get(struct entry *entry, struct pt_regs *ctx)
 }
 
 /* Whether what is entered is recorded. */
-static __always_inline bool entry_counts(const struct entry *entry, struct pt_regs *ctx)
+static __always_inline bool entry_counts(struct entry *entry, struct pt_regs *ctx)
 {
 	/* Nearly always the thread is in no call. */
 	if (entry->thread->depth) {
-		entry->thread->now = entry->now;
+		entry->thread->now = bpf_ktime_get_ns();
 		call_drop_stale(entry->thread, entry->sp, PT_REGS_IP(ctx), PT_REGS_RET(ctx),
 				entry->site);
 	}
-	return !call_is_inner(entry->thread, entry->recipe->flags, ctx);
+	if (call_is_inner(entry->thread, entry->recipe->flags, ctx))
+		return false;
+	entry->now = bpf_ktime_get_ns();
+	return true;
 }
 
 static __always_inline struct fetches entry_fetches(const struct entry *entry,
@@ -248,15 +263,22 @@ static __always_inline int entry_stack(const struct entry *entry, void *ctx,
 static __always_inline int entry_keep(const struct entry *entry, void *ctx,
 				      struct waffle_call_slot *slot, bool point)
 {
-	struct fetches walk = entry_fetches(entry, slot);
-
 	if (call_filtered && !rate_take(slot->held.ts))
 		return 0;
 	slot->state = WAFFLE_OPEN_KEPT;
 	if (!point && entry->recipe->flags & WAFFLE_CALL_PAIR)
-		pair_begin(&walk, slot);
+		pair_keep(entry->recipe, entry->task->tgid, slot);
 	call_hit(slot);
 	return entry_stack(entry, ctx, slot, point);
+}
+
+/* A call that is decided when it ends: one that returns waits on its thread's stack of calls. */
+static __always_inline int entry_hold(const struct entry *entry, struct waffle_call_slot *slot)
+{
+	slot->state = WAFFLE_OPEN_HELD;
+	if (entry->recipe->flags & WAFFLE_CALL_PAIR)
+		pair_keep(entry->recipe, entry->task->tgid, slot);
+	return 0;
 }
 
 /* A held call that passes at its end: its begin with its own time, then its end. */
@@ -282,7 +304,7 @@ static __always_inline __u64 slot_offset(__u64 index)
 }
 
 /* What is decided about a call that begins: true if it passes here and now. Else its class's
- * program has to be asked, at once (slot->state is PASSED_BY) or when it ends (HELD). */
+ * program has to be asked, at once (slot->state is PASSED_BY) or when it ends only (HELD). */
 static __always_inline bool entry_passes(const struct entry *entry, struct waffle_call_slot *slot)
 {
 	slot->begin_bytes = slot->held.frame_bytes;
@@ -292,7 +314,8 @@ static __always_inline bool entry_passes(const struct entry *entry, struct waffl
 	}
 	slot->class = WAFFLE_COOKIE_CLASS(entry->cookie);
 	bpf_get_current_comm(slot->held.comm, sizeof(slot->held.comm));
-	slot->state = entry->cookie & WAFFLE_COOKIE_HELD ? WAFFLE_OPEN_HELD : WAFFLE_OPEN_PASSED_BY;
+	slot->state =
+		entry->cookie & WAFFLE_COOKIE_ASKED ? WAFFLE_OPEN_PASSED_BY : WAFFLE_OPEN_HELD;
 	return false;
 }
 
@@ -315,17 +338,16 @@ int call_instant(struct pt_regs *ctx)
 	slot = &entry.thread->slots[WAFFLE_CALL_SLOT_EVENT];
 	slot_begin(slot, entry.site, entry.now, entry.task);
 	regs_read(entry.thread, ctx);
+	walk = entry_fetches(&entry, slot);
+	frame_begin(&walk);
 	if (entry.recipe->flags & WAFFLE_CALL_OUTER)
 		outer_set(entry.thread, ctx);
-	walk = entry_fetches(&entry, slot);
-	frame_make(&walk, 0, entry.recipe->begins, sizeof(struct waffle_frame));
+	if (entry.recipe->flags & WAFFLE_CALL_PAIR && !pair_begin(&walk, slot))
+		return 0;
 	if (entry_passes(&entry, slot))
 		return entry_keep(&entry, ctx, slot, false);
-	if (slot->state == WAFFLE_OPEN_HELD) {
-		if (entry.recipe->flags & WAFFLE_CALL_PAIR)
-			pair_begin(&walk, slot);
-		return 0;
-	}
+	if (slot->state == WAFFLE_OPEN_HELD)
+		return entry_hold(&entry, slot);
 	entry.thread->asked = slot_offset(WAFFLE_CALL_SLOT_EVENT);
 	class_ask(slot, ctx, &call_next);
 	return 0;
@@ -365,7 +387,7 @@ int call_enter(struct pt_regs *ctx)
 		slot->saved_count = 0;
 		bpf_loop(entry.recipe->saves, fetch_saved, &walk, 0);
 	}
-	frame_make(&walk, 0, entry.recipe->begins, sizeof(struct waffle_frame));
+	frame_begin(&walk);
 	if (entry_passes(&entry, slot))
 		return entry_keep(&entry, ctx, slot, false);
 	if (slot->state == WAFFLE_OPEN_HELD)
@@ -388,7 +410,7 @@ static __always_inline int slot_end(const struct entry *entry, void *ctx,
 		return call_return(slot, entry->now, 0);
 	slot->held.end_ts = entry->now;
 	entry->thread->asked = (__u64)slot - (__u64)entry->thread;
-	class_ask(slot, ctx, &call_next);
+	bpf_tail_call(ctx, &call_next, WAFFLE_CALL_NEXT_COUNT + WAFFLE_CLASSES_MAX + slot->class);
 	return 0;
 }
 
@@ -397,6 +419,7 @@ static __always_inline int leave(struct pt_regs *ctx, __u64 popped)
 	struct waffle_call_slot *slot;
 	struct entry entry;
 
+	entry.now = bpf_ktime_get_ns();
 	if (!entry_get(&entry, ctx))
 		return 0;
 	entry.thread->now = entry.now;
@@ -431,6 +454,7 @@ int call_end(struct pt_regs *ctx)
 	struct entry entry;
 	struct pair *pair;
 
+	entry.now = bpf_ktime_get_ns();
 	if (!entry_get(&entry, ctx))
 		return 0;
 	slot = &entry.thread->slots[WAFFLE_CALL_SLOT_EVENT];
@@ -471,34 +495,49 @@ static __always_inline struct waffle_call_slot *slot_asked(struct waffle_call_th
 	return at > WAFFLE_CALL_ASKED_MAX ? NULL : (void *)thread + at;
 }
 
-static __always_inline int accept(void *ctx, bool point)
+/* What the program before this one asked about; NULL: nothing. */
+static __always_inline struct waffle_call_slot *entry_asked(struct entry *entry, void *ctx,
+							    bool point)
 {
-	struct waffle_call_slot *slot;
-	struct entry entry;
-
-	entry.now = 0;
-	entry.task = bpf_get_current_task_btf();
-	entry.cookie = bpf_get_attach_cookie(ctx);
-	entry.recipe = recipe_get(entry.cookie, &entry.site);
-	entry.thread = call_thread_get(entry.task);
-	slot = slot_asked(entry.thread, point);
-	if (!entry.recipe || !slot)
-		return 0;
-	if (!point && slot->state == WAFFLE_OPEN_HELD)
-		return held_keep(&entry, ctx, slot);
-	return entry_keep(&entry, ctx, slot, point);
+	entry->now = 0;
+	entry->task = bpf_get_current_task_btf();
+	entry->cookie = bpf_get_attach_cookie(ctx);
+	entry->recipe = recipe_get(entry->cookie, &entry->site);
+	entry->thread = call_thread_get(entry->task);
+	return entry->recipe ? slot_asked(entry->thread, point) : NULL;
 }
 
 SEC("uprobe.multi")
 int call_accept(struct pt_regs *ctx)
 {
-	return accept(ctx, false);
+	struct waffle_call_slot *slot;
+	struct entry entry;
+
+	slot = entry_asked(&entry, ctx, false);
+	if (!slot)
+		return 0;
+	return slot->state == WAFFLE_OPEN_HELD ? held_keep(&entry, ctx, slot)
+					       : entry_keep(&entry, ctx, slot, false);
+}
+
+SEC("uprobe.multi")
+int call_hold(struct pt_regs *ctx)
+{
+	struct waffle_call_slot *slot;
+	struct entry entry;
+
+	slot = entry_asked(&entry, ctx, false);
+	return slot ? entry_hold(&entry, slot) : 0;
 }
 
 SEC("tracepoint")
 int call_accept_point(void *ctx)
 {
-	return accept(ctx, true);
+	struct waffle_call_slot *slot;
+	struct entry entry;
+
+	slot = entry_asked(&entry, ctx, true);
+	return slot ? entry_keep(&entry, ctx, slot, true) : 0;
 }
 
 /* ---- stacks ---- */
@@ -545,7 +584,7 @@ int call_point(void *ctx)
 	slot_begin(slot, entry.site, entry.now, entry.task);
 	entry.thread->context = (__u64)ctx;
 	walk = entry_fetches(&entry, slot);
-	frame_make(&walk, 0, entry.recipe->begins, sizeof(struct waffle_frame));
+	frame_begin(&walk);
 	if (entry_passes(&entry, slot))
 		return entry_keep(&entry, ctx, slot, true);
 	entry.thread->asked_point = slot_offset(WAFFLE_CALL_SLOT_POINT);

@@ -65,13 +65,14 @@ static __always_inline bool call_is_inner(struct waffle_call_thread *thread, __u
 /* Remembers an event that counts by itself, whose registers were read. */
 static __always_inline void outer_set(struct waffle_call_thread *thread, struct pt_regs *ctx)
 {
-	__u64 sp = PT_REGS_SP(ctx);
+	__u64 sp = PT_REGS_SP(ctx), there = 0;
 
 	thread->outer_sp = 0;
-	if (stack_read(thread))
-		thread->outer_word = thread->stack[0];
-	else if (bpf_probe_read_user(&thread->outer_word, sizeof(__u64), (void *)sp))
+	if (thread->has_stack)
+		there = thread->words[WAFFLE_CALL_REGS];
+	else if (bpf_probe_read_user(&there, sizeof(there), (void *)sp))
 		return;
+	thread->outer_word = there;
 #if defined(__TARGET_ARCH_x86)
 	thread->outer_link = thread->outer_word;
 #else

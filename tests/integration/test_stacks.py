@@ -260,6 +260,26 @@ def test_wrong_words_are_said_with_what_there_is(waffle):
     waffle.fails(2, "attach", "-p", "1", "--stacks", "span:[a", says="'.a': what is wrong begins")
 
 
+def test_a_name_that_nothing_has_is_said_once_with_near_ones(waffle, subject, tmp_path):
+    said = "waffle-bpf: attach: --stacks: there is no 'span:leef'; did you mean 'leaf'?\n"
+    program, path, *_ = subject(3)
+    attached = waffle.attach("-p", program.pid, "--no-report", "--stacks", "span:leef,spans")
+    assert attached.wait_notice() == said
+    program.say("go")
+    program.finish()
+    assert said not in attached.wait().result.stderr
+    # Of a command it is known when it has ended.
+    stdin = tmp_path / "go"
+    stdin.write_text("go\n", encoding="utf-8")
+    options = ("--no-report", "-o", waffle.path(), "--stacks", "cuda,span:leaf,span:zebra*")
+    with open(stdin, encoding="utf-8") as go:
+        result = waffle.ok("run", *options, "--", path, tmp_path / "log", 3, stdin=go)
+    lines = [line for line in result.stderr.splitlines() if "--stacks" in line]
+    assert [re.search("'(.*?)'; there are '.*'leaf'", line).group(1) for line in lines] == [
+        "cuda", "span:zebra*",
+    ]  # fmt: skip
+
+
 # ---- Python ----
 
 

@@ -185,7 +185,7 @@ static void test_later_kernels_optimise_the_longer_nop(void **state)
 			 OBJECT_COST_OPTIMISED);
 	/* Where it is not, its prefix has the kernel refuse or lose the probe. */
 	assert_int_equal(place_cost(&linux_6_18, EM_X86_64, nop10, sizeof(nop10), 0x1000),
-			 OBJECT_COST_UNKNOWN);
+			 OBJECT_COST_REFUSED);
 }
 
 static void test_other_machines_are_probed_at_the_entry(void **state)

@@ -145,7 +145,7 @@ static enum object_probe_cost x86_cost(const struct place_kernel *kernel, const 
 	if (x86_optimised(kernel, insn))
 		return OBJECT_COST_OPTIMISED;
 	if (x86_refused(insn))
-		return OBJECT_COST_UNKNOWN;
+		return OBJECT_COST_REFUSED;
 	if (x86_push(insn) || x86_nop(kernel, insn) || x86_branch(insn))
 		return OBJECT_COST_EMULATED;
 	return OBJECT_COST_STEPPED;

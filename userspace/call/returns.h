@@ -24,12 +24,17 @@ struct returns {
 	uint64_t leaves[LEAVES_MAX]; /* where it jumps to outside of itself */
 };
 
+/* Whether something of the function is on the stack at an instruction: so it can't be left there.
+ */
+typedef bool (*returns_stack_fn)(uint64_t address, void *arg);
+
 /*
  * Adds the return instructions of a function, or a part of one, at `address`, of `bytes` bytes, all
- * of which are at `code`. False if it may be left otherwise, by a jump whose target is not known,
- * or if it is not understood.
+ * of which are at `code`. A jump to what is in a register or in memory is one of a `switch` if it
+ * looks so, or if the stack is still in use. False if the function may be left otherwise, by a jump
+ * whose target is not known, or if it is not understood.
  */
 bool returns_add(struct returns *returns, uint16_t machine, const uint8_t *code, size_t bytes,
-		 uint64_t address);
+		 uint64_t address, returns_stack_fn stack, void *arg);
 
 #endif

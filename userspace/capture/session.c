@@ -108,7 +108,7 @@ static int functions_see(struct session *session, const struct waffle_rec *rec)
 	}
 	if (!site || !site->concerns)
 		return 0;
-	return functions_record(session->functions, site->info, site->begin_keys, rec,
+	return functions_record(session->functions, site->info, site->info->begin_keys, rec,
 				session->err);
 }
 
@@ -300,8 +300,8 @@ int session_run(const struct session_options *options, const struct session_even
 		}
 		code = loop_run(&session);
 		/* What a command is made of is known by now. */
-		if (session.plan && options->command && arming_site_count(session.arming))
-			warn_of_filter(&session);
+		if (options->command)
+			warn_of_names(&session);
 		warn_of_unfound(&session, false);
 		closed = finish(&session);
 	}

@@ -87,8 +87,9 @@ void targets_close(struct session *session);
 /* session_warn.c */
 /* A file that stays dormant is said once, as soon as it is known. */
 void warn_of_arming(struct session *session);
-/* A filter that nothing can pass is a mistake, most likely in a name; unless it is for switches. */
-void warn_of_filter(struct session *session);
+/* A filter that nothing can pass is a mistake, most likely in a name; unless it is for switches.
+ * So is a name of --stacks that nothing has. */
+void warn_of_names(struct session *session);
 void warn_after_arming(struct session *session);
 /* Calls that were described and have not been found so far, each said once. -ENOENT with `strict`,
  * if there is one that will not be found: its library is there and has no such function. */

@@ -409,7 +409,7 @@ static void tree_emit(struct codegen *gen, const struct residual *tree, struct c
 }
 
 /*
- * At a hit: `upper` false rejects, `lower` true accepts, else the span is held. `lower` may be
+ * At a begin: `upper` false rejects, `lower` true accepts, else the span is held. `lower` may be
  * NULL: then none is accepted. With `lower` == `upper` none is held.
  */
 static int program_emit(struct codegen *gen, const struct residual *all,
@@ -467,10 +467,10 @@ int codegen(struct filter_code *code, const struct filter_expr *filter,
 	int err;
 
 	*code = (struct filter_code){0};
-	if (options->at_end || !residual_uses(filter, residual, FILTER_DUR))
+	if ((options->at_end && !options->begins) || !residual_asks_end(filter, residual, site))
 		return codegen_bounds(code, &gen, residual, residual, residual);
-	err = residual_bound(&upper, filter, residual, true) &&
-			      residual_bound(&lower, filter, residual, false)
+	err = residual_bound(&upper, filter, residual, site, true) &&
+			      residual_bound(&lower, filter, residual, site, false)
 		      ? 0
 		      : -ENOMEM;
 	err = err ? err : codegen_bounds(code, &gen, residual, &upper, &lower);

@@ -71,6 +71,9 @@ struct site_info {
 	bool call;      /* not a macro's: its parents are found by time and thread */
 	bool simulated; /* of a stand-in of a real library: docs/simulation.md */
 	uint16_t key_count;
+	/* Of a call that is found, not of one in a file: values of the keys from this one on are
+	 * known when it ends. */
+	uint16_t begin_keys;
 	struct site_key keys[WAFFLE_KEYS_MAX];
 };
 
