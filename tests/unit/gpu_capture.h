@@ -85,6 +85,15 @@ static inline void launches(struct capture *capture, uint64_t ts, uint32_t tid, 
 	hit(capture, ts, tid, CALL_LAUNCH, ts, WORDS(kernel, 1, 1, stream));
 }
 
+/* A stream that is made during the capture, before anything else. */
+static inline void makes_stream(struct capture *capture, uint32_t tid, uint64_t stream,
+				uint64_t flags)
+{
+	hit(capture, 1003, tid, CALL_STREAM_CREATE, stream << 8 | tid, WORDS(flags));
+	call_return_in(capture, pid_of(tid), 1003, tid, CALL_STREAM_CREATE, stream << 8 | tid, 1,
+		       &stream);
+}
+
 /* The k-th of a rank, which lasts 1 ns. */
 static inline void reduces(struct capture *capture, uint64_t ts, uint32_t tid, uint64_t seq,
 			   unsigned nranks)
@@ -146,6 +155,14 @@ static inline void blocks(struct capture *capture, uint64_t from, uint64_t to)
 {
 	waits(capture, from, 1, 11, 0, S, NR_FUTEX, 0x7f00, FUTEX_COND, 0);
 	gets(capture, to, 1, 0, 11, 15, to, 0);
+}
+
+/* A synchronisation of a stream, during all of which it is blocked. */
+static inline void syncs(struct capture *capture, uint64_t from, uint64_t to, uint64_t stream)
+{
+	hit(capture, from, 11, CALL_SYNC, SYNC_ID, WORDS(stream));
+	blocks(capture, from, to);
+	returns(capture, to, 11, CALL_SYNC, SYNC_ID);
 }
 
 static inline void sync_begins(struct capture *capture, uint64_t ts)

@@ -13,10 +13,23 @@
 
 #include "gpu_model.h"
 
-static uint32_t awaited(const struct model *model, const struct model_gpu *gpu, uint64_t span,
-			struct model_gpu_op *ops)
+#define OPS_MAX 32
+
+/* What a span waits for, as model_gpu_awaited() has it; returns how much that is. */
+static size_t awaited(const struct model *model, const struct model_gpu *gpu, uint64_t span,
+		      struct model_gpu_op *ops)
 {
-	return model_gpu_awaited(gpu, map_get(&model->span_ids, span), ops, MODEL_GPU_AWAITED_MAX);
+	struct model_gpu_awaited found = {0};
+	size_t count;
+
+	assert_int_equal(model_gpu_awaited(gpu, map_get(&model->span_ids, span), &found), 0);
+	assert_false(found.more);
+	count = found.ops.len;
+	assert_true(count <= OPS_MAX);
+	if (count)
+		memcpy(ops, found.ops.data, count * sizeof(*ops));
+	vec_free(&found.ops);
+	return count;
 }
 
 #define launch(capture, ts, tid, id, stream)                                                       \
@@ -25,6 +38,7 @@ static uint32_t awaited(const struct model *model, const struct model_gpu *gpu, 
 static void test_capture_without_roles_has_no_gpu(void **state)
 {
 	struct model_gpu *gpu = (struct model_gpu *)1;
+	struct model_gpu_awaited awaited = {0};
 	struct model_gpu_op op;
 	struct capture capture;
 	const struct model *model;
@@ -37,7 +51,8 @@ static void test_capture_without_roles_has_no_gpu(void **state)
 	assert_int_equal(model_gpu_new(&gpu, model), 0);
 	assert_null(gpu);
 	assert_false(model_gpu_last(gpu, CAPTURE_PID, 0, 0, 9000, &op));
-	assert_int_equal(model_gpu_awaited(gpu, 0, &op, 1), 0);
+	assert_int_equal(model_gpu_awaited(gpu, 0, &awaited), 0);
+	assert_int_equal(awaited.ops.len, 0);
 	assert_null(model_collective_of(gpu, 0));
 	assert_int_equal(model_collective_count(gpu), 0);
 	model_gpu_free(gpu);
@@ -84,7 +99,7 @@ static void test_last_op_is_that_of_the_stream_and_process(void **state)
 
 static void test_stream_synchronisation_waits_for_the_last_launch_on_it(void **state)
 {
-	struct model_gpu_op ops[MODEL_GPU_AWAITED_MAX];
+	struct model_gpu_op ops[OPS_MAX];
 	struct capture capture;
 	const struct model *model;
 	struct model_gpu *gpu;
@@ -116,7 +131,7 @@ static void test_stream_synchronisation_waits_for_the_last_launch_on_it(void **s
 
 static void test_synchronisation_that_failed_has_waited_for_nothing(void **state)
 {
-	struct model_gpu_op ops[MODEL_GPU_AWAITED_MAX];
+	struct model_gpu_op ops[OPS_MAX];
 	struct capture capture;
 	const struct model *model;
 	struct model_gpu *gpu;
@@ -141,7 +156,7 @@ static void test_synchronisation_that_failed_has_waited_for_nothing(void **state
 
 static void test_call_that_failed_has_put_nothing_on_its_stream(void **state)
 {
-	struct model_gpu_op ops[MODEL_GPU_AWAITED_MAX];
+	struct model_gpu_op ops[OPS_MAX];
 	struct capture capture;
 	const struct model *model;
 	struct model_gpu *gpu;
@@ -184,7 +199,7 @@ static void test_two_threads_that_wait_at_once_wait_for_the_same(void **state)
 
 static void test_device_synchronisation_waits_for_the_last_of_each_stream(void **state)
 {
-	struct model_gpu_op ops[MODEL_GPU_AWAITED_MAX];
+	struct model_gpu_op ops[OPS_MAX];
 	struct capture capture;
 	const struct model *model;
 	struct model_gpu *gpu;
@@ -200,8 +215,8 @@ static void test_device_synchronisation_waits_for_the_last_of_each_stream(void *
 	call_span(&capture, 2500, 2600, 20, CALL_SYNC, 61, 0xa00);
 	model = capture_load(&capture, 9000);
 	gpu = gpu_of(model);
-	assert_int_equal(awaited(model, gpu, 60, ops), MODEL_GPU_AWAITED_MAX);
-	for (uint64_t i = 0; i < MODEL_GPU_AWAITED_MAX; i++)
+	assert_int_equal(awaited(model, gpu, 60, ops), 20);
+	for (uint64_t i = 0; i < 20; i++)
 		assert_int_equal(op_id(model, &ops[i]), 20 - i); /* the latest first */
 	assert_int_equal(awaited(model, gpu, 61, ops), 0);
 	assert_int_equal(links_between(model, 60, 20), 1);
@@ -212,7 +227,7 @@ static void test_device_synchronisation_waits_for_the_last_of_each_stream(void *
 
 static void test_events_lead_from_the_wait_to_the_work_before_their_record(void **state)
 {
-	struct model_gpu_op ops[MODEL_GPU_AWAITED_MAX], op;
+	struct model_gpu_op ops[OPS_MAX], op;
 	struct capture capture;
 	const struct model *model;
 	struct model_gpu *gpu;
@@ -247,7 +262,7 @@ static void test_events_lead_from_the_wait_to_the_work_before_their_record(void 
 
 static void test_stream_that_waits_for_an_event_stands_for_the_other_stream(void **state)
 {
-	struct model_gpu_op ops[MODEL_GPU_AWAITED_MAX], op;
+	struct model_gpu_op ops[OPS_MAX], op;
 	struct capture capture;
 	const struct model *model;
 	struct model_gpu *gpu;
@@ -276,7 +291,7 @@ static void test_stream_that_waits_for_an_event_stands_for_the_other_stream(void
 
 static void test_copy_without_a_stream_waits_for_the_default_stream(void **state)
 {
-	struct model_gpu_op ops[MODEL_GPU_AWAITED_MAX];
+	struct model_gpu_op ops[OPS_MAX];
 	struct capture capture;
 	const struct model *model;
 	struct model_gpu *gpu;

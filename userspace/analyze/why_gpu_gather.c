@@ -146,24 +146,22 @@ const char *collective_name(const struct gather *gather, const struct model_coll
 /* Whether that part of a stream was looked at; it is marked so. */
 static bool is_seen(struct gather *gather, const struct model_gpu_op *op)
 {
-	for (uint32_t i = 0; i < gather->seen_count; i++) {
-		bool seen = gather->seen[i].ts >= op->ts;
+	uint32_t number = map_get(&gather->seen, op->channel);
+	bool seen;
 
-		if (gather->seen[i].pid != op->pid || gather->seen[i].stream != op->stream)
-			continue;
-		if (!seen)
-			gather->seen[i].ts = op->ts;
-		return seen;
+	if (number == MAP_NONE) {
+		number = (uint32_t)gather->seen_ts.len;
+		gather->more |= number == STREAMS_MAX;
+		gather->memory = gather->memory && vec_push(&gather->seen_ts, op->ts) &&
+				 map_set(&gather->seen, op->channel, number);
+		return gather->more || !gather->memory;
 	}
-	if (gather->seen_count == STREAMS_MAX)
-		return true;
-	gather->seen[gather->seen_count].pid = op->pid;
-	gather->seen[gather->seen_count].stream = op->stream;
-	gather->seen[gather->seen_count++].ts = op->ts;
-	return false;
+	seen = gather->seen_ts.data[number] >= op->ts;
+	if (!seen)
+		gather->seen_ts.data[number] = op->ts;
+	return seen;
 }
 
-/* What is on the stream in front of an op that is not done; false: nothing is known to be. */
 bool op_before(const struct gather *gather, const struct model_gpu_op *op,
 	       struct model_gpu_op *previous)
 {
@@ -171,24 +169,46 @@ bool op_before(const struct gather *gather, const struct model_gpu_op *op,
 	       !model_gpu_waited(gather->walk->gpu.model, previous, gather->from_ts);
 }
 
-/* All that has to be done before an op is: of its stream, and of those that that waits for. */
+/* To be looked at later. */
+static void add_todo(struct gather *gather, const struct model_gpu_op *op)
+{
+	gather->memory = gather->memory && vec_push(&gather->todo, *op);
+}
+
+/* By the rules of the legacy default stream. */
+static void add_around(struct gather *gather, const struct model_gpu_op *op)
+{
+	gather->memory = gather->memory && !model_gpu_around(gather->walk->gpu.model, op,
+							     gather->from_ts, &gather->around);
+	gather->more |= gather->around.more;
+	for (size_t i = 0; gather->memory && i < gather->around.ops.len; i++)
+		if (!gather->around.ops.data[i].maybe)
+			add_todo(gather, &gather->around.ops.data[i]);
+}
+
+/* What is on the op's stream, from it back to what is done. */
+static void gather_stream(struct gather *gather, struct model_gpu_op op)
+{
+	struct model_gpu_op behind;
+
+	add_around(gather, &op);
+	do {
+		gather_collective(gather, collective_of(gather, &op));
+		if (op.role == SITE_ROLE_STREAM_WAIT &&
+		    model_gpu_behind(gather->walk->gpu.model, &op, &behind))
+			add_todo(gather, &behind);
+		if (gather->ops++ == OPS_MAX)
+			gather->more = true;
+	} while (gather->memory && !gather->more && op_before(gather, &op, &op));
+}
+
 void gather_op(struct gather *gather, const struct model_gpu_op *last)
 {
-	const struct model_gpu *gpu = gather->walk->gpu.model;
-	struct model_gpu_op behind[STREAMS_MAX], op = *last;
-	uint32_t todo = 0;
+	add_todo(gather, last);
+	while (gather->memory && gather->todo.len) {
+		struct model_gpu_op op = gather->todo.data[--gather->todo.len];
 
-	if (is_seen(gather, &op))
-		return;
-	for (;;) {
-		gather_collective(gather, collective_of(gather, &op));
-		if (op.role == SITE_ROLE_STREAM_WAIT && todo < STREAMS_MAX &&
-		    model_gpu_behind(gpu, &op, &behind[todo]) && !is_seen(gather, &behind[todo]))
-			todo++;
-		if (gather->ops++ < OPS_MAX && op_before(gather, &op, &op))
-			continue;
-		if (!todo)
-			return;
-		op = behind[--todo];
+		if (!is_seen(gather, &op))
+			gather_stream(gather, op);
 	}
 }

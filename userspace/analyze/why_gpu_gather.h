@@ -6,9 +6,11 @@
 #include "analyze/why_walk.h"
 
 /* Ops of a call's streams that are looked at for collectives. */
-#define OPS_MAX 1024
-/* Streams that are looked at, and STREAM_WAITs that lead from one to another. */
-#define STREAMS_MAX 16
+#define OPS_MAX 65536
+/* Streams that are looked at. */
+#define STREAMS_MAX 4096
+/* STREAM_WAITs that lead from one to another. */
+#define WAITS_MAX 16
 
 /* What is gathered of a call. */
 struct gather {
@@ -16,12 +18,12 @@ struct gather {
 	struct why_sync *sync;
 	uint64_t from_ts, to_ts; /* of the call */
 	uint32_t pid;
-	uint32_t ops; /* looked at so far */
-	struct {
-		uint32_t pid;
-		uint64_t stream, ts;
-	} seen[STREAMS_MAX]; /* streams, and up to when */
-	uint32_t seen_count;
+	uint32_t ops;                  /* looked at so far */
+	struct map seen;               /* channel → index in seen_ts */
+	VEC(uint64_t) seen_ts;         /* up to when it was looked at */
+	VEC(struct model_gpu_op) todo; /* on other streams */
+	struct model_gpu_awaited around;
+	bool more;                           /* there is more than can be looked at */
 	const struct model_collective *open; /* the last one that has ranks that are not traced */
 	bool queued;                         /* more than what is named has to be done */
 	bool memory;

@@ -37,7 +37,7 @@ bool why_gpu_role_waits(unsigned role)
 /* What a STREAM_WAIT stands for; itself if that is not known. */
 static struct model_gpu_op resolve(const struct gather *gather, struct model_gpu_op op)
 {
-	for (unsigned i = 0; i < STREAMS_MAX && op.role == SITE_ROLE_STREAM_WAIT; i++) {
+	for (unsigned i = 0; i < WAITS_MAX && op.role == SITE_ROLE_STREAM_WAIT; i++) {
 		struct model_gpu_op behind;
 
 		if (!model_gpu_behind(gather->walk->gpu.model, &op, &behind))
@@ -169,7 +169,6 @@ static bool end_at_unknown(struct gather *gather)
 {
 	const struct model *model = gather->walk->model;
 	struct why_sync *sync = gather->sync;
-	struct value value;
 	char *text = NULL;
 	size_t len;
 	FILE *out;
@@ -178,11 +177,11 @@ static bool end_at_unknown(struct gather *gather)
 	sync->spins = false;
 	sync->end = WHY_GPU;
 	sync->grade = WHY_GRADE_LIKELY;
-	if (role_of(model, sync->span) == SITE_ROLE_SYNC_STREAM &&
-	    model_gpu_value(model, MODEL_NODE_SPAN, sync->span, "stream", &value)) {
+	if (role_of(model, sync->span) == SITE_ROLE_SYNC_STREAM) {
 		out = open_memstream(&text, &len);
 		if (out)
-			why_gpu_put_stream(out, value.u64);
+			why_gpu_put_stream(out,
+					   model_gpu_stream(gather->walk->gpu.model, sync->span));
 		if (!take_text(gather, out, &text, &len, &sync->object))
 			return false;
 	}
@@ -190,30 +189,6 @@ static bool end_at_unknown(struct gather *gather)
 }
 
 /* ---- calls ---- */
-
-/* Whether something is known of the streams that a call waits for; then it has been waited for. */
-static bool was_done(const struct gather *gather)
-{
-	const struct why_walk *walk = gather->walk;
-	const struct model_span *span = &walk->model->spans.data[gather->sync->span];
-	struct model_gpu_op op;
-	struct value value;
-
-	switch (role_of(walk->model, gather->sync->span)) {
-	case SITE_ROLE_SYNC_STREAM:
-		return model_gpu_value(walk->model, MODEL_NODE_SPAN, gather->sync->span, "stream",
-				       &value) &&
-		       model_gpu_last(walk->gpu.model, gather->pid, value.u64, span->thread,
-				      span->start_ts, &op);
-	case SITE_ROLE_SYNC_EVENT:
-		return model_gpu_value(walk->model, MODEL_NODE_SPAN, gather->sync->span, "event",
-				       &value) &&
-		       model_gpu_recorded(walk->gpu.model, gather->pid, value.u64, span->start_ts,
-					  &op);
-	default:
-		return false;
-	}
-}
 
 /* A copy that is too small to take half of the wait waits for the kernel in front of it. */
 static bool kernel_before(const struct gather *gather, const struct model_gpu_op *copy,
@@ -233,15 +208,29 @@ static bool kernel_before(const struct gather *gather, const struct model_gpu_op
 	return false;
 }
 
+/* Whether something else has to be done before an op is. */
+static bool has_before(struct gather *gather, const struct model_gpu_op *op)
+{
+	struct model_gpu_op other;
+
+	if (op_before(gather, op, &other))
+		return true;
+	if (model_gpu_around(gather->walk->gpu.model, op, gather->from_ts, &gather->around))
+		gather->memory = false;
+	return gather->around.ops.len > 0;
+}
+
 /* `alone`: there is no other stream that is waited for. */
 static bool end_at_work(struct gather *gather, struct model_gpu_op op, bool alone)
 {
 	const struct model_collective *collective;
 	struct model_gpu_op other;
 
-	alone = alone && !op_before(gather, &op, &other);
+	alone = alone && !has_before(gather, &op);
 	op = resolve(gather, op);
-	alone = alone && !op_before(gather, &op, &other);
+	alone = alone && !has_before(gather, &op);
+	if (!gather->memory)
+		return false;
 	if (kernel_before(gather, &op, &other)) {
 		op = other;
 		alone = false;
@@ -256,57 +245,51 @@ static bool end_at_work(struct gather *gather, struct model_gpu_op op, bool alon
 				 op.role != SITE_ROLE_SEND && op.role != SITE_ROLE_RECV);
 }
 
-static bool make_sync(struct gather *gather)
+/* The last op of a stream that is surely waited for; if there is none, of one that may be. */
+static const struct model_gpu_op *last_of(const struct model_gpu_awaited *awaited)
 {
-	const struct why_walk *walk = gather->walk;
-	struct model_gpu_op ops[MODEL_GPU_AWAITED_MAX];
-	uint32_t count =
-		model_gpu_awaited(walk->gpu.model, gather->sync->span, ops, MODEL_GPU_AWAITED_MAX);
+	for (size_t i = 0; i < awaited->ops.len; i++)
+		if (!awaited->ops.data[i].maybe)
+			return &awaited->ops.data[i];
+	return awaited->ops.len ? &awaited->ops.data[0] : NULL;
+}
 
-	for (uint32_t i = 0; i < count; i++)
-		gather_op(gather, &ops[i]);
+static bool make_sync(struct gather *gather, const struct model_gpu_awaited *awaited)
+{
+	const struct model_gpu_op *last = last_of(awaited);
+
+	for (size_t i = 0; i < awaited->ops.len; i++)
+		if (!awaited->ops.data[i].maybe || awaited->ops.data[i].channel == last->channel)
+			gather_op(gather, &awaited->ops.data[i]);
 	if (!gather->memory)
 		return false;
 	gather->sync->spins = true;
-	if (count)
-		return end_at_work(gather, ops[0], count == 1);
-	return was_done(gather) || end_at_unknown(gather);
+	if (last)
+		return end_at_work(gather, *last, awaited->ops.len == 1 && !last->maybe);
+	return model_gpu_is_known(gather->walk->gpu.model, gather->sync->span) ||
+	       end_at_unknown(gather);
 }
 
 /* A copy on no stream waits for what is before it, and for itself. */
-static bool make_copy(struct gather *gather)
+static bool make_copy(struct gather *gather, const struct model_gpu_awaited *awaited)
 {
+	const struct model_gpu *gpu = gather->walk->gpu.model;
 	const struct model *model = gather->walk->model;
-	const struct model_span *span = &model->spans.data[gather->sync->span];
-	struct model_gpu_op copy = {
-		.ts = span->start_ts,
-		.role = SITE_ROLE_COPY,
-		.node = MODEL_NODE_SPAN,
-		.index = gather->sync->span,
-		.thread = span->thread,
-		.pid = gather->pid,
-	};
-	struct model_gpu_op ops[MODEL_GPU_AWAITED_MAX], op;
-	uint32_t count;
-	bool alone = true;
+	struct model_gpu_op op = model_gpu_op(gpu, gather->sync->span);
+	bool small =
+		why_gpu_bytes(model, &op) / BYTES_PER_NS < (gather->to_ts - gather->from_ts) / 2;
+	const struct model_gpu_op *last = last_of(awaited);
 
-	if (model_gpu_value(model, copy.node, copy.index, "stream", &(struct value){0}))
+	if (model_gpu_value(model, op.node, op.index, "stream", &(struct value){0}))
 		return true;
-	count = model_gpu_awaited(gather->walk->gpu.model, gather->sync->span, ops,
-				  MODEL_GPU_AWAITED_MAX);
-	op = copy;
-	for (uint32_t i = 0; i < count; i++) {
-		if (ops[i].node == MODEL_NODE_SPAN && ops[i].index == copy.index)
-			continue;
-		gather_op(gather, &ops[i]);
-		if (alone && why_gpu_bytes(model, &copy) / BYTES_PER_NS <
-				     (gather->to_ts - gather->from_ts) / 2)
-			op = resolve(gather, ops[i]);
-		alone = false;
-	}
+	for (size_t i = 0; i < awaited->ops.len; i++)
+		if (!awaited->ops.data[i].maybe)
+			gather_op(gather, &awaited->ops.data[i]);
+	if (last && small)
+		op = resolve(gather, *last);
 	gather->sync->spins = true;
-	gather->queued = !alone;
-	return gather->memory && end_at_op(gather, &op, alone);
+	gather->queued = last;
+	return gather->memory && end_at_op(gather, &op, !last);
 }
 
 /* The makings of communicators of so many ranks that overlap this one, one of each rank. */
@@ -350,11 +333,31 @@ static bool make_init(struct gather *gather)
 	return gather->memory;
 }
 
+/* By its role. `awaited` is what it waits for on streams. */
+static bool make(struct gather *gather, const struct model_gpu_awaited *awaited)
+{
+	switch (role_of(gather->walk->model, gather->sync->span)) {
+	case SITE_ROLE_SYNC_STREAM:
+	case SITE_ROLE_SYNC_EVENT:
+	case SITE_ROLE_SYNC_DEVICE:
+		return make_sync(gather, awaited);
+	case SITE_ROLE_COPY:
+		return make_copy(gather, awaited);
+	case SITE_ROLE_COMM_INIT:
+		return make_init(gather);
+	default:
+		/* What the call does beside that is not known to be waiting for ranks. */
+		gather_group(gather, gather->sync->span);
+		return gather->memory;
+	}
+}
+
 bool why_gpu_sync_make(struct why_walk *walk, struct why_sync *sync)
 {
 	const struct model *model = walk->model;
 	const struct model_span *span = &model->spans.data[sync->span];
-	unsigned role = role_of(model, sync->span);
+	struct model_gpu_awaited awaited = {0};
+	bool made;
 	struct gather gather = {
 		.walk = walk,
 		.sync = sync,
@@ -365,18 +368,14 @@ bool why_gpu_sync_make(struct why_walk *walk, struct why_sync *sync)
 	};
 
 	sync->arrival = (uint32_t)walk->gpu.arrivals.len;
-	switch (role) {
-	case SITE_ROLE_SYNC_STREAM:
-	case SITE_ROLE_SYNC_EVENT:
-	case SITE_ROLE_SYNC_DEVICE:
-		return make_sync(&gather);
-	case SITE_ROLE_COPY:
-		return make_copy(&gather);
-	case SITE_ROLE_COMM_INIT:
-		return make_init(&gather);
-	default:
-		/* What the call does beside that is not known to be waiting for ranks. */
-		gather_group(&gather, sync->span);
-		return gather.memory;
-	}
+	made = !model_gpu_awaited(walk->gpu.model, sync->span, &awaited) && make(&gather, &awaited);
+	/* A rank that is late may be among what was not looked at. */
+	if ((gather.more || awaited.more) && sync->waits)
+		sync->grade = WHY_GRADE_UNKNOWN;
+	vec_free(&awaited.ops);
+	vec_free(&gather.around.ops);
+	vec_free(&gather.todo);
+	vec_free(&gather.seen_ts);
+	map_free(&gather.seen);
+	return made;
 }

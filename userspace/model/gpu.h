@@ -2,14 +2,16 @@
 /*
  * What the calls of a capture mean to GPUs: which work was put on which stream, what a
  * synchronisation waits for, and which calls of different ranks are one collective. It is made
- * from the roles of sites (target/site.h), never from names of functions, and only of what is in
- * the model: a filter takes from it too. What is said here is what the calls say; when a GPU began
- * and ended its work is not known.
+ * from the roles of sites (target/site.h), not from names of functions (but that CUDA marks those
+ * whose stream 0 is the thread's own by _ptsz or _ptds), and only of what is in the model: a filter
+ *takes from it too. What is said here is what the calls say; when a GPU began and ended its work is
+ *not known.
  *
  *	struct model_gpu *gpu;
  *
  *	if (model_gpu_new(&gpu, model) < 0) …
- *	count = model_gpu_awaited(gpu, span, ops, MODEL_GPU_AWAITED_MAX);
+ *	if (model_gpu_awaited(gpu, span, &awaited) < 0) …
+ *	vec_free(&awaited.ops);
  *	model_gpu_free(gpu);
  *
  * All functions take a NULL gpu: there is nothing in it. The model must outlive it.
@@ -37,6 +39,9 @@ struct model_gpu_op {
 	uint32_t index;  /* of the span or event */
 	uint32_t thread; /* that made the call */
 	uint32_t pid;
+	uint32_t channel; /* number of the stream, the same for all that is put on it */
+	bool maybe;       /* of model_gpu_awaited(): whether that stream is waited for is not known
+			   */
 };
 
 /*
@@ -53,18 +58,31 @@ bool model_gpu_previous(const struct model_gpu *gpu, const struct model_gpu_op *
 bool model_gpu_recorded(const struct model_gpu *gpu, uint32_t pid, uint64_t event,
 			uint64_t before_ts, struct model_gpu_op *op);
 
-#define MODEL_GPU_AWAITED_MAX 16
+struct model_gpu_awaited {
+	VEC(struct model_gpu_op) ops; /* the latest first */
+	bool more;                    /* there are more streams than can be looked at */
+};
 
 /*
  * What a span waits for that is a synchronisation (of a stream, an event, or all streams) or a copy
- * on no stream, which is synchronous: the last op of each stream that it waits for, the latest
- * first, at most `max`. An op that was waited for before by another one that has ended is left out.
- * Where that is a STREAM_WAIT, the op before it is there as well. For an event it is the last op of
- * the stream that the event was recorded on, before that; a STREAM_WAIT among them stands for what
- * its event waits for, see model_gpu_behind(). 0: nothing known, or not such a span.
+ * on no stream, which is synchronous: the last op of each stream that it waits for. An op that was
+ * waited for before by another one that has ended is left out. Where that is a STREAM_WAIT, the op
+ * before it is there as well. For an event it is the last op of the stream that the event was
+ * recorded on, before that; a STREAM_WAIT among them stands for what its event waits for, see
+ * model_gpu_behind(). Of the legacy default stream it is the last op of each stream that that waits
+ * for, too. No ops: nothing known, or not such a span. `awaited` is emptied first. -ENOMEM.
  */
-uint32_t model_gpu_awaited(const struct model_gpu *gpu, uint32_t span, struct model_gpu_op *ops,
-			   uint32_t max);
+int model_gpu_awaited(const struct model_gpu *gpu, uint32_t span,
+		      struct model_gpu_awaited *awaited);
+/* The same of an op that is to be done, as far as it is the legacy default stream's, or waits for
+ * that: the last ops of other streams, if they are not known to have ended by a time. */
+int model_gpu_around(const struct model_gpu *gpu, const struct model_gpu_op *op, uint64_t by_ts,
+		     struct model_gpu_awaited *awaited);
+/* Whether there is anything on the streams that a synchronisation waits for, done or not. */
+bool model_gpu_is_known(const struct model_gpu *gpu, uint32_t span);
+/* A span of a call that has a role, as an op; the stream that it names. */
+struct model_gpu_op model_gpu_op(const struct model_gpu *gpu, uint32_t span);
+uint64_t model_gpu_stream(const struct model_gpu *gpu, uint32_t span);
 /* The op that a STREAM_WAIT makes its stream wait for: on the stream that the event was recorded
  * on, the last before that. False: not known. */
 bool model_gpu_behind(const struct model_gpu *gpu, const struct model_gpu_op *wait,
