@@ -91,8 +91,8 @@ struct waffle_word {
 #define WAFFLE_CALL_INNER 2u
 #define WAFFLE_CALL_PAIR 4u      /* ends at another probe, by `key`, on any thread of the process */
 #define WAFFLE_CALL_STACK 8u     /* its stacks are wanted */
-#define WAFFLE_CALL_NOUNWIND 32u /* nothing unwinds through it: call/returns.h */
 #define WAFFLE_CALL_END 16u      /* the probe that ends the pairs of `pair` */
+#define WAFFLE_CALL_NOUNWIND 32u /* nothing unwinds through it: call/returns.h */
 
 struct waffle_recipe {
 	__u8 begins;  /* fetches for the frame at the entry: [0, begins) */
