@@ -256,8 +256,24 @@ def test_a_slow_kernel_and_a_slow_copy_slow_their_rank_down(sim, tmp_path):
 def test_a_call_can_be_made_to_fail(sim, tmp_path):
     log = tmp_path / "calls.jsonl"
     result = run(sim / "calls", "--log", log, code=1, WAFFLE_SIM_FAIL="cudaMalloc:2:2")
-    assert "simulated" in result.stderr and "error 2" in result.stderr
+    expected = "calls: simulated: cudaMalloc: error 2 (cudaErrorMemoryAllocation)\n"
+    assert result.stderr == expected
     assert [row["result"] for row in named(read_log(log), "cudaMalloc")] == [0, 2]
+
+
+@pytest.mark.parametrize(
+    "fail, says",
+    [
+        ("ncclAllReduce:1:5", "ncclAllReduce: error 5 (invalid usage (simulated))"),
+        ("pncclSend:2:3", "ncclSend: error 3 (internal error (simulated))"),
+        ("cuMemcpyAsync:1:700", "cudaMemcpyAsync: error 700 (cudaErrorIllegalAddress)"),
+        ("cuEventRecord:2:400", "cuEventRecord: error 400 (cudaErrorInvalidResourceHandle)"),
+        ("cudaStreamCreate:1:35", "cudaStreamCreate: error 35 (cudaErrorInsufficientDriver)"),
+    ],
+)
+def test_a_program_names_the_call_that_failed(sim, fail, says):
+    result = run(sim / "calls", code=1, WAFFLE_SIM_FAIL=fail)
+    assert result.stderr == f"calls: simulated: {says}\n"
 
 
 @pytest.mark.parametrize(
@@ -287,7 +303,9 @@ def test_all_calls_work_whatever_way_is_waited(sim, tmp_path, sync):
 
 def test_a_device_that_is_not_there_is_an_error_as_in_the_real_library(sim):
     result = run(sim / "calls", code=1, WAFFLE_SIM_DEVICES="0")
-    assert "error 100" in result.stderr  # cudaErrorNoDevice
+    assert result.stderr == "calls: simulated: cudaStreamCreate: error 100 (cudaErrorNoDevice)\n"
+    result = run(sim / "training", code=1, WAFFLE_SIM_DEVICES="0")
+    assert result.stderr.startswith("training: simulated: cudaSetDevice: error 100 (cudaError")
 
 
 def test_nothing_is_left_in_shared_memory(sim, tmp_path):

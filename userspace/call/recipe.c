@@ -274,6 +274,25 @@ static int push_noted(struct maker *maker, bool at_return)
 	return result;
 }
 
+/* So many keys have their values in the frame that is made at the begin: a value is a word, and a
+ * dimension two. */
+static uint16_t keys_of_begin(const struct recipe_made *made)
+{
+	unsigned words = 0;
+	uint16_t key = 0;
+
+	for (unsigned i = 0; i < made->recipe.begins; i++)
+		words += made->recipe.fetches[i].format != WAFFLE_FORMAT_HIGH;
+	for (; key < made->key_count; key++) {
+		unsigned need = made->keys[key].type == WAFFLE_KEY_DIM3 ? 2 : 1;
+
+		if (words < need)
+			break;
+		words -= need;
+	}
+	return key;
+}
+
 /* The number of a fetch's word in struct waffle_call_thread; -1: it is none. */
 static int word_number(const struct abi *abi, const struct waffle_fetch *fetch)
 {
@@ -329,6 +348,7 @@ static void put_together(struct maker *maker)
 	for (unsigned part = 0; part < 3; part++)
 		for (unsigned i = 0; i < maker->counts[part]; i++)
 			recipe->fetches[at++] = maker->parts[part][i];
+	maker->made->begin_keys = keys_of_begin(maker->made);
 	put_words(recipe, maker->at->abi);
 }
 
