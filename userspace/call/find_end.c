@@ -105,18 +105,14 @@ static bool find_returns(struct find *find, const struct find_hit *hit, struct r
 	return returns->count;
 }
 
-bool find_is_go(const struct find *find)
-{
-	return elf_file_has_section(&find->file, ".gopclntab") ||
-	       elf_file_has_section(&find->file, ".go.buildinfo");
-}
-
 enum find_end find_end_of(struct find *find, const struct find_hit *hit,
 			  const struct call_spec *spec, struct returns *returns)
 {
-	if (cfi_index_stack(find->frames, hit->address) == CFI_STACK_NONE)
+	/* A call of Go goes on in other threads, and on other stacks. */
+	if (hit->go || cfi_index_stack(find->frames, hit->address) == CFI_STACK_NONE)
 		return FIND_END_UNSEEN;
-	if (spec->flags & WAFFLE_CALL_NOUNWIND && !find_is_go(find))
+	/* Go reads its stacks: a return probe ends the program, whatever a row says. */
+	if (spec->flags & WAFFLE_CALL_NOUNWIND && !find->go)
 		return FIND_END_TRAMPOLINE;
 	return find_returns(find, hit, returns) ? FIND_END_RETURNS : FIND_END_UNSEEN;
 }
