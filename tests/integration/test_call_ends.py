@@ -54,3 +54,27 @@ def test_function_that_ends_nobody_knows_where_is_an_event(waffle, program):
     }
     assert "return ends_" not in shown.stdout
     assert " and 1 more of " in shown.stderr and "when they begin only" in shown.stderr
+
+
+def test_calls_of_the_c_library_end_where_they_return(waffle, built, start):
+    program = start(built("libc_ends.c"))
+    program.until("ready")
+    names = ("strtol", "bsearch", "sem_wait", "pthread_join")
+    attached = waffle.attach(
+        "-p", program.pid, "-q", "--no-report", "--sources", "spans", "--probe",
+        f"uprobe:libc.so.6:{'|'.join(names)} -> long ret",
+    ).wait_links()
+    program.say("go")
+    log = parse_log(program.finish())
+    capture = attached.wait()
+    capture.check_sums(lost=0)
+    rows = [r for r in capture.rows() if r["kind"] in ("span", "event")]
+    for name in names:
+        ended = [r["args"]["ret"] for r in rows if r["name"] == name]
+        assert [int32(r) for r in ended] == [int32(r["ret"]) for r in log if r["kind"] == name]
+    assert all(r["kind"] == "span" and not r.get("left") for r in rows)
+
+
+def int32(value):
+    """What an int that was read as a long has in its low half."""
+    return value & 0xFFFFFFFF
