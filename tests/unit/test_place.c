@@ -70,6 +70,7 @@ static const struct function x86_functions[] = {
 	{"data16 call 1f; 1: ret", CODE("\x66\xe8\x00\x00\xc3"), 0, OBJECT_COST_STEPPED},
 	{"rex.W push %rbp; ret", CODE("\x48\x55\xc3"), 0, OBJECT_COST_STEPPED},
 	{"lock incl (%rdi); ret", CODE("\xf0\xff\x07\xc3"), 0, OBJECT_COST_REFUSED},
+	{"pushf; pop %rax; ret", CODE("\x9c\x58\xc3"), 0, OBJECT_COST_REFUSED},
 	{"vxorps %xmm0,%xmm0,%xmm0; ret", CODE("\xc5\xf8\x57\xc0\xc3"), 0, OBJECT_COST_STEPPED},
 	{"vpcmpeqd %xmm0,%xmm0,%xmm0; ret", CODE("\xc5\xf9\x76\xc0\xc3"), 0, OBJECT_COST_REFUSED},
 	{"vpor %xmm8,%xmm0,%xmm0; ret", CODE("\xc4\xc1\x79\xeb\xc0\xc3"), 0, OBJECT_COST_REFUSED},

@@ -105,8 +105,11 @@ static bool x86_mistaken(const uint8_t *code, size_t bytes)
 	}
 }
 
-/* What no probe is to be set at. Of prefixes: is_prefix_bad() of arch/x86/kernel/uprobes.c, with
- * which none is set, or one that never fires. */
+/*
+ * What no probe is to be set at. Of prefixes: is_prefix_bad() of arch/x86/kernel/uprobes.c, with
+ * which none is set, or one that never fires. And `pushf`: in single-step it pushes the trap flag,
+ * and the `popf` that follows ends the program.
+ */
 static bool x86_refused(const uint8_t *code, size_t bytes)
 {
 	for (size_t i = 0; i < bytes && i < X86_PREFIXES_MAX; i++) {
@@ -124,6 +127,8 @@ static bool x86_refused(const uint8_t *code, size_t bytes)
 		case 0xf2:
 		case 0xf3:
 			continue;
+		case 0x9c:
+			return true;
 		default:
 			return x86_mistaken(code + i, bytes - i);
 		}
