@@ -13,20 +13,20 @@
 
 #define AT 0x1000
 
-static bool is_used(uint64_t address, void *arg)
+static enum cfi_stack stack_at(uint64_t address, void *arg)
 {
-	return address == *(const uint64_t *)arg;
+	return address == *(const uint64_t *)arg ? CFI_STACK_USED : CFI_STACK_UNKNOWN;
 }
 
 #define X86(...) X86_USED(0, __VA_ARGS__)
 /* `used`: the address where something is on the stack. */
 #define X86_USED(used, ...)                                                                        \
 	returns_add(&returns, EM_X86_64, (const uint8_t[]){__VA_ARGS__},                           \
-		    sizeof((const uint8_t[]){__VA_ARGS__}), AT, is_used, &(uint64_t){used})
+		    sizeof((const uint8_t[]){__VA_ARGS__}), AT, stack_at, &(uint64_t){used})
 
 #define ARM64(...)                                                                                 \
 	returns_add(&returns, EM_AARCH64, (const uint8_t *)(const uint32_t[]){__VA_ARGS__},        \
-		    sizeof((const uint32_t[]){__VA_ARGS__}), AT, is_used, &(uint64_t){0})
+		    sizeof((const uint32_t[]){__VA_ARGS__}), AT, stack_at, &(uint64_t){0})
 
 static void test_all_returns_and_what_is_jumped_to_are_found(void **state)
 {
@@ -97,10 +97,12 @@ static void test_code_that_is_not_understood_has_no_known_returns(void **state)
 {
 	struct returns returns = {0};
 
+	assert_false(X86(0x75, 0x01, 0xb8, 0xc3, 0, 0, 0, 0xc3)); /* jne to the 0xc3 of mov */
+	assert_false(X86_USED(AT, 0xc3));    /* ret with something on the stack */
 	assert_false(X86(0xc3, 0x06));       /* ret; no instruction of 64 bits */
 	assert_false(X86(0x48, 0xcf));       /* iretq */
 	assert_false(X86(0xc3, 0xe9, 0, 0)); /* cut off */
-	assert_false(returns_add(&returns, EM_RISCV, (const uint8_t[]){0}, 1, AT, is_used,
+	assert_false(returns_add(&returns, EM_RISCV, (const uint8_t[]){0}, 1, AT, stack_at,
 				 &(uint64_t){0}));
 	(void)state;
 }

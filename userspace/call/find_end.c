@@ -13,11 +13,11 @@ struct part {
 	uint64_t begin, end;
 };
 
-static bool stack_is_used(uint64_t address, void *arg)
+static enum cfi_stack stack_at(uint64_t address, void *arg)
 {
 	const struct find *find = arg;
 
-	return cfi_index_stack(find->frames, address) == CFI_STACK_USED;
+	return cfi_index_stack(find->frames, address);
 }
 
 /* Reads a part's code and takes its returns. */
@@ -32,7 +32,7 @@ static bool part_returns(struct find *find, const struct part *part, struct retu
 		return false;
 	code = malloc(bytes);
 	known = code && pread(find->file.fd, code, bytes, (off_t)offset) == (ssize_t)bytes &&
-		returns_add(returns, find->object->machine, code, bytes, part->begin, stack_is_used,
+		returns_add(returns, find->object->machine, code, bytes, part->begin, stack_at,
 			    find);
 	free(code);
 	return known;

@@ -4,6 +4,7 @@
 #include <capstone/capstone.h>
 #include <elf.h>
 #include <stdbool.h>
+#include <stdlib.h>
 
 struct function {
 	csh handle;
@@ -14,11 +15,18 @@ struct function {
 	void *arg;
 	unsigned table; /* for how many more instructions the last entry of a table may be of use */
 	unsigned sum;   /* the register with the last sum that such an entry is in; 0: none */
+	uint8_t *seen;  /* of each byte: SEEN_* */
 };
 
-/* Takes a return; false: there are too many. */
-static bool take_return(struct returns *returns, uint64_t address)
+enum { SEEN_BEGIN = 1, SEEN_TARGET = 2 }; /* an instruction begins; a jump goes there */
+
+/* Takes a return; false: there are too many, or it can't be one. */
+static bool take_return(const struct function *function, uint64_t address)
 {
+	struct returns *returns = function->returns;
+
+	if (function->stack(address, function->arg) == CFI_STACK_USED)
+		return false;
 	if (returns->count == RETURNS_MAX)
 		return false;
 	returns->list[returns->count++] = address;
@@ -106,7 +114,7 @@ static bool stays(const struct function *function, const cs_insn *insn)
 		target = x86->operands[0].type == X86_OP_REG ? x86->operands[0].reg : 0;
 	}
 	return (target && target == function->sum) ||
-	       (function->stack && function->stack(insn->address, function->arg));
+	       function->stack(insn->address, function->arg) == CFI_STACK_USED;
 }
 
 /* False: the function may be left here in a way that no return shows. */
@@ -115,8 +123,9 @@ static bool look_at(struct function *function, const cs_insn *insn)
 	bool arm = function->machine == EM_AARCH64;
 	uint64_t target;
 
+	function->seen[insn->address - function->begin] |= SEEN_BEGIN;
 	if (cs_insn_group(function->handle, insn, CS_GRP_RET) || (arm && insn->id == ARM64_INS_RET))
-		return take_return(function->returns, insn->address);
+		return take_return(function, insn->address);
 	if (cs_insn_group(function->handle, insn, CS_GRP_IRET))
 		return false;
 	if (!cs_insn_group(function->handle, insn, CS_GRP_JUMP) &&
@@ -126,9 +135,42 @@ static bool look_at(struct function *function, const cs_insn *insn)
 	}
 	if (!jump_target(function->machine, insn, &target))
 		return stays(function, insn);
-	if (target >= function->begin && target < function->end)
+	if (target >= function->begin && target < function->end) {
+		function->seen[target - function->begin] |= SEEN_TARGET;
 		return true;
+	}
 	return take_leave(function->returns, target);
+}
+
+/* Whether instructions begin wherever jumps go. */
+static bool targets_are_seen(const struct function *function)
+{
+	for (uint64_t at = 0; at < function->end - function->begin; at++)
+		if (function->seen[at] == SEEN_TARGET)
+			return false;
+	return true;
+}
+
+static bool decode(struct function *function, const uint8_t *code)
+{
+	bool arm = function->machine == EM_AARCH64, known = true;
+	size_t bytes = function->end - function->begin;
+	uint64_t address = function->begin;
+	cs_insn *insn;
+
+	if (cs_open(arm ? CS_ARCH_ARM64 : CS_ARCH_X86, arm ? CS_MODE_LITTLE_ENDIAN : CS_MODE_64,
+		    &function->handle))
+		return false;
+	cs_option(function->handle, CS_OPT_DETAIL, CS_OPT_ON);
+	insn = cs_malloc(function->handle);
+	while (known && insn && bytes)
+		known = cs_disasm_iter(function->handle, &code, &bytes, &address, insn) &&
+			look_at(function, insn);
+	known = known && insn && targets_are_seen(function);
+	if (insn)
+		cs_free(insn, 1);
+	cs_close(&function->handle);
+	return known;
 }
 
 bool returns_add(struct returns *returns, uint16_t machine, const uint8_t *code, size_t bytes,
@@ -140,20 +182,13 @@ bool returns_add(struct returns *returns, uint16_t machine, const uint8_t *code,
 				    .returns = returns,
 				    .stack = stack,
 				    .arg = arg};
-	bool arm = machine == EM_AARCH64, known = arm || machine == EM_X86_64;
-	cs_insn *insn;
+	bool known = false;
 
-	if (!known || cs_open(arm ? CS_ARCH_ARM64 : CS_ARCH_X86,
-			      arm ? CS_MODE_LITTLE_ENDIAN : CS_MODE_64, &function.handle))
+	if (machine != EM_AARCH64 && machine != EM_X86_64)
 		return false;
-	cs_option(function.handle, CS_OPT_DETAIL, CS_OPT_ON);
-	insn = cs_malloc(function.handle);
-	known = insn;
-	while (known && bytes)
-		known = cs_disasm_iter(function.handle, &code, &bytes, &address, insn) &&
-			look_at(&function, insn);
-	if (insn)
-		cs_free(insn, 1);
-	cs_close(&function.handle);
+	function.seen = calloc(bytes, sizeof(*function.seen));
+	if (function.seen)
+		known = decode(&function, code);
+	free(function.seen);
 	return known;
 }

@@ -105,6 +105,14 @@ bool call_set_wants(const struct call_set *set, const char *path)
 	return false;
 }
 
+bool call_set_wants_stacks(const struct call_set *set)
+{
+	for (size_t i = 0; i < set->entries.len; i++)
+		if (set->entries.data[i]->spec.flags & WAFFLE_CALL_STACK)
+			return true;
+	return false;
+}
+
 static int index_names(struct call_set *set, uint32_t entry, struct error *err)
 {
 	const struct call_spec *spec = &set->entries.data[entry]->spec;

@@ -93,8 +93,12 @@ int arming_recipes(struct arming *arming, struct file *file, struct error *err)
 static int tracepoint_arm(struct arming *arming, const struct call_tracepoint *tracepoint,
 			  uint32_t number, const struct arm_use *use, struct error *err)
 {
-	int result = kernel_recipe_set(arming->kernel, number, &tracepoint->recipe);
+	struct waffle_recipe recipe = tracepoint->recipe;
+	int result;
 
+	if (stack_choice_has(arming->options.stacks, &tracepoint->site))
+		recipe.flags |= WAFFLE_CALL_STACK;
+	result = kernel_recipe_set(arming->kernel, number, &recipe);
 	if (result)
 		return recipes_failed(result, err);
 	result = kernel_tracepoint_attach(arming->kernel, tracepoint->id, number, use);

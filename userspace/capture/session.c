@@ -42,6 +42,11 @@ bool session_wants_sched(const struct session_options *options)
 	       (!options->filter || filter_wants_sched(options->filter));
 }
 
+bool session_wants_stacks(const struct session_options *options)
+{
+	return options->stacks || (options->calls && call_set_wants_stacks(options->calls));
+}
+
 bool session_wants_probes(const struct session_options *options)
 {
 	return options->sources & CAPTURE_SPANS || options->calls;
@@ -158,7 +163,7 @@ int session_configure(struct kernel_options *kernel, struct plan **plan,
 		.wait_min_ns = options->wait_min_ns,
 		.stack_gap_ns = options->stack_gap_ns,
 		.follow = options->follow,
-		.stacks = options->stacks != NULL,
+		.stacks = session_wants_stacks(options),
 		.stacks_of_waits = stack_choice_has_waits(options->stacks),
 		.hold_exec = options->command && session_wants_probes(options),
 		.calls = options->calls != NULL,

@@ -61,6 +61,8 @@ void session_notify(struct session *session, const char *line);
 bool session_wants_sched(const struct session_options *options);
 /* Whether there is anything to look for in files. */
 bool session_wants_probes(const struct session_options *options);
+/* Of spans and events. */
+bool session_wants_stacks(const struct session_options *options);
 /* What this kernel can give of what is wanted. */
 uint32_t session_sources(const struct session *session);
 int session_drain(struct session *session, bool final);

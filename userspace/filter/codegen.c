@@ -340,11 +340,9 @@ static void prologue_call(struct codegen *gen, uint32_t miss)
 	asm_const(as, BPF_REG_4, 0);
 	asm_call(as, BPF_FUNC_task_storage_get);
 	asm_branch_imm(as, BPF_JEQ, BPF_REG_0, 0, miss);
-	asm_load(as, BPF_DW, BPF_REG_1, BPF_REG_0, gen->options->asked);
-	asm_branch_imm(as, BPF_JGT, BPF_REG_1, (int32_t)WAFFLE_CALL_ASKED_MAX, miss);
 	asm_mov(as, REG_FRAME, BPF_REG_0);
-	asm_alu(as, BPF_ADD, REG_FRAME, BPF_REG_1);
-	asm_alu_imm(as, BPF_ADD, REG_FRAME, sizeof(struct waffle_held));
+	asm_alu_imm(as, BPF_ADD, REG_FRAME,
+		    (int32_t)(gen->options->slot + sizeof(struct waffle_held)));
 	if (!gen->frame.run_count)
 		return;
 	asm_load(as, BPF_W, REG_SIZE, REG_FRAME, HELD(frame_bytes));

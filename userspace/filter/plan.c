@@ -235,7 +235,7 @@ static int class_code_call(const struct plan *plan, struct plan_class *class,
 	options.at_end = true;
 	options.call = true;
 	options.begins = true;
-	options.asked = offsetof(struct waffle_call_thread, asked);
+	options.slot = offsetof(struct waffle_call_thread, slots[WAFFLE_CALL_AT_UPROBE]);
 	options.on_accept = WAFFLE_CALL_ACCEPT;
 	options.on_hold = WAFFLE_CALL_HOLD;
 	if (!err && begins)
@@ -248,7 +248,7 @@ static int class_code_call(const struct plan *plan, struct plan_class *class,
 		return codegen(&class->end, plan->filter, residual, site, &options);
 	if (class->is_span)
 		return 0;
-	options.asked = offsetof(struct waffle_call_thread, asked_point);
+	options.slot = offsetof(struct waffle_call_thread, slots[WAFFLE_CALL_AT_POINT]);
 	return codegen(&class->point, plan->filter, residual, site, &options);
 }
 

@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Functions that begin with instructions at which the kernel sets no probe, and one that does not.
- */
+/* Functions that begin with instructions at which the kernel sets no probe, or which it takes for
+ * others, and one that does not. */
 #include <stdio.h>
 
 int odd_lock(int *count), odd_halt(int *count), odd_plain(int *count);
+int odd_equal(int *count), odd_or(int *count), zero_first(int *count, int (*then)(int *count));
+
+#define FUNCTION(name, code)                                                                       \
+	".globl " name "\n.type " name ", @function\n" name ":\n" code "\n.size " name ", .-" name \
+	"\n"
 
 __asm__(".text\n"
-	".globl odd_lock\n.type odd_lock, @function\n"
-	"odd_lock:\n\tlock incl (%rdi)\n\tmov (%rdi), %eax\n\tret\n.size odd_lock, .-odd_lock\n"
+	FUNCTION("odd_lock", "lock incl (%rdi); mov (%rdi), %eax; ret")
 	/* It is never called. */
-	".globl odd_halt\n.type odd_halt, @function\n"
-	"odd_halt:\n\thlt\n\tret\n.size odd_halt, .-odd_halt\n");
+	FUNCTION("odd_halt", "hlt; ret")
+	/* Of AVX: taken for jumps they are passed over, and not -1 but 0 comes out. */
+	FUNCTION("odd_equal", "vpcmpeqd %xmm1, %xmm1, %xmm1; vmovd %xmm1, %eax; ret")
+	FUNCTION("odd_or", "vpor %xmm2, %xmm1, %xmm1; vmovd %xmm1, %eax; ret")
+	FUNCTION("zero_first", "vpxor %xmm1, %xmm1, %xmm1; vpcmpeqd %xmm2, %xmm2, %xmm2; jmp *%rsi"));
 
 __attribute__((noipa)) int odd_plain(int *count)
 {
@@ -26,6 +33,8 @@ int main(void)
 	fflush(stdout);
 	while (fgets(line, sizeof(line), stdin)) {
 		printf("%d\n", odd_lock(&count) + odd_plain(&count));
+		if (__builtin_cpu_supports("avx"))
+			printf("%d %d\n", zero_first(&count, odd_equal), zero_first(&count, odd_or));
 		fflush(stdout);
 	}
 	return 0;
