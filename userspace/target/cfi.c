@@ -60,32 +60,20 @@ static const struct cfi_machine *machine_of(const struct elf_file *file)
 
 static bool section_find(struct reading *reading, const struct elf_file *file, const char *name)
 {
-	Elf_Scn *section = NULL;
-	size_t names;
+	GElf_Shdr header;
+	Elf_Scn *section = elf_file_section(file, name, &header);
+	Elf_Data *data;
 
-	if (elf_getshdrstrndx(file->elf, &names))
+	if (!section || header.sh_type == SHT_NOBITS ||
+	    (header.sh_flags & SHF_COMPRESSED && elf_compress(section, 0, 0) < 0))
 		return false;
-	while ((section = elf_nextscn(file->elf, section))) {
-		GElf_Shdr header;
-		const char *text;
-		Elf_Data *data;
-
-		if (!gelf_getshdr(section, &header) || header.sh_type == SHT_NOBITS)
-			continue;
-		text = elf_strptr(file->elf, names, header.sh_name);
-		if (!text || strcmp(text, name) != 0)
-			continue;
-		if (header.sh_flags & SHF_COMPRESSED && elf_compress(section, 0, 0) < 0)
-			continue;
-		data = elf_rawdata(section, NULL);
-		if (!data || !data->d_buf || !data->d_size)
-			continue;
-		reading->data = data->d_buf;
-		reading->size = data->d_size;
-		reading->address = header.sh_addr;
-		return true;
-	}
-	return false;
+	data = elf_rawdata(section, NULL);
+	if (!data || !data->d_buf || !data->d_size)
+		return false;
+	reading->data = data->d_buf;
+	reading->size = data->d_size;
+	reading->address = header.sh_addr;
+	return true;
 }
 
 /* ---- entries ---- */
