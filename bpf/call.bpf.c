@@ -318,6 +318,8 @@ int call_instant(struct pt_regs *ctx)
 	if (entry.recipe->flags & WAFFLE_CALL_OUTER)
 		outer_set(entry.thread, ctx);
 	walk = entry_fetches(&entry, slot);
+	if (entry.recipe->flags & WAFFLE_CALL_PAIR && !pair_enter(&walk, slot))
+		return 0;
 	frame_make(&walk, 0, entry.recipe->begins, sizeof(struct waffle_frame));
 	if (entry_passes(&entry, slot))
 		return entry_keep(&entry, ctx, slot, false);

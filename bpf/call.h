@@ -78,6 +78,9 @@ struct waffle_fetch {
 #define WAFFLE_CALL_STACK 8u     /* its stacks are wanted */
 #define WAFFLE_CALL_NOUNWIND 32u /* nothing unwinds through it: call/returns.h */
 #define WAFFLE_CALL_END 16u      /* the probe that ends the pairs of `pair` */
+/* A pair of one thread that ends in the function that it begins in: as with calls, stack pointers
+ * tell which of them were left. */
+#define WAFFLE_CALL_FRAME 64u
 
 struct waffle_recipe {
 	__u8 begins;  /* fetches for the frame at the entry: [0, begins) */
@@ -119,6 +122,7 @@ struct waffle_call_slot {
 	__u32 recipe;      /* its site */
 	__u16 state;       /* enum waffle_open_state */
 	__u16 outer;       /* WAFFLE_CALL_OUTER */
+	__u64 pair;        /* the value of its key */
 	__u32 begin_bytes; /* of the frame, what was known at the entry */
 	__u32 class;       /* of its site, whose program is asked */
 };
@@ -130,6 +134,14 @@ struct waffle_call_slot {
 #define WAFFLE_CALL_SLOT_EVENT WAFFLE_CALL_DEPTH_MAX
 #define WAFFLE_CALL_SLOT_POINT (WAFFLE_CALL_DEPTH_MAX + 1)
 #define WAFFLE_CALL_SLOTS (WAFFLE_CALL_DEPTH_MAX + 2)
+
+/* A WAFFLE_CALL_FRAME that a thread is in. */
+#define WAFFLE_CALL_FRAMES_MAX 16
+struct waffle_call_frame {
+	__u64 sp;
+	__u32 pair;
+	__u32 reserved;
+};
 
 /* Calls that a thread is in. */
 struct waffle_call_thread {
@@ -147,6 +159,8 @@ struct waffle_call_thread {
 	__u64 has_stack;
 	__u64 stack[WAFFLE_CALL_STACK_WORDS];
 	__u64 context; /* of a tracepoint's program: its address as a number */
+	__u64 frame_count;
+	struct waffle_call_frame frames[WAFFLE_CALL_FRAMES_MAX];
 	struct waffle_call_slot slots[WAFFLE_CALL_SLOTS];
 };
 #define WAFFLE_CALL_ASKED_MAX (sizeof(struct waffle_call_thread) - sizeof(struct waffle_call_slot))

@@ -87,34 +87,38 @@ static __always_inline void slot_pop(struct waffle_call_thread *thread, __u32 de
 		thread->outer--;
 }
 
-/* Tells that a call that is in the records will not return, at the time of what shows it. */
+/* Tells that what is in the records will not end, at the time of what shows it. */
+static __always_inline void left_tell(__u64 id, __u32 tgid, __u32 tid, __u32 site, __u64 now)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct waffle_rec_return *rec = record_reserve(cpu, sizeof(*rec));
+
+	if (!rec)
+		return;
+	rec->span_id = id;
+	rec->tgid = tgid;
+	rec->site = site;
+	rec->frame_bytes = 0;
+	rec->flags = WAFFLE_RETURN_LEFT;
+	rec->rec = (struct waffle_rec){
+		.ts = now,
+		.tid = tid,
+		.kind = WAFFLE_REC_RETURN,
+		.cpu = cpu,
+	};
+	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
+}
+
 __noinline int call_left(struct waffle_call_thread *thread, __u64 at)
 {
-	struct waffle_rec_return *rec;
 	struct waffle_call_slot *slot;
-	__u32 cpu = bpf_get_smp_processor_id();
 
 	barrier_var(at);
 	if (!thread || at >= WAFFLE_CALL_DEPTH_MAX)
 		return 0;
 	slot = &thread->slots[at];
-	if (slot->state != WAFFLE_OPEN_KEPT)
-		return 0;
-	rec = record_reserve(cpu, sizeof(*rec));
-	if (!rec)
-		return 0;
-	rec->span_id = slot->id;
-	rec->tgid = slot->held.tgid;
-	rec->site = slot->held.site;
-	rec->frame_bytes = 0;
-	rec->flags = WAFFLE_RETURN_LEFT;
-	rec->rec = (struct waffle_rec){
-		.ts = thread->now,
-		.tid = slot->held.tid,
-		.kind = WAFFLE_REC_RETURN,
-		.cpu = cpu,
-	};
-	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
+	if (slot->state == WAFFLE_OPEN_KEPT)
+		left_tell(slot->id, slot->held.tgid, slot->held.tid, slot->held.site, thread->now);
 	return 0;
 }
 

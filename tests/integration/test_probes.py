@@ -108,6 +108,32 @@ def test_pairs_of_a_thread_nest(waffle, start, built):
         assert outer["start_ns"] < inner["start_ns"] <= inner["end_ns"] < outer["end_ns"]
 
 
+@pytest.mark.parametrize("expression, kept", [
+    (None, 13),
+    ("rate(2/min)", 2),  # what is not kept counts as one that the thread is in
+    ("kv.depth != 1", 5),  # what was left has no end at which it could be asked
+    ("dur >= 0ns && kv.depth < 100", 6),
+])
+def test_pairs_of_a_function_that_was_left_are_over(waffle, built, expression, kept):
+    capture = waffle.run(
+        built("left.c"),
+        options=("--no-sched", "--probe", "usdt:exe:left:step__start(int depth)..step__done(int "
+                 "end) key=tid frame as span step",
+                 *(("--filter", expression) if expression else ())))
+    capture.check_sums(lost=0)
+    spans = capture.rows("span", name="step")
+    assert len(spans) == kept
+    left = [row["args"]["depth"] for row in spans if row.get("left")]
+    for row in spans:
+        assert not row.get("unfinished") and "end_ns" in row
+        assert row.get("left") or row["args"]["end"] == row["args"]["depth"]
+    if not expression:
+        assert left == [3, 2, 1, 3, 2, 1]
+        by_id = {row["id"]: row["args"]["depth"] for row in spans}
+        assert [by_id.get(row.get("parent")) for row in spans] == [
+            None, 2, 1, None, 3, 2, None, 2, 1, None, 100, 3, 2]
+
+
 def test_values_that_a_function_writes_are_read_at_its_return(waffle, start, built):
     _, rows = traced(waffle, start, built("probed.c"),
                      "uprobe:exe:fill(out long sum, ptr text, double, int by) "
