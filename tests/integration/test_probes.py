@@ -147,6 +147,23 @@ def test_values_that_a_function_writes_are_read_at_its_return(waffle, start, bui
         {"by": 3, "before": "dbc", "sum": 46, "after": "gbc"}]
 
 
+def test_text_on_an_untouched_page_is_not_there_at_the_entry_and_is_at_the_return(
+        waffle, built, tmp_path):
+    file = tmp_path / "file"
+    file.write_text("some text")
+    capture = waffle.run(
+        built("untouched.c"), file,
+        options=("--no-sched", "--probe", 'uprobe:exe:look(str text) as span "entry {text}"',
+                 "--probe", "uprobe:exe:look(ptr text) {out *(char[255])(text) as text} -> int "
+                            "sum as span return"))
+    rows = capture.rows("span")
+    assert [row["args"] for row in rows if row["name"] == "return"] == 2 * [
+        {"text": "some text", "sum": sum(b"some text")}]
+    assert [(row["name"], row["args"]) for row in rows if row["name"] != "return"] == [
+        ("entry ?", {}), ("entry some text", {"text": "some text"})]
+    assert "text=?" in capture.report_text()
+
+
 def test_patterns_take_all_functions_that_match(waffle, start, built):
     _, rows = traced(waffle, start, built("probed.c"),
                      'uprobe:exe:job_*(...) as event "<{func}>"')
