@@ -40,8 +40,7 @@ struct {
 static __always_inline void pair_forget(const struct pair_key *key)
 {
 	bpf_map_delete_elem(&call_pairs, key);
-	if (call_filtered)
-		bpf_map_delete_elem(&call_pairs_held, key);
+	bpf_map_delete_elem(&call_pairs_held, key);
 }
 
 /* The thread's level for its next pair, or for its last one. False: it is in none. */
@@ -59,6 +58,8 @@ static __always_inline bool pair_level(struct pair_key *key, __u32 tid, bool beg
 	if (!own || (!begins && !own->level))
 		return false;
 	level = begins ? own->level++ : --own->level;
+	if (!begins && !level)
+		bpf_map_delete_elem(&call_pairs, key);
 	key->value = (__u64)tid << 32 | level % PAIR_LEVELS;
 	return true;
 }
@@ -77,7 +78,7 @@ __noinline int frame_drop(struct waffle_call_thread *thread, __u64 at)
 	key.value = (__u64)task->pid << 32 | at;
 	pair = bpf_map_lookup_elem(&call_pairs, &key);
 	if (pair && (!call_filtered || !bpf_map_lookup_elem(&call_pairs_held, &key)))
-		left_tell(pair->id, key.tgid, task->pid, pair->site, thread->now);
+		left_tell(pair->id, pair->site, thread->now);
 	pair_forget(&key);
 	return 0;
 }
@@ -136,7 +137,7 @@ __noinline int frame_level(struct waffle_call_thread *thread, __u32 pair, bool b
 
 	if (!thread)
 		return -1;
-	sp = thread->regs[REGS_SP];
+	sp = thread->words[REGS_SP];
 	found = begins ? frames_kept(thread, sp, pair) : frame_ending(thread, sp, pair);
 	if (found < 0)
 		return -1;
@@ -179,10 +180,10 @@ static __always_inline bool pair_key_get(struct fetches *walk, struct pair_key *
 }
 
 /*
- * A pair begins, whether it is recorded or not: those of a thread are counted, and another one with
- * its key is over.
+ * A pair begins, whether it is recorded or not: its thread is in it from now on, and one with the
+ * same key is over. False: there is no room for it, which is counted.
  */
-static __always_inline bool pair_enter(struct fetches *walk, struct waffle_call_slot *slot)
+static __always_inline bool pair_begin(struct fetches *walk, struct waffle_call_slot *slot)
 {
 	struct pair_key key;
 
@@ -190,16 +191,18 @@ static __always_inline bool pair_enter(struct fetches *walk, struct waffle_call_
 		loss_count(1);
 		return false;
 	}
-	pair_forget(&key);
-	slot->pair = key.value;
+	slot->key = key.value;
+	if (call_filtered)
+		pair_forget(&key);
 	return true;
 }
 
-/* Remembers a pair that begins; all of it if its end is to be decided about. */
-static __always_inline void pair_begin(struct fetches *walk, struct waffle_call_slot *slot)
+/* Remembers a pair that has begun; all of it if its end is to be decided about. */
+static __always_inline void pair_keep(const struct waffle_recipe *recipe, __u32 tgid,
+				      struct waffle_call_slot *slot)
 {
 	struct pair pair = {.id = slot->id, .ts = slot->held.ts, .site = slot->recipe};
-	struct pair_key key = {.value = slot->pair, .tgid = walk->tgid, .pair = walk->recipe->pair};
+	struct pair_key key = {.value = slot->key, .tgid = tgid, .pair = recipe->pair};
 	bool held = call_filtered && slot->state == WAFFLE_OPEN_HELD;
 
 	if (held && bpf_map_update_elem(&call_pairs_held, &key, slot, BPF_ANY))

@@ -144,16 +144,20 @@ static void check_model(const struct model *model)
 
 static void check_gpu(const struct model *model)
 {
-	struct model_gpu_op ops[MODEL_GPU_AWAITED_MAX], op, last;
+	struct model_gpu_awaited awaited = {0};
+	struct model_gpu_op op, last;
 	struct model_gpu *gpu;
 
 	if (model_gpu_new(&gpu, model))
 		return;
 	for (uint32_t i = 0; i < model->spans.len; i++) {
 		const struct model_collective *collective = model_collective_of(gpu, i);
-		uint32_t count = model_gpu_awaited(gpu, i, ops, MODEL_GPU_AWAITED_MAX);
+		const struct model_gpu_op *ops;
 
-		for (uint32_t n = 0; n < count; n++) {
+		if (model_gpu_awaited(gpu, i, &awaited))
+			break;
+		ops = awaited.ops.data;
+		for (size_t n = 0; n < awaited.ops.len; n++) {
 			require(ops[n].ts < model->spans.data[i].start_ts);
 			require(!n || ops[n].ts <= ops[n - 1].ts);
 			op = ops[n];

@@ -3,10 +3,28 @@
 
 import os
 import pathlib
+import signal
 
 import pytest
 
 import tracer
+
+# Far more than any test takes, on a busy machine too.
+LONGEST_S = 600
+
+
+@pytest.fixture(autouse=True)
+def bounded():
+    """A test that waits for a line or a process that never comes fails."""
+
+    def end(*_):
+        pytest.fail(f"not done after {LONGEST_S} s")
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.alarm(LONGEST_S)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture(scope="session")

@@ -111,8 +111,8 @@ def test_pairs_of_a_thread_nest(waffle, start, built):
 @pytest.mark.parametrize("expression, kept", [
     (None, 13),
     ("rate(2/min)", 2),  # what is not kept counts as one that the thread is in
-    ("kv.depth != 1", 5),  # what was left has no end at which it could be asked
-    ("dur >= 0ns && kv.depth < 100", 6),
+    ("kv.depth != 1", 9),
+    ("dur >= 0ns && kv.depth < 100", 6),  # what was left has no end at which it could be asked
 ])
 def test_pairs_of_a_function_that_was_left_are_over(waffle, built, expression, kept):
     capture = waffle.run(

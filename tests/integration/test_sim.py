@@ -267,7 +267,7 @@ def test_a_call_can_be_made_to_fail(sim, tmp_path):
         ("ncclAllReduce:1:5", "ncclAllReduce: error 5 (invalid usage (simulated))"),
         ("pncclSend:2:3", "ncclSend: error 3 (internal error (simulated))"),
         ("cuMemcpyAsync:1:700", "cudaMemcpyAsync: error 700 (cudaErrorIllegalAddress)"),
-        ("cuEventRecord:2:400", "cuEventRecord: error 400 (CUDA_ERROR_INVALID_HANDLE)"),
+        ("cuEventRecord:2:400", "cuEventRecord: error 400 (cudaErrorInvalidResourceHandle)"),
         ("cudaStreamCreate:1:35", "cudaStreamCreate: error 35 (cudaErrorInsufficientDriver)"),
     ],
 )

@@ -8,7 +8,7 @@ import subprocess
 import jsonschema
 import pytest
 
-from tracer import ROOT, parse_log, try_again
+from tracer import ROOT, parse_log, tries
 
 MS = 1_000_000
 LIBRARIES = "-lbpf -lelf -ldw -lprotobuf-c -lzstd -lyajl -lz -lm -lpthread -lsupc++".split()
@@ -113,6 +113,7 @@ def check_duration(instance, cause, said):
 # ---- real programs ----
 
 
+@tries(3)
 def test_a_lock_is_followed_to_what_its_holder_did(why, causes):
     path, log = causes("lock")
     instances = why(path, "--span", "request")["instances"]
@@ -133,6 +134,7 @@ def test_a_lock_is_followed_to_what_its_holder_did(why, causes):
         assert lock["chain"][0]["by"]["comm"] == "holder"
 
 
+@tries(3)
 def test_a_pipe_is_followed_to_another_process(why, causes):
     path, log = causes("pipe")
     instances = why(path, "--span", "request")["instances"]
@@ -148,6 +150,7 @@ def test_a_pipe_is_followed_to_another_process(why, causes):
         assert first["chain"][0]["syscall"] == "read"
 
 
+@tries(3)
 def test_a_child_has_the_name_of_the_program_that_it_ran_last(why, causes):
     path, _ = causes("child")
     instances = why(path, "--span", "request")["instances"]
@@ -159,6 +162,7 @@ def test_a_child_has_the_name_of_the_program_that_it_ran_last(why, causes):
         assert first["culprit"]["pid"] != instance["thread"]["pid"]
 
 
+@tries(3)
 def test_who_stopped_a_process_is_named_as_the_program_that_it_is(why, waffle, built, start):
     program = start(built("steps.c"))
     program.until("ready")
@@ -172,25 +176,21 @@ def test_who_stopped_a_process_is_named_as_the_program_that_it_is(why, waffle, b
     assert stopped["culprit"]["comm"] == "sh"
 
 
+@tries(5)
 def test_text_tells_the_chain_in_words_with_functions_and_evidence(waffle, causes):
-    def told():
-        path, _ = causes("lock")
-        text = waffle.ok("why", "--span", "request", "--slowest", "1", "--evidence", path).stdout
-        assert "\033" not in text
-        assert re.match(r"request [0-9a-f]{16} of server \(\d+\), at [^:]+: [\d.]+ ms\n", text)
-        assert re.search(
-            r"1\. +[\d.]+ % +[\d.]+ ms  sleep +certain  holder \(\d+\) in refresh", text)
-        assert re.search(
-            r"blocked on .*\(cache_lock\).* ← woken by holder \(\d+\), which spent", text)
-        assert re.search(r"blocked in clock_nanosleep.* \[1\]", text)
-        # How far back the stack goes depends on how the C library was built.
-        assert re.search(
-            r": record \d+ \(.*switch-out\), .*\(wait\).*\n +user stack ← \S+", text)
-        assert re.search(r"waker's kernel stack ← .*futex_wake", text)
-
-    try_again(told)
+    path, _ = causes("lock")
+    text = waffle.ok("why", "--span", "request", "--slowest", "1", "--evidence", path).stdout
+    assert re.match(r"request [0-9a-f]{16} of server \(\d+\), at [^:]+: [\d.]+ ms\n", text)
+    assert re.search(r"1\. +[\d.]+ % +[\d.]+ ms  sleep +certain  holder \(\d+\) in refresh", text)
+    assert re.search(r"blocked on .*\(cache_lock\).* ← woken by holder \(\d+\), which spent", text)
+    assert re.search(r"blocked in clock_nanosleep.* \[1\]", text)
+    # How far back the stack goes depends on how the C library was built.
+    assert re.search(r": record \d+ \(.*switch-out\), .*\(wait\).*\n +user stack ← \S+", text)
+    assert re.search(r"waker's kernel stack ← .*futex_wake", text)
+    assert "\033" not in text
 
 
+@tries(3)
 def test_a_thread_is_explained_in_a_window(why, causes):
     path, log = causes("lock")
     request, pieces = requests(log)[1]

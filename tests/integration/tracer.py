@@ -2,6 +2,7 @@
 """Driving the real waffle-bpf on real processes: what the tests of attach and run share."""
 
 import dataclasses
+import functools
 import json
 import os
 import pathlib
@@ -16,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 
 
-def wait_until(condition, what, timeout=10.0):
+def wait_until(condition, what, timeout=30.0):
     """Polls until condition() is true, and returns its value."""
     end = time.monotonic() + timeout
     while True:
@@ -28,17 +29,31 @@ def wait_until(condition, what, timeout=10.0):
         time.sleep(0.005)
 
 
-def try_again(attempt, tries=5):
-    """The value of attempt(), which is made again if what it asserts was not so: of things that a
-    busy machine may spoil, such as who had the CPU, or which of the waits had a stack within the
-    budget (docs/sources.md). A failure tells of each try."""
+def try_again(attempt, count):
+    """The value of attempt(), which is made again if it fails, `count` times in all; a failure tells
+    of each time. It is for what a busy machine spoils: who gets the CPU, what takes how long, which
+    of the waits have a stack within the budget (docs/sources.md)."""
     failed = []
-    for number in range(1, tries + 1):
+    while True:
         try:
             return attempt()
-        except AssertionError as error:
-            failed.append(f"try {number} of {tries}: {error}")
-    raise AssertionError("\n".join(failed))
+        except Exception as error:
+            failed.append(f"try {len(failed) + 1} of {count}: {type(error).__name__}: {error}")
+            if len(failed) == count:
+                raise AssertionError("\n".join(failed)) from error
+
+
+def tries(count):
+    """Of a test: it is tried again like that."""
+
+    def decorate(test):
+        @functools.wraps(test)
+        def run(**fixtures):
+            try_again(lambda: test(**fixtures), count)
+
+        return run
+
+    return decorate
 
 
 def probed_bytes(pid, inode, offsets):
@@ -186,7 +201,7 @@ class Program:
     def alive(self):
         return self.process.poll() is None
 
-    def finish(self, timeout=10):
+    def finish(self, timeout=60):
         """Ends its input, and returns the rest of what it printed."""
         self.process.stdin.close()
         rest = self.process.stdout.read()
@@ -277,7 +292,7 @@ class Attached:
             **options,
         )
 
-    def wait_armed(self, pid, *paths, timeout=10.0):
+    def wait_armed(self, pid, *paths, timeout=30.0):
         """Waits until all semaphores of these files are up in a process."""
 
         def armed():
@@ -305,7 +320,7 @@ class Attached:
             now = probed_bytes(pid, inode, offsets)
             return now and all(a != b for a, b in zip(now, plain))
 
-        wait_until(armed, f"probes in {library}", 30)
+        wait_until(armed, f"probes in {library}")
         return self
 
     def wait_links(self, count=2):
@@ -332,12 +347,12 @@ class Attached:
     def signal(self, number=signal.SIGINT):
         self.process.send_signal(number)
 
-    def stop(self, timeout=15):
+    def stop(self, timeout=60):
         """Ctrl-C, and the capture."""
         self.signal()
         return self.wait(timeout)
 
-    def wait(self, timeout=15, code=0):
+    def wait(self, timeout=60, code=0):
         out, err = self.process.communicate(timeout=timeout)
         assert self.process.returncode == code, f"exit {self.process.returncode}: {err}"
         self.capture.result = subprocess.CompletedProcess(

@@ -4,7 +4,10 @@
  *	kernel		a kernel that it has launched itself
  *	spins		the same, and the driver does not block but looks again and again
  *	loader		an all-reduce of three ranks, a process each: the loader of the last one
- *sleeps computes	the same, and the last one's own thread computes.
+ *			sleeps
+ *	computes	the same, and the last one's own thread computes
+ *	untraced	the same, and the last one is not traced
+ *	sends		a receive: the rank that sends computes before
  */
 #include "zoo.h"
 
@@ -42,6 +45,20 @@ static void setup(int rank)
 static void reduce(void)
 {
 	MUST(ncclAllReduce(memory, memory, 1024, ncclFloat32, ncclSum, comm, stream));
+	MUST(cudaStreamSynchronize(stream));
+}
+
+/* A rank's part of what they do together. */
+static void meet(int rank)
+{
+	if (strcmp(way, "sends")) {
+		reduce();
+		return;
+	}
+	if (rank == LAST)
+		MUST(ncclSend(memory, 1024, ncclFloat32, 0, comm, stream));
+	else
+		MUST(ncclRecv(memory, 1024, ncclFloat32, LAST, comm, stream));
 	MUST(cudaStreamSynchronize(stream));
 }
 
@@ -97,7 +114,8 @@ static void decode(int i)
 		zoo_burn(zoo_vary(i, 80, 160));
 	}
 	zoo_time_end(&t);
-	zoo_say_cause(i, "collective", t.running, zoo_self(), "decode", "ncclAllReduce");
+	zoo_say_cause(i, "collective", t.running, zoo_self(), "decode",
+		      strcmp(way, "sends") ? "ncclAllReduce" : "ncclSend");
 }
 
 static void last_rank(void)
@@ -109,7 +127,7 @@ static void last_rank(void)
 			batch_wait(i);
 		else
 			decode(i);
-		reduce();
+		meet(LAST);
 	}
 }
 
@@ -130,7 +148,7 @@ static void last(void)
 static void other(void)
 {
 	setup(1);
-	for (int i = 0; i < ROUNDS; i++)
+	for (int i = 0; i < ROUNDS && strcmp(way, "sends"); i++)
 		reduce();
 }
 
@@ -158,7 +176,7 @@ static void victim(void)
 				MUST(cudaStreamSynchronize(stream));
 				zoo_time_end(&wait);
 			} else {
-				reduce();
+				meet(0);
 			}
 		}
 		zoo_time_end(&t);
@@ -182,7 +200,7 @@ int main(int argc, char **argv)
 	if (!alone) {
 		MUST(ncclGetUniqueId(&id));
 		zoo_fork("rank1", other);
-		zoo_fork("rank2", last);
+		zoo_fork_as(strcmp(way, "untraced") ? "process" : "outsider", "rank2", last);
 	}
 	zoo_go();
 	ZOO_RUN({"victim", victim}, {"innocent", zoo_innocent});

@@ -62,13 +62,15 @@ def check_first(row, logged, instance, tolerance):
     culprit = first["culprit"]
     assert first["cause"] == row.cause
     assert culprit["comm"] == row.culprit
-    assert culprit["tid"] == logged["tid"]
+    assert culprit["tid"] == (logged["tid"] if row.culprit else None)
     if row.span:
         assert culprit["span"] == row.span
     if row.object == "cgroup":
         assert "cgroup" in culprit["object"]
     elif row.object and logged["object"]:
         assert logged["object"] in (culprit["object"] or "")
+    if row.says:
+        assert culprit["object"] == row.says
     check_share(row, logged, instance, tolerance)
     assert GRADES.index(first["grade"]) >= GRADES.index(row.grade)
 

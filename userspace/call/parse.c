@@ -28,6 +28,9 @@ static const char *const role_names[] = {
 	[SITE_ROLE_COMM_INIT] = "comm_init",
 	[SITE_ROLE_NAME] = "name",
 	[SITE_ROLE_HANDLE] = "handle",
+	[SITE_ROLE_SEND] = "send",
+	[SITE_ROLE_RECV] = "recv",
+	[SITE_ROLE_STREAM_CREATE] = "stream_create",
 };
 _Static_assert(sizeof(role_names) / sizeof(role_names[0]) == SITE_ROLE_COUNT, "a name a role");
 

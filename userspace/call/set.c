@@ -105,6 +105,14 @@ bool call_set_wants(const struct call_set *set, const char *path)
 	return false;
 }
 
+bool call_set_wants_stacks(const struct call_set *set)
+{
+	for (size_t i = 0; i < set->entries.len; i++)
+		if (set->entries.data[i]->spec.flags & WAFFLE_CALL_STACK)
+			return true;
+	return false;
+}
+
 static int index_names(struct call_set *set, uint32_t entry, struct error *err)
 {
 	const struct call_spec *spec = &set->entries.data[entry]->spec;
@@ -417,7 +425,11 @@ void call_set_unfound(const struct call_set *set, enum call_scope scope, call_sa
 
 		if (entry->state.found && entry->state.trouble)
 			say(entry->state.trouble, false, arg);
-		if ((!entry->state.found || entry->state.ifunc) && !entry->spec.quiet &&
+		if (entry->state.refusal)
+			say(entry->state.refusal,
+			    !entry->state.found && !strcmp(entry->spec.source.origin, "--probe"),
+			    arg);
+		else if ((!entry->state.found || entry->state.ifunc) && !entry->spec.quiet &&
 			 entry->spec.type != SPEC_TRACEPOINT)
 			say_entry(entry, scope, say, arg);
 		if (entry->state.found)

@@ -251,8 +251,8 @@ static void collectives(struct calls *calls)
 	EACH_RANK(
 		MUST(LOGGED(ncclSend, (a, 111, ncclFloat32, 1 - rank, comm, stream),
 			    COUNT_KEYS "\"peer\": %d, " COMM_KEYS, 111, 7, 1 - rank, COMM_VALUES));
-		MUST(LOGGED(ncclRecv, (b, 112, ncclFloat32, 1 - rank, comm, stream),
-			    COUNT_KEYS "\"peer\": %d, " COMM_KEYS, 112, 7, 1 - rank, COMM_VALUES)));
+		MUST(LOGGED(ncclRecv, (b, 111, ncclFloat32, 1 - rank, comm, stream),
+			    COUNT_KEYS "\"peer\": %d, " COMM_KEYS, 111, 7, 1 - rank, COMM_VALUES)));
 	for (int rank = 0; rank < RANKS; rank++)
 		MUST(LOGGED(cudaStreamSynchronize, (calls->streams[rank]), "\"stream\": %lu",
 			    U(calls->streams[rank])));
@@ -306,6 +306,14 @@ static void communicators(struct calls *calls)
 		    RANKS, comm_hash(calls->comms[0])));
 }
 
+static cudaStream_t stream_make(void)
+{
+	cudaStream_t stream = NULL;
+
+	MUST(LOGGED(cudaStreamCreate, (&stream), "\"stream\": %lu", U(stream)));
+	return stream;
+}
+
 static void line_wait(bool pause)
 {
 	char line[16];
@@ -333,15 +341,15 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	line_wait(pause);
 	calls.host = calloc(FLOATS, sizeof(float));
-	MUST(cudaStreamCreate(&calls.stream));
-	MUST(cudaStreamCreate(&calls.other));
+	calls.stream = stream_make();
+	calls.other = stream_make();
 	MUST(cudaEventCreate(&calls.event));
 	MUST(LOGGED(cudaMalloc, ((void **)&calls.device, FLOATS * sizeof(float)),
 		    "\"bytes\": %zu, \"address\": %lu", FLOATS * sizeof(float), U(calls.device)));
 	MUST(LOGGED(cudaMalloc, ((void **)&calls.device2, FLOATS * sizeof(float)),
 		    "\"bytes\": %zu, \"address\": %lu", FLOATS * sizeof(float), U(calls.device2)));
 	for (int rank = 0; rank < RANKS; rank++)
-		MUST(cudaStreamCreate(&calls.streams[rank]));
+		calls.streams[rank] = stream_make();
 	launches(&calls);
 	driver_launches(&calls);
 	copies(&calls);

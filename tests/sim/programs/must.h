@@ -13,18 +13,13 @@
 
 static inline const char *must_error(const char *function, int result)
 {
-	const char *name = NULL;
-
 	function += strspn(function, "_p");
 	if (!strncmp(function, "nccl", 4))
 		return ncclGetErrorString((ncclResult_t)result);
-	if (!strncmp(function, "cuda", 4))
-		return cudaGetErrorName((cudaError_t)result);
+	/* The driver's errors have the numbers of the runtime's. */
 	if (!strncmp(function, "cu", 2))
-		cuGetErrorName((CUresult)result, &name);
-	else
-		name = strerror(result);
-	return name ? name : "unknown";
+		return cudaGetErrorName((cudaError_t)result);
+	return strerror(result);
 }
 
 /* `call` is its text, "cudaMalloc(&at, 4096)" or "LOGGED(cudaMalloc, (&at, 4096), …". */
