@@ -24,11 +24,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 			abort();                                                                   \
 	} while (0)
 
-/* All that can be known of it, by turns. */
+/* Nothing is known of it, or all that can be, by turns. */
 static enum cfi_stack stack_at(uint64_t address, void *arg)
 {
-	(void)arg;
-	return (enum cfi_stack)(address % (CFI_STACK_NONE + 1));
+	const int *turn = arg;
+
+	return *turn ? (enum cfi_stack)(address % (CFI_STACK_NONE + 1)) : CFI_STACK_UNKNOWN;
 }
 
 static void find_place(uint16_t machine, const uint8_t *code, size_t size)
@@ -52,8 +53,7 @@ static void find_returns(uint16_t machine, const uint8_t *code, size_t size)
 
 	/* As functions that jump to each other are, until there is no room. */
 	for (int turn = 0; turn < 3; turn++) {
-		bool all = returns_add(&returns, machine, code, size, ADDRESS,
-				       turn ? stack_at : NULL, NULL);
+		bool all = returns_add(&returns, machine, code, size, ADDRESS, stack_at, &turn);
 
 		require(returns.count <= RETURNS_MAX && returns.leave_count <= LEAVES_MAX);
 		for (uint32_t i = 0; i < returns.count; i++)
