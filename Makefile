@@ -177,9 +177,10 @@ kernels: all unit-programs
 	@tests/kernels/setup.sh
 	@BUILD=$(BUILD) tests/kernels/run.py $(KERNELS)
 
-# Programs that are slow for a known reason, with five seeds each (docs/why.md); make check has one.
+# Programs that are slow for a known reason, with five seeds each (docs/why.md); make check has one,
+# and a second try.
 zoo: all
-	WAFFLE_ZOO_SEEDS=$(or $(SEEDS),5) WAFFLE_BPF=$(BUILD)/waffle-bpf $(BUILD)/venv/bin/pytest -q -p no:cacheprovider \
+	WAFFLE_ZOO_SEEDS=$(or $(SEEDS),5) WAFFLE_ZOO_TRIES=1 WAFFLE_BPF=$(BUILD)/waffle-bpf $(BUILD)/venv/bin/pytest -q -p no:cacheprovider \
 		tests/integration/test_zoo.py
 
 # On a machine with a GPU: a CUDA program and an NCCL all-reduce, decoded against their own log.

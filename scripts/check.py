@@ -121,7 +121,7 @@ def step_integration():
         command = ["sudo", "-E"] + command
     if os.path.exists(report):
         os.remove(report)
-    failed = run(command, 900, log=f"{RESULTS}/pytest.log")
+    failed = run(command, 1800, log=f"{RESULTS}/pytest.log")
     if os.path.exists(report):
         results = list(junit_results(report))
         yield from results

@@ -3,10 +3,28 @@
 
 import os
 import pathlib
+import signal
 
 import pytest
 
 import tracer
+
+# Far more than any test takes, on a busy machine too.
+LONGEST_S = 600
+
+
+@pytest.fixture(autouse=True)
+def bounded():
+    """A test that waits for a line or a process that never comes fails."""
+
+    def end(*_):
+        pytest.fail(f"not done after {LONGEST_S} s")
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.alarm(LONGEST_S)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture(scope="session")
@@ -58,3 +76,20 @@ def start():
     yield begin
     for program in programs:
         program.kill()
+
+
+@pytest.fixture
+def steps(built, start):
+    """A running programs/steps.c."""
+    program = start(built("steps.c"))
+    program.until("ready")
+    program.path = built("steps.c")
+    return program
+
+
+@pytest.fixture(scope="session")
+def maker(waffle_program, tmp_path_factory):
+    """make_capture: it writes captures of which every value is known."""
+    return tracer.compile_with_waffle(
+        waffle_program, "make_capture.c", tmp_path_factory.mktemp("maker") / "make_capture"
+    )

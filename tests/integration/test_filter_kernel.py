@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from tracer import Capture, compile_program, parse_log, semaphores, wait_until
+from tracer import Capture, compile_program, parse_log, semaphores, tries, wait_until
 
 
 @pytest.fixture
@@ -155,6 +155,7 @@ def test_whole_traces_are_sampled_across_threads(filtered):
 # ---- decided at the end ----
 
 
+@tries(3)
 def test_only_slow_spans_are_delivered_whole(filtered):
     capture = filtered("dur > 10ms", "spans 2000 4 20")
     slow = [row for row in capture.log if row["kind"] == "slow"]
@@ -166,6 +167,7 @@ def test_only_slow_spans_are_delivered_whole(filtered):
     assert capture.records["produced"] < 30
 
 
+@tries(3)
 def test_spans_with_long_frames_are_held_with_all_their_values(filtered):
     capture = filtered("dur > 10ms", "long 20", "long 0", "link 15", "family 15")
     [row] = [row for row in capture.hits if row["name"] == "long"]
@@ -173,6 +175,7 @@ def test_spans_with_long_frames_are_held_with_all_their_values(filtered):
     assert names(capture) == ["effect", "long", "slow"]
 
 
+@tries(3)
 def test_a_held_span_keeps_its_links(filtered):
     capture = filtered('dur > 10ms || name == "cause"', "link 15", "link 0")
     effects = [row for row in capture.hits if row["name"] == "effect"]
@@ -182,6 +185,7 @@ def test_a_held_span_keeps_its_links(filtered):
     assert effects[0]["args"]["text"] == "linked"
 
 
+@tries(3)
 def test_the_duration_and_what_is_known_at_the_begin(filtered):
     capture = filtered('dur > 10ms && kv.n != 500 || kv.n == 7', "spans 2000 4 15")
     assert values(capture, "request", "n") == [0, 7, 1000, 1500]
@@ -207,6 +211,7 @@ SLOW = 'name == "slow" && dur > 10ms'
 FAMILY = ["deep", "first", "last", "part", "slow"]
 
 
+@tries(3)
 def test_what_is_inside_a_slow_span_is_kept(filtered):
     capture = kept(
         filtered, SLOW, "family 0", "family 20", "family 0", "events 10"
@@ -229,6 +234,7 @@ def test_what_is_inside_a_span_that_passes_at_once_is_kept(filtered):
     assert names(capture) == FAMILY
 
 
+@tries(3)
 def test_held_spans_in_held_spans(filtered):
     everything = ["brief", "in brief", "in inner", "in outer", "inner", "outer"]
     assert names(kept(filtered, "dur > 10ms", "nested 20 0", "nested 0 0")) == everything
@@ -240,11 +246,13 @@ def test_held_spans_in_held_spans(filtered):
     assert all_whole(kept(filtered, "dur > 10ms", "nested 20 20", "nested 20 0"))
 
 
+@tries(3)
 def test_of_spans_that_overlap_only_the_kept_one_keeps_its_children(filtered):
     capture = kept(filtered, "dur > 10ms", "rival 20")
     assert names(capture) == ["in slow", "slow"]
 
 
+@tries(3)
 def test_the_newest_children_are_kept_and_the_others_are_counted(filtered):
     crowds = ("crowd 300 20", "crowd 300 0", "crowd 5 20")
     capture = kept(filtered, SLOW, *crowds, lost=300 - 128)
@@ -253,11 +261,13 @@ def test_the_newest_children_are_kept_and_the_others_are_counted(filtered):
     assert crowd == list(range(172, 300)) + list(range(5))
 
 
+@tries(3)
 def test_children_on_other_threads_are_lost_unless_their_span_is_decided(filtered):
     capture = kept(filtered, SLOW, "threads 20", "threads 0", lost=2)
     assert names(capture) == ["slow"]
 
 
+@tries(3)
 def test_a_child_that_outlives_its_span_is_delivered_whole(filtered):
     capture = kept(filtered, SLOW, "survivor 20", "survivor 0")
     assert names(capture) == ["slow", "survivor"]
@@ -270,6 +280,7 @@ def test_a_child_that_outlives_its_span_is_delivered_whole(filtered):
 # ---- processes, libraries, kernels ----
 
 
+@tries(3)
 def test_children_processes_are_filtered_alike(filtered):
     capture = filtered("dur > 10ms || kv.bytes == 300", "spans 10 1 15", "fork 5", "events 5")
     assert names(capture) == ["copy"] * 2 + ["request"] * 3
@@ -283,8 +294,9 @@ def test_a_library_that_comes_late_has_its_own_programs(waffle, built, start, pr
     attached = waffle.attach("-p", running.pid, "-q", "--no-report", "--no-sched", "--filter",
                              "kv.bytes == 100 || kv.i == 3")  # fmt: skip
     wait_until(lambda: any(semaphores(running.pid, program)), "arming")
-    running.say(f"library {library} 10")
-    running.until("did library=10")
+    running.ask(f"library {library} 10", "opened")
+    wait_until(lambda: all(semaphores(running.pid, library) or [0]), "arming of the library")
+    running.ask("go", "did library=10")
     running.ask("events 4", "did")
     capture = attached.stop()
     rows = sorted((row["name"], *row["args"].values()) for row in capture.rows()
@@ -293,6 +305,7 @@ def test_a_library_that_comes_late_has_its_own_programs(waffle, built, start, pr
     capture.check_sums(lost=0)
 
 
+@tries(3)
 def test_filters_without_links_for_many_probes(filtered):
     env = {"WAFFLE_UPROBE_SINGLE": "1"}
     capture = filtered("dur > 10ms || kv.bytes == 300", "spans 100 2 15", "events 5", env=env)
@@ -313,6 +326,7 @@ def test_a_killed_tracer_leaves_nothing(waffle, program, start):
     running.ask("events 5", "did")
 
 
+@tries(3)
 def test_spans_left_open_by_dead_processes_are_forgotten(waffle, program, start):
     """More spans than can be held at a time, from processes that die before they end them."""
     dying = f"{program} 'hold 20000 3000' & p=$!; sleep 1; kill -9 $p; wait $p; sleep 0.5"

@@ -5,12 +5,13 @@ import json
 
 import pytest
 
-from tracer import parse_log
+from tracer import parse_log, tries
 
 SLACK_NS = 3_000_000  # a wake-up that is under way when a span begins or ends
 
 
 @pytest.mark.parametrize("size", ["4KiB", "64KiB", "256KiB"])
+@tries(3)
 def test_no_state_is_longer_than_the_kernel_says_when_switches_are_lost(waffle, built, size):
     capture = waffle.run(built("lossy.c", "-O2"), options=("--sched-size", size))
     out = waffle.ok("why", capture.path, "--span", "flooded", "--slowest", "0", "--json").stdout

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from tracer import parse_log
+from tracer import parse_log, tries
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "zoo"))
 
@@ -60,6 +60,8 @@ def one_by_one(waffle, path, name):
 
 
 @pytest.mark.parametrize("name", ["two_causes", "mutex_computes"])
+@tries(3)
+@tries(3)
 def test_the_first_cause_of_a_name_is_the_injected_one(waffle, tmp_path, name):
     [row] = [row for row in scenarios.SCENARIOS if row.name == name]
     built = zoo.build(row, tmp_path)
@@ -103,6 +105,7 @@ def slow_program(built):
     return built("slow_ones.c")
 
 
+@tries(3)
 def test_what_is_different_about_slow_spans_is_told(waffle, slow_program):
     capture = waffle.run(slow_program)
     slow = parse_log(capture.result.stdout.splitlines())

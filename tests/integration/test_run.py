@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from tracer import Capture, Waffle, monotonic_ns, parse_log, semaphores, wait_until
+from tracer import Capture, Waffle, monotonic_ns, named, parse_log, semaphores, wait_until
 
 
 def letters(count):
@@ -28,10 +28,6 @@ def values(request, built, waffle_program, tmp_path_factory):
     for row in parse_log(capture.result.stdout.splitlines()):
         log[row["kind"]].append(row)
     return capture, capture.rows(), log, (before, after)
-
-
-def named(rows, name):
-    return [row for row in rows if row.get("name") == name and row["kind"] != "sched"]
 
 
 def one(rows, name):
@@ -388,8 +384,7 @@ def test_run_with_a_duration_leaves_the_command_running(waffle, built, tmp_path)
     pid = int(pid_file.read_text())
     try:
         assert subprocess.run(["kill", "-0", str(pid)], check=False).returncode == 0
-        assert 0.3e9 <= took < 5e9
-        assert 0.25e9 <= capture.info()["duration_ns"] < 1e9
+        assert 0.25e9 <= capture.info()["duration_ns"] <= took >= 0.3e9
     finally:
         subprocess.run(["kill", str(pid)], check=True)
 
@@ -417,7 +412,7 @@ def test_ctrl_c_goes_to_the_command_and_the_file_is_complete(waffle, built):
         process.stdin.flush()
         wait_until(lambda: process.stdout.readline().startswith("did"), "the events")
         os.killpg(process.pid, signal.SIGINT)
-        _, err = process.communicate(timeout=10)
+        _, err = process.communicate(timeout=60)
     finally:
         process.kill()
     assert process.returncode == 128 + signal.SIGINT
@@ -528,7 +523,7 @@ def test_programs_that_stop_themselves_stay_stopped(waffle, built):
         time.sleep(0.1)
         assert states([pid]) == {pid: "T"}
         os.kill(pid, signal.SIGCONT)
-        assert process.communicate(timeout=10)[0] == "continued\n"
+        assert process.communicate(timeout=60)[0] == "continued\n"
         assert process.returncode == 0
     finally:
         end_session(process.pid)

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 
 import pytest
@@ -240,6 +241,90 @@ def test_waits_have_callers_in_code_without_frame_pointers(waffle, built, start)
         assert names[-1] == "_start"
 
 
+def run_sleeps(waffle, built, tmp_path, flags, *options):
+    path, stdin = built("sleeps.c", *flags), tmp_path / "go"
+    stdin.write_text("go\n", encoding="utf-8")
+    with open(stdin, encoding="utf-8") as go:
+        return path, waffle.run(path, options=options, stdin=go)
+
+
+def names_of(stack):
+    return [plain(frame.get("function")) for frame in stack if not frame.get("inlined")]
+
+
+def test_frame_pointers_serve_where_there_is_no_table(waffle, built, tmp_path):
+    flags = ("-fno-omit-frame-pointer", "-fno-asynchronous-unwind-tables", "-g0")
+    path, capture = run_sleeps(waffle, built, tmp_path, flags, "--stacks", "spans")
+    tables = subprocess.run(
+        ["readelf", "--debug-dump=frames", path], capture_output=True, text=True, check=True
+    ).stdout
+    listed = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout
+    main = re.search("([0-9a-f]{16}) T main", listed).group(1)
+    assert not re.search(f"pc={main}", tables), "it has one all the same"
+    rows = capture.rows("span", name="outer")
+    assert len(rows) == 25
+    for row in rows:
+        names = names_of(row["user_stack"])
+        assert names[:2] == ["outer", "main"] and names[-1] == "_start"
+
+
+@pytest.mark.parametrize("word, options", [("", ("--stacks", "probes")), (" stack", ())])
+def test_calls_of_the_c_library_have_their_callers(waffle, built, tmp_path, word, options):
+    probe = ("--probe", f"uprobe:libc.so.6:poll(ptr, u64 count, int timeout){word}")
+    path, capture = run_sleeps(
+        waffle, built, tmp_path, ("-fomit-frame-pointer",), *probe, *options
+    )
+    rows = [row for row in capture.rows("span", name="poll") if row["args"]["timeout"] == 3]
+    assert len(rows) == 25
+    for row in rows:
+        names = names_of(row["user_stack"])
+        assert names[1:4] == ["inner", "outer", "main"] and names[-1] == "_start"
+        assert "libc" in row["user_stack"][0]["module"]
+    assert not [row for row in capture.rows("span", name="outer") if "user_stack" in row]
+
+
+class Bpftrace:
+    """Functions of the kernel on whose behalf bpftrace sees a process's signals sent."""
+
+    SCRIPT = 'tracepoint:signal:signal_generate /pid == $1/ {{ printf("%s;\\n", kstack({})); }} '
+
+    def __init__(self, pid, start):
+        script = self.SCRIPT.format(48) + 'BEGIN { printf("ready\\n"); }'
+        self.program = start("bpftrace", "-q", "-e", script, pid)
+        self.program.until("ready")
+
+    def stacks(self, count):
+        """The functions of each stack, innermost first."""
+        found = []
+        while len(found) < count:
+            frames = []
+            while (line := self.program.line()) != ";":
+                if line.strip() and "__traceiter" not in line:  # waffle leaves the tracer out
+                    frames.append(line.strip().split("+")[0])
+            found.append(frames)
+        return found
+
+
+def test_a_tracepoint_has_the_kernels_stack_and_the_programs(waffle, built, start, subject):
+    program, path, *_ = subject(4)
+    bpftrace = Bpftrace(program.pid, start)
+    attached = waffle.attach_to(
+        program, path,
+        options=["--stacks", "probes", "--probe", "tracepoint:signal:signal_generate(sig)"],
+    )  # fmt: skip
+    program.say("go")
+    program.finish()
+    rows = [r for r in attached.wait().rows("event") if r["name"] == "signal_generate"]
+    rows = [row for row in rows if row["pid"] == program.pid]
+    others = bpftrace.stacks(len(rows))
+    assert len(rows) >= 4 and {row["args"]["sig"] for row in rows} >= {signal.SIGUSR1}
+    for row, other in zip(rows, others, strict=True):
+        mine = [frame["function"] for frame in row["kernel_stack"]]
+        assert mine == other and any("do_send" in name for name in mine)
+        names = names_of(row["user_stack"])
+        assert "main" in names and names[-1] == "_start"
+
+
 def test_a_child_has_complete_stacks_from_its_first_span_on(waffle, built, start):
     path = built("sleeps.c", "-fomit-frame-pointer")
     program = start(path)
@@ -258,6 +343,26 @@ def test_wrong_words_are_said_with_what_there_is(waffle):
     waffle.fails(2, "attach", "-p", "1", "--stacks", "span", says="did you mean spans?")
     waffle.fails(2, "attach", "-p", "1", "--stacks", "gpu", says="there are cuda, nccl, probes")
     waffle.fails(2, "attach", "-p", "1", "--stacks", "span:[a", says="'.a': what is wrong begins")
+
+
+def test_a_name_that_nothing_has_is_said_once_with_near_ones(waffle, subject, tmp_path):
+    said = "waffle-bpf: attach: --stacks: there is no 'span:leef'; did you mean 'leaf'?\n"
+    program, path, *_ = subject(3)
+    attached = waffle.attach("-p", program.pid, "--no-report", "--stacks", "span:leef,spans")
+    assert attached.wait_notice() == said
+    program.say("go")
+    program.finish()
+    assert said not in attached.wait().result.stderr
+    # Of a command it is known when it has ended.
+    stdin = tmp_path / "go"
+    stdin.write_text("go\n", encoding="utf-8")
+    options = ("--no-report", "-o", waffle.path(), "--stacks", "cuda,span:leaf,span:zebra*")
+    with open(stdin, encoding="utf-8") as go:
+        result = waffle.ok("run", *options, "--", path, tmp_path / "log", 3, stdin=go)
+    lines = [line for line in result.stderr.splitlines() if "--stacks" in line]
+    assert [re.search("'(.*?)'; there are '.*'leaf'", line).group(1) for line in lines] == [
+        "cuda", "span:zebra*",
+    ]  # fmt: skip
 
 
 # ---- Python ----

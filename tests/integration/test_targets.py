@@ -8,15 +8,11 @@ import subprocess
 
 import pytest
 
-from tracer import parse_log, semaphores, wait_until
+from tracer import Capture, named, parse_log, semaphores, wait_until
 
 
 def did(text):
     return parse_log(["did " + text])[0]
-
-
-def named(rows, name):
-    return [row for row in rows if row.get("name") == name and row["kind"] != "sched"]
 
 
 def listed(waffle, *arguments):
@@ -28,6 +24,28 @@ def library(built):
     return built("library.c", "-shared", "-fPIC", name="liblate.so")
 
 
+def call_until_armed(program, pid, library):
+    """Calls a library ten times at a time until it is armed, and once more; the numbers of all
+    calls."""
+    calls = []
+
+    def armed():
+        program.ask(f"open {library} 10", "did open=10")
+        calls.extend(range(10))
+        return set(semaphores(pid, library)) == {1}
+
+    wait_until(armed, "arming of the library")
+    armed()
+    return calls
+
+
+def check_called(capture, calls):
+    """None is missing after the first that was seen."""
+    seen = [row["args"]["i"] for row in named(capture.rows(), "library event")]
+    assert len(seen) >= 10 and seen == calls[-len(seen) :]
+    assert len(named(capture.rows(), "library span")) == len(seen)
+
+
 def test_library_opened_while_attached_is_armed_while_it_is_used(
     waffle, built, start, library
 ):
@@ -36,18 +54,12 @@ def test_library_opened_while_attached_is_armed_while_it_is_used(
     program.until("ready")
     assert {os.path.basename(s["lib"]) for s in listed(waffle, "-p", program.pid)} == {"steps"}
     attached = waffle.attach_to(program, steps)
-    opened = did(program.ask(f"open {library} 300", "did"))
-    assert opened["open"] == 300
+    calls = call_until_armed(program, program.pid, library)
     assert {os.path.basename(s["lib"]) for s in listed(waffle, "-p", program.pid)} == {
         "steps",
         "liblate.so",
     }
-    assert set(semaphores(program.pid, library)) == {1}
-    capture = attached.stop()
-    seen = [row["args"]["i"] for row in named(capture.rows(), "library event")]
-    # Calls were a millisecond apart: none is missing after the first that was seen.
-    assert seen == list(range(seen[0], 300))
-    assert len(named(capture.rows(), "library span")) == len(seen)
+    check_called(attached.stop(), calls)
     assert not any(semaphores(program.pid, library))
 
 
@@ -64,12 +76,12 @@ def test_library_opened_before_attach(waffle, built, start, library):
     assert {("span", "library span"), ("event", "library event")} <= sites
 
 
-def test_late_library_under_run(waffle, built, library):
-    capture = waffle.run(
-        built("steps.c"), stdin=None, input=f"open {library} 200\n"
-    )
-    seen = [row["args"]["i"] for row in named(capture.rows(), "library event")]
-    assert seen == list(range(seen[0], 200)) and seen[0] < 100
+def test_late_library_under_run(waffle, built, start, library):
+    path = waffle.path()
+    program = start(waffle.program, "run", "-q", "--no-report", "-o", path, "--", built("steps.c"))
+    calls = call_until_armed(program, int(program.until("ready pid=")), library)
+    program.finish()
+    check_called(Capture(waffle, path), calls)
 
 
 def test_deleted_executable_and_library(waffle, built, start, library, tmp_path):

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from tracer import Capture, parse_log
+from tracer import Capture, parse_log, tries
 
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 MIB = 1 << 20
@@ -83,6 +83,7 @@ def explain(waffle, built):
     return run
 
 
+@tries(3)
 def test_sleep_is_ended_by_the_timer_interrupt(explain):
     ran = explain("sleep")
     assert len(ran.waits()) == 5
@@ -107,6 +108,7 @@ def test_sleep_is_ended_by_the_timer_interrupt(explain):
     assert told >= 4
 
 
+@tries(3)
 def test_lock_is_named_by_who_waits_and_who_wakes(explain):
     ran = explain("lock")
     [wait] = ran.waits()
@@ -178,6 +180,7 @@ def test_read_requests_sum_to_what_the_kernel_counted(explain, tmp_path, mode):
     assert all(row["start_ns"] < row["end_ns"] and "error" not in row["args"] for row in rows)
 
 
+@tries(3)
 def test_fsync_names_the_file_and_its_requests_carry_the_data(explain, tmp_path):
     path = tmp_path / "data"
     ran = explain("fsync", path)
@@ -268,6 +271,7 @@ def test_faults_in_system_calls_are_counted(explain):
     assert said["minor"] <= total <= said["minor"] + 5 and said["minor"] >= 256
 
 
+@tries(3)
 def test_signals_name_sender_and_target(explain):
     ran = explain("stop")
     child = ran.said["child"]["pid"]
@@ -305,6 +309,7 @@ def cpu_cgroup(name):
     return folder, throttled_ns
 
 
+@tries(3)
 def test_quota_sums_to_the_time_that_the_cgroup_was_throttled(waffle, built, explain):
     folder, throttled_ns = cpu_cgroup(f"waffle-test-{os.getpid()}")
     program = built("explain.c", "-fno-omit-frame-pointer")
@@ -353,6 +358,7 @@ def kinds(capture):
     return {row["kind"] for row in capture.rows()}
 
 
+@tries(3)
 def test_sources_are_switched_on_one_by_one(waffle, built, tmp_path):
     program = built("explain.c", "-fno-omit-frame-pointer")
     path = tmp_path / "data"

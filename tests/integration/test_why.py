@@ -8,10 +8,9 @@ import subprocess
 import jsonschema
 import pytest
 
-from tracer import ROOT, parse_log
+from tracer import ROOT, parse_log, tries
 
 MS = 1_000_000
-LIBRARIES = "-lbpf -lelf -ldw -lprotobuf-c -lzstd -lyajl -lz -lm -lpthread -lsupc++".split()
 
 
 @pytest.fixture(scope="module")
@@ -58,19 +57,6 @@ def causes(waffle, built):
     return run
 
 
-@pytest.fixture(scope="module")
-def maker(waffle_program, tmp_path_factory):
-    """make_capture, built once."""
-    out = tmp_path_factory.mktemp("maker") / "make_capture"
-    subprocess.run(
-        ["gcc", "-std=gnu17", "-O1", "-D_GNU_SOURCE", f"-I{ROOT}", f"-I{ROOT}/userspace",
-         f"-I{ROOT}/include", f"-I{ROOT}/tests/unit", ROOT / "tests/integration/make_capture.c",
-         waffle_program.parent / "libwaffle-bpf.a", *LIBRARIES, "-o", out],
-        check=True,
-    )
-    return out
-
-
 def requests(log):
     """Each request that was logged, with its pieces: (request, {cause: (ns, tid, comm)})."""
     found, pieces = [], {}
@@ -113,6 +99,7 @@ def check_duration(instance, cause, said):
 # ---- real programs ----
 
 
+@tries(3)
 def test_a_lock_is_followed_to_what_its_holder_did(why, causes):
     path, log = causes("lock")
     instances = why(path, "--span", "request")["instances"]
@@ -133,6 +120,7 @@ def test_a_lock_is_followed_to_what_its_holder_did(why, causes):
         assert lock["chain"][0]["by"]["comm"] == "holder"
 
 
+@tries(3)
 def test_a_pipe_is_followed_to_another_process(why, causes):
     path, log = causes("pipe")
     instances = why(path, "--span", "request")["instances"]
@@ -148,6 +136,7 @@ def test_a_pipe_is_followed_to_another_process(why, causes):
         assert first["chain"][0]["syscall"] == "read"
 
 
+@tries(3)
 def test_a_child_has_the_name_of_the_program_that_it_ran_last(why, causes):
     path, _ = causes("child")
     instances = why(path, "--span", "request")["instances"]
@@ -159,6 +148,7 @@ def test_a_child_has_the_name_of_the_program_that_it_ran_last(why, causes):
         assert first["culprit"]["pid"] != instance["thread"]["pid"]
 
 
+@tries(3)
 def test_who_stopped_a_process_is_named_as_the_program_that_it_is(why, waffle, built, start):
     program = start(built("steps.c"))
     program.until("ready")
@@ -172,6 +162,7 @@ def test_who_stopped_a_process_is_named_as_the_program_that_it_is(why, waffle, b
     assert stopped["culprit"]["comm"] == "sh"
 
 
+@tries(5)
 def test_text_tells_the_chain_in_words_with_functions_and_evidence(waffle, causes):
     path, _ = causes("lock")
     text = waffle.ok("why", "--span", "request", "--slowest", "1", "--evidence", path).stdout
@@ -185,6 +176,7 @@ def test_text_tells_the_chain_in_words_with_functions_and_evidence(waffle, cause
     assert "\033" not in text
 
 
+@tries(3)
 def test_a_thread_is_explained_in_a_window(why, causes):
     path, log = causes("lock")
     request, pieces = requests(log)[1]

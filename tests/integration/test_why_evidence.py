@@ -8,7 +8,7 @@ import pathlib
 import jsonschema
 import pytest
 
-from tracer import ROOT
+from tracer import ROOT, tries
 
 # What a record must be to be named as this.
 KINDS = {
@@ -154,6 +154,7 @@ def test_numbers_are_those_of_the_file_in_a_window_too(waffle, built):
     assert all(whole[number] == row for number, row in part.items())
 
 
+@tries(3)
 def test_a_thread_that_was_moved_or_preempted_says_from_where_and_by_whom(explained):
     cpus = sorted(os.sched_getaffinity(0))
     if len(cpus) < 2:
@@ -190,6 +191,7 @@ def file_system(path):
     return kind
 
 
+@tries(3)
 def test_a_sync_says_what_of_the_file_system_it_waits_for(explained, tmp_path):
     kind = file_system(tmp_path)
     if kind not in ("ext4", "xfs", "btrfs", "f2fs"):
@@ -204,6 +206,7 @@ def test_a_sync_says_what_of_the_file_system_it_waits_for(explained, tmp_path):
     assert any(m.startswith("waits for ") and m.endswith(kind) for m in meanings), meanings
 
 
+@tries(3)
 def test_a_page_fault_behind_mmap_lock_is_a_lock_of_its_holder(explained):
     why = explained("kernel_waits.c", "mmap")
     [instance] = why.instances()
@@ -218,6 +221,7 @@ def test_a_page_fault_behind_mmap_lock_is_a_lock_of_its_holder(explained):
     assert int(wait["address"], 16)
 
 
+@tries(3)
 def test_the_parent_of_vfork_waits_for_its_child(explained):
     why = explained("kernel_waits.c", "vfork")
     [instance] = why.instances()

@@ -187,23 +187,34 @@ static void test_what_can_not_be_read_is_said_at_its_place(void **state)
 	(void)state;
 }
 
-static void test_missing_struct_is_said_with_near_names(void **state)
+static void expect_missing_struct(const char *text, const char *said)
 {
 	struct error err = ERROR_INIT;
 	struct found found = {.said = ""};
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 
 	assert_int_equal(call_set_open(&found.set, &err), 0);
-	if (call_set_add(found.set, "uprobe:exe:handle_request(struct requst *r) {r->path}",
-			 "--probe", &err) ||
+	if (call_set_add(found.set, text, "--probe", &err) ||
 	    object_read(&found.object, fd, "/bin/this", &err) ||
 	    call_set_find(found.set, found.object, fd, &err))
 		fail_msg("%s", err.message);
 	close(fd);
 	call_set_unfound(found.set, CALL_SCOPE_TRACED, say, &found);
-	assert_non_null(
-		strstr(found.said, "--probe: no struct 'requst' in /bin/this; near: request"));
+	assert_non_null(strstr(found.said, said));
 	done(&found);
+}
+
+static void test_missing_struct_is_said_with_near_names(void **state)
+{
+	expect_missing_struct("uprobe:exe:handle_request(struct requst *r) {r->path}",
+			      "--probe: no struct 'requst' in /bin/this; near: request");
+	(void)state;
+}
+
+static void test_struct_of_many_sources_is_near_once(void **state)
+{
+	expect_missing_struct("uprobe:exe:handle_request(struct call_specc *r) {r->path}",
+			      "--probe: no struct 'call_specc' in /bin/this; near: call_spec\n");
 	(void)state;
 }
 
@@ -213,6 +224,7 @@ int main(void)
 		cmocka_unit_test(test_fields_are_read_where_the_compiler_put_them),
 		cmocka_unit_test(test_what_can_not_be_read_is_said_at_its_place),
 		cmocka_unit_test(test_missing_struct_is_said_with_near_names),
+		cmocka_unit_test(test_struct_of_many_sources_is_near_once),
 	};
 
 	handle_request(NULL);

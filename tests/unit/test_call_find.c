@@ -67,6 +67,15 @@ FRAMED("plum_rest", ".cfi_def_cfa_offset 48");
 FRAMED("plum_start", ".cfi_undefined " RETURN_ADDRESS);
 FRAMED("plum_whole", "");
 
+/* It may end anywhere. */
+#if defined(__x86_64__)
+#define JUMP "jmp *%rax"
+#else
+#define JUMP "br x0"
+#endif
+__asm__(".text\n.type grape_jump,@function\ngrape_jump:\n\t" JUMP
+	"\n.size grape_jump,.-grape_jump\n");
+
 struct found {
 	struct call_set *set;
 	struct object *object;
@@ -209,6 +218,19 @@ static void test_function_that_is_chosen_at_load_time_is_said_with_its_choices(v
 	(void)state;
 }
 
+static void test_choice_at_load_time_is_said_though_another_function_has_no_end(void **state)
+{
+	struct found found = FIND(SELF, "uprobe:exe:berry_pick|grape_jump");
+
+	assert_int_equal(found.object->sites.len, 1);
+	assert_non_null(strstr(found.said, "grape_jump of /proc/self/exe is recorded when it "
+					   "begins only"));
+	assert_non_null(strstr(found.said, "is chosen from several functions when it is loaded"));
+	assert_true(found.missing);
+	done(&found);
+	(void)state;
+}
+
 static void test_probes_are_at_the_functions_entries(void **state)
 {
 	struct found found = FIND(SELF, "uprobe:exe:fruit_one as event");
@@ -319,6 +341,8 @@ int main(void)
 		cmocka_unit_test(test_function_name_in_the_name_of_a_span),
 		cmocka_unit_test(
 			test_function_that_is_chosen_at_load_time_is_said_with_its_choices),
+		cmocka_unit_test(
+			test_choice_at_load_time_is_said_though_another_function_has_no_end),
 		cmocka_unit_test(test_probes_are_at_the_functions_entries),
 		cmocka_unit_test(test_fragment_of_a_function_is_never_probed),
 		cmocka_unit_test(test_what_is_jumped_to_is_no_function),

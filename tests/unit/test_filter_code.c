@@ -231,15 +231,16 @@ static void test_what_a_type_can_not_hold_is_decided(void **state)
 
 /* ---- programs ---- */
 
-static int generate(struct filter_code *code, const char *source, bool at_end)
+static const struct codegen_options at_hit = {.id_offset = 112,
+					      .frame_offset = 96,
+					      .size_offset = 88,
+					      .on_reject = CODEGEN_EXIT,
+					      .on_accept = WAFFLE_NEXT_KEEP,
+					      .on_hold = WAFFLE_NEXT_HOLD};
+
+static int generate_for(struct filter_code *code, const char *source,
+			const struct codegen_options *options)
 {
-	struct codegen_options options = {.id_offset = 112,
-					  .frame_offset = 96,
-					  .size_offset = 88,
-					  .at_end = at_end,
-					  .on_reject = CODEGEN_EXIT,
-					  .on_accept = WAFFLE_NEXT_KEEP,
-					  .on_hold = WAFFLE_NEXT_HOLD};
 	struct error err = ERROR_INIT;
 	struct filter_expr *filter;
 	struct residual residual;
@@ -248,10 +249,18 @@ static int generate(struct filter_code *code, const char *source, bool at_end)
 	if (filter_parse(&filter, "test", source, &err))
 		fail_msg("%s", err.message);
 	assert_true(residual_make(&residual, filter, &site));
-	result = codegen(code, filter, &residual, &site, &options);
+	result = codegen(code, filter, &residual, &site, options);
 	residual_free(&residual);
 	filter_free(filter);
 	return result;
+}
+
+static int generate(struct filter_code *code, const char *source, bool at_end)
+{
+	struct codegen_options options = at_hit;
+
+	options.at_end = at_end;
+	return generate_for(code, source, &options);
 }
 
 static void program_is(const char *source, bool at_end, const char *expected)
@@ -308,6 +317,40 @@ static void test_the_end_of_a_span_asks_what_was_held(void **state)
 		   "call bpf_tail_call#12\n"
 		   "r0 = 0\n"
 		   "exit\n");
+}
+
+static void test_of_a_call_its_threads_slot_is_asked(void **state)
+{
+	struct codegen_options options = at_hit;
+	struct filter_code code;
+
+	(void)state;
+	options.at_end = options.call = true;
+	options.slot = 1000;
+	options.on_accept = WAFFLE_CALL_ACCEPT;
+	assert_int_equal(generate_for(&code, "dur > 5000000000", &options), 0);
+	code_expect(&code, "r6 = r1\n"
+			   "call bpf_get_current_task_btf#158\n"
+			   "r2 = r0\n"
+			   "r1 = map[calls]\n"
+			   "r3 = 0\n"
+			   "r4 = 0\n"
+			   "call bpf_task_storage_get#156\n"
+			   "if r0 == 0x0 goto pc+13\n"
+			   "r7 = r0\n"
+			   "r7 += 1072\n"
+			   "r1 = *(u64 *)(r7 -64)\n"
+			   "r2 = *(u64 *)(r7 -72)\n"
+			   "r1 -= r2\n"
+			   "r2 = 0x12a05f200\n"
+			   "if r1 <= r2 goto pc+5\n"
+			   "r1 = r6\n"
+			   "r2 = map[next]\n"
+			   "r3 = 0\n"
+			   "call bpf_tail_call#12\n"
+			   "r0 = 0\n"
+			   "exit\n");
+	filter_code_free(&code);
 }
 
 static unsigned calls_of(const struct filter_code *code, int helper)
@@ -413,6 +456,7 @@ int main(void)
 		cmocka_unit_test(test_what_a_type_can_not_hold_is_decided),
 		cmocka_unit_test(test_what_needs_no_frame_reads_none),
 		cmocka_unit_test(test_the_end_of_a_span_asks_what_was_held),
+		cmocka_unit_test(test_of_a_call_its_threads_slot_is_asked),
 		cmocka_unit_test(test_no_more_is_read_than_is_asked),
 		cmocka_unit_test(test_a_parent_is_looked_up_once),
 		cmocka_unit_test(test_patterns_that_are_the_same_share_their_table),

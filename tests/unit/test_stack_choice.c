@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include "capture/stack_choice.h"
@@ -91,12 +92,41 @@ static void test_what_is_not_understood_is_shown(void **state)
 	refused("span:a[", "begins at '['");
 }
 
+static void note(const char *word, const char *name, void *arg)
+{
+	char *said = arg;
+
+	sprintf(said + strlen(said), "%s(%s) ", word, name ? name : "");
+}
+
+static void test_words_that_no_site_has_are_told(void **state)
+{
+	struct stack_choice *choice = NULL;
+	struct error err = ERROR_INIT;
+	char said[200] = "";
+
+	(void)state;
+	assert_int_equal(stack_choice_add(&choice, "nccl,span:fore*,sched,cuda,span:for*", &err),
+			 0);
+	stack_choice_unfound(choice, note, said);
+	assert_string_equal(said, "nccl() span:fore*(fore*) cuda() span:for*(for*) ");
+	/* What has a stack by one word is found by all others that have it, too. */
+	for (size_t i = 0; i < 3; i++)
+		stack_choice_has(choice, &sites[i]);
+	said[0] = '\0';
+	stack_choice_unfound(choice, note, said);
+	assert_string_equal(said, "nccl() span:fore*(fore*) ");
+	stack_choice_free(choice);
+	stack_choice_unfound(NULL, note, said);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_words_choose_by_where_a_site_is_from),
 		cmocka_unit_test(test_names_choose_by_pattern_and_whatever_the_site_is),
 		cmocka_unit_test(test_lists_add_up),
+		cmocka_unit_test(test_words_that_no_site_has_are_told),
 		cmocka_unit_test(test_what_is_not_understood_is_shown),
 	};
 

@@ -40,6 +40,9 @@ int call_set_add_table(struct call_set *set, enum call_table table, struct error
 /* Whether anything can be found in a file of that path: most files are not even opened. */
 bool call_set_wants(const struct call_set *set, const char *path);
 
+/* Whether a description asks for stacks itself. */
+bool call_set_wants_stacks(const struct call_set *set);
+
 /*
  * Looks in the ELF file open at `fd`, of which `object` was read, and adds sites, calls and probes
  * to it. One address is probed once for a table, whatever its names (ncclX and pncclX). A file

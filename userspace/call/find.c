@@ -97,7 +97,8 @@ uint32_t find_site(struct find *find, struct set_entry *entry, const char *func,
 				 .role = entry->spec.role,
 				 .call = true,
 				 .simulated = object->simulation,
-				 .key_count = made->key_count};
+				 .key_count = made->key_count,
+				 .begin_keys = made->begin_keys};
 	struct object_call call = {.site = (uint32_t)object->sites.len, .recipe = made->recipe};
 
 	for (unsigned i = 0; i < made->key_count; i++) {

@@ -28,6 +28,9 @@ static const char *const role_names[] = {
 	[SITE_ROLE_COMM_INIT] = "comm_init",
 	[SITE_ROLE_NAME] = "name",
 	[SITE_ROLE_HANDLE] = "handle",
+	[SITE_ROLE_SEND] = "send",
+	[SITE_ROLE_RECV] = "recv",
+	[SITE_ROLE_STREAM_CREATE] = "stream_create",
 };
 _Static_assert(sizeof(role_names) / sizeof(role_names[0]) == SITE_ROLE_COUNT, "a name a role");
 
@@ -35,14 +38,13 @@ static const struct flag_word {
 	const char *word;
 	uint32_t flag;
 } flag_words[] = {
-	{"outer", WAFFLE_CALL_OUTER},
-	{"inner", WAFFLE_CALL_INNER},
-	{"stack", WAFFLE_CALL_STACK},
-	{"nounwind", WAFFLE_CALL_NOUNWIND},
+	{"outer", WAFFLE_CALL_OUTER}, {"inner", WAFFLE_CALL_INNER},
+	{"stack", WAFFLE_CALL_STACK}, {"nounwind", WAFFLE_CALL_NOUNWIND},
+	{"frame", WAFFLE_CALL_FRAME},
 };
 #define FLAG_WORDS (sizeof(flag_words) / sizeof(flag_words[0]))
 #define NAME_BYTES 512
-#define OPTIONS_SHOWN "as category role key outer inner stack nounwind"
+#define OPTIONS_SHOWN "as category role key outer inner stack nounwind frame"
 
 void parse_blanks(struct parse *parse)
 {
@@ -177,11 +179,21 @@ int parse_number(struct parse *parse, int64_t *number, int64_t low, int64_t high
 	return 0;
 }
 
+static bool near_list_has(const struct near_list *list, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (const char *at = list->text; list->len && (at = strstr(at, name)); at++)
+		if (at[-1] == ' ' && (!at[len] || at[len] == ','))
+			return true;
+	return false;
+}
+
 void near_list_add(struct near_list *list, const char *word, const char *name)
 {
 	int len;
 
-	if (!near_name(word, name))
+	if (!*name || !near_name(word, name) || near_list_has(list, name))
 		return;
 	len = snprintf(list->text + list->len, sizeof(list->text) - list->len, "%s%s",
 		       list->len ? ", " : "; near: ", name);
@@ -364,6 +376,11 @@ static int parse_whole(struct parse *parse)
 	if (spec->flags & WAFFLE_CALL_OUTER && spec->flags & WAFFLE_CALL_INNER)
 		return source_fault(&parse->source, 0, (uint32_t)parse->source.len, parse->err,
 				    "a call is 'outer' or 'inner', not both");
+	if (spec->flags & WAFFLE_CALL_FRAME &&
+	    (spec->type != SPEC_USDT || !spec->pair || spec->sides[0].key.base != VALUE_THREAD))
+		return source_fault(&parse->source, 0, (uint32_t)parse->source.len, parse->err,
+				    "'frame' is for pairs of USDT probes that are in one function: "
+				    "usdt:LIB:PROVIDER:A..B key=tid frame");
 	for (unsigned i = 0; spec->event && i < spec->sides[0].value_count; i++)
 		if (spec->sides[0].values[i].at_return)
 			return source_fault(&parse->source, spec->sides[0].values[i].from,

@@ -105,6 +105,14 @@ bool call_set_wants(const struct call_set *set, const char *path)
 	return false;
 }
 
+bool call_set_wants_stacks(const struct call_set *set)
+{
+	for (size_t i = 0; i < set->entries.len; i++)
+		if (set->entries.data[i]->spec.flags & WAFFLE_CALL_STACK)
+			return true;
+	return false;
+}
+
 static int index_names(struct call_set *set, uint32_t entry, struct error *err)
 {
 	const struct call_spec *spec = &set->entries.data[entry]->spec;
@@ -377,8 +385,6 @@ static void say_entry(const struct set_entry *entry, enum call_scope scope, call
 	if (!state->looked) {
 		snprintf(line, sizeof(line), "%s: no file '%s' %s", origin, name.text,
 			 scopes[scope]);
-	} else if (state->trouble) {
-		snprintf(line, sizeof(line), "%s", state->trouble);
 	} else if (state->ifunc) {
 		snprintf(line, sizeof(line),
 			 "%s: '%s' of %s is chosen from several functions when it is loaded, by "
@@ -386,6 +392,8 @@ static void say_entry(const struct set_entry *entry, enum call_scope scope, call
 			 origin, name.text, state->looked,
 			 state->near_count ? "" : ", whose names have been stripped here");
 		add_near(line, sizeof(line), state, ", such as ");
+	} else if (state->trouble) {
+		snprintf(line, sizeof(line), "%s", state->trouble);
 	} else {
 		snprintf(line, sizeof(line), "%s: no %s '%s' in %s%s", origin,
 			 provider ? "USDT probe of a provider"

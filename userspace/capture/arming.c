@@ -11,6 +11,7 @@
 
 #include "capture/arming_internal.h"
 #include "target/needed.h"
+#include "util/near.h"
 
 int arming_open(struct arming **arming, struct kernel *kernel, struct store_writer *writer,
 		const struct arming_options *options, struct error *err)
@@ -130,6 +131,8 @@ static int file_read(struct arming *arming, struct file *file, int fd, const cha
 	struct object *object;
 	int result = object_read(&object, fd, shown_path, &problem);
 
+	if (result == -ENOTSUP && !arming->warning[0])
+		snprintf(arming->warning, sizeof(arming->warning), "%s", problem.message);
 	if (result)
 		return result == -ENOMEM ? error_set(err, ENOMEM, "%s", problem.message) : 0;
 	if (!arming->options.sites)
@@ -471,24 +474,24 @@ uint64_t arming_match_count(const struct arming *arming)
 	return arming->matching;
 }
 
-void arming_names(const struct arming *arming, char *text, size_t size)
+void arming_names(const struct arming *arming, const char *near, char *text, size_t size)
 {
 	size_t used = 0;
 
 	text[0] = '\0';
-	for (size_t f = 0; f < arming->files.len; f++) {
-		const struct object *object = arming->files.data[f].object;
+	for (size_t i = 0; i < arming->sites.len; i++) {
+		const char *name = arming->sites.data[i].info->name;
+		char quoted[200];
+		int len = snprintf(quoted, sizeof(quoted), "'%s'", name);
 
-		for (size_t i = 0; object && i < object->sites.len; i++) {
-			int len = snprintf(text + used, size - used, "%s'%s'", used ? ", " : "",
-					   object->sites.data[i].name);
-
-			if (len < 0 || used + (size_t)len + sizeof(", …") > size) {
-				snprintf(text + used, size - used, "%s", used ? ", …" : "");
-				return;
-			}
-			used += (size_t)len;
+		if (len < 0 || (near && !near_name(near, name)) || strstr(text, quoted))
+			continue;
+		if (used + (size_t)len + sizeof(", , …") > size) {
+			snprintf(text + used, size - used, "%s", used ? ", …" : "");
+			return;
 		}
+		used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "",
+					 quoted);
 	}
 }
 

@@ -20,9 +20,9 @@ struct arming;
 struct arming_options {
 	struct plan *plan; /* what is done with each site; NULL: all are armed, nothing is decided
 			    */
-	struct call_set *calls;            /* NULL: none are looked for */
-	const struct stack_choice *stacks; /* whose stacks are taken; NULL: none's */
-	bool sites;                        /* those of macros are armed */
+	struct call_set *calls;      /* NULL: none are looked for */
+	struct stack_choice *stacks; /* whose stacks are taken; NULL: none's */
+	bool sites;                  /* those of macros are armed */
 	bool follow;
 };
 
@@ -59,8 +59,7 @@ uint32_t arming_site_at(struct arming *arming, pid_t pid, uint64_t probe_addr);
 /* What is known of a site by its number. */
 struct arming_site {
 	const struct site_info *info;
-	uint8_t begin_keys; /* of a call: the keys from this one on are known at its return */
-	bool concerns;      /* functions_concern() */
+	bool concerns; /* functions_concern() */
 };
 const struct arming_site *arming_site(const struct arming *arming, uint32_t number);
 /* Whether there is a site that concerns functions. */
@@ -72,8 +71,9 @@ struct armed_counts arming_counts(const struct arming *arming);
 /* All sites of the files that were looked at, and those that are armed because they can match. */
 uint64_t arming_site_count(const struct arming *arming);
 uint64_t arming_match_count(const struct arming *arming);
-/* Names of the first of them, in quotes: "'a', 'b', …". */
-void arming_names(const struct arming *arming, char *text, size_t size);
+/* Names of the first of them, in quotes: "'a', 'b', …"; `near`: of those that it may be a slip of.
+ */
+void arming_names(const struct arming *arming, const char *near, char *text, size_t size);
 /* The first file that could not be armed and why; NULL: none. */
 const char *arming_warning(const struct arming *arming);
 

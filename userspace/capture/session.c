@@ -42,6 +42,11 @@ bool session_wants_sched(const struct session_options *options)
 	       (!options->filter || filter_wants_sched(options->filter));
 }
 
+bool session_wants_stacks(const struct session_options *options)
+{
+	return options->stacks || (options->calls && call_set_wants_stacks(options->calls));
+}
+
 bool session_wants_probes(const struct session_options *options)
 {
 	return options->sources & CAPTURE_SPANS || options->calls;
@@ -108,7 +113,7 @@ static int functions_see(struct session *session, const struct waffle_rec *rec)
 	}
 	if (!site || !site->concerns)
 		return 0;
-	return functions_record(session->functions, site->info, site->begin_keys, rec,
+	return functions_record(session->functions, site->info, site->info->begin_keys, rec,
 				session->err);
 }
 
@@ -158,7 +163,7 @@ int session_configure(struct kernel_options *kernel, struct plan **plan,
 		.wait_min_ns = options->wait_min_ns,
 		.stack_gap_ns = options->stack_gap_ns,
 		.follow = options->follow,
-		.stacks = options->stacks != NULL,
+		.stacks = session_wants_stacks(options),
 		.stacks_of_waits = stack_choice_has_waits(options->stacks),
 		.hold_exec = options->command && session_wants_probes(options),
 		.calls = options->calls != NULL,
@@ -220,10 +225,12 @@ static int start(struct session *session)
 				   session_wants_sched(options) ? options->sched_bytes : 0,
 				   kernel_cpu_count(session->kernel));
 	targets_watch(session);
-	result = kernel_attach(session->kernel, session->err)
+	/* Tracepoints that are described come before our own of the same name, which forget a
+	 * process at its exit. */
+	result = arming_tracepoints(session->arming, session->err)
+			 ?: kernel_attach(session->kernel, session->err)
 			 ?: kernel_snapshot(session->kernel, false, state_store, session,
 					    session->err)
-			 ?: arming_tracepoints(session->arming, session->err)
 			 ?: targets_arm(session)
 			 ?: (options->command ? 0 : warn_of_unfound(session, true));
 	session->result->ready_cpu_ns = cpu_ns();
@@ -300,8 +307,8 @@ int session_run(const struct session_options *options, const struct session_even
 		}
 		code = loop_run(&session);
 		/* What a command is made of is known by now. */
-		if (session.plan && options->command && arming_site_count(session.arming))
-			warn_of_filter(&session);
+		if (options->command)
+			warn_of_names(&session);
 		warn_of_unfound(&session, false);
 		closed = finish(&session);
 	}

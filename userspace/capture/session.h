@@ -22,13 +22,13 @@
 struct session_options {
 	const pid_t *pids; /* attach to these … */
 	size_t pid_count;
-	char **command;                    /* … or run this */
-	const char *output;                /* path of the file to write */
-	const char *label;                 /* what is traced, for people */
-	bool follow;                       /* children too */
-	uint32_t sources;                  /* enum capture_source */
-	const struct filter_expr *filter;  /* NULL: all; belongs to the caller */
-	const struct stack_choice *stacks; /* NULL: of no span; belongs to the caller */
+	char **command;                   /* … or run this */
+	const char *output;               /* path of the file to write */
+	const char *label;                /* what is traced, for people */
+	bool follow;                      /* children too */
+	uint32_t sources;                 /* enum capture_source */
+	const struct filter_expr *filter; /* NULL: all; belongs to the caller */
+	struct stack_choice *stacks;      /* NULL: of no span; belongs to the caller */
 	struct call_set *calls; /* what is looked for besides sites; NULL: nothing; the caller's */
 	bool keep_children;     /* with a filter: what is inside a kept span is kept as well */
 	uint64_t duration_ns;   /* 0: until the targets exit or a signal comes */

@@ -61,6 +61,8 @@ void session_notify(struct session *session, const char *line);
 bool session_wants_sched(const struct session_options *options);
 /* Whether there is anything to look for in files. */
 bool session_wants_probes(const struct session_options *options);
+/* Of spans and events. */
+bool session_wants_stacks(const struct session_options *options);
 /* What this kernel can give of what is wanted. */
 uint32_t session_sources(const struct session *session);
 int session_drain(struct session *session, bool final);
@@ -87,8 +89,9 @@ void targets_close(struct session *session);
 /* session_warn.c */
 /* A file that stays dormant is said once, as soon as it is known. */
 void warn_of_arming(struct session *session);
-/* A filter that nothing can pass is a mistake, most likely in a name; unless it is for switches. */
-void warn_of_filter(struct session *session);
+/* A filter that nothing can pass is a mistake, most likely in a name; unless it is for switches.
+ * So is a name of --stacks that nothing has. */
+void warn_of_names(struct session *session);
 void warn_after_arming(struct session *session);
 /* Calls that were described and have not been found so far, each said once. -ENOENT with `strict`,
  * if there is one that will not be found: its library is there and has no such function. */

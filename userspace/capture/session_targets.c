@@ -154,7 +154,7 @@ int targets_arm(struct session *session)
 	int result = 0;
 
 	for (size_t i = 0; i < session->options->pid_count && !result; i++) {
-		if (session->options->stacks)
+		if (session_wants_stacks(session->options))
 			result = details_process(session->details, session->options->pids[i],
 						 session->err);
 		result = result ?: process_arm(session, session->options->pids[i], session->err);

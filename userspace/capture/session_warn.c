@@ -19,7 +19,7 @@ static void filter_say(const char *line, void *arg)
 	session_notify(arg, line);
 }
 
-void warn_of_filter(struct session *session)
+static void warn_of_filter(struct session *session)
 {
 	const struct filter_expr *filter = session->options->filter;
 	char names[400], line[600];
@@ -28,10 +28,37 @@ void warn_of_filter(struct session *session)
 	if (arming_match_count(session->arming) ||
 	    (filter_uses(filter, FILTER_KIND) && filter_wants_sched(filter)))
 		return;
-	arming_names(session->arming, names, sizeof(names));
+	arming_names(session->arming, NULL, names, sizeof(names));
 	snprintf(line, sizeof(line), "no site can match the filter; there are sites named %s",
 		 names);
 	session_notify(session, line);
+}
+
+static void stacks_say(const char *word, const char *name, void *arg)
+{
+	const struct session *session = arg;
+	char names[400] = "", line[700];
+
+	if (name)
+		arming_names(session->arming, name, names, sizeof(names));
+	if (names[0]) {
+		snprintf(line, sizeof(line), "--stacks: there is no '%s'; did you mean %s?", word,
+			 names);
+	} else {
+		arming_names(session->arming, NULL, names, sizeof(names));
+		snprintf(line, sizeof(line),
+			 "--stacks: no span or event is one of '%s'; there are %s", word, names);
+	}
+	session_notify(arg, line);
+}
+
+void warn_of_names(struct session *session)
+{
+	if (!arming_site_count(session->arming))
+		return;
+	if (session->plan)
+		warn_of_filter(session);
+	stack_choice_unfound(session->options->stacks, stacks_say, session);
 }
 
 struct unfound {
@@ -81,7 +108,7 @@ void warn_of_faults(struct session *session)
 		return;
 	snprintf(line, sizeof(line),
 		 "%" PRIu64 " arguments of calls could not be read: they point nowhere, or to what "
-		 "is not in memory yet; they are 0 or empty in the capture",
+		 "is not in memory yet; they are 0 or left out in the capture",
 		 faults);
 	session_notify(session, line);
 }
@@ -112,6 +139,6 @@ void warn_after_arming(struct session *session)
 			session,
 			"no sites in the target's files: it was built without waffle.h, or its "
 			"notes were stripped; only the scheduler is recorded");
-	if (session->plan && !session->options->command && arming_site_count(session->arming))
-		warn_of_filter(session);
+	if (!session->options->command)
+		warn_of_names(session);
 }

@@ -11,9 +11,16 @@
 
 #define BY_NAME "span:"
 
+struct wanted {
+	char *word; /* as it was given */
+	bool (*has)(const struct site_info *site);
+	struct glob *name; /* of span:NAME, else NULL */
+	bool found;
+};
+
 struct stack_choice {
-	uint32_t words; /* a bit for each of `words` */
-	VEC(struct glob *) names;
+	VEC(struct wanted) wanted;
+	bool waits;
 };
 
 static bool of_cuda(const struct site_info *site)
@@ -36,21 +43,25 @@ static bool of_macros(const struct site_info *site)
 	return !site->call;
 }
 
-static bool of_none(const struct site_info *site)
-{
-	(void)site;
-	return false;
-}
-
 static const struct {
 	const char *name;
 	bool (*has)(const struct site_info *site);
 } words[] = {
-	{"cuda", of_cuda},    {"nccl", of_nccl},  {"probes", of_probes},
-	{"spans", of_macros}, {"sched", of_none},
+	{"cuda", of_cuda},    {"nccl", of_nccl}, {"probes", of_probes},
+	{"spans", of_macros}, {"sched", NULL},
 };
 #define WORDS (sizeof(words) / sizeof(words[0]))
-#define WORD_SCHED (WORDS - 1)
+
+static int add_wanted(struct stack_choice *choice, const char *text, size_t len,
+		      struct wanted wanted, struct error *err)
+{
+	wanted.word = strndup(text, len);
+	if (wanted.word && vec_push(&choice->wanted, wanted))
+		return 0;
+	free(wanted.word);
+	glob_free(wanted.name);
+	return error_set(err, ENOMEM, "out of memory");
+}
 
 static int add_word(struct stack_choice *choice, const char *text, size_t len, struct error *err)
 {
@@ -58,8 +69,11 @@ static int add_word(struct stack_choice *choice, const char *text, size_t len, s
 
 	for (size_t i = 0; i < WORDS; i++)
 		if (strlen(words[i].name) == len && !memcmp(words[i].name, text, len)) {
-			choice->words |= 1u << i;
-			return 0;
+			choice->waits |= !words[i].has;
+			return !words[i].has
+				       ? 0
+				       : add_wanted(choice, text, len,
+						    (struct wanted){.has = words[i].has}, err);
 		}
 	snprintf(word, sizeof(word), "%.*s", (int)len, text);
 	for (size_t i = 0; i < WORDS; i++)
@@ -75,18 +89,16 @@ static int add_word(struct stack_choice *choice, const char *text, size_t len, s
 
 static int add_name(struct stack_choice *choice, const char *text, size_t len, struct error *err)
 {
-	struct glob *glob;
-	size_t at;
+	const char *name = text + strlen(BY_NAME);
+	size_t at, name_len = len - strlen(BY_NAME);
+	struct glob *glob = glob_new(name, name_len, &at);
 
-	glob = glob_new(text, len, &at);
-	if (!glob && at < len)
+	if (!glob && at < name_len)
 		return error_set(err, EINVAL, "--stacks: '%.*s': what is wrong begins at '%.*s'",
-				 (int)len, text, (int)(len - at), text + at);
-	if (!glob || !vec_push(&choice->names, glob)) {
-		glob_free(glob);
+				 (int)name_len, name, (int)(name_len - at), name + at);
+	if (!glob)
 		return error_set(err, ENOMEM, "out of memory");
-	}
-	return 0;
+	return add_wanted(choice, text, len, (struct wanted){.name = glob}, err);
 }
 
 int stack_choice_add(struct stack_choice **choice, const char *text, struct error *err)
@@ -101,7 +113,7 @@ int stack_choice_add(struct stack_choice **choice, const char *text, struct erro
 		size_t len = strcspn(at, ","), prefix = strlen(BY_NAME);
 
 		if (len > prefix && !strncmp(at, BY_NAME, prefix))
-			result = add_name(*choice, at + prefix, len - prefix, err);
+			result = add_name(*choice, at, len, err);
 		else
 			result = add_word(*choice, at, len, err);
 		at += len;
@@ -115,26 +127,42 @@ void stack_choice_free(struct stack_choice *choice)
 {
 	if (!choice)
 		return;
-	for (size_t i = 0; i < choice->names.len; i++)
-		glob_free(choice->names.data[i]);
-	vec_free(&choice->names);
+	for (size_t i = 0; i < choice->wanted.len; i++) {
+		glob_free(choice->wanted.data[i].name);
+		free(choice->wanted.data[i].word);
+	}
+	vec_free(&choice->wanted);
 	free(choice);
 }
 
-bool stack_choice_has(const struct stack_choice *choice, const struct site_info *site)
+bool stack_choice_has(struct stack_choice *choice, const struct site_info *site)
 {
+	bool result = false;
+
 	if (!choice || site->kind == WAFFLE_SITE_COUNTER) /* values have no id to refer to */
 		return false;
-	for (size_t i = 0; i < WORDS; i++)
-		if (choice->words & 1u << i && words[i].has(site))
-			return true;
-	for (size_t i = 0; i < choice->names.len; i++)
-		if (glob_matches(choice->names.data[i], site->name, strlen(site->name)))
-			return true;
-	return false;
+	for (size_t i = 0; i < choice->wanted.len; i++) {
+		struct wanted *wanted = &choice->wanted.data[i];
+
+		if (wanted->name ? glob_matches(wanted->name, site->name, strlen(site->name))
+				 : wanted->has(site))
+			result = wanted->found = true;
+	}
+	return result;
 }
 
 bool stack_choice_has_waits(const struct stack_choice *choice)
 {
-	return choice && choice->words & 1u << WORD_SCHED;
+	return choice && choice->waits;
+}
+
+void stack_choice_unfound(const struct stack_choice *choice, stack_choice_say *say, void *arg)
+{
+	for (size_t i = 0; choice && i < choice->wanted.len; i++) {
+		const struct wanted *wanted = &choice->wanted.data[i];
+
+		if (!wanted->found)
+			say(wanted->word, wanted->name ? wanted->word + strlen(BY_NAME) : NULL,
+			    arg);
+	}
 }

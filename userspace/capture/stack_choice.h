@@ -8,6 +8,7 @@
 #include "target/site.h"
 #include "util/error.h"
 
+/* Remembers what of the list was found. */
 struct stack_choice;
 
 /*
@@ -19,8 +20,13 @@ int stack_choice_add(struct stack_choice **choice, const char *text, struct erro
 void stack_choice_free(struct stack_choice *choice);
 
 /* NULL: of none. */
-bool stack_choice_has(const struct stack_choice *choice, const struct site_info *site);
+bool stack_choice_has(struct stack_choice *choice, const struct site_info *site);
 /* Whether the user stacks of waits and wake-ups are to be walked by tables. */
 bool stack_choice_has_waits(const struct stack_choice *choice);
+
+/* Says each word of the list that no site has had so far; of a span:NAME also its NAME, else NULL.
+ */
+typedef void stack_choice_say(const char *word, const char *name, void *arg);
+void stack_choice_unfound(const struct stack_choice *choice, stack_choice_say *say, void *arg);
 
 #endif

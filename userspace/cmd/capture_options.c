@@ -22,16 +22,6 @@ int set_duration(void *options, const char *value, struct error *err)
 	return result;
 }
 
-int set_probe(void *options, const char *value, struct error *err)
-{
-	return probe_options_add(&((struct capture_options *)options)->probes, value, false, err);
-}
-
-int set_probes(void *options, const char *value, struct error *err)
-{
-	return probe_options_add(&((struct capture_options *)options)->probes, value, true, err);
-}
-
 int set_no_sched(void *options, const char *value, struct error *err)
 {
 	(void)value;

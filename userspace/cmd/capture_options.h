@@ -24,8 +24,6 @@ struct capture_options {
 };
 
 int set_duration(void *options, const char *value, struct error *err);
-int set_probe(void *options, const char *value, struct error *err);
-int set_probes(void *options, const char *value, struct error *err);
 int set_no_sched(void *options, const char *value, struct error *err);
 int set_sources(void *options, const char *value, struct error *err);
 int set_stacks(void *options, const char *value, struct error *err);
@@ -39,7 +37,7 @@ int set_sched_size(void *options, const char *value, struct error *err);
 	 .at = offsetof(struct capture_options, output)},                                          \
 		{"duration", 'd', "TIME", "stop after TIME, such as 10s, 500ms or 2m",             \
 		 .set = set_duration},                                                             \
-		PROBE_OPTION_ROWS,                                                                 \
+		PROBE_OPTION_ROWS(struct capture_options, probes),                                 \
 		{"no-sched", 0, NULL, "record spans and events only, not the scheduler",           \
 		 .set = set_no_sched},                                                             \
 		{"sources", 0, "LIST",                                                             \

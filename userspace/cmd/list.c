@@ -19,20 +19,10 @@ static int set_pid(void *options, const char *value, struct error *err)
 	return option_number("pid", value, 1, 4194304, &((struct list_options *)options)->pid, err);
 }
 
-static int set_probe(void *options, const char *value, struct error *err)
-{
-	return probe_options_add(&((struct list_options *)options)->probes, value, false, err);
-}
-
-static int set_probes(void *options, const char *value, struct error *err)
-{
-	return probe_options_add(&((struct list_options *)options)->probes, value, true, err);
-}
-
 static const struct option_row rows[] = {
 	{"pid", 'p', "PID", "list the sites and calls of a running process and of its libraries",
 	 .set = set_pid},
-	PROBE_OPTION_ROWS,
+	PROBE_OPTION_ROWS(struct list_options, probes),
 	{"json", 0, NULL, "print JSON", .at = offsetof(struct list_options, json)},
 };
 

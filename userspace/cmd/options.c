@@ -67,7 +67,7 @@ static int option_apply(struct parse *parse, const struct option_row *row, const
 		value = parse->argv[parse->at++];
 	}
 	if (row->set)
-		return row->set(parse->options, value, parse->err);
+		return row->set((char *)parse->options + row->at, value, parse->err);
 	if (row->argument)
 		*(const char **)((char *)parse->options + row->at) = value;
 	else

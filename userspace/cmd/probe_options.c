@@ -1,11 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/probe_options.h"
 
-int probe_options_add(struct probe_options *options, const char *text, bool file, struct error *err)
+static int add(struct probe_options *options, const char *text, bool file, struct error *err)
 {
 	struct probe_option option = {.text = text, .file = file};
 
 	return vec_push(&options->list, option) ? 0 : error_set(err, ENOMEM, "out of memory");
+}
+
+int set_probe(void *options, const char *value, struct error *err)
+{
+	return add(options, value, false, err);
+}
+
+int set_probes(void *options, const char *value, struct error *err)
+{
+	return add(options, value, true, err);
 }
 
 static int probes_read(struct probe_options *options, bool cuda, bool nccl, struct error *err)

@@ -17,22 +17,27 @@ struct probe_options {
 	struct call_set *calls; /* by probe_options_open(); NULL: nothing is looked for */
 };
 
-/* The rows of a command that has the two functions set_probe() and set_probes(). */
-#define PROBE_OPTION_ROWS                                                                          \
-	{"probe", 0, "SPEC",                                                                       \
+/* Of option_row: *options is a struct probe_options. */
+int set_probe(void *options, const char *value, struct error *err);
+int set_probes(void *options, const char *value, struct error *err);
+
+/* The rows of a command whose options struct has a struct probe_options as `member`. */
+#define PROBE_OPTION_ROWS(type, member)                                                            \
+	{"probe",                                                                                  \
+	 0,                                                                                        \
+	 "SPEC",                                                                                   \
 	 "record a function, USDT probe or tracepoint as spans or events, such as "                \
 	 "'uprobe:libc.so.6:malloc(size_t bytes) -> ptr ret'; may be given several times; see "    \
 	 "docs/probes.md",                                                                         \
+	 .at = offsetof(type, member),                                                             \
 	 .set = set_probe},                                                                        \
 	{                                                                                          \
 		"probes", 0, "FILE",                                                               \
 			"as --probe, a description a line; or the name of a set that comes with "  \
 			"waffle; may be given several times",                                      \
-			.set = set_probes                                                          \
+			.at = offsetof(type, member), .set = set_probes                            \
 	}
 
-int probe_options_add(struct probe_options *options, const char *text, bool file,
-		      struct error *err);
 /*
  * Reads what was described, and the tables that are wanted. EXIT_DONE, or what is wrong was printed
  * and the command has to end with this code.

@@ -58,6 +58,10 @@ static const char *helper_name(int helper)
 		return "bpf_probe_read_user";
 	case BPF_FUNC_probe_read_kernel:
 		return "bpf_probe_read_kernel";
+	case BPF_FUNC_get_current_task_btf:
+		return "bpf_get_current_task_btf";
+	case BPF_FUNC_task_storage_get:
+		return "bpf_task_storage_get";
 	default:
 		return "bpf_unspec";
 	}
@@ -69,6 +73,7 @@ static const char *map_name(const struct filter_code *code, uint32_t insn)
 		[CODE_RELOC_OPEN] = "open",
 		[CODE_RELOC_HELD] = "held",
 		[CODE_RELOC_NEXT] = "next",
+		[CODE_RELOC_CALLS] = "calls",
 		[CODE_RELOC_TABLE] = "table",
 	};
 

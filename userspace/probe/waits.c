@@ -174,7 +174,8 @@ int waits_configure(struct kernel *kernel, const struct kernel_options *options)
 		bpf_program__set_autoload(
 			bpf_object__find_program_by_name(bpf->obj, programs[i].name),
 			is_wanted(kernel, i));
-	return (kernel->wait_sources & WAFFLE_WAIT_STACKS
+	/* Those of calls at tracepoints are in it, too. */
+	return (kernel->wait_sources & WAFFLE_WAIT_STACKS || (options->calls && options->stacks)
 			? 0
 			: bpf_map__set_max_entries(bpf->maps.stacks, 1))
 		       ?: bpf_map__set_max_entries(bpf->maps.frequencies, kernel->cpus);

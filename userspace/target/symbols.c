@@ -48,19 +48,6 @@ struct symbolizer {
 	VEC(struct module *) modules;
 };
 
-static const char *const file_reasons[] = {
-	[SYMBOL_FILE_USED] = NULL,
-	[SYMBOL_FILE_UNCHECKED] = NULL,
-	[SYMBOL_FILE_OTHER] = "the file has changed since (another build-id)",
-	[SYMBOL_FILE_MISSING] = "the file cannot be opened",
-	[SYMBOL_FILE_BAD] = "the file is not an ELF program or library",
-};
-
-const char *symbol_file_reason(enum symbol_file file)
-{
-	return file <= SYMBOL_FILE_BAD ? file_reasons[file] : NULL;
-}
-
 static char *debug_dir_of(const struct symbolizer_options *options)
 {
 	const char *dir = options->debug_dir ? options->debug_dir : getenv("WAFFLE_DEBUG_DIR");

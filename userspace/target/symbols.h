@@ -118,8 +118,4 @@ struct symbol_module_state {
 int symbolizer_module(struct symbolizer *symbolizer, uint32_t module,
 		      struct symbol_module_state *state);
 
-/* "the file has changed since (another build-id)": why names may be lacking; NULL for a file in
- * use. */
-const char *symbol_file_reason(enum symbol_file file);
-
 #endif
