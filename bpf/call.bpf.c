@@ -5,6 +5,7 @@
  * nobody behind it has to tell them apart.
  */
 #include "vmlinux.h"
+#include "call_held.h"
 #include "call_nest.h"
 #include "call_pair.h"
 #include "rate.h"
@@ -58,6 +59,7 @@ static __always_inline void slot_begin(struct waffle_call_slot *slot, __u32 site
 
 	slot->id = call_id(now, task);
 	slot->recipe = site;
+	slot->open = WAFFLE_CALL_DEPTH_MAX;
 	slot->held.ts = now;
 	slot->held.tid = task->pid;
 	slot->held.tgid = task->tgid;
@@ -68,6 +70,17 @@ static __always_inline void slot_begin(struct waffle_call_slot *slot, __u32 site
 	slot->held.parent_bits = 0;
 	frame[0] = slot->id;
 	frame[1] = frame[2] = frame[3] = 0;
+}
+
+/* Short frames are copied whole, as that is faster than to call a function for it: what is behind
+ * their end is of an earlier one. */
+#define COPY_WHOLE 128
+
+static __always_inline void words_copy(__u64 *to, const __u64 *from, __u32 bytes)
+{
+#pragma unroll
+	for (__u32 i = 0; i < bytes / sizeof(__u64); i++)
+		to[i] = from[i];
 }
 
 static __always_inline int hit_room(struct waffle_call_slot *slot, __u32 room)
@@ -82,7 +95,9 @@ static __always_inline int hit_room(struct waffle_call_slot *slot, __u32 room)
 	rec->site = slot->held.site;
 	rec->reserved = 0;
 	barrier_var(size); /* checked next to its use, for the verifier of 6.1 */
-	if (size > room || bpf_probe_read_kernel(rec + 1, size, slot->frame))
+	if (room <= COPY_WHOLE)
+		words_copy((__u64 *)(rec + 1), (const __u64 *)slot->frame, room);
+	else if (size > room || bpf_probe_read_kernel(rec + 1, size, slot->frame))
 		size = 0;
 	rec->frame_bytes = size;
 	rec->rec = (struct waffle_rec){
@@ -183,7 +198,6 @@ struct entry {
 
 static __always_inline bool entry_get(struct entry *entry, struct pt_regs *ctx)
 {
-	entry->now = bpf_ktime_get_ns();
 	entry->task = bpf_get_current_task_btf();
 	if (!wanted(entry->task))
 		return false;
@@ -197,15 +211,18 @@ static __always_inline bool entry_get(struct entry *entry, struct pt_regs *ctx)
 }
 
 /* Whether what is entered is recorded. */
-static __always_inline bool entry_counts(const struct entry *entry, struct pt_regs *ctx)
+static __always_inline bool entry_counts(struct entry *entry, struct pt_regs *ctx)
 {
 	/* Nearly always the thread is in no call. */
 	if (entry->thread->depth) {
-		entry->thread->now = entry->now;
+		entry->thread->now = bpf_ktime_get_ns();
 		call_drop_stale(entry->thread, entry->sp, PT_REGS_IP(ctx), PT_REGS_RET(ctx),
 				entry->site);
 	}
-	return !call_is_inner(entry->thread, entry->recipe->flags, ctx);
+	if (call_is_inner(entry->thread, entry->recipe->flags, ctx))
+		return false;
+	entry->now = bpf_ktime_get_ns();
+	return true;
 }
 
 static __always_inline struct fetches entry_fetches(const struct entry *entry,
@@ -227,20 +244,14 @@ static __always_inline bool entry_wants_stack(const struct entry *entry)
 
 /* The last thing that a program does. Another one takes the stacks, as the verifier takes longer
  * for that than for all else: it is loaded only if some are wanted. */
-static __always_inline int entry_stack(const struct entry *entry, void *ctx,
-				       const struct waffle_call_slot *slot, bool point)
+static __always_inline int entry_stack(const struct entry *entry, void *ctx, bool point)
 {
-	__u64 at = (__u64)slot - (__u64)entry->thread;
-
 	if (!entry_wants_stack(entry))
 		return 0;
-	if (point) {
-		entry->thread->asked_point = at;
+	if (point)
 		bpf_tail_call(ctx, &call_next_point, WAFFLE_CALL_STACKS);
-	} else {
-		entry->thread->asked = at;
+	else
 		bpf_tail_call(ctx, &call_next, WAFFLE_CALL_STACKS);
-	}
 	return 0;
 }
 
@@ -248,15 +259,27 @@ static __always_inline int entry_stack(const struct entry *entry, void *ctx,
 static __always_inline int entry_keep(const struct entry *entry, void *ctx,
 				      struct waffle_call_slot *slot, bool point)
 {
-	struct fetches walk = entry_fetches(entry, slot);
-
 	if (call_filtered && !rate_take(slot->held.ts))
 		return 0;
 	slot->state = WAFFLE_OPEN_KEPT;
+	open_set(entry->thread, slot->open, WAFFLE_OPEN_KEPT);
 	if (!point && entry->recipe->flags & WAFFLE_CALL_PAIR)
-		pair_begin(&walk, slot);
+		pair_keep(entry->recipe, entry->task->tgid, slot);
 	call_hit(slot);
-	return entry_stack(entry, ctx, slot, point);
+	return entry_stack(entry, ctx, point);
+}
+
+/* A call that is decided when it ends. */
+static __always_inline int entry_hold(const struct entry *entry, struct waffle_call_slot *slot)
+{
+	slot->state = WAFFLE_OPEN_HELD;
+	if (entry->recipe->flags & WAFFLE_CALL_PAIR)
+		pair_keep(entry->recipe, entry->task->tgid, slot);
+	else if (call_held_put(entry->task, slot))
+		open_set(entry->thread, slot->open, WAFFLE_OPEN_HELD);
+	else
+		loss_count(1);
+	return 0;
 }
 
 /* A held call that passes at its end: its begin with its own time, then its end. */
@@ -271,18 +294,11 @@ static __always_inline int held_keep(const struct entry *entry, void *ctx,
 	call_hit(slot);
 	slot->held.frame_bytes = bytes > begin ? bytes - begin : 0;
 	call_return(slot, slot->held.end_ts, begin);
-	return entry_stack(entry, ctx, slot, false);
-}
-
-/* Where a slot is in its thread. */
-static __always_inline __u64 slot_offset(__u64 index)
-{
-	return __builtin_offsetof(struct waffle_call_thread, slots) +
-	       index * sizeof(struct waffle_call_slot);
+	return entry_stack(entry, ctx, false);
 }
 
 /* What is decided about a call that begins: true if it passes here and now. Else its class's
- * program has to be asked, at once (slot->state is PASSED_BY) or when it ends (HELD). */
+ * program has to be asked, at once (slot->state is PASSED_BY) or when it ends only (HELD). */
 static __always_inline bool entry_passes(const struct entry *entry, struct waffle_call_slot *slot)
 {
 	slot->begin_bytes = slot->held.frame_bytes;
@@ -292,7 +308,8 @@ static __always_inline bool entry_passes(const struct entry *entry, struct waffl
 	}
 	slot->class = WAFFLE_COOKIE_CLASS(entry->cookie);
 	bpf_get_current_comm(slot->held.comm, sizeof(slot->held.comm));
-	slot->state = entry->cookie & WAFFLE_COOKIE_HELD ? WAFFLE_OPEN_HELD : WAFFLE_OPEN_PASSED_BY;
+	slot->state =
+		entry->cookie & WAFFLE_COOKIE_ASKED ? WAFFLE_OPEN_PASSED_BY : WAFFLE_OPEN_HELD;
 	return false;
 }
 
@@ -312,23 +329,40 @@ int call_instant(struct pt_regs *ctx)
 
 	if (!entry_get(&entry, ctx) || !entry_counts(&entry, ctx))
 		return 0;
-	slot = &entry.thread->slots[WAFFLE_CALL_SLOT_EVENT];
+	slot = &entry.thread->slots[WAFFLE_CALL_AT_UPROBE];
 	slot_begin(slot, entry.site, entry.now, entry.task);
 	regs_read(entry.thread, ctx);
+	walk = entry_fetches(&entry, slot);
+	frame_begin(&walk);
 	if (entry.recipe->flags & WAFFLE_CALL_OUTER)
 		outer_set(entry.thread, ctx);
-	walk = entry_fetches(&entry, slot);
-	frame_make(&walk, 0, entry.recipe->begins, sizeof(struct waffle_frame));
+	if (entry.recipe->flags & WAFFLE_CALL_PAIR && !pair_begin(&walk, slot))
+		return 0;
 	if (entry_passes(&entry, slot))
 		return entry_keep(&entry, ctx, slot, false);
-	if (slot->state == WAFFLE_OPEN_HELD) {
-		if (entry.recipe->flags & WAFFLE_CALL_PAIR)
-			pair_begin(&walk, slot);
-		return 0;
-	}
-	entry.thread->asked = slot_offset(WAFFLE_CALL_SLOT_EVENT);
+	if (slot->state == WAFFLE_OPEN_HELD)
+		return entry_hold(&entry, slot);
 	class_ask(slot, ctx, &call_next);
 	return 0;
+}
+
+/* Puts a call on its thread's stack of them, as one that does not pass so far. */
+static __always_inline void open_begin(const struct entry *entry, struct pt_regs *ctx, __u64 at,
+				       __u64 id)
+{
+	struct waffle_call_thread *thread = entry->thread;
+	struct waffle_call_open *open = &thread->open[at];
+
+	open->id = id;
+	open->ts = entry->now;
+	open->sp = entry->sp;
+	open->ip = PT_REGS_IP(ctx);
+	open->link = return_address(ctx);
+	open->recipe = entry->site;
+	open->state = WAFFLE_OPEN_PASSED_BY;
+	open->outer = !!(entry->recipe->flags & WAFFLE_CALL_OUTER);
+	thread->outer += open->outer;
+	thread->depth = at + 1;
 }
 
 SEC("uprobe.multi")
@@ -350,27 +384,23 @@ int call_enter(struct pt_regs *ctx)
 		__sync_fetch_and_add(&call_too_deep, 1);
 		return 0;
 	}
-	slot = &thread->slots[depth];
-	thread->depth = depth + 1;
-	slot->sp = entry.sp;
-	slot->ip = PT_REGS_IP(ctx);
-	slot->link = return_address(ctx);
-	slot->outer = !!(entry.recipe->flags & WAFFLE_CALL_OUTER);
-	thread->outer += slot->outer;
+	slot = &thread->slots[WAFFLE_CALL_AT_UPROBE];
 	slot_begin(slot, entry.site, entry.now, entry.task);
+	slot->open = depth;
+	open_begin(&entry, ctx, depth, slot->id);
 	regs_read(thread, ctx);
 	walk = entry_fetches(&entry, slot);
 	if (entry.recipe->saves) {
 		walk.first = entry.recipe->begins;
 		slot->saved_count = 0;
 		bpf_loop(entry.recipe->saves, fetch_saved, &walk, 0);
+		__builtin_memcpy(thread->open[depth].saved, slot->saved, sizeof(slot->saved));
 	}
-	frame_make(&walk, 0, entry.recipe->begins, sizeof(struct waffle_frame));
+	frame_begin(&walk);
 	if (entry_passes(&entry, slot))
 		return entry_keep(&entry, ctx, slot, false);
 	if (slot->state == WAFFLE_OPEN_HELD)
-		return 0;
-	thread->asked = slot_offset(depth);
+		return entry_hold(&entry, slot);
 	class_ask(slot, ctx, &call_next);
 	return 0;
 }
@@ -387,8 +417,7 @@ static __always_inline int slot_end(const struct entry *entry, void *ctx,
 	if (!held)
 		return call_return(slot, entry->now, 0);
 	slot->held.end_ts = entry->now;
-	entry->thread->asked = (__u64)slot - (__u64)entry->thread;
-	class_ask(slot, ctx, &call_next);
+	bpf_tail_call(ctx, &call_next, WAFFLE_CALL_NEXT_COUNT + WAFFLE_CLASSES_MAX + slot->class);
 	return 0;
 }
 
@@ -396,12 +425,17 @@ static __always_inline int leave(struct pt_regs *ctx, __u64 popped)
 {
 	struct waffle_call_slot *slot;
 	struct entry entry;
+	__u64 at;
 
+	entry.now = bpf_ktime_get_ns();
 	if (!entry_get(&entry, ctx))
 		return 0;
 	entry.thread->now = entry.now;
-	slot = slot_returning(entry.thread, entry.sp - popped, entry.site);
-	if (!slot || slot->state == WAFFLE_OPEN_PASSED_BY)
+	at = open_returning(entry.thread, entry.sp - popped, entry.site);
+	slot = &entry.thread->slots[WAFFLE_CALL_AT_UPROBE];
+	barrier_var(at);
+	if (at >= WAFFLE_CALL_DEPTH_MAX ||
+	    !slot_again(entry.task, &entry.thread->open[at], at, slot))
 		return 0;
 	regs_read(entry.thread, ctx);
 	return slot_end(&entry, ctx, slot);
@@ -431,9 +465,10 @@ int call_end(struct pt_regs *ctx)
 	struct entry entry;
 	struct pair *pair;
 
+	entry.now = bpf_ktime_get_ns();
 	if (!entry_get(&entry, ctx))
 		return 0;
-	slot = &entry.thread->slots[WAFFLE_CALL_SLOT_EVENT];
+	slot = &entry.thread->slots[WAFFLE_CALL_AT_UPROBE];
 	regs_read(entry.thread, ctx);
 	walk = entry_fetches(&entry, slot);
 	if (!pair_key_get(&walk, &key, false))
@@ -460,45 +495,54 @@ int call_end(struct pt_regs *ctx)
 
 /* The slot that the program before this one meant. */
 static __always_inline struct waffle_call_slot *slot_asked(struct waffle_call_thread *thread,
-							   bool point)
+							   enum waffle_call_at at)
 {
-	__u64 at;
-
-	if (!thread)
-		return NULL;
-	at = point ? thread->asked_point : thread->asked;
-	barrier_var(at);
-	return at > WAFFLE_CALL_ASKED_MAX ? NULL : (void *)thread + at;
+	return thread ? &thread->slots[at] : NULL;
 }
 
-static __always_inline int accept(void *ctx, bool point)
+/* What the program before this one asked about; NULL: nothing. */
+static __always_inline struct waffle_call_slot *entry_asked(struct entry *entry, void *ctx,
+							    enum waffle_call_at at)
 {
-	struct waffle_call_slot *slot;
-	struct entry entry;
-
-	entry.now = 0;
-	entry.task = bpf_get_current_task_btf();
-	entry.cookie = bpf_get_attach_cookie(ctx);
-	entry.recipe = recipe_get(entry.cookie, &entry.site);
-	entry.thread = call_thread_get(entry.task);
-	slot = slot_asked(entry.thread, point);
-	if (!entry.recipe || !slot)
-		return 0;
-	if (!point && slot->state == WAFFLE_OPEN_HELD)
-		return held_keep(&entry, ctx, slot);
-	return entry_keep(&entry, ctx, slot, point);
+	entry->now = 0;
+	entry->task = bpf_get_current_task_btf();
+	entry->cookie = bpf_get_attach_cookie(ctx);
+	entry->recipe = recipe_get(entry->cookie, &entry->site);
+	entry->thread = call_thread_get(entry->task);
+	return entry->recipe ? slot_asked(entry->thread, at) : NULL;
 }
 
 SEC("uprobe.multi")
 int call_accept(struct pt_regs *ctx)
 {
-	return accept(ctx, false);
+	struct waffle_call_slot *slot;
+	struct entry entry;
+
+	slot = entry_asked(&entry, ctx, WAFFLE_CALL_AT_UPROBE);
+	if (!slot)
+		return 0;
+	return slot->state == WAFFLE_OPEN_HELD ? held_keep(&entry, ctx, slot)
+					       : entry_keep(&entry, ctx, slot, false);
+}
+
+SEC("uprobe.multi")
+int call_hold(struct pt_regs *ctx)
+{
+	struct waffle_call_slot *slot;
+	struct entry entry;
+
+	slot = entry_asked(&entry, ctx, WAFFLE_CALL_AT_UPROBE);
+	return slot ? entry_hold(&entry, slot) : 0;
 }
 
 SEC("tracepoint")
 int call_accept_point(void *ctx)
 {
-	return accept(ctx, true);
+	struct waffle_call_slot *slot;
+	struct entry entry;
+
+	slot = entry_asked(&entry, ctx, WAFFLE_CALL_AT_POINT);
+	return slot ? entry_keep(&entry, ctx, slot, true) : 0;
 }
 
 /* ---- stacks ---- */
@@ -507,7 +551,7 @@ SEC("uprobe.multi")
 int call_stacks_take(struct pt_regs *ctx)
 {
 	struct waffle_call_slot *slot =
-		slot_asked(call_thread_get(bpf_get_current_task_btf()), false);
+		slot_asked(call_thread_get(bpf_get_current_task_btf()), WAFFLE_CALL_AT_UPROBE);
 
 	return slot ? stack_emit(slot->id, slot->held.ts, 0, 0) : 0;
 }
@@ -517,7 +561,7 @@ SEC("tracepoint")
 int call_stacks_take_point(void *ctx)
 {
 	struct waffle_call_slot *slot =
-		slot_asked(call_thread_get(bpf_get_current_task_btf()), true);
+		slot_asked(call_thread_get(bpf_get_current_task_btf()), WAFFLE_CALL_AT_POINT);
 	long number = bpf_get_stackid(ctx, &stacks, 0);
 
 	return slot ? stack_emit(slot->id, slot->held.ts, number < 0 ? 0 : number + 1, 0) : 0;
@@ -541,14 +585,13 @@ int call_point(void *ctx)
 	entry.thread = call_thread_get(entry.task);
 	if (!entry.recipe || !entry.thread)
 		return 0;
-	slot = &entry.thread->slots[WAFFLE_CALL_SLOT_POINT];
+	slot = &entry.thread->slots[WAFFLE_CALL_AT_POINT];
 	slot_begin(slot, entry.site, entry.now, entry.task);
 	entry.thread->context = (__u64)ctx;
 	walk = entry_fetches(&entry, slot);
-	frame_make(&walk, 0, entry.recipe->begins, sizeof(struct waffle_frame));
+	frame_begin(&walk);
 	if (entry_passes(&entry, slot))
 		return entry_keep(&entry, ctx, slot, true);
-	entry.thread->asked_point = slot_offset(WAFFLE_CALL_SLOT_POINT);
 	class_ask(slot, ctx, &call_next_point);
 	return 0;
 }

@@ -70,6 +70,20 @@ struct waffle_fetch {
 	__u64 constant;
 };
 
+/*
+ * Most values at entries are words, of registers or of the stack; where all are, they are made from
+ * these, which takes a third of the time. The value is (word + offset), of whose bits the highest
+ * `spare` are not the value's. It is written as 8 bytes, in order: one that goes into the high half
+ * of a word (WAFFLE_FORMAT_HIGH) is written there, and what stands out behind is overwritten.
+ */
+struct waffle_word {
+	__u8 from;  /* of waffle_call_thread's words */
+	__u8 to;    /* in the frame, in units of 4 bytes */
+	__u8 spare; /* 0 to 56 */
+	__u8 is_signed;
+	__s32 offset;
+};
+
 /* What is done around a call. */
 /* Counts by itself: what is INNER and nested in it is not recorded. */
 #define WAFFLE_CALL_OUTER 1u
@@ -85,9 +99,12 @@ struct waffle_recipe {
 	__u8 returns; /* then those for the record at the return */
 	/* then, for pairs, the one that is their key; 0: the thread is, and pairs nest in it */
 	__u8 keys;
-	__u32 flags; /* WAFFLE_CALL_* */
-	__u32 pair;  /* number that both ends of a pair have */
-	__u32 reserved;
+	__u32 flags;      /* WAFFLE_CALL_* */
+	__u32 pair;       /* number that both ends of a pair have */
+	__u8 word_count;  /* in `words`, instead of [0, begins); 0: not all of these are words */
+	__u8 on_stack;    /* some of the words are of the stack */
+	__u16 word_bytes; /* the frame with them */
+	struct waffle_word words[WAFFLE_FETCHES_MAX];
 	struct waffle_fetch fetches[WAFFLE_FETCHES_MAX];
 };
 
@@ -96,74 +113,92 @@ struct waffle_enum {
 	char names[WAFFLE_ENUM_NAMES_MAX][8];
 };
 
-/*
- * A call that has not returned, in its thread's stack of them; decided there under a filter. `held`
- * and the frame behind it lie as in the maps of held spans, so that the same generated code asks
- * them.
- */
 #define WAFFLE_CALL_FRAME_MAX 672 /* four words, 16 words, and 512 bytes of strings */
 #define WAFFLE_CALL_DEPTH_MAX 16
 
+/*
+ * A call as it is recorded, or decided about under a filter. `held` and the frame behind it lie as
+ * in the maps of held spans, so that the same generated code asks them.
+ */
 struct waffle_call_slot {
 	struct waffle_held held;
 	__u8 frame[WAFFLE_CALL_FRAME_MAX];
 	__u64 id;
-	__u64 sp;   /* at the entry: what the return is recognised by; 0: it has returned */
-	__u64 ip;   /* of the probe */
-	__u64 link; /* where it returns to */
+	__u64 key; /* of a pair */
 	__u64 saved[WAFFLE_SAVED_MAX];
 	/* Of the frame under way, here so that the verifier does not follow what becomes of them.
 	 */
 	__u64 at;          /* bytes so far */
 	__u64 saved_count; /* values saved so far */
 	__u32 recipe;      /* its site */
-	__u16 state;       /* enum waffle_open_state */
-	__u16 outer;       /* WAFFLE_CALL_OUTER */
+	__u32 state;       /* enum waffle_open_state */
 	__u32 begin_bytes; /* of the frame, what was known at the entry */
 	__u32 class;       /* of its site, whose program is asked */
+	__u64 open;        /* its place in waffle_call_thread.open; WAFFLE_CALL_DEPTH_MAX: none */
+};
+
+/* A call that has not returned. */
+struct waffle_call_open {
+	__u64 id, ts;
+	__u64 sp;   /* at the entry: what the return is recognised by; 0: it has returned */
+	__u64 ip;   /* of the probe */
+	__u64 link; /* where it returns to */
+	__u64 saved[WAFFLE_SAVED_MAX];
+	__u32 recipe; /* its site */
+	__u16 state;  /* enum waffle_open_state; the whole slot of a held one is in a map */
+	__u16 outer;  /* WAFFLE_CALL_OUTER */
 };
 
 /* Words of struct pt_regs that are kept: 21 of x86-64, 34 of aarch64. */
 #define WAFFLE_CALL_REGS 34
-#define WAFFLE_CALL_STACK_WORDS 8 /* a power of two */
-/* Slots beside the stack of calls: of events, and of tracepoints, which may come in between. */
-#define WAFFLE_CALL_SLOT_EVENT WAFFLE_CALL_DEPTH_MAX
-#define WAFFLE_CALL_SLOT_POINT (WAFFLE_CALL_DEPTH_MAX + 1)
-#define WAFFLE_CALL_SLOTS (WAFFLE_CALL_DEPTH_MAX + 2)
+#define WAFFLE_CALL_STACK_WORDS 8
+#define WAFFLE_CALL_WORDS (WAFFLE_CALL_REGS + WAFFLE_CALL_STACK_WORDS) /* at most 64 */
 
-/* Calls that a thread is in. */
+/*
+ * Calls that a thread is in, and the slots of what is being recorded: at a uprobe, and at a
+ * tracepoint, which may come in between. From Linux 7 on what is kept of a thread has less than 8
+ * KiB (kmalloc_nolock() of mm/slub.c), so that held calls are in maps of their own.
+ */
+enum waffle_call_at { WAFFLE_CALL_AT_UPROBE, WAFFLE_CALL_AT_POINT, WAFFLE_CALL_AT_COUNT };
 struct waffle_call_thread {
-	/* Offset of the slot that a filter's program is asked about: at a uprobe, at a tracepoint.
-	 */
-	__u64 asked, asked_point;
-	__u32 depth; /* slots in use */
+	__u32 depth; /* calls in `open` */
 	__u32 outer; /* of them those that are WAFFLE_CALL_OUTER */
 	__u64 now;   /* of the program under way, which may find that calls have ended */
 	/* Of the last event that is WAFFLE_CALL_OUTER: its stack pointer and what lay there (while
 	 * both are as they were, the thread is still in it), and where it returns to. */
 	__u64 outer_sp, outer_word, outer_link;
-	__u64 regs[WAFFLE_CALL_REGS];
-	/* What lies at the stack pointer, if it was read for these registers: arguments do. */
+	/* Registers; then what lies at the stack pointer, if it was read for them: arguments do. */
+	__u64 words[WAFFLE_CALL_WORDS];
 	__u64 has_stack;
-	__u64 stack[WAFFLE_CALL_STACK_WORDS];
 	__u64 context; /* of a tracepoint's program: its address as a number */
-	struct waffle_call_slot slots[WAFFLE_CALL_SLOTS];
+	struct waffle_call_open open[WAFFLE_CALL_DEPTH_MAX];
+	struct waffle_call_slot slots[WAFFLE_CALL_AT_COUNT];
 };
-#define WAFFLE_CALL_ASKED_MAX (sizeof(struct waffle_call_thread) - sizeof(struct waffle_call_slot))
+
+/* Held calls of a thread: those of half of its depth. */
+#define WAFFLE_CALL_HELD_MAX (WAFFLE_CALL_DEPTH_MAX / 2)
+struct waffle_call_helds {
+	struct waffle_call_slot slots[WAFFLE_CALL_HELD_MAX];
+};
+#define WAFFLE_TASK_STORAGE_MAX 8000 /* and some bytes that the kernel adds */
+_Static_assert(sizeof(struct waffle_call_thread) <= WAFFLE_TASK_STORAGE_MAX, "calls");
+_Static_assert(sizeof(struct waffle_call_helds) <= WAFFLE_TASK_STORAGE_MAX, "held calls");
 
 /*
- * Filters. A program that was generated for a class of calls finds the slot, decides, and goes to
- * WAFFLE_CALL_ACCEPT or ends. The programs of the classes are behind WAFFLE_CALL_NEXT_COUNT.
+ * Filters. A program that was generated for a class of calls finds the slot, decides, and goes on
+ * or ends. Those that are asked at the entry are behind WAFFLE_CALL_NEXT_COUNT, and
+ * WAFFLE_CLASSES_MAX further those that are asked at the return.
  */
 enum waffle_call_next {
 	WAFFLE_CALL_ACCEPT,
+	WAFFLE_CALL_HOLD,   /* hangs on what is known at the end only */
 	WAFFLE_CALL_STACKS, /* takes the stacks of what was recorded just now */
 	WAFFLE_CALL_NEXT_COUNT
 };
 
-/* In a cookie: the class of its site has a program, which is asked at the entry, … */
+/* In a cookie: the class of its site has a program that is asked at the entry, … */
 #define WAFFLE_COOKIE_ASKED (1ull << 62)
-/* … or at the return. */
+/* … and one at the return, of all calls or of those that the first one holds. */
 #define WAFFLE_COOKIE_HELD (1ull << 61)
 #define WAFFLE_COOKIE_CLASS(cookie) ((__u32)((cookie) >> 32) & 0xffff)
 

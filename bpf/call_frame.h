@@ -97,10 +97,10 @@ static __always_inline __u64 fetch_start(const struct waffle_call_thread *thread
 		barrier_var(reg);
 		if (reg >= REGS_WORDS)
 			return 0;
-		value = thread->regs[reg];
+		value = thread->words[reg];
 		barrier_var(index);
 		if (fetch->scale && index < REGS_WORDS)
-			value += thread->regs[index] * fetch->scale;
+			value += thread->words[index] * fetch->scale;
 		return value;
 	case WAFFLE_FETCH_CONTEXT:
 		return thread->context;
@@ -117,14 +117,22 @@ static __always_inline __u64 fetch_start(const struct waffle_call_thread *thread
 
 /*
  * What lies at the stack pointer, read at once: reading three words one by one takes three times as
- * long. False: it ends before that.
+ * long. And by way of this stack, as a hardened kernel looks closely at other places that it copies
+ * to (CONFIG_HARDENED_USERCOPY). False: it ends before that.
  */
 static __always_inline bool stack_read(struct waffle_call_thread *thread)
 {
-	if (!thread->has_stack)
-		thread->has_stack = !bpf_probe_read_user(thread->stack, sizeof(thread->stack),
-							 (const void *)thread->regs[REGS_SP]);
-	return thread->has_stack;
+	__u64 stack[WAFFLE_CALL_STACK_WORDS];
+
+	if (thread->has_stack)
+		return true;
+	if (bpf_probe_read_user(stack, sizeof(stack), (const void *)thread->words[REGS_SP]))
+		return false;
+#pragma unroll
+	for (int i = 0; i < WAFFLE_CALL_STACK_WORDS; i++)
+		thread->words[WAFFLE_CALL_REGS + i] = stack[i];
+	thread->has_stack = 1;
+	return true;
 }
 
 /* An argument on the stack: at an offset from the stack pointer, in a word of its own. */
@@ -141,7 +149,7 @@ static __always_inline bool stack_argument(struct waffle_call_thread *thread,
 	barrier_var(index);
 	if (index >= WAFFLE_CALL_STACK_WORDS || !stack_read(thread))
 		return false;
-	*value = (thread->stack[index] << spare >> spare) + fetch->offset[1];
+	*value = (thread->words[WAFFLE_CALL_REGS + index] << spare >> spare) + fetch->offset[1];
 	return true;
 }
 
@@ -324,7 +332,7 @@ static long fetch_one(__u32 number, void *context)
 	value = fetch->reg;
 	barrier_var(value);
 	if (fetch_plain(fetch) && value < REGS_WORDS)
-		value = walk->thread->regs[value] + fetch->offset[0];
+		value = walk->thread->words[value] + fetch->offset[0];
 	else
 		value = fetch_value(walk, fetch);
 	switch (fetch->format) {
@@ -366,7 +374,25 @@ static __always_inline void regs_read(struct waffle_call_thread *thread, void *c
 	thread->has_stack = 0;
 #pragma unroll
 	for (int i = 0; i < REGS_WORDS; i++)
-		thread->regs[i] = ((const __u64 *)ctx)[i];
+		thread->words[i] = ((const __u64 *)ctx)[i];
+}
+
+/* The values of a recipe that has nothing but words. */
+static __always_inline void words_make(const struct waffle_call_thread *thread,
+				       const struct waffle_recipe *recipe,
+				       struct waffle_call_slot *slot)
+{
+	for (__u32 i = 0; i < WAFFLE_FETCHES_MAX; i++) {
+		const struct waffle_word *word = &recipe->words[i];
+		__u32 spare = word->spare & 63;
+		__u64 value;
+
+		if (i >= recipe->word_count)
+			break;
+		value = (thread->words[word->from & 63] + word->offset) << spare;
+		value = word->is_signed ? (__u64)((__s64)value >> spare) : value >> spare;
+		*(__u64 *)(slot->frame + (word->to & 63) * sizeof(__u32)) = value;
+	}
 }
 
 /* Lays out the frame of an entry, or what is known at a return only: `from` 0. */
@@ -376,6 +402,19 @@ static __always_inline void frame_make(struct fetches *walk, __u32 first, __u32 
 	walk->slot->at = from;
 	bpf_loop(count, fetch_one, walk, 0);
 	walk->slot->held.frame_bytes = walk->slot->at;
+}
+
+/* Lays out the frame of an entry. */
+static __always_inline void frame_begin(struct fetches *walk)
+{
+	const struct waffle_recipe *recipe = walk->recipe;
+
+	if (recipe->word_count && (!recipe->on_stack || stack_read(walk->thread))) {
+		words_make(walk->thread, recipe, walk->slot);
+		walk->slot->held.frame_bytes = recipe->word_bytes;
+	} else {
+		frame_make(walk, 0, recipe->begins, sizeof(struct waffle_frame));
+	}
 }
 
 #endif

@@ -65,13 +65,14 @@ static __always_inline bool call_is_inner(struct waffle_call_thread *thread, __u
 /* Remembers an event that counts by itself, whose registers were read. */
 static __always_inline void outer_set(struct waffle_call_thread *thread, struct pt_regs *ctx)
 {
-	__u64 sp = PT_REGS_SP(ctx);
+	__u64 sp = PT_REGS_SP(ctx), there = 0;
 
 	thread->outer_sp = 0;
-	if (stack_read(thread))
-		thread->outer_word = thread->stack[0];
-	else if (bpf_probe_read_user(&thread->outer_word, sizeof(__u64), (void *)sp))
+	if (thread->has_stack)
+		there = thread->words[WAFFLE_CALL_REGS];
+	else if (bpf_probe_read_user(&there, sizeof(there), (void *)sp))
 		return;
+	thread->outer_word = there;
 #if defined(__TARGET_ARCH_x86)
 	thread->outer_link = thread->outer_word;
 #else
@@ -80,37 +81,38 @@ static __always_inline void outer_set(struct waffle_call_thread *thread, struct 
 	thread->outer_sp = sp;
 }
 
-static __always_inline void slot_pop(struct waffle_call_thread *thread, __u32 depth)
+static __always_inline void open_pop(struct waffle_call_thread *thread, __u32 depth)
 {
 	thread->depth = depth;
-	if (thread->outer && thread->slots[depth & (WAFFLE_CALL_DEPTH_MAX - 1)].outer)
+	if (thread->outer && thread->open[depth & (WAFFLE_CALL_DEPTH_MAX - 1)].outer)
 		thread->outer--;
 }
 
 /* Tells that a call that is in the records will not return, at the time of what shows it. */
 __noinline int call_left(struct waffle_call_thread *thread, __u64 at)
 {
-	struct waffle_rec_return *rec;
-	struct waffle_call_slot *slot;
+	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 cpu = bpf_get_smp_processor_id();
+	struct waffle_rec_return *rec;
+	struct waffle_call_open *open;
 
 	barrier_var(at);
 	if (!thread || at >= WAFFLE_CALL_DEPTH_MAX)
 		return 0;
-	slot = &thread->slots[at];
-	if (slot->state != WAFFLE_OPEN_KEPT)
+	open = &thread->open[at];
+	if (open->state != WAFFLE_OPEN_KEPT)
 		return 0;
 	rec = record_reserve(cpu, sizeof(*rec));
 	if (!rec)
 		return 0;
-	rec->span_id = slot->id;
-	rec->tgid = slot->held.tgid;
-	rec->site = slot->held.site;
+	rec->span_id = open->id;
+	rec->tgid = task->tgid;
+	rec->site = open->recipe;
 	rec->frame_bytes = 0;
 	rec->flags = WAFFLE_RETURN_LEFT;
 	rec->rec = (struct waffle_rec){
 		.ts = thread->now,
-		.tid = slot->held.tid,
+		.tid = task->pid,
 		.kind = WAFFLE_REC_RETURN,
 		.cpu = cpu,
 	};
@@ -118,23 +120,23 @@ __noinline int call_left(struct waffle_call_thread *thread, __u64 at)
 	return 0;
 }
 
-static __always_inline void slot_drop(struct waffle_call_thread *thread, __u32 at)
+static __always_inline void open_drop(struct waffle_call_thread *thread, __u32 at)
 {
-	if (thread->slots[at & (WAFFLE_CALL_DEPTH_MAX - 1)].sp)
+	if (thread->open[at & (WAFFLE_CALL_DEPTH_MAX - 1)].sp)
 		call_left(thread, at);
-	slot_pop(thread, at);
+	open_pop(thread, at);
 }
 
-/* What is lower than a stack pointer has returned (its slot has 0), or never will: longjmp(), an
+/* What is lower than a stack pointer has returned (it has 0), or never will: longjmp(), an
  * exception. */
-static __always_inline void slots_drop_below(struct waffle_call_thread *thread, __u64 sp)
+static __always_inline void open_drop_below(struct waffle_call_thread *thread, __u64 sp)
 {
 	for (int i = 0; i < WAFFLE_CALL_DEPTH_MAX; i++) {
 		__u32 top = thread->depth - 1;
 
-		if (top >= WAFFLE_CALL_DEPTH_MAX || thread->slots[top].sp >= sp)
+		if (top >= WAFFLE_CALL_DEPTH_MAX || thread->open[top].sp >= sp)
 			return;
-		slot_drop(thread, top);
+		open_drop(thread, top);
 	}
 }
 
@@ -144,26 +146,26 @@ static __always_inline void slots_drop_below(struct waffle_call_thread *thread, 
  * probed. Those of the same entry are, too, by another description of the function. All others were
  * left, and the same caller calls again.
  */
-static __always_inline void slots_drop_left(struct waffle_call_thread *thread, __u64 sp, __u64 ip,
-					    __u32 site)
+static __always_inline void open_drop_left(struct waffle_call_thread *thread, __u64 sp, __u64 ip,
+					   __u32 site)
 {
 	__u64 keep = thread->depth;
 
 	for (int i = 0; i < WAFFLE_CALL_DEPTH_MAX; i++) {
 		__u64 at = thread->depth - 1 - i;
-		const struct waffle_call_slot *slot;
+		const struct waffle_call_open *open;
 
 		barrier_var(at);
 		if (at >= WAFFLE_CALL_DEPTH_MAX)
 			break;
-		slot = &thread->slots[at];
-		if (slot->sp && slot->sp != sp)
+		open = &thread->open[at];
+		if (open->sp && open->sp != sp)
 			break;
-		if (slot->ip != ip || slot->recipe == site)
+		if (open->ip != ip || open->recipe == site)
 			keep = at;
 	}
 	for (int i = 0; i < WAFFLE_CALL_DEPTH_MAX && thread->depth > keep; i++)
-		slot_drop(thread, thread->depth - 1);
+		open_drop(thread, thread->depth - 1);
 }
 
 /* Drops the calls that are over when `site` is entered. Global: the verifier looks at it once. */
@@ -175,45 +177,44 @@ __noinline int call_drop_stale(struct waffle_call_thread *thread, __u64 sp, __u6
 
 	if (!thread)
 		return 0;
-	slots_drop_below(thread, sp);
+	open_drop_below(thread, sp);
 	top = thread->depth - 1;
 	barrier_var(top);
-	if (top >= WAFFLE_CALL_DEPTH_MAX || thread->slots[top].sp != sp)
+	if (top >= WAFFLE_CALL_DEPTH_MAX || thread->open[top].sp != sp)
 		return 0;
 	link = link_at(sp, link);
 	/* One that was jumped to returns to where the other would: the kernel's trampoline, if that
 	 * has a return probe. */
-	if (link && (link != thread->slots[top].link || thread->slots[top].ip == ip) &&
+	if (link && (link != thread->open[top].link || thread->open[top].ip == ip) &&
 	    link != BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr))
-		slots_drop_left(thread, sp, ip, site);
+		open_drop_left(thread, sp, ip, site);
 	return 0;
 }
 
 /*
- * The slot of the call that returns: its entry had this stack pointer. Those of functions that
+ * The place of the call that returns: its entry had this stack pointer. Those of functions that
  * jumped to each other, or of one with two descriptions, have the same; they return in any order.
- * NULL: the entry was not recorded.
+ * WAFFLE_CALL_DEPTH_MAX: the entry was not recorded.
  */
-static __always_inline struct waffle_call_slot *slot_returning(struct waffle_call_thread *thread,
-							       __u64 sp, __u32 site)
+static __always_inline __u64 open_returning(struct waffle_call_thread *thread, __u64 sp, __u32 site)
 {
-	slots_drop_below(thread, sp);
+	open_drop_below(thread, sp);
 	for (int i = 0; i < WAFFLE_CALL_DEPTH_MAX; i++) {
 		__u64 at = thread->depth - 1 - i;
-		struct waffle_call_slot *slot;
+		struct waffle_call_open *open;
 
 		barrier_var(at);
 		if (at >= WAFFLE_CALL_DEPTH_MAX)
-			return NULL;
-		slot = &thread->slots[at];
-		if (slot->sp > sp)
-			return NULL;
-		if (slot->sp == sp && slot->recipe == site) {
-			slot->sp = 0; /* it goes when it is the last one */
-			return slot;
+			break;
+		open = &thread->open[at];
+		if (open->sp > sp)
+			break;
+		if (open->sp == sp && open->recipe == site) {
+			open->sp = 0; /* it goes when it is the last one */
+			return at;
 		}
 	}
-	return NULL;
+	return WAFFLE_CALL_DEPTH_MAX;
 }
 
 #endif

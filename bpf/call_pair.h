@@ -51,6 +51,8 @@ static __always_inline bool pair_level(struct pair_key *key, __u32 tid, bool beg
 	if (!own || (!begins && !own->level))
 		return false;
 	level = begins ? own->level++ : --own->level;
+	if (!begins && !level)
+		bpf_map_delete_elem(&call_pairs, key);
 	key->value = (__u64)tid << 32 | level % PAIR_LEVELS;
 	return true;
 }
@@ -72,15 +74,34 @@ static __always_inline bool pair_key_get(struct fetches *walk, struct pair_key *
 	return true;
 }
 
-/* Remembers a pair that begins; all of it if its end is to be decided about. */
-static __always_inline void pair_begin(struct fetches *walk, struct waffle_call_slot *slot)
+/*
+ * A pair begins, whether it is recorded or not: its thread is in it from now on, and one with the
+ * same key is over. False: there is no room for it, which is counted.
+ */
+static __always_inline bool pair_begin(struct fetches *walk, struct waffle_call_slot *slot)
 {
-	struct pair pair = {.id = slot->id, .ts = slot->held.ts, .site = slot->recipe};
-	bool held = call_filtered && slot->state == WAFFLE_OPEN_HELD;
 	struct pair_key key;
 
-	if (!pair_key_get(walk, &key, true))
-		return;
+	if (!pair_key_get(walk, &key, true)) {
+		loss_count(1);
+		return false;
+	}
+	slot->key = key.value;
+	if (call_filtered) {
+		bpf_map_delete_elem(&call_pairs, &key);
+		bpf_map_delete_elem(&call_pairs_held, &key);
+	}
+	return true;
+}
+
+/* Remembers a pair that has begun; all of it if its end is to be decided about. */
+static __always_inline void pair_keep(const struct waffle_recipe *recipe, __u32 tgid,
+				      struct waffle_call_slot *slot)
+{
+	struct pair pair = {.id = slot->id, .ts = slot->held.ts, .site = slot->recipe};
+	struct pair_key key = {.value = slot->key, .tgid = tgid, .pair = recipe->pair};
+	bool held = call_filtered && slot->state == WAFFLE_OPEN_HELD;
+
 	if (held && bpf_map_update_elem(&call_pairs_held, &key, slot, BPF_ANY))
 		loss_count(1);
 	else if (bpf_map_update_elem(&call_pairs, &key, &pair, BPF_ANY))

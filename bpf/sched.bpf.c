@@ -201,8 +201,8 @@ static __always_inline __u32 slot_next_thread(struct waffle_rec_switch *rec,
 
 /*
  * A thread leaves a CPU that it was never seen to come onto. Some kernels do not report every
- * switch (seen on 6.18: those away from certain threads). Its CPU time tells since when it ran, so
- * the missing switch is written now; from whom is not known.
+ * switch (docs/internals.md, "The scheduler"). Its CPU time tells since when it ran, so the missing
+ * switch is written now; from whom is not known.
  */
 static __noinline void switch_in_missed(struct waffle_cpu *state, struct thread_state *from,
 					struct task_struct *task, __u32 cpu, __u64 ran_ns)

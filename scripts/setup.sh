@@ -11,7 +11,8 @@ packages="gcc g++ clang lld llvm make pkg-config git protobuf-c-compiler libprot
  libyajl-dev libcapstone-dev zlib1g-dev liblzma-dev libbz2-dev libc6-dev
  clang-format clang-tidy libcmocka-dev protobuf-compiler python3 python3-venv strace bpftrace
  gcc-aarch64-linux-gnu g++-aarch64-linux-gnu libc6-dev-arm64-cross redis-server redis-tools
- chromium-headless-shell postgresql openmpi-bin libopenmpi-dev"
+ chromium-headless-shell postgresql openmpi-bin libopenmpi-dev
+ mpich libmpich-dev"
 # From backports where the release's own are too old: bpf links with uprobe.multi came with 1.3.
 newer_packages="libbpf-dev bpftool libelf-dev libdw-dev"
 libbpf_min=1:1.3

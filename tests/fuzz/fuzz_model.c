@@ -144,16 +144,20 @@ static void check_model(const struct model *model)
 
 static void check_gpu(const struct model *model)
 {
-	struct model_gpu_op ops[MODEL_GPU_AWAITED_MAX], op, last;
+	struct model_gpu_awaited awaited = {0};
+	struct model_gpu_op op, last;
 	struct model_gpu *gpu;
 
 	if (model_gpu_new(&gpu, model))
 		return;
 	for (uint32_t i = 0; i < model->spans.len; i++) {
 		const struct model_collective *collective = model_collective_of(gpu, i);
-		uint32_t count = model_gpu_awaited(gpu, i, ops, MODEL_GPU_AWAITED_MAX);
+		const struct model_gpu_op *ops;
 
-		for (uint32_t n = 0; n < count; n++) {
+		if (model_gpu_awaited(gpu, i, &awaited))
+			break;
+		ops = awaited.ops.data;
+		for (size_t n = 0; n < awaited.ops.len; n++) {
 			require(ops[n].ts < model->spans.data[i].start_ts);
 			require(!n || ops[n].ts <= ops[n - 1].ts);
 			op = ops[n];
@@ -162,6 +166,8 @@ static void check_gpu(const struct model *model)
 			while (model_gpu_previous(gpu, &last, &op) && op.ts <= last.ts);
 			require(op.ts <= last.ts);
 		}
+		for (uint32_t at = i, n = 0; (at = model_gpu_group_next(gpu, at)) != MODEL_NONE;)
+			require(at < model->spans.len && n++ < model->spans.len);
 		require(!collective || collective->last < collective->count);
 		for (uint32_t n = 0; collective && n < collective->count; n++) {
 			require(collective->calls[n].span < model->spans.len);
@@ -174,6 +180,7 @@ static void check_gpu(const struct model *model)
 
 		require(first + count <= model->links.len);
 	}
+	vec_free(&awaited.ops);
 	model_gpu_free(gpu);
 }
 

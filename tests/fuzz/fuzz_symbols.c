@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "target/cfi.h"
+#include "target/cfi_index.h"
 #include "target/demangle.h"
 #include "target/kallsyms.h"
 #include "target/symbols.h"
@@ -56,17 +57,29 @@ static void look_up(struct symbolizer *symbolizer, uint32_t module)
 /* What stacks are walked with. */
 static void read_unwinding(const char *path)
 {
+	struct cfi_function function;
+	struct cfi_index *index;
 	struct cfi_table table;
 	struct elf_file file;
 
 	if (elf_file_open(&file, path))
 		return;
+	require(!cfi_index_open(&index, &file));
 	require(!cfi_table_read(&table, &file));
 	for (size_t i = 1; i < table.count; i++)
 		require(table.rows[i].pc > table.rows[i - 1].pc);
 	for (size_t i = 0; i < table.count; i += 7)
 		require(!cfi_table_find(&table, table.base + table.rows[i].pc) ||
 			cfi_table_find(&table, table.base + table.rows[i].pc) == &table.rows[i]);
+	for (size_t i = 0; i < table.count; i += 5) {
+		uint64_t address = table.base + table.rows[i].pc;
+
+		if (cfi_index_find(index, address, &function))
+			require(function.from <= address && address < function.to);
+		else
+			require(cfi_index_stack(index, address) == CFI_STACK_UNKNOWN);
+	}
+	cfi_index_close(index);
 	cfi_table_free(&table);
 	elf_file_close(&file);
 }

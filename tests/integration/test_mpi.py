@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Open MPI with four ranks under the ready set for MPI: every call of every rank is a span with its
-arguments, as the program's own log has them."""
+"""Open MPI and MPICH with four ranks under the ready set for MPI: every call of every rank is a span
+with its arguments, as the program's own log has them."""
 
 import collections
 import subprocess
@@ -12,17 +12,29 @@ RANKS = 4
 PEERS = ("dest", "source", "root")
 
 
+# What is ours to start them with as root, and with more ranks than CPUs. A communicator is a pointer
+# in one and a number in the other.
+LIBRARIES = {
+    "openmpi": (("--allow-run-as-root", "--oversubscribe"), str),
+    "mpich": ((), int),
+}
+
+
+@pytest.fixture(scope="module", params=LIBRARIES)
+def library(request):
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def ring(tmp_path_factory):
+def ring(library, tmp_path_factory):
     program = tmp_path_factory.mktemp("mpi") / "mpi_ring"
-    subprocess.run([find_tool("mpicc"), "-O2", "-g", "-Wall", "-Werror", "-o", program,
+    subprocess.run([find_tool(f"mpicc.{library}"), "-O2", "-g", "-Wall", "-Werror", "-o", program,
                     PROGRAMS / "mpi_ring.c"], check=True)
     return program
 
 
-def mpirun(program, folder):
-    return (find_tool("mpirun"), "--allow-run-as-root", "--oversubscribe", "-n", RANKS, program,
-            folder)
+def mpirun(library, program, folder):
+    return (find_tool(f"mpirun.{library}"), *LIBRARIES[library][0], "-n", RANKS, program, folder)
 
 
 def call_of(name, arguments):
@@ -34,10 +46,11 @@ def call_of(name, arguments):
     return name, count, peer, tag
 
 
-def test_each_call_of_four_ranks_is_a_span_as_the_program_logged_it(waffle, ring, tmp_path):
+def test_each_call_of_four_ranks_is_a_span_as_the_program_logged_it(
+        waffle, library, ring, tmp_path):
     logs = tmp_path / "logs"
     logs.mkdir()
-    capture = waffle.run(*mpirun(ring, logs), options=("--probes", "mpi", "--no-sched"))
+    capture = waffle.run(*mpirun(library, ring, logs), options=("--probes", "mpi", "--no-sched"))
     capture.check_sums(lost=0)
     logged = {}
     for rank in range(RANKS):
@@ -45,6 +58,7 @@ def test_each_call_of_four_ranks_is_a_span_as_the_program_logged_it(waffle, ring
         logged[rank] = collections.Counter(call_of(row["name"], row) for row in rows)
         assert sum(logged[rank].values()) == 20 * 9
     spans = capture.rows("span", category="mpi")
+    _, kind = LIBRARIES[library]
     seen = collections.defaultdict(collections.Counter)
     ends = collections.defaultdict(collections.Counter)
     for row in spans:
@@ -56,6 +70,7 @@ def test_each_call_of_four_ranks_is_a_span_as_the_program_logged_it(waffle, ring
         else:
             seen[row["pid"]][call_of(row["name"], row["args"])] += 1
         assert row["args"]["result"] == 0
+        assert isinstance(row["args"].get("comm", kind()), kind)
         assert row["start_ns"] < row["end_ns"]
     assert len(seen) == len(logged) == RANKS
     # Which process is which rank, their peers tell.

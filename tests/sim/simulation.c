@@ -119,12 +119,15 @@ double sim_slow_factor(const struct sim_slow *slow, uint64_t nth)
 
 int sim_call_error(const char *function, uint64_t *calls)
 {
+	/* pncclX is ncclX. */
+	const char *name = function + (*function == 'p');
 	uint64_t nth = __atomic_add_fetch(calls, 1, __ATOMIC_RELAXED);
 
 	for (unsigned i = 0; i < config.fail_count; i++) {
 		const struct sim_fail *fail = &config.fails[i];
 
-		if (fail->nth == nth && !strcmp(fail->function, function))
+		if (fail->nth == nth &&
+		    (!strcmp(fail->function, function) || !strcmp(fail->function, name)))
 			return fail->code;
 	}
 	return 0;

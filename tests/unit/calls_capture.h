@@ -10,13 +10,19 @@ enum call_site {
 	CALL_SYNC_EVENT,             /* span: event */
 	CALL_RECORD,                 /* event: event, stream */
 	CALL_WAIT,                   /* event: stream, event */
-	CALL_COPY,                   /* span, synchronous: bytes, and at the return result */
+	CALL_COPY,                   /* span, synchronous: bytes, kind, and at the return result */
+	CALL_COPY_ASYNC,             /* span: bytes, kind, stream */
+	CALL_LAUNCH_PTSZ,            /* as CALL_LAUNCH, its stream 0 is the thread's */
+	CALL_SYNC_PTSZ,              /* as CALL_SYNC, likewise */
+	CALL_STREAM_CREATE,          /* span: flags, and at the return stream */
 	CALL_GROUP_START,            /* event */
 	CALL_GROUP_END,              /* span */
 	CALL_ALL_REDUCE,             /* span: count, datatype, comm, rank, nranks, seq, stream */
 	CALL_BROADCAST,              /* span: likewise, with a root */
-	CALL_SEND,                   /* span: peer, comm, rank, seq, stream */
+	CALL_SEND,                   /* span: count, peer, comm, rank, nranks, seq, stream */
+	CALL_RECV,                   /* the same */
 	CALL_COMM_INIT,              /* span: rank, nranks, and at the return comm */
+	CALL_FORWARD,                /* span "forward", of the program */
 	CALL_READ,                   /* span: fd, and at the return ret and path; "read {fd}" */
 	CALL_SITES_END
 };
@@ -51,8 +57,16 @@ static const struct site_info call_sites[] = {
 		  CALL_PTR("event"), CALL_PTR("stream")),
 	CALL_SITE("cudaStreamWaitEvent", "cuda", WAFFLE_SITE_EVENT, SITE_ROLE_STREAM_WAIT, 2,
 		  CALL_PTR("stream"), CALL_PTR("event")),
-	CALL_SITE("cudaMemcpy", "cuda", WAFFLE_SITE_SPAN, SITE_ROLE_COPY, 2, CALL_U64("bytes"),
-		  {WAFFLE_KEY_I64, "result"}),
+	CALL_SITE("cudaMemcpy", "cuda", WAFFLE_SITE_SPAN, SITE_ROLE_COPY, 3, CALL_U64("bytes"),
+		  {WAFFLE_KEY_STR, "kind"}, {WAFFLE_KEY_I64, "result"}),
+	CALL_SITE("cudaMemcpyAsync", "cuda", WAFFLE_SITE_SPAN, SITE_ROLE_COPY, 3, CALL_U64("bytes"),
+		  {WAFFLE_KEY_STR, "kind"}, CALL_PTR("stream")),
+	CALL_SITE("cudaLaunchKernel_ptsz", "cuda", WAFFLE_SITE_EVENT, SITE_ROLE_LAUNCH, 3,
+		  {WAFFLE_KEY_CODE, "kernel"}, {WAFFLE_KEY_DIM3, "grid"}, CALL_PTR("stream")),
+	CALL_SITE("cudaStreamSynchronize_ptsz", "cuda", WAFFLE_SITE_SPAN, SITE_ROLE_SYNC_STREAM, 2,
+		  CALL_PTR("stream"), {WAFFLE_KEY_I64, "result"}),
+	CALL_SITE("cudaStreamCreateWithFlags", "cuda", WAFFLE_SITE_SPAN, SITE_ROLE_STREAM_CREATE, 2,
+		  CALL_U64("flags"), CALL_PTR("stream")),
 	CALL_SITE("ncclGroupStart", "nccl", WAFFLE_SITE_EVENT, SITE_ROLE_GROUP_START, 0,
 		  CALL_PTR("")),
 	CALL_SITE("ncclGroupEnd", "nccl", WAFFLE_SITE_SPAN, SITE_ROLE_GROUP_END, 0, CALL_PTR("")),
@@ -64,23 +78,39 @@ static const struct site_info call_sites[] = {
 		  CALL_U64("count"), {WAFFLE_KEY_I64, "root"}, CALL_PTR("comm"),
 		  {WAFFLE_KEY_I64, "rank"}, {WAFFLE_KEY_I64, "nranks"}, CALL_U64("seq"),
 		  CALL_PTR("stream")),
-	CALL_SITE("ncclSend", "nccl", WAFFLE_SITE_SPAN, SITE_ROLE_P2P, 5, {WAFFLE_KEY_I64, "peer"},
-		  CALL_PTR("comm"), {WAFFLE_KEY_I64, "rank"}, CALL_U64("seq"), CALL_PTR("stream")),
+	CALL_SITE("ncclSend", "nccl", WAFFLE_SITE_SPAN, SITE_ROLE_SEND, 7, CALL_U64("count"),
+		  {WAFFLE_KEY_I64, "peer"}, CALL_PTR("comm"), {WAFFLE_KEY_I64, "rank"},
+		  {WAFFLE_KEY_I64, "nranks"}, CALL_U64("seq"), CALL_PTR("stream")),
+	CALL_SITE("ncclRecv", "nccl", WAFFLE_SITE_SPAN, SITE_ROLE_RECV, 7, CALL_U64("count"),
+		  {WAFFLE_KEY_I64, "peer"}, CALL_PTR("comm"), {WAFFLE_KEY_I64, "rank"},
+		  {WAFFLE_KEY_I64, "nranks"}, CALL_U64("seq"), CALL_PTR("stream")),
 	CALL_SITE("ncclCommInitRank", "nccl", WAFFLE_SITE_SPAN, SITE_ROLE_COMM_INIT, 3,
 		  {WAFFLE_KEY_I64, "rank"}, {WAFFLE_KEY_I64, "nranks"}, CALL_PTR("comm")),
+	{.name = "forward",
+	 .category = "",
+	 .file = "a.c",
+	 .func = "f",
+	 .object = "/bin/a",
+	 .kind = WAFFLE_SITE_SPAN},
 	CALL_SITE("read {fd}", "libc", WAFFLE_SITE_SPAN, SITE_ROLE_NONE, 3, {WAFFLE_KEY_I64, "fd"},
 		  {WAFFLE_KEY_I64, "ret"}, {WAFFLE_KEY_STR, "path"}),
 };
 _Static_assert(sizeof(call_sites) / sizeof(call_sites[0]) == CALL_SITES_END - CALL_LAUNCH,
 	       "a row a site");
 
-static inline void calls_begin(struct capture *capture)
+/* Behind capture_begin(). */
+static inline void calls_add_sites(struct capture *capture)
 {
 	struct error err = ERROR_INIT;
 
-	capture_begin(capture, false);
 	for (size_t i = 0; i < sizeof(call_sites) / sizeof(call_sites[0]); i++)
 		capture_must(store_writer_add_site(capture->writer, &call_sites[i], &err), err);
+}
+
+static inline void calls_begin(struct capture *capture)
+{
+	capture_begin(capture, false);
+	calls_add_sites(capture);
 }
 
 /* A call's begin or instant in a process; `words` are its values. */
@@ -127,6 +157,8 @@ static inline void call_return_in(struct capture *capture, uint32_t pid, uint64_
 	call_hit_in(capture, CAPTURE_PID, ts, tid, site, id, CALL_WORDS(__VA_ARGS__))
 #define call_return(capture, ts, tid, site, id, ...)                                               \
 	call_return_in(capture, CAPTURE_PID, ts, tid, site, id, CALL_WORDS(__VA_ARGS__))
+
+#define HTOD 4, 0x446f7448ull /* a string of 4 bytes, "HtoD" */
 
 /* A span of a call, both ends. */
 #define call_span(capture, from, to, tid, site, id, ...)                                           \

@@ -112,6 +112,14 @@ void jump_out(jmp_buf *where, int depth)
 	sink++;
 }
 
+static inline void jump_once(int depth)
+{
+	jmp_buf where;
+
+	if (!setjmp(where))
+		jump_out(&where, depth);
+}
+
 void plain(long number)
 {
 	sink += (uint64_t)number;
@@ -365,7 +373,7 @@ static const struct said *said_get(const struct rig *rig, size_t index, unsigned
 #define HIT(rig, index, function) said_get(rig, index, WAFFLE_REC_HIT, function)
 #define RETURN(rig, index, function) said_get(rig, index, WAFFLE_REC_RETURN, function)
 
-static size_t said_count(const struct rig *rig, unsigned kind, const char *function)
+static inline size_t said_count(const struct rig *rig, unsigned kind, const char *function)
 {
 	size_t count = 0;
 
@@ -440,7 +448,8 @@ static void text_is(const struct rig *rig, const struct said *said, const char *
 	assert_memory_equal(value.text, text, strlen(text));
 }
 
-static void dim_is(const struct rig *rig, const struct said *said, const char *key, struct box box)
+static inline void dim_is(const struct rig *rig, const struct said *said, const char *key,
+			  struct box box)
 {
 	struct value value = value_of(rig, said, key);
 

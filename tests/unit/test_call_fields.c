@@ -147,14 +147,25 @@ static void test_what_can_not_be_read_is_said_at_its_place(void **state)
 	(void)state;
 }
 
+static void expect_missing_struct(const char *text, const char *said)
+{
+	struct found found = FIND_IN(SELF, "/bin/this", text);
+
+	assert_non_null(strstr(found.said, said));
+	done(&found);
+}
+
 static void test_missing_struct_is_said_with_near_names(void **state)
 {
-	struct found found =
-		FIND_IN(SELF, "/bin/this", "uprobe:exe:handle_request(struct requst *r) {r->path}");
+	expect_missing_struct("uprobe:exe:handle_request(struct requst *r) {r->path}",
+			      "--probe: no struct 'requst' in /bin/this; near: request");
+	(void)state;
+}
 
-	assert_non_null(
-		strstr(found.said, "--probe: no struct 'requst' in /bin/this; near: request"));
-	done(&found);
+static void test_struct_of_many_sources_is_near_once(void **state)
+{
+	expect_missing_struct("uprobe:exe:handle_request(struct call_specc *r) {r->path}",
+			      "--probe: no struct 'call_specc' in /bin/this; near: call_spec\n");
 	(void)state;
 }
 
@@ -164,6 +175,7 @@ int main(void)
 		cmocka_unit_test(test_fields_are_read_where_the_compiler_put_them),
 		cmocka_unit_test(test_what_can_not_be_read_is_said_at_its_place),
 		cmocka_unit_test(test_missing_struct_is_said_with_near_names),
+		cmocka_unit_test(test_struct_of_many_sources_is_near_once),
 	};
 
 	handle_request(NULL);

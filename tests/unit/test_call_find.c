@@ -45,6 +45,28 @@ FUNCTION("_ZN5fruit4peelEl.isra.0");
 FUNCTION("_ZN5fruit4peelEi");
 FUNCTION("_ZN5fruit4sortIiEET_S1_");
 
+/* What is jumped to while something is on the stack, and what a thread begins with. */
+#if defined(__x86_64__)
+#define RETURN_ADDRESS "rip"
+#else
+#define RETURN_ADDRESS "x30"
+#endif
+#define FRAMED(symbol, frame)                                                                      \
+	__asm__(".text\n.type " symbol ",@function\n" symbol ":\n.cfi_startproc\n" frame           \
+		"\n\tnop\n\tret\n.cfi_endproc\n.size " symbol ",.-" symbol "\n")
+FRAMED("plum_rest", ".cfi_def_cfa_offset 48");
+FRAMED("plum_start", ".cfi_undefined " RETURN_ADDRESS);
+FRAMED("plum_whole", "");
+
+/* It may end anywhere. */
+#if defined(__x86_64__)
+#define JUMP "jmp *%rax"
+#else
+#define JUMP "br x0"
+#endif
+__asm__(".text\n.type grape_jump,@function\ngrape_jump:\n\t" JUMP
+	"\n.size grape_jump,.-grape_jump\n");
+
 static uint64_t self_offset(void *function)
 {
 	extern char __ehdr_start[];
@@ -136,6 +158,24 @@ static void test_function_that_is_chosen_at_load_time_is_said_with_its_choices(v
 		"berry_pick_big\n");
 	assert_true(found.missing);
 	done(&found);
+	/* By a pattern neither: what it leads to chooses one. */
+	found = FIND(SELF, "uprobe:exe:berry_p* as event");
+	assert_int_equal(found.object->sites.len, 1);
+	assert_string_equal(found.object->sites.data[0].name, "berry_pick_big");
+	done(&found);
+	(void)state;
+}
+
+static void test_choice_at_load_time_is_said_though_another_function_has_no_end(void **state)
+{
+	struct found found = FIND(SELF, "uprobe:exe:berry_pick|grape_jump");
+
+	assert_int_equal(found.object->sites.len, 1);
+	assert_non_null(strstr(found.said, "grape_jump of /proc/self/exe is recorded when it "
+					   "begins only"));
+	assert_non_null(strstr(found.said, "is chosen from several functions when it is loaded"));
+	assert_true(found.missing);
+	done(&found);
 	(void)state;
 }
 
@@ -164,6 +204,40 @@ static void test_fragment_of_a_function_is_never_probed(void **state)
 			    "--probe: 'fruit_two.cold' of /proc/self/exe is no function but a part "
 			    "of one that it jumps to: describe the function\n");
 	assert_true(found.missing);
+	done(&found);
+	(void)state;
+}
+
+static void test_what_is_jumped_to_is_no_function(void **state)
+{
+	struct found found = FIND(SELF, "uprobe:exe:plum_* as event");
+
+	assert_int_equal(found.object->probes.len, 2); /* start, whole */
+	assert_string_equal(found.said, "");
+	done(&found);
+	found = FIND(SELF, "uprobe:exe:plum_rest nounwind");
+	assert_int_equal(found.object->probes.len, 0);
+	assert_string_equal(found.said,
+			    "--probe: 'plum_rest' of /proc/self/exe is no function but a part "
+			    "of one that it jumps to: describe the function\n");
+	assert_true(found.missing);
+	done(&found);
+	(void)state;
+}
+
+static void test_where_a_thread_begins_is_never_returned_from(void **state)
+{
+	struct found found = FIND(SELF, "uprobe:exe:plum_start nounwind");
+
+	assert_int_equal(found.object->probes.len, 1);
+	assert_int_equal(found.object->probes.data[0].type, OBJECT_PROBE_INSTANT);
+	assert_string_equal(found.said,
+			    "--probe: plum_start of /proc/self/exe is recorded when it begins "
+			    "only: where it ends is not known for certain\n");
+	done(&found);
+	found = FIND(SELF, "uprobe:exe:plum_whole nounwind");
+	assert_int_equal(found.object->probes.len, 2);
+	assert_int_equal(found.object->probes.data[1].type, OBJECT_PROBE_LEAVE);
 	done(&found);
 	(void)state;
 }
@@ -215,8 +289,12 @@ int main(void)
 		cmocka_unit_test(test_function_name_in_the_name_of_a_span),
 		cmocka_unit_test(
 			test_function_that_is_chosen_at_load_time_is_said_with_its_choices),
+		cmocka_unit_test(
+			test_choice_at_load_time_is_said_though_another_function_has_no_end),
 		cmocka_unit_test(test_probes_are_at_the_functions_entries),
 		cmocka_unit_test(test_fragment_of_a_function_is_never_probed),
+		cmocka_unit_test(test_what_is_jumped_to_is_no_function),
+		cmocka_unit_test(test_where_a_thread_begins_is_never_returned_from),
 		cmocka_unit_test(test_clone_is_probed_only_by_its_own_name),
 		cmocka_unit_test(test_overload_and_template_are_named_as_people_write_them),
 	};

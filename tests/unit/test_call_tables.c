@@ -92,6 +92,11 @@ static void test_calls_have_the_keys_of_their_role(void **state)
 		[SITE_ROLE_COMM_INIT] = {"nranks", "comm"},
 		[SITE_ROLE_NAME] = {"kernel", "function"},
 		[SITE_ROLE_HANDLE] = {"host", "function"},
+		[SITE_ROLE_SEND] = {"count", "datatype", "peer", "comm", "rank", "nranks", "seq",
+				    "stream"},
+		[SITE_ROLE_RECV] = {"count", "datatype", "peer", "comm", "rank", "nranks", "seq",
+				    "stream"},
+		[SITE_ROLE_STREAM_CREATE] = {"stream"},
 	};
 	const struct fixture *fixture = *state;
 	unsigned roles[SITE_ROLE_COUNT] = {0};

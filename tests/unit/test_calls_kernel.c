@@ -187,14 +187,6 @@ static void test_calls_too_deep_are_counted_as_lost_and_the_others_return(void *
 	(void)state;
 }
 
-static void jump_once(int depth)
-{
-	jmp_buf where;
-
-	if (!setjmp(where))
-		jump_out(&where, depth);
-}
-
 static void test_calls_left_by_longjmp_end_so_and_hide_nothing(void **state)
 {
 	struct rig *rig =
@@ -433,111 +425,6 @@ static void test_pairs_end_on_any_thread_by_their_key(void **state)
 	(void)state;
 }
 
-/* ---- filters ---- */
-
-#define FACTORIAL "uprobe:exe:factorial(i64 n) -> i64 ret"
-
-static void factorials_pass(const char *filter, const long *passing, size_t count)
-{
-	struct rig *rig = RIG_FILTERED(filter, FACTORIAL);
-	size_t hits = 0;
-
-	factorial(6);
-	rig_read(rig);
-	for (size_t i = 0; i < rig->said.len; i++) {
-		const struct said *hit = &rig->said.data[i];
-		size_t j = i + 1;
-
-		if (hit->rec.kind != WAFFLE_REC_HIT)
-			continue;
-		assert_true(hits < count);
-		assert_int_equal(value_of(rig, hit, "n").i64, passing[hits++]);
-		while (j < rig->said.len && rig->said.data[j].id != hit->id)
-			j++;
-		assert_true(j < rig->said.len);
-		assert_int_equal(rig->said.data[j].rec.kind, WAFFLE_REC_RETURN);
-		assert_true(rig->said.data[j].rec.ts > hit->rec.ts);
-		value_of(rig, &rig->said.data[j], "ret");
-	}
-	assert_int_equal(hits, count);
-	assert_int_equal(rig->said.len, 2 * count);
-	assert_int_equal(dropped(rig), 0);
-	rig_end(rig);
-}
-
-static void test_filters_ask_arguments_and_what_is_returned(void **state)
-{
-	static const long some[] = {4, 3}, large[] = {6, 5}, all[] = {6, 5, 4, 3, 2, 1};
-	char thread[64];
-
-	factorials_pass("kv.n > 2 && kv.n < 5", some, 2);
-	factorials_pass("kv.ret >= 120", large, 2);
-	factorials_pass("dur < 10s", all, 6);
-	snprintf(thread, sizeof(thread), "tid == %d", gettid());
-	factorials_pass(thread, all, 6);
-	snprintf(thread, sizeof(thread), "tid != %d", gettid());
-	factorials_pass(thread, NULL, 0);
-	factorials_pass("name == \"factorial\" && comm ~ \"*calls*\" && kv.n == 3", some + 1, 1);
-	(void)state;
-}
-
-static void test_filters_ask_events_and_texts(void **state)
-{
-	struct rig *rig = RIG_FILTERED("kv.number >= 3 && kv.number != 5 || kv.text == \"two\"",
-				       "uprobe:exe:launch(i64 number) as event",
-				       "uprobe:exe:take_box(dim3 box, char *text, dim3 second) as "
-				       "event");
-	static const char *const texts[] = {"one", "two", "three"};
-
-	for (long i = 0; i < 7; i++)
-		launch(i);
-	for (unsigned i = 0; i < 3; i++)
-		take_box((struct box){1, 2, i}, texts[i], (struct box){0, 0, 0});
-	rig_read(rig);
-	assert_int_equal(rig->said.len, 4);
-	assert_int_equal(value_of(rig, HIT(rig, 0, "launch"), "number").i64, 3);
-	assert_int_equal(value_of(rig, HIT(rig, 1, "launch"), "number").i64, 4);
-	assert_int_equal(value_of(rig, HIT(rig, 2, "launch"), "number").i64, 6);
-	text_is(rig, HIT(rig, 3, "take_box"), "text", "two");
-	rig_end(rig);
-	(void)state;
-}
-
-static void test_filters_ask_pairs(void **state)
-{
-	struct rig *rig = RIG_FILTERED("kv.key > 11",
-				       "uprobe:exe:pair_begins(i64 key)..pair_ends(i64) key=key"
-				       "..arg1 as span paired");
-
-	for (long key = 10; key < 14; key++)
-		pair_begins(key);
-	for (long key = 10; key < 14; key++)
-		pair_ends(key);
-	rig_read(rig);
-	assert_int_equal(rig->said.len, 4);
-	assert_int_equal(value_of(rig, HIT(rig, 0, "paired"), "key").i64, 12);
-	assert_int_equal(value_of(rig, HIT(rig, 1, "paired"), "key").i64, 13);
-	assert_int_equal(rig->said.data[2].rec.kind, WAFFLE_REC_RETURN);
-	assert_int_equal(rig->said.data[2].id, rig->said.data[0].id);
-	assert_int_equal(rig->said.data[3].rec.kind, WAFFLE_REC_RETURN);
-	assert_int_equal(rig->said.data[3].id, rig->said.data[1].id);
-	rig_end(rig);
-	(void)state;
-}
-
-static void test_the_rate_limits_calls(void **state)
-{
-	struct rig *rig = RIG_FILTERED("name == \"factorial\" && rate(4/min)", FACTORIAL);
-
-	factorial(10);
-	rig_read(rig);
-	assert_int_equal(said_count(rig, WAFFLE_REC_HIT, "factorial"), 4);
-	assert_int_equal(said_count(rig, WAFFLE_REC_RETURN, "factorial"), 4);
-	assert_int_equal(dropped(rig), 0);
-	rig_end(rig);
-	(void)state;
-}
-
 /* ---- all ---- */
 
 static int single_mode(void **state)
@@ -567,10 +454,6 @@ int main(void)
 		cmocka_unit_test(test_a_launch_that_jumps_to_an_inner_one_counts_once),
 		cmocka_unit_test(test_two_descriptions_of_a_function_both_begin_and_end),
 		cmocka_unit_test(test_each_call_of_each_thread_is_there_or_counted),
-		cmocka_unit_test(test_filters_ask_arguments_and_what_is_returned),
-		cmocka_unit_test(test_filters_ask_events_and_texts),
-		cmocka_unit_test(test_filters_ask_pairs),
-		cmocka_unit_test(test_the_rate_limits_calls),
 		cmocka_unit_test(test_pairs_end_on_any_thread_by_their_key),
 	};
 	/* What depends on how probes are attached. */
@@ -579,7 +462,6 @@ int main(void)
 		cmocka_unit_test(test_recursive_calls_return_in_reverse),
 		cmocka_unit_test(test_an_outer_call_that_jumps_to_an_inner_one_returns),
 		cmocka_unit_test(test_two_descriptions_of_a_function_both_begin_and_end),
-		cmocka_unit_test(test_filters_ask_pairs),
 	};
 	int failed;
 

@@ -323,40 +323,33 @@ static void test_of_a_call_its_threads_slot_is_asked(void **state)
 {
 	struct codegen_options options = at_hit;
 	struct filter_code code;
-	char expected[1000];
 
 	(void)state;
 	options.at_end = options.call = true;
-	options.asked = 8;
+	options.slot = 1000;
 	options.on_accept = WAFFLE_CALL_ACCEPT;
 	assert_int_equal(generate_for(&code, "dur > 5000000000", &options), 0);
-	snprintf(expected, sizeof(expected),
-		 "r6 = r1\n"
-		 "call bpf_get_current_task_btf#158\n"
-		 "r2 = r0\n"
-		 "r1 = map[calls]\n"
-		 "r3 = 0\n"
-		 "r4 = 0\n"
-		 "call bpf_task_storage_get#156\n"
-		 "if r0 == 0x0 goto pc+16\n"
-		 "r1 = *(u64 *)(r0 +8)\n"
-		 "if r1 > 0x%zx goto pc+14\n"
-		 "r7 = r0\n"
-		 "r7 += r1\n"
-		 "r7 += 72\n"
-		 "r1 = *(u64 *)(r7 -64)\n"
-		 "r2 = *(u64 *)(r7 -72)\n"
-		 "r1 -= r2\n"
-		 "r2 = 0x12a05f200\n"
-		 "if r1 <= r2 goto pc+5\n"
-		 "r1 = r6\n"
-		 "r2 = map[next]\n"
-		 "r3 = 0\n"
-		 "call bpf_tail_call#12\n"
-		 "r0 = 0\n"
-		 "exit\n",
-		 WAFFLE_CALL_ASKED_MAX);
-	code_expect(&code, expected);
+	code_expect(&code, "r6 = r1\n"
+			   "call bpf_get_current_task_btf#158\n"
+			   "r2 = r0\n"
+			   "r1 = map[calls]\n"
+			   "r3 = 0\n"
+			   "r4 = 0\n"
+			   "call bpf_task_storage_get#156\n"
+			   "if r0 == 0x0 goto pc+13\n"
+			   "r7 = r0\n"
+			   "r7 += 1072\n"
+			   "r1 = *(u64 *)(r7 -64)\n"
+			   "r2 = *(u64 *)(r7 -72)\n"
+			   "r1 -= r2\n"
+			   "r2 = 0x12a05f200\n"
+			   "if r1 <= r2 goto pc+5\n"
+			   "r1 = r6\n"
+			   "r2 = map[next]\n"
+			   "r3 = 0\n"
+			   "call bpf_tail_call#12\n"
+			   "r0 = 0\n"
+			   "exit\n");
 	filter_code_free(&code);
 }
 

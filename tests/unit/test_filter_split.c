@@ -99,7 +99,7 @@ static void expect(const char *source, const struct site_info *site, enum step s
 
 	assert_true(residual_make(&residual, filter, site));
 	if (step == UPPER || step == LOWER)
-		assert_true(residual_bound(&next, filter, &residual, step == UPPER));
+		assert_true(residual_bound(&next, filter, &residual, site, step == UPPER));
 	if (step == REST)
 		assert_true(residual_rest(&next, filter, &residual));
 	if (step != SITE) {

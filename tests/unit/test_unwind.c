@@ -22,6 +22,7 @@
 #include <unistd.h>
 #include <unwind.h>
 
+#include "target/cfi_index.h"
 #include "target/unwind.h"
 #include "util/vec.h"
 
@@ -353,6 +354,56 @@ static void test_rows_say_what_elfutils_says(void **state)
 	assert_true(all_left_out * 100 < compared);
 }
 
+/* ---- functions ---- */
+
+#if defined(__x86_64__)
+#define RETURN_ADDRESS_WORDS 1
+#else
+#define RETURN_ADDRESS_WORDS 0
+#endif
+
+/* Compares what is said of a file's functions with its rows; returns at how many
+ * rows it is of one that is entered by a call. */
+static size_t compare_functions(const char *path)
+{
+	struct cfi_function function, inside;
+	struct cfi_index *index;
+	struct cfi_table table;
+	struct elf_file file;
+	size_t entered = 0;
+
+	assert_int_equal(elf_file_open(&file, path), 0);
+	assert_int_equal(cfi_table_read(&table, &file), 0);
+	assert_int_equal(cfi_index_open(&index, &file), 0);
+	for (size_t i = 0; i < table.count; i++) {
+		const struct waffle_unwind_row *row = &table.rows[i];
+		uint64_t address = table.base + row->pc;
+		enum cfi_stack stack = cfi_index_stack(index, address);
+
+		if (!cfi_index_find(index, address, &function))
+			continue;
+		assert_true(function.from <= address && address < function.to);
+		assert_true(cfi_index_find(index, function.to - 1, &inside));
+		assert_int_equal(inside.from, function.from);
+		entered += cfi_index_stack(index, function.from) == CFI_STACK_ENTERED;
+		if (row->rule == WAFFLE_UNWIND_SP) {
+			bool bare = row->cfa == RETURN_ADDRESS_WORDS;
+
+			assert_int_equal(stack, bare ? CFI_STACK_ENTERED : CFI_STACK_USED);
+		}
+	}
+	cfi_index_close(index);
+	cfi_table_free(&table);
+	elf_file_close(&file);
+	return entered;
+}
+
+static void test_functions_are_entered_with_nothing_on_the_stack(void **state)
+{
+	assert_true(compare_functions("/proc/self/exe") > 100);
+	(void)state;
+}
+
 /* ---- bad input ---- */
 
 static void test_a_damaged_file_is_read_without_harm(void **state)
@@ -379,6 +430,7 @@ static void test_a_damaged_file_is_read_without_harm(void **state)
 	assert_int_equal(write(fd, bytes, size), (ssize_t)size);
 	elf_file_close(&file);
 	for (int round = 0; round < 200; round++) {
+		struct cfi_index *index;
 		struct cfi_table table;
 
 		for (int i = 0; i < 50; i++) {
@@ -392,6 +444,10 @@ static void test_a_damaged_file_is_read_without_harm(void **state)
 		assert_int_equal(cfi_table_read(&table, &file), 0);
 		for (size_t i = 1; i < table.count; i++)
 			assert_true(table.rows[i].pc > table.rows[i - 1].pc);
+		assert_int_equal(cfi_index_open(&index, &file), 0);
+		for (size_t i = 0; i < table.count; i++)
+			cfi_index_stack(index, table.base + table.rows[i].pc);
+		cfi_index_close(index);
 		cfi_table_free(&table);
 		elf_file_close(&file);
 	}
@@ -408,6 +464,7 @@ int main(void)
 		cmocka_unit_test(test_a_signal_handler_has_what_it_interrupted_as_caller),
 		cmocka_unit_test(test_a_thread_ends_at_its_first_function),
 		cmocka_unit_test(test_rows_say_what_elfutils_says),
+		cmocka_unit_test(test_functions_are_entered_with_nothing_on_the_stack),
 		cmocka_unit_test(test_a_damaged_file_is_read_without_harm),
 	};
 

@@ -61,28 +61,28 @@ static void worker_begins(struct machine *machine, struct worker *worker)
 
 	switch (below(machine, 8)) {
 	case 0:
-		worker_opens(machine, worker, GPU_SYNC_STREAM, WORDS(stream));
+		worker_opens(machine, worker, CALL_SYNC, WORDS(stream));
 		break;
 	case 1:
-		worker_opens(machine, worker, GPU_SYNC_EVENT, WORDS(event));
+		worker_opens(machine, worker, CALL_SYNC_EVENT, WORDS(event));
 		break;
 	case 2:
-		worker_opens(machine, worker, GPU_SYNC_DEVICE, 0, NULL);
+		worker_opens(machine, worker, CALL_SYNC_DEVICE, 0, NULL);
 		break;
 	case 3:
 		bytes = below(machine, 4096);
-		worker_opens(machine, worker, GPU_COPY, WORDS(bytes, HTOD));
+		worker_opens(machine, worker, CALL_COPY, WORDS(bytes, HTOD));
 		break;
 	case 4:
-		worker_opens(machine, worker, GPU_COPY_ASYNC, WORDS(64, HTOD, stream));
+		worker_opens(machine, worker, CALL_COPY_ASYNC, WORDS(64, HTOD, stream));
 		break;
 	case 5:
-		worker_opens(machine, worker, GPU_COMM_INIT, WORDS(rank, 3, COMM));
+		worker_opens(machine, worker, CALL_COMM_INIT, WORDS(rank, 3, COMM));
 		break;
 	case 6:
 		worker->seq++;
-		worker_opens(machine, worker, GPU_ALL_REDUCE,
-			     WORDS(1024, F32, COMM, rank, 3, worker->seq, stream));
+		worker_opens(machine, worker, CALL_ALL_REDUCE,
+			     WORDS(1024, 7, COMM, rank, 3, worker->seq, stream));
 		break;
 	default:
 		worker_opens(machine, worker, SITE_STEP, 0, NULL);

@@ -2,9 +2,13 @@
 /*
  * gpu WAY SEED: the victim waits in cudaStreamSynchronize(), on the simulation (tests/sim), for
  *	kernel		a kernel that it has launched itself
+ *	default		the same, on another stream: it waits for the default one
  *	spins		the same, and the driver does not block but looks again and again
  *	loader		an all-reduce of three ranks, a process each: the loader of the last one
- *sleeps computes	the same, and the last one's own thread computes.
+ *			sleeps
+ *	computes	the same, and the last one's own thread computes
+ *	untraced	the same, and the last one is not traced
+ *	sends		a receive: the rank that sends computes before
  */
 #include "zoo.h"
 
@@ -42,6 +46,20 @@ static void setup(int rank)
 static void reduce(void)
 {
 	MUST(ncclAllReduce(memory, memory, 1024, ncclFloat32, ncclSum, comm, stream));
+	MUST(cudaStreamSynchronize(stream));
+}
+
+/* A rank's part of what they do together. */
+static void meet(int rank)
+{
+	if (strcmp(way, "sends")) {
+		reduce();
+		return;
+	}
+	if (rank == LAST)
+		MUST(ncclSend(memory, 1024, ncclFloat32, 0, comm, stream));
+	else
+		MUST(ncclRecv(memory, 1024, ncclFloat32, LAST, comm, stream));
 	MUST(cudaStreamSynchronize(stream));
 }
 
@@ -97,7 +115,8 @@ static void decode(int i)
 		zoo_burn(zoo_vary(i, 80, 160));
 	}
 	zoo_time_end(&t);
-	zoo_say_cause(i, "collective", t.running, zoo_self(), "decode", "ncclAllReduce");
+	zoo_say_cause(i, "collective", t.running, zoo_self(), "decode",
+		      strcmp(way, "sends") ? "ncclAllReduce" : "ncclSend");
 }
 
 static void last_rank(void)
@@ -109,7 +128,7 @@ static void last_rank(void)
 			batch_wait(i);
 		else
 			decode(i);
-		reduce();
+		meet(LAST);
 	}
 }
 
@@ -130,7 +149,7 @@ static void last(void)
 static void other(void)
 {
 	setup(1);
-	for (int i = 0; i < ROUNDS; i++)
+	for (int i = 0; i < ROUNDS && strcmp(way, "sends"); i++)
 		reduce();
 }
 
@@ -155,10 +174,10 @@ static void victim(void)
 			if (alone) {
 				launch(i);
 				zoo_time_begin(&wait);
-				MUST(cudaStreamSynchronize(stream));
+				MUST(cudaStreamSynchronize(strcmp(way, "default") ? stream : NULL));
 				zoo_time_end(&wait);
 			} else {
-				reduce();
+				meet(0);
 			}
 		}
 		zoo_time_end(&t);
@@ -176,13 +195,13 @@ int main(int argc, char **argv)
 		     0);
 	zoo_need(begun != MAP_FAILED, "mmap");
 	way = argc > 2 ? argv[1] : "kernel";
-	alone = !strcmp(way, "kernel") || !strcmp(way, "spins");
+	alone = !strcmp(way, "kernel") || !strcmp(way, "spins") || !strcmp(way, "default");
 	if (!strcmp(way, "spins"))
 		setenv("WAFFLE_SIM_SYNC", "spin", 1);
 	if (!alone) {
 		MUST(ncclGetUniqueId(&id));
 		zoo_fork("rank1", other);
-		zoo_fork("rank2", last);
+		zoo_fork_as(strcmp(way, "untraced") ? "process" : "outsider", "rank2", last);
 	}
 	zoo_go();
 	ZOO_RUN({"victim", victim}, {"innocent", zoo_innocent});

@@ -19,6 +19,9 @@ DISTURBED = 0.25
 # Spans of which a program has to be judged by at least so many: the others were disturbed by what
 # else ran, as the program's own log says.
 JUDGED_MIN = 3
+# So many may end by a wake-up of which the kernel told nothing: some virtual machines run no BPF
+# program while their agent (process 1) has the CPU, also not for an interrupt on top of it.
+UNTOLD_MAX = 2
 
 
 def explained(victim, instances):
@@ -59,13 +62,15 @@ def check_first(row, logged, instance, tolerance):
     culprit = first["culprit"]
     assert first["cause"] == row.cause
     assert culprit["comm"] == row.culprit
-    assert culprit["tid"] == logged["tid"]
+    assert culprit["tid"] == (logged["tid"] if row.culprit else None)
     if row.span:
         assert culprit["span"] == row.span
     if row.object == "cgroup":
         assert "cgroup" in culprit["object"]
     elif row.object and logged["object"]:
         assert logged["object"] in (culprit["object"] or "")
+    if row.says:
+        assert culprit["object"] == row.says
     check_share(row, logged, instance, tolerance)
     assert GRADES.index(first["grade"]) >= GRADES.index(row.grade)
 
@@ -91,6 +96,13 @@ def taken_by_others(ranked, instance):
     )
 
 
+def is_untold(instance):
+    """Whether no record says who woke the thread from its longest wait."""
+    first = instance["causes"][0]
+    last = first["chain"][-1]
+    return first["cause"] == "unknown" and last["state"] == "blocked" and not last["interrupt"]
+
+
 def check_sums(instance):
     parts = instance["parts"]
     assert sum(parts.values()) == instance["duration_ns"]
@@ -101,7 +113,7 @@ def check_sums(instance):
 
 def check(row, log, instances, exact=(TOLERANCE, OVERLAP)):
     """Of one run: the program's log against what `why` says of its spans."""
-    judged = 0
+    judged = untold = 0
     for i, (victim, ranked) in zoo.rounds(log).items():
         instance, part = explained(victim, instances)
         check_sums(instance)
@@ -110,6 +122,9 @@ def check(row, log, instances, exact=(TOLERANCE, OVERLAP)):
         if not ranked or ranked[0]["cause"] != row.cause or ranked[0]["share"] < row.share - 0.1:
             continue
         if taken_by_others(ranked, instance) > DISTURBED:
+            continue
+        if is_untold(instance) and untold < UNTOLD_MAX:
+            untold += 1
             continue
         judged += 1
         try:

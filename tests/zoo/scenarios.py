@@ -39,15 +39,17 @@ class Scenario:
     when the machine was busy), `grade` the weakest grade it may have, `tolerance` how far from the
     log the share may be where a part of it is an estimate. `second` are the causes that
     must come next; `others` are those that may appear beside (small shares of `running` and
-    `cpu-contention` may always). `object` is a kind; which one it is, is in the program's log."""
+    `cpu-contention` may always). `object` is a kind; which one it is, is in the program's log;
+    `says` is all of what is said of it. `culprit` is None where nobody who is traced is to blame."""
 
     name: str
     source: str
     arguments: tuple = ()
     cause: str = "running"
-    culprit: str = "victim"
+    culprit: str | None = "victim"
     span: str | None = None
     object: str | None = None
+    says: str | None = None
     share: float = 0.85
     grade: str = "certain"
     tolerance: float = 0.0  # of the share, if it takes more than all others
@@ -404,6 +406,20 @@ SCENARIOS = (
         wakers=("sim stream 0",),
         needs=("simulation",),
     ),
+    # The default stream waits for the one that has the kernel, since that is a blocking stream.
+    Scenario(
+        "gpu_default",
+        "gpu.c",
+        ("default",),
+        cause="gpu",
+        culprit="victim",
+        span="forward",
+        object="kernel",
+        share=0.9,
+        victim=Seen("S", FUTEX),
+        wakers=("sim stream 0", "sim stream 1"),
+        needs=("simulation",),
+    ),
     # The driver spins: the thread runs all the time, and it is the GPU's all the same. `running`
     # is the wrong answer to avoid; that nothing was computed is a rule, so `likely` will do.
     Scenario(
@@ -443,6 +459,37 @@ SCENARIOS = (
         culprit="rank2",
         span="decode",
         object="collective",
+        share=0.85,
+        others=("gpu",),
+        victim=Seen("S", FUTEX),
+        wakers=("sim stream 0",),
+        needs=("simulation",),
+    ),
+    # The same, and the last rank is not traced: who it is, is known, and no more.
+    Scenario(
+        "gpu_untraced",
+        "gpu.c",
+        ("untraced",),
+        cause="collective",
+        culprit=None,
+        object="collective",
+        says="rank 2 in ncclAllReduce, which is not traced",
+        share=0.85,
+        grade="likely",
+        others=("gpu",),
+        victim=Seen("S", FUTEX),
+        wakers=("sim stream 0",),
+        needs=("simulation",),
+    ),
+    # Point to point: the rank that sends computes before it does.
+    Scenario(
+        "gpu_sends",
+        "gpu.c",
+        ("sends",),
+        cause="collective",
+        culprit="rank2",
+        span="decode",
+        object="send",
         share=0.85,
         others=("gpu",),
         victim=Seen("S", FUTEX),

@@ -137,7 +137,10 @@ static uint32_t arrival_text(struct why_walk *walk, const struct why_arrival *ar
 
 	if (arrival->rank != MODEL_NONE)
 		snprintf(rank, sizeof(rank), "rank %" PRIu32, arrival->rank);
-	if (seq && arrival->collective)
+	if (arrival->span == MODEL_NONE)
+		len = snprintf(text, sizeof(text), "%s%s, which has not come to %s", before, rank,
+			       name);
+	else if (seq && arrival->collective && arrival->collective->from == MODEL_NONE)
 		len = snprintf(text, sizeof(text), "%s%s in %s (seq %" PRIu64 ")", before, rank,
 			       name, arrival->collective->seq);
 	else
@@ -171,7 +174,7 @@ static int walk_rank(struct why_walk *walk, const struct why_arrival *arrival, e
 	step->by = thread;
 	step->interrupt = false;
 	step->last_rank = true;
-	step->call_ts = arrival->ts;
+	step->call_ts = arrival->span == MODEL_NONE ? 0 : arrival->ts;
 	step->call_thread = thread;
 	step->call_span = arrival->span;
 	if (!walk->no_chains) {

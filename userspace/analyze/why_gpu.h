@@ -19,7 +19,7 @@ struct why_arrival {
 	uint64_t ts;
 	const struct model_collective *collective; /* NULL: of a communicator's making */
 	uint32_t site;                             /* of the call */
-	uint32_t span, thread, rank;
+	uint32_t span, thread, rank; /* span MODEL_NONE: it had not come when the capture ended */
 	enum why_grade grade;
 };
 

@@ -26,12 +26,6 @@ bool find_offset(const struct find *find, uint64_t address, uint64_t *offset)
 	return false;
 }
 
-void find_trouble(struct find *find, struct set_entry *entry, const struct error *err)
-{
-	if (!entry->state.trouble)
-		entry->state.trouble = set_keep(find->set, err->message);
-}
-
 static const char *keep(struct find *find, const char *text)
 {
 	return strtab_get(find->object->strings,
@@ -103,7 +97,8 @@ uint32_t find_site(struct find *find, struct set_entry *entry, const char *func,
 				 .role = entry->spec.role,
 				 .call = true,
 				 .simulated = object->simulation,
-				 .key_count = made->key_count};
+				 .key_count = made->key_count,
+				 .begin_keys = made->begin_keys};
 	struct object_call call = {.site = (uint32_t)object->sites.len, .recipe = made->recipe};
 
 	for (unsigned i = 0; i < made->key_count; i++) {
@@ -145,27 +140,26 @@ uint8_t find_cost(struct find *find, uint64_t address, uint64_t offset)
 	return (uint8_t)place_cost(&find->set->kernel, find->object->machine, code, size, address);
 }
 
-static struct place find_place(struct find *find, const struct find_hit *hit, uint64_t offset)
+static struct place find_place(struct find *find, const struct find_hit *hit)
 {
 	uint8_t code[PLACE_BYTES_MAX];
 	bool whole = hit->size && hit->size <= sizeof(code);
-	size_t size = read_code(find, code, whole ? hit->size : INSTRUCTION_BYTES_MAX, offset);
+	size_t size = read_code(find, code, whole ? hit->size : INSTRUCTION_BYTES_MAX, hit->offset);
 
+	if (hit->go)
+		return place_go(&find->set->kernel, find->object->machine, code, size,
+				hit->address);
 	return place_function(&find->set->kernel, find->object->machine, code, size,
 			      whole && size == hit->size, hit->address);
 }
 
 static int add_probe(struct find *find, const struct find_hit *hit, uint32_t site, unsigned type)
 {
-	struct object_probe probe = {.site = site, .type = (uint8_t)type};
-	struct place place;
-
-	if (!find_offset(find, hit->address, &probe.offset))
-		return 0;
-	place = find_place(find, hit, probe.offset);
-	probe.offset += place.shift;
-	probe.shift = place.shift;
-	probe.cost = place.cost;
+	struct object_probe probe = {.site = site,
+				     .type = (uint8_t)type,
+				     .offset = hit->offset + hit->place.shift,
+				     .shift = hit->place.shift,
+				     .cost = hit->place.cost};
 
 	return vec_push(&find->object->probes, probe)
 		       ? 0
@@ -183,23 +177,24 @@ static int make_call(struct find *find, const struct find_hit *hit, const struct
 {
 	struct recipe_made begin;
 	struct call_at at;
+	const struct abi *abi = hit->go ? abi_find_go(find->object->machine) : find->abi;
 	int result;
 
-	if (!find->abi)
+	if (!abi)
 		return error_set(err, ENOTSUP,
 				 "%s: %s: of machine %u the rules for arguments "
 				 "are not known",
 				 spec->source.origin, find->object->path, find->object->machine);
-	call_at_function(&at, find->abi, &spec->sides[0]);
+	call_at_function(&at, abi, &spec->sides[0]);
 	result = recipe_make(hit->side ? &begin : made, spec, &at, &find->lookup, err);
 	if (!result && hit->side) {
-		call_at_function(&at, find->abi, &spec->sides[1]);
+		call_at_function(&at, abi, &spec->sides[1]);
 		result = recipe_make_end(made, spec, &at, &find->lookup, &begin, err);
 	} else if (!result && spec->pair) {
 		struct recipe_made end;
 
 		/* Keys that only the end knows are the last ones of the span. */
-		call_at_function(&at, find->abi, &spec->sides[1]);
+		call_at_function(&at, abi, &spec->sides[1]);
 		result = recipe_make_end(&end, spec, &at, &find->lookup, made, err);
 		for (unsigned i = 0; i < end.key_count && !result; i++)
 			if (made->key_count < WAFFLE_KEYS_MAX)
@@ -268,27 +263,26 @@ static int add_site(struct find *find, const struct find_hit *hit, const struct 
 }
 
 /* A span whose end can't be seen without a risk for the program is an event. */
-static int add_function(struct find *find, const struct find_hit *hit)
+static int add_function(struct find *find, struct find_hit *hit)
 {
 	struct set_entry *entry = find->set->entries.data[hit->entry];
 	const struct call_spec *spec = &entry->spec;
 	enum find_end end = FIND_END_TRAMPOLINE;
-	struct error risk = ERROR_INIT;
 	struct returns returns;
 	struct call_spec *event;
 	int result;
 
+	hit->place = find_place(find, hit);
+	if (hit->place.cost == OBJECT_COST_REFUSED) {
+		find_refused(find, hit);
+		return 0;
+	}
+	entry->state.probed++;
 	if (!spec->event && !spec->pair)
 		end = find_end_of(find, hit, spec, &returns);
 	if (end != FIND_END_UNSEEN)
 		return add_site(find, hit, spec, end == FIND_END_RETURNS ? &returns : NULL);
-	error_set(
-		&risk, ENOTSUP,
-		"%s: %s of %s is recorded when it begins only: it may end in another function, "
-		"where a return probe could break exceptions and pthread_cancel(); add 'nounwind' "
-		"if none of them passes it",
-		spec->source.origin, hit->name, find->object->path);
-	find_trouble(find, entry, &risk);
+	find_endless(find, hit, spec);
 	event = find_as_event(spec);
 	if (!event)
 		return error_set(find->err, ENOMEM, "out of memory");
@@ -358,6 +352,7 @@ static int find_functions(struct find *find)
 		deduplicate(find, &hits);
 	for (size_t i = 0; i < hits.list.len && !result; i++)
 		result = add_function(find, &hits.list.data[i]);
+	find_say(find);
 	vec_free(&hits.list);
 	return result;
 }
@@ -395,6 +390,8 @@ static int find_open(struct find *find, int fd)
 				 result == -ENOEXEC ? "not an ELF file" : strerror(-result));
 	find->is_exe = elf_is_program(find->file.elf);
 	elf_file_segments(&find->file, &find->segments);
+	find->go = elf_file_has_section(&find->file, ".gopclntab") ||
+		   elf_file_has_section(&find->file, ".go.buildinfo");
 	return 0;
 }
 
@@ -430,6 +427,8 @@ int call_set_find(struct call_set *set, struct object *object, int fd, struct er
 	if (!result && find.wanted.len)
 		elf_file_find_debug(&find.debug, &find.file, &find.file.build_id,
 				    debug_dir && *debug_dir ? debug_dir : "/usr/lib/debug");
+	if (!result && functions && cfi_index_open(&find.frames, &find.file))
+		result = error_set(err, ENOMEM, "out of memory");
 	if (!result && functions)
 		result = find_functions(&find);
 	if (!result && functions)
@@ -439,6 +438,7 @@ int call_set_find(struct call_set *set, struct object *object, int fd, struct er
 	vec_free(&find.wanted);
 	dwarf_end(find.dwarf);
 	symtab_free(&find.code);
+	cfi_index_close(find.frames);
 	elf_file_close(&find.debug);
 	elf_file_close(&find.file);
 	return result;

@@ -8,6 +8,7 @@
 
 #include "call/returns.h"
 #include "call/set.h"
+#include "target/cfi_index.h"
 #include "target/elffile.h"
 #include "target/symtab.h"
 
@@ -18,6 +19,7 @@ struct find {
 	struct elf_segments segments;
 	const struct abi *abi;
 	bool stripped; /* it has no symbols but those that it exports */
+	bool go;       /* it has Go's run time in it, and maybe C, too */
 	bool is_exe;
 	VEC(uint32_t) wanted; /* descriptions of this file */
 	struct recipe_lookup lookup;
@@ -25,6 +27,7 @@ struct find {
 	bool dwarf_tried;
 	struct symtab code; /* read when it is asked for */
 	bool code_tried;
+	struct cfi_index *frames; /* NULL: the file tells nothing of its functions' frames */
 	struct error *err;
 };
 
@@ -32,10 +35,13 @@ struct find {
 struct find_hit {
 	uint32_t entry;
 	uint8_t side;
-	uint8_t rank;     /* of names of one address, the better one has the highest */
-	uint64_t address; /* link-time */
-	uint64_t size;    /* of the function */
-	const char *name; /* as the object's strings have it */
+	uint8_t rank;       /* of names of one address, the better one has the highest */
+	uint64_t address;   /* link-time */
+	uint64_t offset;    /* of that in the file */
+	uint64_t size;      /* of the function */
+	const char *name;   /* as the object's strings have it */
+	bool go;            /* of Go, which calls in ways of its own */
+	struct place place; /* where its probe stands */
 };
 struct find_hits {
 	VEC(struct find_hit) list;
@@ -72,7 +78,13 @@ uint32_t find_site(struct find *find, struct set_entry *entry, const char *func,
 
 /* The byte of the file that executable code of that address is in. */
 bool find_offset(const struct find *find, uint64_t address, uint64_t *offset);
-/* Says once why a description is of no use. */
+
+/* find_say.c: says once why a description is of no use. */
 void find_trouble(struct find *find, struct set_entry *entry, const struct error *err);
+/* A function that the kernel sets no probe at; one whose end is not seen. */
+void find_refused(struct find *find, const struct find_hit *hit);
+void find_endless(struct find *find, const struct find_hit *hit, const struct call_spec *spec);
+/* When a file's functions are found: says how many of each there are. */
+void find_say(struct find *find);
 
 #endif

@@ -8,10 +8,17 @@
 #define FUNCTION_BYTES_MAX (64u << 10)
 #define PARTS_MAX 16
 
-/* Code that a symbol covers. */
+/* A piece of code that is left by returns, or by jumps to others. */
 struct part {
 	uint64_t begin, end;
 };
+
+static enum cfi_stack stack_at(uint64_t address, void *arg)
+{
+	const struct find *find = arg;
+
+	return cfi_index_stack(find->frames, address);
+}
 
 /* Reads a part's code and takes its returns. */
 static bool part_returns(struct find *find, const struct part *part, struct returns *returns)
@@ -25,14 +32,22 @@ static bool part_returns(struct find *find, const struct part *part, struct retu
 		return false;
 	code = malloc(bytes);
 	known = code && pread(find->file.fd, code, bytes, (off_t)offset) == (ssize_t)bytes &&
-		returns_add(returns, find->object->machine, code, bytes, part->begin);
+		returns_add(returns, find->object->machine, code, bytes, part->begin, stack_at,
+			    find);
 	free(code);
 	return known;
 }
 
-/* The symbol that an address lies in. */
+/* The function that an address lies in: by its frame information, which stripped files have, too,
+ * else by its symbol, which code of assembler may have alone. */
 static bool part_at(struct find *find, uint64_t address, struct part *part)
 {
+	struct cfi_function function;
+
+	if (cfi_index_find(find->frames, address, &function)) {
+		*part = (struct part){function.from, function.to};
+		return true;
+	}
 	if (!find->code_tried) {
 		find->code_tried = true;
 		if (symtab_read(&find->code, find->file.elf, SHT_SYMTAB, SYMTAB_CODE))
@@ -49,6 +64,15 @@ static bool part_at(struct find *find, uint64_t address, struct part *part)
 	return false;
 }
 
+/* Assembler may say of a part of a function only what its frame is like. */
+static void part_join(struct part *part, const struct part *other)
+{
+	if (other->begin < part->begin)
+		part->begin = other->begin;
+	if (other->end > part->end)
+		part->end = other->end;
+}
+
 /*
  * The return instructions of a function, and of what it goes to by a jump: its own cold part, or
  * another function, which then returns in its place. There the stack pointer tells whose return it
@@ -57,9 +81,12 @@ static bool part_at(struct find *find, uint64_t address, struct part *part)
 static bool find_returns(struct find *find, const struct find_hit *hit, struct returns *returns)
 {
 	struct part parts[PARTS_MAX] = {{hit->address, hit->address + hit->size}};
+	struct cfi_function own;
 	uint32_t count = 1, looked = 0;
 
 	*returns = (struct returns){0};
+	if (cfi_index_find(find->frames, hit->address, &own))
+		part_join(&parts[0], &(struct part){own.from, own.to});
 	if (!part_returns(find, &parts[0], returns))
 		return false;
 	while (looked < returns->leave_count) {
@@ -81,7 +108,11 @@ static bool find_returns(struct find *find, const struct find_hit *hit, struct r
 enum find_end find_end_of(struct find *find, const struct find_hit *hit,
 			  const struct call_spec *spec, struct returns *returns)
 {
-	if (spec->flags & WAFFLE_CALL_NOUNWIND)
+	/* A call of Go goes on in other threads, and on other stacks. */
+	if (hit->go || cfi_index_stack(find->frames, hit->address) == CFI_STACK_NONE)
+		return FIND_END_UNSEEN;
+	/* Go reads its stacks: a return probe ends the program, whatever a row says. */
+	if (spec->flags & WAFFLE_CALL_NOUNWIND && !find->go)
 		return FIND_END_TRAMPOLINE;
 	return find_returns(find, hit, returns) ? FIND_END_RETURNS : FIND_END_UNSEEN;
 }

@@ -62,24 +62,49 @@ static bool is_wanted(const struct find *find, uint32_t entry)
 	return false;
 }
 
+/* A piece of a function where control is only ever jumped to: a probe of its return would take what
+ * is on the stack there for the return address, and write over it. */
+static void refuse_fragment(struct find *find, struct set_entry *entry, const char *name)
+{
+	struct error problem = ERROR_INIT;
+
+	error_set(&problem, EINVAL,
+		  "%s: '%s' of %s is no function but a part of one that it jumps to: describe the "
+		  "function",
+		  entry->spec.source.origin, name, find->object->path);
+	find_trouble(find, entry, &problem);
+}
+
+/* Go's names have their package before a dot; of C only those have one that a compiler makes. */
+static bool symbol_is_go(const char *name)
+{
+	return strchr(name, '.') && func_part(name) == FUNC_WHOLE;
+}
+
 static int add_hit(struct table *table, const struct symbol *symbol, const char *name,
 		   uint32_t entry, uint8_t side, bool exact)
 {
 	struct find *find = table->find;
-	uint64_t offset;
 	struct find_hit hit = {.entry = entry,
 			       .side = side,
 			       .rank = symbol->rank,
 			       .address = symbol->address,
-			       .size = symbol->size};
+			       .size = symbol->size,
+			       .go = find->go && symbol_is_go(symbol->name)};
 
 	if (symbol->type == STT_GNU_IFUNC) {
 		find->set->entries.data[entry]->state.ifunc |= exact;
 		return 0;
 	}
 	/* Labels without a type are code only if they lie in it; by patterns nobody means them. */
-	if (!find_offset(find, symbol->address, &offset) || (symbol->type == STT_NOTYPE && !exact))
+	if (!find_offset(find, symbol->address, &hit.offset) ||
+	    (symbol->type == STT_NOTYPE && !exact))
 		return 0;
+	if (cfi_index_stack(find->frames, symbol->address) == CFI_STACK_USED) {
+		if (exact)
+			refuse_fragment(find, find->set->entries.data[entry], name);
+		return 0;
+	}
 	hit.name = strtab_get(find->object->strings,
 			      strtab_add(find->object->strings, name, strlen(name)));
 	return vec_push(&table->hits->list, hit) ? 0 : -ENOMEM;
@@ -93,19 +118,6 @@ struct match {
 	bool tried, mangled;
 	struct func_name name;
 };
-
-/* A piece of a function where control is only ever jumped to: a probe of its return would take what
- * is on the stack there for the return address, and write over it. */
-static void refuse_fragment(struct find *find, struct set_entry *entry, const char *name)
-{
-	struct error problem = ERROR_INIT;
-
-	error_set(&problem, EINVAL,
-		  "%s: '%s' of %s is no function but a part of one that it jumps to: describe the "
-		  "function",
-		  entry->spec.source.origin, name, find->object->path);
-	find_trouble(find, entry, &problem);
-}
 
 /* Descriptions that name this symbol as it is. */
 static int match_exact(struct match *match)

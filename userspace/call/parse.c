@@ -28,6 +28,9 @@ static const char *const role_names[] = {
 	[SITE_ROLE_COMM_INIT] = "comm_init",
 	[SITE_ROLE_NAME] = "name",
 	[SITE_ROLE_HANDLE] = "handle",
+	[SITE_ROLE_SEND] = "send",
+	[SITE_ROLE_RECV] = "recv",
+	[SITE_ROLE_STREAM_CREATE] = "stream_create",
 };
 _Static_assert(sizeof(role_names) / sizeof(role_names[0]) == SITE_ROLE_COUNT, "a name a role");
 
@@ -177,11 +180,21 @@ int parse_number(struct parse *parse, int64_t *number, int64_t low, int64_t high
 	return 0;
 }
 
+static bool near_list_has(const struct near_list *list, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (const char *at = list->text; list->len && (at = strstr(at, name)); at++)
+		if (at[-1] == ' ' && (!at[len] || at[len] == ','))
+			return true;
+	return false;
+}
+
 void near_list_add(struct near_list *list, const char *word, const char *name)
 {
 	int len;
 
-	if (!near_name(word, name))
+	if (!*name || !near_name(word, name) || near_list_has(list, name))
 		return;
 	len = snprintf(list->text + list->len, sizeof(list->text) - list->len, "%s%s",
 		       list->len ? ", " : "; near: ", name);

@@ -17,6 +17,7 @@
 #define ARM64_NOP 6013
 #define PAGE_BYTES 4096
 #define SYSCALL_UPROBE 336 /* of x86-64, since 6.18 */
+#define X86_PREFIXES_MAX 14
 
 /*
  * uprobe(2), which only the kernel's own trampoline may call, tells by its refusal which nop is
@@ -75,12 +76,44 @@ static bool decode(struct decoder *decoder, const uint8_t **code, size_t *bytes,
 	return cs_disasm_iter(decoder->handle, code, bytes, address, decoder->insn);
 }
 
-/* Prefixes with which no probe is set, or one that never fires: is_prefix_bad() of
- * arch/x86/kernel/uprobes.c. */
-static bool x86_refused(const cs_insn *insn)
+/*
+ * Instructions of AVX whose opcode, taken for one without their prefix, is a jump, nop, call or
+ * return. branch_setup_xol_ops() and arch_uprobe_analyze_insn() of arch/x86/kernel/uprobes.c do
+ * just that (seen on 6.18): vpcmpeqd and vpor are passed over, and the program goes wrong. `code`:
+ * behind other prefixes.
+ */
+static bool x86_mistaken(const uint8_t *code, size_t bytes)
 {
-	for (unsigned i = 0; i < insn->size; i++) {
-		switch (insn->bytes[i]) {
+	size_t prefix = code[0] == 0xc5 ? 2 : code[0] == 0xc4 ? 3 : code[0] == 0x62 ? 4 : 0;
+
+	if (!prefix || prefix >= bytes)
+		return false;
+	switch (code[prefix]) {
+	case 0x70 ... 0x7f: /* conditional jumps */
+	case 0x90:          /* nop */
+	case 0x9a:          /* far call */
+	case 0x9d:          /* popf */
+	case 0xc2:          /* returns */
+	case 0xc3:
+	case 0xca:
+	case 0xcb:
+	case 0xe8 ... 0xeb: /* call, jumps */
+	case 0xff:          /* calls and jumps to what a register holds */
+		return true;
+	default:
+		return false;
+	}
+}
+
+/*
+ * What no probe is to be set at. Of prefixes: is_prefix_bad() of arch/x86/kernel/uprobes.c, with
+ * which none is set, or one that never fires. And `pushf`: in single-step it pushes the trap flag,
+ * and the `popf` that follows ends the program.
+ */
+static bool x86_refused(const uint8_t *code, size_t bytes)
+{
+	for (size_t i = 0; i < bytes && i < X86_PREFIXES_MAX; i++) {
+		switch (code[i]) {
 		case 0x26: /* es */
 		case 0x2e: /* cs */
 		case 0x36: /* ss */
@@ -94,8 +127,10 @@ static bool x86_refused(const cs_insn *insn)
 		case 0xf2:
 		case 0xf3:
 			continue;
+		case 0x9c:
+			return true;
 		default:
-			return false;
+			return x86_mistaken(code + i, bytes - i);
 		}
 	}
 	return false;
@@ -144,8 +179,8 @@ static enum object_probe_cost x86_cost(const struct place_kernel *kernel, const 
 {
 	if (x86_optimised(kernel, insn))
 		return OBJECT_COST_OPTIMISED;
-	if (x86_refused(insn))
-		return OBJECT_COST_UNKNOWN;
+	if (x86_refused(insn->bytes, insn->size))
+		return OBJECT_COST_REFUSED;
 	if (x86_push(insn) || x86_nop(kernel, insn) || x86_branch(insn))
 		return OBJECT_COST_EMULATED;
 	return OBJECT_COST_STEPPED;
@@ -229,7 +264,9 @@ static bool x86_passed_once(struct decoder *decoder, const uint8_t *code, size_t
 static struct place x86_place(const struct place_kernel *kernel, struct decoder *decoder,
 			      const uint8_t *code, size_t bytes, bool whole, uint64_t entry)
 {
-	struct place place = {0, OBJECT_COST_UNKNOWN};
+	/* The decoder does not know all instructions. */
+	bool refused = x86_refused(code, bytes);
+	struct place place = {0, refused ? OBJECT_COST_REFUSED : OBJECT_COST_UNKNOWN};
 	const uint8_t *at = code;
 	size_t left = bytes;
 	uint64_t next = entry;
@@ -378,4 +415,54 @@ enum object_probe_cost place_cost(const struct place_kernel *kernel, uint16_t ma
 		cost = x86_cost(kernel, decoder.insn);
 	decoder_close(&decoder);
 	return cost;
+}
+
+/* Whether this compares the stack pointer, or what is computed from it, with the limit in Go's
+ * `g`, which r14 points to. */
+static bool x86_compares_limit(const cs_insn *insn)
+{
+	const cs_x86 *x86 = &insn->detail->x86;
+
+	return insn->id == X86_INS_CMP && x86->op_count == 2 &&
+	       x86->operands[0].type == X86_OP_REG && x86->operands[1].type == X86_OP_MEM &&
+	       x86->operands[1].mem.base == X86_REG_R14;
+}
+
+/* Instructions that may stand before the comparison: of big frames. */
+#define GO_BEFORE_LIMIT 4
+
+static struct place x86_place_go(const struct place_kernel *kernel, struct decoder *decoder,
+				 const uint8_t *code, size_t bytes, uint64_t entry)
+{
+	struct place first = {0, (uint8_t)place_cost(kernel, EM_X86_64, code, bytes, entry)};
+	struct place place = {0, OBJECT_COST_UNKNOWN};
+	uint64_t next = entry;
+	bool compared = false;
+
+	for (int i = 0; i < GO_BEFORE_LIMIT && decode(decoder, &code, &bytes, &next); i++) {
+		if (compared && decoder->insn->id != X86_INS_JBE)
+			return first;
+		if (compared) {
+			place.shift = (uint16_t)(next - entry);
+			place.cost = (uint8_t)place_cost(kernel, EM_X86_64, code, bytes, next);
+			return place.cost == OBJECT_COST_REFUSED || !bytes ? first : place;
+		}
+		compared = x86_compares_limit(decoder->insn);
+		if (!compared && decoder->insn->id != X86_INS_LEA)
+			return first;
+	}
+	return first;
+}
+
+struct place place_go(const struct place_kernel *kernel, uint16_t machine, const uint8_t *code,
+		      size_t bytes, uint64_t address)
+{
+	struct place place = {0, (uint8_t)place_cost(kernel, machine, code, bytes, address)};
+	struct decoder decoder;
+
+	if (machine != EM_X86_64 || !decoder_open(&decoder))
+		return place;
+	place = x86_place_go(kernel, &decoder, code, bytes, address);
+	decoder_close(&decoder);
+	return place;
 }

@@ -274,6 +274,68 @@ static int push_noted(struct maker *maker, bool at_return)
 	return result;
 }
 
+/* So many keys have their values in the frame that is made at the begin: a value is a word, and a
+ * dimension two. */
+static uint16_t keys_of_begin(const struct recipe_made *made)
+{
+	unsigned words = 0;
+	uint16_t key = 0;
+
+	for (unsigned i = 0; i < made->recipe.begins; i++)
+		words += made->recipe.fetches[i].format != WAFFLE_FORMAT_HIGH;
+	for (; key < made->key_count; key++) {
+		unsigned need = made->keys[key].type == WAFFLE_KEY_DIM3 ? 2 : 1;
+
+		if (words < need)
+			break;
+		words -= need;
+	}
+	return key;
+}
+
+/* The number of a fetch's word in struct waffle_call_thread; -1: it is none. */
+static int word_number(const struct abi *abi, const struct waffle_fetch *fetch)
+{
+	uint32_t index = (uint32_t)fetch->offset[0] / sizeof(uint64_t);
+
+	if (fetch->from != WAFFLE_FETCH_REGISTER || fetch->scale ||
+	    (fetch->format != WAFFLE_FORMAT_WORD && fetch->format != WAFFLE_FORMAT_HIGH))
+		return -1;
+	if (!fetch->loads)
+		return fetch->reg;
+	if (fetch->loads > 1 || fetch->reg != abi->sp || fetch->offset[0] % 8 ||
+	    index >= WAFFLE_CALL_STACK_WORDS)
+		return -1;
+	return WAFFLE_CALL_REGS + (int)index;
+}
+
+/* The values at the entry as words, if they all are. */
+static void put_words(struct waffle_recipe *recipe, const struct abi *abi)
+{
+	uint16_t bytes = sizeof(struct waffle_frame);
+
+	for (unsigned i = 0; i < recipe->begins; i++) {
+		const struct waffle_fetch *fetch = &recipe->fetches[i];
+		bool high = fetch->format == WAFFLE_FORMAT_HIGH;
+		int number = word_number(abi, fetch);
+
+		if (number < 0)
+			return;
+		recipe->on_stack |= number >= WAFFLE_CALL_REGS;
+		recipe->words[i] = (struct waffle_word){
+			.from = (uint8_t)number,
+			.to = (uint8_t)((high ? bytes - 4 : bytes) / 4),
+			.spare = !high && fetch->bytes && fetch->bytes < 8 ? 64 - 8 * fetch->bytes
+									   : 0,
+			.is_signed = fetch->flags & WAFFLE_FETCH_SIGNED,
+			.offset = fetch->offset[fetch->loads],
+		};
+		bytes += high ? 0 : sizeof(uint64_t);
+	}
+	recipe->word_count = recipe->begins;
+	recipe->word_bytes = bytes;
+}
+
 static void put_together(struct maker *maker)
 {
 	struct waffle_recipe *recipe = &maker->made->recipe;
@@ -286,6 +348,8 @@ static void put_together(struct maker *maker)
 	for (unsigned part = 0; part < 3; part++)
 		for (unsigned i = 0; i < maker->counts[part]; i++)
 			recipe->fetches[at++] = maker->parts[part][i];
+	maker->made->begin_keys = keys_of_begin(maker->made);
+	put_words(recipe, maker->at->abi);
 }
 
 /* The key of a pair, behind the others. */

@@ -47,6 +47,7 @@ struct recipe_lookup {
 struct recipe_made {
 	struct waffle_recipe recipe;
 	uint16_t key_count;
+	uint16_t begin_keys; /* of them, those that are known at the begin */
 	struct site_key keys[WAFFLE_KEYS_MAX];
 };
 

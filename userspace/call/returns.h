@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "target/cfi_index.h"
+
 #define RETURNS_MAX 64
 #define LEAVES_MAX 32
 
@@ -24,12 +26,19 @@ struct returns {
 	uint64_t leaves[LEAVES_MAX]; /* where it jumps to outside of itself */
 };
 
+/* What is known of the stack at an instruction: a function can only be left where nothing of it is
+ * there. */
+typedef enum cfi_stack (*returns_stack_fn)(uint64_t address, void *arg);
+
 /*
  * Adds the return instructions of a function, or a part of one, at `address`, of `bytes` bytes, all
- * of which are at `code`. False if it may be left otherwise, by a jump whose target is not known,
- * or if it is not understood.
+ * of which are at `code`. A jump to what is in a register or in memory is one of a `switch` if it
+ * looks so, or if the stack is still in use. False if the function may be left otherwise, by a jump
+ * whose target is not known, or if it is not understood. Data among the code must not be taken for
+ * returns: instructions have to begin where its jumps go, and returns are not where the stack is in
+ * use.
  */
 bool returns_add(struct returns *returns, uint16_t machine, const uint8_t *code, size_t bytes,
-		 uint64_t address);
+		 uint64_t address, returns_stack_fn stack, void *arg);
 
 #endif

@@ -385,8 +385,6 @@ static void say_entry(const struct set_entry *entry, enum call_scope scope, call
 	if (!state->looked) {
 		snprintf(line, sizeof(line), "%s: no file '%s' %s", origin, name.text,
 			 scopes[scope]);
-	} else if (state->trouble) {
-		snprintf(line, sizeof(line), "%s", state->trouble);
 	} else if (state->ifunc) {
 		snprintf(line, sizeof(line),
 			 "%s: '%s' of %s is chosen from several functions when it is loaded, by "
@@ -394,6 +392,8 @@ static void say_entry(const struct set_entry *entry, enum call_scope scope, call
 			 origin, name.text, state->looked,
 			 state->near_count ? "" : ", whose names have been stripped here");
 		add_near(line, sizeof(line), state, ", such as ");
+	} else if (state->trouble) {
+		snprintf(line, sizeof(line), "%s", state->trouble);
 	} else {
 		snprintf(line, sizeof(line), "%s: no %s '%s' in %s%s", origin,
 			 provider ? "USDT probe of a provider"
@@ -425,6 +425,10 @@ void call_set_unfound(const struct call_set *set, enum call_scope scope, call_sa
 
 		if (entry->state.found && entry->state.trouble)
 			say(entry->state.trouble, false, arg);
+		if (entry->state.refusal)
+			say(entry->state.refusal,
+			    !entry->state.found && !strcmp(entry->spec.source.origin, "--probe"),
+			    arg);
 		else if ((!entry->state.found || entry->state.ifunc) && !entry->spec.quiet &&
 			 entry->spec.type != SPEC_TRACEPOINT)
 			say_entry(entry, scope, say, arg);

@@ -19,6 +19,13 @@ struct spec_state {
 	bool ifunc;          /* its function is chosen when the file is loaded */
 	bool provider;       /* that file has USDT probes of the provider */
 	const char *trouble; /* a message, said once */
+	const char *refusal; /* another one: of functions that can't be probed */
+	uint32_t probed;     /* functions */
+	struct {             /* of the file at hand, how many, and the name of the first one */
+		uint32_t count;
+		const char *first;
+	} refused, endless; /* by the kernel; whose end is not seen */
+	bool endless_could; /* it would be seen of some by a return probe */
 	uint32_t near_count;
 	const char *near[SET_NEAR_MAX];
 };

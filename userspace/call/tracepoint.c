@@ -251,7 +251,8 @@ static int point_add(struct points *points, const char *category, const char *na
 		.kind = WAFFLE_SITE_EVENT,
 		.role = spec->role,
 		.call = true,
-		.key_count = made.key_count};
+		.key_count = made.key_count,
+		.begin_keys = made.key_count};
 	for (unsigned i = 0; i < made.key_count; i++) {
 		point.site.keys[i].type = made.keys[i].type;
 		point.site.keys[i].name = set_keep(points->set, made.keys[i].name);

@@ -131,6 +131,8 @@ static int file_read(struct arming *arming, struct file *file, int fd, const cha
 	struct object *object;
 	int result = object_read(&object, fd, shown_path, &problem);
 
+	if (result == -ENOTSUP && !arming->warning[0])
+		snprintf(arming->warning, sizeof(arming->warning), "%s", problem.message);
 	if (result)
 		return result == -ENOMEM ? error_set(err, ENOMEM, "%s", problem.message) : 0;
 	if (!arming->options.sites)
@@ -189,6 +191,41 @@ static bool is_armed(const struct arming *arming, pid_t pid, uint32_t file)
 	return false;
 }
 
+/* The function or site that is probed at a byte of its file. */
+static const char *probe_name(const struct object *object, uint64_t offset)
+{
+	for (size_t i = 0; i < object->probes.len; i++) {
+		const struct object_probe *probe = &object->probes.data[i];
+
+		if (probe->offset == offset && probe->site != OBJECT_SPAN_END)
+			return object->sites.data[probe->site].func;
+	}
+	return "one";
+}
+
+/* Of probes that were left out. */
+static void warn_left_out(struct arming *arming, const struct object *object,
+			  const struct armed *armed)
+{
+	struct armed_unsupported unsupported = armed_unsupported(armed);
+	char others[32] = "";
+
+	if (arming->warning[0])
+		return;
+	if (unsupported.count > 1)
+		snprintf(others, sizeof(others), " and %zu more", unsupported.count - 1);
+	if (unsupported.count)
+		snprintf(arming->warning, sizeof(arming->warning),
+			 "arming %s: %s%s can't be probed: the kernel sets no probe at such an "
+			 "instruction; all others are armed",
+			 object->path, probe_name(object, unsupported.first), others);
+	else if (armed_refused(armed))
+		snprintf(arming->warning, sizeof(arming->warning),
+			 "arming %s: %zu of %zu probes stay dormant: another tracer probes them "
+			 "with other semaphores (as bpftrace does); end it and attach again",
+			 object->path, armed_refused(armed), object->probes.len);
+}
+
 /* Arms a file in a process. -ESRCH: the process is gone; other failures leave a warning. */
 static int arm_file(struct arming *arming, uint32_t index, const char *path, pid_t pid,
 		    struct error *err)
@@ -216,12 +253,7 @@ static int arm_file(struct arming *arming, uint32_t index, const char *path, pid
 			snprintf(arming->warning, sizeof(arming->warning), "%s", problem.message);
 		return 0;
 	}
-	if (armed_refused(arm.armed) && !arming->warning[0])
-		snprintf(arming->warning, sizeof(arming->warning),
-			 "arming %s: %zu of %zu probes stay dormant: another tracer probes them "
-			 "with other "
-			 "semaphores (as bpftrace does); end it and attach again",
-			 file->object->path, armed_refused(arm.armed), file->object->probes.len);
+	warn_left_out(arming, file->object, arm.armed);
 	file->armed_everywhere = arming->options.follow;
 	if (arm.armed && !vec_push(&arming->arms, arm)) {
 		armed_release(arm.armed);

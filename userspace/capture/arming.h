@@ -59,8 +59,7 @@ uint32_t arming_site_at(struct arming *arming, pid_t pid, uint64_t probe_addr);
 /* What is known of a site by its number. */
 struct arming_site {
 	const struct site_info *info;
-	uint8_t begin_keys; /* of a call: the keys from this one on are known at its return */
-	bool concerns;      /* functions_concern() */
+	bool concerns; /* functions_concern() */
 };
 const struct arming_site *arming_site(const struct arming *arming, uint32_t number);
 /* Whether there is a site that concerns functions. */

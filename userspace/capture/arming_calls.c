@@ -7,31 +7,10 @@
 #include "capture/arming_internal.h"
 #include "capture/functions.h"
 
-/* So many keys have their values in the frame that is made at a call's begin: a value is a word,
- * and a dimension two. */
-static uint8_t keys_of_begin(const struct site_info *site, const struct waffle_recipe *recipe)
-{
-	unsigned words = 0;
-	uint8_t key = 0;
-
-	for (unsigned i = 0; i < recipe->begins && i < WAFFLE_FETCHES_MAX; i++)
-		words += recipe->fetches[i].format != WAFFLE_FORMAT_HIGH;
-	for (; key < site->key_count; key++) {
-		unsigned need = site->keys[key].type == WAFFLE_KEY_DIM3 ? 2 : 1;
-
-		if (words < need)
-			break;
-		words -= need;
-	}
-	return key;
-}
-
 int arming_register(struct arming *arming, const struct site_info *site,
 		    const struct waffle_recipe *recipe, struct error *err)
 {
-	struct arming_site row = {.info = site,
-				  .begin_keys = recipe ? keys_of_begin(site, recipe) : 0,
-				  .concerns = recipe && functions_concern(site)};
+	struct arming_site row = {.info = site, .concerns = recipe && functions_concern(site)};
 	int result = store_writer_add_site(arming->writer, site, err);
 
 	arming->concerns_functions |= row.concerns;

@@ -66,6 +66,7 @@ static const char *const probe_costs[] = {
 	[OBJECT_COST_OPTIMISED] = "optimised",
 	[OBJECT_COST_EMULATED] = "emulated",
 	[OBJECT_COST_STEPPED] = "single-stepped",
+	[OBJECT_COST_REFUSED] = "refused",
 };
 
 static unsigned copies(const struct object *object, size_t site)

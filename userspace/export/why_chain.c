@@ -343,9 +343,10 @@ static void put_waker(const struct why_printer *printer, const struct why_step *
 {
 	uint64_t ns = step->to_ts - step->from_ts;
 
-	fputs(step->handed      ? " ← handed over to "
-	      : step->last_rank ? " ← arrived last: "
-				: " ← woken by ",
+	fputs(step->handed                       ? " ← handed over to "
+	      : step->last_rank && step->call_ts ? " ← arrived last: "
+	      : step->last_rank                  ? " ← not there: "
+						 : " ← woken by ",
 	      printer->out);
 	if (step->interrupt) {
 		fputs("an interrupt; waited for ", printer->out);

@@ -340,11 +340,9 @@ static void prologue_call(struct codegen *gen, uint32_t miss)
 	asm_const(as, BPF_REG_4, 0);
 	asm_call(as, BPF_FUNC_task_storage_get);
 	asm_branch_imm(as, BPF_JEQ, BPF_REG_0, 0, miss);
-	asm_load(as, BPF_DW, BPF_REG_1, BPF_REG_0, gen->options->asked);
-	asm_branch_imm(as, BPF_JGT, BPF_REG_1, (int32_t)WAFFLE_CALL_ASKED_MAX, miss);
 	asm_mov(as, REG_FRAME, BPF_REG_0);
-	asm_alu(as, BPF_ADD, REG_FRAME, BPF_REG_1);
-	asm_alu_imm(as, BPF_ADD, REG_FRAME, sizeof(struct waffle_held));
+	asm_alu_imm(as, BPF_ADD, REG_FRAME,
+		    (int32_t)(gen->options->slot + sizeof(struct waffle_held)));
 	if (!gen->frame.run_count)
 		return;
 	asm_load(as, BPF_W, REG_SIZE, REG_FRAME, HELD(frame_bytes));
@@ -409,7 +407,7 @@ static void tree_emit(struct codegen *gen, const struct residual *tree, struct c
 }
 
 /*
- * At a hit: `upper` false rejects, `lower` true accepts, else the span is held. `lower` may be
+ * At a begin: `upper` false rejects, `lower` true accepts, else the span is held. `lower` may be
  * NULL: then none is accepted. With `lower` == `upper` none is held.
  */
 static int program_emit(struct codegen *gen, const struct residual *all,
@@ -467,10 +465,10 @@ int codegen(struct filter_code *code, const struct filter_expr *filter,
 	int err;
 
 	*code = (struct filter_code){0};
-	if (options->at_end || !residual_uses(filter, residual, FILTER_DUR))
+	if ((options->at_end && !options->begins) || !residual_asks_end(filter, residual, site))
 		return codegen_bounds(code, &gen, residual, residual, residual);
-	err = residual_bound(&upper, filter, residual, true) &&
-			      residual_bound(&lower, filter, residual, false)
+	err = residual_bound(&upper, filter, residual, site, true) &&
+			      residual_bound(&lower, filter, residual, site, false)
 		      ? 0
 		      : -ENOMEM;
 	err = err ? err : codegen_bounds(code, &gen, residual, &upper, &lower);

@@ -45,11 +45,12 @@ struct filter_code {
 };
 
 struct codegen_options {
-	bool at_end; /* the program at a span's end */
-	/* Of a call: as at_end, but what is asked about is in the thread's slot, whose offset is in
-	 * struct waffle_call_thread at `asked`. The context is not looked at. */
+	bool at_end; /* the program at a span's end: what is asked about is held */
+	/* Of a call, at its begin as well as at its end: what is asked about is held in a slot of
+	 * struct waffle_call_thread, at offset `slot`. The context is not looked at. */
 	bool call;
-	uint16_t asked;
+	bool begins; /* with both: the program at a call's begin */
+	uint16_t slot;
 	/* Where the program's context has the registers of the probe (include/waffle/abi.h). */
 	uint16_t id_offset, frame_offset, size_offset;
 	/*

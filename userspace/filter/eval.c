@@ -228,6 +228,19 @@ static struct operand operand_value(const struct value *value)
 	}
 }
 
+/* Whether a value that is not there is one that is known only when a call ends. */
+static bool awaits_end(const struct filter_subject *subject, const char *key)
+{
+	const struct site_info *site = subject->site;
+
+	if (!site->call || site->kind != WAFFLE_SITE_SPAN || subject->ended)
+		return false;
+	for (unsigned i = 0; i < site->key_count && i < WAFFLE_KEYS_MAX; i++)
+		if (!strcmp(site->keys[i].name, key))
+			return true;
+	return false;
+}
+
 /* The first key of the name counts. */
 static struct operand get_kv(const struct filter_predicate *predicate,
 			     const struct filter_subject *subject)
@@ -240,6 +253,8 @@ static struct operand get_kv(const struct filter_predicate *predicate,
 	while (value_walk_next(&walk, &value))
 		if (!strcmp(value.key->name, predicate->key))
 			return operand_value(&value);
+	if (awaits_end(subject, predicate->key))
+		return (struct operand){.type = OPERAND_UNKNOWN};
 	return operand_none;
 }
 

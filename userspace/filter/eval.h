@@ -20,7 +20,8 @@
 #include "filter/expr.h"
 #include "target/site.h"
 
-/* Unknown: the answer hangs on the duration of a span that has not ended. */
+/* Unknown: the answer hangs on the duration of a span that has not ended, or on a value that is
+ * known only when a call ends. */
 enum filter_truth { FILTER_NO, FILTER_YES, FILTER_UNKNOWN };
 
 /* All that is known of a span or event when it is asked. */
@@ -39,7 +40,7 @@ struct filter_subject {
 	const char *parent_name; /* NULL: no parent, or not known */
 };
 
-/* Without rate(). Three-valued in dur only: a FILTER_UNKNOWN arises for a span with !ended. */
+/* Without rate(). A FILTER_UNKNOWN arises only for a span with !ended. */
 enum filter_truth filter_eval(const struct filter_expr *filter,
 			      const struct filter_subject *subject);
 

@@ -207,11 +207,21 @@ static int class_code(const struct plan *plan, struct plan_class *class,
 	return err;
 }
 
-/* Values of a call, some of which are known at its return only, or its duration. */
-static bool asks_return(const struct plan *plan, const struct residual *residual)
+/* Whether something can be decided at the begin of a call whose end is asked about, too. */
+static int decides_begin(const struct plan *plan, const struct residual *residual,
+			 const struct site_info *site, bool *decides)
 {
-	return residual_uses(plan->filter, residual, FILTER_DUR) ||
-	       residual_uses(plan->filter, residual, FILTER_KV);
+	struct residual upper = {0}, lower = {0};
+	int result = residual_bound(&upper, plan->filter, residual, site, true) &&
+				     residual_bound(&lower, plan->filter, residual, site, false)
+			     ? 0
+			     : -ENOMEM;
+
+	*decides = !result && (upper.nodes.data[upper.nodes.len - 1].type != FILTER_TRUE ||
+			       lower.nodes.data[lower.nodes.len - 1].type != FILTER_FALSE);
+	residual_free(&upper);
+	residual_free(&lower);
+	return result;
 }
 
 /* What is asked about a call has been laid out in its thread, begin and end alike. */
@@ -219,17 +229,26 @@ static int class_code_call(const struct plan *plan, struct plan_class *class,
 			   const struct residual *residual, const struct site_info *site)
 {
 	struct codegen_options options = codegen_options_default();
-	int err;
+	bool begins = true;
+	int err = class->holds ? decides_begin(plan, residual, site, &begins) : 0;
 
 	options.at_end = true;
 	options.call = true;
-	options.asked = offsetof(struct waffle_call_thread, asked);
+	options.begins = true;
+	options.slot = offsetof(struct waffle_call_thread, slots[WAFFLE_CALL_AT_UPROBE]);
 	options.on_accept = WAFFLE_CALL_ACCEPT;
-	err = codegen(class->holds ? &class->end : &class->hit, plan->filter, residual, site,
-		      &options);
-	if (err || class->is_span)
+	options.on_hold = WAFFLE_CALL_HOLD;
+	if (!err && begins)
+		err = codegen(&class->hit, plan->filter, residual, site, &options);
+	if (err)
 		return err;
-	options.asked = offsetof(struct waffle_call_thread, asked_point);
+	options.begins = false;
+	options.on_hold = CODEGEN_EXIT;
+	if (class->holds)
+		return codegen(&class->end, plan->filter, residual, site, &options);
+	if (class->is_span)
+		return 0;
+	options.slot = offsetof(struct waffle_call_thread, slots[WAFFLE_CALL_AT_POINT]);
 	return codegen(&class->point, plan->filter, residual, site, &options);
 }
 
@@ -248,11 +267,9 @@ static int class_make(const struct plan *plan, struct plan_class *class,
 		class->name_bits = codegen_name_bits(plan->filter, site);
 	if (class->always || class->context)
 		return 0;
-	if (class->call) {
-		class->holds = class->is_span && asks_return(plan, residual);
+	class->holds = residual_asks_end(plan->filter, residual, site);
+	if (class->call)
 		return class_code_call(plan, class, residual, site);
-	}
-	class->holds = residual_uses(plan->filter, residual, FILTER_DUR);
 	if (class->holds)
 		class->held = held_size(site);
 	return class_code(plan, class, residual, site);

@@ -21,7 +21,7 @@ struct plan_class {
 	bool is_span;
 	bool always;                /* nothing to decide at a hit: `hit` is empty */
 	bool context;               /* PLAN_CONTEXT: `hit` is empty */
-	bool holds;                 /* `end` decides when the span ends; of a call, no `hit` does */
+	bool holds;                 /* `end` decides when the span ends */
 	bool call;                  /* of calls: bpf/call.h */
 	enum waffle_held_size held; /* where it is held meanwhile */
 	uint64_t name_bits;

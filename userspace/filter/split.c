@@ -177,8 +177,9 @@ struct rebuild {
 	struct residual *out;
 	const struct filter_node *nodes; /* of the old tree */
 	const struct filter_expr *filter;
-	const struct site_info *site; /* of residual_make() */
-	bool bound, upper;            /* residual_bound(), and which */
+	const struct site_info *site;  /* of residual_make() */
+	const struct site_info *bound; /* of residual_bound() */
+	bool upper;                    /* which bound */
 	bool failed;
 };
 
@@ -196,6 +197,17 @@ static struct part part_node(struct rebuild *rebuild, struct filter_node node)
 	return part;
 }
 
+/* Whether a predicate asks what is known only when a span ends. */
+static bool asks_end(const struct filter_predicate *predicate, const struct site_info *site)
+{
+	unsigned index;
+
+	if (predicate->field == FILTER_DUR)
+		return true;
+	return predicate->field == FILTER_KV && site->call && site->kind == WAFFLE_SITE_SPAN &&
+	       site_key_find(site, predicate->key, &index) && index >= site->begin_keys;
+}
+
 static struct part part_test(struct rebuild *rebuild, const struct filter_node *node, bool negated)
 {
 	const struct filter_predicate *predicate =
@@ -204,7 +216,7 @@ static struct part part_test(struct rebuild *rebuild, const struct filter_node *
 
 	if (rebuild->site)
 		answer = predicate_answer(rebuild->filter, predicate, rebuild->site);
-	else if (rebuild->bound && predicate->field == FILTER_DUR)
+	else if (rebuild->bound && asks_end(predicate, rebuild->bound))
 		answer = rebuild->upper != negated ? ANSWER_YES : ANSWER_NO;
 	return answer == ANSWER_ASK ? part_node(rebuild, *node) : part_known(answer == ANSWER_YES);
 }
@@ -320,12 +332,12 @@ bool residual_make(struct residual *residual, const struct filter_expr *filter,
 }
 
 bool residual_bound(struct residual *bound, const struct filter_expr *filter,
-		    const struct residual *residual, bool upper)
+		    const struct residual *residual, const struct site_info *site, bool upper)
 {
 	struct rebuild rebuild = {.out = bound,
 				  .nodes = residual->nodes.data,
 				  .filter = filter,
-				  .bound = true,
+				  .bound = site,
 				  .upper = upper};
 
 	*bound = (struct residual){0};
@@ -339,6 +351,16 @@ bool residual_rest(struct residual *rest, const struct filter_expr *filter,
 
 	*rest = (struct residual){0};
 	return rebuild_end(&rebuild, part_rest(&rebuild, (uint32_t)residual->nodes.len - 1));
+}
+
+bool residual_asks_end(const struct filter_expr *filter, const struct residual *residual,
+		       const struct site_info *site)
+{
+	for (size_t i = 0; i < residual->nodes.len; i++)
+		if (residual->nodes.data[i].type == FILTER_TEST &&
+		    asks_end(&filter->predicates.data[residual->nodes.data[i].predicate], site))
+			return true;
+	return false;
 }
 
 void residual_free(struct residual *residual)

@@ -20,12 +20,15 @@ bool residual_make(struct residual *residual, const struct filter_expr *filter,
 		   const struct site_info *site); /* false: out of memory */
 void residual_free(struct residual *residual);
 
+/* Whether it asks what is known only when a span ends: its duration, values of a call's end. */
+bool residual_asks_end(const struct filter_expr *filter, const struct residual *residual,
+		       const struct site_info *site);
 /*
- * The residual before a span has ended: `upper` can be true, `lower` is true, whatever its duration
- * will be. Without dur in it both are the residual itself.
+ * The residual before a span has ended: `upper` can be true, `lower` is true, whatever will be
+ * known at its end. If it asks nothing of that both are the residual itself.
  */
 bool residual_bound(struct residual *bound, const struct filter_expr *filter,
-		    const struct residual *residual, bool upper);
+		    const struct residual *residual, const struct site_info *site, bool upper);
 /*
  * What is left to be asked at the end of a span that `upper` was true for at its begin: operands of
  * the outermost && that do not ask the duration were true then.

@@ -4,7 +4,7 @@
  * each rank; where the capture has seen the communicator made, the numbers of all ranks begin
  * there. Where it has not, each rank is shifted against another one by what must be so: that nobody
  * is done with a collective before the last rank has come to it, and that all call the same. If
- * more than one shift is possible nothing is said.
+ * more than one shift is possible nothing is said. Of sends nothing of that kind is known.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,9 +17,10 @@
 /* A rank of a communicator in a process: calls [first, first + count) of the sorted calls. */
 struct member {
 	size_t first, count;
-	uint32_t pid, rank, nranks;
-	bool created; /* the capture has seen its communicator made */
-	bool counted; /* its calls came with numbers */
+	uint32_t pid, rank;
+	uint32_t place, places; /* struct gpu_call */
+	bool created;           /* the capture has seen its communicator made */
+	bool counted;           /* its calls came with numbers */
 	bool aligned;
 	int64_t base, shift; /* its call at position p is number p - base + shift */
 	uint64_t *coming;    /* of each call on: when the first of it and the later ones came */
@@ -46,11 +47,23 @@ static int call_compare(const void *left, const void *right)
 
 	if (a->comm != b->comm)
 		return a->comm < b->comm ? -1 : 1;
+	if (a->from != b->from)
+		return a->from < b->from ? -1 : 1;
+	if (a->to != b->to)
+		return a->to < b->to ? -1 : 1;
+	if (a->from != MODEL_NONE && a->place != b->place)
+		return a->place < b->place ? -1 : 1;
 	if (a->pid != b->pid)
 		return a->pid < b->pid ? -1 : 1;
 	if (a->rank != b->rank)
 		return a->rank < b->rank ? -1 : 1;
 	return a->span < b->span ? -1 : a->span > b->span;
+}
+
+/* Whether two calls can be of one collective. */
+static bool same_sequence(const struct gpu_call *a, const struct gpu_call *b)
+{
+	return a->comm == b->comm && a->from == b->from && a->to == b->to;
 }
 
 static const struct gpu_call *call_at(const struct work *work, const struct member *member,
@@ -113,7 +126,8 @@ static bool add_member(struct work *work, size_t first, size_t count)
 				.count = count,
 				.pid = call->pid,
 				.rank = call->rank,
-				.nranks = call->nranks};
+				.place = call->place,
+				.places = call->places};
 	uint32_t inits;
 
 	number_calls(work, &member);
@@ -134,13 +148,13 @@ static bool members_fit(const struct work *work)
 	if (work->members.len > MEMBERS_MAX)
 		return false;
 	for (size_t i = 0; i < work->members.len; i++) {
-		if (members[i].rank == MODEL_NONE || members[i].nranks != members[0].nranks ||
-		    members[i].rank >= members[i].nranks)
+		if (members[i].place == MODEL_NONE || members[i].places != members[0].places ||
+		    members[i].place >= members[i].places)
 			return false;
 	}
 	for (size_t i = 0; i < work->members.len; i++)
 		for (size_t j = 0; j < i; j++)
-			if (members[i].rank == members[j].rank)
+			if (members[i].place == members[j].place)
 				return false;
 	return true;
 }
@@ -299,21 +313,76 @@ static int call_put(struct model_gpu *gpu, const struct gpu_call *call, uint32_t
 	return 0;
 }
 
+/* Whether the records have all calls of a member from its first one on. */
+static bool has_all_calls(const struct work *work, const struct member *member)
+{
+	return work->lossless && (!work->filtered || (member->counted && gapless(work, member)));
+}
+
+/* A rank that has made the communicator, and called nothing since. */
+static void find_idle(const struct work *work, struct model_collective *collective)
+{
+	const struct model_gpu *gpu = work->gpu;
+
+	for (size_t i = 0; work->lossless && !work->filtered && i < gpu->inits.len; i++) {
+		const struct gpu_init *init = &gpu->inits.data[i];
+		bool other = init->comm == collective->comm && init->rank != MODEL_NONE &&
+			     (collective->from == MODEL_NONE || init->rank == collective->from ||
+			      init->rank == collective->to);
+
+		for (size_t k = 0; other && k < work->members.len; k++)
+			other = work->members.data[k].rank != init->rank;
+		if (!other)
+			continue;
+		collective->late_rank = init->rank;
+		collective->late_thread = init->thread;
+		return;
+	}
+}
+
+/* The first member that has not come to a number. */
+static void find_late(const struct work *work, int64_t number, struct model_collective *collective)
+{
+	for (size_t i = 0; i < work->members.len; i++) {
+		const struct member *member = &work->members.data[i];
+		const struct gpu_call *last = call_at(work, member, member->count - 1);
+
+		if (!member->aligned || !has_all_calls(work, member) ||
+		    position(work, member, member->count - 1) + member->shift >= number)
+			continue;
+		collective->late_rank = last->rank;
+		collective->late_thread = last->thread;
+		return;
+	}
+	find_idle(work, collective);
+}
+
 /* One of `count` calls that are numbered alike. */
 static int collective_add(struct work *work, const struct numbered *calls, size_t count,
 			  enum model_alignment alignment)
 {
 	struct model_gpu *gpu = work->gpu;
 	const struct gpu_call *first = &work->calls->data[calls[0].call];
+	const struct member *member = &work->members.data[calls[0].member];
 	struct model_collective collective = {
 		.comm = first->comm,
 		.seq = (uint64_t)calls[0].number,
 		.site = gpu->model->spans.data[first->span].site,
-		.nranks = first->nranks,
+		.nranks = first->places,
+		.from = first->from,
+		.to = first->to,
 		.count = (uint32_t)count,
+		.members = (uint32_t)work->members.len,
+		.late_rank = MODEL_NONE,
+		.late_thread = MODEL_NONE,
 		.alignment = (uint8_t)alignment,
+		.rooted = first->rooted,
 	};
 	uint32_t index = (uint32_t)gpu->collectives.len;
+
+	if (alignment != COLLECTIVE_ALONE || member->aligned ||
+	    (work->members.len == 1 && member->created))
+		find_late(work, calls[0].number, &collective);
 
 	for (size_t i = 0; i < count; i++) {
 		const struct gpu_call *call = &work->calls->data[calls[i].call];
@@ -404,8 +473,10 @@ static int comm_make(struct work *work, size_t from, size_t to)
 	int result;
 
 	for (; from < to; from = end) {
-		for (end = from + 1; end < to && calls[end].pid == calls[from].pid &&
-				     calls[end].rank == calls[from].rank;)
+		for (end = from + 1;
+		     end < to && calls[end].pid == calls[from].pid &&
+		     calls[end].rank == calls[from].rank &&
+		     (calls[from].from == MODEL_NONE || calls[end].place == calls[from].place);)
 			end++;
 		if (!add_member(work, from, end - from))
 			return -ENOMEM;
@@ -439,7 +510,7 @@ int collectives_make(struct model_gpu *gpu, gpu_calls *calls)
 		qsort(calls->data, calls->len, sizeof(*calls->data), call_compare);
 	for (from = 0; !result && from < calls->len; from = to) {
 		for (to = from + 1;
-		     to < calls->len && calls->data[to].comm == calls->data[from].comm;)
+		     to < calls->len && same_sequence(&calls->data[to], &calls->data[from]);)
 			to++;
 		result = comm_make(&work, from, to);
 	}

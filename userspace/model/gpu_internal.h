@@ -16,24 +16,45 @@ enum gpu_key {
 	GPU_DATATYPE,
 	GPU_OP,
 	GPU_ROOT,
+	GPU_PEER,
+	GPU_FLAGS,
 	GPU_RESULT,
 	GPU_KEY_COUNT
 };
 
 #define GPU_KEY_NONE UINT8_MAX /* the site has none of that name */
 
+/* Handles of the default streams in the CUDA headers. */
+#define STREAM_NULL 0
+#define STREAM_LEGACY 1
+#define STREAM_PER_THREAD 2
+
+#define STREAM_FLAG_NON_BLOCKING 1 /* cudaStreamNonBlocking */
+
 struct gpu_site {
 	uint16_t role;               /* enum site_role */
+	bool per_thread;             /* its stream 0 is the thread's own: CUDA's second bodies */
 	uint8_t keys[GPU_KEY_COUNT]; /* indexes of the site's keys; GPU_KEY_NONE */
 };
 
 /* What calls are ordered by: a stream, the records of an event, all streams of a process. */
 enum channel_kind { CHANNEL_STREAM, CHANNEL_EVENT, CHANNEL_DEVICE };
 
+/* Whether the legacy default stream waits for a stream, and that for it. */
+enum stream_blocking {
+	STREAM_UNKNOWN, /* it was made before the capture */
+	STREAM_BLOCKING,
+	STREAM_NON_BLOCKING,
+	STREAM_MIXED, /* one handle was that of both kinds */
+	/* Not known, but the program orders the two by events, which would be in vain. */
+	STREAM_ORDERED,
+};
+
 struct channel {
 	uint64_t handle;
 	uint32_t pid, thread;       /* thread: of a thread's own default stream, plus one; else 0 */
-	uint32_t kind;              /* enum channel_kind */
+	uint8_t kind;               /* enum channel_kind */
+	uint8_t blocking;           /* enum stream_blocking, of a stream */
 	uint32_t next, sibling;     /* of the same hash; the next stream of the process */
 	uint32_t ops, op_count;     /* of gpu.ops */
 	uint32_t syncs, sync_count; /* of gpu.syncs */
@@ -47,12 +68,17 @@ struct gpu_sync {
 	uint32_t channel;
 };
 
-/* A rank's call of a collective. */
+/*
+ * A rank's call of a collective; or of a send or recv, which are a collective of two: those from
+ * one rank to another are counted by themselves, and the places of the two are 0 and 1.
+ */
 struct gpu_call {
 	uint64_t comm, seq, arrival_ts;
-	uint64_t done_ts;   /* it had ended then at the latest; UINT64_MAX: not known */
-	uint64_t signature; /* of function, count, type and operation: the same on all ranks */
-	uint32_t span, group_end, thread, pid, rank, nranks, channel;
+	uint64_t done_ts;       /* it had ended then at the latest; UINT64_MAX: not known */
+	uint64_t signature;     /* of function, count, type and operation: the same on all ranks */
+	uint32_t from, to;      /* ranks of a send or recv; MODEL_NONE */
+	uint32_t place, places; /* of a collective, the rank and how many there are */
+	uint32_t span, group_end, thread, pid, rank, channel;
 	bool has_seq;
 	bool rooted; /* a rank may be done with it before others have come */
 };
@@ -62,7 +88,8 @@ typedef VEC(struct gpu_call) gpu_calls;
 /* A communicator was made. */
 struct gpu_init {
 	uint64_t comm, ts;
-	uint32_t pid, rank; /* rank MODEL_NONE: of all ranks of the process, or not known */
+	uint32_t pid, thread;
+	uint32_t rank; /* MODEL_NONE: of all ranks of the process, or not known */
 };
 
 struct model_gpu {
@@ -74,6 +101,7 @@ struct model_gpu {
 	uint32_t *ops;              /* nodes, by channel, then time */
 	VEC(struct gpu_sync) syncs; /* by channel, then ts */
 	struct map grouped;         /* span of a collective or p2p → span of its group's end */
+	struct map group_next;      /* span of a group's end, or in it → the next one in it */
 	VEC(struct gpu_init) inits;
 	VEC(struct model_collective) collectives;
 	VEC(struct model_rank_call) rank_calls;
@@ -87,6 +115,13 @@ static inline uint32_t gpu_node(const struct model *model, uint8_t kind, uint32_
 	return kind == MODEL_NODE_SPAN ? index : (uint32_t)model->spans.len + index;
 }
 
+/* Whether calls of a role go to a stream when their group ends. */
+static inline bool gpu_role_communicates(unsigned role)
+{
+	return role == SITE_ROLE_COLLECTIVE || role == SITE_ROLE_P2P || role == SITE_ROLE_SEND ||
+	       role == SITE_ROLE_RECV;
+}
+
 /* ---- gpu.c ---- */
 
 const struct gpu_site *gpu_site(const struct model_gpu *gpu, uint32_t site);
@@ -96,6 +131,8 @@ bool gpu_value(const struct model_gpu *gpu, uint32_t site, uint32_t frame, enum 
 /* The same of a number, or `missing`. */
 uint64_t gpu_number(const struct model_gpu *gpu, uint32_t site, uint32_t frame, enum gpu_key key,
 		    uint64_t missing);
+/* The stream that a call names: STREAM_PER_THREAD where that is what 0 means. */
+uint64_t gpu_stream_of(const struct model_gpu *gpu, uint32_t site, uint32_t frame);
 /* MODEL_NONE: there is none. `thread` counts for a stream only. */
 uint32_t gpu_stream(const struct model_gpu *gpu, uint32_t pid, uint64_t stream, uint32_t thread);
 uint32_t gpu_channel(const struct model_gpu *gpu, enum channel_kind kind, uint32_t pid,
@@ -103,6 +140,16 @@ uint32_t gpu_channel(const struct model_gpu *gpu, enum channel_kind kind, uint32
 /* The same, added if it is not there. MODEL_NONE: out of memory. */
 uint32_t gpu_channel_add(struct model_gpu *gpu, enum channel_kind kind, uint32_t pid,
 			 uint64_t handle, uint32_t thread);
+/* ---- gpu_ops.c ---- */
+
+/* By gpu_node(). */
+struct model_gpu_op gpu_op(const struct model_gpu *gpu, uint32_t node);
+/* The last op that was put on a channel before a time; false: there is none. */
+bool gpu_op_last(const struct model_gpu *gpu, uint32_t channel, uint64_t before_ts,
+		 struct model_gpu_op *op);
+
+/* ---- gpu_awaited.c ---- */
+
 /* Whether what was put there at ts was waited for by what had ended by then. */
 bool gpu_waited(const struct model_gpu *gpu, uint32_t channel, uint64_t ts, uint64_t by_ts);
 /* When at the latest what was put on a channel at ts had ended; UINT64_MAX: not known. */

@@ -50,30 +50,26 @@ static int link_event(struct model *model, const struct model_gpu *gpu, uint8_t 
 static int link_record(struct model *model, const struct model_gpu *gpu, uint8_t kind,
 		       uint32_t index)
 {
-	bool span = kind == MODEL_NODE_SPAN;
-	uint32_t thread = span ? model->spans.data[index].thread : model->events.data[index].thread;
-	uint64_t ts = span ? model->spans.data[index].start_ts : model->events.data[index].ts;
-	struct model_gpu_op op;
-	struct value stream = {.u64 = 0};
+	struct model_gpu_op record = gpu_op(gpu, gpu_node(model, kind, index)), op;
 
-	model_gpu_value(model, kind, index, "stream", &stream);
-	if (!model_gpu_last(gpu, model->threads.data[thread].pid, stream.u64, thread, ts, &op))
+	if (!gpu_op_last(gpu, record.channel, record.ts, &op))
 		return 0;
 	return link_op(model, kind, index, &op);
 }
 
-static int link_awaited(struct model *model, const struct model_gpu *gpu, uint32_t span)
+static int link_awaited(struct model *model, const struct model_gpu *gpu, uint32_t span,
+			struct model_gpu_awaited *awaited)
 {
-	struct model_gpu_op ops[MODEL_GPU_AWAITED_MAX];
-	uint32_t count = model_gpu_awaited(gpu, span, ops, MODEL_GPU_AWAITED_MAX);
-	int result = 0;
+	int result = model_gpu_awaited(gpu, span, awaited);
 
-	for (uint32_t i = 0; !result && i < count; i++)
-		result = link_op(model, MODEL_NODE_SPAN, span, &ops[i]);
+	for (size_t i = 0; !result && i < awaited->ops.len; i++)
+		if (!awaited->ops.data[i].maybe)
+			result = link_op(model, MODEL_NODE_SPAN, span, &awaited->ops.data[i]);
 	return result;
 }
 
-static int link_node(struct model *model, const struct model_gpu *gpu, uint8_t kind, uint32_t index)
+static int link_node(struct model *model, const struct model_gpu *gpu, uint8_t kind, uint32_t index,
+		     struct model_gpu_awaited *awaited)
 {
 	bool span = kind == MODEL_NODE_SPAN;
 	uint32_t site = span ? model->spans.data[index].site : model->events.data[index].site;
@@ -87,7 +83,7 @@ static int link_node(struct model *model, const struct model_gpu *gpu, uint8_t k
 	case SITE_ROLE_SYNC_STREAM:
 	case SITE_ROLE_SYNC_DEVICE:
 	case SITE_ROLE_COPY:
-		return span ? link_awaited(model, gpu, index) : 0;
+		return span ? link_awaited(model, gpu, index, awaited) : 0;
 	case SITE_ROLE_SYNC_EVENT:
 	case SITE_ROLE_STREAM_WAIT:
 		return link_event(model, gpu, kind, index);
@@ -95,6 +91,8 @@ static int link_node(struct model *model, const struct model_gpu *gpu, uint8_t k
 		return link_record(model, gpu, kind, index);
 	case SITE_ROLE_COLLECTIVE:
 	case SITE_ROLE_P2P:
+	case SITE_ROLE_SEND:
+	case SITE_ROLE_RECV:
 		group_end = span ? map_get(&gpu->grouped, index) : MAP_NONE;
 		if (group_end != MAP_NONE)
 			result =
@@ -119,18 +117,20 @@ static int link_ranks(struct model *model, const struct model_collective *collec
 
 int gpu_links_add(struct model *model)
 {
+	struct model_gpu_awaited awaited = {0};
 	struct model_gpu *gpu;
 	int result = model_gpu_new(&gpu, model);
 
 	if (result || !gpu)
 		return result;
 	for (size_t i = 0; !result && i < model->spans.len; i++)
-		result = link_node(model, gpu, MODEL_NODE_SPAN, (uint32_t)i);
+		result = link_node(model, gpu, MODEL_NODE_SPAN, (uint32_t)i, &awaited);
 	for (size_t i = 0; !result && i < model->events.len; i++)
-		result = link_node(model, gpu, MODEL_NODE_EVENT, (uint32_t)i);
+		result = link_node(model, gpu, MODEL_NODE_EVENT, (uint32_t)i, &awaited);
 	for (size_t i = 0; !result && i < model_collective_count(gpu); i++)
 		result = link_ranks(model, model_collective_at(gpu, i));
 	model->unaligned_collectives = model_collectives_unaligned(gpu);
+	vec_free(&awaited.ops);
 	model_gpu_free(gpu);
 	return result;
 }

@@ -46,7 +46,7 @@ static uint64_t item_number(const struct scan *scan, const struct item *item, en
 static uint32_t item_stream(struct scan *scan, const struct item *item)
 {
 	return gpu_channel_add(scan->gpu, CHANNEL_STREAM, item->pid,
-			       item_number(scan, item, GPU_STREAM), item->thread);
+			       gpu_stream_of(scan->gpu, item->site, item->frame), item->thread);
 }
 
 static int put_add(struct scan *scan, struct put put)
@@ -58,13 +58,11 @@ static int put_add(struct scan *scan, struct put put)
 	return 0;
 }
 
-static int sync_add(struct scan *scan, uint64_t ts, uint32_t span, uint32_t channel)
+static int sync_add(struct model_gpu *gpu, uint64_t ts, uint32_t span, uint32_t channel)
 {
 	if (channel == MODEL_NONE)
 		return -ENOMEM;
-	if (!vec_push(&scan->gpu->syncs, (struct gpu_sync){ts, span, channel}))
-		return -ENOMEM;
-	return 0;
+	return vec_push(&gpu->syncs, (struct gpu_sync){ts, span, channel}) ? 0 : -ENOMEM;
 }
 
 /* ---- what each role does ---- */
@@ -84,21 +82,21 @@ static int add_copy(struct scan *scan, const struct item *item)
 	if (item->span == MODEL_NONE ||
 	    gpu_site(scan->gpu, item->site)->keys[GPU_STREAM] != GPU_KEY_NONE)
 		return 0;
-	return sync_add(scan, item->ts, item->span, channel);
+	return sync_add(scan->gpu, item->ts, item->span, channel);
 }
 
 static int add_sync_stream(struct scan *scan, const struct item *item)
 {
 	return item->span == MODEL_NONE
 		       ? 0
-		       : sync_add(scan, item->ts, item->span, item_stream(scan, item));
+		       : sync_add(scan->gpu, item->ts, item->span, item_stream(scan, item));
 }
 
 static int add_sync_device(struct scan *scan, const struct item *item)
 {
 	if (item->span == MODEL_NONE)
 		return 0;
-	return sync_add(scan, item->ts, item->span,
+	return sync_add(scan->gpu, item->ts, item->span,
 			gpu_channel_add(scan->gpu, CHANNEL_DEVICE, item->pid, 0, 0));
 }
 
@@ -150,12 +148,12 @@ static int add_sync_event(struct scan *scan, const struct item *item)
 
 	if (item->span == MODEL_NONE)
 		return 0;
-	if (channel == MODEL_NONE || sync_add(scan, item->ts, item->span, channel))
+	if (channel == MODEL_NONE || sync_add(scan->gpu, item->ts, item->span, channel))
 		return -ENOMEM;
 	if (scan->gpu->channels.data[channel].last == MODEL_NONE)
 		return 0;
 	item_of_node(scan->gpu->model, scan->gpu->channels.data[channel].last, &record);
-	return sync_add(scan, record.ts, item->span, item_stream(scan, &record));
+	return sync_add(scan->gpu, record.ts, item->span, item_stream(scan, &record));
 }
 
 static int add_record(struct scan *scan, const struct item *item)
@@ -177,7 +175,8 @@ static uint64_t call_signature(const struct scan *scan, const struct item *item)
 {
 	static const enum gpu_key keys[] = {GPU_COUNT, GPU_DATATYPE, GPU_OP, GPU_ROOT};
 	const char *name = model_site(scan->gpu->model, item->site)->name;
-	uint64_t hash = hash_bytes(0xcbf29ce484222325ull, name, strlen(name));
+	bool collective = gpu_site(scan->gpu, item->site)->role == SITE_ROLE_COLLECTIVE;
+	uint64_t hash = hash_bytes(0xcbf29ce484222325ull, name, collective ? strlen(name) : 0);
 	struct value value;
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
@@ -188,6 +187,31 @@ static uint64_t call_signature(const struct scan *scan, const struct item *item)
 			       : hash_bytes(hash, &value.u64, sizeof(value.u64));
 	}
 	return hash;
+}
+
+static uint32_t item_rank(const struct scan *scan, const struct item *item, enum gpu_key key)
+{
+	uint64_t rank = item_number(scan, item, key);
+
+	return gpu_site(scan->gpu, item->site)->keys[key] != GPU_KEY_NONE && rank < MODEL_NONE
+		       ? (uint32_t)rank
+		       : MODEL_NONE;
+}
+
+/* The ranks of a send or recv, which two ranks call; false: they are not known. */
+static bool call_pair(const struct scan *scan, const struct item *item, unsigned role,
+		      struct gpu_call *call)
+{
+	uint32_t peer = item_rank(scan, item, GPU_PEER);
+
+	call->place = role == SITE_ROLE_RECV;
+	call->places = 2;
+	call->from = call->place ? peer : call->rank;
+	call->to = call->place ? call->rank : peer;
+	call->has_seq = false;
+	/* What is short is sent before anybody has come to receive it. */
+	call->rooted = !call->place;
+	return call->rank != MODEL_NONE && peer != MODEL_NONE;
 }
 
 /* *index: of the call; MODEL_NONE: it is none, or its communicator is not known. */
@@ -204,18 +228,21 @@ static int call_add(struct scan *scan, const struct item *item, uint32_t channel
 		.group_end = MODEL_NONE,
 		.thread = item->thread,
 		.pid = item->pid,
-		.nranks = (uint32_t)item_number(scan, item, GPU_NRANKS),
+		.rank = item_rank(scan, item, GPU_RANK),
+		.from = MODEL_NONE,
+		.to = MODEL_NONE,
+		.places = (uint32_t)item_number(scan, item, GPU_NRANKS),
 		.channel = channel,
 		.has_seq = site->keys[GPU_SEQ] != GPU_KEY_NONE,
 		.rooted = site->keys[GPU_ROOT] != GPU_KEY_NONE,
 	};
-	uint64_t rank = gpu_number(gpu, item->site, item->frame, GPU_RANK, MODEL_NONE);
 
 	*index = MODEL_NONE;
-	if (site->role != SITE_ROLE_COLLECTIVE || item->span == MODEL_NONE || !call.comm ||
-	    scan->calls->len >= MODEL_NONE)
+	call.place = call.rank;
+	if (site->role == SITE_ROLE_P2P || item->span == MODEL_NONE || !call.comm ||
+	    scan->calls->len >= MODEL_NONE ||
+	    (site->role != SITE_ROLE_COLLECTIVE && !call_pair(scan, item, site->role, &call)))
 		return 0;
-	call.rank = rank < MODEL_NONE ? (uint32_t)rank : MODEL_NONE;
 	call.signature = call_signature(scan, item);
 	*index = (uint32_t)scan->calls->len;
 	return vec_push(scan->calls, call) ? 0 : -ENOMEM;
@@ -243,17 +270,21 @@ static int add_group_start(struct scan *scan, const struct item *item)
 static int add_group_end(struct scan *scan, const struct item *item)
 {
 	struct group *group = &scan->groups[item->thread];
+	uint32_t last = item->span;
 
 	if (!group->depth || --group->depth)
 		return 0;
-	if (item->span != MODEL_NONE && model_gpu_failed(scan->gpu, item->span))
+	if (last != MODEL_NONE && model_gpu_failed(scan->gpu, last))
 		group->pending.len = 0;
 	for (size_t i = 0; i < group->pending.len; i++) {
 		const struct pending *pending = &group->pending.data[i];
 
-		if (item->span != MODEL_NONE && pending->put.node < scan->gpu->model->spans.len &&
-		    !map_set(&scan->gpu->grouped, pending->put.node, item->span))
-			return -ENOMEM;
+		if (item->span != MODEL_NONE && pending->put.node < scan->gpu->model->spans.len) {
+			if (!map_set(&scan->gpu->grouped, pending->put.node, item->span) ||
+			    !map_set(&scan->gpu->group_next, last, pending->put.node))
+				return -ENOMEM;
+			last = pending->put.node;
+		}
 		if (pending->call != MODEL_NONE) {
 			scan->calls->data[pending->call].arrival_ts = item->ts;
 			scan->calls->data[pending->call].group_end = item->span;
@@ -267,17 +298,57 @@ static int add_group_end(struct scan *scan, const struct item *item)
 
 static int add_init(struct scan *scan, const struct item *item)
 {
-	uint64_t rank = gpu_number(scan->gpu, item->site, item->frame, GPU_RANK, MODEL_NONE);
 	struct gpu_init init = {
 		.comm = item_number(scan, item, GPU_COMM),
 		.ts = item->ts,
 		.pid = item->pid,
-		.rank = rank < MODEL_NONE ? (uint32_t)rank : MODEL_NONE,
+		.thread = item->thread,
+		.rank = item_rank(scan, item, GPU_RANK),
 	};
 
 	if (scan->gpu->inits.len >= INITS_MAX)
 		return 0;
 	return vec_push(&scan->gpu->inits, init) ? 0 : -ENOMEM;
+}
+
+static int add_stream(struct scan *scan, const struct item *item)
+{
+	uint32_t channel = item_stream(scan, item);
+	bool flagged = item_number(scan, item, GPU_FLAGS) & STREAM_FLAG_NON_BLOCKING;
+	uint8_t blocking = flagged ? STREAM_NON_BLOCKING : STREAM_BLOCKING;
+	struct channel *at;
+
+	if (channel == MODEL_NONE)
+		return -ENOMEM;
+	at = &scan->gpu->channels.data[channel];
+	/* A handle may be that of one stream after another. */
+	at->blocking = at->blocking == STREAM_UNKNOWN || at->blocking == blocking ? blocking
+										  : STREAM_MIXED;
+	return 0;
+}
+
+/* A stream that waits for an event of another one. */
+static int add_stream_wait(struct scan *scan, const struct item *item)
+{
+	uint32_t own = item_stream(scan, item), event = item_event(scan, item), other;
+	struct channel *channels, *at;
+	struct item record;
+
+	if (own == MODEL_NONE || event == MODEL_NONE)
+		return -ENOMEM;
+	channels = scan->gpu->channels.data;
+	if (channels[event].last != MODEL_NONE) {
+		item_of_node(scan->gpu->model, channels[event].last, &record);
+		other = item_stream(scan, &record);
+		if (other == MODEL_NONE)
+			return -ENOMEM;
+		channels = scan->gpu->channels.data;
+		at = &channels[channels[own].handle == STREAM_NULL ? other : own];
+		if (own != other && at->blocking == STREAM_UNKNOWN &&
+		    (channels[own].handle == STREAM_NULL || channels[other].handle == STREAM_NULL))
+			at->blocking = STREAM_ORDERED;
+	}
+	return put_add(scan, (struct put){item->node, own});
 }
 
 typedef int (*role_fn)(struct scan *scan, const struct item *item);
@@ -290,12 +361,15 @@ static const role_fn role_add[SITE_ROLE_COUNT] = {
 	[SITE_ROLE_SYNC_EVENT] = add_sync_event,
 	[SITE_ROLE_SYNC_DEVICE] = add_sync_device,
 	[SITE_ROLE_EVENT_RECORD] = add_record,
-	[SITE_ROLE_STREAM_WAIT] = add_work,
+	[SITE_ROLE_STREAM_WAIT] = add_stream_wait,
 	[SITE_ROLE_COLLECTIVE] = add_communication,
 	[SITE_ROLE_P2P] = add_communication,
+	[SITE_ROLE_SEND] = add_communication,
+	[SITE_ROLE_RECV] = add_communication,
 	[SITE_ROLE_GROUP_START] = add_group_start,
 	[SITE_ROLE_GROUP_END] = add_group_end,
 	[SITE_ROLE_COMM_INIT] = add_init,
+	[SITE_ROLE_STREAM_CREATE] = add_stream,
 };
 
 static int scan_item(struct scan *scan, const struct item *item)
@@ -414,8 +488,32 @@ static int pass_on_syncs(struct scan *scan)
 		at = gpu_sync_after(gpu, channel, wait.ts);
 		if (at == channel->sync_count)
 			continue;
-		if (sync_add(scan, record.ts, gpu->syncs.data[channel->syncs + at].span,
-			     gpu_stream(gpu, record.pid, record.stream, record.thread)))
+		if (sync_add(scan->gpu, record.ts, gpu->syncs.data[channel->syncs + at].span,
+			     record.channel))
+			return -ENOMEM;
+	}
+	return gpu->syncs.len == known ? 0 : place_syncs(gpu);
+}
+
+/*
+ * What a stream that the legacy default stream is waited for by did after that has waited for it:
+ * who waits for the one has waited for the other, and for all that that waits for.
+ */
+static int pass_on_legacy(struct model_gpu *gpu)
+{
+	size_t known = gpu->syncs.len;
+
+	for (size_t i = 0; i < known; i++) {
+		struct gpu_sync sync = gpu->syncs.data[i];
+		const struct channel *channel = &gpu->channels.data[sync.channel];
+		uint32_t legacy = gpu_stream(gpu, channel->pid, STREAM_NULL, 0);
+		struct model_gpu_op op;
+
+		if (channel->kind != CHANNEL_STREAM || channel->blocking != STREAM_BLOCKING ||
+		    !gpu_op_last(gpu, sync.channel, sync.ts, &op) ||
+		    !gpu_op_last(gpu, legacy, op.ts, &op))
+			continue;
+		if (sync_add(gpu, op.ts, sync.span, legacy))
 			return -ENOMEM;
 	}
 	return gpu->syncs.len == known ? 0 : place_syncs(gpu);
@@ -437,6 +535,8 @@ int gpu_scan(struct model_gpu *gpu, gpu_calls *calls)
 		result = place_syncs(gpu);
 	if (!result)
 		result = pass_on_syncs(&scan);
+	if (!result)
+		result = pass_on_legacy(gpu);
 	for (size_t i = 0; !result && i < calls->len; i++)
 		calls->data[i].done_ts =
 			gpu_done(gpu, calls->data[i].channel, calls->data[i].arrival_ts);

@@ -26,6 +26,7 @@ struct armed {
 	VEC(int) fds;   /* links, and the perf events below them; those of span ends first */
 	size_t begins;  /* where the others begin */
 	size_t refused; /* probes that another tracer holds */
+	struct armed_unsupported unsupported;
 };
 
 /* Closing a link waits until no CPU can be in its programs any more (RCU), 40 to 110 ms. Links that
@@ -173,11 +174,27 @@ static int fd_keep(struct armed *armed, int fd)
 	return -ENOMEM;
 }
 
+/* What the kernel says of an instruction that it can't probe (arch_uprobe_analyze_insn()); 524 is
+ * its own ENOTSUPP. */
+static bool is_unsupported(int result)
+{
+	return result == -524 || result == -EOPNOTSUPP || result == -ENOEXEC;
+}
+
+/* Leaves a probe out. */
+static void leave_out(struct armed *armed, const struct row *row, int result)
+{
+	if (!is_unsupported(result))
+		armed->refused++;
+	else if (!armed->unsupported.count++)
+		armed->unsupported.first = row->offset;
+}
+
 /*
  * One link for `count` probes from `first` on. The kernel wants the same semaphore of all who probe
  * an instruction (uprobe_register) and refuses all probes (-EINVAL) if another tracer has
- * registered one with another semaphore; then the halves are tried, down to the one that is left
- * out.
+ * registered one with another semaphore, or if there is one that it can't set; then the halves are
+ * tried, down to the one that is left out.
  */
 static int attach_multi(struct armed *armed, const struct batch *batch, size_t first, size_t count,
 			const struct arm_request *request)
@@ -195,10 +212,10 @@ static int attach_multi(struct armed *armed, const struct batch *batch, size_t f
 	int result = fd_keep(armed, bpf_link_create(batch->rows[first].program, 0,
 						    BPF_TRACE_UPROBE_MULTI, &options));
 
-	if (result != -EINVAL)
+	if (result != -EINVAL && !is_unsupported(result))
 		return result;
 	if (count == 1) {
-		armed->refused++;
+		leave_out(armed, &batch->rows[first], result);
 		return 0;
 	}
 	return attach_multi(armed, batch, first, count / 2, request)
@@ -238,8 +255,8 @@ static int attach_single(struct armed *armed, const struct row *row, int type,
 	fd = (int)syscall(SYS_perf_event_open, &event, request->pid, request->pid < 0 ? 0 : -1, -1,
 			  PERF_FLAG_FD_CLOEXEC);
 	result = fd_keep(armed, fd);
-	if (result == -EINVAL) { /* as in attach_multi() */
-		armed->refused++;
+	if (result == -EINVAL || is_unsupported(result)) { /* as in attach_multi() */
+		leave_out(armed, row, result);
 		return 0;
 	}
 	if (!result)
@@ -321,6 +338,11 @@ int kernel_arm(struct kernel *kernel, struct armed **armed, const struct arm_req
 size_t armed_refused(const struct armed *armed)
 {
 	return armed ? armed->refused : 0;
+}
+
+struct armed_unsupported armed_unsupported(const struct armed *armed)
+{
+	return armed ? armed->unsupported : (struct armed_unsupported){0};
 }
 
 struct closing {

@@ -15,7 +15,8 @@
 #define SEQUENCES_MAX 4096  /* communicators of all processes; the least used are forgotten */
 #define PAIRS_MAX 65536     /* that have begun and not ended */
 #define PAIRS_HELD_MAX 4096 /* of them those that a filter decides about at their end */
-#define NEXT_SLOTS (WAFFLE_CALL_NEXT_COUNT + WAFFLE_CLASSES_MAX)
+/* Each class may be asked at the entry and at the return. */
+#define NEXT_SLOTS (WAFFLE_CALL_NEXT_COUNT + 2 * WAFFLE_CLASSES_MAX)
 
 /* The programs and how large their maps are, before loading. */
 int calls_configure(struct kernel *kernel, const struct kernel_options *options)
@@ -35,6 +36,7 @@ int calls_configure(struct kernel *kernel, const struct kernel_options *options)
 	bpf_program__set_autoload(bpf->progs.call_stacks_take, stacks);
 	bpf_program__set_autoload(bpf->progs.call_stacks_take_point, stacks);
 	bpf_program__set_autoload(bpf->progs.call_accept, filtered);
+	bpf_program__set_autoload(bpf->progs.call_hold, filtered);
 	bpf_program__set_autoload(bpf->progs.call_accept_point, filtered);
 	if (!options->calls)
 		return 0;
@@ -69,6 +71,7 @@ int calls_open(struct kernel *kernel, struct error *err)
 		bool wanted;
 	} rows[] = {
 		{bpf->maps.call_next, bpf->progs.call_accept, WAFFLE_CALL_ACCEPT, kernel->filtered},
+		{bpf->maps.call_next, bpf->progs.call_hold, WAFFLE_CALL_HOLD, kernel->filtered},
 		{bpf->maps.call_next_point, bpf->progs.call_accept_point, WAFFLE_CALL_ACCEPT,
 		 kernel->filtered},
 		{bpf->maps.call_next, bpf->progs.call_stacks_take, WAFFLE_CALL_STACKS,
@@ -86,16 +89,19 @@ int calls_open(struct kernel *kernel, struct error *err)
 }
 
 /* Loads a program into the array that holds it from then on. */
-static int next_load(const struct kernel *kernel, const struct filter_code *code, uint32_t index,
+static int next_load(const struct kernel *kernel, const struct filter_code *code, uint32_t slot,
 		     bool at_tracepoint, uint32_t *jited, struct error *err)
 {
 	struct waffle_bpf *bpf = kernel->bpf;
-	int program = code_load(kernel, code, WAFFLE_HELD_SMALL, at_tracepoint, err), result;
+	int program, result;
 
+	if (!code->insns.len)
+		return 0;
+	program = code_load(kernel, code, WAFFLE_HELD_SMALL, at_tracepoint, err);
 	if (program < 0)
 		return program;
-	result = next_set(at_tracepoint ? bpf->maps.call_next_point : bpf->maps.call_next,
-			  WAFFLE_CALL_NEXT_COUNT + index, program);
+	result = next_set(at_tracepoint ? bpf->maps.call_next_point : bpf->maps.call_next, slot,
+			  program);
 	*jited = jited_bytes(program);
 	close(program);
 	return result ? error_set(err, -result, "the filter's programs: %s", strerror(-result)) : 0;
@@ -104,18 +110,19 @@ static int next_load(const struct kernel *kernel, const struct filter_code *code
 int call_class_load(const struct kernel *kernel, struct loaded_class *loaded, uint32_t index,
 		    const struct plan_class *class, struct error *err)
 {
-	const struct filter_code *code = class->holds ? &class->end : &class->hit;
-	uint32_t *jited = class->holds ? &loaded->end_jited : &loaded->hit_jited, ignored;
-	int result = 0;
+	uint32_t slot = WAFFLE_CALL_NEXT_COUNT + index, ignored;
 
 	loaded->hit = -1;
-	if (!kernel->calls || !code->insns.len)
+	if (!kernel->calls)
 		return 0;
-	loaded->cookie = class->holds ? WAFFLE_COOKIE_HELD : WAFFLE_COOKIE_ASKED;
-	result = next_load(kernel, code, index, false, jited, err);
-	if (!result && class->point.insns.len)
-		result = next_load(kernel, &class->point, index, true, &ignored, err);
-	return result;
+	if (class->hit.insns.len)
+		loaded->cookie |= WAFFLE_COOKIE_ASKED;
+	if (class->holds)
+		loaded->cookie |= WAFFLE_COOKIE_HELD;
+	return next_load(kernel, &class->hit, slot, false, &loaded->hit_jited, err)
+		       ?: next_load(kernel, &class->end, slot + WAFFLE_CLASSES_MAX, false,
+				    &loaded->end_jited, err)
+			  ?: next_load(kernel, &class->point, slot, true, &ignored, err);
 }
 
 static int map_set(const struct bpf_map *map, uint32_t index, const void *value)

@@ -159,6 +159,12 @@ int kernel_arm(struct kernel *kernel, struct armed **armed, const struct arm_req
 	       struct error *err);
 /* Probes left out because another tracer holds them with another semaphore, as bpftrace may. */
 size_t armed_refused(const struct armed *armed);
+/* Probes left out because the kernel sets none at such an instruction. */
+struct armed_unsupported {
+	size_t count;
+	uint64_t first; /* where in the file */
+};
+struct armed_unsupported armed_unsupported(const struct armed *armed);
 void armed_release(struct armed *armed);
 /* Many at once take no longer than one; NULLs are passed over. */
 void armed_release_all(struct armed *const *list, size_t count);

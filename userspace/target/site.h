@@ -44,13 +44,18 @@ enum site_role {
 	SITE_ROLE_EVENT_RECORD, /* event, stream */
 	SITE_ROLE_STREAM_WAIT,  /* stream, event */
 	SITE_ROLE_COLLECTIVE,   /* count, datatype, op or root, comm, rank, nranks, seq, stream */
-	SITE_ROLE_P2P,          /* count, datatype, peer, comm, rank, nranks, seq, stream */
+	SITE_ROLE_P2P,          /* comm, rank, nranks, seq, stream */
 	SITE_ROLE_GROUP_START,
 	SITE_ROLE_GROUP_END,
 	SITE_ROLE_COMM_INIT, /* rank, nranks, comm (the new one, at the return) */
 	/* kernel (text, or its address), function (code, at the return): names a handle */
 	SITE_ROLE_NAME,
 	SITE_ROLE_HANDLE, /* host (code), function (code, at the return): a handle of a function */
+	/* Point to point, of which the k-th to a peer meets its k-th from this rank:
+	   count, datatype, peer, comm, rank, nranks, seq, stream */
+	SITE_ROLE_SEND,
+	SITE_ROLE_RECV,
+	SITE_ROLE_STREAM_CREATE, /* stream (at the return), flags (absent: 0) */
 	SITE_ROLE_COUNT
 };
 
@@ -66,6 +71,9 @@ struct site_info {
 	bool call;      /* not a macro's: its parents are found by time and thread */
 	bool simulated; /* of a stand-in of a real library: docs/simulation.md */
 	uint16_t key_count;
+	/* Of a call that is found, not of one in a file: values of the keys from this one on are
+	 * known when it ends. */
+	uint16_t begin_keys;
 	struct site_key keys[WAFFLE_KEYS_MAX];
 };
 

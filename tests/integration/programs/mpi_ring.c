@@ -24,6 +24,7 @@ static void pass_round(int rank, int size, int round)
 	int got = 1 + (left * 7 + round) % MESSAGE_MAX;
 	int out[MESSAGE_MAX] = {rank}, in[MESSAGE_MAX];
 	MPI_Request requests[2];
+	MPI_Status statuses[2];
 
 	if (rank % 2) {
 		MPI_Recv(in, got, MPI_INT, left, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -36,7 +37,7 @@ static void pass_round(int rank, int size, int round)
 	log_call(rank, "MPI_Recv", got, "source", left, tag);
 	MPI_Irecv(in, got, MPI_INT, left, tag + 1000, MPI_COMM_WORLD, &requests[0]);
 	MPI_Isend(out, count, MPI_INT, right, tag + 1000, MPI_COMM_WORLD, &requests[1]);
-	MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+	MPI_Waitall(2, requests, statuses);
 	log_call(rank, "MPI_Irecv", got, "source", left, tag + 1000);
 	log_call(rank, "MPI_Isend", count, "dest", right, tag + 1000);
 	log_call(rank, "MPI_Waitall", 2, "none", 0, 0);

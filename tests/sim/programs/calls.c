@@ -59,6 +59,10 @@ static void launches(struct calls *calls)
 	MUST(LOGGED(cudaLaunchKernel_ptsz,
 		    ((const void *)scale, grid, block, args, 512, calls->other), LAUNCH_KEYS,
 		    LAUNCH_VALUES(grid, block, 512, calls->other)));
+	/* By 0 it means the thread's own stream. */
+	MUST(LOGGED(cudaLaunchKernel_ptsz, ((const void *)scale, grid, block, args, 513, NULL),
+		    LAUNCH_KEYS, LAUNCH_VALUES(grid, block, 513, NULL)));
+	MUST(LOGGED(cudaStreamSynchronize_ptsz, (NULL), "\"stream\": %lu", U(NULL)));
 	MUST(LOGGED(cudaLaunchKernelExC, (&config, (const void *)scale, args), LAUNCH_KEYS,
 		    LAUNCH_VALUES(config.gridDim, config.blockDim, 2048, calls->other)));
 	MUST(LOGGED(cudaLaunchCooperativeKernel,
@@ -251,8 +255,8 @@ static void collectives(struct calls *calls)
 	EACH_RANK(
 		MUST(LOGGED(ncclSend, (a, 111, ncclFloat32, 1 - rank, comm, stream),
 			    COUNT_KEYS "\"peer\": %d, " COMM_KEYS, 111, 7, 1 - rank, COMM_VALUES));
-		MUST(LOGGED(ncclRecv, (b, 112, ncclFloat32, 1 - rank, comm, stream),
-			    COUNT_KEYS "\"peer\": %d, " COMM_KEYS, 112, 7, 1 - rank, COMM_VALUES)));
+		MUST(LOGGED(ncclRecv, (b, 111, ncclFloat32, 1 - rank, comm, stream),
+			    COUNT_KEYS "\"peer\": %d, " COMM_KEYS, 111, 7, 1 - rank, COMM_VALUES)));
 	for (int rank = 0; rank < RANKS; rank++)
 		MUST(LOGGED(cudaStreamSynchronize, (calls->streams[rank]), "\"stream\": %lu",
 			    U(calls->streams[rank])));
@@ -306,6 +310,30 @@ static void communicators(struct calls *calls)
 		    RANKS, comm_hash(calls->comms[0])));
 }
 
+static cudaStream_t stream_make(void)
+{
+	cudaStream_t stream = NULL;
+
+	MUST(LOGGED(cudaStreamCreate, (&stream), "\"stream\": %lu", U(stream)));
+	return stream;
+}
+
+/* One of each other way in which streams are made. */
+static void streams(void)
+{
+	cudaStream_t stream;
+
+	MUST(LOGGED(cudaStreamCreateWithFlags, (&stream, cudaStreamNonBlocking),
+		    "\"stream\": %lu, \"flags\": 1", U(stream)));
+	MUST(cudaStreamDestroy(stream));
+	MUST(LOGGED(cudaStreamCreateWithPriority, (&stream, 0, -2),
+		    "\"stream\": %lu, \"flags\": 0, \"priority\": -2", U(stream)));
+	MUST(cudaStreamDestroy(stream));
+	MUST(LOGGED(cuStreamCreate, (&stream, CU_STREAM_NON_BLOCKING),
+		    "\"stream\": %lu, \"flags\": 1", U(stream)));
+	MUST(cuStreamDestroy_v2(stream));
+}
+
 static void line_wait(bool pause)
 {
 	char line[16];
@@ -333,15 +361,16 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	line_wait(pause);
 	calls.host = calloc(FLOATS, sizeof(float));
-	MUST(cudaStreamCreate(&calls.stream));
-	MUST(cudaStreamCreate(&calls.other));
+	calls.stream = stream_make();
+	calls.other = stream_make();
 	MUST(cudaEventCreate(&calls.event));
 	MUST(LOGGED(cudaMalloc, ((void **)&calls.device, FLOATS * sizeof(float)),
 		    "\"bytes\": %zu, \"address\": %lu", FLOATS * sizeof(float), U(calls.device)));
 	MUST(LOGGED(cudaMalloc, ((void **)&calls.device2, FLOATS * sizeof(float)),
 		    "\"bytes\": %zu, \"address\": %lu", FLOATS * sizeof(float), U(calls.device2)));
 	for (int rank = 0; rank < RANKS; rank++)
-		MUST(cudaStreamCreate(&calls.streams[rank]));
+		calls.streams[rank] = stream_make();
+	streams();
 	launches(&calls);
 	driver_launches(&calls);
 	copies(&calls);

@@ -7,10 +7,10 @@
 #ifndef SIM_KERNELS_H
 #define SIM_KERNELS_H
 
-#include <errno.h>
 #include <stdint.h>
 
 #include "log.h"
+#include "must.h"
 #include "sim_cuda.h"
 
 static const struct sim_image kernels_image = {SIM_IMAGE_MAGIC, 1};

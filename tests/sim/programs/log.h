@@ -79,17 +79,4 @@ static inline uint64_t comm_hash(const void *comm)
 	return comm ? *(const uint64_t *)((const char *)comm + 0x1044c8) : 0;
 }
 
-/* Ends the program if a call failed: the text says which. */
-#define MUST(expression)                                                                           \
-	do {                                                                                       \
-		int must_result = (int)(expression);                                               \
-                                                                                                   \
-		if (must_result) {                                                                 \
-			fflush(NULL);                                                              \
-			fprintf(stderr, "%s: simulated: %.60s…: error %d\n",                       \
-				program_invocation_short_name, #expression, must_result);          \
-			exit(1);                                                                   \
-		}                                                                                  \
-	} while (0)
-
 #endif

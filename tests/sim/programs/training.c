@@ -258,8 +258,10 @@ static void rank_setup(struct rank *rank)
 	ncclUniqueId id;
 
 	MUST(LOGGED(cudaSetDevice, (rank->rank), "\"device\": %d", rank->rank));
-	MUST(cudaStreamCreate(&rank->compute));
-	MUST(cudaStreamCreate(&rank->network));
+	MUST(LOGGED(cudaStreamCreate, (&rank->compute), "\"stream\": %lu",
+		    (uintptr_t)rank->compute));
+	MUST(LOGGED(cudaStreamCreate, (&rank->network), "\"stream\": %lu",
+		    (uintptr_t)rank->network));
 	MUST(cudaEventCreate(&rank->gradients_done));
 	MUST(cudaEventCreate(&rank->reduced));
 	rank->device_batch = device_memory(BATCH_BYTES);

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Calls that are decided when they return: all that was known of them when they began. */
+#ifndef WAFFLE_CALL_HELD_H
+#define WAFFLE_CALL_HELD_H
+
+#include "call_frame.h"
+
+extern const volatile bool call_filtered;
+
+/* Those of the lower half of a thread's calls, and of the upper half. */
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct waffle_call_helds);
+} call_held_low SEC(".maps"), call_held_high SEC(".maps");
+
+/* Where a call of the thread is held; NULL: it is none, or there is no memory. */
+static __always_inline struct waffle_call_slot *call_held(struct task_struct *task, __u64 open,
+							  __u64 flags)
+{
+	struct waffle_call_helds *helds;
+
+	if (open < WAFFLE_CALL_HELD_MAX)
+		helds = bpf_task_storage_get(&call_held_low, task, NULL, flags);
+	else
+		helds = bpf_task_storage_get(&call_held_high, task, NULL, flags);
+	open &= WAFFLE_CALL_HELD_MAX - 1;
+	barrier_var(open);
+	if (!helds || open >= WAFFLE_CALL_HELD_MAX)
+		return NULL;
+	return &helds->slots[open];
+}
+
+static __always_inline bool call_held_put(struct task_struct *task,
+					  const struct waffle_call_slot *slot)
+{
+	struct waffle_call_slot *held = call_held(task, slot->open, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	return held && !bpf_probe_read_kernel(held, sizeof(*held), slot);
+}
+
+/* The slot of a call that returns, which was at a place of its thread; false: it did not pass. */
+static __always_inline bool slot_again(struct task_struct *task,
+				       const struct waffle_call_open *open, __u64 at,
+				       struct waffle_call_slot *slot)
+{
+	const struct waffle_call_slot *held;
+
+	if (open->state == WAFFLE_OPEN_PASSED_BY)
+		return false;
+	if (call_filtered && open->state == WAFFLE_OPEN_HELD) {
+		held = call_held(task, at, 0);
+		return held && !bpf_probe_read_kernel(slot, sizeof(*slot), held);
+	}
+	slot->state = WAFFLE_OPEN_KEPT;
+	slot->id = open->id;
+	slot->held.ts = open->ts;
+	slot->held.tgid = task->tgid;
+	slot->held.site = open->recipe;
+	__builtin_memcpy(slot->saved, open->saved, sizeof(slot->saved));
+	return true;
+}
+
+/* What becomes of the call that a slot is of, if it is one that returns. */
+static __always_inline void open_set(struct waffle_call_thread *thread, __u64 open, __u16 state)
+{
+	barrier_var(open);
+	if (open < WAFFLE_CALL_DEPTH_MAX)
+		thread->open[open].state = state;
+}
+
+#endif

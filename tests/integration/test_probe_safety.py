@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Probes where they could do harm, or can't be set: the program does what it does without."""
+
+import platform
+import subprocess
+
+import pytest
+
+from tracer import Capture
+
+ODD = "uprobe:exe:odd_*(ptr count) as event"
+
+
+def run(waffle, tmp_path, specs, *command):
+    """Runs it with and without probes, and compares what it prints; the capture's rows."""
+    alone = subprocess.run(command, capture_output=True, text=True, check=True, input="a\nb\n")
+    out = tmp_path / "safety.waffle"
+    probes = [word for spec in specs for word in ("--probe", spec)]
+    result = waffle.ok("run", "--no-report", "-o", out, "--sources", "spans", *probes, "--",
+                       *command, stdin=None, input="a\nb\n")
+    assert result.stdout == alone.stdout
+    capture = Capture(waffle, out)
+    return [r for r in capture.rows() if r["kind"] in ("span", "event")], result.stderr
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="instructions of x86-64")
+@pytest.mark.parametrize("single", [False, True])
+def test_function_that_the_kernel_cannot_probe_is_named_and_the_others_are_probed(
+    waffle, built, tmp_path, monkeypatch, single
+):
+    if single:
+        monkeypatch.setenv("WAFFLE_UPROBE_SINGLE", "1")
+    rows, said = run(waffle, tmp_path, [ODD], built("odd.c"))
+    assert [r["name"] for r in rows] == ["odd_plain"] * 2
+    lines = said.splitlines()
+    assert any("odd_halt can't be probed" in x and "all others are armed" in x for x in lines)
+    assert any(" and 3 more of " in x and "can't be probed" in x and "all others" in x
+               for x in lines)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="instructions of x86-64")
+@pytest.mark.parametrize("function", ["odd_lock", "odd_flags", "odd_equal", "odd_or"])
+def test_description_of_nothing_but_what_cannot_be_probed_is_an_error(
+    waffle, built, function
+):
+    program = built("odd.c")
+    result = waffle.call("list", "--probe", f"uprobe:exe:{function} as event", program)
+    assert result.returncode == 1
+    assert f"{function} of " in result.stderr and "can't be probed" in result.stderr
+    assert "all others" not in result.stderr
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="registers of x86-64")
+@pytest.mark.parametrize("options", ["", " nounwind"])
+def test_functions_of_go_are_events_with_go_s_arguments(waffle, built, tmp_path, options):
+    spec = "uprobe:exe:main.work(int n, int more) -> int ret" + options
+    rows, said = run(waffle, tmp_path, [spec], built("goish.c"))
+    assert [r["kind"] for r in rows] == ["event"] * 5
+    assert [r["args"] for r in rows] == [{"n": n, "more": 10 * n} for n in range(5)]
+    assert "main.work of " in said and "as Go moves calls from thread to thread" in said

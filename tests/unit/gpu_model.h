@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What tests ask of model/gpu.h. Include it behind calls_capture.h. */
+#ifndef WAFFLE_TEST_GPU_MODEL_H
+#define WAFFLE_TEST_GPU_MODEL_H
+
+#include "model/gpu.h"
+
+static inline struct model_gpu *gpu_of(const struct model *model)
+{
+	struct model_gpu *gpu;
+
+	assert_int_equal(model_gpu_new(&gpu, model), 0);
+	assert_non_null(gpu);
+	return gpu;
+}
+
+static inline uint64_t id_of(const struct model *model, uint8_t kind, uint32_t index)
+{
+	return kind == MODEL_NODE_SPAN ? model->spans.data[index].id : model->events.data[index].id;
+}
+
+static inline uint64_t op_id(const struct model *model, const struct model_gpu_op *op)
+{
+	return id_of(model, op->node, op->index);
+}
+
+/* How many links go from one id to another; a call's ids are those of one span or event. */
+static inline unsigned links_between(const struct model *model, uint64_t from, uint64_t to)
+{
+	unsigned found = 0;
+
+	for (size_t i = 0; i < model->links.len; i++) {
+		const struct model_link *link = &model->links.data[i];
+
+		found += link->to_id == to && id_of(model, link->from_kind, link->from) == from;
+		if (link->to != MODEL_NONE)
+			assert_int_equal(id_of(model, link->to_kind, link->to), link->to_id);
+	}
+	return found;
+}
+
+#endif

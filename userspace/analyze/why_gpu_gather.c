@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The ranks that the collectives on a call's streams have yet to hear of. */
+#include "analyze/why_gpu_gather.h"
+
+void gather_arrival(struct gather *gather, struct why_arrival arrival)
+{
+	struct why_gpu *gpu = &gather->walk->gpu;
+	struct why_sync *sync = gather->sync;
+	uint32_t at;
+
+	if (arrival.ts <= gather->from_ts)
+		return;
+	for (uint32_t i = 0; i < sync->arrival_count; i++)
+		if (gpu->arrivals.data[sync->arrival + i].collective == arrival.collective)
+			return;
+	if (!vec_push(&gpu->arrivals, arrival)) {
+		gather->memory = false;
+		return;
+	}
+	/* By ts. */
+	for (at = (uint32_t)gpu->arrivals.len - 1;
+	     at > sync->arrival && gpu->arrivals.data[at - 1].ts > arrival.ts; at--)
+		gpu->arrivals.data[at] = gpu->arrivals.data[at - 1];
+	gpu->arrivals.data[at] = arrival;
+	sync->arrival_count++;
+}
+
+bool collective_has_others(const struct model_collective *collective)
+{
+	if (collective->alignment == COLLECTIVE_ALONE)
+		return collective->nranks != 1;
+	return collective->count < collective->nranks;
+}
+
+static bool is_own(const struct gather *gather, uint32_t thread)
+{
+	return thread == gather->walk->model->spans.data[gather->sync->span].thread;
+}
+
+/* A rank that is traced, and had not come when the capture ended. */
+static void add_late(struct gather *gather, const struct model_collective *collective)
+{
+	const struct model *model = gather->walk->model;
+
+	if (is_own(gather, collective->late_thread) ||
+	    !(model->spans.data[gather->sync->span].flags & MODEL_SPAN_UNFINISHED))
+		return;
+	gather_arrival(gather, (struct why_arrival){
+				       .ts = UINT64_MAX,
+				       .collective = collective,
+				       .site = collective->site,
+				       .span = MODEL_NONE,
+				       .thread = collective->late_thread,
+				       .rank = collective->late_rank,
+				       .grade = WHY_GRADE_LIKELY,
+			       });
+}
+
+/* Whether a rank surely waits for the one that comes last. Of a message the receiver does; what is
+ * short may be sent before anybody has come. */
+static bool must_wait(const struct model_collective *collective)
+{
+	bool one_way = collective->from == MODEL_NONE ? collective->rooted : collective->last == 1;
+
+	return collective->alignment == COLLECTIVE_BY_CREATION && !one_way;
+}
+
+/* The rank that arrived last, if that is another one than the call's. */
+void gather_collective(struct gather *gather, const struct model_collective *collective)
+{
+	const struct model *model = gather->walk->model;
+	const struct model_rank_call *last;
+
+	if (!collective)
+		return;
+	if (!gather->open && collective_has_others(collective))
+		gather->open = collective;
+	if (collective->late_rank != MODEL_NONE)
+		add_late(gather, collective);
+	if (collective->alignment == COLLECTIVE_ALONE || collective->count < 2)
+		return;
+	last = &collective->calls[collective->last];
+	/* Who has not waited for the last one did not have to. */
+	if (is_own(gather, last->thread) || last->arrival_ts >= gather->to_ts)
+		return;
+	gather_arrival(gather, (struct why_arrival){
+				       .ts = last->arrival_ts,
+				       .collective = collective,
+				       .site = model->spans.data[last->span].site,
+				       .span = last->span,
+				       .thread = last->thread,
+				       .rank = last->rank,
+				       .grade = must_wait(collective) ? WHY_GRADE_CERTAIN
+								      : WHY_GRADE_LIKELY,
+			       });
+}
+
+/* All that are in a group, by its end or one of them. */
+void gather_group(struct gather *gather, uint32_t span)
+{
+	const struct model_gpu *gpu = gather->walk->gpu.model;
+
+	gather_collective(gather, model_collective_of(gpu, span));
+	while ((span = model_gpu_group_next(gpu, span)) != MODEL_NONE)
+		gather_collective(gather, model_collective_of(gpu, span));
+}
+
+/* The collective that an op is, or that the library made of one; NULL: none. */
+const struct model_collective *collective_of(const struct gather *gather,
+					     const struct model_gpu_op *op)
+{
+	const struct model *model = gather->walk->model;
+	uint32_t span;
+
+	if (op->role == SITE_ROLE_COLLECTIVE || op->role == SITE_ROLE_SEND ||
+	    op->role == SITE_ROLE_RECV)
+		return op->node == MODEL_NODE_SPAN
+			       ? model_collective_of(gather->walk->gpu.model, op->index)
+			       : NULL;
+	if (op->role != SITE_ROLE_LAUNCH || op->node != MODEL_NODE_EVENT)
+		return NULL;
+	for (span = model->events.data[op->index].parent; span < model->spans.len;
+	     span = model->spans.data[span].parent) {
+		unsigned role = role_of(model, span);
+
+		if (role == SITE_ROLE_COLLECTIVE || role == SITE_ROLE_SEND ||
+		    role == SITE_ROLE_RECV || role == SITE_ROLE_GROUP_END)
+			return model_collective_of(gather->walk->gpu.model, span);
+	}
+	return NULL;
+}
+
+const char *collective_name(const struct gather *gather, const struct model_collective *collective)
+{
+	const struct model *model = gather->walk->model;
+	uint32_t site = collective->site;
+
+	for (uint32_t i = 0; i < collective->count; i++)
+		if (collective->calls[i].pid == gather->pid)
+			site = model->spans.data[collective->calls[i].span].site;
+	return model_site(model, site)->name;
+}
+
+/* ---- work ---- */
+
+/* Whether that part of a stream was looked at; it is marked so. */
+static bool is_seen(struct gather *gather, const struct model_gpu_op *op)
+{
+	uint32_t number = map_get(&gather->seen, op->channel);
+	bool seen;
+
+	if (number == MAP_NONE) {
+		number = (uint32_t)gather->seen_ts.len;
+		gather->more |= number == STREAMS_MAX;
+		gather->memory = gather->memory && vec_push(&gather->seen_ts, op->ts) &&
+				 map_set(&gather->seen, op->channel, number);
+		return gather->more || !gather->memory;
+	}
+	seen = gather->seen_ts.data[number] >= op->ts;
+	if (!seen)
+		gather->seen_ts.data[number] = op->ts;
+	return seen;
+}
+
+bool op_before(const struct gather *gather, const struct model_gpu_op *op,
+	       struct model_gpu_op *previous)
+{
+	return model_gpu_previous(gather->walk->gpu.model, op, previous) &&
+	       !model_gpu_waited(gather->walk->gpu.model, previous, gather->from_ts);
+}
+
+/* To be looked at later. */
+static void add_todo(struct gather *gather, const struct model_gpu_op *op)
+{
+	gather->memory = gather->memory && vec_push(&gather->todo, *op);
+}
+
+/* By the rules of the legacy default stream. */
+static void add_around(struct gather *gather, const struct model_gpu_op *op)
+{
+	gather->memory = gather->memory && !model_gpu_around(gather->walk->gpu.model, op,
+							     gather->from_ts, &gather->around);
+	gather->more |= gather->around.more;
+	for (size_t i = 0; gather->memory && i < gather->around.ops.len; i++)
+		if (!gather->around.ops.data[i].maybe)
+			add_todo(gather, &gather->around.ops.data[i]);
+}
+
+/* What is on the op's stream, from it back to what is done. */
+static void gather_stream(struct gather *gather, struct model_gpu_op op)
+{
+	struct model_gpu_op behind;
+
+	add_around(gather, &op);
+	do {
+		gather_collective(gather, collective_of(gather, &op));
+		if (op.role == SITE_ROLE_STREAM_WAIT &&
+		    model_gpu_behind(gather->walk->gpu.model, &op, &behind))
+			add_todo(gather, &behind);
+		if (gather->ops++ == OPS_MAX)
+			gather->more = true;
+	} while (gather->memory && !gather->more && op_before(gather, &op, &op));
+}
+
+void gather_op(struct gather *gather, const struct model_gpu_op *last)
+{
+	add_todo(gather, last);
+	while (gather->memory && gather->todo.len) {
+		struct model_gpu_op op = gather->todo.data[--gather->todo.len];
+
+		if (!is_seen(gather, &op))
+			gather_stream(gather, op);
+	}
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside of why_gpu: what is gathered of a call that waits. */
+#ifndef WAFFLE_ANALYZE_WHY_GPU_GATHER_H
+#define WAFFLE_ANALYZE_WHY_GPU_GATHER_H
+
+#include "analyze/why_walk.h"
+
+/* Ops of a call's streams that are looked at for collectives. */
+#define OPS_MAX 65536
+/* Streams that are looked at. */
+#define STREAMS_MAX 4096
+/* STREAM_WAITs that lead from one to another. */
+#define WAITS_MAX 16
+
+/* What is gathered of a call. */
+struct gather {
+	struct why_walk *walk;
+	struct why_sync *sync;
+	uint64_t from_ts, to_ts; /* of the call */
+	uint32_t pid;
+	uint32_t ops;                  /* looked at so far */
+	struct map seen;               /* channel → index in seen_ts */
+	VEC(uint64_t) seen_ts;         /* up to when it was looked at */
+	VEC(struct model_gpu_op) todo; /* on other streams */
+	struct model_gpu_awaited around;
+	bool more;                           /* there is more than can be looked at */
+	const struct model_collective *open; /* the last one that has ranks that are not traced */
+	bool queued;                         /* more than what is named has to be done */
+	bool memory;
+};
+
+static inline unsigned role_of(const struct model *model, uint32_t span)
+{
+	return model_site(model, model->spans.data[span].site)->role;
+}
+
+/* ---- why_gpu_gather.c ---- */
+
+/* The last rank of a collective, if that is another one than the call's. */
+void gather_collective(struct gather *gather, const struct model_collective *collective);
+/* Those of all collectives in a group, by its end or one call in it. */
+void gather_group(struct gather *gather, uint32_t span);
+/* A rank that came after the call began. */
+void gather_arrival(struct gather *gather, struct why_arrival arrival);
+/* Those of all collectives that have to be done before an op is: of its stream, and of those that
+ * that waits for. */
+void gather_op(struct gather *gather, const struct model_gpu_op *last);
+
+bool collective_has_others(const struct model_collective *collective);
+/* The collective that an op is, or that the library made of one; NULL: none. */
+const struct model_collective *collective_of(const struct gather *gather,
+					     const struct model_gpu_op *op);
+/* The name of the call by which the process takes part in it. */
+const char *collective_name(const struct gather *gather, const struct model_collective *collective);
+/* What is on the stream in front of an op that is not done; false: nothing is known to be. */
+bool op_before(const struct gather *gather, const struct model_gpu_op *op,
+	       struct model_gpu_op *previous);
+
+#endif

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What is said of functions that were found, but are not probed as they are described. */
+#include <stdio.h>
+
+#include "call/find.h"
+
+void find_trouble(struct find *find, struct set_entry *entry, const struct error *err)
+{
+	if (!entry->state.trouble)
+		entry->state.trouble = set_keep(find->set, err->message);
+}
+
+void find_refused(struct find *find, const struct find_hit *hit)
+{
+	struct spec_state *state = &find->set->entries.data[hit->entry]->state;
+
+	if (!state->refused.count++)
+		state->refused.first = hit->name;
+}
+
+void find_endless(struct find *find, const struct find_hit *hit, const struct call_spec *spec)
+{
+	struct spec_state *state = &find->set->entries.data[hit->entry]->state;
+
+	if (!state->endless.count++)
+		state->endless.first = hit->name;
+	state->endless_could |= !(spec->flags & WAFFLE_CALL_NOUNWIND) && !find->go &&
+				cfi_index_stack(find->frames, hit->address) != CFI_STACK_NONE;
+}
+
+/* Of several functions the first one is named, as the names of all may fill a page. */
+struct others {
+	char text[32];
+};
+
+static struct others others_than_first(uint32_t count)
+{
+	struct others others = {""};
+
+	if (count > 1)
+		snprintf(others.text, sizeof(others.text), " and %u more", count - 1);
+	return others;
+}
+
+static void say_endless(struct find *find, struct set_entry *entry)
+{
+	struct spec_state *state = &entry->state;
+	bool many = state->endless.count > 1;
+	struct error problem = ERROR_INIT;
+
+	error_set(&problem, ENOTSUP,
+		  "%s: %s%s of %s %s recorded when %s only: where %s not known%s%s",
+		  entry->spec.source.origin, state->endless.first,
+		  others_than_first(state->endless.count).text, find->object->path,
+		  many ? "are" : "is", many ? "they begin" : "it begins",
+		  many ? "they end is" : "it ends is",
+		  find->go ? ", as Go moves calls from thread to thread" : " for certain",
+		  state->endless_could
+			  ? "; 'nounwind' takes a return probe: add it if no exception "
+			    "and no pthread_cancel() passes them"
+			  : "");
+	find_trouble(find, entry, &problem);
+}
+
+static void say_refused(struct find *find, struct set_entry *entry)
+{
+	struct spec_state *state = &entry->state;
+	bool many = state->refused.count > 1;
+	struct error problem = ERROR_INIT;
+
+	error_set(&problem, ENOTSUP,
+		  "%s: %s%s of %s can't be probed: the kernel sets no probe at %s%s",
+		  entry->spec.source.origin, state->refused.first,
+		  others_than_first(state->refused.count).text, find->object->path,
+		  many ? "the instructions that they begin with"
+		       : "the instruction that it begins with",
+		  state->probed ? "; all others that are described are probed" : "");
+	if (!state->refusal)
+		state->refusal = set_keep(find->set, problem.message);
+	if (!state->probed)
+		state->found = 0;
+}
+
+void find_say(struct find *find)
+{
+	for (size_t i = 0; i < find->wanted.len; i++) {
+		struct set_entry *entry = find->set->entries.data[find->wanted.data[i]];
+		struct spec_state *state = &entry->state;
+
+		if (state->endless.count)
+			say_endless(find, entry);
+		if (state->refused.count)
+			say_refused(find, entry);
+		state->endless.count = state->refused.count = 0;
+		state->endless_could = false;
+	}
+}
