@@ -24,6 +24,7 @@ from lib import (
     ratio,
     running,
     typical,
+    urgent,
     wait_until,
     waffle,
     waits_for_events,
@@ -98,7 +99,7 @@ def launches(scale):
 
 def attach_once(pids):
     """Seconds until all is armed, and what waffle says of the CPU time that it took."""
-    argv = [WAFFLE, "attach", "--no-report", "-o", SCRATCH.path("calls.waffle")]
+    argv = urgent([WAFFLE, "attach", "--no-report", "-o", SCRATCH.path("calls.waffle")])
     for pid in pids:
         argv += ["--pid", str(pid)]
     start = now_ns()

@@ -58,7 +58,7 @@ def now_ns():
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
 
 
-def wait_until(condition, what, timeout=20.0):
+def wait_until(condition, what, timeout=60.0):
     end = time.monotonic() + timeout
     while not condition():
         if time.monotonic() > end:
@@ -127,7 +127,7 @@ def nothing():
 def waffle(pid, *options, cpu=1):
     argv = [WAFFLE, "attach", "--pid", str(pid), "-q", "--no-report"]
     argv += ["-o", SCRATCH.path("window.waffle"), *options]
-    with running(on_cpu(cpu, argv), signal.SIGINT) as tracer:
+    with running(on_cpu(cpu, urgent(argv)), signal.SIGINT) as tracer:
         wait_until(lambda: waits_for_events(tracer.pid) or tracer.poll() is not None, "arming")
         if tracer.poll() is not None:
             raise RuntimeError("waffle-bpf attach ended early")
@@ -136,7 +136,7 @@ def waffle(pid, *options, cpu=1):
 
 @contextlib.contextmanager
 def baseline(*arguments, cpu=1):
-    argv = on_cpu(cpu, [program("baseline"), *map(str, arguments)])
+    argv = on_cpu(cpu, urgent([program("baseline"), *map(str, arguments)]))
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with running(argv, **pipes) as tracer:
         if tracer.stdout.readline() != b"ready\n":

@@ -73,17 +73,16 @@ struct waffle_fetch {
 /*
  * Most values at entries are words, of registers or of the stack; where all are, they are made from
  * these, which takes a third of the time. The value is (word + offset), of whose bits the highest
- * `spare` are not the value's.
+ * `spare` are not the value's. It is written as 8 bytes, in order: one that goes into the high half
+ * of a word (WAFFLE_FORMAT_HIGH) is written there, and what stands out behind is overwritten.
  */
 struct waffle_word {
 	__u8 from;  /* of waffle_call_thread's words */
-	__u8 to;    /* of the frame's words */
-	__u8 spare; /* 0 … 56 */
-	__u8 flags; /* WAFFLE_WORD_* */
+	__u8 to;    /* in the frame, in units of 4 bytes */
+	__u8 spare; /* 0 to 56 */
+	__u8 is_signed;
 	__s32 offset;
 };
-#define WAFFLE_WORD_SIGNED 1u
-#define WAFFLE_WORD_HIGH 2u /* as WAFFLE_FORMAT_HIGH */
 
 /* What is done around a call. */
 /* Counts by itself: what is INNER and nested in it is not recorded. */

@@ -383,22 +383,16 @@ static __always_inline void words_make(const struct waffle_call_thread *thread,
 				       const struct waffle_recipe *recipe,
 				       struct waffle_call_slot *slot)
 {
-	__u64 *frame = (__u64 *)slot->frame, value = 0, last;
-
 	for (__u32 i = 0; i < WAFFLE_FETCHES_MAX; i++) {
 		const struct waffle_word *word = &recipe->words[i];
+		__u32 spare = word->spare & 63;
+		__u64 value;
 
 		if (i >= recipe->word_count)
 			break;
-		last = value;
-		value = thread->words[word->from & 63] + word->offset;
-		if (word->flags & WAFFLE_WORD_HIGH)
-			value = (__u32)last | value << 32;
-		else if (word->flags & WAFFLE_WORD_SIGNED)
-			value = (__u64)((__s64)(value << (word->spare & 63)) >> (word->spare & 63));
-		else
-			value = value << (word->spare & 63) >> (word->spare & 63);
-		frame[word->to & 31] = value;
+		value = (thread->words[word->from & 63] + word->offset) << spare;
+		value = word->is_signed ? (__u64)((__s64)value >> spare) : value >> spare;
+		*(__u64 *)(slot->frame + (word->to & 63) * sizeof(__u32)) = value;
 	}
 }
 

@@ -239,7 +239,11 @@ static __always_inline struct thread_state *thread_get(struct task_struct *task)
 	return state;
 }
 
-/* The system call that a thread is in, and its first arguments; -1: none. */
+#define X86_TS_COMPAT 2u         /* arch/x86/include/asm/thread_info.h */
+#define ARM64_PSR_MODE32 0x10ull /* arch/arm64/include/uapi/asm/ptrace.h: PSR_MODE32_BIT */
+
+/* The system call that a thread is in, and its first arguments; -1: none, or one of those of 32-bit
+ * programs, which have numbers of their own. */
 static __always_inline __s32 task_syscall(struct task_struct *task, __u64 args[WAFFLE_SYSCALL_ARGS])
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
@@ -248,12 +252,12 @@ static __always_inline __s32 task_syscall(struct task_struct *task, __u64 args[W
 	args[0] = regs->di;
 	args[1] = regs->si;
 	args[2] = regs->dx;
-	return (__s32)regs->orig_ax;
+	return task->thread_info.status & X86_TS_COMPAT ? -1 : (__s32)regs->orig_ax;
 #elif defined(__TARGET_ARCH_arm64)
 	args[0] = regs->orig_x0;
 	args[1] = regs->regs[1];
 	args[2] = regs->regs[2];
-	return regs->syscallno;
+	return regs->pstate & ARM64_PSR_MODE32 ? -1 : regs->syscallno;
 #endif
 }
 

@@ -97,6 +97,7 @@ struct signal_struct {
 };
 
 struct thread_info {
+	__u32 status; /* x86 only */
 	__u32 cpu;
 };
 

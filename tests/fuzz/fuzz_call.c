@@ -37,6 +37,13 @@ static void check_recipe(const struct waffle_recipe *recipe)
 		abort();
 	for (unsigned i = 0; i < count; i++)
 		check_fetch(&recipe->fetches[i]);
+	if (recipe->word_count &&
+	    (recipe->word_count != recipe->begins || recipe->word_bytes > WAFFLE_CALL_FRAME_MAX))
+		abort();
+	for (unsigned i = 0; i < recipe->word_count; i++)
+		if (recipe->words[i].from >= WAFFLE_CALL_WORDS || recipe->words[i].spare > 56 ||
+		    recipe->words[i].to * sizeof(__u32) + sizeof(__u64) > recipe->word_bytes + 4u)
+			abort();
 }
 
 static void check_object(const struct object *object)

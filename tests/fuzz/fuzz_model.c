@@ -166,6 +166,8 @@ static void check_gpu(const struct model *model)
 			while (model_gpu_previous(gpu, &last, &op) && op.ts <= last.ts);
 			require(op.ts <= last.ts);
 		}
+		for (uint32_t at = i, n = 0; (at = model_gpu_group_next(gpu, at)) != MODEL_NONE;)
+			require(at < model->spans.len && n++ < model->spans.len);
 		require(!collective || collective->last < collective->count);
 		for (uint32_t n = 0; collective && n < collective->count; n++) {
 			require(collective->calls[n].span < model->spans.len);
@@ -178,6 +180,7 @@ static void check_gpu(const struct model *model)
 
 		require(first + count <= model->links.len);
 	}
+	vec_free(&awaited.ops);
 	model_gpu_free(gpu);
 }
 

@@ -49,8 +49,32 @@ def test_calls_end_where_the_function_does_that_they_jump_to(waffle, program, tm
 
 def test_function_that_ends_nobody_knows_where_is_an_event(waffle, program):
     shown = waffle.call("list", *ENDS, program)
-    assert [line.split()[1] for line in shown.stdout.splitlines() if "  event " in line] == [
-        "ends_chosen"
-    ]
+    assert {line.split()[1] for line in shown.stdout.splitlines() if "  event " in line} == {
+        "ends_chosen", "ends_elsewhere"
+    }
     assert "return ends_" not in shown.stdout
-    assert "ends_chosen of " in shown.stderr and "begins only" in shown.stderr
+    assert " and 1 more of " in shown.stderr and "when they begin only" in shown.stderr
+
+
+def test_calls_of_the_c_library_end_where_they_return(waffle, built, start):
+    program = start(built("libc_ends.c"))
+    program.until("ready")
+    names = ("strtol", "bsearch", "sem_wait", "pthread_join")
+    attached = waffle.attach(
+        "-p", program.pid, "-q", "--no-report", "--sources", "spans", "--probe",
+        f"uprobe:libc.so.6:{'|'.join(names)} -> long ret",
+    ).wait_links()
+    program.say("go")
+    log = parse_log(program.finish())
+    capture = attached.wait()
+    capture.check_sums(lost=0)
+    rows = [r for r in capture.rows() if r["kind"] in ("span", "event")]
+    for name in names:
+        ended = [r["args"]["ret"] for r in rows if r["name"] == name]
+        assert [int32(r) for r in ended] == [int32(r["ret"]) for r in log if r["kind"] == name]
+    assert all(r["kind"] == "span" and not r.get("left") for r in rows)
+
+
+def int32(value):
+    """What an int that was read as a long has in its low half."""
+    return value & 0xFFFFFFFF

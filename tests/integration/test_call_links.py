@@ -2,6 +2,7 @@
 """Parents and links of calls, against what a training program knows of itself: the step that each
 of its calls belongs to, which waffle-bpf has from the program's own spans."""
 
+import os
 import pathlib
 import re
 import subprocess
@@ -137,3 +138,36 @@ def test_calls_lie_in_the_programs_spans_and_a_wait_leads_to_what_it_waits_for(w
         [cause] = rows.causes(wait)
         assert cause["name"] == "cudaEventRecord"
         assert cause["args"]["event"] == wait["args"]["event"]
+
+
+def test_a_recv_leads_to_the_send_that_it_meets_and_the_end_of_a_group_to_what_is_in_it(
+    waffle, training
+):
+    capture = waffle.run(training.parent / "calls", options=ONLY)
+    rows = Rows(capture)
+    sends, recvs = rows.named("ncclSend"), rows.named("ncclRecv")
+    assert len(sends) == len(recvs) == 2
+    for recv in recvs:
+        [send] = rows.causes(recv)
+        assert send["name"] == "ncclSend"
+        assert send["args"]["comm"] == recv["args"]["comm"]
+        assert send["args"]["peer"] == recv["args"]["rank"]
+        assert send["args"]["rank"] == recv["args"]["peer"]
+    groups = rows.named("ncclGroupEnd")
+    inside = [sorted(c["id"] for c in rows.causes(group)) for group in groups]
+    assert sorted(c["id"] for c in sends + recvs) in inside
+    assert sum(map(len, inside)) == sum(
+        row.get("category") == "nccl" and "seq" in row["args"] for row in rows.by_id.values()
+    )
+    assert capture.info()["collectives_unaligned"] == 0
+
+
+@pytest.mark.parametrize("function", ["cudaStreamSynchronize", "cudaMemcpy", "ncclAllReduce"])
+def test_a_call_that_failed_waits_for_nothing(waffle, training, function):
+    environment = {**os.environ, "WAFFLE_SIM_FAIL": f"{function}:1:5"}
+    capture = waffle.run(training.parent / "calls", options=ONLY, env=environment, code=1)
+    rows = Rows(capture)
+    [failed] = rows.named(function)
+    assert failed["args"]["result"] == 5
+    assert not rows.causes(failed)
+    assert not any(failed in rows.causes(row) for row in rows.by_id.values())

@@ -34,12 +34,12 @@ def test_function_that_the_kernel_cannot_probe_is_named_and_the_others_are_probe
     assert [r["name"] for r in rows] == ["odd_plain"] * 2
     lines = said.splitlines()
     assert any("odd_halt can't be probed" in x and "all others are armed" in x for x in lines)
-    assert any(" and 2 more of " in x and "can't be probed" in x and "all others" in x
+    assert any(" and 3 more of " in x and "can't be probed" in x and "all others" in x
                for x in lines)
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="instructions of x86-64")
-@pytest.mark.parametrize("function", ["odd_lock", "odd_equal", "odd_or"])
+@pytest.mark.parametrize("function", ["odd_lock", "odd_flags", "odd_equal", "odd_or"])
 def test_description_of_nothing_but_what_cannot_be_probed_is_an_error(
     waffle, built, function
 ):
@@ -48,3 +48,13 @@ def test_description_of_nothing_but_what_cannot_be_probed_is_an_error(
     assert result.returncode == 1
     assert f"{function} of " in result.stderr and "can't be probed" in result.stderr
     assert "all others" not in result.stderr
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="registers of x86-64")
+@pytest.mark.parametrize("options", ["", " nounwind"])
+def test_functions_of_go_are_events_with_go_s_arguments(waffle, built, tmp_path, options):
+    spec = "uprobe:exe:main.work(int n, int more) -> int ret" + options
+    rows, said = run(waffle, tmp_path, [spec], built("goish.c"))
+    assert [r["kind"] for r in rows] == ["event"] * 5
+    assert [r["args"] for r in rows] == [{"n": n, "more": 10 * n} for n in range(5)]
+    assert "main.work of " in said and "as Go moves calls from thread to thread" in said

@@ -10,6 +10,7 @@ import pathlib
 import re
 import statistics
 import subprocess
+import sys
 
 import nvidia
 import pytest
@@ -306,6 +307,66 @@ def test_a_device_that_is_not_there_is_an_error_as_in_the_real_library(sim):
     assert result.stderr == "calls: simulated: cudaStreamCreate: error 100 (cudaErrorNoDevice)\n"
     result = run(sim / "training", code=1, WAFFLE_SIM_DEVICES="0")
     assert result.stderr.startswith("training: simulated: cudaSetDevice: error 100 (cudaError")
+
+
+KERNEL_MS = 50
+# What the event on the second stream is behind the one before a kernel on the first, in ms.
+ORDER = """
+import ctypes, sys
+
+cuda = ctypes.CDLL(sys.argv[1])
+module, kernel = ctypes.c_void_p(), ctypes.c_void_p()
+
+def call(name, *args):
+    result = getattr(cuda, name)(*args)
+    assert result == 0, (name, result)
+
+def make(name, *args):
+    made = ctypes.c_void_p()
+    call(name, ctypes.byref(made), *args)
+    return made
+
+call("cuInit", 0)
+module = make("cuModuleLoadData", None)
+kernel = make("cuModuleGetFunction", module, b"k")
+streams = {"legacy": None, "blocking": make("cuStreamCreate", 0),
+           "free": make("cuStreamCreate", 1), "own": ctypes.c_void_p(2)}
+before, after = make("cuEventCreate", 0), make("cuEventCreate", 0)
+for line in sys.stdin:
+    first, second = (streams[name] for name in line.split())
+    ms = ctypes.c_float()
+    call("cuEventRecord", before, first)
+    call("cuLaunchKernel", kernel, 1, 1, 1, 1, 1, 1, 0, first, None, None)
+    call("cuEventRecord", after, second)
+    call("cuEventSynchronize", after)
+    call("cuStreamSynchronize", first)
+    call("cuEventElapsedTime", ctypes.byref(ms), before, after)
+    print(ms.value, flush=True)
+"""
+
+
+def test_the_default_stream_waits_for_blocking_streams_and_they_for_it(sim):
+    program = subprocess.Popen(
+        [sys.executable, "-c", ORDER, sim / "libcuda.so.1"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "WAFFLE_SIM_KERNEL_US": str(1000 * KERNEL_MS)},
+    )
+
+    def behind(first, second):
+        program.stdin.write(f"{first} {second}\n")
+        program.stdin.flush()
+        return float(program.stdout.readline())
+
+    with program:
+        for pair in (("legacy", "blocking"), ("blocking", "legacy"), ("legacy", "own")):
+            assert behind(*pair) >= KERNEL_MS, pair
+        # A busy machine may take as long as the kernel between two calls, but not every time.
+        for pair in (("legacy", "free"), ("free", "legacy"), ("own", "blocking")):
+            assert any(behind(*pair) < KERNEL_MS for _ in range(20)), pair
+        program.stdin.close()
+    assert program.returncode == 0
 
 
 def test_nothing_is_left_in_shared_memory(sim, tmp_path):

@@ -100,16 +100,21 @@ def check_sequences(rows, logs):
     assert sum(seen.values()) == sum("datatype" in row for row in logs)
 
 
-@pytest.fixture(scope="module", params=["run", "attach"])
+# With the runtime of CUDA 12, of CUDA 13, and linked into the program.
+PROGRAMS = ["calls", "calls-13", "calls-static"]
+
+
+@pytest.fixture(scope="module", params=[("run", PROGRAMS[0])] + [("attach", p) for p in PROGRAMS])
 def calls(request, sim, waffle_program, tmp_path_factory):  # noqa: F811
     """Every function once: traced from the start, or attached to before the first call."""
     folder = tmp_path_factory.mktemp("calls")
     waffle = Waffle(waffle_program, folder)
     log = folder / "calls.jsonl"
-    if request.param == "run":
-        capture = waffle.run(sim / "calls", "--log", log)
+    how, program = request.param
+    if how == "run":
+        capture = waffle.run(sim / program, "--log", log)
     else:
-        capture = attach_to_calls(waffle, sim, log)
+        capture = attach_to_calls(waffle, sim / program, log)
     return capture.rows(), read_log(log)
 
 
@@ -123,8 +128,8 @@ def is_armed(process):
         return f.read().split()[0] in EPOLL_WAIT
 
 
-def attach_to_calls(waffle, folder, log):
-    program = Program([folder / "calls", "--log", log, "--pause"])
+def attach_to_calls(waffle, path, log):
+    program = Program([path, "--log", log, "--pause"])
     try:
         program.until("simulated calls: ready")
         attached = waffle.attach("--pid", program.pid, "-q", "--no-report")

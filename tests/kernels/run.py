@@ -40,7 +40,7 @@ PROGRAMS = [
     ("frequencies", "unit/test_cpus", [], "[  PASSED  ]"),
     # Functions of the test itself: their values, nesting, filters.
     ("calls", "unit/test_calls_kernel", [], "[  PASSED  ]"),
-    ("calls-filtered", "unit/test_calls_filter", [], "[  PASSED  ]"),
+    ("calls-filter", "unit/test_calls_filter", [], "[  PASSED  ]"),
     # Random filters: what the kernel decides against the definition, fewer pairs than natively.
     ("programs", "unit/test_filter_kernel", ["5000"], "[  PASSED  ]"),
 ]

@@ -21,7 +21,7 @@ static struct stream *default_get(struct stream **at)
 {
 	pthread_mutex_lock(&default_lock);
 	if (!*at)
-		*at = stream_new();
+		*at = stream_new(true);
 	pthread_mutex_unlock(&default_lock);
 	return *at;
 }
@@ -35,11 +35,17 @@ struct stream *stream_of(CUstream handle, bool per_thread)
 	return handle->stream;
 }
 
+struct stream *legacy_stream(void)
+{
+	return __atomic_load_n(&default_stream, __ATOMIC_ACQUIRE);
+}
+
 CUresult op_submit(struct stream *stream, struct op *op, bool wait)
 {
 	uint32_t ticket;
 
-	if (!stream || !stream_submit(stream, op, &ticket))
+	if (!stream || !stream_order(stream, legacy_stream()) ||
+	    !stream_submit(stream, op, &ticket))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (wait)
 		stream_wait(stream, ticket);
@@ -166,7 +172,7 @@ SIM_API CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVer
 SIM_API CUresult cuCtxSynchronize(void)
 {
 	SIM_CALL(CUresult);
-	streams_wait();
+	streams_wait(false);
 	return CUDA_SUCCESS;
 }
 

@@ -21,6 +21,8 @@ struct CUstream_st {
 
 /* The stream behind a handle; NULL and the two special handles are streams too. */
 struct stream *stream_of(CUstream handle, bool per_thread);
+/* The default stream that waits for others; NULL: it was not used yet. */
+struct stream *legacy_stream(void);
 /* Puts an operation into a stream, and waits for it if `wait`. */
 CUresult op_submit(struct stream *stream, struct op *op, bool wait);
 

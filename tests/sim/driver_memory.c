@@ -103,7 +103,7 @@ SIM_API CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 SIM_API CUresult cuMemFree_v2(CUdeviceptr dptr)
 {
 	SIM_CALL(CUresult);
-	streams_wait(); /* as the real one does */
+	streams_wait(false); /* as the real one does */
 	free((void *)(uintptr_t)dptr);
 	return CUDA_SUCCESS;
 }
@@ -111,7 +111,7 @@ SIM_API CUresult cuMemFree_v2(CUdeviceptr dptr)
 SIM_API CUresult cuMemFreeHost(void *p)
 {
 	SIM_CALL(CUresult);
-	streams_wait();
+	streams_wait(false);
 	free(p);
 	return CUDA_SUCCESS;
 }

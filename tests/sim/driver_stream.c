@@ -22,11 +22,11 @@ struct CUgraph_st {
 	struct op_list list;
 };
 
-static CUresult stream_make(CUstream *handle)
+static CUresult stream_make(CUstream *handle, unsigned int flags)
 {
 	CUstream stream = calloc(1, sizeof(*stream));
 
-	if (stream && !(stream->stream = stream_new())) {
+	if (stream && !(stream->stream = stream_new(!(flags & CU_STREAM_NON_BLOCKING)))) {
 		free(stream);
 		stream = NULL;
 	}
@@ -37,15 +37,14 @@ static CUresult stream_make(CUstream *handle)
 SIM_API CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags)
 {
 	SIM_CALL(CUresult);
-	(void)Flags;
-	return stream_make(phStream);
+	return stream_make(phStream, Flags);
 }
 
 SIM_API CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)
 {
 	SIM_CALL(CUresult);
-	(void)flags, (void)priority;
-	return stream_make(phStream);
+	(void)priority;
+	return stream_make(phStream, flags);
 }
 
 SIM_API CUresult cuStreamDestroy_v2(CUstream hStream)
@@ -73,7 +72,10 @@ static CUresult cuStreamSynchronize_on(CUstream handle, bool per_thread)
 
 	if (!stream)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	stream_wait(stream, stream_last(stream));
+	if (stream == legacy_stream())
+		streams_wait(true);
+	else
+		stream_wait(stream, stream_last(stream));
 	return CUDA_SUCCESS;
 }
 DEFINE_TWO(cuStreamSynchronize, _ptsz, (CUstream hStream), hStream)
@@ -224,10 +226,10 @@ static CUresult record(CUevent event, CUstream handle, bool per_thread)
 {
 	struct op op = {.run = record_run, .words = {(uintptr_t)event}};
 	struct stream *stream = stream_of(handle, per_thread);
-	bool ok;
+	bool ok = stream && stream_order(stream, legacy_stream());
 
 	pthread_mutex_lock(&event->lock);
-	ok = stream && stream_submit(stream, &op, &event->ticket);
+	ok = ok && stream_submit(stream, &op, &event->ticket);
 	event->stream = stream;
 	pthread_mutex_unlock(&event->lock);
 	return ok ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;

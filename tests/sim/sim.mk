@@ -31,6 +31,16 @@ $(SIM)/%: tests/sim/programs/%.c $(SIM_LIBS) $(SIM_HEADERS) bench/window.h $(wil
 	$(CC) -D_GNU_SOURCE -std=gnu17 $(WARN) -O2 -g -fno-omit-frame-pointer -I. -Itests/sim -Iinclude -o $@ $< \
 		-L$(SIM) -l:libcudart.so.12 -l:libnccl.so.2 -l:libcuda.so.1 -Wl,-rpath,'$$ORIGIN' -lpthread
 
-sim: $(SIM_LIBS) $(SIM_PROGRAMS)
+# The same program with the runtime of CUDA 13, and with the runtime linked into it, as nvcc does.
+$(SIM)/calls-13: tests/sim/programs/calls.c $(SIM)/calls
+	$(CC) -D_GNU_SOURCE -std=gnu17 $(WARN) -O2 -g -fno-omit-frame-pointer -I. -Itests/sim -Iinclude -o $@ $< \
+		-L$(SIM) -l:libcudart.so.13 -l:libnccl.so.2 -l:libcuda.so.1 -Wl,-rpath,'$$ORIGIN' -lpthread
+$(SIM)/calls-static: tests/sim/programs/calls.c tests/sim/runtime.c tests/sim/runtime_memory.c tests/sim/simulation.c $(SIM)/calls
+	$(CC) $(SIM_CFLAGS) -DSIM_RUNTIME_VERSION=12090 -I. -Iinclude -o $@ $(filter %.c,$^) \
+		-L$(SIM) -l:libnccl.so.2 -l:libcuda.so.1 -Wl,-rpath,'$$ORIGIN' -ldl -lpthread
+
+SIM_VARIANTS := $(SIM)/calls-13 $(SIM)/calls-static
+
+sim: $(SIM_LIBS) $(SIM_PROGRAMS) $(SIM_VARIANTS)
 
 .PHONY: sim

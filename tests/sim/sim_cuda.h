@@ -30,6 +30,11 @@ typedef unsigned long long CUdeviceptr;
 typedef uint64_t cuuint64_t;
 typedef void (*CUhostFn)(void *userData);
 
+typedef enum CUstream_flags_enum {
+	CU_STREAM_DEFAULT = 0,
+	CU_STREAM_NON_BLOCKING = 1,
+} CUstream_flags;
+
 typedef enum cudaError_enum {
 	CUDA_SUCCESS = 0,
 	CUDA_ERROR_INVALID_VALUE = 1,
@@ -165,6 +170,8 @@ enum cudaMemcpyKind {
 	cudaMemcpyDeviceToDevice = 3,
 	cudaMemcpyDefault = 4,
 };
+
+#define cudaStreamNonBlocking 0x01
 
 enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal = 0 };
 

@@ -15,11 +15,13 @@
 
 #define RING 1024 /* operations that a queue holds, as the real one; who submits more waits */
 #define RING_WAKE (RING / 2)
+#define STREAMS_MAX 1024 /* of a process */
 
 /* Tickets count operations and wrap around: they are compared by their difference. */
 struct stream {
 	pthread_mutex_t lock;
-	struct op ring[RING];
+	struct op *ring; /* NULL: it has been freed */
+	bool blocking;
 	uint32_t submitted;
 	uint32_t wanted; /* operations up to here are to be done now */
 	struct op_list *record;
@@ -96,7 +98,9 @@ static void *stream_main(void *arg)
 	while (op_next(stream, &op)) {
 		uint64_t start = op.submit_ns > stream->end_ns ? op.submit_ns : stream->end_ns;
 
-		stream->end_ns = op.run ? op.run(&op, start) : start + op.duration_ns;
+		__atomic_store_n(&stream->end_ns,
+				 op.run ? op.run(&op, start) : start + op.duration_ns,
+				 __ATOMIC_RELEASE);
 		if (stream->end_ns > sim_now_ns())
 			sim_sleep_until(stream->end_ns);
 		__atomic_add_fetch(&stream->completed, 1, __ATOMIC_SEQ_CST);
@@ -106,17 +110,23 @@ static void *stream_main(void *arg)
 	return NULL;
 }
 
-struct stream *stream_new(void)
+struct stream *stream_new(bool blocking)
 {
 	struct stream *stream = calloc(1, sizeof(*stream));
 
-	if (!stream)
+	if (stream)
+		stream->ring = calloc(RING, sizeof(*stream->ring));
+	if (!stream || !stream->ring) {
+		free(stream);
 		return NULL;
+	}
+	stream->blocking = blocking;
 	pthread_mutex_init(&stream->lock, NULL);
 	pthread_mutex_lock(&streams_lock);
 	stream->number = streams_made++;
 	stream->next = streams;
 	if (pthread_create(&stream->thread, NULL, stream_main, stream)) {
+		free(stream->ring);
 		free(stream);
 		stream = NULL;
 	} else {
@@ -143,7 +153,8 @@ void stream_free(struct stream *stream)
 	__atomic_add_fetch(&stream->bell, 1, __ATOMIC_SEQ_CST);
 	futex_wake(&stream->bell);
 	pthread_join(stream->thread, NULL);
-	free(stream);
+	free(stream->ring);
+	stream->ring = NULL;
 }
 
 static bool list_add(struct op_list *list, const struct op *op)
@@ -261,11 +272,64 @@ struct op_list *stream_record(struct stream *stream, struct op_list *list)
 	return before;
 }
 
-void streams_wait(void)
+/* The streams of the process, or the blocking ones. What is waited for is waited for without the
+ * lock: it may take others to put something into a stream. */
+static unsigned streams_get(struct stream **all, bool blocking)
 {
-	/* Streams that end meanwhile have waited for themselves; so the lock may be held. */
+	unsigned count = 0;
+
 	pthread_mutex_lock(&streams_lock);
-	for (struct stream *stream = streams; stream; stream = stream->next)
-		stream_wait(stream, stream_last(stream));
+	for (struct stream *stream = streams; stream && count < STREAMS_MAX; stream = stream->next)
+		if (stream->blocking || !blocking)
+			all[count++] = stream;
 	pthread_mutex_unlock(&streams_lock);
+	return count;
+}
+
+void streams_wait(bool blocking)
+{
+	struct stream *all[STREAMS_MAX];
+	unsigned count = streams_get(all, blocking);
+
+	for (unsigned i = 0; i < count; i++)
+		stream_wait(all[i], stream_last(all[i]));
+}
+
+static uint64_t follow_run(struct op *op, uint64_t start_ns)
+{
+	struct stream *other = (struct stream *)op->words[0];
+	uint64_t end_ns;
+
+	stream_wait(other, (uint32_t)op->words[1]);
+	end_ns = __atomic_load_n(&other->end_ns, __ATOMIC_ACQUIRE);
+	return end_ns > start_ns ? end_ns : start_ns;
+}
+
+/* What `stream` gets from now on waits for all that is in `other`. */
+static bool stream_follow(struct stream *stream, struct stream *other)
+{
+	struct op op = {.run = follow_run, .words = {(uintptr_t)other, stream_last(other)}};
+	uint32_t ticket;
+
+	if (ticket_reached(__atomic_load_n(&other->completed, __ATOMIC_SEQ_CST),
+			   (uint32_t)op.words[1]))
+		return true;
+	return stream_submit(stream, &op, &ticket);
+}
+
+bool stream_order(struct stream *stream, struct stream *legacy)
+{
+	struct stream *all[STREAMS_MAX];
+	unsigned count;
+	bool good = true;
+
+	if (!legacy || stream->record)
+		return true;
+	if (stream != legacy)
+		return !stream->blocking || stream_follow(stream, legacy);
+	count = streams_get(all, true);
+	for (unsigned i = 0; good && i < count; i++)
+		if (all[i] != legacy)
+			good = stream_follow(legacy, all[i]);
+	return good;
 }

@@ -31,8 +31,9 @@ struct op_list {
 	uint32_t count, room;
 };
 
-struct stream *stream_new(void);
-/* Waits until all is done, and frees it. */
+/* `blocking`: it and the legacy default stream wait for each other. */
+struct stream *stream_new(bool blocking);
+/* Waits until all is done, and frees it; others may still look whether that is so. */
 void stream_free(struct stream *stream);
 
 /* Returns a ticket by which to wait for it. False, if memory is out while it is recorded. */
@@ -46,8 +47,12 @@ void stream_wait(struct stream *stream, uint32_t ticket);
 /* From now on operations are added to `list` instead; NULL ends that. Returns the list before. */
 struct op_list *stream_record(struct stream *stream, struct op_list *list);
 
-/* Waits for every stream of the process. */
-void streams_wait(void);
+/* Before something is put into `stream`: makes it wait for what is in others, if it is the legacy
+ * default stream, or for that, if it is blocking. `legacy` may be NULL. */
+bool stream_order(struct stream *stream, struct stream *legacy);
+
+/* Waits for every stream of the process, or every blocking one. */
+void streams_wait(bool blocking);
 
 void sim_sleep_until(uint64_t ns);
 

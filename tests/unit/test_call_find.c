@@ -210,6 +210,11 @@ static void test_function_that_is_chosen_at_load_time_is_said_with_its_choices(v
 		"berry_pick_big\n");
 	assert_true(found.missing);
 	done(&found);
+	/* By a pattern neither: what it leads to chooses one. */
+	found = FIND(SELF, "uprobe:exe:berry_p* as event");
+	assert_int_equal(found.object->sites.len, 1);
+	assert_string_equal(found.object->sites.data[0].name, "berry_pick_big");
+	done(&found);
 	(void)state;
 }
 

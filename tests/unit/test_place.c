@@ -70,6 +70,7 @@ static const struct function x86_functions[] = {
 	{"data16 call 1f; 1: ret", CODE("\x66\xe8\x00\x00\xc3"), 0, OBJECT_COST_STEPPED},
 	{"rex.W push %rbp; ret", CODE("\x48\x55\xc3"), 0, OBJECT_COST_STEPPED},
 	{"lock incl (%rdi); ret", CODE("\xf0\xff\x07\xc3"), 0, OBJECT_COST_REFUSED},
+	{"pushf; pop %rax; ret", CODE("\x9c\x58\xc3"), 0, OBJECT_COST_REFUSED},
 	{"vxorps %xmm0,%xmm0,%xmm0; ret", CODE("\xc5\xf8\x57\xc0\xc3"), 0, OBJECT_COST_STEPPED},
 	{"vpcmpeqd %xmm0,%xmm0,%xmm0; ret", CODE("\xc5\xf9\x76\xc0\xc3"), 0, OBJECT_COST_REFUSED},
 	{"vpor %xmm8,%xmm0,%xmm0; ret", CODE("\xc4\xc1\x79\xeb\xc0\xc3"), 0, OBJECT_COST_REFUSED},
@@ -196,6 +197,37 @@ static void test_later_kernels_optimise_the_longer_nop(void **state)
 			 OBJECT_COST_REFUSED);
 }
 
+static void test_functions_of_go_are_probed_behind_the_look_at_their_stack(void **state)
+{
+	static const struct function functions[] = {
+		{"cmp 0x10(%r14),%rsp; jbe .+5; push %rbp; ret",
+		 CODE("\x49\x3b\x66\x10\x76\x03\x55\x5d\xc3"), 6, OBJECT_COST_EMULATED},
+		{"lea -8(%rsp),%r12; cmp 0x10(%r14),%r12; jbe .+0x90; sub $8,%rsp; ret",
+		 CODE("\x4c\x8d\x64\x24\xf8\x4d\x3b\x66\x10\x0f\x86\x8a\x00\x00\x00"
+		      "\x48\x83\xec\x08\xc3"),
+		 15, OBJECT_COST_STEPPED},
+		{"mov $1,%eax; push %rbp; ret", CODE("\xb8\x01\x00\x00\x00\x55\xc3"), 0,
+		 OBJECT_COST_STEPPED},
+		{"cmp 0x10(%r14),%rsp; je .+5; push %rbp", CODE("\x49\x3b\x66\x10\x74\x03\x55"), 0,
+		 OBJECT_COST_STEPPED},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++) {
+		const struct function *function = &functions[i];
+		struct place place =
+			place_go(&linux_6_18, EM_X86_64, (const uint8_t *)function->code,
+				 function->bytes, 0x1000);
+
+		if (place.shift != function->shift || place.cost != function->cost)
+			fail_msg("%s: +%u, cost %u", function->text, place.shift, place.cost);
+		for (size_t bytes = 0; bytes < function->bytes; bytes++)
+			assert_true(place_go(&linux_6_18, EM_X86_64,
+					     (const uint8_t *)function->code, bytes, 0x1000)
+					    .shift <= bytes);
+	}
+}
+
 static void test_other_machines_are_probed_at_the_entry(void **state)
 {
 	struct place place = place_of(&linux_6_18, EM_RISCV, &x86_functions[7]);
@@ -249,6 +281,7 @@ int main(void)
 		cmocka_unit_test(test_older_kernels_step_what_they_do_not_emulate),
 		cmocka_unit_test(test_nop_across_pages_is_not_optimised),
 		cmocka_unit_test(test_later_kernels_optimise_the_longer_nop),
+		cmocka_unit_test(test_functions_of_go_are_probed_behind_the_look_at_their_stack),
 		cmocka_unit_test(test_other_machines_are_probed_at_the_entry),
 		cmocka_unit_test(test_running_kernel_is_known),
 		cmocka_unit_test(test_any_bytes_are_placed_within_themselves),

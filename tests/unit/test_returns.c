@@ -93,6 +93,25 @@ static void test_function_is_not_left_while_its_stack_is_in_use(void **state)
 	(void)state;
 }
 
+static void test_code_that_is_cut_short_goes_on_behind(void **state)
+{
+	struct returns returns = {0};
+
+	assert_true(X86(0xc3, 0x0f, 0x05)); /* ret; syscall */
+	assert_int_equal(returns.leave_count, 1);
+	assert_int_equal(returns.leaves[0], AT + 3);
+	returns.leave_count = 0;
+	assert_true(X86(0xc3, 0xe8, 0, 0, 0, 0)); /* ret; call of abort() or the like */
+	assert_true(X86(0xc3, 0x0f, 0x0b));       /* ret; ud2 */
+	assert_true(X86(0x75, 0x01, 0x90, 0xc3));
+	assert_true(ARM64(0xd65f03c0, 0x94000000)); /* ret; bl */
+	assert_true(ARM64(0xd65f03c0));
+	assert_int_equal(returns.leave_count, 0);
+	assert_true(ARM64(0xd65f03c0, 0xd4000001)); /* ret; svc */
+	assert_int_equal(returns.leave_count, 1);
+	(void)state;
+}
+
 static void test_code_that_is_not_understood_has_no_known_returns(void **state)
 {
 	struct returns returns = {0};
@@ -115,6 +134,7 @@ int main(void)
 		cmocka_unit_test(test_jump_by_a_table_stays),
 		cmocka_unit_test(test_entry_of_a_table_is_of_no_use_long_before_the_jump),
 		cmocka_unit_test(test_function_is_not_left_while_its_stack_is_in_use),
+		cmocka_unit_test(test_code_that_is_cut_short_goes_on_behind),
 		cmocka_unit_test(test_code_that_is_not_understood_has_no_known_returns),
 	};
 

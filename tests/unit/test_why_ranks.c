@@ -484,6 +484,32 @@ static void test_rank_that_never_comes_is_waited_for_to_the_end_of_the_capture(v
 	done(&capture, why);
 }
 
+/* ---- ranks that are not traced, and work behind them ---- */
+
+static void test_kernel_behind_a_collective_of_untraced_ranks_is_not_blamed_alone(void **state)
+{
+	static const char *const texts[] = {
+		"rank 1 in ncclAllReduce, which is not traced, or kernel softmax on stream 0x7f02",
+		"ranks in ncclAllReduce that are not traced, or kernel softmax on stream 0x7f02",
+	};
+
+	(void)state;
+	for (unsigned nranks = 2; nranks < 4; nranks++) {
+		struct capture capture;
+		struct why *why;
+
+		begin(&capture);
+		inits(&capture, 11, nranks);
+		reduces(&capture, 1030, 11, 1, nranks);
+		launches(&capture, 1040, 11, SOFTMAX, COMM_STREAM);
+		syncs(&capture, 1050, 1850, COMM_STREAM);
+		capture_end(&capture, 1900, 11, 1);
+		why = ask_span(&capture, 2000);
+		check_part(why, 0, "collective", 800, 0, "unknown", texts[nranks - 2]);
+		done(&capture, why);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -509,6 +535,8 @@ int main(void)
 			test_ranks_whose_calls_cannot_be_told_apart_are_not_said_to_be_untraced),
 		cmocka_unit_test(
 			test_rank_that_never_comes_is_waited_for_to_the_end_of_the_capture),
+		cmocka_unit_test(
+			test_kernel_behind_a_collective_of_untraced_ranks_is_not_blamed_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 /*
  * gpu WAY SEED: the victim waits in cudaStreamSynchronize(), on the simulation (tests/sim), for
  *	kernel		a kernel that it has launched itself
+ *	default		the same, on another stream: it waits for the default one
  *	spins		the same, and the driver does not block but looks again and again
  *	loader		an all-reduce of three ranks, a process each: the loader of the last one
  *			sleeps
@@ -173,7 +174,7 @@ static void victim(void)
 			if (alone) {
 				launch(i);
 				zoo_time_begin(&wait);
-				MUST(cudaStreamSynchronize(stream));
+				MUST(cudaStreamSynchronize(strcmp(way, "default") ? stream : NULL));
 				zoo_time_end(&wait);
 			} else {
 				meet(0);
@@ -194,7 +195,7 @@ int main(int argc, char **argv)
 		     0);
 	zoo_need(begun != MAP_FAILED, "mmap");
 	way = argc > 2 ? argv[1] : "kernel";
-	alone = !strcmp(way, "kernel") || !strcmp(way, "spins");
+	alone = !strcmp(way, "kernel") || !strcmp(way, "spins") || !strcmp(way, "default");
 	if (!strcmp(way, "spins"))
 		setenv("WAFFLE_SIM_SYNC", "spin", 1);
 	if (!alone) {

@@ -406,6 +406,20 @@ SCENARIOS = (
         wakers=("sim stream 0",),
         needs=("simulation",),
     ),
+    # The default stream waits for the one that has the kernel, since that is a blocking stream.
+    Scenario(
+        "gpu_default",
+        "gpu.c",
+        ("default",),
+        cause="gpu",
+        culprit="victim",
+        span="forward",
+        object="kernel",
+        share=0.9,
+        victim=Seen("S", FUTEX),
+        wakers=("sim stream 0", "sim stream 1"),
+        needs=("simulation",),
+    ),
     # The driver spins: the thread runs all the time, and it is the GPU's all the same. `running`
     # is the wrong answer to avoid; that nothing was computed is a rule, so `likely` will do.
     Scenario(

@@ -86,10 +86,22 @@ static uint32_t span_of(const struct gather *gather, const struct model_gpu_op *
 	return parent == MODEL_NONE && op->node == MODEL_NODE_SPAN ? op->index : parent;
 }
 
+/* "kernel gemm on stream 0x7f01" */
+static void put_op(const struct gather *gather, const struct model_gpu_op *op, FILE *out)
+{
+	const struct model_collective *collective = collective_of(gather, op);
+
+	if (collective)
+		fputs(collective_name(gather, collective), out);
+	else
+		why_gpu_put_op(out, gather->walk->model, op);
+	fputs(" on ", out);
+	why_gpu_put_stream(out, op->stream);
+}
+
 static bool end_at_op(struct gather *gather, const struct model_gpu_op *op, bool alone)
 {
 	struct why_sync *sync = gather->sync;
-	const struct model_collective *collective = collective_of(gather, op);
 	char *text = NULL;
 	size_t len;
 	FILE *out = open_memstream(&text, &len);
@@ -100,14 +112,8 @@ static bool end_at_op(struct gather *gather, const struct model_gpu_op *op, bool
 	sync->launch_ts = op->ts;
 	sync->launch_thread = op->thread;
 	sync->launch_span = span_of(gather, op);
-	if (out) {
-		if (collective)
-			fputs(collective_name(gather, collective), out);
-		else
-			why_gpu_put_op(out, gather->walk->model, op);
-		fputs(" on ", out);
-		why_gpu_put_stream(out, op->stream);
-	}
+	if (out)
+		put_op(gather, op, out);
 	return take_text(gather, out, &text, &len, &sync->object) && add_meaning(gather);
 }
 
@@ -134,8 +140,12 @@ static uint32_t missing_rank(const struct model_collective *collective)
 	return missing;
 }
 
-/* A collective with ranks of which no call is known is all that is known to be on the stream. */
-static bool end_at_others(struct gather *gather, const struct model_collective *collective)
+/*
+ * It is for a collective with ranks of which no call is known, or for an op that is `behind` it, if
+ * there is one: which of the two took so long is not known then.
+ */
+static bool end_at_others(struct gather *gather, const struct model_collective *collective,
+			  const struct model_gpu_op *behind)
 {
 	struct why_sync *sync = gather->sync;
 	const char *name = collective_name(gather, collective);
@@ -148,7 +158,7 @@ static bool end_at_others(struct gather *gather, const struct model_collective *
 
 	sync->waits = true;
 	sync->end = WHY_COLLECTIVE;
-	sync->grade = rank == MODEL_NONE ? WHY_GRADE_UNKNOWN : WHY_GRADE_LIKELY;
+	sync->grade = rank == MODEL_NONE || behind ? WHY_GRADE_UNKNOWN : WHY_GRADE_LIKELY;
 	if (out && rank != MODEL_NONE)
 		fprintf(out, "rank %" PRIu32 " in %s%s, %s", rank,
 			collective->from == MODEL_NONE ? "" : "the other end of ", name,
@@ -156,6 +166,10 @@ static bool end_at_others(struct gather *gather, const struct model_collective *
 	else if (out)
 		fprintf(out, "ranks in %s%s", name,
 			traced ? ", whose calls cannot be told apart" : " that are not traced");
+	if (out && behind) {
+		fputs(", or ", out);
+		put_op(gather, behind, out);
+	}
 	if (!take_text(gather, out, &text, &len, &sync->object))
 		return false;
 	out = open_memstream(&text, &len);
@@ -220,10 +234,25 @@ static bool has_before(struct gather *gather, const struct model_gpu_op *op)
 	return gather->around.ops.len > 0;
 }
 
+/* All that is known of has arrived. `alone`: there is nothing else that has to be done. */
+static bool end_at(struct gather *gather, const struct model_gpu_op *op, bool alone)
+{
+	const struct model_collective *collective = collective_of(gather, op);
+
+	gather->queued = !alone;
+	if (collective && collective_has_others(collective))
+		return end_at_others(gather, collective, NULL);
+	if (gather->open)
+		return end_at_others(gather, gather->open, op);
+	/* Of a collective the other ranks' GPUs are waited for as well. */
+	return end_at_op(gather, op,
+			 alone && !collective && op->role != SITE_ROLE_P2P &&
+				 op->role != SITE_ROLE_SEND && op->role != SITE_ROLE_RECV);
+}
+
 /* `alone`: there is no other stream that is waited for. */
 static bool end_at_work(struct gather *gather, struct model_gpu_op op, bool alone)
 {
-	const struct model_collective *collective;
 	struct model_gpu_op other;
 
 	alone = alone && !has_before(gather, &op);
@@ -235,14 +264,7 @@ static bool end_at_work(struct gather *gather, struct model_gpu_op op, bool alon
 		op = other;
 		alone = false;
 	}
-	gather->queued = !alone;
-	collective = collective_of(gather, &op);
-	if (collective && collective_has_others(collective))
-		return end_at_others(gather, collective);
-	/* Of a collective the other ranks' GPUs are waited for as well. */
-	return end_at_op(gather, &op,
-			 alone && !collective && !gather->open && op.role != SITE_ROLE_P2P &&
-				 op.role != SITE_ROLE_SEND && op.role != SITE_ROLE_RECV);
+	return end_at(gather, &op, alone);
 }
 
 /* The last op of a stream that is surely waited for; if there is none, of one that may be. */
@@ -288,8 +310,7 @@ static bool make_copy(struct gather *gather, const struct model_gpu_awaited *awa
 	if (last && small)
 		op = resolve(gather, *last);
 	gather->sync->spins = true;
-	gather->queued = last;
-	return gather->memory && end_at_op(gather, &op, !last);
+	return gather->memory && end_at(gather, &op, !last);
 }
 
 /* The makings of communicators of so many ranks that overlap this one, one of each rank. */

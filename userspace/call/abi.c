@@ -27,15 +27,49 @@ static const struct abi abis[] = {
 	},
 };
 
+static const struct abi go_abis[] = {
+	{
+		.machine = EM_X86_64,
+		.registers = {X86_AX, X86_BX, X86_CX, X86_DI, X86_SI, X86_R8, X86_R9, X86_R10,
+			      X86_R11},
+		.register_count = 9,
+		.vectors = 15,
+		.sp = X86_SP,
+		.ip = X86_IP,
+		.returned = X86_AX,
+		.stack_at = 8,
+	},
+	{
+		.machine = EM_AARCH64,
+		.registers = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
+		.register_count = 16,
+		.vectors = 16,
+		.sp = ARM64_SP,
+		.ip = ARM64_PC,
+		.returned = 0,
+		.stack_at = 8,
+	},
+};
+
 #define WORD 8
 #define IN_REGISTERS_MAX 16 /* bytes of a struct that is passed in registers */
 
+static const struct abi *find_in(const struct abi *list, size_t count, uint16_t machine)
+{
+	for (size_t i = 0; i < count; i++)
+		if (list[i].machine == machine)
+			return &list[i];
+	return NULL;
+}
+
 const struct abi *abi_find(uint16_t machine)
 {
-	for (unsigned i = 0; i < sizeof(abis) / sizeof(abis[0]); i++)
-		if (abis[i].machine == machine)
-			return &abis[i];
-	return NULL;
+	return find_in(abis, sizeof(abis) / sizeof(abis[0]), machine);
+}
+
+const struct abi *abi_find_go(uint16_t machine)
+{
+	return find_in(go_abis, sizeof(go_abis) / sizeof(go_abis[0]), machine);
 }
 
 struct abi_walk abi_walk_begin(const struct abi *abi)

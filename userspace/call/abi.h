@@ -40,7 +40,7 @@ enum abi_x86_register {
 
 struct abi {
 	uint16_t machine; /* e_machine */
-	uint8_t registers[8];
+	uint8_t registers[16];
 	uint8_t register_count;
 	uint8_t vectors; /* that arguments are passed in */
 	uint8_t sp, ip;
@@ -52,6 +52,8 @@ struct abi {
 
 /* NULL: a machine whose rules are not known here. */
 const struct abi *abi_find(uint16_t machine);
+/* The same of Go's functions, from Go 1.17 on: src/cmd/compile/abi-internal.md of its source. */
+const struct abi *abi_find_go(uint16_t machine);
 
 #define ABI_PIECES 3
 

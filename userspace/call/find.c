@@ -146,6 +146,9 @@ static struct place find_place(struct find *find, const struct find_hit *hit)
 	bool whole = hit->size && hit->size <= sizeof(code);
 	size_t size = read_code(find, code, whole ? hit->size : INSTRUCTION_BYTES_MAX, hit->offset);
 
+	if (hit->go)
+		return place_go(&find->set->kernel, find->object->machine, code, size,
+				hit->address);
 	return place_function(&find->set->kernel, find->object->machine, code, size,
 			      whole && size == hit->size, hit->address);
 }
@@ -174,23 +177,24 @@ static int make_call(struct find *find, const struct find_hit *hit, const struct
 {
 	struct recipe_made begin;
 	struct call_at at;
+	const struct abi *abi = hit->go ? abi_find_go(find->object->machine) : find->abi;
 	int result;
 
-	if (!find->abi)
+	if (!abi)
 		return error_set(err, ENOTSUP,
 				 "%s: %s: of machine %u the rules for arguments "
 				 "are not known",
 				 spec->source.origin, find->object->path, find->object->machine);
-	call_at_function(&at, find->abi, &spec->sides[0]);
+	call_at_function(&at, abi, &spec->sides[0]);
 	result = recipe_make(hit->side ? &begin : made, spec, &at, &find->lookup, err);
 	if (!result && hit->side) {
-		call_at_function(&at, find->abi, &spec->sides[1]);
+		call_at_function(&at, abi, &spec->sides[1]);
 		result = recipe_make_end(made, spec, &at, &find->lookup, &begin, err);
 	} else if (!result && spec->pair) {
 		struct recipe_made end;
 
 		/* Keys that only the end knows are the last ones of the span. */
-		call_at_function(&at, find->abi, &spec->sides[1]);
+		call_at_function(&at, abi, &spec->sides[1]);
 		result = recipe_make_end(&end, spec, &at, &find->lookup, made, err);
 		for (unsigned i = 0; i < end.key_count && !result; i++)
 			if (made->key_count < WAFFLE_KEYS_MAX)
@@ -386,6 +390,8 @@ static int find_open(struct find *find, int fd)
 				 result == -ENOEXEC ? "not an ELF file" : strerror(-result));
 	find->is_exe = elf_is_program(find->file.elf);
 	elf_file_segments(&find->file, &find->segments);
+	find->go = elf_file_has_section(&find->file, ".gopclntab") ||
+		   elf_file_has_section(&find->file, ".go.buildinfo");
 	return 0;
 }
 

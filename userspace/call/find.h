@@ -19,6 +19,7 @@ struct find {
 	struct elf_segments segments;
 	const struct abi *abi;
 	bool stripped; /* it has no symbols but those that it exports */
+	bool go;       /* it has Go's run time in it, and maybe C, too */
 	bool is_exe;
 	VEC(uint32_t) wanted; /* descriptions of this file */
 	struct recipe_lookup lookup;
@@ -39,6 +40,7 @@ struct find_hit {
 	uint64_t offset;    /* of that in the file */
 	uint64_t size;      /* of the function */
 	const char *name;   /* as the object's strings have it */
+	bool go;            /* of Go, which calls in ways of its own */
 	struct place place; /* where its probe stands */
 };
 struct find_hits {
@@ -56,8 +58,6 @@ enum find_end {
 };
 enum find_end find_end_of(struct find *find, const struct find_hit *hit,
 			  const struct call_spec *spec, struct returns *returns);
-/* Go reads its stacks, and moves them: a return probe ends its programs, whatever a row says. */
-bool find_is_go(const struct find *find);
 /* The same description of an event, to be freed; NULL: no memory. */
 struct call_spec *find_as_event(const struct call_spec *spec);
 

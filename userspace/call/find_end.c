@@ -64,6 +64,15 @@ static bool part_at(struct find *find, uint64_t address, struct part *part)
 	return false;
 }
 
+/* Assembler may say of a part of a function only what its frame is like. */
+static void part_join(struct part *part, const struct part *other)
+{
+	if (other->begin < part->begin)
+		part->begin = other->begin;
+	if (other->end > part->end)
+		part->end = other->end;
+}
+
 /*
  * The return instructions of a function, and of what it goes to by a jump: its own cold part, or
  * another function, which then returns in its place. There the stack pointer tells whose return it
@@ -77,7 +86,7 @@ static bool find_returns(struct find *find, const struct find_hit *hit, struct r
 
 	*returns = (struct returns){0};
 	if (cfi_index_find(find->frames, hit->address, &own))
-		parts[0] = (struct part){own.from, own.to};
+		part_join(&parts[0], &(struct part){own.from, own.to});
 	if (!part_returns(find, &parts[0], returns))
 		return false;
 	while (looked < returns->leave_count) {
@@ -96,18 +105,14 @@ static bool find_returns(struct find *find, const struct find_hit *hit, struct r
 	return returns->count;
 }
 
-bool find_is_go(const struct find *find)
-{
-	return elf_file_has_section(&find->file, ".gopclntab") ||
-	       elf_file_has_section(&find->file, ".go.buildinfo");
-}
-
 enum find_end find_end_of(struct find *find, const struct find_hit *hit,
 			  const struct call_spec *spec, struct returns *returns)
 {
-	if (cfi_index_stack(find->frames, hit->address) == CFI_STACK_NONE)
+	/* A call of Go goes on in other threads, and on other stacks. */
+	if (hit->go || cfi_index_stack(find->frames, hit->address) == CFI_STACK_NONE)
 		return FIND_END_UNSEEN;
-	if (spec->flags & WAFFLE_CALL_NOUNWIND && !find_is_go(find))
+	/* Go reads its stacks: a return probe ends the program, whatever a row says. */
+	if (spec->flags & WAFFLE_CALL_NOUNWIND && !find->go)
 		return FIND_END_TRAMPOLINE;
 	return find_returns(find, hit, returns) ? FIND_END_RETURNS : FIND_END_UNSEEN;
 }

@@ -24,7 +24,7 @@ void find_endless(struct find *find, const struct find_hit *hit, const struct ca
 
 	if (!state->endless.count++)
 		state->endless.first = hit->name;
-	state->endless_could |= !(spec->flags & WAFFLE_CALL_NOUNWIND) && !find_is_go(find) &&
+	state->endless_could |= !(spec->flags & WAFFLE_CALL_NOUNWIND) && !find->go &&
 				cfi_index_stack(find->frames, hit->address) != CFI_STACK_NONE;
 }
 
@@ -49,11 +49,12 @@ static void say_endless(struct find *find, struct set_entry *entry)
 	struct error problem = ERROR_INIT;
 
 	error_set(&problem, ENOTSUP,
-		  "%s: %s%s of %s %s recorded when %s only: where %s not known for certain%s",
+		  "%s: %s%s of %s %s recorded when %s only: where %s not known%s%s",
 		  entry->spec.source.origin, state->endless.first,
 		  others_than_first(state->endless.count).text, find->object->path,
 		  many ? "are" : "is", many ? "they begin" : "it begins",
 		  many ? "they end is" : "it ends is",
+		  find->go ? ", as Go moves calls from thread to thread" : " for certain",
 		  state->endless_could
 			  ? "; 'nounwind' takes a return probe: add it if no exception "
 			    "and no pthread_cancel() passes them"

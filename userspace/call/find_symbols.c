@@ -75,6 +75,12 @@ static void refuse_fragment(struct find *find, struct set_entry *entry, const ch
 	find_trouble(find, entry, &problem);
 }
 
+/* Go's names have their package before a dot; of C only those have one that a compiler makes. */
+static bool symbol_is_go(const char *name)
+{
+	return strchr(name, '.') && func_part(name) == FUNC_WHOLE;
+}
+
 static int add_hit(struct table *table, const struct symbol *symbol, const char *name,
 		   uint32_t entry, uint8_t side, bool exact)
 {
@@ -83,7 +89,8 @@ static int add_hit(struct table *table, const struct symbol *symbol, const char 
 			       .side = side,
 			       .rank = symbol->rank,
 			       .address = symbol->address,
-			       .size = symbol->size};
+			       .size = symbol->size,
+			       .go = find->go && symbol_is_go(symbol->name)};
 
 	if (symbol->type == STT_GNU_IFUNC) {
 		find->set->entries.data[entry]->state.ifunc |= exact;

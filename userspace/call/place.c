@@ -105,8 +105,11 @@ static bool x86_mistaken(const uint8_t *code, size_t bytes)
 	}
 }
 
-/* What no probe is to be set at. Of prefixes: is_prefix_bad() of arch/x86/kernel/uprobes.c, with
- * which none is set, or one that never fires. */
+/*
+ * What no probe is to be set at. Of prefixes: is_prefix_bad() of arch/x86/kernel/uprobes.c, with
+ * which none is set, or one that never fires. And `pushf`: in single-step it pushes the trap flag,
+ * and the `popf` that follows ends the program.
+ */
 static bool x86_refused(const uint8_t *code, size_t bytes)
 {
 	for (size_t i = 0; i < bytes && i < X86_PREFIXES_MAX; i++) {
@@ -124,6 +127,8 @@ static bool x86_refused(const uint8_t *code, size_t bytes)
 		case 0xf2:
 		case 0xf3:
 			continue;
+		case 0x9c:
+			return true;
 		default:
 			return x86_mistaken(code + i, bytes - i);
 		}
@@ -410,4 +415,54 @@ enum object_probe_cost place_cost(const struct place_kernel *kernel, uint16_t ma
 		cost = x86_cost(kernel, decoder.insn);
 	decoder_close(&decoder);
 	return cost;
+}
+
+/* Whether this compares the stack pointer, or what is computed from it, with the limit in Go's
+ * `g`, which r14 points to. */
+static bool x86_compares_limit(const cs_insn *insn)
+{
+	const cs_x86 *x86 = &insn->detail->x86;
+
+	return insn->id == X86_INS_CMP && x86->op_count == 2 &&
+	       x86->operands[0].type == X86_OP_REG && x86->operands[1].type == X86_OP_MEM &&
+	       x86->operands[1].mem.base == X86_REG_R14;
+}
+
+/* Instructions that may stand before the comparison: of big frames. */
+#define GO_BEFORE_LIMIT 4
+
+static struct place x86_place_go(const struct place_kernel *kernel, struct decoder *decoder,
+				 const uint8_t *code, size_t bytes, uint64_t entry)
+{
+	struct place first = {0, (uint8_t)place_cost(kernel, EM_X86_64, code, bytes, entry)};
+	struct place place = {0, OBJECT_COST_UNKNOWN};
+	uint64_t next = entry;
+	bool compared = false;
+
+	for (int i = 0; i < GO_BEFORE_LIMIT && decode(decoder, &code, &bytes, &next); i++) {
+		if (compared && decoder->insn->id != X86_INS_JBE)
+			return first;
+		if (compared) {
+			place.shift = (uint16_t)(next - entry);
+			place.cost = (uint8_t)place_cost(kernel, EM_X86_64, code, bytes, next);
+			return place.cost == OBJECT_COST_REFUSED || !bytes ? first : place;
+		}
+		compared = x86_compares_limit(decoder->insn);
+		if (!compared && decoder->insn->id != X86_INS_LEA)
+			return first;
+	}
+	return first;
+}
+
+struct place place_go(const struct place_kernel *kernel, uint16_t machine, const uint8_t *code,
+		      size_t bytes, uint64_t address)
+{
+	struct place place = {0, (uint8_t)place_cost(kernel, machine, code, bytes, address)};
+	struct decoder decoder;
+
+	if (machine != EM_X86_64 || !decoder_open(&decoder))
+		return place;
+	place = x86_place_go(kernel, &decoder, code, bytes, address);
+	decoder_close(&decoder);
+	return place;
 }

@@ -42,6 +42,13 @@ struct place {
 struct place place_function(const struct place_kernel *kernel, uint16_t machine,
 			    const uint8_t *code, size_t bytes, bool whole, uint64_t address);
 
+/*
+ * The same of a function of Go, whose arguments are elsewhere. It looks first if there is room on
+ * its stack, and begins anew when it was given more: the probe is behind that, if it begins so.
+ */
+struct place place_go(const struct place_kernel *kernel, uint16_t machine, const uint8_t *code,
+		      size_t bytes, uint64_t address);
+
 /* What a probe at exactly this instruction costs: of sites and USDT probes, which can't be moved.
  */
 enum object_probe_cost place_cost(const struct place_kernel *kernel, uint16_t machine,

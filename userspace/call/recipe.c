@@ -312,29 +312,28 @@ static int word_number(const struct abi *abi, const struct waffle_fetch *fetch)
 /* The values at the entry as words, if they all are. */
 static void put_words(struct waffle_recipe *recipe, const struct abi *abi)
 {
-	uint8_t to = sizeof(struct waffle_frame) / sizeof(uint64_t);
+	uint16_t bytes = sizeof(struct waffle_frame);
 
 	for (unsigned i = 0; i < recipe->begins; i++) {
 		const struct waffle_fetch *fetch = &recipe->fetches[i];
 		bool high = fetch->format == WAFFLE_FORMAT_HIGH;
 		int number = word_number(abi, fetch);
 
-		if (number < 0 || (high && !i))
+		if (number < 0)
 			return;
 		recipe->on_stack |= number >= WAFFLE_CALL_REGS;
 		recipe->words[i] = (struct waffle_word){
 			.from = (uint8_t)number,
-			.to = high ? to - 1 : to,
-			.spare = fetch->bytes && fetch->bytes < 8 ? 64 - 8 * fetch->bytes : 0,
-			.flags = high ? WAFFLE_WORD_HIGH
-				      : (fetch->flags & WAFFLE_FETCH_SIGNED ? WAFFLE_WORD_SIGNED
-									    : 0),
+			.to = (uint8_t)((high ? bytes - 4 : bytes) / 4),
+			.spare = !high && fetch->bytes && fetch->bytes < 8 ? 64 - 8 * fetch->bytes
+									   : 0,
+			.is_signed = fetch->flags & WAFFLE_FETCH_SIGNED,
 			.offset = fetch->offset[fetch->loads],
 		};
-		to += !high;
+		bytes += high ? 0 : sizeof(uint64_t);
 	}
 	recipe->word_count = recipe->begins;
-	recipe->word_bytes = to * sizeof(uint64_t);
+	recipe->word_bytes = bytes;
 }
 
 static void put_together(struct maker *maker)

@@ -151,6 +151,26 @@ static bool targets_are_seen(const struct function *function)
 	return true;
 }
 
+/* Whether what follows the last instruction is run next. A call there is of what never returns. */
+static bool goes_on(const struct function *function, const cs_insn *insn)
+{
+	static const unsigned groups[] = {CS_GRP_RET, CS_GRP_JUMP, CS_GRP_CALL};
+	static const unsigned x86[] = {X86_INS_UD2, X86_INS_HLT, X86_INS_INT3, X86_INS_NOP};
+	static const unsigned arm64[] = {ARM64_INS_RET, ARM64_INS_BR,  ARM64_INS_B,  ARM64_INS_BL,
+					 ARM64_INS_BLR, ARM64_INS_BRK, ARM64_INS_NOP};
+	bool arm = function->machine == EM_AARCH64;
+	const unsigned *stops = arm ? arm64 : x86;
+	size_t count = arm ? sizeof(arm64) / sizeof(*arm64) : sizeof(x86) / sizeof(*x86);
+
+	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
+		if (cs_insn_group(function->handle, insn, groups[i]))
+			return false;
+	for (size_t i = 0; i < count; i++)
+		if (insn->id == stops[i])
+			return false;
+	return true;
+}
+
 static bool decode(struct function *function, const uint8_t *code)
 {
 	bool arm = function->machine == EM_AARCH64, known = true;
@@ -166,7 +186,8 @@ static bool decode(struct function *function, const uint8_t *code)
 	while (known && insn && bytes)
 		known = cs_disasm_iter(function->handle, &code, &bytes, &address, insn) &&
 			look_at(function, insn);
-	known = known && insn && targets_are_seen(function);
+	known = known && insn && targets_are_seen(function) &&
+		(!goes_on(function, insn) || take_leave(function->returns, function->end));
 	if (insn)
 		cs_free(insn, 1);
 	cs_close(&function->handle);

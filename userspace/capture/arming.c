@@ -131,6 +131,8 @@ static int file_read(struct arming *arming, struct file *file, int fd, const cha
 	struct object *object;
 	int result = object_read(&object, fd, shown_path, &problem);
 
+	if (result == -ENOTSUP && !arming->warning[0])
+		snprintf(arming->warning, sizeof(arming->warning), "%s", problem.message);
 	if (result)
 		return result == -ENOMEM ? error_set(err, ENOMEM, "%s", problem.message) : 0;
 	if (!arming->options.sites)

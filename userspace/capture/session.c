@@ -225,10 +225,12 @@ static int start(struct session *session)
 				   session_wants_sched(options) ? options->sched_bytes : 0,
 				   kernel_cpu_count(session->kernel));
 	targets_watch(session);
-	result = kernel_attach(session->kernel, session->err)
+	/* Tracepoints that are described come before our own of the same name, which forget a
+	 * process at its exit. */
+	result = arming_tracepoints(session->arming, session->err)
+			 ?: kernel_attach(session->kernel, session->err)
 			 ?: kernel_snapshot(session->kernel, false, state_store, session,
 					    session->err)
-			 ?: arming_tracepoints(session->arming, session->err)
 			 ?: targets_arm(session)
 			 ?: (options->command ? 0 : warn_of_unfound(session, true));
 	session->result->ready_cpu_ns = cpu_ns();

@@ -128,7 +128,6 @@ enum cfi_stack cfi_index_stack(const struct cfi_index *index, uint64_t address)
 			       : CFI_STACK_USED;
 	case WAFFLE_UNWIND_FP:
 	case WAFFLE_UNWIND_FP_DEREF:
-	case WAFFLE_UNWIND_PLT:
 	case WAFFLE_UNWIND_SIGNAL:
 		return CFI_STACK_USED;
 	case WAFFLE_UNWIND_END:

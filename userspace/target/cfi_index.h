@@ -28,7 +28,7 @@ bool cfi_index_find(const struct cfi_index *index, uint64_t address, struct cfi_
 
 /* How far a thread at an instruction is from the state that a call enters a function with. */
 enum cfi_stack {
-	CFI_STACK_UNKNOWN, /* nothing is said of this address */
+	CFI_STACK_UNKNOWN, /* nothing is said of this address, or it is in .plt */
 	CFI_STACK_ENTERED, /* nothing is on the stack but the return address, if it is there */
 	CFI_STACK_USED,    /* something is, so this is the middle of a function */
 	CFI_STACK_NONE,    /* there is no return address: a thread begins here */

@@ -287,9 +287,13 @@ static int elf_read(struct object *object, struct elf_file *file, struct error *
 	elf_version(EV_CURRENT);
 	file->elf = elf_memory((char *)(uintptr_t)file->bytes, file->size);
 	if (!file->elf || elf_kind(file->elf) != ELF_K_ELF ||
-	    !gelf_getehdr(file->elf, &file->header) || gelf_getclass(file->elf) != ELFCLASS64 ||
-	    elf_getphdrnum(file->elf, &file->segments))
-		return error_set(err, ENOEXEC, "%s: not a 64-bit ELF file", object->path);
+	    !gelf_getehdr(file->elf, &file->header) || elf_getphdrnum(file->elf, &file->segments))
+		return error_set(err, ENOEXEC, "%s: not an ELF file", object->path);
+	if (gelf_getclass(file->elf) != ELFCLASS64)
+		return error_set(err, ENOTSUP,
+				 "%s: a 32-bit file: sites and functions of 64-bit programs only "
+				 "can be traced",
+				 object->path);
 	object->big_endian = file->header.e_ident[EI_DATA] == ELFDATA2MSB;
 	object->machine = file->header.e_machine;
 	return sections_read(object, file, err);
@@ -308,7 +312,7 @@ static int file_read(struct object *object, int fd, size_t size, struct error *e
 
 	if (memory == MAP_FAILED)
 		return error_set(err, size ? errno : ENOEXEC, "%s: %s", object->path,
-				 size ? strerror(errno) : "not a 64-bit ELF file");
+				 size ? strerror(errno) : "not an ELF file");
 	file.bytes = memory;
 	result = elf_read(object, &file, err);
 	elf_end(file.elf);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Functions that end in different ways. What each returns is printed, which no probe may change. */
+#include <sched.h>
 #include <stdio.h>
 
 /* No copies, no inlining, nothing known of it where it is called. */
 #define WHOLE __attribute__((noipa))
 
 int ends_tail(int n), ends_twice(int n), ends_leaf(int n, int by), ends_used(int n, int by);
-int ends_chosen(int (*how)(int), int n), ends_outer(int n);
+int ends_chosen(int (*how)(int), int n), ends_elsewhere(int n), ends_outer(int n);
 
 /* It has no symbol when the program is stripped. */
 static WHOLE int behind(int n)
@@ -87,9 +88,15 @@ WHOLE int ends_chosen(int (*how)(int), int n)
 	return how(n);
 }
 
+/* In another file. */
+WHOLE int ends_elsewhere(int n)
+{
+	return sched_get_priority_max(n);
+}
+
 WHOLE int ends_outer(int n)
 {
-	return ends_tail(n) + ends_leaf(n, 5) + ends_chosen(ends_twice, n);
+	return ends_elsewhere(n) + ends_tail(n) + ends_leaf(n, 5) + ends_chosen(ends_twice, n);
 }
 
 int main(void)

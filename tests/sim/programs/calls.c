@@ -59,6 +59,10 @@ static void launches(struct calls *calls)
 	MUST(LOGGED(cudaLaunchKernel_ptsz,
 		    ((const void *)scale, grid, block, args, 512, calls->other), LAUNCH_KEYS,
 		    LAUNCH_VALUES(grid, block, 512, calls->other)));
+	/* By 0 it means the thread's own stream. */
+	MUST(LOGGED(cudaLaunchKernel_ptsz, ((const void *)scale, grid, block, args, 513, NULL),
+		    LAUNCH_KEYS, LAUNCH_VALUES(grid, block, 513, NULL)));
+	MUST(LOGGED(cudaStreamSynchronize_ptsz, (NULL), "\"stream\": %lu", U(NULL)));
 	MUST(LOGGED(cudaLaunchKernelExC, (&config, (const void *)scale, args), LAUNCH_KEYS,
 		    LAUNCH_VALUES(config.gridDim, config.blockDim, 2048, calls->other)));
 	MUST(LOGGED(cudaLaunchCooperativeKernel,
@@ -314,6 +318,22 @@ static cudaStream_t stream_make(void)
 	return stream;
 }
 
+/* One of each other way in which streams are made. */
+static void streams(void)
+{
+	cudaStream_t stream;
+
+	MUST(LOGGED(cudaStreamCreateWithFlags, (&stream, cudaStreamNonBlocking),
+		    "\"stream\": %lu, \"flags\": 1", U(stream)));
+	MUST(cudaStreamDestroy(stream));
+	MUST(LOGGED(cudaStreamCreateWithPriority, (&stream, 0, -2),
+		    "\"stream\": %lu, \"flags\": 0, \"priority\": -2", U(stream)));
+	MUST(cudaStreamDestroy(stream));
+	MUST(LOGGED(cuStreamCreate, (&stream, CU_STREAM_NON_BLOCKING),
+		    "\"stream\": %lu, \"flags\": 1", U(stream)));
+	MUST(cuStreamDestroy_v2(stream));
+}
+
 static void line_wait(bool pause)
 {
 	char line[16];
@@ -350,6 +370,7 @@ int main(int argc, char **argv)
 		    "\"bytes\": %zu, \"address\": %lu", FLOATS * sizeof(float), U(calls.device2)));
 	for (int rank = 0; rank < RANKS; rank++)
 		calls.streams[rank] = stream_make();
+	streams();
 	launches(&calls);
 	driver_launches(&calls);
 	copies(&calls);

@@ -6,8 +6,9 @@
  *
  * RATE 0: as fast as it can. Else it computes between launches so long that, alone, it makes RATE
  * of them a second: what it then takes for one shows what a tracer costs it. Prints windows as
- *those of bench/window.h, but of CPU time, so that others on the CPU don't count; an operation is a
- * launch with the computing behind it.
+ * those of bench/window.h, but of CPU time, so that others on the CPU don't count; an operation is
+ * a launch with the computing behind it. The stream's thread sleeps meanwhile: it does what was
+ * launched when that is waited for, which isn't counted.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -20,9 +21,9 @@
 
 KERNEL(nothing, "_Z7nothingmPfi")
 
-#define WARM_UP 20000
-#define CALIBRATE 4000
-#define AT_ONCE 32 /* launches between two looks at the clock */
+#define WARM_UP 80 /* batches */
+#define CALIBRATE 16
+#define AT_ONCE 256 /* launches between two looks at the clock; fewer than wake the stream */
 
 struct launcher {
 	CUfunction function; /* NULL: by the runtime */
@@ -63,15 +64,22 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-static double run(struct launcher *launcher, uint64_t launches)
+/* ns of CPU time that a launch takes. */
+static double run(struct launcher *launcher, unsigned batches)
 {
-	uint64_t begin = cpu_ns();
+	uint64_t spent = 0;
 
-	for (uint64_t i = 0; i < launches; i++) {
-		launch(launcher);
-		compute(launcher);
+	for (unsigned batch = 0; batch < batches; batch++) {
+		uint64_t begin = cpu_ns();
+
+		for (unsigned i = 0; i < AT_ONCE; i++) {
+			launch(launcher);
+			compute(launcher);
+		}
+		spent += cpu_ns() - begin;
+		MUST(cudaStreamSynchronize(launcher->stream));
 	}
-	return (double)(cpu_ns() - begin) / (double)launches;
+	return (double)spent / batches / AT_ONCE;
 }
 
 /* Sets how much computing makes one launch and what is behind it last period_ns. */
@@ -92,15 +100,16 @@ static void calibrate(struct launcher *launcher, double period_ns)
 /* One window of WINDOW_NS. */
 static void window_run(struct launcher *launcher)
 {
-	uint64_t launches = 0, begin = cpu_ns(), until = window_now() + WINDOW_NS, now;
+	uint64_t until = window_now() + WINDOW_NS, now;
+	unsigned batches = 0;
+	double sum = 0;
 
 	do {
-		run(launcher, AT_ONCE);
-		launches += AT_ONCE;
+		sum += run(launcher, 1);
+		batches++;
 		now = window_now();
 	} while (now < until);
-	printf("%llu %.3f\n", (unsigned long long)now,
-	       (double)(cpu_ns() - begin) / (double)launches);
+	printf("%llu %.3f\n", (unsigned long long)now, sum / batches);
 	fflush(stdout);
 }
 
