@@ -88,35 +88,39 @@ static __always_inline void open_pop(struct waffle_call_thread *thread, __u32 de
 		thread->outer--;
 }
 
-/* Tells that a call that is in the records will not return, at the time of what shows it. */
-__noinline int call_left(struct waffle_call_thread *thread, __u64 at)
+/* Tells that what is in the records will not end, at the time of what shows it. */
+static __always_inline void left_tell(__u64 id, __u32 site, __u64 now)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 cpu = bpf_get_smp_processor_id();
-	struct waffle_rec_return *rec;
-	struct waffle_call_open *open;
+	struct waffle_rec_return *rec = record_reserve(cpu, sizeof(*rec));
 
-	barrier_var(at);
-	if (!thread || at >= WAFFLE_CALL_DEPTH_MAX)
-		return 0;
-	open = &thread->open[at];
-	if (open->state != WAFFLE_OPEN_KEPT)
-		return 0;
-	rec = record_reserve(cpu, sizeof(*rec));
 	if (!rec)
-		return 0;
-	rec->span_id = open->id;
+		return;
+	rec->span_id = id;
 	rec->tgid = task->tgid;
-	rec->site = open->recipe;
+	rec->site = site;
 	rec->frame_bytes = 0;
 	rec->flags = WAFFLE_RETURN_LEFT;
 	rec->rec = (struct waffle_rec){
-		.ts = thread->now,
+		.ts = now,
 		.tid = task->pid,
 		.kind = WAFFLE_REC_RETURN,
 		.cpu = cpu,
 	};
 	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
+}
+
+__noinline int call_left(struct waffle_call_thread *thread, __u64 at)
+{
+	const struct waffle_call_open *open;
+
+	barrier_var(at);
+	if (!thread || at >= WAFFLE_CALL_DEPTH_MAX)
+		return 0;
+	open = &thread->open[at];
+	if (open->state == WAFFLE_OPEN_KEPT)
+		left_tell(open->id, open->recipe, thread->now);
 	return 0;
 }
 

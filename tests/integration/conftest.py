@@ -76,3 +76,20 @@ def start():
     yield begin
     for program in programs:
         program.kill()
+
+
+@pytest.fixture
+def steps(built, start):
+    """A running programs/steps.c."""
+    program = start(built("steps.c"))
+    program.until("ready")
+    program.path = built("steps.c")
+    return program
+
+
+@pytest.fixture(scope="session")
+def maker(waffle_program, tmp_path_factory):
+    """make_capture: it writes captures of which every value is known."""
+    return tracer.compile_with_waffle(
+        waffle_program, "make_capture.c", tmp_path_factory.mktemp("maker") / "make_capture"
+    )

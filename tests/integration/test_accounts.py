@@ -4,11 +4,7 @@
 import json
 import re
 
-from tracer import parse_log
-
-
-def named(rows, name):
-    return [row for row in rows if row.get("name") == name and row["kind"] != "sched"]
+from tracer import named, parse_log
 
 
 def flooded(waffle, built, ms, *options):
@@ -29,10 +25,10 @@ def test_small_buffers_overflow_and_every_record_is_accounted_for(waffle, built,
     seen = [row["args"]["n"] for row in named(capture.rows(), "flood")]
     assert len(seen) == len(set(seen)) < made and seen == sorted(seen)
     # Only events are flooded: what is missing of them was counted as lost by their source, beside
-    # the few records of threads and processes.
+    # the few records of threads and processes, more if others are busy on the machine.
     missing = made - len(seen)
     others = sources["spans"]["produced"] - made
-    assert 0 < others < 50
+    assert 0 < others < made / 100
     assert missing <= sources["spans"]["lost"] <= missing + others
 
     report = capture.report()

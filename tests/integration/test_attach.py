@@ -10,24 +10,11 @@ import time
 
 import pytest
 
-from tracer import monotonic_ns, parse_log, semaphores, wait_until
+from tracer import monotonic_ns, named, parse_log, semaphores, wait_until
 
 
 def did(text):
     return parse_log(["did " + text])[0]
-
-
-def named(rows, name):
-    return [row for row in rows if row.get("name") == name and row["kind"] != "sched"]
-
-
-@pytest.fixture
-def steps(built, start):
-    """A running programs/steps.c."""
-    program = start(built("steps.c"))
-    program.until("ready")
-    program.path = built("steps.c")
-    return program
 
 
 def test_only_what_happens_while_attached_is_seen(waffle, steps):

@@ -1,33 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """waffle-bpf export, on captures that make_capture.c writes: every value is known here."""
 import json
-import os
+import pathlib
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tracer import ROOT, default_program
+
 sys.path.insert(0, str(ROOT / "tests"))
 import validate_perfetto  # noqa: E402
 
 MS = 1_000_000
 START = 1_000_000_000_000
 BOOT = START + 5_000_000_000  # the boot time then
-PROGRAM = Path(os.environ.get("WAFFLE_BPF", ROOT / "build" / "waffle-bpf")).resolve()
-LIBRARIES = "-lbpf -lelf -ldw -lprotobuf-c -lzstd -lyajl -lz -lm -lpthread".split()
+PROGRAM = pathlib.Path(default_program()).resolve()
 
 
 @pytest.fixture(scope="module")
-def captures(tmp_path_factory):
-    """captures(kind): the path of a capture; made by make_capture, built once."""
+def captures(maker, tmp_path_factory):
+    """captures(kind): the path of a capture."""
     folder = tmp_path_factory.mktemp("captures")
-    maker = folder / "make_capture"
-    subprocess.run(["gcc", "-std=gnu17", "-O1", "-D_GNU_SOURCE", f"-I{ROOT}", f"-I{ROOT}/userspace",
-                    f"-I{ROOT}/include", f"-I{ROOT}/tests/unit",
-                    ROOT / "tests/integration/make_capture.c",
-                    PROGRAM.parent / "libwaffle-bpf.a", *LIBRARIES, "-o", maker], check=True)
 
     def make(kind, *more):
         path = folder / f"{kind}.waffle"

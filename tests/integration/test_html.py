@@ -11,7 +11,7 @@ import subprocess
 import pytest
 
 from chromium import Chromium
-from test_export import LIBRARIES, PROGRAM, ROOT
+from test_export import PROGRAM
 
 ANSWER = 'answer </script><img src=x onerror="window.hacked=1">'
 ASK = "ask <!--<script>"
@@ -22,17 +22,6 @@ def browser(tmp_path_factory):
     made = Chromium(tmp_path_factory.mktemp("browser"))
     yield made
     made.close()
-
-
-@pytest.fixture(scope="module")
-def maker(tmp_path_factory):
-    """make_capture, built once."""
-    out = tmp_path_factory.mktemp("maker") / "make_capture"
-    subprocess.run(["gcc", "-std=gnu17", "-O1", "-D_GNU_SOURCE", f"-I{ROOT}", f"-I{ROOT}/userspace",
-                    f"-I{ROOT}/include", f"-I{ROOT}/tests/unit",
-                    ROOT / "tests/integration/make_capture.c",
-                    PROGRAM.parent / "libwaffle-bpf.a", *LIBRARIES, "-o", out], check=True)
-    return out
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from tracer import Capture, Waffle, monotonic_ns, parse_log, semaphores, wait_until
+from tracer import Capture, Waffle, monotonic_ns, named, parse_log, semaphores, wait_until
 
 
 def letters(count):
@@ -28,10 +28,6 @@ def values(request, built, waffle_program, tmp_path_factory):
     for row in parse_log(capture.result.stdout.splitlines()):
         log[row["kind"]].append(row)
     return capture, capture.rows(), log, (before, after)
-
-
-def named(rows, name):
-    return [row for row in rows if row.get("name") == name and row["kind"] != "sched"]
 
 
 def one(rows, name):

@@ -3,9 +3,7 @@
 
 import os
 
-import pytest
-
-from tracer import parse_log, semaphores, tries, wait_until
+from tracer import parse_log, tries, wait_until
 
 TICK_NS = 4_000_000  # schedstat is brought up to date at ticks and switches
 

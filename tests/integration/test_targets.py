@@ -8,15 +8,11 @@ import subprocess
 
 import pytest
 
-from tracer import Capture, parse_log, semaphores, wait_until
+from tracer import Capture, named, parse_log, semaphores, wait_until
 
 
 def did(text):
     return parse_log(["did " + text])[0]
-
-
-def named(rows, name):
-    return [row for row in rows if row.get("name") == name and row["kind"] != "sched"]
 
 
 def listed(waffle, *arguments):

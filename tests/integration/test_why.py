@@ -11,7 +11,6 @@ import pytest
 from tracer import ROOT, parse_log, tries
 
 MS = 1_000_000
-LIBRARIES = "-lbpf -lelf -ldw -lprotobuf-c -lzstd -lyajl -lz -lm -lpthread -lsupc++".split()
 
 
 @pytest.fixture(scope="module")
@@ -56,19 +55,6 @@ def causes(waffle, built):
         return capture.path, parse_log(capture.result.stdout.splitlines())
 
     return run
-
-
-@pytest.fixture(scope="module")
-def maker(waffle_program, tmp_path_factory):
-    """make_capture, built once."""
-    out = tmp_path_factory.mktemp("maker") / "make_capture"
-    subprocess.run(
-        ["gcc", "-std=gnu17", "-O1", "-D_GNU_SOURCE", f"-I{ROOT}", f"-I{ROOT}/userspace",
-         f"-I{ROOT}/include", f"-I{ROOT}/tests/unit", ROOT / "tests/integration/make_capture.c",
-         waffle_program.parent / "libwaffle-bpf.a", *LIBRARIES, "-o", out],
-        check=True,
-    )
-    return out
 
 
 def requests(log):

@@ -164,6 +164,19 @@ def compile_program(source, out, *flags, compiler=None):
     return pathlib.Path(out)
 
 
+LIBRARIES = "-lbpf -lelf -ldw -lprotobuf-c -lzstd -lyajl -lz -lm -lpthread".split()
+
+
+def compile_with_waffle(waffle_program, source, out):
+    """Compiles a program of tests/integration that is linked with waffle's own library."""
+    folders = [ROOT, ROOT / "userspace", ROOT / "include", ROOT / "tests" / "unit"]
+    command = ["gcc", "-std=gnu17", "-O1", "-D_GNU_SOURCE", *[f"-I{folder}" for folder in folders]]
+    command += [ROOT / "tests" / "integration" / source]
+    command += [pathlib.Path(waffle_program).parent / "libwaffle-bpf.a", *LIBRARIES, "-o", out]
+    subprocess.run(command, check=True)
+    return out
+
+
 class Program:
     """A running program that prints lines and obeys lines."""
 
@@ -226,6 +239,11 @@ def parse_log(lines):
         if row:
             rows.append(row)
     return rows
+
+
+def named(rows, name):
+    """Spans, events and what else has that name; not states of threads."""
+    return [row for row in rows if row.get("name") == name and row["kind"] != "sched"]
 
 
 # ---- waffle-bpf ----

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* CUDA's runtime linked into a program, as nvcc does it by default: without the program's symbols
  * its functions can't be found, and people should know why. */
-#include <gelf.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,28 +12,9 @@
 
 static bool imports(const struct find *find, const char *name)
 {
-	size_t size = gelf_fsize(find->file.elf, ELF_T_SYM, 1, EV_CURRENT);
-	Elf_Scn *section = NULL;
+	GElf_Sym symbol;
 
-	while (size && (section = elf_nextscn(find->file.elf, section))) {
-		GElf_Shdr header;
-		Elf_Data *data;
-		GElf_Sym symbol;
-
-		if (!gelf_getshdr(section, &header) || header.sh_type != SHT_DYNSYM)
-			continue;
-		data = elf_getdata(section, NULL);
-		for (size_t i = 0; data && i < data->d_size / size && i <= INT_MAX; i++) {
-			const char *text;
-
-			if (!gelf_getsym(data, (int)i, &symbol) || symbol.st_shndx != SHN_UNDEF)
-				continue;
-			text = elf_strptr(find->file.elf, header.sh_link, symbol.st_name);
-			if (text && !strcmp(text, name))
-				return true;
-		}
-	}
-	return false;
+	return elf_file_dynamic_symbol(&find->file, name, &symbol) && symbol.st_shndx == SHN_UNDEF;
 }
 
 void find_static_runtime(struct find *find)

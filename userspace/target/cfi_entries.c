@@ -27,32 +27,20 @@ static const struct cfi_machine *machine_of(const struct elf_file *file)
 
 static bool section_find(struct cfi_section *section, const struct elf_file *file, const char *name)
 {
-	Elf_Scn *scn = NULL;
-	size_t names;
+	GElf_Shdr header;
+	Elf_Scn *scn = elf_file_section(file, name, &header);
+	Elf_Data *data;
 
-	if (elf_getshdrstrndx(file->elf, &names))
+	if (!scn || header.sh_type == SHT_NOBITS ||
+	    (header.sh_flags & SHF_COMPRESSED && elf_compress(scn, 0, 0) < 0))
 		return false;
-	while ((scn = elf_nextscn(file->elf, scn))) {
-		GElf_Shdr header;
-		const char *text;
-		Elf_Data *data;
-
-		if (!gelf_getshdr(scn, &header) || header.sh_type == SHT_NOBITS)
-			continue;
-		text = elf_strptr(file->elf, names, header.sh_name);
-		if (!text || strcmp(text, name) != 0)
-			continue;
-		if (header.sh_flags & SHF_COMPRESSED && elf_compress(scn, 0, 0) < 0)
-			continue;
-		data = elf_rawdata(scn, NULL);
-		if (!data || !data->d_buf || !data->d_size)
-			continue;
-		section->data = data->d_buf;
-		section->size = data->d_size;
-		section->address = header.sh_addr;
-		return true;
-	}
-	return false;
+	data = elf_rawdata(scn, NULL);
+	if (!data || !data->d_buf || !data->d_size)
+		return false;
+	section->data = data->d_buf;
+	section->size = data->d_size;
+	section->address = header.sh_addr;
+	return true;
 }
 
 static uint64_t read_encoded(const struct cfi_section *section, struct cfi_bytes *bytes,

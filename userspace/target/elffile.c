@@ -63,23 +63,54 @@ void elf_file_close(struct elf_file *file)
 	*file = (struct elf_file)ELF_FILE_INIT;
 }
 
-bool elf_file_has_section(const struct elf_file *file, const char *name)
+Elf_Scn *elf_file_section(const struct elf_file *file, const char *name, GElf_Shdr *header)
 {
 	Elf_Scn *section = NULL;
 	size_t names;
 
 	if (elf_getshdrstrndx(file->elf, &names))
-		return false;
+		return NULL;
 	while ((section = elf_nextscn(file->elf, section))) {
-		GElf_Shdr header;
 		const char *text;
 
-		if (!gelf_getshdr(section, &header) || header.sh_type == SHT_NOBITS ||
-		    !header.sh_size)
+		if (!gelf_getshdr(section, header))
 			continue;
-		text = elf_strptr(file->elf, names, header.sh_name);
+		text = elf_strptr(file->elf, names, header->sh_name);
 		if (text && !strcmp(text, name))
-			return true;
+			return section;
+	}
+	return NULL;
+}
+
+bool elf_file_has_section(const struct elf_file *file, const char *name)
+{
+	GElf_Shdr header;
+
+	return elf_file_section(file, name, &header) && header.sh_type != SHT_NOBITS &&
+	       header.sh_size;
+}
+
+bool elf_file_dynamic_symbol(const struct elf_file *file, const char *name, GElf_Sym *symbol)
+{
+	size_t size = gelf_fsize(file->elf, ELF_T_SYM, 1, EV_CURRENT);
+	Elf_Scn *section = NULL;
+
+	while (size && (section = elf_nextscn(file->elf, section))) {
+		GElf_Shdr header;
+		Elf_Data *data;
+
+		if (!gelf_getshdr(section, &header) || header.sh_type != SHT_DYNSYM)
+			continue;
+		data = elf_getdata(section, NULL);
+		for (size_t i = 0; data && i < data->d_size / size && i <= INT_MAX; i++) {
+			const char *text;
+
+			if (!gelf_getsym(data, (int)i, symbol))
+				continue;
+			text = elf_strptr(file->elf, header.sh_link, symbol->st_name);
+			if (text && !strcmp(text, name))
+				return true;
+		}
 	}
 	return false;
 }

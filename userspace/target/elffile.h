@@ -6,6 +6,7 @@
 #ifndef WAFFLE_TARGET_ELFFILE_H
 #define WAFFLE_TARGET_ELFFILE_H
 
+#include <gelf.h>
 #include <libelf.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,8 +34,12 @@ int elf_file_open(struct elf_file *file, const char *path);
 int elf_file_open_fd(struct elf_file *file, int fd, const char *path);
 void elf_file_close(struct elf_file *file);
 
+/* The first section of that name; NULL: none. */
+Elf_Scn *elf_file_section(const struct elf_file *file, const char *name, GElf_Shdr *header);
 /* Whether it has the section with contents (a debug file keeps some sections as empty shells). */
 bool elf_file_has_section(const struct elf_file *file, const char *name);
+/* Whether the dynamic symbol table has a symbol of that name: the first. */
+bool elf_file_dynamic_symbol(const struct elf_file *file, const char *name, GElf_Sym *symbol);
 /* Whether it has DWARF. */
 bool elf_file_has_debug(const struct elf_file *file);
 

@@ -192,49 +192,6 @@ static void offsets_know(struct python *python, pid_t pid, uint64_t runtime, uin
 
 /* ---- files ---- */
 
-/* The link-time address of a section, or 0. */
-static uint64_t section_address(const struct elf_file *file, const char *name)
-{
-	Elf_Scn *section = NULL;
-	size_t names;
-
-	if (elf_getshdrstrndx(file->elf, &names))
-		return 0;
-	while ((section = elf_nextscn(file->elf, section))) {
-		GElf_Shdr header;
-		const char *text;
-
-		if (!gelf_getshdr(section, &header))
-			continue;
-		text = elf_strptr(file->elf, names, header.sh_name);
-		if (text && !strcmp(text, name))
-			return header.sh_addr;
-	}
-	return 0;
-}
-
-static uint64_t symbol_address(const struct elf_file *file, const char *name)
-{
-	Elf_Scn *section = NULL;
-
-	while ((section = elf_nextscn(file->elf, section))) {
-		GElf_Shdr header;
-		Elf_Data *data;
-		GElf_Sym symbol;
-
-		if (!gelf_getshdr(section, &header) || header.sh_type != SHT_DYNSYM)
-			continue;
-		data = elf_getdata(section, NULL);
-		for (int i = 0; data && gelf_getsym(data, i, &symbol); i++) {
-			const char *text = elf_strptr(file->elf, header.sh_link, symbol.st_name);
-
-			if (text && !strcmp(text, name))
-				return symbol.st_value;
-		}
-	}
-	return 0;
-}
-
 static bool file_has_python(struct python *python, pid_t pid, const struct mapping *mapping)
 {
 	static const struct cfi_table at_zero = {0};
@@ -242,14 +199,17 @@ static bool file_has_python(struct python *python, pid_t pid, const struct mappi
 	uint64_t runtime, version;
 	struct elf_segments segments;
 	char path[4096], cookie[8];
+	GElf_Shdr section;
+	GElf_Sym symbol;
 	struct elf_file file;
 	int fd = mapping_open(mapping, pid, path, sizeof(path));
 
 	if (fd < 0 || elf_file_open_fd(&file, fd, path))
 		return false;
 	elf_file_segments(&file, &segments);
-	runtime = section_address(&file, ".PyRuntime");
-	version = runtime ? symbol_address(&file, "Py_Version") : 0;
+	runtime = elf_file_section(&file, ".PyRuntime", &section) ? section.sh_addr : 0;
+	version = runtime && elf_file_dynamic_symbol(&file, "Py_Version", &symbol) ? symbol.st_value
+										   : 0;
 	elf_file_close(&file);
 	if (!runtime || !unwind_place(&placed, mapping, &segments, &at_zero))
 		return false;
