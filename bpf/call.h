@@ -92,6 +92,9 @@ struct waffle_word {
 #define WAFFLE_CALL_STACK 8u     /* its stacks are wanted */
 #define WAFFLE_CALL_END 16u      /* the probe that ends the pairs of `pair` */
 #define WAFFLE_CALL_NOUNWIND 32u /* nothing unwinds through it: call/returns.h */
+/* A pair of one thread, both ends in one function: as with calls, stack pointers tell which of them
+ * were left. */
+#define WAFFLE_CALL_FRAME 64u
 
 struct waffle_recipe {
 	__u8 begins;  /* fetches for the frame at the entry: [0, begins) */
@@ -154,6 +157,14 @@ struct waffle_call_open {
 #define WAFFLE_CALL_STACK_WORDS 8
 #define WAFFLE_CALL_WORDS (WAFFLE_CALL_REGS + WAFFLE_CALL_STACK_WORDS) /* at most 64 */
 
+/* A WAFFLE_CALL_FRAME that a thread is in. */
+#define WAFFLE_CALL_FRAMES_MAX 16
+struct waffle_call_frame {
+	__u64 sp;
+	__u32 pair;
+	__u32 reserved;
+};
+
 /*
  * Calls that a thread is in, and the slots of what is being recorded: at a uprobe, and at a
  * tracepoint, which may come in between. From Linux 7 on what is kept of a thread has less than 8
@@ -171,6 +182,8 @@ struct waffle_call_thread {
 	__u64 words[WAFFLE_CALL_WORDS];
 	__u64 has_stack;
 	__u64 context; /* of a tracepoint's program: its address as a number */
+	__u64 frame_count;
+	struct waffle_call_frame frames[WAFFLE_CALL_FRAMES_MAX];
 	struct waffle_call_open open[WAFFLE_CALL_DEPTH_MAX];
 	struct waffle_call_slot slots[WAFFLE_CALL_AT_COUNT];
 };

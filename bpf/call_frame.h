@@ -281,6 +281,7 @@ __noinline int call_string(struct waffle_call_thread *thread, struct waffle_call
 		if (len + 1 == size && fetch->format == WAFFLE_FORMAT_STR)
 			head |= WAFFLE_STR_CUT;
 	} else if (address) {
+		head |= WAFFLE_STR_CUT;
 		__sync_fetch_and_add(&call_faults, 1);
 	}
 	*(__u64 *)(frame + at) = head;

@@ -4,6 +4,7 @@
 #define WAFFLE_CALL_PAIR_H
 
 #include "call_frame.h"
+#include "call_nest.h"
 
 extern const volatile bool call_filtered;
 
@@ -36,6 +37,12 @@ struct {
 	__type(value, struct waffle_call_slot);
 } call_pairs_held SEC(".maps");
 
+static __always_inline void pair_forget(const struct pair_key *key)
+{
+	bpf_map_delete_elem(&call_pairs, key);
+	bpf_map_delete_elem(&call_pairs_held, key);
+}
+
 /* The thread's level for its next pair, or for its last one. False: it is in none. */
 static __always_inline bool pair_level(struct pair_key *key, __u32 tid, bool begins)
 {
@@ -57,15 +64,113 @@ static __always_inline bool pair_level(struct pair_key *key, __u32 tid, bool beg
 	return true;
 }
 
+/* Forgets a pair that was left; if its begin was delivered, tells so. */
+__noinline int frame_drop(struct waffle_call_thread *thread, __u64 at)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pair_key key = {.tgid = task->tgid};
+	const struct pair *pair;
+
+	barrier_var(at);
+	if (!thread || at >= WAFFLE_CALL_FRAMES_MAX)
+		return 0;
+	key.pair = thread->frames[at].pair;
+	key.value = (__u64)task->pid << 32 | at;
+	pair = bpf_map_lookup_elem(&call_pairs, &key);
+	if (pair && (!call_filtered || !bpf_map_lookup_elem(&call_pairs_held, &key)))
+		left_tell(pair->id, pair->site, thread->now);
+	pair_forget(&key);
+	return 0;
+}
+
+static __always_inline void frames_drop(struct waffle_call_thread *thread, __u64 keep)
+{
+	for (int i = 0; i < WAFFLE_CALL_FRAMES_MAX && thread->frame_count > keep; i++)
+		frame_drop(thread, --thread->frame_count);
+}
+
+/* How many frames stay when a pair begins: those that are higher on the stack, and others of the
+ * same function. */
+__noinline int frames_kept(struct waffle_call_thread *thread, __u64 sp, __u32 pair)
+{
+	__u64 keep, at;
+
+	if (!thread)
+		return 0;
+	keep = thread->frame_count;
+	for (int i = 0; i < WAFFLE_CALL_FRAMES_MAX; i++) {
+		at = thread->frame_count - 1 - i;
+		barrier_var(at);
+		if (at >= WAFFLE_CALL_FRAMES_MAX || thread->frames[at].sp > sp)
+			break;
+		if (thread->frames[at].sp < sp || thread->frames[at].pair == pair)
+			keep = at;
+	}
+	return keep;
+}
+
+/* The frame that ends: of its pair the highest one on the stack up to here, as those below it were
+ * left. Else the last one, as a compiler may have moved the stack pointer between. -1: none. */
+__noinline int frame_ending(struct waffle_call_thread *thread, __u64 sp, __u32 pair)
+{
+	int found = -1;
+	__u64 at;
+
+	if (!thread)
+		return -1;
+	for (int i = 0; i < WAFFLE_CALL_FRAMES_MAX; i++) {
+		at = thread->frame_count - 1 - i;
+		barrier_var(at);
+		if (at >= WAFFLE_CALL_FRAMES_MAX)
+			break;
+		if (thread->frames[at].pair == pair && (found < 0 || thread->frames[at].sp <= sp))
+			found = at;
+	}
+	return found;
+}
+
+/* As pair_level(), for pairs that begin and end in one function. */
+__noinline int frame_level(struct waffle_call_thread *thread, __u32 pair, bool begins)
+{
+	__u64 sp, at;
+	int found;
+
+	if (!thread)
+		return -1;
+	sp = thread->words[REGS_SP];
+	found = begins ? frames_kept(thread, sp, pair) : frame_ending(thread, sp, pair);
+	if (found < 0)
+		return -1;
+	at = found;
+	frames_drop(thread, begins ? at : at + 1);
+	thread->frame_count = begins ? at + 1 : at;
+	barrier_var(at);
+	if (at >= WAFFLE_CALL_FRAMES_MAX) {
+		thread->frame_count = WAFFLE_CALL_FRAMES_MAX;
+		return -1;
+	}
+	if (begins)
+		thread->frames[at] = (struct waffle_call_frame){.sp = sp, .pair = pair};
+	return at;
+}
+
 static __always_inline bool pair_key_get(struct fetches *walk, struct pair_key *key, bool begins)
 {
 	const struct waffle_recipe *recipe = walk->recipe;
 	__u32 index = recipe->begins + recipe->saves + recipe->returns;
+	__u32 tid = bpf_get_current_task_btf()->pid;
+	int level;
 
 	key->tgid = walk->tgid;
 	key->pair = recipe->pair;
+	if (recipe->flags & WAFFLE_CALL_FRAME) {
+		walk->thread->now = walk->now;
+		level = frame_level(walk->thread, recipe->pair, begins);
+		key->value = (__u64)tid << 32 | (__u32)level;
+		return level >= 0;
+	}
 	if (!recipe->keys)
-		return pair_level(key, bpf_get_current_task_btf()->pid, begins);
+		return pair_level(key, tid, begins);
 	barrier_var(index);
 	if (index >= WAFFLE_FETCHES_MAX)
 		return false;
@@ -87,10 +192,8 @@ static __always_inline bool pair_begin(struct fetches *walk, struct waffle_call_
 		return false;
 	}
 	slot->key = key.value;
-	if (call_filtered) {
-		bpf_map_delete_elem(&call_pairs, &key);
-		bpf_map_delete_elem(&call_pairs_held, &key);
-	}
+	if (call_filtered)
+		pair_forget(&key);
 	return true;
 }
 

@@ -58,7 +58,7 @@ enum waffle_site_kind {
 
 enum waffle_number { WAFFLE_NUMBER_I64 = 0, WAFFLE_NUMBER_U64 = 1, WAFFLE_NUMBER_F64 = 2 };
 
-/* First word of a string: its length in bytes as copied, and two marks. */
+/* First word of a string: its length in bytes as copied, and two marks; both: it was not read. */
 #define WAFFLE_STR_LEN(word) ((unsigned)((word)&0xffffffffu))
 #define WAFFLE_STR_CUT (1ull << 32)  /* the original was longer */
 #define WAFFLE_STR_NULL (1ull << 33) /* a null pointer */

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Any text as a description, looked for in this program; and, from the first NUL on, any bytes as
- * operands of a USDT probe and as a tracepoint's format. Recipes that come out stay in their
- * bounds.
+ * Any text as a description, or if it has lines as a file of them, looked for in this program; and,
+ * from the first NUL on, any bytes as operands of a USDT probe and as a tracepoint's format.
+ * Recipes that come out stay in their bounds.
  */
 #include <elf.h>
 #include <fcntl.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -69,6 +70,23 @@ static void say(const char *line, bool missing, void *arg)
 		abort();
 }
 
+/* What has lines is a file of descriptions. */
+static int add(struct call_set *set, const char *text, struct error *err)
+{
+	char path[64];
+	int fd, result;
+
+	if (!strchr(text, '\n'))
+		return call_set_add(set, text, "fuzz", err);
+	fd = memfd_create("fuzz", MFD_CLOEXEC);
+	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+		abort();
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	result = call_set_add_file(set, path, err);
+	close(fd);
+	return result;
+}
+
 static void describe(const char *text)
 {
 	struct error err = ERROR_INIT;
@@ -78,7 +96,7 @@ static void describe(const char *text)
 
 	if (fd < 0 || call_set_open(&set, &err))
 		abort();
-	if (call_set_add(set, text, "fuzz", &err)) {
+	if (add(set, text, &err)) {
 		if (!err.message[0])
 			abort();
 	} else if (!object_read(&object, fd, "/bin/fuzz", &err)) {

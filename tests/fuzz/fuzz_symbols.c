@@ -10,6 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "call/func_name.h"
+#include "capture/handles.h"
 #include "target/cfi.h"
 #include "target/cfi_index.h"
 #include "target/demangle.h"
@@ -84,7 +86,14 @@ static void read_unwinding(const char *path)
 	elf_file_close(&file);
 }
 
-static void read_object(int fd)
+static void see_handle(uint64_t handle, const char *name, void *arg)
+{
+	(void)arg;
+	require(handle && strlen(name));
+}
+
+/* `data`: as it would be in a process's memory. */
+static void read_object(int fd, const uint8_t *data)
 {
 	struct symbol_module_state state;
 	struct symbolizer *symbolizer;
@@ -102,6 +111,25 @@ static void read_object(int fd)
 	look_up(symbolizer, module);
 	symbolizer_close(symbolizer);
 	read_unwinding(path);
+	handles_find(fd, getpid(), (uintptr_t)data, 0, see_handle, NULL);
+}
+
+static void read_function_name(const char *symbol)
+{
+	struct func_name name;
+	char text[DEMANGLE_MAX];
+
+	func_part(symbol);
+	if (!func_name_read(&name, symbol))
+		return;
+	for (int args = 0; args < 2; args++) {
+		size_t len = func_name_put(&name, args, text);
+
+		require(len < sizeof(text) && strlen(text) == len);
+		func_name_is(&name, text);
+		func_name_is_near(&name, text);
+		func_name_has_args(text);
+	}
 }
 
 static void read_text(const uint8_t *data, size_t size)
@@ -122,6 +150,7 @@ static void read_text(const uint8_t *data, size_t size)
 	require(text);
 	if (demangle(text, demangled))
 		require(strlen(demangled) < DEMANGLE_MAX);
+	read_function_name(text);
 	free(text);
 }
 
@@ -131,7 +160,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	require(fd >= 0 && write(fd, data, size) == (ssize_t)size);
 	if (size > 4 && !memcmp(data, "\177ELF", 4))
-		read_object(fd);
+		read_object(fd, data);
 	else
 		read_text(data, size);
 	close(fd);

@@ -137,6 +137,39 @@ def test_transactions_are_as_many_as_postgresql_counts(waffle, server, start):
             assert parent["start_ns"] <= row["start_ns"] <= row["end_ns"] <= parent["end_ns"]
 
 
+ERRORS = """
+begin;
+select 1/0;
+select 'refused';
+rollback;
+do $$ begin perform 1/0; exception when others then null; end $$;
+syntax error here;
+select 'last';
+"""
+
+
+def test_errors_leave_no_span_open(waffle, server):
+    attached = waffle.attach("-p", server.pid, "--follow", "-q", "--no-report", "--no-sched",
+                             "--probes", "postgresql")
+    attached.wait_links(2)
+    said = subprocess.run([server.bin / "psql", "-XAtq", "-h", server.folder, "-U", "postgres",
+                           "-d", "bench"], input=ERRORS, capture_output=True, text=True, check=True)
+    assert said.stdout == "last\n" and said.stderr.count("ERROR: ") == 3
+    capture = attached.stop(60)
+    capture.check_sums(lost=0)
+    queries = capture.rows("span", category="postgresql", name="query")
+    assert len(queries) == 7
+    for row in queries:
+        text = row["args"]["query"]
+        assert "unfinished" not in row and "parent" not in row
+        assert row.get("left", False) == text.startswith(("select 1/0", "select 'ref", "syntax"))
+    by_id = {row["id"]: row for row in queries}
+    for row in capture.rows("span", category="postgresql", name="execute"):
+        assert "left" not in row and "unfinished" not in row
+        if row.get("parent") in by_id:
+            assert "left" not in by_id[row["parent"]]
+
+
 def test_filter_leaves_probes_dormant(waffle, server):
     attached = waffle.attach("-p", server.pid, "--follow", "-q", "--no-report", "--no-sched",
                              "--probe", "usdt:postgres:postgresql:query__start(str text) "

@@ -108,6 +108,32 @@ def test_pairs_of_a_thread_nest(waffle, start, built):
         assert outer["start_ns"] < inner["start_ns"] <= inner["end_ns"] < outer["end_ns"]
 
 
+@pytest.mark.parametrize("expression, kept", [
+    (None, 13),
+    ("rate(2/min)", 2),  # what is not kept counts as one that the thread is in
+    ("kv.depth != 1", 9),
+    ("dur >= 0ns && kv.depth < 100", 6),  # what was left has no end at which it could be asked
+])
+def test_pairs_of_a_function_that_was_left_are_over(waffle, built, expression, kept):
+    capture = waffle.run(
+        built("left.c"),
+        options=("--no-sched", "--probe", "usdt:exe:left:step__start(int depth)..step__done(int "
+                 "end) key=tid frame as span step",
+                 *(("--filter", expression) if expression else ())))
+    capture.check_sums(lost=0)
+    spans = capture.rows("span", name="step")
+    assert len(spans) == kept
+    left = [row["args"]["depth"] for row in spans if row.get("left")]
+    for row in spans:
+        assert not row.get("unfinished") and "end_ns" in row
+        assert row.get("left") or row["args"]["end"] == row["args"]["depth"]
+    if not expression:
+        assert left == [3, 2, 1, 3, 2, 1]
+        by_id = {row["id"]: row["args"]["depth"] for row in spans}
+        assert [by_id.get(row.get("parent")) for row in spans] == [
+            None, 2, 1, None, 3, 2, None, 2, 1, None, 100, 3, 2]
+
+
 def test_values_that_a_function_writes_are_read_at_its_return(waffle, start, built):
     _, rows = traced(waffle, start, built("probed.c"),
                      "uprobe:exe:fill(out long sum, ptr text, double, int by) "
@@ -119,6 +145,23 @@ def test_values_that_a_function_writes_are_read_at_its_return(waffle, start, bui
         {"by": 1, "before": "abc", "sum": 41, "after": "bbc"},
         {"by": 2, "before": "bbc", "sum": 43, "after": "dbc"},
         {"by": 3, "before": "dbc", "sum": 46, "after": "gbc"}]
+
+
+def test_text_on_an_untouched_page_is_not_there_at_the_entry_and_is_at_the_return(
+        waffle, built, tmp_path):
+    file = tmp_path / "file"
+    file.write_text("some text")
+    capture = waffle.run(
+        built("untouched.c"), file,
+        options=("--no-sched", "--probe", 'uprobe:exe:look(str text) as span "entry {text}"',
+                 "--probe", "uprobe:exe:look(ptr text) {out *(char[255])(text) as text} -> int "
+                            "sum as span return"))
+    rows = capture.rows("span")
+    assert [row["args"] for row in rows if row["name"] == "return"] == 2 * [
+        {"text": "some text", "sum": sum(b"some text")}]
+    assert [(row["name"], row["args"]) for row in rows if row["name"] != "return"] == [
+        ("entry ?", {}), ("entry some text", {"text": "some text"})]
+    assert "text=?" in capture.report_text()
 
 
 def test_patterns_take_all_functions_that_match(waffle, start, built):

@@ -142,7 +142,13 @@ static void test_string_marks_are_told(void **state)
 	(void)state;
 	assert_true(value_walk_next(&walk, &value));
 	assert_true(value.null);
+	assert_false(value.lost);
 	assert_int_equal(value.text_len, 0);
+	frame[4] = WAFFLE_STR_NULL | WAFFLE_STR_CUT;
+	walk = value_walk_begin(&site, frame, sizeof(frame));
+	assert_true(value_walk_next(&walk, &value));
+	assert_true(value.null && value.lost);
+	assert_false(value.cut);
 	frame[4] = WAFFLE_STR_CUT;
 	walk = value_walk_begin(&site, frame, sizeof(frame));
 	assert_true(value_walk_next(&walk, &value));

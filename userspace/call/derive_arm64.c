@@ -35,8 +35,9 @@ static struct operand arm64_operand(const cs_arm64_op *op)
 			place = (struct operand){.kind = OPERAND_NUMBER, .bytes = place.bytes};
 	} else if (op->type == ARM64_OP_IMM) {
 		place.kind = OPERAND_NUMBER;
-		place.n = op->shift.type == ARM64_SFT_LSL ? op->imm << (op->shift.value & 63)
-							  : op->imm;
+		place.n = op->shift.type == ARM64_SFT_LSL
+				  ? (int64_t)((uint64_t)op->imm << (op->shift.value & 63))
+				  : op->imm;
 	} else if (op->type == ARM64_OP_MEM && op->shift.type == ARM64_SFT_INVALID &&
 		   op->ext == ARM64_EXT_INVALID) {
 		place.kind = OPERAND_MEMORY;

@@ -38,14 +38,13 @@ static const struct flag_word {
 	const char *word;
 	uint32_t flag;
 } flag_words[] = {
-	{"outer", WAFFLE_CALL_OUTER},
-	{"inner", WAFFLE_CALL_INNER},
-	{"stack", WAFFLE_CALL_STACK},
-	{"nounwind", WAFFLE_CALL_NOUNWIND},
+	{"outer", WAFFLE_CALL_OUTER}, {"inner", WAFFLE_CALL_INNER},
+	{"stack", WAFFLE_CALL_STACK}, {"nounwind", WAFFLE_CALL_NOUNWIND},
+	{"frame", WAFFLE_CALL_FRAME},
 };
 #define FLAG_WORDS (sizeof(flag_words) / sizeof(flag_words[0]))
 #define NAME_BYTES 512
-#define OPTIONS_SHOWN "as category role key outer inner stack nounwind"
+#define OPTIONS_SHOWN "as category role key outer inner stack nounwind frame"
 
 void parse_blanks(struct parse *parse)
 {
@@ -377,6 +376,11 @@ static int parse_whole(struct parse *parse)
 	if (spec->flags & WAFFLE_CALL_OUTER && spec->flags & WAFFLE_CALL_INNER)
 		return source_fault(&parse->source, 0, (uint32_t)parse->source.len, parse->err,
 				    "a call is 'outer' or 'inner', not both");
+	if (spec->flags & WAFFLE_CALL_FRAME &&
+	    (spec->type != SPEC_USDT || !spec->pair || spec->sides[0].key.base != VALUE_THREAD))
+		return source_fault(&parse->source, 0, (uint32_t)parse->source.len, parse->err,
+				    "'frame' is for pairs of USDT probes that are in one function: "
+				    "usdt:LIB:PROVIDER:A..B key=tid frame");
 	for (unsigned i = 0; spec->event && i < spec->sides[0].value_count; i++)
 		if (spec->sides[0].values[i].at_return)
 			return source_fault(&parse->source, spec->sides[0].values[i].from,

@@ -108,7 +108,7 @@ void warn_of_faults(struct session *session)
 		return;
 	snprintf(line, sizeof(line),
 		 "%" PRIu64 " arguments of calls could not be read: they point nowhere, or to what "
-		 "is not in memory yet; they are 0 or empty in the capture",
+		 "is not in memory yet; they are 0 or left out in the capture",
 		 faults);
 	session_notify(session, line);
 }

@@ -172,7 +172,7 @@ static ProtobufCBinaryData value_text(struct perfetto *p, const struct value *va
 	size_t len = value->text_len, valid;
 
 	if (value->null)
-		return packet_bytes("(null)", 6);
+		return value->lost ? packet_bytes("(unread)", 8) : packet_bytes("(null)", 6);
 	if (!value->cut)
 		return perfetto_text(p, value->text, len);
 	valid = utf8_valid(value->text, len);

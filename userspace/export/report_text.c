@@ -235,18 +235,25 @@ static void put_thread(const struct printer *printer, uint32_t thread)
 		fprintf(printer->out, " (%u)", printer->model->threads.data[thread].tid);
 }
 
-static void put_value(const struct printer *printer, const struct value *value)
+static void put_text_value(const struct printer *printer, const struct value *value)
 {
 	size_t shown = value->text_len < KEY_TEXT_MAX ? value->text_len : KEY_TEXT_MAX;
 
+	if (value->null)
+		put(printer, value->lost ? "?" : "NULL");
+	else
+		report_put_text(printer->out, value->text, shown);
+	if (value->cut || shown < value->text_len)
+		fputs("…", printer->out);
+}
+
+static void put_value(const struct printer *printer, const struct value *value)
+{
 	put(printer, value->key->name);
 	fputc('=', printer->out);
 	switch (value->type) {
 	case WAFFLE_KEY_STR:
-		report_put_text(printer->out, value->null ? "NULL" : value->text,
-				value->null ? 4 : shown);
-		if (value->cut || shown < value->text_len)
-			fputs("…", printer->out);
+		put_text_value(printer, value);
 		break;
 	case WAFFLE_KEY_F64:
 		fprintf(printer->out, "%g", value->f64);

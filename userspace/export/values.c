@@ -68,7 +68,8 @@ void values_write(struct json *json, const struct model *model, uint32_t site, u
 	struct value value;
 
 	while (value_walk_next(&walk, &value)) {
-		if (value.type == WAFFLE_KEY_CAUSE_SPAN || value.type == WAFFLE_KEY_CAUSE_EVENT)
+		if (value.type == WAFFLE_KEY_CAUSE_SPAN || value.type == WAFFLE_KEY_CAUSE_EVENT ||
+		    value.lost)
 			continue;
 		json_key(json, value.key->name);
 		write_value(json, &value);

@@ -34,7 +34,7 @@ static void text_put_value(struct text *text, const struct value *value)
 	switch (value->type) {
 	case WAFFLE_KEY_STR:
 		if (value->null)
-			text_put(text, "null", 4);
+			text_put(text, value->lost ? "?" : "null", value->lost ? 1 : 4);
 		else
 			text_put(text, value->text, value->text_len);
 		if (value->cut)

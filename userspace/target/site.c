@@ -63,8 +63,9 @@ static bool take_text(struct value_walk *walk, struct value *value)
 	padded = (len + 7u) & ~7u;
 	if (len > WAFFLE_STR_MAX || walk->end - walk->at < (ptrdiff_t)padded)
 		return false;
-	value->cut = head & WAFFLE_STR_CUT;
 	value->null = head & WAFFLE_STR_NULL;
+	value->lost = value->null && head & WAFFLE_STR_CUT;
+	value->cut = !value->null && head & WAFFLE_STR_CUT;
 	value->text = (const char *)walk->at;
 	value->text_len = len;
 	walk->at += padded;

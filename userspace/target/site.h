@@ -97,7 +97,8 @@ struct value {
 	const struct site_key *key;
 	char type; /* WAFFLE_KEY_*; a WAFFLE_KEY_NUMBER comes as I64, U64 or F64 */
 	bool cut;  /* a string that was longer */
-	bool null; /* a string that was a null pointer */
+	bool null; /* a string that was a null pointer, or is not known */
+	bool lost; /* it is not known: its address could not be read */
 	union {
 		int64_t i64;
 		uint64_t u64; /* also bool, pointer, code, span and event ids */
