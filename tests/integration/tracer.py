@@ -397,7 +397,7 @@ class Waffle:
         self.count += 1
         return self.folder / (name or f"capture-{self.count}.waffle")
 
-    def call(self, *arguments, timeout=60, **options):
+    def call(self, *arguments, timeout=240, **options):
         """Runs a command to its end."""
         options.setdefault("stdin", subprocess.DEVNULL)
         return subprocess.run(
