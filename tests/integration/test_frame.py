@@ -134,14 +134,19 @@ def test_slow_steps_of_the_demo_are_explained_by_blocked_time(tmp_path):
     assert [span["args"]["step"] for span in steps] == [entry["step"] for entry in own]
     for span, entry in zip(steps, own):
         assert entry["start_ns"] <= span["start_ns"] <= span["end_ns"] <= entry["end_ns"]
-    slow = [span for span in steps if span["end_ns"] - span["start_ns"] > 50_000_000]
+
+    def own_ns(span):
+        """Without what a busy machine adds."""
+        return span["end_ns"] - span["start_ns"] - span["runnable_ns"]
+
+    slow = [span for span in steps if own_ns(span) > 50_000_000]
     assert slow
     for span in slow:
-        assert span["blocked_ns"] > 0.8 * (span["end_ns"] - span["start_ns"])
+        assert span["blocked_ns"] > 0.8 * own_ns(span)
         inside = [child for child in spans if child.get("parent") == span["id"]]
         assert {child["name"] for child in inside} == {"wait batch", "forward", "backward"}
         wait = next(child for child in inside if child["name"] == "wait batch")
-        assert wait["blocked_ns"] > 0.9 * (wait["end_ns"] - wait["start_ns"])
+        assert wait["blocked_ns"] > 0.9 * own_ns(wait)
     count = {name: sum(span["name"] == name for span in spans)
              for name in ("load shard", "disk read", "flush backlog", "save weights")}
     assert count == {"load shard": 48, "disk read": 48, "flush backlog": 3, "save weights": 4}

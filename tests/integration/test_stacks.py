@@ -198,6 +198,7 @@ def test_a_stack_goes_through_functions_with_return_probes(waffle, subject):
         assert names[0] == "recurse" and names[-1] in ("_start", "clone3", "clone")
 
 
+@tracer.tries(3)  # kernels have names if the tracer comes to it before the program is gone
 def test_calls_of_cuda_and_nccl_have_their_callers(waffle, tmp_path):
     sim = waffle.program.parent / "sim"
     assert (sim / "training").exists(), f"{sim} is not built; run make sim"
