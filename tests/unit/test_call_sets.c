@@ -156,6 +156,34 @@ static void test_descriptions_of_a_file_are_each_for_itself(void **state)
 	(void)state;
 }
 
+static void keep_line(const char *line, bool missing, void *arg)
+{
+	assert_false(missing);
+	snprintf(arg, 300, "%s", line);
+}
+
+static void test_interpreter_that_was_built_without_probes_is_said_to_be(void **state)
+{
+	struct call_set *set = set_of("python");
+	struct error err = ERROR_INIT;
+	struct object *object;
+	char said[300] = "";
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+	call_set_unfound(set, CALL_SCOPE_TRACED, keep_line, said);
+	assert_string_equal(said, "python: nothing that this set describes is in a traced process");
+	assert_int_equal(object_read(&object, fd, "/opt/bin/python3.12", &err), 0);
+	assert_int_equal(call_set_find(set, object, fd, &err), 0);
+	call_set_unfound(set, CALL_SCOPE_TRACED, keep_line, said);
+	assert_string_equal(said,
+			    "python: /opt/bin/python3.12 has no USDT probes of 'python': it was "
+			    "built without them");
+	object_free(object);
+	call_set_free(set);
+	close(fd);
+	(void)state;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -165,6 +193,7 @@ int main(void)
 		cmocka_unit_test(test_fault_in_a_file_is_said_with_its_line),
 		cmocka_unit_test(test_only_files_that_are_described_are_wanted),
 		cmocka_unit_test(test_descriptions_of_a_file_are_each_for_itself),
+		cmocka_unit_test(test_interpreter_that_was_built_without_probes_is_said_to_be),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

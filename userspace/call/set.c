@@ -409,12 +409,33 @@ static void say_entry(const struct set_entry *entry, enum call_scope scope, call
 	say(line, (state->looked || scope != CALL_SCOPE_TRACED) && !strcmp(origin, "--probe"), arg);
 }
 
-static void say_group(const struct set_group *group, enum call_scope scope, call_say say, void *arg)
+/* One of a group that describes probes of a file which is there, and has none of their provider. */
+static const struct set_entry *built_without(const struct call_set *set, size_t group)
 {
-	char line[200];
+	for (size_t i = 0; i < set->entries.len; i++) {
+		const struct set_entry *entry = set->entries.data[i];
 
-	snprintf(line, sizeof(line), "%s: nothing that this set describes is %s", group->name,
-		 scopes[scope]);
+		if (entry->spec.group == group && entry->spec.type == SPEC_USDT &&
+		    entry->state.looked && !entry->state.provider)
+			return entry;
+	}
+	return NULL;
+}
+
+static void say_group(const struct call_set *set, size_t group, enum call_scope scope, call_say say,
+		      void *arg)
+{
+	const struct set_entry *entry = built_without(set, group);
+	const char *name = set->groups.data[group].name;
+	char line[512];
+
+	if (entry)
+		snprintf(line, sizeof(line),
+			 "%s: %s has no USDT probes of '%s': it was built without them", name,
+			 entry->state.looked, entry->spec.provider.list[0].text);
+	else
+		snprintf(line, sizeof(line), "%s: nothing that this set describes is %s", name,
+			 scopes[scope]);
 	say(line, false, arg);
 }
 
@@ -439,5 +460,5 @@ void call_set_unfound(const struct call_set *set, enum call_scope scope, call_sa
 		say(set->stripped, false, arg);
 	for (size_t i = 0; i < set->groups.len; i++)
 		if (set->groups.data[i].name && !set->groups.data[i].found)
-			say_group(&set->groups.data[i], scope, say, arg);
+			say_group(set, i, scope, say, arg);
 }

@@ -9,6 +9,7 @@
 
 #define ROUNDS 20
 #define MESSAGE_MAX 64
+#define RANKS_MAX 16
 
 static void log_call(int rank, const char *name, int count, const char *peer_name, int peer,
 		     int tag)
@@ -41,12 +42,21 @@ static void pass_round(int rank, int size, int round)
 	log_call(rank, "MPI_Irecv", got, "source", left, tag + 1000);
 	log_call(rank, "MPI_Isend", count, "dest", right, tag + 1000);
 	log_call(rank, "MPI_Waitall", 2, "none", 0, 0);
+	MPI_Sendrecv_replace(out, 2 + round, MPI_INT, right, tag + 2000, left, tag + 2000,
+			     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	log_call(rank, "MPI_Sendrecv_replace", 2 + round, "dest", right, tag + 2000);
 }
 
 static void meet_round(int rank, int size, int round)
 {
 	double in[MESSAGE_MAX] = {rank}, sum[MESSAGE_MAX];
 	int root = round % size, count = 1 + round;
+	int counts[RANKS_MAX], starts[RANKS_MAX];
+
+	for (int i = 0; i < size; i++) {
+		counts[i] = 3;
+		starts[i] = 3 * i;
+	}
 
 	MPI_Bcast(in, count, MPI_DOUBLE, root, MPI_COMM_WORLD);
 	log_call(rank, "MPI_Bcast", count, "root", root, 0);
@@ -54,6 +64,11 @@ static void meet_round(int rank, int size, int round)
 	log_call(rank, "MPI_Allreduce", count, "none", 0, 0);
 	MPI_Reduce(in, sum, count, MPI_DOUBLE, MPI_MAX, root, MPI_COMM_WORLD);
 	log_call(rank, "MPI_Reduce", count, "root", root, 0);
+	MPI_Scatterv(in, counts, starts, MPI_DOUBLE, sum, 3, MPI_DOUBLE, root, MPI_COMM_WORLD);
+	log_call(rank, "MPI_Scatterv", 3, "none", 0, 0);
+	MPI_Alltoallv(in, counts, starts, MPI_DOUBLE, sum, counts, starts, MPI_DOUBLE,
+		      MPI_COMM_WORLD);
+	log_call(rank, "MPI_Alltoallv", 0, "none", 0, 0);
 	MPI_Barrier(MPI_COMM_WORLD);
 	log_call(rank, "MPI_Barrier", 0, "none", 0, 0);
 }
@@ -66,6 +81,8 @@ int main(int argc, char **argv)
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	if (size > RANKS_MAX)
+		return 1;
 	snprintf(path, sizeof(path), "%s/%d", argc > 1 ? argv[1] : ".", rank);
 	if (!freopen(path, "w", stdout))
 		return 1;

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parameters, fields and results of all types, and filters that ask them."""
+
+import pytest
+from test_probes import arm
+
+NUMBERS = ("uprobe:exe:numbers(int i, unsigned u, long l, char c, bool b, str s, double, ptr p, "
+           "short sh, u8 uc) -> int r")
+FIELDS = ("uprobe:exe:fields(struct outer *o, char text[16]) {text, o->id as before, out o->id as "
+          "after, o->path, o->inner.port, o->inner.tag, o->inner.weight, o->peer->tag as peer, "
+          "o->color, o->ok, o->done, o->low, o->high} -> long r")
+
+
+def typed(waffle, start, program, *options):
+    """The calls of types.c as they were recorded."""
+    running = start(program)
+    running.until("ready")
+    attached = arm(waffle, running.pid, program, "--probe", NUMBERS, "--probe", FIELDS,
+                   more=options)
+    running.ask("go", "done")
+    capture = attached.stop()
+    capture.check_sums(lost=0)
+    return capture.rows("span")
+
+
+def test_values_of_all_types_are_what_the_program_passed(waffle, start, built):
+    rows = typed(waffle, start, built("types.c"))
+    numbers = [row["args"] for row in rows if row["name"] == "numbers"]
+    [pointer] = {args.pop("p") for args in numbers}
+    assert int(pointer, 16) > 4096
+    assert numbers == [
+        {"i": i, "u": 4000000000, "l": -5000000000, "c": ord("c") + i, "b": bool(i & 1),
+         "s": "odd" if i % 2 else "even", "sh": i - 7, "uc": 200 + i, "r": 2 * i}
+        for i in range(-2, 3)]
+    assert [row["args"] for row in rows if row["name"] == "fields"] == [
+        {"text": "hello", "before": turn, "after": turn + 1, "path": "/x", "port": 80,
+         "tag": "inner", "weight": turn + 1.5, "peer": "peer", "color": 2, "ok": True,
+         "done": "finished", "low": -3, "high": 200, "r": turn + 1} for turn in range(1, 6)]
+
+
+@pytest.mark.parametrize("expression, kept", [
+    ("kv.i < 0 || kv.before > 4", 3),
+    ("kv.u > 3999999999 && kv.l == -5000000000 && kv.c <= 99 || kv.high == 0", 3),
+    ('kv.b == true || kv.text == "hello" && kv.after == 3', 3),
+    ('kv.s == "odd" || kv.peer ~ "p*r" && kv.weight >= 5.5', 4),
+    ("kv.p != 0 && kv.sh < -7 || kv.port == 81", 2),
+    ("kv.uc == 202 || kv.color == 2 && kv.ok == true && kv.low == -3 && kv.high == 200", 6),
+])
+def test_filters_ask_values_of_all_types(waffle, start, built, expression, kept):
+    assert len(typed(waffle, start, built("types.c"), "--filter", expression)) == kept
