@@ -589,7 +589,7 @@ int call_point(void *ctx)
 	slot_begin(slot, entry.site, entry.now, entry.task);
 	entry.thread->context = (__u64)ctx;
 	walk = entry_fetches(&entry, slot);
-	frame_begin(&walk);
+	frame_make(&walk, 0, entry.recipe->begins, sizeof(struct waffle_frame)); /* no words */
 	if (entry_passes(&entry, slot))
 		return entry_keep(&entry, ctx, slot, true);
 	class_ask(slot, ctx, &call_next_point);

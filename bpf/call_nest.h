@@ -131,17 +131,75 @@ static __always_inline void open_drop(struct waffle_call_thread *thread, __u32 a
 	open_pop(thread, at);
 }
 
-/* What is lower than a stack pointer has returned (it has 0), or never will: longjmp(), an
- * exception. */
-static __always_inline void open_drop_below(struct waffle_call_thread *thread, __u64 sp)
-{
-	for (int i = 0; i < WAFFLE_CALL_DEPTH_MAX; i++) {
-		__u32 top = thread->depth - 1;
+/* A look at the calls of a thread from the last one on, by bpf_loop(): of any other loop the
+ * verifier goes through all rounds. */
+struct open_walk {
+	struct waffle_call_thread *thread;
+	__u64 sp, ip; /* of the call that is entered or returns */
+	__u64 found;  /* WAFFLE_CALL_DEPTH_MAX: none */
+	__u32 site;
+};
 
-		if (top >= WAFFLE_CALL_DEPTH_MAX || thread->open[top].sp >= sp)
-			return;
-		open_drop(thread, top);
-	}
+/* The call `rounds` before the last one; WAFFLE_CALL_DEPTH_MAX: there are not so many. */
+static __always_inline __u64 open_before(const struct waffle_call_thread *thread, __u32 rounds)
+{
+	__u64 at = (__u64)thread->depth - 1 - rounds;
+
+	return at < WAFFLE_CALL_DEPTH_MAX ? at : WAFFLE_CALL_DEPTH_MAX;
+}
+
+/* Whether the last call has a lower stack pointer. */
+static __always_inline bool open_is_below(const struct waffle_call_thread *thread, __u64 sp)
+{
+	__u64 at = open_before(thread, 0);
+
+	barrier_var(at);
+	return at < WAFFLE_CALL_DEPTH_MAX && thread->open[at].sp < sp;
+}
+
+static long open_drop_one(__u32 round, void *context)
+{
+	const struct open_walk *walk = context;
+
+	if (!open_is_below(walk->thread, walk->sp))
+		return 1;
+	open_drop(walk->thread, walk->thread->depth - 1);
+	return 0;
+}
+
+/* What is lower than a stack pointer has returned (it has 0), or never will: longjmp(), an
+ * exception. Mostly there is none. */
+static __always_inline void open_drop_below(struct open_walk *walk)
+{
+	if (open_is_below(walk->thread, walk->sp))
+		bpf_loop(WAFFLE_CALL_DEPTH_MAX, open_drop_one, walk, 0);
+}
+
+static long open_find_left(__u32 round, void *context)
+{
+	struct open_walk *walk = context;
+	__u64 at = open_before(walk->thread, round);
+	const struct waffle_call_open *open;
+
+	barrier_var(at);
+	if (at >= WAFFLE_CALL_DEPTH_MAX)
+		return 1;
+	open = &walk->thread->open[at];
+	if (open->sp && open->sp != walk->sp)
+		return 1;
+	if (open->ip != walk->ip || open->recipe == walk->site)
+		walk->found = at;
+	return 0;
+}
+
+static long open_drop_found(__u32 round, void *context)
+{
+	const struct open_walk *walk = context;
+
+	if (walk->thread->depth <= walk->found)
+		return 1;
+	open_drop(walk->thread, walk->thread->depth - 1);
+	return 0;
 }
 
 /*
@@ -150,39 +208,26 @@ static __always_inline void open_drop_below(struct waffle_call_thread *thread, _
  * probed. Those of the same entry are, too, by another description of the function. All others were
  * left, and the same caller calls again.
  */
-static __always_inline void open_drop_left(struct waffle_call_thread *thread, __u64 sp, __u64 ip,
-					   __u32 site)
+static __always_inline void open_drop_left(struct open_walk *walk)
 {
-	__u64 keep = thread->depth;
-
-	for (int i = 0; i < WAFFLE_CALL_DEPTH_MAX; i++) {
-		__u64 at = thread->depth - 1 - i;
-		const struct waffle_call_open *open;
-
-		barrier_var(at);
-		if (at >= WAFFLE_CALL_DEPTH_MAX)
-			break;
-		open = &thread->open[at];
-		if (open->sp && open->sp != sp)
-			break;
-		if (open->ip != ip || open->recipe == site)
-			keep = at;
-	}
-	for (int i = 0; i < WAFFLE_CALL_DEPTH_MAX && thread->depth > keep; i++)
-		open_drop(thread, thread->depth - 1);
+	bpf_loop(WAFFLE_CALL_DEPTH_MAX, open_find_left, walk, 0);
+	if (walk->found < WAFFLE_CALL_DEPTH_MAX)
+		bpf_loop(WAFFLE_CALL_DEPTH_MAX, open_drop_found, walk, 0);
 }
 
 /* Drops the calls that are over when `site` is entered. Global: the verifier looks at it once. */
 __noinline int call_drop_stale(struct waffle_call_thread *thread, __u64 sp, __u64 ip, __u64 link,
 			       __u32 site)
 {
+	struct open_walk walk = {
+		.thread = thread, .sp = sp, .ip = ip, .found = WAFFLE_CALL_DEPTH_MAX, .site = site};
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u64 top;
 
 	if (!thread)
 		return 0;
-	open_drop_below(thread, sp);
-	top = thread->depth - 1;
+	open_drop_below(&walk);
+	top = open_before(thread, 0);
 	barrier_var(top);
 	if (top >= WAFFLE_CALL_DEPTH_MAX || thread->open[top].sp != sp)
 		return 0;
@@ -191,34 +236,43 @@ __noinline int call_drop_stale(struct waffle_call_thread *thread, __u64 sp, __u6
 	 * has a return probe. */
 	if (link && (link != thread->open[top].link || thread->open[top].ip == ip) &&
 	    link != BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr))
-		open_drop_left(thread, sp, ip, site);
+		open_drop_left(&walk);
 	return 0;
+}
+
+static long open_find_returning(__u32 round, void *context)
+{
+	struct open_walk *walk = context;
+	__u64 at = open_before(walk->thread, round);
+	struct waffle_call_open *open;
+
+	barrier_var(at);
+	if (at >= WAFFLE_CALL_DEPTH_MAX)
+		return 1;
+	open = &walk->thread->open[at];
+	if (open->sp > walk->sp)
+		return 1;
+	if (open->sp != walk->sp || open->recipe != walk->site)
+		return 0;
+	open->sp = 0; /* it goes when it is the last one */
+	walk->found = at;
+	return 1;
 }
 
 /*
  * The place of the call that returns: its entry had this stack pointer. Those of functions that
  * jumped to each other, or of one with two descriptions, have the same; they return in any order.
- * WAFFLE_CALL_DEPTH_MAX: the entry was not recorded.
+ * WAFFLE_CALL_DEPTH_MAX: the entry was not recorded. Mostly it is the last one.
  */
 static __always_inline __u64 open_returning(struct waffle_call_thread *thread, __u64 sp, __u32 site)
 {
-	open_drop_below(thread, sp);
-	for (int i = 0; i < WAFFLE_CALL_DEPTH_MAX; i++) {
-		__u64 at = thread->depth - 1 - i;
-		struct waffle_call_open *open;
+	struct open_walk walk = {
+		.thread = thread, .sp = sp, .found = WAFFLE_CALL_DEPTH_MAX, .site = site};
 
-		barrier_var(at);
-		if (at >= WAFFLE_CALL_DEPTH_MAX)
-			break;
-		open = &thread->open[at];
-		if (open->sp > sp)
-			break;
-		if (open->sp == sp && open->recipe == site) {
-			open->sp = 0; /* it goes when it is the last one */
-			return at;
-		}
-	}
-	return WAFFLE_CALL_DEPTH_MAX;
+	open_drop_below(&walk);
+	if (!open_find_returning(0, &walk))
+		bpf_loop(WAFFLE_CALL_DEPTH_MAX, open_find_returning, &walk, 0);
+	return walk.found;
 }
 
 #endif

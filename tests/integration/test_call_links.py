@@ -2,14 +2,16 @@
 """Parents and links of calls, against what a training program knows of itself: the step that each
 of its calls belongs to, which waffle-bpf has from the program's own spans."""
 
+import contextlib
 import os
 import pathlib
 import re
+import signal
 import subprocess
 
 import pytest
 
-from tracer import wait_until
+from tracer import Capture, wait_until
 
 RANKS = 4
 ONLY = ("--sources", "spans,cuda,nccl")
@@ -171,3 +173,62 @@ def test_a_call_that_failed_waits_for_nothing(waffle, training, function):
     assert failed["args"]["result"] == 5
     assert not rows.causes(failed)
     assert not any(failed in rows.causes(row) for row in rows.by_id.values())
+
+
+def families(pid, count):
+    """Of the children of a process, those that have so many children: these."""
+    return [c for child in children_of(pid) if len(c := children_of(child)) == count]
+
+
+def computed(pid, name):
+    """CPU time of a process's threads of a name, in ticks."""
+    ticks = 0
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        head, _, tail = (task / "stat").read_text(encoding="ascii").rpartition(")")
+        ticks += int(tail.split()[11]) if head.endswith(f"({name}") else 0
+    return ticks
+
+
+class Quiet:
+    """Whether no thread of some processes has run, or wanted to, for some looks: longer than they
+    sleep by themselves."""
+
+    def __init__(self, pids):
+        self.pids, self.last, self.looks = pids, None, 0
+
+    def __call__(self):
+        texts = [
+            (task / "status").read_text(encoding="ascii")
+            for pid in self.pids
+            for task in pathlib.Path(f"/proc/{pid}/task").iterdir()
+        ]
+        now = [re.findall(r"ctxt_switches:\t(\d+)", text) for text in texts]
+        asleep = all("State:\tS" in text for text in texts)
+        self.looks = self.looks + 1 if asleep and now == self.last else 0
+        self.last = now
+        return self.looks > 20
+
+
+def test_a_rank_that_does_not_come_is_told_though_no_call_of_it_is_there(waffle, training):
+    capture = Capture(waffle, waffle.path())
+    process = subprocess.Popen(
+        [waffle.program, "run", "-q", "--no-report", "-o", capture.path]
+        + ["--", training, "--ranks", "3", "--steps", "9"],
+        env={**os.environ, "WAFFLE_SIM_SLOW_LOADER": "2:600000:3"},
+        start_new_session=True,
+    )
+    try:
+        # The loader of rank 2 computes on and on, and the others wait for that rank.
+        [ranks] = wait_until(lambda: families(process.pid, 3), "the ranks")
+        wait_until(lambda: computed(ranks[2], "loader") > 10, "the slow batch")
+        wait_until(Quiet(ranks[:2]), "those who wait")
+        os.killpg(process.pid, signal.SIGINT)
+        process.wait(timeout=60)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    why = waffle.ok("why", "--span", "step", "--slowest", "0", capture.path).stdout
+    for rank in (0, 1):
+        waits = r" waits for rank 2, which has not come to ncclAllReduce ← not there: rank 2 "
+        assert re.search(rf"^step \w+ of rank {rank} .*(\n.+)*{waits}", why, re.M), why

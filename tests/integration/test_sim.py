@@ -15,6 +15,7 @@ import sys
 import nvidia
 import pytest
 
+from sim_log import read_log
 from tracer import ROOT
 
 SOURCES = ROOT / "tests" / "sim"
@@ -52,11 +53,6 @@ def run(*command, code=0, **environment):
     )
     assert result.returncode == code, f"exit {result.returncode}: {result.stderr}"
     return result
-
-
-def read_log(path):
-    with open(path, encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
 
 
 def exported(library):

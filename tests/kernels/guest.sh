@@ -6,10 +6,11 @@
 
 /bin/busybox --install -s /bin 2>/dev/null
 export PATH=/bin HOME=/tmp WAFFLE_LIBBPF=1
-mkdir -p /proc /sys /dev /tmp /run
+mkdir -p /proc /sys /dev /tmp/out /run
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
 mount -t devtmpfs devtmpfs /dev 2>/dev/null
+mkdir -p /dev/shm && mount -t tmpfs shm /dev/shm
 mount -t tracefs tracefs /sys/kernel/tracing
 mount -t bpf bpf /sys/fs/bpf
 cd /tmp || exit 1
@@ -234,6 +235,18 @@ check_disk() {
 	mount -t ext4 /dev/vda /mnt 2>err || fail "$(words err)"
 }
 
+# The scripts of /calls, which capture calls; the host judges them (calls.py).
+check_probes() {
+	local script name
+	for script in /calls/*; do
+		name=${script##*/}
+		timeout 200 sh "$script" >"out/$name.said" 2>err </dev/null ||
+			fail "$name: $(words err)" || return
+		mv err "out/$name.err"
+		export_of "out/$name" || { reason="$name: $reason"; return 1; }
+	done
+}
+
 # throttled COMMAND…: in a cgroup that may use 10 ms of CPU time in 50.
 cgroup=/sys/fs/cgroup/throttled
 cat >/bin/throttled <<-EOF
@@ -247,7 +260,7 @@ chmod +x /bin/throttled
 check_captured() {
 	local name command
 	mount -t cgroup2 none /sys/fs/cgroup && echo +cpu >/sys/fs/cgroup/cgroup.subtree_control &&
-		mkdir -p $cgroup out blkio && echo "10000 50000" >$cgroup/cpu.max || fail "no cgroups" || return
+		mkdir -p $cgroup blkio && echo "10000 50000" >$cgroup/cpu.max || fail "no cgroups" || return
 	touch blkio/tasks
 	export ZOO_DIR=/mnt ZOO_BLKIO=/tmp/blkio # QEMU limits the disk
 	while read -r name command; do
@@ -314,6 +327,7 @@ while IFS='	' read -r name text command; do
 	# shellcheck disable=SC2086
 	verdict "$name" check_program "$text" $command
 done </programs
+verdict probes check_probes
 verdict disk check_disk
 verdict captured check_captured
 verdict dmesg check_dmesg

@@ -18,6 +18,7 @@ import time
 
 sys.dont_write_bytecode = True
 
+import calls
 import waits
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -41,6 +42,7 @@ PROGRAMS = [
     # Functions of the test itself: their values, nesting, filters.
     ("calls", "unit/test_calls_kernel", [], "[  PASSED  ]"),
     ("calls-filter", "unit/test_calls_filter", [], "[  PASSED  ]"),
+    ("calls-words", "unit/test_calls_words", [], "[  PASSED  ]"),
     # Random filters: what the kernel decides against the definition, fewer pairs than natively.
     ("programs", "unit/test_filter_kernel", ["5000"], "[  PASSED  ]"),
 ]
@@ -70,9 +72,10 @@ def libraries(program):
     return re.findall(r"(/\S+) \(0x", listed)
 
 
-def compile_program(source, out):
+def compile_program(source, out, *flags):
     subprocess.run(["gcc", "-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Werror",
-                    "-fno-omit-frame-pointer", f"-I{ROOT}/include", "-o", out, source, "-pthread"],
+                    "-fno-omit-frame-pointer", f"-I{ROOT}/include", "-o", out, source, "-pthread",
+                    *flags],
                    check=True)
 
 
@@ -83,7 +86,17 @@ def compile_programs(folder):
         sources[f"zoo_{pathlib.Path(row.source).stem}"] = ROOT / "tests/zoo" / row.source
     for name, source in sources.items():
         compile_program(source, folder / name)
+    library, programs = folder / "libcalled.so", ROOT / "tests/integration/programs"
+    compile_program(programs / "called.c", library, "-shared", "-fPIC")
+    compile_program(programs / "caller.c", folder / "caller", "-Wl,--no-as-needed",
+                    f"-L{folder}", "-lcalled", "-Wl,-rpath,$ORIGIN")
     return [folder / name for name in sources]
+
+
+def copy_simulation(folder):
+    """The stand-ins of CUDA and NCCL, and a program: they find each other where they lie."""
+    for path in [*sorted((BUILD / "sim").glob("lib*.so.*")), BUILD / "sim" / "calls"]:
+        shutil.copy(path, folder)
 
 
 def archive(tree, out):
@@ -101,6 +114,7 @@ def build_initramfs():
     shutil.rmtree(tree, ignore_errors=True)
     (tree / "bin").mkdir(parents=True)
     traced = compile_programs(tree / "bin")
+    copy_simulation(tree / "bin")
     programs = {BUILD / "waffle-bpf": "waffle-bpf"}
     programs.update({BUILD / path: pathlib.Path(path).name for _, path, _, _ in PROGRAMS})
     for path, name in programs.items():
@@ -120,6 +134,9 @@ def build_initramfs():
         for name, path, arguments, text in PROGRAMS), encoding="utf-8")
     (tree / "waits").write_text("".join(
         f"{name} {command}\n" for name, command in waits.commands().items()), encoding="utf-8")
+    (tree / "calls").mkdir()
+    for name, script in calls.scripts().items():
+        (tree / "calls" / name).write_text(script, encoding="utf-8")
     return archive(tree, CACHE / "initramfs.cpio")
 
 
@@ -160,16 +177,16 @@ def boot(vmlinuz, initramfs, log):
     return log.read_text(encoding="utf-8", errors="replace").replace("\r", ""), captures
 
 
-def judge_waits(captures, folder):
+def judge(captures, folder):
     """Verdicts on what the guest put on its second disk, which is unpacked into a folder."""
     shutil.rmtree(folder, ignore_errors=True)
     try:
         with tarfile.open(captures) as tar:
             tar.extractall(folder, filter="data")
     except (tarfile.TarError, OSError) as error:
-        return {"waits": ("fail", 0.0, f"no captures: {error}")}
-    return {name: ("fail" if reason else "pass", 0.0, reason)
-            for name, reason in waits.verdicts(folder / "out").items()}
+        return {"captures": ("fail", 0.0, f"no captures: {error}")}
+    reasons = {**calls.verdicts(folder / "out"), **waits.verdicts(folder / "out")}
+    return {name: ("fail" if reason else "pass", 0.0, reason) for name, reason in reasons.items()}
 
 
 def verdicts(console):
@@ -194,7 +211,7 @@ def try_kernel(name, initramfs):
     console, captures = boot(kernel / "vmlinuz", with_modules(initramfs, kernel),
                              CACHE / f"{name}.log")
     found, notes = verdicts(console)
-    found.update(judge_waits(captures, CACHE / f"{name}-captures"))
+    found.update(judge(captures, CACHE / f"{name}-captures"))
     release = re.search(r"^guest (\d\S*) (\d+)$", console, re.M)
     booted = int(release[2]) / 1000 if release else 0.0
     found = {"booted": ("pass" if release else "fail", booted, package), **found}

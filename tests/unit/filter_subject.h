@@ -74,4 +74,19 @@ static inline const char *truth_of(const struct filter_subject *subject, const c
 	return text;
 }
 
+static const struct site_info counter_site = {.name = "queue",
+					      .category = "",
+					      .file = "q.c",
+					      .func = "",
+					      .object = "app",
+					      .kind = WAFFLE_SITE_COUNTER,
+					      .key_count = 1,
+					      .keys = {{WAFFLE_KEY_NUMBER, "value"}}};
+
+static inline struct filter_subject counter_subject(struct sample_frame *frame)
+{
+	return (struct filter_subject){
+		.site = &counter_site, .frame = frame, .frame_bytes = frame_size(frame)};
+}
+
 #endif

@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Fields of structs, by the DWARF of this program; the recipes are run on its own memory. */
 #include <elf.h>
-#include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-#include <cmocka.h>
 
 #include "call/abi.h"
-#include "call/call.h"
+#include "call_found.h"
 
 struct wire {
 	char pad[3];
@@ -47,43 +38,12 @@ __attribute__((noinline)) int handle_request(request_t *r)
 	return 0;
 }
 
-struct found {
-	struct call_set *set;
-	struct object *object;
-	char said[4096];
-};
-
-static void say(const char *line, bool missing, void *arg)
-{
-	struct found *found = arg;
-
-	(void)missing;
-	strncat(found->said, line, sizeof(found->said) - strlen(found->said) - 1);
-}
-
 static struct found find(const char *values)
 {
-	struct error err = ERROR_INIT;
-	struct found found = {.said = ""};
 	char text[300];
-	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 
 	snprintf(text, sizeof(text), "uprobe:exe:handle_request(struct request *r) {%s}", values);
-	assert_true(fd >= 0);
-	assert_int_equal(call_set_open(&found.set, &err), 0);
-	if (call_set_add(found.set, text, "--probe", &err) ||
-	    object_read(&found.object, fd, "/bin/this", &err) ||
-	    call_set_find(found.set, found.object, fd, &err))
-		fail_msg("%s", err.message);
-	close(fd);
-	call_set_unfound(found.set, CALL_SCOPE_TRACED, say, &found);
-	return found;
-}
-
-static void done(struct found *found)
-{
-	call_set_free(found->set);
-	object_free(found->object);
+	return FIND_IN(SELF, "/bin/this", text);
 }
 
 /* What BPF would read. */
@@ -153,28 +113,28 @@ static void test_what_can_not_be_read_is_said_at_its_place(void **state)
 	} samples[] = {
 		{"r->pth", "--probe: no field 'pth' in struct request; near: path\n"
 			   "  uprobe:exe:handle_request(struct request *r) {r->pth}\n"
-			   "                                                 ^~~~~"},
+			   "                                                 ^~~~~\n"},
 		{"r->wire.fd", "--probe: '.' behind a pointer: write '->'\n"
 			       "  uprobe:exe:handle_request(struct request *r) {r->wire.fd}\n"
-			       "                                                       ^~~"},
+			       "                                                       ^~~\n"},
 		{"r->spare->fd", "--probe: '->' behind what is no pointer: write '.'\n"
 				 "  uprobe:exe:handle_request(struct request *r) {r->spare->fd}\n"
-				 "                                                        ^~~~"},
+				 "                                                        ^~~~\n"},
 		{"r->spare", "--probe: a struct: name one of its fields\n"
 			     "  uprobe:exe:handle_request(struct request *r) {r->spare}\n"
-			     "                                                 ^~~~~~~"},
+			     "                                                 ^~~~~~~\n"},
 		{"r->half", "--probe: a value of its type can't be shown\n"
 			    "  uprobe:exe:handle_request(struct request *r) {r->half}\n"
-			    "                                                 ^~~~~~"},
+			    "                                                 ^~~~~~\n"},
 		{"r->flag", "--probe: a bit-field can't be read\n"
 			    "  uprobe:exe:handle_request(struct request *r) {r->flag}\n"
-			    "                                                 ^~~~~~"},
+			    "                                                 ^~~~~~\n"},
 		{"r->next->next->next->next->next->bytes",
 		 "--probe: goes through more than 4 pointers\n"
 		 "  uprobe:exe:handle_request(struct request *r) "
 		 "{r->next->next->next->next->next->bytes}\n"
 		 "                                                "
-		 "^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~"},
+		 "^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~\n"},
 	};
 
 	for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
@@ -189,17 +149,8 @@ static void test_what_can_not_be_read_is_said_at_its_place(void **state)
 
 static void expect_missing_struct(const char *text, const char *said)
 {
-	struct error err = ERROR_INIT;
-	struct found found = {.said = ""};
-	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	struct found found = FIND_IN(SELF, "/bin/this", text);
 
-	assert_int_equal(call_set_open(&found.set, &err), 0);
-	if (call_set_add(found.set, text, "--probe", &err) ||
-	    object_read(&found.object, fd, "/bin/this", &err) ||
-	    call_set_find(found.set, found.object, fd, &err))
-		fail_msg("%s", err.message);
-	close(fd);
-	call_set_unfound(found.set, CALL_SCOPE_TRACED, say, &found);
 	assert_non_null(strstr(found.said, said));
 	done(&found);
 }

@@ -1,16 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Functions found by their symbols: in this program, and in the C library. */
-#include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-#include <cmocka.h>
 
-#include "call/call.h"
+#include "call_found.h"
 
 /* What is looked for. */
 __attribute__((noinline)) int fruit_one(int a, const char *b);
@@ -76,48 +67,6 @@ FRAMED("plum_whole", "");
 __asm__(".text\n.type grape_jump,@function\ngrape_jump:\n\t" JUMP
 	"\n.size grape_jump,.-grape_jump\n");
 
-struct found {
-	struct call_set *set;
-	struct object *object;
-	struct error err;
-	char said[4096];
-	bool missing;
-};
-
-static void say(const char *line, bool missing, void *arg)
-{
-	struct found *found = arg;
-
-	found->missing |= missing;
-	strncat(found->said, line, sizeof(found->said) - strlen(found->said) - 1);
-	strncat(found->said, "\n", sizeof(found->said) - strlen(found->said) - 1);
-}
-
-static struct found find(const char *path, const char *const *texts)
-{
-	struct found found = {.err = ERROR_INIT};
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-	assert_true(fd >= 0);
-	assert_int_equal(call_set_open(&found.set, &found.err), 0);
-	for (; *texts; texts++) {
-		if (call_set_add(found.set, *texts, "--probe", &found.err))
-			fail_msg("%s", found.err.message);
-	}
-	assert_int_equal(object_read(&found.object, fd, path, &found.err), 0);
-	if (call_set_find(found.set, found.object, fd, &found.err))
-		fail_msg("%s", found.err.message);
-	close(fd);
-	call_set_unfound(found.set, CALL_SCOPE_TRACED, say, &found);
-	return found;
-}
-
-static void done(struct found *found)
-{
-	call_set_free(found->set);
-	object_free(found->object);
-}
-
 static uint64_t self_offset(void *function)
 {
 	extern char __ehdr_start[];
@@ -125,8 +74,7 @@ static uint64_t self_offset(void *function)
 	return (uint64_t)((char *)function - __ehdr_start);
 }
 
-#define FIND(path, ...) find(path, (const char *const[]){__VA_ARGS__, NULL})
-#define SELF "/proc/self/exe"
+#define FIND(path, ...) FIND_IN(path, path, __VA_ARGS__)
 
 static void test_function_is_a_span_with_its_arguments_and_return(void **state)
 {
@@ -181,7 +129,7 @@ static void test_missing_function_is_said_with_near_names(void **state)
 	assert_string_equal(found.said, "--probe: no file 'libnothing' in a traced process\n");
 	assert_false(found.missing);
 	found.said[0] = '\0';
-	call_set_unfound(found.set, CALL_SCOPE_FILES, say, &found);
+	call_set_unfound(found.set, CALL_SCOPE_FILES, found_say, &found);
 	assert_string_equal(found.said, "--probe: no file 'libnothing' among those given\n");
 	assert_true(found.missing);
 	done(&found);

@@ -1,17 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* USDT: the operands of notes on both machines, and the notes of this program. */
 #include <elf.h>
-#include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-#include <cmocka.h>
 
-#include "call/call.h"
+#include "call_found.h"
 #include "call/usdt.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
@@ -143,42 +134,9 @@ void fruit_eaten(int which)
 	PROBE("spit", "0", "8f@%xmm0");
 }
 
-struct found {
-	struct call_set *set;
-	struct object *object;
-	char said[4096];
-};
-
-static void say(const char *line, bool missing, void *arg)
-{
-	struct found *found = arg;
-
-	(void)missing;
-	strncat(found->said, line, sizeof(found->said) - strlen(found->said) - 1);
-	strncat(found->said, "\n", sizeof(found->said) - strlen(found->said) - 1);
-}
-
 static struct found find(const char *text)
 {
-	struct error err = ERROR_INIT;
-	struct found found = {.said = ""};
-	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-
-	assert_true(fd >= 0);
-	assert_int_equal(call_set_open(&found.set, &err), 0);
-	if (call_set_add(found.set, text, "--probe", &err) ||
-	    object_read(&found.object, fd, "/bin/fruits", &err) ||
-	    call_set_find(found.set, found.object, fd, &err))
-		fail_msg("%s", err.message);
-	close(fd);
-	call_set_unfound(found.set, CALL_SCOPE_TRACED, say, &found);
-	return found;
-}
-
-static void done(struct found *found)
-{
-	call_set_free(found->set);
-	object_free(found->object);
+	return FIND_IN(SELF, "/bin/fruits", text);
 }
 
 static void test_usdt_probe_is_an_event_with_the_arguments_of_its_note(void **state)

@@ -59,6 +59,29 @@ static void test_filters_ask_arguments_and_what_is_returned(void **state)
 	(void)state;
 }
 
+static void test_the_longest_filter_is_taken_by_the_kernel(void **state)
+{
+	static const char *const kinds[] = {
+		"kv.n > %u00",       "kv.ret == 1%u00000000", "kv.n in {1%u0, 20, 30}",
+		"comm ~ \"*%u?y*\"", "tid == 50000%u",        "dur > %u00h",
+	};
+	static const long passing[] = {5};
+	char filter[4096] = "";
+	size_t len = 0;
+
+	for (unsigned i = 0; i < 63; i++) {
+		char text[64], *number;
+
+		snprintf(text, sizeof(text), "%s", kinds[i % 6]);
+		number = strstr(text, "%u");
+		len += (size_t)snprintf(filter + len, sizeof(filter) - len, "%.*s%u%s || ",
+					(int)(number - text), text, 10 + i, number + 2);
+	}
+	snprintf(filter + len, sizeof(filter) - len, "kv.n == 5");
+	factorials_pass(filter, passing, 1);
+	(void)state;
+}
+
 static void test_filters_ask_events_and_texts(void **state)
 {
 	struct rig *rig = RIG_FILTERED("kv.number >= 3 && kv.number != 5 || kv.text == \"two\"",
@@ -217,6 +240,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_filters_ask_arguments_and_what_is_returned),
+		cmocka_unit_test(test_the_longest_filter_is_taken_by_the_kernel),
 		cmocka_unit_test(test_filters_ask_events_and_texts),
 		cmocka_unit_test(test_filters_ask_pairs),
 		cmocka_unit_test(test_what_hangs_on_the_end_only_is_held_until_then),

@@ -24,7 +24,7 @@
 #include "filter/eval.h"
 #include "filter/filter.h"
 #include "filter_machine.h"
-#include "filter_random.h"
+#include "filter_random_expression.h"
 
 #define PAIRS_DEFAULT 120000
 #define PAIRS_ENOUGH 100000 /* for each field and operator to be there */

@@ -59,7 +59,7 @@ static void worker_begins(struct machine *machine, struct worker *worker)
 	uint64_t stream = some_stream(machine), event = 0xe1 + below(machine, 3);
 	uint64_t rank = worker->tid / 10 - 1, bytes;
 
-	switch (below(machine, 8)) {
+	switch (below(machine, 11)) {
 	case 0:
 		worker_opens(machine, worker, CALL_SYNC, WORDS(stream));
 		break;
@@ -83,6 +83,16 @@ static void worker_begins(struct machine *machine, struct worker *worker)
 		worker->seq++;
 		worker_opens(machine, worker, CALL_ALL_REDUCE,
 			     WORDS(1024, 7, COMM, rank, 3, worker->seq, stream));
+		break;
+	case 7:
+	case 8:
+		worker->seq++;
+		worker_opens(machine, worker, below(machine, 2) ? CALL_SEND : CALL_RECV,
+			     WORDS(1024, below(machine, 3), COMM, rank, 3, worker->seq, stream));
+		break;
+	case 9:
+		/* Known to be made, of one kind or the other; its handle comes at the return. */
+		worker_opens(machine, worker, CALL_STREAM_CREATE, WORDS(below(machine, 2), stream));
 		break;
 	default:
 		worker_opens(machine, worker, SITE_STEP, 0, NULL);

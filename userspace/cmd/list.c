@@ -62,10 +62,8 @@ static const char *const probe_types[] = {
 	[OBJECT_PROBE_END] = "end",     [OBJECT_PROBE_RETURN] = "ret",
 };
 static const char *const probe_costs[] = {
-	[OBJECT_COST_UNKNOWN] = "unknown",
-	[OBJECT_COST_OPTIMISED] = "optimised",
-	[OBJECT_COST_EMULATED] = "emulated",
-	[OBJECT_COST_STEPPED] = "single-stepped",
+	[OBJECT_COST_UNKNOWN] = "unknown",   [OBJECT_COST_OPTIMISED] = "optimised",
+	[OBJECT_COST_EMULATED] = "emulated", [OBJECT_COST_STEPPED] = "single-stepped",
 	[OBJECT_COST_REFUSED] = "refused",
 };
 
