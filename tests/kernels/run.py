@@ -47,6 +47,7 @@ PROGRAMS = [
     ("calls-words", "unit/test_calls_words", [], "[  PASSED  ]"),
     # Random filters: what the kernel decides against the definition, fewer pairs than natively.
     ("programs", "unit/test_filter_kernel", ["5000"], "[  PASSED  ]"),
+    ("longest-programs", "unit/test_filter_longest", [], "[  PASSED  ]"),
 ]
 
 # The first disk is slow, so that its stalls are longer than everything else that is emulated.
