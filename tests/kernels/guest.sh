@@ -226,11 +226,14 @@ check_attach() {
 
 check_killed() { stay_begin && trace KILL killed; stay_end; }
 
-check_disk() {
+modules_load() {
 	local module tries
 	for tries in 1 2 3 4; do # in any order: those that need another one come later
 		for module in /modules/*.ko; do insmod "$module" 2>/dev/null; done
 	done
+}
+
+check_disk() {
 	mkdir -p /mnt
 	mount -t ext4 /dev/vda /mnt 2>err || fail "$(words err)"
 }
@@ -311,6 +314,7 @@ verdict() {
 }
 
 echo "guest $(uname -r) $(uptime_ms)"
+modules_load
 verdict ready check_ready
 verdict uprobe.multi check_uprobe_multi
 verdict run check_run
