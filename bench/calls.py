@@ -19,6 +19,7 @@ from lib import (
     Workload,
     baseline,
     interleave,
+    is_probed,
     now_ns,
     nothing,
     ratio,
@@ -62,7 +63,9 @@ def one_launch(scale, kind, entries):
         tracers = {
             "untraced": nothing,
             "empty": functools.partial(empty, load.pid, *entries),
-            "decoded": functools.partial(waffle, load.pid, "--sources", "spans,cuda,nccl"),
+            "decoded": functools.partial(
+                waffle, load.pid, "--sources", "spans,cuda,nccl",
+                armed=lambda: all(is_probed(load.pid, *entry) for entry in entries)),
         }
         costs = interleave(load, tracers, scale.rounds, scale.seconds)
     over = {k: [a - b for a, b in zip(v, costs["untraced"])] for k, v in costs.items()}

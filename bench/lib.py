@@ -103,6 +103,23 @@ def waits_for_events(pid):
     return number.isdigit() and int(number) in EPOLL_WAIT
 
 
+def is_probed(pid, path, offset):
+    """Whether the instruction there of a file is another one in the memory of a process."""
+    with open(path, "rb") as f:
+        f.seek(offset)
+        own = f.read(1)
+    memory = open(f"/proc/{pid}/mem", "rb", 0)
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as maps, memory as mem:
+        for line in maps:
+            addresses, mode, start, _, _, *name = line.split(maxsplit=5)
+            first, end = (int(a, 16) for a in addresses.split("-"))
+            at = first + offset - int(start, 16)
+            if "x" in mode and name and name[0].rstrip("\n") == path and first <= at < end:
+                mem.seek(at)
+                return mem.read(1) != own
+    return False
+
+
 class Scratch:
     """A folder of our own for what the tracers write."""
 
@@ -124,11 +141,14 @@ def nothing():
 
 
 @contextlib.contextmanager
-def waffle(pid, *options, cpu=1):
+def waffle(pid, *options, cpu=1, armed=None):
+    """`armed`: tells whether it is, of a tracer that may have so much to read that it is never seen
+    to wait."""
     argv = [WAFFLE, "attach", "--pid", str(pid), "-q", "--no-report"]
     argv += ["-o", SCRATCH.path("window.waffle"), *options]
     with running(on_cpu(cpu, urgent(argv)), signal.SIGINT) as tracer:
-        wait_until(lambda: waits_for_events(tracer.pid) or tracer.poll() is not None, "arming")
+        ready = armed or (lambda: waits_for_events(tracer.pid))
+        wait_until(lambda: ready() or tracer.poll() is not None, "arming")
         if tracer.poll() is not None:
             raise RuntimeError("waffle-bpf attach ended early")
         yield tracer

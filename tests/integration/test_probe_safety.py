@@ -58,3 +58,17 @@ def test_functions_of_go_are_events_with_go_s_arguments(waffle, built, tmp_path,
     assert [r["kind"] for r in rows] == ["event"] * 5
     assert [r["args"] for r in rows] == [{"n": n, "more": 10 * n} for n in range(5)]
     assert "main.work of " in said and "as Go moves calls from thread to thread" in said
+
+
+def test_coroutines_and_longjmp_go_on_as_without_probes(waffle, built, tmp_path):
+    specs = ["uprobe:exe:task_step(int task, int step) -> int ret", "uprobe:exe:scheduler_run",
+             "uprobe:exe:jump_*(int n) -> int ret", "uprobe:exe:_start"]
+    rows, _ = run(waffle, tmp_path, specs, built("jumps.c"))
+    steps = [(r["args"]["task"], r["args"]["step"]) for r in rows if r["name"] == "task_step"]
+    assert sorted(steps) == [(task, step) for task in range(5) for step in range(10)]
+    caught = [r["args"] for r in rows if r["name"] == "jump_catch"]
+    assert [(args["n"], args["ret"]) for args in caught] == [(n % 5, n % 5 + 7) for n in range(20)]
+    over = [r for r in rows if r["name"] == "jump_over"]
+    assert len(over) == 20
+    assert all(r.get("left") and "ret" not in r["args"] for r in over)
+    assert [r["kind"] for r in rows if r["name"] == "_start"] == ["event"]

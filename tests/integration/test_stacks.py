@@ -213,7 +213,8 @@ def test_calls_of_cuda_and_nccl_have_their_callers(waffle, tmp_path):
     for row in rows:
         called = row.get("category") in ("cuda", "nccl")
         assert ("user_stack" in row) == called, row["name"]
-        if called:
+        # Constructors may run before it is known where the libraries lie.
+        if called and not row["name"].startswith("__cudaRegister"):
             names = [f.get("function") for f in row["user_stack"] if not f.get("inlined")]
             assert names[-1] == "_start", row["name"]
     launches = [row for row in rows if row["name"] == "cudaLaunchKernel"]

@@ -127,7 +127,7 @@ static bool has_frequency(const struct kernel *kernel)
 static uint32_t sources_possible(const struct kernel *kernel, uint32_t sources, uint32_t *missing,
 				 enum cpus_steal *steal)
 {
-	struct btf *kernel_types = btf__load_vmlinux_btf();
+	struct btf *kernel_types = sources ? btf__load_vmlinux_btf() : NULL;
 
 	*missing = 0;
 	for (size_t i = 0; kernel_types && i < PROGRAMS; i++) {
