@@ -203,7 +203,7 @@ def test_calls_of_cuda_and_nccl_have_their_callers(waffle, tmp_path):
     sim = waffle.program.parent / "sim"
     assert (sim / "training").exists(), f"{sim} is not built; run make sim"
     logs = tmp_path / "logs"
-    logs.mkdir()
+    logs.mkdir(exist_ok=True)
     capture = waffle.run(
         *(sim / "training", "--ranks", "2", "--steps", "5", "--log", logs),
         options=["--stacks", "cuda,nccl"],
