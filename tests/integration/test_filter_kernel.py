@@ -329,7 +329,10 @@ def test_a_killed_tracer_leaves_nothing(waffle, program, start):
 @tries(3)
 def test_spans_left_open_by_dead_processes_are_forgotten(waffle, program, start):
     """More spans than can be held at a time, from processes that die before they end them."""
-    dying = f"{program} 'hold 20000 3000' & p=$!; sleep 1; kill -9 $p; wait $p; sleep 0.5"
+    pipe = waffle.path().with_suffix(".pipe")
+    os.mkfifo(pipe)
+    dying = f"{program} 'hold 20000 600000' > {pipe} & p=$!; read line < {pipe}"
+    dying += "; kill -9 $p; wait $p; sleep 2"
     script = f"{dying}; {dying}; {program} 'hold 20000 20'"
     held = ("--no-sched", "--filter", 'name == "held" && dur > 1ms')
     capture = waffle.run("sh", "-c", script, options=held)

@@ -34,12 +34,13 @@ def test_function_that_the_kernel_cannot_probe_is_named_and_the_others_are_probe
     assert [r["name"] for r in rows] == ["odd_plain"] * 2
     lines = said.splitlines()
     assert any("odd_halt can't be probed" in x and "all others are armed" in x for x in lines)
-    assert any(" and 3 more of " in x and "can't be probed" in x and "all others" in x
+    assert any(" and 6 more of " in x and "can't be probed" in x and "all others" in x
                for x in lines)
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="instructions of x86-64")
-@pytest.mark.parametrize("function", ["odd_lock", "odd_flags", "odd_equal", "odd_or"])
+@pytest.mark.parametrize("function", ["odd_lock", "odd_flags", "odd_equal", "odd_or", "odd_syscall",
+                                      "odd_repeated", "odd_loop"])
 def test_description_of_nothing_but_what_cannot_be_probed_is_an_error(
     waffle, built, function
 ):
@@ -58,3 +59,17 @@ def test_functions_of_go_are_events_with_go_s_arguments(waffle, built, tmp_path,
     assert [r["kind"] for r in rows] == ["event"] * 5
     assert [r["args"] for r in rows] == [{"n": n, "more": 10 * n} for n in range(5)]
     assert "main.work of " in said and "as Go moves calls from thread to thread" in said
+
+
+def test_coroutines_and_longjmp_go_on_as_without_probes(waffle, built, tmp_path):
+    specs = ["uprobe:exe:task_step(int task, int step) -> int ret", "uprobe:exe:scheduler_run",
+             "uprobe:exe:jump_*(int n) -> int ret", "uprobe:exe:_start"]
+    rows, _ = run(waffle, tmp_path, specs, built("jumps.c"))
+    steps = [(r["args"]["task"], r["args"]["step"]) for r in rows if r["name"] == "task_step"]
+    assert sorted(steps) == [(task, step) for task in range(5) for step in range(10)]
+    caught = [r["args"] for r in rows if r["name"] == "jump_catch"]
+    assert [(args["n"], args["ret"]) for args in caught] == [(n % 5, n % 5 + 7) for n in range(20)]
+    over = [r for r in rows if r["name"] == "jump_over"]
+    assert len(over) == 20
+    assert all(r.get("left") and "ret" not in r["args"] for r in over)
+    assert [r["kind"] for r in rows if r["name"] == "_start"] == ["event"]

@@ -7,126 +7,7 @@
 
 #include <cmocka.h>
 
-#include "analyze/why.h"
-#include "model_capture.h"
-
-#define A 10
-#define B 11
-#define C 12
-#define NEIGHBOUR 900
-#define END_TS 101000
-
-enum call { CALL_NONE = -1, CALL_READ = 0, CALL_NANOSLEEP = 35, CALL_WAIT4 = 61, CALL_FUTEX = 202 };
-#define MUTEX_ARGS                                                                                 \
-	{                                                                                          \
-		0x1000, 128, 2                                                                     \
-	}
-#define CONDITION_ARGS                                                                             \
-	{                                                                                          \
-		0x2000, 137, 0                                                                     \
-	}
-
-struct turn {
-	uint64_t ts;
-	uint16_t cpu;
-	uint32_t prev, next;
-	uint16_t state; /* of prev; 0: preempted */
-	int syscall;
-	uint64_t args[3];
-	uint32_t waker; /* of next */
-	uint64_t wake_ts;
-	unsigned flags; /* besides those that follow from the rest */
-};
-
-static bool is_ours(uint32_t tid)
-{
-	return tid >= A && tid < A + 8;
-}
-
-static void turn(struct capture *capture, struct turn turn)
-{
-	struct waffle_rec_switch rec = {.rec = {turn.ts, turn.prev, WAFFLE_REC_SWITCH, turn.cpu},
-					.next_tid = turn.next,
-					.waker_tid = turn.waker,
-					.wake_ts = turn.wake_ts,
-					.prev_state = turn.state,
-					.syscall = turn.state ? turn.syscall : -1};
-
-	memcpy(rec.args, turn.args, sizeof(turn.args));
-	rec.flags = (uint8_t)((is_ours(turn.prev) ? WAFFLE_SWITCH_PREV_TRACED : 0) |
-			      (is_ours(turn.next) ? WAFFLE_SWITCH_NEXT_TRACED : 0) |
-			      (turn.wake_ts ? WAFFLE_SWITCH_WOKEN : 0) |
-			      (turn.state ? 0 : WAFFLE_SWITCH_PREEMPTED) | turn.flags);
-	capture_add(capture, &rec);
-}
-
-/* Three threads that run from the start on. */
-static void begin(struct capture *capture)
-{
-	static const char *const names[] = {"a", "b", "c"};
-
-	capture_begin(capture, true);
-	for (uint32_t i = 0; i < 3; i++)
-		capture_task(capture, CAPTURE_START, A + i, CAPTURE_START, names[i]);
-	for (uint32_t i = 0; i < 3; i++)
-		capture_state(capture, CAPTURE_START, A + i, WAFFLE_THREAD_RUNNING, false);
-}
-
-static const struct why *explain(struct capture *capture, struct why_query query, struct why **why)
-{
-	const struct model *model = capture_load(capture, END_TS);
-	struct error err = ERROR_INIT;
-
-	capture_must(why_new(why, model, &query, &err), err);
-	return *why;
-}
-
-static void done(struct capture *capture, struct why *why)
-{
-	why_free(why);
-	capture_free(capture);
-}
-
-static void check_chain(const struct why *why, const struct why_instance *instance,
-			const struct why_part *part)
-{
-	uint64_t from = instance->from_ts, to = instance->to_ts;
-
-	assert_in_range(part->step_count, 1, 33);
-	for (uint32_t i = 0; i < part->step_count; i++) {
-		const struct why_step *step = &why->steps.data[part->step + i];
-
-		assert_true(step->from_ts < step->to_ts);
-		assert_true(step->from_ts >= from && step->to_ts <= to);
-		from = step->from_ts;
-		to = step->to_ts;
-	}
-	assert_int_equal(why->steps.data[part->step].thread, instance->thread);
-	assert_true(to - from <= part->ns);
-}
-
-/* What must hold of any answer. */
-static void check_sums(const struct why *why)
-{
-	for (size_t i = 0; i < why->instances.len; i++) {
-		const struct why_instance *instance = &why->instances.data[i];
-		uint64_t whole = instance->to_ts - instance->from_ts, sum = 0;
-		uint64_t last = UINT64_MAX;
-
-		assert_int_equal(instance->running_ns + instance->runnable_ns +
-					 instance->blocked_ns + instance->unknown_ns,
-				 whole);
-		for (uint32_t p = 0; p < instance->part_count; p++) {
-			const struct why_part *part = &why->parts.data[instance->part + p];
-
-			sum += part->ns;
-			assert_true(part->ns && part->ns <= last);
-			last = part->ns;
-			check_chain(why, instance, part);
-		}
-		assert_int_equal(sum, whole);
-	}
-}
+#include "why_turns.h"
 
 static const struct why_part *part_at(const struct why *why, uint32_t number)
 {
@@ -529,61 +410,6 @@ static void test_without_the_scheduler_it_says_so(void **state)
 	capture_free(&capture);
 }
 
-static uint32_t random_below(uint64_t *seed, uint32_t limit)
-{
-	*seed = *seed * 6364136223846793005ull + 1442695040888963407ull;
-	return (uint32_t)((*seed >> 33) % limit);
-}
-
-/* Switches, wake-ups, spans and losses as they come, possible or not. */
-static void add_anything(struct capture *capture, uint64_t ts, uint64_t *seed)
-{
-	static const int calls[] = {CALL_READ, CALL_NANOSLEEP, CALL_WAIT4, CALL_FUTEX, CALL_NONE};
-	static const uint16_t states[] = {0, 1, 2, 4};
-	struct turn any = {
-		.ts = ts,
-		.cpu = (uint16_t)random_below(seed, 2),
-		.prev = random_below(seed, 5) ? A + random_below(seed, 4) : 0,
-		.next = random_below(seed, 5) ? A + random_below(seed, 4) : NEIGHBOUR,
-		.state = states[random_below(seed, 4)],
-		.syscall = calls[random_below(seed, 5)],
-		.args = {0x1000, random_below(seed, 2) ? 128 : 137, random_below(seed, 3)},
-		.waker = A + random_below(seed, 5),
-		.flags = random_below(seed, 4) ? 0 : WAFFLE_SWITCH_WAKER_HARDIRQ,
-	};
-
-	if (random_below(seed, 3))
-		any.wake_ts = ts - random_below(seed, 400);
-	if (any.prev != any.next)
-		turn(capture, any);
-	if (!random_below(seed, 60))
-		capture_loss(capture, ts, ts + 1, WAFFLE_SOURCE_SCHED, 1);
-}
-
-static void test_parts_sum_up_and_chains_never_leave_the_wait_whatever_was_recorded(void **state)
-{
-	(void)state;
-	for (uint64_t round = 0; round < 40; round++) {
-		uint64_t seed = round, ids = 0x100;
-		struct capture capture;
-		struct why *why;
-
-		begin(&capture);
-		for (uint64_t ts = 2000; ts < 90000; ts += 1 + random_below(&seed, 300)) {
-			add_anything(&capture, ts, &seed);
-			if (!random_below(&seed, 8))
-				capture_span(&capture, ts, A + random_below(&seed, 4), ids++);
-			if (!random_below(&seed, 8))
-				capture_end(&capture, ts, A + random_below(&seed, 4),
-					    0x100 + random_below(&seed, 64));
-		}
-		explain(&capture, (struct why_query){0}, &why);
-		assert_true(why->instances.len > 0);
-		check_sums(why);
-		done(&capture, why);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -604,8 +430,6 @@ int main(void)
 		cmocka_unit_test(test_spans_of_unknown_length_come_last_where_records_were_lost),
 		cmocka_unit_test(test_a_window_of_a_thread_is_an_instance),
 		cmocka_unit_test(test_without_the_scheduler_it_says_so),
-		cmocka_unit_test(
-			test_parts_sum_up_and_chains_never_leave_the_wait_whatever_was_recorded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

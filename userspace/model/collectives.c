@@ -354,7 +354,8 @@ static void find_late(const struct work *work, int64_t number, struct model_coll
 		collective->late_thread = last->thread;
 		return;
 	}
-	find_idle(work, collective);
+	if (work->members.len < collective->nranks)
+		find_idle(work, collective);
 }
 
 /* One of `count` calls that are numbered alike. */

@@ -159,6 +159,7 @@ static void hold(long n, long ms)
 
 	for (long i = 0; i < n; i++)
 		open[i] = WAFFLE_BEGIN("held", KV_I64("n", i));
+	printf("holds n=%ld\n", n);
 	sleep_ms(ms);
 	for (long i = 0; i < n; i++)
 		WAFFLE_END(open[i]);

@@ -22,7 +22,8 @@ static inline void sleep_ms(long ms)
 {
 	struct timespec left = {ms / 1000, ms % 1000 * 1000000};
 
-	while (nanosleep(&left, &left))
+	/* None at all would give the CPU away all the same. */
+	while (ms && nanosleep(&left, &left))
 		;
 }
 
