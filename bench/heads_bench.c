@@ -79,10 +79,9 @@ static int file_offset(struct dl_phdr_info *info, size_t size, void *arg)
 static void list(void)
 {
 	static const char *const costs[] = {
-		[OBJECT_COST_UNKNOWN] = "unknown",
-		[OBJECT_COST_OPTIMISED] = "optimised",
-		[OBJECT_COST_EMULATED] = "emulated",
-		[OBJECT_COST_STEPPED] = "stepped",
+		[OBJECT_COST_UNKNOWN] = "unknown",   [OBJECT_COST_OPTIMISED] = "optimised",
+		[OBJECT_COST_EMULATED] = "emulated", [OBJECT_COST_STEPPED] = "stepped",
+		[OBJECT_COST_REFUSED] = "refused",
 	};
 	struct place_kernel kernel = place_kernel_running();
 
@@ -124,7 +123,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	window_pin(atoi(argv[2]));
-	window = window_begin(atof(argv[3]));
+	window = window_begin_cpu(atof(argv[3]));
 	do
 		loop(head->call, 100);
 	while (window_count(&window, 100));

@@ -20,6 +20,8 @@ def placement(scale):
         raise Skipped("the functions are written for x86-64")
     path, push = program("heads_bench"), None
     for name, offset, cost, shift, placed in heads():
+        if cost == "refused":
+            continue
         with Workload([path, name, "0", "600"]) as load:
             at = functools.partial(baseline, "offset", load.pid, path)
             tracers = {"untraced": nothing, "entry": functools.partial(at, offset)}

@@ -17,14 +17,21 @@
 
 struct window {
 	uint64_t start, since, operations, until;
+	bool of_cpu; /* operations cost this thread's CPU time: others on the CPU don't count */
+	uint64_t cpu_since;
 };
 
-static inline uint64_t window_now(void)
+static inline uint64_t window_clock(clockid_t clock)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(clock, &now);
 	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
+static inline uint64_t window_now(void)
+{
+	return window_clock(CLOCK_MONOTONIC);
 }
 
 static inline struct window window_begin(double seconds)
@@ -35,6 +42,28 @@ static inline struct window window_begin(double seconds)
 		.start = now, .since = now, .until = now + (uint64_t)(seconds * 1e9)};
 }
 
+static inline struct window window_begin_cpu(double seconds)
+{
+	struct window window = window_begin(seconds);
+
+	window.of_cpu = true;
+	window.cpu_since = window_clock(CLOCK_THREAD_CPUTIME_ID);
+	return window;
+}
+
+/* What the operations of this window cost. */
+static inline uint64_t window_spent(struct window *window, uint64_t now)
+{
+	uint64_t cpu, spent = now - window->since;
+
+	if (window->of_cpu) {
+		cpu = window_clock(CLOCK_THREAD_CPUTIME_ID);
+		spent = cpu - window->cpu_since;
+		window->cpu_since = cpu;
+	}
+	return spent;
+}
+
 /* Counts operations; call it every few microseconds. False: the time is up. */
 static inline bool window_count(struct window *window, uint64_t operations)
 {
@@ -43,7 +72,7 @@ static inline bool window_count(struct window *window, uint64_t operations)
 	window->operations += operations;
 	if (now - window->since >= WINDOW_NS) {
 		printf("%llu %.3f\n", (unsigned long long)now,
-		       (double)(now - window->since) / (double)window->operations);
+		       (double)window_spent(window, now) / (double)window->operations);
 		fflush(stdout);
 		window->since = now;
 		window->operations = 0;

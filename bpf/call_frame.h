@@ -268,7 +268,7 @@ __noinline int call_string(struct waffle_call_thread *thread, struct waffle_call
 		return 0;
 	}
 	if (fetch->format == WAFFLE_FORMAT_BYTES && fetch->bytes)
-		size = fetch->bytes;
+		size = fetch->bytes + 1ull; /* a NUL comes behind, also if they have none */
 	barrier_var(size);
 	if (size > WAFFLE_STR_MAX)
 		size = WAFFLE_STR_MAX;

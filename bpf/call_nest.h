@@ -136,7 +136,8 @@ static __always_inline void open_drop(struct waffle_call_thread *thread, __u32 a
 struct open_walk {
 	struct waffle_call_thread *thread;
 	__u64 sp, ip; /* of the call that is entered or returns */
-	__u64 found;  /* WAFFLE_CALL_DEPTH_MAX: none */
+	__u64 signal_stack, signal_stack_size;
+	__u64 found; /* WAFFLE_CALL_DEPTH_MAX: none */
 	__u32 site;
 };
 
@@ -148,20 +149,49 @@ static __always_inline __u64 open_before(const struct waffle_call_thread *thread
 	return at < WAFFLE_CALL_DEPTH_MAX ? at : WAFFLE_CALL_DEPTH_MAX;
 }
 
-/* Whether the last call has a lower stack pointer. */
-static __always_inline bool open_is_below(const struct waffle_call_thread *thread, __u64 sp)
+/* The stack that the thread has set aside for signals (sigaltstack()), which may lie anywhere. */
+static __always_inline void signal_stack_get(struct open_walk *walk)
 {
-	__u64 at = open_before(thread, 0);
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	walk->signal_stack = task->sas_ss_sp;
+	walk->signal_stack_size = task->sas_ss_size;
+}
+
+static __always_inline bool on_signal_stack(const struct open_walk *walk, __u64 sp)
+{
+	return sp - walk->signal_stack < walk->signal_stack_size;
+}
+
+/*
+ * Whether a call with this stack pointer is over at walk->sp: it lies lower. What a signal has
+ * interrupted goes on, wherever the handler's stack lies; and nothing of a handler does once the
+ * thread is off its stack.
+ */
+static __always_inline bool open_is_over(const struct open_walk *walk, __u64 sp)
+{
+	bool on;
+
+	if (!sp)
+		return true;
+	on = on_signal_stack(walk, sp);
+	return on == on_signal_stack(walk, walk->sp) ? sp < walk->sp : on;
+}
+
+/* Whether the last call is over. */
+static __always_inline bool open_is_below(const struct open_walk *walk)
+{
+	__u64 at = open_before(walk->thread, 0);
 
 	barrier_var(at);
-	return at < WAFFLE_CALL_DEPTH_MAX && thread->open[at].sp < sp;
+	return at < WAFFLE_CALL_DEPTH_MAX && open_is_over(walk, walk->thread->open[at].sp);
 }
 
 static long open_drop_one(__u32 round, void *context)
 {
 	const struct open_walk *walk = context;
 
-	if (!open_is_below(walk->thread, walk->sp))
+	if (!open_is_below(walk))
 		return 1;
 	open_drop(walk->thread, walk->thread->depth - 1);
 	return 0;
@@ -171,7 +201,7 @@ static long open_drop_one(__u32 round, void *context)
  * exception. Mostly there is none. */
 static __always_inline void open_drop_below(struct open_walk *walk)
 {
-	if (open_is_below(walk->thread, walk->sp))
+	if (open_is_below(walk))
 		bpf_loop(WAFFLE_CALL_DEPTH_MAX, open_drop_one, walk, 0);
 }
 
@@ -226,6 +256,7 @@ __noinline int call_drop_stale(struct waffle_call_thread *thread, __u64 sp, __u6
 
 	if (!thread)
 		return 0;
+	signal_stack_get(&walk);
 	open_drop_below(&walk);
 	top = open_before(thread, 0);
 	barrier_var(top);
@@ -250,9 +281,9 @@ static long open_find_returning(__u32 round, void *context)
 	if (at >= WAFFLE_CALL_DEPTH_MAX)
 		return 1;
 	open = &walk->thread->open[at];
-	if (open->sp > walk->sp)
-		return 1;
-	if (open->sp != walk->sp || open->recipe != walk->site)
+	if (open->sp != walk->sp)
+		return !open_is_over(walk, open->sp);
+	if (open->recipe != walk->site)
 		return 0;
 	open->sp = 0; /* it goes when it is the last one */
 	walk->found = at;
@@ -269,6 +300,7 @@ static __always_inline __u64 open_returning(struct waffle_call_thread *thread, _
 	struct open_walk walk = {
 		.thread = thread, .sp = sp, .found = WAFFLE_CALL_DEPTH_MAX, .site = site};
 
+	signal_stack_get(&walk);
 	open_drop_below(&walk);
 	if (!open_find_returning(0, &walk))
 		bpf_loop(WAFFLE_CALL_DEPTH_MAX, open_find_returning, &walk, 0);

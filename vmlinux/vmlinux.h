@@ -187,6 +187,7 @@ struct task_struct {
 	struct uprobe_task *utask;
 	struct thread_struct thread;
 	struct pid *thread_pid;
+	unsigned long sas_ss_sp, sas_ss_size;
 	char comm[16];
 };
 

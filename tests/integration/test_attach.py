@@ -446,5 +446,5 @@ def test_captures_without_a_name_never_share_one(waffle, steps, tmp_path):
         )
         for _ in range(4)
     ]
-    assert [process.wait(20) for process in started] == [0, 0, 0, 0]
+    assert [process.wait(60) for process in started] == [0, 0, 0, 0]
     assert len(list(tmp_path.glob("*.waffle"))) == 4

@@ -78,3 +78,23 @@ def test_calls_of_the_c_library_end_where_they_return(waffle, built, start):
 def int32(value):
     """What an int that was read as a long has in its low half."""
     return value & 0xFFFFFFFF
+
+
+def test_call_goes_on_while_a_handler_runs_on_a_stack_of_its_own(waffle, built, tmp_path):
+    """A stack above the thread's, and one below it. Every second handler is left by siglongjmp()."""
+    program = built("signal_stack.c", "-rdynamic", "-O1")
+    log, rows = traced(waffle, tmp_path, program, "--probe", "uprobe:exe:signal_*(int n) -> int ret")
+    names = {r["id"]: (r["name"], r["args"]["n"]) for r in rows}
+    calls = {name: [r for r in rows if r["name"] == name]
+             for name in ("signal_interrupted", "signal_handled", "signal_inner")}
+    ended = [r for r in calls["signal_interrupted"] if not r.get("left")]
+    assert [f"returned {r['args']['ret']}" for r in ended] == log
+    assert len(calls["signal_interrupted"]) == 42 and len(log) == 22
+    assert all(r["args"]["n"] % 2 == bool(r.get("left")) for r in calls["signal_interrupted"])
+    for row in calls["signal_handled"]:
+        assert names[row["parent"]] == ("signal_interrupted", row["args"]["n"])
+        assert bool(row.get("left")) == row["args"]["n"] % 2
+    for row in calls["signal_inner"]:
+        name, n = names[row["parent"]]
+        assert name in ("signal_interrupted", "signal_handled") and n == row["args"]["n"]
+    assert len(calls["signal_inner"]) == 2 * 42 + 22

@@ -94,7 +94,7 @@ def test_collectives_of_all_ranks_meet_though_attached_to_in_the_middle(waffle, 
             *[word for pid in ranks for word in ("-p", pid)],
             *("--duration", "700ms", *ONLY, "-q", "--no-report"),
         )
-        capture = attached.wait(timeout=30)
+        capture = attached.wait(timeout=60)
     finally:
         program.kill()
         program.wait()

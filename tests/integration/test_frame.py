@@ -63,13 +63,13 @@ def test_every_command_has_help_in_every_form(command):
 def test_output_that_cannot_be_written_is_a_failure_and_a_closed_pipe_is_not():
     with open("/dev/full", "w", encoding="utf-8") as full:
         done = subprocess.run([WAFFLE, "help"], stdout=full, stderr=subprocess.PIPE, text=True,
-                              timeout=10, check=False)
+                              timeout=60, check=False)
     assert done.returncode == 1
     assert done.stderr == "waffle-bpf: standard output could not be written; is the disk full?\n"
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run([WAFFLE, "help"], stdout=writer, stderr=subprocess.PIPE, text=True,
-                          timeout=10, check=False)
+                          timeout=60, check=False)
     os.close(writer)
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -87,7 +87,7 @@ def test_check_finds_this_machine_ready_and_a_user_without_rights_not(tmp_path):
     shutil.copy(WAFFLE, program)
     try:
         done = subprocess.run([program, "check", "--json"], user=65534, group=65534,
-                              extra_groups=[], capture_output=True, text=True, timeout=10,
+                              extra_groups=[], capture_output=True, text=True, timeout=60,
                               cwd="/", check=False)
     finally:
         program.unlink()
@@ -114,10 +114,10 @@ def test_static_binary_needs_no_library(tmp_path):
         subprocess.run(["cp", "-a", BUILD / name, tmp_path / name], check=True)
     make("STATIC=1", f"BUILD={tmp_path}")
     ldd = subprocess.run(["ldd", tmp_path / "waffle-bpf"], capture_output=True, text=True,
-                         check=False, timeout=10)
+                         check=False, timeout=60)
     assert "not a dynamic executable" in ldd.stderr
     done = subprocess.run([tmp_path / "waffle-bpf", "check"], capture_output=True, text=True,
-                          check=False, timeout=10)
+                          check=False, timeout=60)
     assert done.returncode == 0, done.stdout
 
 
@@ -134,14 +134,19 @@ def test_slow_steps_of_the_demo_are_explained_by_blocked_time(tmp_path):
     assert [span["args"]["step"] for span in steps] == [entry["step"] for entry in own]
     for span, entry in zip(steps, own):
         assert entry["start_ns"] <= span["start_ns"] <= span["end_ns"] <= entry["end_ns"]
-    slow = [span for span in steps if span["end_ns"] - span["start_ns"] > 50_000_000]
+
+    def own_ns(span):
+        """Without what a busy machine adds."""
+        return span["end_ns"] - span["start_ns"] - span["runnable_ns"]
+
+    slow = [span for span in steps if own_ns(span) > 50_000_000]
     assert slow
     for span in slow:
-        assert span["blocked_ns"] > 0.8 * (span["end_ns"] - span["start_ns"])
+        assert span["blocked_ns"] > 0.8 * own_ns(span)
         inside = [child for child in spans if child.get("parent") == span["id"]]
         assert {child["name"] for child in inside} == {"wait batch", "forward", "backward"}
         wait = next(child for child in inside if child["name"] == "wait batch")
-        assert wait["blocked_ns"] > 0.9 * (wait["end_ns"] - wait["start_ns"])
+        assert wait["blocked_ns"] > 0.9 * own_ns(wait)
     count = {name: sum(span["name"] == name for span in spans)
              for name in ("load shard", "disk read", "flush backlog", "save weights")}
     assert count == {"load shard": 48, "disk read": 48, "flush backlog": 3, "save weights": 4}

@@ -34,7 +34,7 @@ def test_values_of_all_types_are_what_the_program_passed(waffle, start, built):
         for i in range(-2, 3)]
     assert [row["args"] for row in rows if row["name"] == "fields"] == [
         {"text": "hello", "before": turn, "after": turn + 1, "path": "/x", "port": 80,
-         "tag": "inner", "weight": turn + 1.5, "peer": "peer", "color": 2, "ok": True,
+         "tag": "full tag", "weight": turn + 1.5, "peer": "peer", "color": 2, "ok": True,
          "done": "finished", "low": -3, "high": 200, "r": turn + 1} for turn in range(1, 6)]
 
 

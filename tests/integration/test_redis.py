@@ -164,7 +164,7 @@ def test_attached_in_the_middle_of_load_the_server_goes_on(waffle, redis):
         wait_until(lambda: redis.client.info()["total_commands_processed"] > 2000, "load")
         before, began = redis.client.info(), time.monotonic()
         attached = waffle.attach("-p", redis.pid, "-q", "--no-report", "--duration", "2s")
-        capture = attached.wait(30)
+        capture = attached.wait(60)
         after, seconds = redis.client.info(), time.monotonic() - began
         unharmed(redis)
         # It goes on after the tracer has gone.

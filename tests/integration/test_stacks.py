@@ -198,11 +198,12 @@ def test_a_stack_goes_through_functions_with_return_probes(waffle, subject):
         assert names[0] == "recurse" and names[-1] in ("_start", "clone3", "clone")
 
 
+@tracer.tries(3)  # kernels have names if the tracer comes to it before the program is gone
 def test_calls_of_cuda_and_nccl_have_their_callers(waffle, tmp_path):
     sim = waffle.program.parent / "sim"
     assert (sim / "training").exists(), f"{sim} is not built; run make sim"
     logs = tmp_path / "logs"
-    logs.mkdir()
+    logs.mkdir(exist_ok=True)
     capture = waffle.run(
         *(sim / "training", "--ranks", "2", "--steps", "5", "--log", logs),
         options=["--stacks", "cuda,nccl"],
@@ -212,7 +213,8 @@ def test_calls_of_cuda_and_nccl_have_their_callers(waffle, tmp_path):
     for row in rows:
         called = row.get("category") in ("cuda", "nccl")
         assert ("user_stack" in row) == called, row["name"]
-        if called:
+        # Constructors may run before it is known where the libraries lie.
+        if called and not row["name"].startswith("__cudaRegister"):
             names = [f.get("function") for f in row["user_stack"] if not f.get("inlined")]
             assert names[-1] == "_start", row["name"]
     launches = [row for row in rows if row["name"] == "cudaLaunchKernel"]

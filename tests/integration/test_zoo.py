@@ -44,7 +44,7 @@ def explain(waffle, zoo_folder):
             pids = [f"--pid={pid}" for pid in program.pids()]
             attached = waffle.attach(*pids, "-q", "--no-report")
             for pid in program.pids():
-                attached.wait_armed(pid, built, timeout=30)
+                attached.wait_armed(pid, built)
                 for library in zoo.libraries(row):
                     attached.wait_calls(waffle, pid, library)
             program.go()

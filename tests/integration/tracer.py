@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 
 
-def wait_until(condition, what, timeout=30.0):
+def wait_until(condition, what, timeout=60.0):
     """Polls until condition() is true, and returns its value."""
     end = time.monotonic() + timeout
     while True:
@@ -310,7 +310,7 @@ class Attached:
             **options,
         )
 
-    def wait_armed(self, pid, *paths, timeout=30.0):
+    def wait_armed(self, pid, *paths, timeout=60.0):
         """Waits until all semaphores of these files are up in a process."""
 
         def armed():
@@ -397,7 +397,7 @@ class Waffle:
         self.count += 1
         return self.folder / (name or f"capture-{self.count}.waffle")
 
-    def call(self, *arguments, timeout=60, **options):
+    def call(self, *arguments, timeout=240, **options):
         """Runs a command to its end."""
         options.setdefault("stdin", subprocess.DEVNULL)
         return subprocess.run(

@@ -107,6 +107,31 @@ static void test_late_rank_is_found_on_a_blocking_stream_of_the_default_one(void
 	}
 }
 
+static void test_kernel_behind_a_collective_of_busy_gpus_is_not_blamed_alone(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	gets(&capture, 1004, 2, 0, 21, 0, 0, 0);
+	inits(&capture, 11, 2);
+	inits(&capture, 21, 2);
+	makes_stream(&capture, 11, COMM_STREAM, 0);
+	reduces(&capture, 1030, 11, 1, 2);
+	launches(&capture, 1040, 11, GEMM, 0);
+	launches(&capture, 1690, 21, SOFTMAX, COMM_STREAM);
+	reduces(&capture, 1700, 21, 1, 2);
+	syncs(&capture, 1050, 1850, 0);
+	capture_end(&capture, 1900, 11, 1);
+	why = ask_span(&capture, 2000);
+	check_part(why, 0, "collective", 650, 21, "certain", "rank 1 in ncclAllReduce");
+	check_part(why, 1, "gpu", 150, 11, "unknown",
+		   "kernel gemm<float> on the default stream, or another rank's GPU before "
+		   "ncclAllReduce");
+	done(&capture, why);
+}
+
 static void test_late_rank_is_found_behind_the_default_stream_of_a_blocking_one(void **state)
 {
 	struct capture capture;
@@ -173,6 +198,7 @@ int main(void)
 			test_default_stream_stands_for_the_blocking_stream_that_it_waits_for),
 		cmocka_unit_test(test_threads_own_default_stream_is_named_so),
 		cmocka_unit_test(test_late_rank_is_found_on_a_blocking_stream_of_the_default_one),
+		cmocka_unit_test(test_kernel_behind_a_collective_of_busy_gpus_is_not_blamed_alone),
 		cmocka_unit_test(
 			test_late_rank_is_found_behind_the_default_stream_of_a_blocking_one),
 		cmocka_unit_test(

@@ -65,6 +65,22 @@ static bool must_wait(const struct model_collective *collective)
 	return collective->alignment == COLLECTIVE_BY_CREATION && !one_way;
 }
 
+/* Whether another rank's GPU had something else to do when that rank came. */
+static bool others_are_busy(const struct gather *gather, const struct model_collective *collective)
+{
+	const struct model_gpu *gpu = gather->walk->gpu.model;
+
+	for (uint32_t i = 0; i < collective->count; i++) {
+		const struct model_rank_call *call = &collective->calls[i];
+		struct model_gpu_op op = model_gpu_op(gpu, call->span), previous;
+
+		if (!is_own(gather, call->thread) && model_gpu_previous(gpu, &op, &previous) &&
+		    !model_gpu_waited(gpu, &previous, call->arrival_ts))
+			return true;
+	}
+	return false;
+}
+
 /* The rank that arrived last, if that is another one than the call's. */
 void gather_collective(struct gather *gather, const struct model_collective *collective)
 {
@@ -75,6 +91,9 @@ void gather_collective(struct gather *gather, const struct model_collective *col
 		return;
 	if (!gather->open && collective_has_others(collective))
 		gather->open = collective;
+	if (!gather->met && !collective_has_others(collective) &&
+	    others_are_busy(gather, collective))
+		gather->met = collective;
 	if (collective->late_rank != MODEL_NONE)
 		add_late(gather, collective);
 	if (collective->alignment == COLLECTIVE_ALONE || collective->count < 2)

@@ -25,6 +25,7 @@ struct gather {
 	struct model_gpu_awaited around;
 	bool more;                           /* there is more than can be looked at */
 	const struct model_collective *open; /* the last one that has ranks that are not traced */
+	const struct model_collective *met;  /* the last one that waits for other GPUs, perhaps */
 	bool queued;                         /* more than what is named has to be done */
 	bool memory;
 };

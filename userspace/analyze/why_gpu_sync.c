@@ -178,6 +178,26 @@ static bool end_at_others(struct gather *gather, const struct model_collective *
 	return take_text(gather, out, &text, &len, &sync->meaning);
 }
 
+/* For an op behind a collective that all have called, some with a GPU that had more to do: until
+ * the slowest is there none goes on, and which of them took so long is not known. */
+static bool end_at_gpus(struct gather *gather, const struct model_gpu_op *op)
+{
+	struct why_sync *sync = gather->sync;
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	sync->waits = true;
+	sync->end = WHY_GPU;
+	sync->grade = WHY_GRADE_UNKNOWN;
+	if (out) {
+		put_op(gather, op, out);
+		fprintf(out, ", or another rank's GPU before %s",
+			collective_name(gather, gather->met));
+	}
+	return take_text(gather, out, &text, &len, &sync->object) && add_meaning(gather);
+}
+
 /* Nothing is known of what is on the stream: it was put there before the capture. */
 static bool end_at_unknown(struct gather *gather)
 {
@@ -244,6 +264,8 @@ static bool end_at(struct gather *gather, const struct model_gpu_op *op, bool al
 		return end_at_others(gather, collective, NULL);
 	if (gather->open)
 		return end_at_others(gather, gather->open, op);
+	if (gather->met && !collective)
+		return end_at_gpus(gather, op);
 	/* Of a collective the other ranks' GPUs are waited for as well. */
 	return end_at_op(gather, op,
 			 alone && !collective && op->role != SITE_ROLE_P2P &&

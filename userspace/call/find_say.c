@@ -68,12 +68,11 @@ static void say_refused(struct find *find, struct set_entry *entry)
 	bool many = state->refused.count > 1;
 	struct error problem = ERROR_INIT;
 
-	error_set(&problem, ENOTSUP,
-		  "%s: %s%s of %s can't be probed: the kernel sets no probe at %s%s",
+	error_set(&problem, ENOTSUP, "%s: %s%s of %s can't be probed: no probe is right at %s%s",
 		  entry->spec.source.origin, state->refused.first,
 		  others_than_first(state->refused.count).text, find->object->path,
-		  many ? "the instructions that they begin with"
-		       : "the instruction that it begins with",
+		  many ? "the instructions that they begin with, or a loop begins there"
+		       : "the instruction that it begins with, or a loop begins there",
 		  state->probed ? "; all others that are described are probed" : "");
 	if (!state->refusal)
 		state->refusal = set_keep(find->set, problem.message);

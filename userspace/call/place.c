@@ -105,13 +105,47 @@ static bool x86_mistaken(const uint8_t *code, size_t bytes)
 	}
 }
 
+/* Instructions after which a single-stepped thread is not where it should be: system calls, which
+ * give back the address of the copy, and interrupts. */
+static bool x86_leaves(const uint8_t *code, size_t bytes)
+{
+	switch (code[0]) {
+	case 0x0f: /* syscall, sysenter */
+		return bytes > 1 && (code[1] == 0x05 || code[1] == 0x34);
+	case 0xcc ... 0xcf: /* int3, int, into, iret */
+	case 0xf1:          /* int1 */
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Of those that are repeated, every round is a hit. */
+static bool x86_repeats(uint8_t opcode)
+{
+	return (opcode >= 0x6c && opcode <= 0x6f) || (opcode >= 0xa4 && opcode <= 0xa7) ||
+	       (opcode >= 0xaa && opcode <= 0xaf);
+}
+
+/* Behind its prefixes but REX. */
+static bool x86_refused_opcode(const uint8_t *code, size_t bytes, bool repeated)
+{
+	size_t rex = bytes > 1 && (code[0] & 0xf0) == 0x40;
+
+	/* In single-step `pushf` pushes the trap flag, and the `popf` that follows ends the
+	 * program. */
+	return code[rex] == 0x9c || (repeated && x86_repeats(code[rex])) ||
+	       x86_leaves(code + rex, bytes - rex) || x86_mistaken(code, bytes);
+}
+
 /*
  * What no probe is to be set at. Of prefixes: is_prefix_bad() of arch/x86/kernel/uprobes.c, with
- * which none is set, or one that never fires. And `pushf`: in single-step it pushes the trap flag,
- * and the `popf` that follows ends the program.
+ * which none is set, or one that never fires.
  */
 static bool x86_refused(const uint8_t *code, size_t bytes)
 {
+	bool repeated = false;
+
 	for (size_t i = 0; i < bytes && i < X86_PREFIXES_MAX; i++) {
 		switch (code[i]) {
 		case 0x26: /* es */
@@ -120,17 +154,17 @@ static bool x86_refused(const uint8_t *code, size_t bytes)
 		case 0x3e: /* ds, notrack */
 		case 0xf0: /* lock */
 			return true;
+		case 0xf2:
+		case 0xf3:
+			repeated = true;
+			continue;
 		case 0x64: /* fs */
 		case 0x65: /* gs */
 		case 0x66:
 		case 0x67:
-		case 0xf2:
-		case 0xf3:
 			continue;
-		case 0x9c:
-			return true;
 		default:
-			return x86_mistaken(code + i, bytes - i);
+			return x86_refused_opcode(code + i, bytes - i, repeated);
 		}
 	}
 	return false;
@@ -234,6 +268,22 @@ static bool x86_passes(const cs_insn *insn)
 	       !x86_holds_argument(x86->operands[0].reg);
 }
 
+/* Whether the function jumps to its own entry: every round of that loop looks like a call. */
+static bool x86_is_loop(struct decoder *decoder, const uint8_t *code, size_t bytes, uint64_t entry)
+{
+	uint64_t address = entry;
+
+	while (bytes && decode(decoder, &code, &bytes, &address)) {
+		const cs_x86 *x86 = &decoder->insn->detail->x86;
+
+		if (cs_insn_group(decoder->handle, decoder->insn, X86_GRP_JUMP) &&
+		    x86->op_count == 1 && x86->operands[0].type == X86_OP_IMM &&
+		    (uint64_t)x86->operands[0].imm == entry)
+			return true;
+	}
+	return false;
+}
+
 /* Whether no jump in the function can lead into (entry, place]: a loop would pass a probe there
  * more than once a call. */
 static bool x86_passed_once(struct decoder *decoder, const uint8_t *code, size_t bytes,
@@ -271,6 +321,8 @@ static struct place x86_place(const struct place_kernel *kernel, struct decoder 
 	size_t left = bytes;
 	uint64_t next = entry;
 
+	if (whole && x86_is_loop(decoder, code, bytes, entry))
+		return (struct place){0, OBJECT_COST_REFUSED};
 	while (decode(decoder, &at, &left, &next)) {
 		uint64_t address = decoder->insn->address;
 		enum object_probe_cost cost = x86_cost(kernel, decoder->insn);

@@ -178,7 +178,10 @@ int loop_run(struct session *session)
 /* A signal that came when the end had begun asked for just that, and must not end the report. */
 void loop_close(struct session *session)
 {
-	signals_read(session);
+	struct signalfd_siginfo info;
+
+	while (read(session->signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
+		;
 	close(session->epoll);
 	close(session->timer);
 	close(session->signals);

@@ -15,10 +15,10 @@
 enum exit_code { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 /*
- * One option, whose place is at offset `at` in the command's own options struct. `set` gets a pointer
- * to it and the value; it returns 0, or leaves a message ("--duration: '10x' is not a time, write
- * 10s, 500ms, 2m") and returns a negative errno. Without `set`, a bool there becomes true, or, if the
- * option takes an argument, a const char * there is the value.
+ * One option, whose place is at offset `at` in the command's own options struct. `set` gets a
+ * pointer to it and the value; it returns 0, or leaves a message ("--duration: '10x' is not a time,
+ * write 10s, 500ms, 2m") and returns a negative errno. Without `set`, a bool there becomes true,
+ * or, if the option takes an argument, a const char * there is the value.
  */
 struct option_row {
 	const char *name;     /* "duration", without dashes */

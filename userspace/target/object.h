@@ -33,7 +33,7 @@ enum object_probe_cost {
 	OBJECT_COST_OPTIMISED, /* 5-byte nop: replaced by a call */
 	OBJECT_COST_EMULATED,
 	OBJECT_COST_STEPPED, /* executed out of line in single-step: twenty times dearer */
-	OBJECT_COST_REFUSED, /* it sets no probe there */
+	OBJECT_COST_REFUSED, /* no probe is to be set there */
 };
 
 /* One copy of a site in the code: the compiler may have made several by inlining. */

@@ -7,7 +7,7 @@ enum color { RED, GREEN, BLUE };
 
 struct inner {
 	unsigned short port;
-	char tag[8];
+	char tag[8]; /* without a NUL if it is full */
 	double weight;
 };
 
@@ -51,7 +51,7 @@ void finished(void)
 int main(void)
 {
 	struct inner peer = {443, "peer", 2.5};
-	struct outer outer = {1, "/x", {80, "inner", 1.5}, &peer, BLUE, true, finished, -3, 200};
+	struct outer outer = {1, "/x", {80, "full tag", 1.5}, &peer, BLUE, true, finished, -3, 200};
 	char line[16], text[16] = "hello";
 
 	puts("ready");

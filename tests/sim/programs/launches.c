@@ -56,27 +56,19 @@ static void launch(const struct launcher *launcher)
 				      launcher->stream));
 }
 
-static uint64_t cpu_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 /* ns of CPU time that a launch takes. */
 static double run(struct launcher *launcher, unsigned batches)
 {
 	uint64_t spent = 0;
 
 	for (unsigned batch = 0; batch < batches; batch++) {
-		uint64_t begin = cpu_ns();
+		uint64_t begin = window_clock(CLOCK_THREAD_CPUTIME_ID);
 
 		for (unsigned i = 0; i < AT_ONCE; i++) {
 			launch(launcher);
 			compute(launcher);
 		}
-		spent += cpu_ns() - begin;
+		spent += window_clock(CLOCK_THREAD_CPUTIME_ID) - begin;
 		MUST(cudaStreamSynchronize(launcher->stream));
 	}
 	return (double)spent / batches / AT_ONCE;
