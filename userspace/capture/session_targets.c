@@ -153,10 +153,9 @@ int targets_rearm(struct session *session)
 		if (!exec && (!target->maps_changed || now < rescan_ts(target)))
 			continue;
 		target->exec_pending = target->maps_changed = false;
-		/* First what must not be missed. */
-		result = process_arm(session, target->pid, &gone);
 		if (details_process(session->details, target->pid, session->err))
 			return -EIO;
+		result = process_arm(session, target->pid, &gone);
 		target->scan_ts = clock_monotonic_ns();
 		target->scan_ns = target->scan_ts - now;
 		if (exec) {
