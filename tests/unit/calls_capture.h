@@ -24,6 +24,7 @@ enum call_site {
 	CALL_COMM_INIT,              /* span: rank, nranks, and at the return comm */
 	CALL_FORWARD,                /* span "forward", of the program */
 	CALL_READ,                   /* span: fd, and at the return ret and path; "read {fd}" */
+	CALL_FREE,                   /* span: address */
 	CALL_SITES_END
 };
 
@@ -94,6 +95,7 @@ static const struct site_info call_sites[] = {
 	 .kind = WAFFLE_SITE_SPAN},
 	CALL_SITE("read {fd}", "libc", WAFFLE_SITE_SPAN, SITE_ROLE_NONE, 3, {WAFFLE_KEY_I64, "fd"},
 		  {WAFFLE_KEY_I64, "ret"}, {WAFFLE_KEY_STR, "path"}),
+	CALL_SITE("cudaFree", "cuda", WAFFLE_SITE_SPAN, SITE_ROLE_MAY_SYNC, 1, CALL_PTR("address")),
 };
 _Static_assert(sizeof(call_sites) / sizeof(call_sites[0]) == CALL_SITES_END - CALL_LAUNCH,
 	       "a row a site");
