@@ -320,6 +320,25 @@ static void test_small_copy_on_another_stream_is_not_what_took_so_long(void **st
 	check_device(&capture, CALL_SYNC_DEVICE, "likely", "kernel gemm<float> on stream 0x7f01");
 }
 
+static void test_copy_whose_size_is_a_product_or_not_known_is_not_taken_for_small(void **state)
+{
+	struct capture capture;
+
+	(void)state;
+	begin(&capture);
+	launches(&capture, 1010, 11, GEMM, STREAM);
+	hit(&capture, 1030, 11, CALL_COPY_2D, 0x77, WORDS(64, 1024, HTOD, STREAM));
+	returns(&capture, 1031, 11, CALL_COPY_2D, 0x77);
+	check_device(&capture, CALL_SYNC_DEVICE, "likely",
+		     "copy HtoD of 65536 bytes on stream 0x7f01");
+
+	begin(&capture);
+	launches(&capture, 1010, 11, GEMM, STREAM);
+	hit(&capture, 1030, 11, CALL_COPY_BATCH, 0x77, WORDS(3, STREAM));
+	returns(&capture, 1031, 11, CALL_COPY_BATCH, 0x77);
+	check_device(&capture, CALL_SYNC_DEVICE, "likely", "copy on stream 0x7f01");
+}
+
 static void test_rank_that_is_not_traced_or_another_stream_is_unknown(void **state)
 {
 	struct capture capture;
@@ -430,6 +449,8 @@ int main(void)
 		cmocka_unit_test(test_of_streams_that_wait_for_each_other_the_last_one_is_named),
 		cmocka_unit_test(test_stream_that_waits_for_others_last_is_for_any_of_them),
 		cmocka_unit_test(test_small_copy_on_another_stream_is_not_what_took_so_long),
+		cmocka_unit_test(
+			test_copy_whose_size_is_a_product_or_not_known_is_not_taken_for_small),
 		cmocka_unit_test(test_rank_that_is_not_traced_or_another_stream_is_unknown),
 		cmocka_unit_test(test_free_may_wait_for_the_device),
 		cmocka_unit_test(test_late_rank_is_likely_what_a_free_waits_for),

@@ -13,9 +13,11 @@
 
 bool is_small(const struct gather *gather, const struct model_gpu_op *op)
 {
+	uint64_t bytes;
+
 	return (op->role == SITE_ROLE_COPY || op->role == SITE_ROLE_SET) &&
-	       why_gpu_bytes(gather->walk->model, op) / BYTES_PER_NS <
-		       (gather->to_ts - gather->from_ts) / 2;
+	       why_gpu_bytes(gather->walk->model, op, &bytes) &&
+	       bytes / BYTES_PER_NS < (gather->to_ts - gather->from_ts) / 2;
 }
 
 /* What a STREAM_WAIT stands for; itself if that is not known. */

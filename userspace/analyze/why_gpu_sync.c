@@ -122,7 +122,7 @@ static bool end_at_op(struct gather *gather, const struct model_gpu_op *op, bool
 
 	sync->waits = true;
 	sync->end = WHY_GPU;
-	sync->grade = alone ? WHY_GRADE_CERTAIN : WHY_GRADE_LIKELY;
+	sync->grade = alone && !gather->may ? WHY_GRADE_CERTAIN : WHY_GRADE_LIKELY;
 	sync->launch_ts = op->ts;
 	sync->launch_thread = op->thread;
 	sync->launch_span = span_of(gather, op);
@@ -298,7 +298,7 @@ static const struct model_gpu_op *last_of(const struct model_gpu_awaited *awaite
 	return awaited->ops.len ? &awaited->ops.data[0] : NULL;
 }
 
-/* `alone`: it waits for one stream, and surely does. */
+/* `alone`: if there is one op only it is for that alone. */
 static bool end_at_work(struct gather *gather, const struct model_gpu_awaited *awaited, bool alone)
 {
 	const struct model_gpu_op *last = last_of(awaited);
@@ -332,7 +332,7 @@ static bool make_may_sync(struct gather *gather, const struct model_gpu_awaited 
 	gather->may = true;
 	for (size_t i = 0; i < awaited->ops.len; i++)
 		gather_op(gather, &awaited->ops.data[i]);
-	return gather->memory && (!awaited->ops.len || end_at_work(gather, awaited, false));
+	return gather->memory && (!awaited->ops.len || end_at_work(gather, awaited, true));
 }
 
 /* A copy on no stream waits for what is before it, and for itself. */
