@@ -24,6 +24,9 @@ enum call_site {
 	CALL_COMM_INIT,              /* span: rank, nranks, and at the return comm */
 	CALL_FORWARD,                /* span "forward", of the program */
 	CALL_READ,                   /* span: fd, and at the return ret and path; "read {fd}" */
+	CALL_FREE,                   /* span: address */
+	CALL_COPY_2D,                /* span: width, height, kind, stream */
+	CALL_COPY_BATCH,             /* span: copies, stream */
 	CALL_SITES_END
 };
 
@@ -94,6 +97,12 @@ static const struct site_info call_sites[] = {
 	 .kind = WAFFLE_SITE_SPAN},
 	CALL_SITE("read {fd}", "libc", WAFFLE_SITE_SPAN, SITE_ROLE_NONE, 3, {WAFFLE_KEY_I64, "fd"},
 		  {WAFFLE_KEY_I64, "ret"}, {WAFFLE_KEY_STR, "path"}),
+	CALL_SITE("cudaFree", "cuda", WAFFLE_SITE_SPAN, SITE_ROLE_MAY_SYNC, 1, CALL_PTR("address")),
+	CALL_SITE("cudaMemcpy2DAsync", "cuda", WAFFLE_SITE_SPAN, SITE_ROLE_COPY, 4,
+		  CALL_U64("width"), CALL_U64("height"), {WAFFLE_KEY_STR, "kind"},
+		  CALL_PTR("stream")),
+	CALL_SITE("cudaMemcpyBatchAsync", "cuda", WAFFLE_SITE_SPAN, SITE_ROLE_COPY, 2,
+		  CALL_U64("copies"), CALL_PTR("stream")),
 };
 _Static_assert(sizeof(call_sites) / sizeof(call_sites[0]) == CALL_SITES_END - CALL_LAUNCH,
 	       "a row a site");

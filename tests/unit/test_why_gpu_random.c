@@ -59,7 +59,7 @@ static void worker_begins(struct machine *machine, struct worker *worker)
 	uint64_t stream = some_stream(machine), event = 0xe1 + below(machine, 3);
 	uint64_t rank = worker->tid / 10 - 1, bytes;
 
-	switch (below(machine, 11)) {
+	switch (below(machine, 12)) {
 	case 0:
 		worker_opens(machine, worker, CALL_SYNC, WORDS(stream));
 		break;
@@ -93,6 +93,9 @@ static void worker_begins(struct machine *machine, struct worker *worker)
 	case 9:
 		/* Known to be made, of one kind or the other; its handle comes at the return. */
 		worker_opens(machine, worker, CALL_STREAM_CREATE, WORDS(below(machine, 2), stream));
+		break;
+	case 10:
+		worker_opens(machine, worker, CALL_FREE, WORDS(0));
 		break;
 	default:
 		worker_opens(machine, worker, SITE_STEP, 0, NULL);

@@ -189,13 +189,253 @@ static void test_late_rank_is_found_on_one_of_very_many_streams_or_it_is_unknown
 	}
 }
 
+/* ---- one of several ---- */
+
+#define STREAM_B 0x7f03
+#define STREAM_C 0x7f04
+#define EVENT 0xe1
+
+/* A synchronisation of the device, or a free, during all of which the thread is blocked. */
+static void waits_for_device(struct capture *capture, uint32_t site)
+{
+	hit(capture, 1050, 11, site, SYNC_ID, WORDS(0));
+	blocks(capture, 1050, 1850);
+	returns(capture, 1850, 11, site, SYNC_ID);
+}
+
+static void check_device(struct capture *capture, uint32_t site, const char *grade,
+			 const char *text)
+{
+	struct why *why;
+
+	waits_for_device(capture, site);
+	capture_end(capture, 1900, 11, 1);
+	why = ask_span(capture, 2000);
+	check_part(why, 0, "gpu", 800, 11, grade, text);
+	done(capture, why);
+}
+
+static void test_last_kernels_of_two_streams_are_both_named_and_unknown(void **state)
+{
+	static const uint32_t sites[] = {CALL_SYNC_DEVICE, CALL_FREE};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct capture capture;
+
+		begin(&capture);
+		launches(&capture, 1020, 11, SOFTMAX, STREAM);
+		launches(&capture, 1030, 11, GEMM, STREAM);
+		launches(&capture, 1040, 11, SOFTMAX, STREAM_B);
+		check_device(&capture, sites[i], "unknown",
+			     "kernel softmax on stream 0x7f03, or kernel gemm<float> on stream "
+			     "0x7f01");
+	}
+}
+
+static void test_of_many_streams_some_are_named_and_the_others_counted(void **state)
+{
+	struct capture capture;
+
+	(void)state;
+	begin(&capture);
+	for (unsigned i = 0; i < 6; i++)
+		launches(&capture, 1020 + i, 11, GEMM, 0x100 + i);
+	check_device(&capture, CALL_SYNC_DEVICE, "unknown",
+		     "kernel gemm<float> on stream 0x105, or kernel gemm<float> on stream 0x104, "
+		     "or kernel gemm<float> on stream 0x103, or 3 more");
+}
+
+static void test_stream_that_was_waited_for_before_is_not_named(void **state)
+{
+	struct capture capture;
+
+	(void)state;
+	begin(&capture);
+	launches(&capture, 1020, 11, GEMM, STREAM);
+	launches(&capture, 1025, 11, SOFTMAX, STREAM_B);
+	hit(&capture, 1030, 11, CALL_SYNC, 0x77, WORDS(STREAM_B));
+	returns(&capture, 1040, 11, CALL_SYNC, 0x77);
+	check_device(&capture, CALL_SYNC_DEVICE, "certain", "kernel gemm<float> on stream 0x7f01");
+}
+
+static void test_of_streams_that_wait_for_each_other_the_last_one_is_named(void **state)
+{
+	struct capture capture;
+
+	(void)state;
+	begin(&capture);
+	launches(&capture, 1020, 11, GEMM, STREAM);
+	records_event(&capture, 1025, 11, EVENT, STREAM);
+	stream_waits(&capture, 1030, 11, STREAM_B, EVENT);
+	launches(&capture, 1040, 11, SOFTMAX, STREAM_B);
+	check_device(&capture, CALL_SYNC_DEVICE, "likely", "kernel softmax on stream 0x7f03");
+}
+
+/* Of two streams that one is made to wait for, too, and only of what is there by then. */
+static void test_stream_that_waits_for_others_last_is_for_any_of_them(void **state)
+{
+	static const char *const texts[] = {
+		"kernel softmax on stream 0x7f04, or kernel gemm<float> on stream 0x7f03, or "
+		"kernel gemm<float> on stream 0x7f01",
+		"kernel softmax on stream 0x7f04, or kernel gemm<float> on stream 0x7f03",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct capture capture;
+		struct why *why;
+
+		begin(&capture);
+		launches(&capture, 1020, 11, GEMM, STREAM);
+		/* The second time the own stream's kernel is before the others'. */
+		records_event(&capture, 1021, 11, EVENT + 2, STREAM);
+		if (i)
+			stream_waits(&capture, 1022, 11, STREAM_B, EVENT + 2);
+		launches(&capture, 1024, 11, GEMM, STREAM_B);
+		records_event(&capture, 1026, 11, EVENT, STREAM_B);
+		launches(&capture, 1028, 11, SOFTMAX, STREAM_C);
+		records_event(&capture, 1030, 11, EVENT + 1, STREAM_C);
+		launches(&capture, 1032, 11, GEMM, STREAM_C);
+		stream_waits(&capture, 1034, 11, STREAM, EVENT);
+		stream_waits(&capture, 1036, 11, STREAM, EVENT + 1);
+		syncs(&capture, 1050, 1850, STREAM);
+		capture_end(&capture, 1900, 11, 1);
+		why = ask_span(&capture, 2000);
+		check_part(why, 0, "gpu", 800, 11, "unknown", texts[i]);
+		done(&capture, why);
+	}
+}
+
+/* A copy of 64 bytes takes no half of 800 ns. */
+static void test_small_copy_on_another_stream_is_not_what_took_so_long(void **state)
+{
+	struct capture capture;
+
+	(void)state;
+	begin(&capture);
+	launches(&capture, 1020, 11, GEMM, STREAM);
+	hit(&capture, 1030, 11, CALL_COPY_ASYNC, 0x77, WORDS(64, HTOD, STREAM_B));
+	returns(&capture, 1031, 11, CALL_COPY_ASYNC, 0x77);
+	check_device(&capture, CALL_SYNC_DEVICE, "likely", "kernel gemm<float> on stream 0x7f01");
+}
+
+static void test_copy_whose_size_is_a_product_or_not_known_is_not_taken_for_small(void **state)
+{
+	struct capture capture;
+
+	(void)state;
+	begin(&capture);
+	launches(&capture, 1010, 11, GEMM, STREAM);
+	hit(&capture, 1030, 11, CALL_COPY_2D, 0x77, WORDS(64, 1024, HTOD, STREAM));
+	returns(&capture, 1031, 11, CALL_COPY_2D, 0x77);
+	check_device(&capture, CALL_SYNC_DEVICE, "likely",
+		     "copy HtoD of 65536 bytes on stream 0x7f01");
+
+	begin(&capture);
+	launches(&capture, 1010, 11, GEMM, STREAM);
+	hit(&capture, 1030, 11, CALL_COPY_BATCH, 0x77, WORDS(3, STREAM));
+	returns(&capture, 1031, 11, CALL_COPY_BATCH, 0x77);
+	check_device(&capture, CALL_SYNC_DEVICE, "likely", "copy on stream 0x7f01");
+}
+
+static void test_rank_that_is_not_traced_or_another_stream_is_unknown(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	inits(&capture, 11, 2);
+	launches(&capture, 1030, 11, GEMM, STREAM);
+	reduces(&capture, 1040, 11, 1, 2);
+	waits_for_device(&capture, CALL_SYNC_DEVICE);
+	capture_end(&capture, 1900, 11, 1);
+	why = ask_span(&capture, 2000);
+	check_part(why, 0, "collective", 800, 0, "unknown",
+		   "rank 1 in ncclAllReduce, which is not traced, or kernel gemm<float> on stream "
+		   "0x7f01");
+	done(&capture, why);
+}
+
+/* ---- calls that may wait ---- */
+
+static void test_free_may_wait_for_the_device(void **state)
+{
+	struct capture capture;
+
+	(void)state;
+	begin(&capture);
+	launches(&capture, 1040, 11, GEMM, STREAM);
+	check_device(&capture, CALL_FREE, "likely", "kernel gemm<float> on stream 0x7f01");
+}
+
+static void test_late_rank_is_likely_what_a_free_waits_for(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	gets(&capture, 1004, 2, 0, 21, 0, 0, 0);
+	inits(&capture, 11, 2);
+	inits(&capture, 21, 2);
+	reduces(&capture, 1030, 11, 1, 2);
+	reduces(&capture, 1700, 21, 1, 2);
+	waits_for_device(&capture, CALL_FREE);
+	capture_end(&capture, 1900, 11, 1);
+	why = ask_span(&capture, 2000);
+	check_part(why, 0, "collective", 650, 21, "likely", "rank 1 in ncclAllReduce");
+	check_part(why, 1, "gpu", 150, 11, "likely", "ncclAllReduce on stream 0x7f02");
+	done(&capture, why);
+}
+
+/* Without work it is for something else; and whether it has waited for work is not known. */
+static void test_free_without_work_waits_for_no_gpu_and_synchronises_nothing(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	hit(&capture, 1050, 11, CALL_FREE, SYNC_ID, WORDS(0));
+	blocks(&capture, 1050, 1850);
+	returns(&capture, 1850, 11, CALL_FREE, SYNC_ID);
+	capture_end(&capture, 1900, 11, 1);
+	why = ask_span(&capture, 2000);
+	assert_string_not_equal(why_cause_names[part_of(why, 0)->cause], "gpu");
+	done(&capture, why);
+
+	begin(&capture);
+	launches(&capture, 1020, 11, GEMM, STREAM);
+	hit(&capture, 1030, 11, CALL_FREE, 0x77, WORDS(0));
+	returns(&capture, 1040, 11, CALL_FREE, 0x77);
+	check_device(&capture, CALL_SYNC_DEVICE, "certain", "kernel gemm<float> on stream 0x7f01");
+}
+
+static void test_time_on_a_cpu_in_a_free_is_running(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	launches(&capture, 1040, 11, GEMM, STREAM);
+	hit(&capture, 1050, 11, CALL_FREE, SYNC_ID, WORDS(0));
+	returns(&capture, 1850, 11, CALL_FREE, SYNC_ID);
+	capture_end(&capture, 1900, 11, 1);
+	why = ask_span(&capture, 2000);
+	assert_string_equal(why_cause_names[part_of(why, 0)->cause], "running");
+	done(&capture, why);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
-			test_default_streams_own_kernel_is_named_before_one_of_an_unknown_stream),
-		cmocka_unit_test(
 			test_default_stream_stands_for_the_blocking_stream_that_it_waits_for),
+		cmocka_unit_test(
+			test_default_streams_own_kernel_is_named_before_one_of_an_unknown_stream),
 		cmocka_unit_test(test_threads_own_default_stream_is_named_so),
 		cmocka_unit_test(test_late_rank_is_found_on_a_blocking_stream_of_the_default_one),
 		cmocka_unit_test(test_kernel_behind_a_collective_of_busy_gpus_is_not_blamed_alone),
@@ -203,6 +443,19 @@ int main(void)
 			test_late_rank_is_found_behind_the_default_stream_of_a_blocking_one),
 		cmocka_unit_test(
 			test_late_rank_is_found_on_one_of_very_many_streams_or_it_is_unknown),
+		cmocka_unit_test(test_last_kernels_of_two_streams_are_both_named_and_unknown),
+		cmocka_unit_test(test_of_many_streams_some_are_named_and_the_others_counted),
+		cmocka_unit_test(test_stream_that_was_waited_for_before_is_not_named),
+		cmocka_unit_test(test_of_streams_that_wait_for_each_other_the_last_one_is_named),
+		cmocka_unit_test(test_stream_that_waits_for_others_last_is_for_any_of_them),
+		cmocka_unit_test(test_small_copy_on_another_stream_is_not_what_took_so_long),
+		cmocka_unit_test(
+			test_copy_whose_size_is_a_product_or_not_known_is_not_taken_for_small),
+		cmocka_unit_test(test_rank_that_is_not_traced_or_another_stream_is_unknown),
+		cmocka_unit_test(test_free_may_wait_for_the_device),
+		cmocka_unit_test(test_late_rank_is_likely_what_a_free_waits_for),
+		cmocka_unit_test(test_free_without_work_waits_for_no_gpu_and_synchronises_nothing),
+		cmocka_unit_test(test_time_on_a_cpu_in_a_free_is_running),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,8 +3,10 @@
  * gpu WAY SEED: the victim waits in cudaStreamSynchronize(), on the simulation (tests/sim), for
  *	kernel		a kernel that it has launched itself
  *	default		the same, on another stream: it waits for the default one
- *	spins		the same, and the driver does not block but looks again and again
- *	loader		an all-reduce of three ranks, a process each: the loader of the last one
+ *	streams		that kernel or a short one on another stream: it waits for the device
+ *	frees		a kernel, in cudaFree()
+ *	spins		the same as `kernel`, and the driver does not block but looks again and
+ *again loader		an all-reduce of three ranks, a process each: the loader of the last one
  *			sleeps
  *	computes	the same, and the last one's own thread computes
  *	untraced	the same, and the last one is not traced
@@ -20,6 +22,7 @@
 #define LAST 2 /* the rank that the others wait for */
 
 KERNEL(gemm, "_Z4gemmmPfi")
+KERNEL(softmax, "_Z7softmaxmPfi")
 
 static const char *way;
 static bool alone; /* no other ranks */
@@ -27,7 +30,7 @@ static bool alone; /* no other ranks */
 static atomic_int *begun;
 static ncclUniqueId id;
 static ncclComm_t comm;
-static cudaStream_t stream;
+static cudaStream_t stream, second;
 static float *memory;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -38,6 +41,8 @@ static void setup(int rank)
 {
 	MUST(cudaSetDevice(rank));
 	MUST(cudaStreamCreate(&stream));
+	if (!strcmp(way, "streams"))
+		MUST(cudaStreamCreate(&second));
 	MUST(cudaMalloc((void **)&memory, 4096));
 	if (!alone)
 		MUST(ncclCommInitRank(&comm, RANKS, id, rank));
@@ -159,6 +164,22 @@ static void launch(int i)
 
 	SPAN("forward");
 	LAUNCH(gemm, grid, block, 0, stream, (uint64_t)zoo_vary(i, 80, 160) * ZOO_MS, memory, 1);
+	if (second)
+		LAUNCH(softmax, grid, block, 0, second, 1 * ZOO_MS, memory, 1);
+}
+
+static void wait_for_gpu(void)
+{
+	void *freed = memory;
+
+	if (!strcmp(way, "frees"))
+		MUST(cudaMalloc((void **)&memory, 4096));
+	if (!strcmp(way, "streams"))
+		MUST(cudaDeviceSynchronize());
+	else if (!strcmp(way, "frees"))
+		MUST(cudaFree(freed));
+	else
+		MUST(cudaStreamSynchronize(strcmp(way, "default") ? stream : NULL));
 }
 
 static void victim(void)
@@ -174,7 +195,7 @@ static void victim(void)
 			if (alone) {
 				launch(i);
 				zoo_time_begin(&wait);
-				MUST(cudaStreamSynchronize(strcmp(way, "default") ? stream : NULL));
+				wait_for_gpu();
 				zoo_time_end(&wait);
 			} else {
 				meet(0);
@@ -195,7 +216,8 @@ int main(int argc, char **argv)
 		     0);
 	zoo_need(begun != MAP_FAILED, "mmap");
 	way = argc > 2 ? argv[1] : "kernel";
-	alone = !strcmp(way, "kernel") || !strcmp(way, "spins") || !strcmp(way, "default");
+	alone = !strcmp(way, "kernel") || !strcmp(way, "spins") || !strcmp(way, "default") ||
+		!strcmp(way, "streams") || !strcmp(way, "frees");
 	if (!strcmp(way, "spins"))
 		setenv("WAFFLE_SIM_SYNC", "spin", 1);
 	if (!alone) {

@@ -420,6 +420,37 @@ SCENARIOS = (
         wakers=("sim stream 0", "sim stream 1"),
         needs=("simulation",),
     ),
+    # A short kernel on another stream was launched after it, and nothing tells which of the two took
+    # so long: both are named.
+    Scenario(
+        "gpu_streams",
+        "gpu.c",
+        ("streams",),
+        cause="gpu",
+        culprit="victim",
+        object="kernel",
+        share=0.9,
+        grade="unknown",
+        victim=Seen("S", FUTEX),
+        wakers=("sim stream 0", "sim stream 1"),
+        needs=("simulation",),
+    ),
+    # A free waits for the kernel: that it does so for that, and not for something else in the
+    # driver, is a rule.
+    Scenario(
+        "gpu_frees",
+        "gpu.c",
+        ("frees",),
+        cause="gpu",
+        culprit="victim",
+        span="forward",
+        object="kernel",
+        share=0.9,
+        grade="likely",
+        victim=Seen("S", FUTEX),
+        wakers=("sim stream 0",),
+        needs=("simulation",),
+    ),
     # The driver spins: the thread runs all the time, and it is the GPU's all the same. `running`
     # is the wrong answer to avoid; that nothing was computed is a rule, so `likely` will do.
     Scenario(

@@ -77,7 +77,7 @@ bool why_gpu_sync_make(struct why_walk *walk, struct why_sync *sync);
 
 void why_gpu_put_op(FILE *out, const struct model *model, const struct model_gpu_op *op);
 void why_gpu_put_stream(FILE *out, uint64_t stream);
-/* Of a copy or set. */
-uint64_t why_gpu_bytes(const struct model *model, const struct model_gpu_op *op);
+/* Of a copy or set; false: not known. */
+bool why_gpu_bytes(const struct model *model, const struct model_gpu_op *op, uint64_t *bytes);
 
 #endif

@@ -10,6 +10,8 @@ void gather_arrival(struct gather *gather, struct why_arrival arrival)
 
 	if (arrival.ts <= gather->from_ts)
 		return;
+	if (gather->may && arrival.grade == WHY_GRADE_CERTAIN)
+		arrival.grade = WHY_GRADE_LIKELY;
 	for (uint32_t i = 0; i < sync->arrival_count; i++)
 		if (gpu->arrivals.data[sync->arrival + i].collective == arrival.collective)
 			return;
@@ -212,7 +214,8 @@ static void gather_stream(struct gather *gather, struct model_gpu_op op)
 
 	add_around(gather, &op);
 	do {
-		gather_collective(gather, collective_of(gather, &op));
+		if (!gather->again)
+			gather_collective(gather, collective_of(gather, &op));
 		if (op.role == SITE_ROLE_STREAM_WAIT &&
 		    model_gpu_behind(gather->walk->gpu.model, &op, &behind))
 			add_todo(gather, &behind);
@@ -230,4 +233,20 @@ void gather_op(struct gather *gather, const struct model_gpu_op *last)
 		if (!is_seen(gather, &op))
 			gather_stream(gather, op);
 	}
+}
+
+void gather_again(struct gather *gather)
+{
+	map_free(&gather->seen);
+	gather->seen = (struct map){0};
+	gather->seen_ts.len = 0;
+	gather->ops = 0;
+	gather->again = true;
+}
+
+bool gather_has(const struct gather *gather, const struct model_gpu_op *op)
+{
+	uint32_t number = map_get(&gather->seen, op->channel);
+
+	return number != MAP_NONE && gather->seen_ts.data[number] >= op->ts;
 }

@@ -18,14 +18,17 @@ struct gather {
 	struct why_sync *sync;
 	uint64_t from_ts, to_ts; /* of the call */
 	uint32_t pid;
-	uint32_t ops;                  /* looked at so far */
-	struct map seen;               /* channel → index in seen_ts */
-	VEC(uint64_t) seen_ts;         /* up to when it was looked at */
-	VEC(struct model_gpu_op) todo; /* on other streams */
+	uint32_t ops;                    /* looked at so far */
+	struct map seen;                 /* channel → index in seen_ts */
+	VEC(uint64_t) seen_ts;           /* up to when it was looked at */
+	VEC(struct model_gpu_op) todo;   /* on other streams */
+	VEC(struct model_gpu_op) rivals; /* any of them may have taken so long; the latest first */
 	struct model_gpu_awaited around;
 	bool more;                           /* there is more than can be looked at */
 	const struct model_collective *open; /* the last one that has ranks that are not traced */
 	const struct model_collective *met;  /* the last one that waits for other GPUs, perhaps */
+	bool may;                            /* whether the call waits is not known */
+	bool again;                          /* collectives were looked at before */
 	bool queued;                         /* more than what is named has to be done */
 	bool memory;
 };
@@ -47,6 +50,11 @@ void gather_arrival(struct gather *gather, struct why_arrival arrival);
  * that waits for. */
 void gather_op(struct gather *gather, const struct model_gpu_op *last);
 
+/* Looks anew at what gather_op() says. */
+void gather_again(struct gather *gather);
+/* Whether an op is among what gather_op() has looked at. */
+bool gather_has(const struct gather *gather, const struct model_gpu_op *op);
+
 bool collective_has_others(const struct model_collective *collective);
 /* The collective that an op is, or that the library made of one; NULL: none. */
 const struct model_collective *collective_of(const struct gather *gather,
@@ -56,5 +64,16 @@ const char *collective_name(const struct gather *gather, const struct model_coll
 /* What is on the stream in front of an op that is not done; false: nothing is known to be. */
 bool op_before(const struct gather *gather, const struct model_gpu_op *op,
 	       struct model_gpu_op *previous);
+
+/* ---- why_gpu_rivals.c ---- */
+
+/* A copy or set that can't take half of the wait. */
+bool is_small(const struct gather *gather, const struct model_gpu_op *op);
+/*
+ * Of what is awaited, `maybe` as `last` is or not, the ops that may have been the last to end: of
+ * those that wait for each other the last. There is one at least. False: no memory.
+ */
+bool gather_rivals(struct gather *gather, const struct model_gpu_awaited *awaited,
+		   const struct model_gpu_op *last);
 
 #endif

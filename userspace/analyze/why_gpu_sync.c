@@ -10,8 +10,8 @@
 
 #include "analyze/why_gpu_gather.h"
 
-/* A copy that is slower than this, in bytes a nanosecond, does not wait for the bus. */
-#define BYTES_PER_NS 1
+/* Of ops that may have taken so long. */
+#define RIVALS_NAMED 3
 
 /* How the roles wait. */
 static const struct {
@@ -27,24 +27,13 @@ static const struct {
 	[SITE_ROLE_RECV] = {true, false},
 	[SITE_ROLE_GROUP_END] = {true, false},
 	[SITE_ROLE_COMM_INIT] = {true, false},
+	/* It may wait, and has memory to free or to lock. */
+	[SITE_ROLE_MAY_SYNC] = {true, false},
 };
 
 bool why_gpu_role_waits(unsigned role)
 {
 	return role < SITE_ROLE_COUNT && roles[role].waits;
-}
-
-/* What a STREAM_WAIT stands for; itself if that is not known. */
-static struct model_gpu_op resolve(const struct gather *gather, struct model_gpu_op op)
-{
-	for (unsigned i = 0; i < WAITS_MAX && op.role == SITE_ROLE_STREAM_WAIT; i++) {
-		struct model_gpu_op behind;
-
-		if (!model_gpu_behind(gather->walk->gpu.model, &op, &behind))
-			break;
-		op = behind;
-	}
-	return op;
 }
 
 /* ---- words ---- */
@@ -99,6 +88,31 @@ static void put_op(const struct gather *gather, const struct model_gpu_op *op, F
 	why_gpu_put_stream(out, op->stream);
 }
 
+/* A collective that ranks of which no call is known take part in. */
+static bool is_open(const struct gather *gather, const struct model_gpu_op *op)
+{
+	const struct model_collective *collective = collective_of(gather, op);
+
+	return collective && collective_has_others(collective);
+}
+
+/* "kernel gemm on stream 0x7f01, or kernel softmax on stream 0x7f02, or 3 more". */
+static void put_rivals(const struct gather *gather, FILE *out)
+{
+	size_t named = 0;
+
+	for (size_t i = 0; i < gather->rivals.len; i++) {
+		if (is_open(gather, &gather->rivals.data[i]))
+			continue;
+		if (named++ == RIVALS_NAMED) {
+			fprintf(out, ", or %zu more", gather->rivals.len - i);
+			return;
+		}
+		fputs(named > 1 ? ", or " : "", out);
+		put_op(gather, &gather->rivals.data[i], out);
+	}
+}
+
 static bool end_at_op(struct gather *gather, const struct model_gpu_op *op, bool alone)
 {
 	struct why_sync *sync = gather->sync;
@@ -108,7 +122,7 @@ static bool end_at_op(struct gather *gather, const struct model_gpu_op *op, bool
 
 	sync->waits = true;
 	sync->end = WHY_GPU;
-	sync->grade = alone ? WHY_GRADE_CERTAIN : WHY_GRADE_LIKELY;
+	sync->grade = alone && !gather->may ? WHY_GRADE_CERTAIN : WHY_GRADE_LIKELY;
 	sync->launch_ts = op->ts;
 	sync->launch_thread = op->thread;
 	sync->launch_span = span_of(gather, op);
@@ -141,24 +155,26 @@ static uint32_t missing_rank(const struct model_collective *collective)
 }
 
 /*
- * It is for a collective with ranks of which no call is known, or for an op that is `behind` it, if
- * there is one: which of the two took so long is not known then.
+ * It is for a collective with ranks of which no call is known, or for an op that is behind it or on
+ * another stream, if there is one: which of them took so long is not known then.
  */
-static bool end_at_others(struct gather *gather, const struct model_collective *collective,
-			  const struct model_gpu_op *behind)
+static bool end_at_others(struct gather *gather, const struct model_collective *collective)
 {
 	struct why_sync *sync = gather->sync;
 	const char *name = collective_name(gather, collective);
 	uint32_t rank = missing_rank(collective);
 	/* But which calls meet is not known. */
 	bool traced = collective->alignment == COLLECTIVE_ALONE && collective->members > 1;
+	bool rivals = false;
 	char *text = NULL;
 	size_t len;
 	FILE *out = open_memstream(&text, &len);
 
+	for (size_t i = 0; i < gather->rivals.len; i++)
+		rivals |= !is_open(gather, &gather->rivals.data[i]);
 	sync->waits = true;
 	sync->end = WHY_COLLECTIVE;
-	sync->grade = rank == MODEL_NONE || behind ? WHY_GRADE_UNKNOWN : WHY_GRADE_LIKELY;
+	sync->grade = rank == MODEL_NONE || rivals ? WHY_GRADE_UNKNOWN : WHY_GRADE_LIKELY;
 	if (out && rank != MODEL_NONE)
 		fprintf(out, "rank %" PRIu32 " in %s%s, %s", rank,
 			collective->from == MODEL_NONE ? "" : "the other end of ", name,
@@ -166,9 +182,9 @@ static bool end_at_others(struct gather *gather, const struct model_collective *
 	else if (out)
 		fprintf(out, "ranks in %s%s", name,
 			traced ? ", whose calls cannot be told apart" : " that are not traced");
-	if (out && behind) {
+	if (out && rivals) {
 		fputs(", or ", out);
-		put_op(gather, behind, out);
+		put_rivals(gather, out);
 	}
 	if (!take_text(gather, out, &text, &len, &sync->object))
 		return false;
@@ -178,9 +194,25 @@ static bool end_at_others(struct gather *gather, const struct model_collective *
 	return take_text(gather, out, &text, &len, &sync->meaning);
 }
 
-/* For an op behind a collective that all have called, some with a GPU that had more to do: until
- * the slowest is there none goes on, and which of them took so long is not known. */
-static bool end_at_gpus(struct gather *gather, const struct model_gpu_op *op)
+/* Whether none of the rivals is the collective that other GPUs had more to do before. */
+static bool met_before(const struct gather *gather)
+{
+	for (size_t i = 0; i < gather->rivals.len; i++) {
+		const struct model_collective *collective =
+			collective_of(gather, &gather->rivals.data[i]);
+
+		if (collective && (collective == gather->met || gather->rivals.len == 1))
+			return false;
+	}
+	return gather->met;
+}
+
+/*
+ * For one of several: of ops on different streams nothing tells which took so long. Nor of an op
+ * behind a collective that all have called, some with a GPU that had more to do: until the slowest
+ * is there none goes on.
+ */
+static bool end_at_one_of(struct gather *gather, bool met)
 {
 	struct why_sync *sync = gather->sync;
 	char *text = NULL;
@@ -191,9 +223,10 @@ static bool end_at_gpus(struct gather *gather, const struct model_gpu_op *op)
 	sync->end = WHY_GPU;
 	sync->grade = WHY_GRADE_UNKNOWN;
 	if (out) {
-		put_op(gather, op, out);
-		fprintf(out, ", or another rank's GPU before %s",
-			collective_name(gather, gather->met));
+		put_rivals(gather, out);
+		if (met)
+			fprintf(out, ", or another rank's GPU before %s",
+				collective_name(gather, gather->met));
 	}
 	return take_text(gather, out, &text, &len, &sync->object) && add_meaning(gather);
 }
@@ -224,24 +257,6 @@ static bool end_at_unknown(struct gather *gather)
 
 /* ---- calls ---- */
 
-/* A copy that is too small to take half of the wait waits for the kernel in front of it. */
-static bool kernel_before(const struct gather *gather, const struct model_gpu_op *copy,
-			  struct model_gpu_op *kernel)
-{
-	struct model_gpu_op op = *copy;
-
-	if ((copy->role != SITE_ROLE_COPY && copy->role != SITE_ROLE_SET) ||
-	    why_gpu_bytes(gather->walk->model, copy) / BYTES_PER_NS >=
-		    (gather->to_ts - gather->from_ts) / 2)
-		return false;
-	for (unsigned i = 0; i < OPS_MAX && op_before(gather, &op, &op); i++) {
-		*kernel = resolve(gather, op);
-		if (kernel->role == SITE_ROLE_LAUNCH || kernel->role == SITE_ROLE_COLLECTIVE)
-			return true;
-	}
-	return false;
-}
-
 /* Whether something else has to be done before an op is. */
 static bool has_before(struct gather *gather, const struct model_gpu_op *op)
 {
@@ -255,38 +270,23 @@ static bool has_before(struct gather *gather, const struct model_gpu_op *op)
 }
 
 /* All that is known of has arrived. `alone`: there is nothing else that has to be done. */
-static bool end_at(struct gather *gather, const struct model_gpu_op *op, bool alone)
+static bool end_at_rivals(struct gather *gather, bool alone)
 {
+	const struct model_gpu_op *op = gather->rivals.data;
 	const struct model_collective *collective = collective_of(gather, op);
+	bool met = met_before(gather);
 
-	gather->queued = !alone;
-	if (collective && collective_has_others(collective))
-		return end_at_others(gather, collective, NULL);
+	gather->queued = !alone && gather->rivals.len == 1;
+	if (is_open(gather, op))
+		return end_at_others(gather, collective);
 	if (gather->open)
-		return end_at_others(gather, gather->open, op);
-	if (gather->met && !collective)
-		return end_at_gpus(gather, op);
+		return end_at_others(gather, gather->open);
+	if (gather->rivals.len > 1 || met)
+		return end_at_one_of(gather, met);
 	/* Of a collective the other ranks' GPUs are waited for as well. */
 	return end_at_op(gather, op,
 			 alone && !collective && op->role != SITE_ROLE_P2P &&
 				 op->role != SITE_ROLE_SEND && op->role != SITE_ROLE_RECV);
-}
-
-/* `alone`: there is no other stream that is waited for. */
-static bool end_at_work(struct gather *gather, struct model_gpu_op op, bool alone)
-{
-	struct model_gpu_op other;
-
-	alone = alone && !has_before(gather, &op);
-	op = resolve(gather, op);
-	alone = alone && !has_before(gather, &op);
-	if (!gather->memory)
-		return false;
-	if (kernel_before(gather, &op, &other)) {
-		op = other;
-		alone = false;
-	}
-	return end_at(gather, &op, alone);
 }
 
 /* The last op of a stream that is surely waited for; if there is none, of one that may be. */
@@ -296,6 +296,18 @@ static const struct model_gpu_op *last_of(const struct model_gpu_awaited *awaite
 		if (!awaited->ops.data[i].maybe)
 			return &awaited->ops.data[i];
 	return awaited->ops.len ? &awaited->ops.data[0] : NULL;
+}
+
+/* `alone`: if there is one op only it is for that alone. */
+static bool end_at_work(struct gather *gather, const struct model_gpu_awaited *awaited, bool alone)
+{
+	const struct model_gpu_op *last = last_of(awaited);
+
+	if (!gather_rivals(gather, awaited, last))
+		return false;
+	alone = alone && awaited->ops.len == 1 && !last->maybe && gather->rivals.len == 1 &&
+		!has_before(gather, last) && !has_before(gather, &gather->rivals.data[0]);
+	return gather->memory && end_at_rivals(gather, alone);
 }
 
 static bool make_sync(struct gather *gather, const struct model_gpu_awaited *awaited)
@@ -309,9 +321,18 @@ static bool make_sync(struct gather *gather, const struct model_gpu_awaited *awa
 		return false;
 	gather->sync->spins = true;
 	if (last)
-		return end_at_work(gather, *last, awaited->ops.len == 1 && !last->maybe);
+		return end_at_work(gather, awaited, true);
 	return model_gpu_is_known(gather->walk->gpu.model, gather->sync->span) ||
 	       end_at_unknown(gather);
+}
+
+/* Whether such a call waits at all is not known; if nothing is, it is not for that. */
+static bool make_may_sync(struct gather *gather, const struct model_gpu_awaited *awaited)
+{
+	gather->may = true;
+	for (size_t i = 0; i < awaited->ops.len; i++)
+		gather_op(gather, &awaited->ops.data[i]);
+	return gather->memory && (!awaited->ops.len || end_at_work(gather, awaited, true));
 }
 
 /* A copy on no stream waits for what is before it, and for itself. */
@@ -320,8 +341,6 @@ static bool make_copy(struct gather *gather, const struct model_gpu_awaited *awa
 	const struct model_gpu *gpu = gather->walk->gpu.model;
 	const struct model *model = gather->walk->model;
 	struct model_gpu_op op = model_gpu_op(gpu, gather->sync->span);
-	bool small =
-		why_gpu_bytes(model, &op) / BYTES_PER_NS < (gather->to_ts - gather->from_ts) / 2;
 	const struct model_gpu_op *last = last_of(awaited);
 
 	if (model_gpu_value(model, op.node, op.index, "stream", &(struct value){0}))
@@ -329,10 +348,10 @@ static bool make_copy(struct gather *gather, const struct model_gpu_awaited *awa
 	for (size_t i = 0; i < awaited->ops.len; i++)
 		if (!awaited->ops.data[i].maybe)
 			gather_op(gather, &awaited->ops.data[i]);
-	if (last && small)
-		op = resolve(gather, *last);
 	gather->sync->spins = true;
-	return gather->memory && end_at(gather, &op, !last);
+	if (last && is_small(gather, &op))
+		return gather->memory && end_at_work(gather, awaited, false);
+	return gather->memory && vec_push(&gather->rivals, op) && end_at_rivals(gather, !last);
 }
 
 /* The makings of communicators of so many ranks that overlap this one, one of each rank. */
@@ -386,6 +405,8 @@ static bool make(struct gather *gather, const struct model_gpu_awaited *awaited)
 		return make_sync(gather, awaited);
 	case SITE_ROLE_COPY:
 		return make_copy(gather, awaited);
+	case SITE_ROLE_MAY_SYNC:
+		return make_may_sync(gather, awaited);
 	case SITE_ROLE_COMM_INIT:
 		return make_init(gather);
 	default:
@@ -418,6 +439,7 @@ bool why_gpu_sync_make(struct why_walk *walk, struct why_sync *sync)
 	vec_free(&awaited.ops);
 	vec_free(&gather.around.ops);
 	vec_free(&gather.todo);
+	vec_free(&gather.rivals);
 	vec_free(&gather.seen_ts);
 	map_free(&gather.seen);
 	return made;

@@ -34,11 +34,28 @@ static bool value_of(const struct model *model, const struct model_gpu_op *op, c
 	return model_gpu_value(model, op->node, op->index, key, value);
 }
 
-uint64_t why_gpu_bytes(const struct model *model, const struct model_gpu_op *op)
+bool why_gpu_bytes(const struct model *model, const struct model_gpu_op *op, uint64_t *bytes)
 {
 	struct value value;
 
-	return value_of(model, op, "bytes", &value) ? value.u64 : 0;
+	if (value_of(model, op, "bytes", &value)) {
+		*bytes = value.u64;
+		return true;
+	}
+	if (!value_of(model, op, "width", &value))
+		return false;
+	*bytes = value.u64;
+	*bytes *= value_of(model, op, "height", &value) ? value.u64 : 1;
+	*bytes *= value_of(model, op, "depth", &value) ? value.u64 : 1;
+	return true;
+}
+
+static void put_bytes(FILE *out, const struct model *model, const struct model_gpu_op *op)
+{
+	uint64_t bytes;
+
+	if (why_gpu_bytes(model, op, &bytes))
+		fprintf(out, " of %" PRIu64 " bytes", bytes);
 }
 
 static const char *name_of(const struct model *model, const struct model_gpu_op *op)
@@ -63,13 +80,14 @@ void why_gpu_put_op(FILE *out, const struct model *model, const struct model_gpu
 			fprintf(out, "kernel 0x%" PRIx64, value.u64);
 		break;
 	case SITE_ROLE_COPY:
-		fputs("copy ", out);
+		fputs("copy", out);
 		if (value_of(model, op, "kind", &value) && value.type == WAFFLE_KEY_STR)
-			fprintf(out, "%.*s ", (int)value.text_len, value.text);
-		fprintf(out, "of %" PRIu64 " bytes", why_gpu_bytes(model, op));
+			fprintf(out, " %.*s", (int)value.text_len, value.text);
+		put_bytes(out, model, op);
 		break;
 	case SITE_ROLE_SET:
-		fprintf(out, "set of %" PRIu64 " bytes", why_gpu_bytes(model, op));
+		fputs("set", out);
+		put_bytes(out, model, op);
 		break;
 	default:
 		fputs(name_of(model, op), out);

@@ -64,8 +64,8 @@ struct model_gpu_awaited {
 };
 
 /*
- * What a span waits for that is a synchronisation (of a stream, an event, or all streams) or a copy
- * on no stream, which is synchronous: the last op of each stream that it waits for. An op that was
+ * What a span waits for that is a synchronisation (of a stream, an event, or all streams; or may be
+ * one) or a copy on no stream, which is synchronous: the last op of each stream that it waits for. An op that was
  * waited for before by another one that has ended is left out. Where that is a STREAM_WAIT, the op
  * before it is there as well. For an event it is the last op of the stream that the event was
  * recorded on, before that; a STREAM_WAIT among them stands for what its event waits for, see

@@ -201,7 +201,7 @@ int model_gpu_awaited(const struct model_gpu *gpu, uint32_t span, struct model_g
 				  at->thread);
 	else if (site->role == SITE_ROLE_SYNC_EVENT)
 		awaited_of_event(&awaited, at, pid);
-	else if (site->role == SITE_ROLE_SYNC_DEVICE)
+	else if (site->role == SITE_ROLE_SYNC_DEVICE || site->role == SITE_ROLE_MAY_SYNC)
 		awaited_of_streams(&awaited, pid, false);
 	return awaited_finish(&awaited);
 }

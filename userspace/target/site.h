@@ -56,6 +56,7 @@ enum site_role {
 	SITE_ROLE_SEND,
 	SITE_ROLE_RECV,
 	SITE_ROLE_STREAM_CREATE, /* stream (at the return), flags (absent: 0) */
+	SITE_ROLE_MAY_SYNC,      /* address: it may wait as SYNC_DEVICE does, or not */
 	SITE_ROLE_COUNT
 };
 
