@@ -73,6 +73,7 @@ struct walk {
 	__u32 waits;  /* it is of_wait */
 	__u32 count;  /* addresses */
 	__u32 python; /* frames of Python */
+	__u32 cut;    /* WAFFLE_CUT_* */
 	__u64 words[WORDS];
 };
 
@@ -265,8 +266,12 @@ static long walk_frame(__u32 index, void *context)
 		if (walk->mapping.pages && pc <= 0xffffffff)
 			stack_row_find(walk, pc);
 	}
-	if (!waffle_unwind_step(NULL, &walk->row, &walk->regs))
+	if (!waffle_unwind_step(NULL, &walk->row, &walk->regs)) {
+		if ((walk->row.rule & WAFFLE_UNWIND_RULE_BITS) == WAFFLE_UNWIND_END ||
+		    !walk->regs.ip)
+			walk->cut = 0;
 		return 1;
+	}
 	if (walk->trampoline && walk->regs.ip == walk->trampoline)
 		trampoline_replace(walk);
 	return walk->regs.ip < 4096;
@@ -297,6 +302,7 @@ static __always_inline void user_walk(struct walk *walk, struct task_struct *tas
 		walk->regs.ip = walk->regs.lr;
 #endif
 	}
+	walk->cut = WAFFLE_CUT_USER;
 	walk->mapping.start = walk->mapping.end = 0;
 	walk->trampoline = 0;
 	walk->return_probe = (__u64)BPF_CORE_READ(task, utask, return_instances);
@@ -411,8 +417,9 @@ static long python_frame(__u32 index, void *context)
 	__u8 owner;
 	__u32 at;
 
-	if (!frame || walk->python >= WAFFLE_FRAMES_PYTHON_MAX ||
-	    bpf_probe_read_user(&owner, 1, (void *)(frame + python->frame_owner)))
+	if (!frame || bpf_probe_read_user(&owner, 1, (void *)(frame + python->frame_owner)))
+		return 1;
+	if (owner < python->owner_none && walk->python >= WAFFLE_FRAMES_PYTHON_MAX)
 		return 1;
 	code = word_at(frame + python->frame_code) & ~WAFFLE_PYTHON_MARKS;
 	instr = word_at(frame + python->frame_instr);
@@ -443,6 +450,8 @@ static __noinline void python_walk(struct walk *walk)
 	if (python->has_cframe)
 		walk->frame = walk->frame ? word_at(walk->frame + python->cframe_frame) : 0;
 	bpf_loop(4 * WAFFLE_FRAMES_PYTHON_MAX, python_frame, &context, 0);
+	if (walk->frame)
+		walk->cut |= WAFFLE_CUT_PYTHON;
 }
 
 /* ---- records ---- */
@@ -466,6 +475,8 @@ static __always_inline int frames_copy(struct walk *walk, __u32 room, __u64 id, 
 		size = 0;
 	rec->frame_bytes = size;
 	rec->python_count = size ? walk->python : 0;
+	rec->cut = walk->cut;
+	rec->reserved = 0;
 	record_begin(&rec->rec, WAFFLE_REC_FRAMES, task->pid, cpu);
 	rec->rec.ts = ts;
 	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
