@@ -253,6 +253,7 @@ static long walk_frame(__u32 index, void *context)
 {
 	struct walk *walk = ((struct context *)context)->walk;
 	__u64 pc = waffle_unwind_pc(&walk->regs);
+	__u8 rule;
 
 	/* Who names a caller looks at the byte before: of what a signal interrupted, at the first
 	 * byte of the instruction that way. */
@@ -267,8 +268,9 @@ static long walk_frame(__u32 index, void *context)
 			stack_row_find(walk, pc);
 	}
 	if (!waffle_unwind_step(NULL, &walk->row, &walk->regs)) {
-		if ((walk->row.rule & WAFFLE_UNWIND_RULE_BITS) == WAFFLE_UNWIND_END ||
-		    !walk->regs.ip)
+		/* A caller of 0 says so, too, but not one that frame pointers led to by chance. */
+		rule = walk->row.rule & WAFFLE_UNWIND_RULE_BITS;
+		if (rule == WAFFLE_UNWIND_END || (!walk->regs.ip && rule != WAFFLE_UNWIND_UNKNOWN))
 			walk->cut = 0;
 		return 1;
 	}
@@ -302,7 +304,7 @@ static __always_inline void user_walk(struct walk *walk, struct task_struct *tas
 		walk->regs.ip = walk->regs.lr;
 #endif
 	}
-	walk->cut = WAFFLE_CUT_USER;
+	walk->cut = walk->regs.ip ? WAFFLE_CUT_USER : 0; /* threads of the kernel have none */
 	walk->mapping.start = walk->mapping.end = 0;
 	walk->trampoline = 0;
 	walk->return_probe = (__u64)BPF_CORE_READ(task, utask, return_instances);

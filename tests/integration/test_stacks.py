@@ -344,16 +344,19 @@ def test_a_child_has_complete_stacks_from_its_first_span_on(waffle, built, start
 # ---- stacks that end before the outermost frame ----
 
 
-@pytest.fixture(name="deep")
-def fixture_deep(waffle, built, tmp_path):
+def run_deep(waffle, built, start):
     """A capture of spans and waits below 40 to 79 calls of a function."""
-    go = tmp_path / "go"
-    go.write_text("go\n", encoding="utf-8")
-    with open(go, encoding="utf-8") as stdin:
-        return waffle.run(built("deep.c"), options=["--stacks", "spans,sched"], stdin=stdin)
+    path = built("deep.c")
+    program = start(path)
+    program.until("ready")
+    attached = waffle.attach_to(program, path, options=["--stacks", "spans,sched"])
+    program.say("go")
+    program.finish()
+    return attached.wait()
 
 
-def test_a_stack_is_marked_from_the_frame_on_that_it_lacks(deep):
+def test_a_stack_is_marked_from_the_frame_on_that_it_lacks(waffle, built, start):
+    deep = run_deep(waffle, built, start)
     rows = {row["args"]["depth"]: row for row in deep.rows("span", name="leaf")}
     assert set(rows) == set(range(40, 80))
     others = len(names_of(rows[40]["user_stack"])) - 40
@@ -372,11 +375,17 @@ def test_a_stack_is_marked_from_the_frame_on_that_it_lacks(deep):
     assert b")\n[cut]" in deep.export("perfetto").read_bytes()
 
 
-def test_waits_in_cut_stacks_say_so(waffle, deep, tmp_path):
+@tracer.tries(3)  # of which waits stacks are taken is up to the machine, too
+def test_waits_in_cut_stacks_say_so(waffle, built, start, tmp_path):
+    deep = run_deep(waffle, built, start)
+    args = [row["args"] for row in deep.rows("wait") if "user_stack" in row["args"]]
+    deepest = [wait for wait in args if len(wait["user_stack"]) == 64]
+    assert sum("user_stack_cut" in wait for wait in deepest) >= len(deepest) - 1 > 0
     said = waffle.ok("why", "--evidence", deep.path).stdout
     stacks = [line for line in re.findall(r"user stack ← (.*)", said) if "down (" in line]
-    ends = {(line.count("down (") > 58, line.split(" ← ")[-1].split()[0]) for line in stacks}
-    assert ends == {(False, "_start"), (True, "[cut]")}
+    assert any(line.endswith(" ← [cut]") for line in stacks)
+    for line in stacks:
+        assert line.endswith(" ← [cut]") == ("_start" not in line)
     page = tmp_path / "page.html"
     waffle.ok("report", "--html", page, deep.path)
     assert '"[cut]"' in page.read_text(encoding="utf-8")
