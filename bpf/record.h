@@ -114,7 +114,13 @@ struct waffle_rec_frames {
 	__u32 kernel_stack; /* as in a wait */
 	__u32 frame_bytes;
 	__u32 python_count;
+	__u32 cut; /* WAFFLE_CUT_* */
+	__u32 reserved;
 };
+/* The walk ended before the outermost frame. */
+#define WAFFLE_CUT_USER 1u
+#define WAFFLE_CUT_PYTHON 2u
+
 /*
  * What a code object of Python is, told when it is met first, so that it need not be looked for
  * when it or its process is gone. Texts as CPython has them: `state` says how (target/python.c).

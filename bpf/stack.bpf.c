@@ -73,6 +73,7 @@ struct walk {
 	__u32 waits;  /* it is of_wait */
 	__u32 count;  /* addresses */
 	__u32 python; /* frames of Python */
+	__u32 cut;    /* WAFFLE_CUT_* */
 	__u64 words[WORDS];
 };
 
@@ -252,6 +253,7 @@ static long walk_frame(__u32 index, void *context)
 {
 	struct walk *walk = ((struct context *)context)->walk;
 	__u64 pc = waffle_unwind_pc(&walk->regs);
+	__u8 rule;
 
 	/* Who names a caller looks at the byte before: of what a signal interrupted, at the first
 	 * byte of the instruction that way. */
@@ -265,8 +267,13 @@ static long walk_frame(__u32 index, void *context)
 		if (walk->mapping.pages && pc <= 0xffffffff)
 			stack_row_find(walk, pc);
 	}
-	if (!waffle_unwind_step(NULL, &walk->row, &walk->regs))
+	if (!waffle_unwind_step(NULL, &walk->row, &walk->regs)) {
+		/* A caller of 0 says so, too, but not one that frame pointers led to by chance. */
+		rule = walk->row.rule & WAFFLE_UNWIND_RULE_BITS;
+		if (rule == WAFFLE_UNWIND_END || (!walk->regs.ip && rule != WAFFLE_UNWIND_UNKNOWN))
+			walk->cut = 0;
 		return 1;
+	}
 	if (walk->trampoline && walk->regs.ip == walk->trampoline)
 		trampoline_replace(walk);
 	return walk->regs.ip < 4096;
@@ -297,6 +304,7 @@ static __always_inline void user_walk(struct walk *walk, struct task_struct *tas
 		walk->regs.ip = walk->regs.lr;
 #endif
 	}
+	walk->cut = walk->regs.ip ? WAFFLE_CUT_USER : 0; /* threads of the kernel have none */
 	walk->mapping.start = walk->mapping.end = 0;
 	walk->trampoline = 0;
 	walk->return_probe = (__u64)BPF_CORE_READ(task, utask, return_instances);
@@ -411,8 +419,9 @@ static long python_frame(__u32 index, void *context)
 	__u8 owner;
 	__u32 at;
 
-	if (!frame || walk->python >= WAFFLE_FRAMES_PYTHON_MAX ||
-	    bpf_probe_read_user(&owner, 1, (void *)(frame + python->frame_owner)))
+	if (!frame || bpf_probe_read_user(&owner, 1, (void *)(frame + python->frame_owner)))
+		return 1;
+	if (owner < python->owner_none && walk->python >= WAFFLE_FRAMES_PYTHON_MAX)
 		return 1;
 	code = word_at(frame + python->frame_code) & ~WAFFLE_PYTHON_MARKS;
 	instr = word_at(frame + python->frame_instr);
@@ -443,6 +452,8 @@ static __noinline void python_walk(struct walk *walk)
 	if (python->has_cframe)
 		walk->frame = walk->frame ? word_at(walk->frame + python->cframe_frame) : 0;
 	bpf_loop(4 * WAFFLE_FRAMES_PYTHON_MAX, python_frame, &context, 0);
+	if (walk->frame)
+		walk->cut |= WAFFLE_CUT_PYTHON;
 }
 
 /* ---- records ---- */
@@ -466,6 +477,8 @@ static __always_inline int frames_copy(struct walk *walk, __u32 room, __u64 id, 
 		size = 0;
 	rec->frame_bytes = size;
 	rec->python_count = size ? walk->python : 0;
+	rec->cut = walk->cut;
+	rec->reserved = 0;
 	record_begin(&rec->rec, WAFFLE_REC_FRAMES, task->pid, cpu);
 	rec->rec.ts = ts;
 	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);

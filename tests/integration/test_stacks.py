@@ -341,6 +341,67 @@ def test_a_child_has_complete_stacks_from_its_first_span_on(waffle, built, start
         assert names[:2] == ["outer", "main"] and names[-1] == "_start"
 
 
+# ---- stacks that end before the outermost frame ----
+
+
+def run_deep(waffle, built, start):
+    """A capture of spans and waits below 40 to 79 calls of a function."""
+    path = built("deep.c")
+    program = start(path)
+    program.until("ready")
+    attached = waffle.attach_to(program, path, options=["--stacks", "spans,sched"])
+    program.say("go")
+    program.finish()
+    return attached.wait()
+
+
+def test_a_stack_is_marked_from_the_frame_on_that_it_lacks(waffle, built, start):
+    deep = run_deep(waffle, built, start)
+    rows = {row["args"]["depth"]: row for row in deep.rows("span", name="leaf")}
+    assert set(rows) == set(range(40, 80))
+    others = len(names_of(rows[40]["user_stack"])) - 40
+    # 64 with waffle's own, which are left out.
+    limit = max(len(names_of(row["user_stack"])) for row in rows.values())
+    assert 60 <= limit <= 64 and {limit - others, limit - others + 1} <= set(rows)
+    for depth, row in rows.items():
+        names = names_of(row["user_stack"])
+        assert len(names) == min(depth + others, limit)
+        assert (names[-1] == "_start") == (depth + others <= limit)
+        assert row.get("user_stack_cut", False) == (depth + others > limit)
+    cut = sum(depth + others > limit for depth in rows)
+    events = json.loads(deep.export("chrome").read_text(encoding="utf-8"))["traceEvents"]
+    assert sum(e.get("args", {}).get("waffle.user_stack_cut", False) for e in events) >= cut
+    assert b"\ndown (deep.c:" in deep.export("perfetto").read_bytes()
+    assert b")\n[cut]" in deep.export("perfetto").read_bytes()
+
+
+@tracer.tries(3)  # of which waits stacks are taken is up to the machine, too
+def test_waits_in_cut_stacks_say_so(waffle, built, start, tmp_path):
+    deep = run_deep(waffle, built, start)
+    args = [row["args"] for row in deep.rows("wait") if "user_stack" in row["args"]]
+    deepest = [wait for wait in args if len(wait["user_stack"]) == 64]
+    assert sum("user_stack_cut" in wait for wait in deepest) >= len(deepest) - 1 > 0
+    said = waffle.ok("why", "--evidence", deep.path).stdout
+    stacks = [line for line in re.findall(r"user stack ← (.*)", said) if "down (" in line]
+    assert any(line.endswith(" ← [cut]") for line in stacks)
+    for line in stacks:
+        assert line.endswith(" ← [cut]") == ("_start" not in line)
+    page = tmp_path / "page.html"
+    waffle.ok("report", "--html", page, deep.path)
+    assert '"[cut]"' in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("flag, whole", [("-fno-omit", True), ("-fomit", False)])
+def test_a_stack_that_no_table_leads_out_of_is_marked(waffle, built, tmp_path, flag, whole):
+    flags = (f"{flag}-frame-pointer", "-fno-asynchronous-unwind-tables", "-g0")
+    _, capture = run_sleeps(waffle, built, tmp_path, flags, "--stacks", "spans")
+    rows = capture.rows("span", name="outer")
+    assert len(rows) == 25
+    for row in rows:
+        assert ("_start" in names_of(row["user_stack"])) == whole
+        assert row.get("user_stack_cut", False) == (not whole)
+
+
 def test_wrong_words_are_said_with_what_there_is(waffle):
     waffle.fails(2, "attach", "-p", "1", "--stacks", "span", says="did you mean spans?")
     waffle.fails(2, "attach", "-p", "1", "--stacks", "gpu", says="there are cuda, nccl, probes")
@@ -365,6 +426,16 @@ def test_a_name_that_nothing_has_is_said_once_with_near_ones(waffle, subject, tm
     assert [re.search("'(.*?)'; there are '.*'leaf'", line).group(1) for line in lines] == [
         "cuda", "span:zebra*",
     ]  # fmt: skip
+
+
+def test_words_are_said_too_where_there_is_nothing_at_all(waffle, built):
+    options = ("--no-report", "-o", waffle.path(), "--stacks", "cuda,probes,nccl,span:zzz")
+    result = waffle.ok("run", *options, "--", "true")
+    lines = [line for line in result.stderr.splitlines() if "--stacks" in line]
+    assert lines == [
+        f"waffle-bpf: run: --stacks: no span or event is one of '{word}'; there are none at all"
+        for word in ("cuda", "probes", "nccl", "span:zzz")
+    ]
 
 
 # ---- Python ----
@@ -402,10 +473,12 @@ def test_python_frames_are_those_that_python_says(waffle, built, start, tmp_path
     capture = attached.wait()
     rows = {row["args"]["number"]: row for row in capture.rows("span", name="mark")}
     expected = json.loads(log.read_text(encoding="utf-8"))
-    assert len(rows) == len(expected) == 600
+    assert len(rows) == len(expected) == 1000
+    assert {47, 48, 49} <= {len(frames) for _, frames in expected}
     for number, frames in expected:
         seen = [[f["function"], f["file"], f["line"]] for f in rows[number]["python_stack"]]
         assert seen == frames[:48]
+        assert rows[number].get("python_stack_cut", False) == (len(frames) > 48)
     capture.check_sums(lost=0)
 
 

@@ -52,11 +52,12 @@ static const struct model *load_calls(struct capture *capture)
 	calls_begin(capture);
 	capture_must(store_writer_add_name(capture->writer, &name, &err), err);
 	capture_must(store_writer_add_stack(capture->writer,
-					    &(struct store_stack){user, 1, CAPTURE_PID}, &err),
+					    &(struct store_stack){user, 1, CAPTURE_PID, false},
+					    &err),
 		     err);
-	capture_must(
-		store_writer_add_stack(capture->writer, &(struct store_stack){kernel, 1, 0}, &err),
-		err);
+	capture_must(store_writer_add_stack(capture->writer,
+					    &(struct store_stack){kernel, 1, 0, false}, &err),
+		     err);
 	capture_must(store_writer_add_mapping(capture->writer, &mapping, &err), err);
 	capture_must(store_writer_add_symbol(capture->writer, &symbol, &err), err);
 	rank_reduce(capture, 0, 1600, 1620);

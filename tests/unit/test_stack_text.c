@@ -13,6 +13,8 @@
 
 #define PID 10
 
+extern char _start[]; /* where this program begins */
+
 __attribute__((noinline)) static uint64_t return_address(void)
 {
 	return (uintptr_t)__builtin_return_address(0);
@@ -48,13 +50,23 @@ static struct store_mapping mapping_of(const void *address)
 	return mapping;
 }
 
-static void add_stack(struct capture *capture, uint32_t pid, uint32_t count,
-		      const uint64_t *addresses)
+static void put_stack(struct capture *capture, struct store_stack stack)
 {
-	struct store_stack stack = {addresses, count, pid};
 	struct error err = ERROR_INIT;
 
 	capture_must(store_writer_add_stack(capture->writer, &stack, &err), err);
+}
+
+static void add_stack(struct capture *capture, uint32_t pid, uint32_t count,
+		      const uint64_t *addresses)
+{
+	put_stack(capture, (struct store_stack){addresses, count, pid, false});
+}
+
+static void add_stack_cut(struct capture *capture, uint32_t pid, uint32_t count,
+			  const uint64_t *addresses)
+{
+	put_stack(capture, (struct store_stack){addresses, count, pid, true});
 }
 
 static void add_mapping(struct capture *capture, struct store_mapping mapping)
@@ -80,6 +92,16 @@ static char *stack_printed(struct stack_names *names, uint32_t stack, uint64_t t
 	stack_names_each(names, stack, ts, put_frame, out);
 	fclose(out);
 	return text;
+}
+
+static bool cut_mark(struct stack_names *names, uint32_t stack)
+{
+	char *text = stack_printed(names, stack, 2000);
+	size_t len = strlen(text);
+	bool result = len > 7 && !strcmp(text + len - 7, "\n[cut]\n");
+
+	free(text);
+	return result;
 }
 
 static void test_user_addresses_are_named_by_what_was_mapped_then(void **state)
@@ -189,9 +211,41 @@ static void test_stack_ends_where_an_address_is_not_behind_a_call(void **state)
 	assert_int_equal(stack_names_open(&names, capture.reader, false), 0);
 	assert_int_equal(stack_names_each(names, 1, 2000, put_frame, nowhere), 4);
 	assert_int_equal(stack_names_each(names, 2, 2000, put_frame, nowhere), 2);
+	assert_true(cut_mark(names, 2));
+	assert_false(cut_mark(names, 1));
 	stack_names_close(names);
 	capture_free(&capture);
 	fclose(nowhere);
+}
+
+static void test_a_stack_that_is_cut_ends_with_a_mark_that_is_no_frame(void **state)
+{
+	uint64_t own = traced_function();
+	struct capture capture;
+	struct stack_names *names;
+	struct stack_frame inner;
+	char *text;
+
+	(void)state;
+	capture_begin(&capture, true);
+	add_mapping(&capture, mapping_of((void *)(uintptr_t)own));
+	add_stack_cut(&capture, 0, 1, (uint64_t[]){0xffffffff81000010});
+	add_stack_cut(&capture, PID, 2, (uint64_t[]){own, own});
+	add_stack_cut(&capture, PID, 1, (uint64_t[]){(uintptr_t)_start + 4});
+	add_stack_cut(&capture, PID, 1, (uint64_t[]){0x10});
+	capture_load(&capture, 9000);
+	assert_int_equal(stack_names_open(&names, capture.reader, false), 0);
+	text = stack_printed(names, 1, 2000);
+	assert_string_equal(text, "[kernel]+0xffffffff81000010\n[cut]\n");
+	free(text);
+	assert_true(cut_mark(names, 2));
+	/* Nothing calls that. */
+	text = stack_printed(names, 3, 2000);
+	assert_string_equal(text, "_start\n");
+	free(text);
+	assert_false(stack_names_inner(names, 4, 2000, &inner));
+	stack_names_close(names);
+	capture_free(&capture);
 }
 
 static int traced_variables[4];
@@ -233,6 +287,7 @@ int main(void)
 		cmocka_unit_test(test_kernel_addresses_are_named_by_the_captures_own_table),
 		cmocka_unit_test(test_frames_of_the_c_library_are_not_the_interesting_ones),
 		cmocka_unit_test(test_stack_ends_where_an_address_is_not_behind_a_call),
+		cmocka_unit_test(test_a_stack_that_is_cut_ends_with_a_mark_that_is_no_frame),
 		cmocka_unit_test(test_variables_are_named_wherever_their_file_is_mapped),
 	};
 

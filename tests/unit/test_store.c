@@ -233,6 +233,50 @@ static void test_stacks_objects_and_symbols_come_back(void **state)
 	store_reader_close(reader);
 }
 
+static void test_a_stack_that_is_cut_comes_back_as_such(void **state)
+{
+	static const struct {
+		uint32_t count;
+		bool cut;
+		uint32_t count_back;
+		bool cut_back;
+	} rows[] = {
+		{2, true, 2, true},
+		{2, false, 2, false},
+		{1, true, 1, true},
+		{0, true, 0, false},
+		{STORE_STACK_MAX, false, STORE_STACK_MAX, false},
+		{STORE_STACK_MAX, true, STORE_STACK_MAX - 1, true},
+		{STORE_STACK_MAX + 1, false, STORE_STACK_MAX - 1, true},
+	};
+	uint64_t addresses[STORE_STACK_MAX + 1];
+	struct store_test *test = *state;
+	struct store_writer *writer = open_writer(test->path);
+	struct error err = ERROR_INIT;
+	struct store_reader *reader;
+
+	for (uint32_t i = 0; i <= STORE_STACK_MAX; i++)
+		addresses[i] = 0x7f0000001000 + 16ull * i;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct store_stack stack = {.addresses = addresses,
+					    .count = rows[i].count,
+					    .pid = 7,
+					    .cut = rows[i].cut};
+
+		must(store_writer_add_stack(writer, &stack, &err), &err);
+	}
+	close_writer(writer, 123);
+	reader = open_reader(test->path);
+	for (uint32_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct store_stack *stack = store_reader_stack(reader, i + 1);
+
+		assert_int_equal(stack->count, rows[i].count_back);
+		assert_int_equal(stack->cut, rows[i].cut_back);
+		assert_memory_equal(stack->addresses, addresses, 8ul * stack->count);
+	}
+	store_reader_close(reader);
+}
+
 static void test_mappings_and_the_segments_of_their_files_come_back(void **state)
 {
 	static const struct store_segment segments[] = {{0x800, 0x401800, 0x2800},
@@ -447,6 +491,7 @@ int main(void)
 		cmocka_unit_test(test_segments_that_cannot_be_are_refused),
 		with_folder(test_meta_sites_and_processes_come_back),
 		with_folder(test_stacks_objects_and_symbols_come_back),
+		with_folder(test_a_stack_that_is_cut_comes_back_as_such),
 		with_folder(test_mappings_and_the_segments_of_their_files_come_back),
 		with_folder(test_meta_without_a_filter_and_with_more_than_is_known_is_read),
 		with_folder(test_file_of_a_writer_that_did_not_finish_has_all_flushed_records),

@@ -210,8 +210,10 @@ static int kernel_stack_finish(struct details *details, struct store_stack *stac
 	}
 	for (uint32_t i = 0; i < stack->count && !*interrupt; i++) {
 		*interrupt = is_interrupt(details, stack->addresses[i]);
-		if (*interrupt) /* what was interrupted is not what did it */
+		if (*interrupt) { /* what was interrupted is not what did it */
 			stack->count = i + 1;
+			stack->cut = false;
+		}
 	}
 	for (uint32_t i = 0; i < stack->count && details->kallsyms && !result; i++)
 		result = symbol_add(details, stack->addresses[i], err);
@@ -222,8 +224,10 @@ static int user_stack_finish(struct details *details, struct store_stack *stack,
 {
 	pid_t pid = (pid_t)stack->pid;
 	int result = memory_need(details->memory, pid, stack->addresses, stack->count, err);
+	uint32_t count = memory_code(details->memory, pid, stack->addresses, stack->count);
 
-	stack->count = memory_code(details->memory, pid, stack->addresses, stack->count);
+	stack->cut |= count < stack->count;
+	stack->count = count;
 	return result;
 }
 
@@ -243,6 +247,7 @@ static int stack_replace(struct details *details, uint32_t *number, uint32_t pid
 		return 0;
 	}
 	stack.count = kernel_stack(details->kernel, *number, addresses);
+	stack.cut = stack.count == WAFFLE_STACK_DEPTH;
 	*number = 0;
 	if (!stack.count || details->stack_count >= STACKS_MAX ||
 	    !map_set(&details->stacks, key, details->stack_count + 1))
@@ -260,7 +265,7 @@ static int stack_replace(struct details *details, uint32_t *number, uint32_t pid
 static int frames_number(struct details *details, uint32_t *number, struct store_stack *stack,
 			 struct error *err)
 {
-	uint64_t key = stack->pid;
+	uint64_t key = (uint64_t)stack->cut << 32 | stack->pid;
 	uint32_t known;
 	int result;
 
@@ -381,7 +386,8 @@ static int see_frames(struct details *details, struct waffle_rec *rec, struct er
 	struct waffle_rec_stack *stack = (struct waffle_rec_stack *)rec;
 	uint64_t addresses[WAFFLE_FRAMES_USER_MAX], pairs[2 * WAFFLE_FRAMES_PYTHON_MAX];
 	uint32_t words = frames.frame_bytes / 8, python = frames.python_count;
-	struct store_stack user = {.addresses = addresses, .pid = frames.tgid};
+	struct store_stack user = {
+		.addresses = addresses, .pid = frames.tgid, .cut = frames.cut & WAFFLE_CUT_USER};
 	const uint64_t *from =
 		(const uint64_t *)(const void *)((const struct waffle_rec_frames *)rec + 1);
 	int result, count;
@@ -407,6 +413,7 @@ static int see_frames(struct details *details, struct waffle_rec *rec, struct er
 	if (count < 0)
 		return count;
 	user.count = (uint32_t)count;
+	user.cut = frames.cut & WAFFLE_CUT_PYTHON;
 	return frames_number(details, &stack->python_stack, &user, err);
 }
 

@@ -41,7 +41,10 @@ static void stacks_say(const char *word, const char *name, void *arg)
 
 	if (name)
 		arming_names(session->arming, name, names, sizeof(names));
-	if (names[0]) {
+	if (!arming_site_count(session->arming)) {
+		snprintf(line, sizeof(line),
+			 "--stacks: no span or event is one of '%s'; there are none at all", word);
+	} else if (names[0]) {
 		snprintf(line, sizeof(line), "--stacks: there is no '%s'; did you mean %s?", word,
 			 names);
 	} else {
@@ -54,9 +57,7 @@ static void stacks_say(const char *word, const char *name, void *arg)
 
 void warn_of_names(struct session *session)
 {
-	if (!arming_site_count(session->arming))
-		return;
-	if (session->plan)
+	if (session->plan && arming_site_count(session->arming))
 		warn_of_filter(session);
 	stack_choice_unfound(session->options->stacks, stacks_say, session);
 }

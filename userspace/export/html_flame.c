@@ -137,7 +137,7 @@ static int compare_sums(const void *left, const void *right)
 
 struct frames {
 	struct html_page *page;
-	uint32_t texts[DEPTH_MAX];
+	uint32_t texts[DEPTH_MAX + 1]; /* the last one: "[cut]" */
 	uint32_t count;
 };
 
@@ -148,9 +148,11 @@ static void add_frame(const struct stack_frame *frame, void *arg)
 	const char *module = frame->module ? frame->module : "", *slash = strrchr(module, '/');
 	char text[HTML_NAME_MAX + 64];
 
-	if (frames->count == DEPTH_MAX)
+	if (frames->count > DEPTH_MAX)
 		return;
-	if (frame->function)
+	if (frames->count == DEPTH_MAX)
+		snprintf(text, sizeof(text), "[cut]");
+	else if (frame->function)
 		snprintf(text, sizeof(text), "%.*s%s", HTML_NAME_MAX - 16, frame->function,
 			 frame->inlined ? " [inlined]" : "");
 	else

@@ -50,6 +50,7 @@ static void write_stack(struct json *json, const struct model *model, const char
 			uint32_t number)
 {
 	const struct store_stack *stack = store_reader_stack(model->reader, number);
+	char cut[32];
 
 	if (!stack)
 		return;
@@ -62,6 +63,10 @@ static void write_stack(struct json *json, const struct model *model, const char
 		json_string(json, text);
 	}
 	json_array_end(json);
+	if (!stack->cut)
+		return;
+	snprintf(cut, sizeof(cut), "%s_cut", key);
+	json_field_bool(json, cut, true);
 }
 
 static void write_address(struct json *json, const char *key, uint64_t address)

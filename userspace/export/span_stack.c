@@ -11,11 +11,21 @@ int span_stack_open(struct stack_names **names, const struct model *model)
 	return model->stacks.len ? stack_names_open(names, model->reader, true) : 0;
 }
 
+struct frames {
+	struct json *json;
+	bool cut;
+};
+
 static void frame_json(const struct stack_frame *frame, void *arg)
 {
-	struct json *json = arg;
+	struct frames *frames = arg;
+	struct json *json = frames->json;
 	char offset[24];
 
+	if (frame->cut) {
+		frames->cut = true;
+		return;
+	}
 	json_object_begin(json);
 	if (frame->function)
 		json_field_string(json, "function", frame->function);
@@ -37,15 +47,20 @@ static void frame_json(const struct stack_frame *frame, void *arg)
 static void stack_json(struct json *json, struct stack_names *names, const char *prefix,
 		       const char *key, uint32_t number, uint64_t ts)
 {
-	char whole[32];
+	struct frames frames = {.json = json};
+	char whole[40];
 
 	if (!number)
 		return;
 	snprintf(whole, sizeof(whole), "%s%s", prefix, key);
 	json_key(json, whole);
 	json_array_begin(json);
-	stack_names_all(names, number, ts, frame_json, json);
+	stack_names_all(names, number, ts, frame_json, &frames);
 	json_array_end(json);
+	if (!frames.cut)
+		return;
+	snprintf(whole, sizeof(whole), "%s%s_cut", prefix, key);
+	json_field_bool(json, whole, true);
 }
 
 void span_stack_json(struct json *json, const struct model *model, struct stack_names *names,

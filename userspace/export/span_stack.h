@@ -13,7 +13,8 @@ int span_stack_open(struct stack_names **names, const struct model *model);
 /*
  * "user_stack", "kernel_stack", "python_stack" of the span or event `id`, where there are any:
  * arrays of {"function", "file", "line", "module", "offset", "inlined"}, innermost first, with what
- * is known of each. `prefix` stands before their names.
+ * is known of each; behind one that is known to be cut, "user_stack_cut": true. `prefix` stands
+ * before their names.
  */
 void span_stack_json(struct json *json, const struct model *model, struct stack_names *names,
 		     const char *prefix, uint64_t id);

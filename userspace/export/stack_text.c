@@ -312,19 +312,33 @@ static bool is_site(const struct stack_frame *frame)
 	       frame->function[len - 1] == '_';
 }
 
+/* Where programs and threads begin, which not all C libraries say in their tables. */
+static bool is_outermost(const struct stack_frame *frame)
+{
+	static const char *const names[] = {"_start", "clone", "__clone", "clone3", "__clone3"};
+
+	for (size_t i = 0; frame->function && i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(frame->function, names[i]))
+			return true;
+	return false;
+}
+
 static uint32_t each_frame(struct stack_names *names, uint32_t number, uint64_t ts, bool sure,
 			   stack_frame_fn each, void *arg)
 {
 	const struct store_stack *stack = names ? store_reader_stack(names->reader, number) : NULL;
+	static const struct stack_frame cut = {.function = "[cut]", .cut = true};
 	struct stack_frame frames[64];
-	uint32_t total = 0;
+	uint32_t total = 0, i = 0;
+	bool outermost = false;
 
-	for (uint32_t i = 0; stack && i < stack->count && total < FRAMES_MAX &&
-			     (sure || can_be_caller(names, stack, i, ts));
+	for (; stack && i < stack->count && total < FRAMES_MAX &&
+	       (sure || can_be_caller(names, stack, i, ts));
 	     i++) {
 		uint32_t count =
 			frames_at(names, stack, i, ts, frames, sizeof(frames) / sizeof(frames[0]));
 
+		outermost = stack->pid && is_outermost(&frames[count - 1]);
 		for (uint32_t k = 0; k < count; k++) {
 			if (!total && is_site(&frames[k]))
 				continue;
@@ -332,6 +346,8 @@ static uint32_t each_frame(struct stack_names *names, uint32_t number, uint64_t 
 			total++;
 		}
 	}
+	if (stack && !outermost && (stack->cut || i < stack->count))
+		each(&cut, arg);
 	return total;
 }
 
@@ -387,7 +403,7 @@ static void inner_frame(const struct stack_frame *frame, void *arg)
 {
 	struct inner_search *search = arg;
 
-	if (search->found || !frame->function || is_common(frame))
+	if (search->found || !frame->function || frame->cut || is_common(frame))
 		return;
 	search->found = true;
 	*search->inner = *frame;
@@ -512,7 +528,7 @@ static void add_function(const struct stack_frame *frame, void *arg)
 {
 	struct function_list *list = arg;
 
-	if (frame->function && list->count < list->max)
+	if (frame->function && !frame->cut && list->count < list->max)
 		list->names[list->count++] = frame->function;
 }
 

@@ -33,6 +33,7 @@ struct stack_frame {
 	uint64_t offset;      /* in the function, or else in the module; without both the address */
 	bool inlined;         /* into the next frame */
 	bool kernel;
+	bool cut; /* no frame: the stack goes on, nobody knows how; `function` is "[cut]" */
 };
 
 /* `fetch`: debug files may be fetched from debuginfod servers, where some are configured. The
@@ -43,7 +44,8 @@ void stack_names_close(struct stack_names *names);
 typedef void (*stack_frame_fn)(const struct stack_frame *frame, void *arg);
 
 /* Calls `each` for every frame of a stack of the capture's table, innermost first, inlined ones
- * too; returns how many. `ts`: when it was taken. NULL names: none. */
+ * too, and a last time if it is known to be cut; returns how many frames. `ts`: when it was taken.
+ * NULL names: none. */
 uint32_t stack_names_each(struct stack_names *names, uint32_t stack, uint64_t ts,
 			  stack_frame_fn each, void *arg);
 

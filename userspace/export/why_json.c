@@ -71,10 +71,20 @@ static void syscall_field(const struct printer *printer, const struct why_step *
 	json_field_string(printer->json, "syscall", name ? name : number);
 }
 
+struct frames {
+	struct json *json;
+	bool cut;
+};
+
 static void frame_json(const struct stack_frame *frame, void *arg)
 {
-	struct json *json = arg;
+	struct frames *frames = arg;
+	struct json *json = frames->json;
 
+	if (frame->cut) {
+		frames->cut = true;
+		return;
+	}
 	json_object_begin(json);
 	if (frame->function)
 		json_field_string(json, "function", frame->function);
@@ -92,10 +102,17 @@ static void frame_json(const struct stack_frame *frame, void *arg)
 
 static void stack_json(const struct printer *printer, const char *key, uint32_t stack, uint64_t ts)
 {
+	struct frames frames = {.json = printer->json};
+	char cut[32];
+
 	json_key(printer->json, key);
 	json_array_begin(printer->json);
-	stack_names_each(printer->view->names, stack, ts, frame_json, printer->json);
+	stack_names_each(printer->view->names, stack, ts, frame_json, &frames);
 	json_array_end(printer->json);
+	if (!frames.cut)
+		return;
+	snprintf(cut, sizeof(cut), "%s_cut", key);
+	json_field_bool(printer->json, cut, true);
 }
 
 static void wait_fields(const struct printer *printer, const struct why_step *step)

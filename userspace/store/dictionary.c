@@ -94,18 +94,20 @@ bool process_put(byte_vec *to, struct strtab *strings, const struct store_proces
 	       varint_put(to, process->ts) && reference_put(to, strings, process->cmdline);
 }
 
-/* Return addresses lie near each other: each as its difference to the one before. */
+/* Return addresses lie near each other: each as its difference to the one before. A stack that is
+ * cut has a last one of 0. */
 bool stack_put(byte_vec *to, const struct store_stack *stack)
 {
-	uint32_t count = stack->count < STORE_STACK_MAX ? stack->count : STORE_STACK_MAX;
-	bool done = varint_put(to, stack->pid) && varint_put(to, count);
+	bool cut = stack->count && (stack->cut || stack->count > STORE_STACK_MAX);
+	uint32_t room = STORE_STACK_MAX - cut, count = stack->count < room ? stack->count : room;
+	bool done = varint_put(to, stack->pid) && varint_put(to, count + cut);
 	uint64_t previous = 0;
 
 	for (uint32_t i = 0; done && i < count; i++) {
 		done = varint_put(to, zigzag_encode(stack->addresses[i] - previous));
 		previous = stack->addresses[i];
 	}
-	return done;
+	return done && (!cut || varint_put(to, zigzag_encode(0 - previous)));
 }
 
 bool object_put(byte_vec *to, struct strtab *strings, const struct store_object *object)
@@ -345,6 +347,8 @@ int dictionary_get_stacks(struct dictionary *dictionary, struct cursor *cursor, 
 			return -ENOMEM;
 		for (uint32_t frame = 0; frame < stack.count; frame++)
 			previous = addresses[frame] = get_difference(cursor, previous);
+		stack.cut = stack.count > 1 && !previous;
+		stack.count -= stack.cut;
 		stack.addresses = addresses;
 		if (cursor->bad)
 			return -EBADMSG;

@@ -56,6 +56,7 @@ struct store_stack {
 	const uint64_t *addresses;
 	uint32_t count;
 	uint32_t pid; /* of a user stack; 0: a kernel stack */
+	bool cut;     /* it is known to go on behind the last one */
 };
 #define STORE_STACK_MAX 127 /* addresses; PERF_MAX_STACK_DEPTH */
 
