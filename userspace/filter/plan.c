@@ -143,7 +143,6 @@ static bool site_seen(struct plan_state *state, const struct site_info *site)
 	for (unsigned i = 0; i < site->key_count && i < WAFFLE_KEYS_MAX; i++)
 		if (!key_declared(state, site->keys[i].name, name))
 			return false;
-	state->parents |= site->call && state->plan.tracks && !state->plan.of_file;
 	for (size_t i = 0; i < filter->predicates.len && i < FILTER_PREDICATES_MAX; i++) {
 		const struct filter_predicate *predicate = &filter->predicates.data[i];
 		struct plan_asked *asked = &state->asked[i];
@@ -379,6 +378,7 @@ static void call_seen(struct plan_state *state, enum plan_use use, const struct 
 {
 	if (state->plan.of_file)
 		return;
+	state->parents |= state->plan.tracks;
 	state->children |= state->plan.keep_children && !class->always;
 	state->traces |= use != PLAN_DORMANT && samples(state->plan.filter);
 }
