@@ -72,6 +72,18 @@ static int add_work(struct scan *scan, const struct item *item)
 	return put_add(scan, (struct put){item->node, item_stream(scan, item)});
 }
 
+/* What has waited for a stream has found it to be one that does what is put on it. */
+static int waited_add(struct scan *scan, const struct item *item, uint32_t channel)
+{
+	struct value result;
+
+	if (sync_add(scan->gpu, item->ts, item->span, channel))
+		return -ENOMEM;
+	if (gpu_value(scan->gpu, item->site, item->frame, GPU_RESULT, &result) && !result.u64)
+		gpu_graph_over(scan->gpu, channel);
+	return 0;
+}
+
 /* Without a stream it is on the default one, and returns when it is done. */
 static int add_copy(struct scan *scan, const struct item *item)
 {
@@ -82,14 +94,12 @@ static int add_copy(struct scan *scan, const struct item *item)
 	if (item->span == MODEL_NONE ||
 	    gpu_site(scan->gpu, item->site)->keys[GPU_STREAM] != GPU_KEY_NONE)
 		return 0;
-	return sync_add(scan->gpu, item->ts, item->span, channel);
+	return waited_add(scan, item, channel);
 }
 
 static int add_sync_stream(struct scan *scan, const struct item *item)
 {
-	return item->span == MODEL_NONE
-		       ? 0
-		       : sync_add(scan->gpu, item->ts, item->span, item_stream(scan, item));
+	return item->span == MODEL_NONE ? 0 : waited_add(scan, item, item_stream(scan, item));
 }
 
 static int add_sync_device(struct scan *scan, const struct item *item)
@@ -320,6 +330,7 @@ static int add_stream(struct scan *scan, const struct item *item)
 
 	if (channel == MODEL_NONE)
 		return -ENOMEM;
+	gpu_graph_over(scan->gpu, channel);
 	at = &scan->gpu->channels.data[channel];
 	/* A handle may be that of one stream after another. */
 	at->blocking = at->blocking == STREAM_UNKNOWN || at->blocking == blocking ? blocking
@@ -351,6 +362,23 @@ static int add_stream_wait(struct scan *scan, const struct item *item)
 	return put_add(scan, (struct put){item->node, own});
 }
 
+static int add_capture_begin(struct scan *scan, const struct item *item)
+{
+	uint32_t channel = item_stream(scan, item);
+
+	return channel == MODEL_NONE ? -ENOMEM : gpu_graph_begin(scan->gpu, channel);
+}
+
+static int add_capture_end(struct scan *scan, const struct item *item)
+{
+	uint32_t channel = item_stream(scan, item);
+
+	if (channel == MODEL_NONE)
+		return -ENOMEM;
+	gpu_graph_end(scan->gpu, channel, item_number(scan, item, GPU_RESULT));
+	return 0;
+}
+
 typedef int (*role_fn)(struct scan *scan, const struct item *item);
 
 static const role_fn role_add[SITE_ROLE_COUNT] = {
@@ -370,11 +398,29 @@ static const role_fn role_add[SITE_ROLE_COUNT] = {
 	[SITE_ROLE_GROUP_END] = add_group_end,
 	[SITE_ROLE_COMM_INIT] = add_init,
 	[SITE_ROLE_STREAM_CREATE] = add_stream,
+	[SITE_ROLE_CAPTURE_BEGIN] = add_capture_begin,
+	[SITE_ROLE_CAPTURE_END] = add_capture_end,
 };
+
+static int graph_take(struct scan *scan, const struct item *item, unsigned role, bool *taken)
+{
+	bool has_event = role == SITE_ROLE_EVENT_RECORD || role == SITE_ROLE_STREAM_WAIT;
+	uint32_t stream, event;
+
+	*taken = false;
+	if (!gpu_graph_can_take(scan->gpu, item->site))
+		return 0;
+	stream = item_stream(scan, item);
+	event = has_event ? item_event(scan, item) : stream;
+	if (stream == MODEL_NONE || event == MODEL_NONE)
+		return -ENOMEM;
+	return gpu_graph_take(scan->gpu, item->node, role, stream, event, taken);
+}
 
 static int scan_item(struct scan *scan, const struct item *item)
 {
 	unsigned role = gpu_site(scan->gpu, item->site)->role;
+	bool taken;
 
 	if (role >= SITE_ROLE_COUNT || !role_add[role])
 		return 0;
@@ -382,11 +428,13 @@ static int scan_item(struct scan *scan, const struct item *item)
 	if (item->span != MODEL_NONE &&
 	    scan->gpu->model->spans.data[item->span].flags & MODEL_SPAN_BEGUN_BEFORE)
 		return 0;
-	/* The outermost end of a group ends it, whatever becomes of it. */
+	/* These end what they end, whatever becomes of it. */
 	if (item->span != MODEL_NONE && role != SITE_ROLE_GROUP_END &&
-	    model_gpu_failed(scan->gpu, item->span))
+	    role != SITE_ROLE_CAPTURE_END && model_gpu_failed(scan->gpu, item->span))
 		return 0;
-	return role_add[role](scan, item);
+	if (graph_take(scan, item, role, &taken))
+		return -ENOMEM;
+	return taken ? 0 : role_add[role](scan, item);
 }
 
 static int scan_all(struct scan *scan)

@@ -56,6 +56,9 @@ enum site_role {
 	SITE_ROLE_SEND,
 	SITE_ROLE_RECV,
 	SITE_ROLE_STREAM_CREATE, /* stream (at the return), flags (absent: 0) */
+	/* stream: between the two, what is put on it makes a graph and is not done */
+	SITE_ROLE_CAPTURE_BEGIN,
+	SITE_ROLE_CAPTURE_END,
 	SITE_ROLE_COUNT
 };
 
