@@ -163,6 +163,12 @@ uint64_t gpu_done(const struct model_gpu *gpu, uint32_t channel, uint64_t ts);
 /* The first sync of a channel that covers what was put there at ts; sync_count: there is none. */
 uint32_t gpu_sync_after(const struct model_gpu *gpu, const struct channel *channel, uint64_t ts);
 
+/* ---- gpu_syncs.c ---- */
+
+int gpu_sync_add(struct model_gpu *gpu, uint64_t ts, uint32_t span, uint32_t channel);
+/* When all are there and the ops are placed. */
+int gpu_syncs_finish(struct model_gpu *gpu);
+
 /* ---- gpu_graph.c ---- */
 
 /* In the order of time, while the channels are built. */

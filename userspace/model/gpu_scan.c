@@ -5,7 +5,6 @@
 
 #include "model/build.h"
 #include "model/gpu_internal.h"
-#include "model/order.h"
 
 #define INITS_MAX 4096 /* communicators that are known to be made */
 
@@ -58,13 +57,6 @@ static int put_add(struct scan *scan, struct put put)
 	return 0;
 }
 
-static int sync_add(struct model_gpu *gpu, uint64_t ts, uint32_t span, uint32_t channel)
-{
-	if (channel == MODEL_NONE)
-		return -ENOMEM;
-	return vec_push(&gpu->syncs, (struct gpu_sync){ts, span, channel}) ? 0 : -ENOMEM;
-}
-
 /* ---- what each role does ---- */
 
 static int add_work(struct scan *scan, const struct item *item)
@@ -77,7 +69,7 @@ static int waited_add(struct scan *scan, const struct item *item, uint32_t chann
 {
 	struct value result;
 
-	if (sync_add(scan->gpu, item->ts, item->span, channel))
+	if (gpu_sync_add(scan->gpu, item->ts, item->span, channel))
 		return -ENOMEM;
 	if (gpu_value(scan->gpu, item->site, item->frame, GPU_RESULT, &result) && !result.u64)
 		gpu_graph_over(scan->gpu, channel);
@@ -106,8 +98,8 @@ static int add_sync_device(struct scan *scan, const struct item *item)
 {
 	if (item->span == MODEL_NONE)
 		return 0;
-	return sync_add(scan->gpu, item->ts, item->span,
-			gpu_channel_add(scan->gpu, CHANNEL_DEVICE, item->pid, 0, 0));
+	return gpu_sync_add(scan->gpu, item->ts, item->span,
+			    gpu_channel_add(scan->gpu, CHANNEL_DEVICE, item->pid, 0, 0));
 }
 
 static uint32_t item_event(struct scan *scan, const struct item *item)
@@ -158,12 +150,12 @@ static int add_sync_event(struct scan *scan, const struct item *item)
 
 	if (item->span == MODEL_NONE)
 		return 0;
-	if (channel == MODEL_NONE || sync_add(scan->gpu, item->ts, item->span, channel))
+	if (channel == MODEL_NONE || gpu_sync_add(scan->gpu, item->ts, item->span, channel))
 		return -ENOMEM;
 	if (scan->gpu->channels.data[channel].last == MODEL_NONE)
 		return 0;
 	item_of_node(scan->gpu->model, scan->gpu->channels.data[channel].last, &record);
-	return sync_add(scan->gpu, record.ts, item->span, item_stream(scan, &record));
+	return gpu_sync_add(scan->gpu, record.ts, item->span, item_stream(scan, &record));
 }
 
 static int add_record(struct scan *scan, const struct item *item)
@@ -479,94 +471,6 @@ static int place_ops(struct scan *scan)
 	return 0;
 }
 
-static int place_syncs(struct model_gpu *gpu)
-{
-	struct gpu_sync *placed = malloc((gpu->syncs.len + 1) * sizeof(*placed));
-	uint32_t *rank, at = 0;
-
-	if (!placed)
-		return -ENOMEM;
-	if (!order_array(gpu->syncs.data, gpu->syncs.len, sizeof(struct gpu_sync),
-			 offsetof(struct gpu_sync, ts), &rank)) {
-		free(placed);
-		return -ENOMEM;
-	}
-	free(rank);
-	for (size_t i = 0; i < gpu->channels.len; i++)
-		gpu->channels.data[i].sync_count = 0;
-	for (size_t i = 0; i < gpu->syncs.len; i++)
-		gpu->channels.data[gpu->syncs.data[i].channel].sync_count++;
-	for (size_t i = 0; i < gpu->channels.len; i++) {
-		gpu->channels.data[i].syncs = at;
-		at += gpu->channels.data[i].sync_count;
-		gpu->channels.data[i].sync_count = 0;
-	}
-	for (size_t i = 0; i < gpu->syncs.len; i++) {
-		struct channel *channel = &gpu->channels.data[gpu->syncs.data[i].channel];
-
-		placed[channel->syncs + channel->sync_count++] = gpu->syncs.data[i];
-	}
-	if (gpu->syncs.len)
-		memcpy(gpu->syncs.data, placed, gpu->syncs.len * sizeof(*placed));
-	free(placed);
-	return 0;
-}
-
-/*
- * A stream that waits for an event goes on when the event's stream has come so far: who waits for
- * the one has waited for the other.
- */
-static int pass_on_syncs(struct scan *scan)
-{
-	struct model_gpu *gpu = scan->gpu;
-	const struct model *model = gpu->model;
-	size_t known = gpu->syncs.len;
-
-	for (size_t i = 0; i < scan->puts.len; i++) {
-		const struct channel *channel = &gpu->channels.data[scan->puts.data[i].channel];
-		struct model_gpu_op record;
-		struct item wait;
-		uint32_t at = 0;
-
-		item_of_node(model, scan->puts.data[i].node, &wait);
-		if (gpu_site(gpu, wait.site)->role != SITE_ROLE_STREAM_WAIT ||
-		    !model_gpu_recorded(gpu, wait.pid, item_number(scan, &wait, GPU_EVENT), wait.ts,
-					&record))
-			continue;
-		at = gpu_sync_after(gpu, channel, wait.ts);
-		if (at == channel->sync_count)
-			continue;
-		if (sync_add(scan->gpu, record.ts, gpu->syncs.data[channel->syncs + at].span,
-			     record.channel))
-			return -ENOMEM;
-	}
-	return gpu->syncs.len == known ? 0 : place_syncs(gpu);
-}
-
-/*
- * What a stream that the legacy default stream is waited for by did after that has waited for it:
- * who waits for the one has waited for the other, and for all that that waits for.
- */
-static int pass_on_legacy(struct model_gpu *gpu)
-{
-	size_t known = gpu->syncs.len;
-
-	for (size_t i = 0; i < known; i++) {
-		struct gpu_sync sync = gpu->syncs.data[i];
-		const struct channel *channel = &gpu->channels.data[sync.channel];
-		uint32_t legacy = gpu_stream(gpu, channel->pid, STREAM_NULL, 0);
-		struct model_gpu_op op;
-
-		if (channel->kind != CHANNEL_STREAM || channel->blocking != STREAM_BLOCKING ||
-		    !gpu_op_last(gpu, sync.channel, sync.ts, &op) ||
-		    !gpu_op_last(gpu, legacy, op.ts, &op))
-			continue;
-		if (sync_add(gpu, op.ts, sync.span, legacy))
-			return -ENOMEM;
-	}
-	return gpu->syncs.len == known ? 0 : place_syncs(gpu);
-}
-
 int gpu_scan(struct model_gpu *gpu, gpu_calls *calls)
 {
 	size_t threads = gpu->model->threads.len;
@@ -580,11 +484,7 @@ int gpu_scan(struct model_gpu *gpu, gpu_calls *calls)
 	if (!result)
 		result = place_ops(&scan);
 	if (!result)
-		result = place_syncs(gpu);
-	if (!result)
-		result = pass_on_syncs(&scan);
-	if (!result)
-		result = pass_on_legacy(gpu);
+		result = gpu_syncs_finish(gpu);
 	for (size_t i = 0; !result && i < calls->len; i++)
 		calls->data[i].done_ts =
 			gpu_done(gpu, calls->data[i].channel, calls->data[i].arrival_ts);
