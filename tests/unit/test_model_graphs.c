@@ -275,6 +275,43 @@ static void test_collectives_of_a_graph_are_not_put_when_their_group_ends(void *
 	capture_free(&capture);
 }
 
+/* The tracing began while a graph was made: its end tells what was meant before. */
+static void test_end_without_a_begin_takes_what_was_put_there_since_the_tracing_began(void **state)
+{
+	struct capture capture;
+	const struct model *model;
+	struct model_gpu *gpu;
+
+	(void)state;
+	calls_begin(&capture);
+	launch(&capture, 2000, 1, 0xb);
+	launch(&capture, 2010, 2, 0xa);
+	call_hit(&capture, 2020, 20, CALL_RECORD, 3, 0xe, 0xa);
+	call_hit(&capture, 2030, 20, CALL_WAIT, 4, 0xb, 0xe);
+	launch(&capture, 2040, 5, 0xb);
+	call_span(&capture, 2050, 2051, 20, CALL_ALL_REDUCE, 6, 64, 7, 0xc0, 0, 2, 5, 0xa);
+	launch(&capture, 2060, 7, 0xc);
+	end(&capture, 2070, 0xa, 0);
+	syncs(&capture, 2080, 8, 0xa);
+	syncs(&capture, 2090, 9, 0xb);
+	syncs(&capture, 2100, 10, 0xc);
+	/* The second one's begin would have been seen. */
+	launch(&capture, 2110, 11, 0xa);
+	end(&capture, 2120, 0xa, 0);
+	syncs(&capture, 2130, 12, 0xa);
+	model = capture_load(&capture, 9000);
+	gpu = gpu_of(model);
+	check_awaited(model, gpu, 8);
+	check_awaited(model, gpu, 9, 1);
+	check_awaited(model, gpu, 10, 7);
+	check_awaited(model, gpu, 12, 11);
+	for (uint64_t id = 2; id <= 6; id++)
+		check_unlinked(model, id);
+	assert_int_equal(model_collective_count(gpu), 0);
+	model_gpu_free(gpu);
+	capture_free(&capture);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -286,6 +323,8 @@ int main(void)
 		cmocka_unit_test(
 			test_graph_whose_end_is_missing_ends_when_its_stream_was_waited_for),
 		cmocka_unit_test(test_collectives_of_a_graph_are_not_put_when_their_group_ends),
+		cmocka_unit_test(
+			test_end_without_a_begin_takes_what_was_put_there_since_the_tracing_began),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

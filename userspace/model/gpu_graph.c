@@ -27,6 +27,16 @@ void gpu_graph_over(struct model_gpu *gpu, uint32_t channel)
 	if (graph && gpu->graphs.data[graph - 1] == channel)
 		gpu->graphs.data[graph - 1] = MODEL_NONE;
 	gpu->channels.data[channel].graph = 0;
+	gpu->channels.data[channel].settled = true;
+}
+
+/* Not while others are made: what these have can't be told from it any more. */
+bool gpu_graph_begun_before(const struct model_gpu *gpu, uint32_t channel)
+{
+	for (size_t i = 0; i < gpu->graphs.len; i++)
+		if (gpu->graphs.data[i] != MODEL_NONE)
+			return false;
+	return !gpu->channels.data[channel].settled;
 }
 
 int gpu_graph_begin(struct model_gpu *gpu, uint32_t channel)

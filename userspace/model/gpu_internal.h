@@ -62,6 +62,7 @@ struct channel {
 	/* While it is built: the graph that a stream's calls make, or that an event was last
 	   recorded in; number in gpu.graphs, plus one. 0: none. */
 	uint32_t graph;
+	bool settled; /* while it is built: whether a stream's calls make a graph is known */
 };
 
 /* What was put on the channel until `ts` has ended when the span has. */
@@ -175,6 +176,8 @@ int gpu_syncs_finish(struct model_gpu *gpu);
 int gpu_graph_begin(struct model_gpu *gpu, uint32_t channel);
 void gpu_graph_end(struct model_gpu *gpu, uint32_t channel, uint64_t result);
 void gpu_graph_over(struct model_gpu *gpu, uint32_t channel);
+/* Whether a graph ends that was begun before all that is known of its stream. */
+bool gpu_graph_begun_before(const struct model_gpu *gpu, uint32_t channel);
 /* Whether calls of a site may be put into a graph instead of on their stream. */
 bool gpu_graph_can_take(const struct model_gpu *gpu, uint32_t site);
 /* Whether a call that would put something on a stream puts it into a graph. `event`: the channel

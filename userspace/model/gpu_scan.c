@@ -7,6 +7,7 @@
 #include "model/gpu_internal.h"
 
 #define INITS_MAX 4096 /* communicators that are known to be made */
+#define UNSEEN_MAX 64  /* graphs that are looked for in what came before their end */
 
 struct put {
 	uint32_t node, channel;
@@ -28,6 +29,7 @@ struct scan {
 	gpu_calls *calls;
 	struct group *groups; /* by thread */
 	VEC(struct put) puts;
+	unsigned unseen; /* graphs whose begin was not seen */
 };
 
 /* A span or an event. */
@@ -361,13 +363,67 @@ static int add_capture_begin(struct scan *scan, const struct item *item)
 	return channel == MODEL_NONE ? -ENOMEM : gpu_graph_begin(scan->gpu, channel);
 }
 
+static int graph_take(struct scan *scan, const struct item *item, bool *taken)
+{
+	unsigned role = gpu_site(scan->gpu, item->site)->role;
+	bool has_event = role == SITE_ROLE_EVENT_RECORD || role == SITE_ROLE_STREAM_WAIT;
+	uint32_t stream, event;
+
+	*taken = false;
+	if (!gpu_graph_can_take(scan->gpu, item->site))
+		return 0;
+	stream = item_stream(scan, item);
+	event = has_event ? item_event(scan, item) : stream;
+	if (stream == MODEL_NONE || event == MODEL_NONE)
+		return -ENOMEM;
+	return gpu_graph_take(scan->gpu, item->node, role, stream, event, taken);
+}
+
+/* Takes what was put on a stream, and on those that joined it, for the graph that ends. */
+static int unseen_begin(struct scan *scan, uint32_t channel)
+{
+	struct model_gpu *gpu = scan->gpu;
+	size_t kept = 0;
+	bool taken;
+
+	if (gpu_graph_begin(gpu, channel))
+		return -ENOMEM;
+	for (size_t i = 0; i < gpu->channels.len; i++)
+		gpu->channels.data[i].last = MODEL_NONE;
+	for (size_t i = 0; i < scan->puts.len; i++) {
+		struct put put = scan->puts.data[i];
+		struct item item;
+
+		item_of_node(gpu->model, put.node, &item);
+		if (graph_take(scan, &item, &taken))
+			return -ENOMEM;
+		if (taken) {
+			gpu->channels.data[put.channel].op_count--;
+			continue;
+		}
+		gpu->channels.data[put.channel].last = put.node;
+		scan->puts.data[kept++] = put;
+	}
+	scan->puts.len = kept;
+	return 0;
+}
+
 static int add_capture_end(struct scan *scan, const struct item *item)
 {
 	uint32_t channel = item_stream(scan, item);
+	struct value result;
 
 	if (channel == MODEL_NONE)
 		return -ENOMEM;
-	gpu_graph_end(scan->gpu, channel, item_number(scan, item, GPU_RESULT));
+	if (!gpu_value(scan->gpu, item->site, item->frame, GPU_RESULT, &result))
+		result.u64 = 0;
+	else if (!result.u64 && scan->unseen < UNSEEN_MAX &&
+		 gpu_graph_begun_before(scan->gpu, channel)) {
+		scan->unseen++;
+		if (unseen_begin(scan, channel))
+			return -ENOMEM;
+	}
+	gpu_graph_end(scan->gpu, channel, result.u64);
 	return 0;
 }
 
@@ -394,21 +450,6 @@ static const role_fn role_add[SITE_ROLE_COUNT] = {
 	[SITE_ROLE_CAPTURE_END] = add_capture_end,
 };
 
-static int graph_take(struct scan *scan, const struct item *item, unsigned role, bool *taken)
-{
-	bool has_event = role == SITE_ROLE_EVENT_RECORD || role == SITE_ROLE_STREAM_WAIT;
-	uint32_t stream, event;
-
-	*taken = false;
-	if (!gpu_graph_can_take(scan->gpu, item->site))
-		return 0;
-	stream = item_stream(scan, item);
-	event = has_event ? item_event(scan, item) : stream;
-	if (stream == MODEL_NONE || event == MODEL_NONE)
-		return -ENOMEM;
-	return gpu_graph_take(scan->gpu, item->node, role, stream, event, taken);
-}
-
 static int scan_item(struct scan *scan, const struct item *item)
 {
 	unsigned role = gpu_site(scan->gpu, item->site)->role;
@@ -424,7 +465,7 @@ static int scan_item(struct scan *scan, const struct item *item)
 	if (item->span != MODEL_NONE && role != SITE_ROLE_GROUP_END &&
 	    role != SITE_ROLE_CAPTURE_END && model_gpu_failed(scan->gpu, item->span))
 		return 0;
-	if (graph_take(scan, item, role, &taken))
+	if (graph_take(scan, item, &taken))
 		return -ENOMEM;
 	return taken ? 0 : role_add[role](scan, item);
 }
@@ -471,6 +512,17 @@ static int place_ops(struct scan *scan)
 	return 0;
 }
 
+/* Without those that were found to be a graph's. */
+static void calls_sift(const struct model_gpu *gpu, gpu_calls *calls)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < calls->len; i++)
+		if (!gpu_in_graph(gpu, calls->data[i].span))
+			calls->data[kept++] = calls->data[i];
+	calls->len = kept;
+}
+
 int gpu_scan(struct model_gpu *gpu, gpu_calls *calls)
 {
 	size_t threads = gpu->model->threads.len;
@@ -485,6 +537,7 @@ int gpu_scan(struct model_gpu *gpu, gpu_calls *calls)
 		result = place_ops(&scan);
 	if (!result)
 		result = gpu_syncs_finish(gpu);
+	calls_sift(gpu, calls);
 	for (size_t i = 0; !result && i < calls->len; i++)
 		calls->data[i].done_ts =
 			gpu_done(gpu, calls->data[i].channel, calls->data[i].arrival_ts);
