@@ -53,6 +53,9 @@ def empty(pid, *entries):
         yield
 
 
+DECODED = ("--sources", "spans,cuda,nccl")
+
+
 def workload(kind, rate):
     return Workload([str(SIM / "launches"), kind, str(rate), "600"])
 
@@ -64,7 +67,7 @@ def one_launch(scale, kind, entries):
             "untraced": nothing,
             "empty": functools.partial(empty, load.pid, *entries),
             "decoded": functools.partial(
-                waffle, load.pid, "--sources", "spans,cuda,nccl",
+                waffle, load.pid, *DECODED,
                 armed=lambda: all(is_probed(load.pid, *entry) for entry in entries)),
         }
         costs = interleave(load, tracers, scale.rounds, scale.seconds)
@@ -85,19 +88,21 @@ def launches(scale):
               note=f"the runtime calls the driver, and the two are counted once: "
               f"{typical(over['decoded']):.0f} ns, two empty uprobes "
               f"{typical(over['empty']):.0f} ns")
-    for kind in ("driver", "runtime"):
+    for kind, entries in (("driver", [driver]), ("runtime", [runtime, driver])):
         with workload(kind, RATE) as load:
             tracers = {
                 "untraced": nothing,
-                "decoded": functools.partial(waffle, load.pid, "--sources", "spans,cuda,nccl"),
+                "empty": functools.partial(empty, load.pid, *entries),
+                "decoded": functools.partial(waffle, load.pid, *DECODED),
                 "all": functools.partial(waffle, load.pid),
             }
             costs = interleave(load, tracers, scale.rounds, scale.seconds)
         rate = 1e9 / typical(costs["untraced"])
+        lost = {name: (1 - 1 / ratio(costs, name, "untraced")) * 100 for name in list(tracers)[1:]}
         for name, what in (("decoded", "calls only"), ("all", "with the scheduler")):
-            yield Row(f"{RATE:,} launches a second by the {kind}, speed lost, {what}",
-                      (1 - 1 / ratio(costs, name, "untraced")) * 100, "%", 3,
-                      note=f"{rate:,.0f} a second untraced")
+            yield Row(f"{RATE:,} launches a second by the {kind}, speed lost, {what}", lost[name],
+                      "%", 3, note=f"{rate:,.0f} a second untraced; with empty uprobes "
+                      f"{lost['empty']:.2f} %")
 
 
 def attach_once(pids):

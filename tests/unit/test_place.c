@@ -80,6 +80,8 @@ static const struct function x86_functions[] = {
 	{"repz ret", CODE("\xf3\xc3"), 0, OBJECT_COST_STEPPED},
 	{"incl (%rdi); dec %rsi; jne f; ret", CODE("\xff\x07\x48\xff\xce\x75\xf9\xc3"), 0,
 	 OBJECT_COST_REFUSED},
+	{"xor %eax,%eax; 1: push %rbx; pop %rbx; dec %rdi; jne 1b; ret",
+	 CODE("\x31\xc0\x53\x5b\x48\xff\xcf\x75\xf9\xc3"), 0, OBJECT_COST_STEPPED},
 	{"vpcmpeqd %xmm0,%xmm0,%xmm0; ret", CODE("\xc5\xf9\x76\xc0\xc3"), 0, OBJECT_COST_REFUSED},
 	{"vpor %xmm8,%xmm0,%xmm0; ret", CODE("\xc4\xc1\x79\xeb\xc0\xc3"), 0, OBJECT_COST_REFUSED},
 	{"vpbroadcastb %esi,%ymm17; ret", CODE("\x62\xe2\x7d\x28\x7a\xce\xc3"), 0, OBJECT_COST_REFUSED},

@@ -243,6 +243,19 @@ static bool base_type(Dwarf_Die *type, struct call_type *made)
 	return encoding != DW_ATE_float || bytes == 8;
 }
 
+/* An enumeration says its type, in C as well, or its encoding; without either it is an int. */
+static bool enumeration_type(Dwarf_Die *type, struct call_type *made)
+{
+	Dwarf_Die under;
+	int bytes = dwarf_bytesize(type);
+
+	if ((dwarf_hasattr(type, DW_AT_encoding) && base_type(type, made)) ||
+	    (type_of(type, &under) && base_type(&under, made)))
+		return true;
+	*made = (struct call_type){.kind = TYPE_WORD, .bytes = (uint8_t)bytes, .is_signed = true};
+	return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8;
+}
+
 static bool pointer_type(Dwarf_Die *type, struct call_type *made)
 {
 	Dwarf_Die target;
@@ -283,9 +296,7 @@ static bool value_type(Dwarf_Die *type, struct call_type *made)
 	case DW_TAG_array_type:
 		return array_type(type, made);
 	case DW_TAG_enumeration_type:
-		*made = (struct call_type){.kind = TYPE_WORD, .is_signed = true};
-		made->bytes = (uint8_t)dwarf_bytesize(type);
-		return made->bytes == 1 || made->bytes == 2 || made->bytes == 4 || made->bytes == 8;
+		return enumeration_type(type, made);
 	default:
 		return false;
 	}

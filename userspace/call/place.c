@@ -284,10 +284,12 @@ static bool x86_is_loop(struct decoder *decoder, const uint8_t *code, size_t byt
 	return false;
 }
 
-/* Whether no jump in the function can lead into (entry, place]: a loop would pass a probe there
- * more than once a call. */
+/*
+ * Whether no jump in the function can lead into (entry, place]: a loop would pass a probe there
+ * more than once a call. `computed`: jumps by a table or a pointer may lead there, too.
+ */
 static bool x86_passed_once(struct decoder *decoder, const uint8_t *code, size_t bytes,
-			    uint64_t entry, uint64_t place)
+			    bool computed, uint64_t entry, uint64_t place)
 {
 	uint64_t address = entry;
 
@@ -298,8 +300,11 @@ static bool x86_passed_once(struct decoder *decoder, const uint8_t *code, size_t
 			return false;
 		if (!cs_insn_group(decoder->handle, decoder->insn, X86_GRP_JUMP))
 			continue;
-		if (x86->op_count != 1 || x86->operands[0].type != X86_OP_IMM)
-			return false;
+		if (x86->op_count != 1 || x86->operands[0].type != X86_OP_IMM) {
+			if (computed)
+				return false;
+			continue;
+		}
 		if ((uint64_t)x86->operands[0].imm > entry &&
 		    (uint64_t)x86->operands[0].imm <= place)
 			return false;
@@ -308,8 +313,8 @@ static bool x86_passed_once(struct decoder *decoder, const uint8_t *code, size_t
 }
 
 /*
- * Goes on from a dear first instruction. A push lies before everything that a function repeats, for
- * it would grow the stack with every turn; of anything else that has to be seen.
+ * Goes on from a dear first instruction. A push mostly lies before everything that a function
+ * repeats; of anything else all jumps have to be seen.
  */
 static struct place x86_place(const struct place_kernel *kernel, struct decoder *decoder,
 			      const uint8_t *code, size_t bytes, bool whole, uint64_t entry)
@@ -332,8 +337,9 @@ static struct place x86_place(const struct place_kernel *kernel, struct decoder 
 
 		if (address == entry)
 			place.cost = (uint8_t)cost;
-		if (cheap && (address == entry || push ||
-			      (whole && x86_passed_once(decoder, code, bytes, entry, address))))
+		if (cheap &&
+		    (address == entry || (push && !whole) ||
+		     (whole && x86_passed_once(decoder, code, bytes, !push, entry, address))))
 			return (struct place){(uint16_t)(address - entry), (uint8_t)cost};
 		if (!passes || next - entry > PLACE_SHIFT_MAX)
 			break;

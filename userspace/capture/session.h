@@ -60,6 +60,8 @@ struct session_result {
  */
 struct session_events {
 	void (*notify)(const char *line, void *arg);
+	/* What is wrong with what was asked for, though the capture goes on. */
+	void (*tell)(const char *line, void *arg);
 	/* About ten times a second, for a progress line. May be NULL. */
 	void (*progress)(const struct session_result *so_far, uint64_t elapsed_ns, void *arg);
 	void *arg;

@@ -26,7 +26,8 @@ struct target {
 	int pidfd;
 	bool exec_pending; /* a new program runs and its sites are not armed yet */
 	bool maps_changed;
-	uint64_t scan_ts; /* of the last look at its mappings */
+	uint64_t scan_ts; /* of the end of the last look at its mappings */
+	uint64_t scan_ns; /* how long that took */
 };
 
 struct session {
@@ -80,6 +81,8 @@ int targets_open(struct session *session);
 void targets_watch(struct session *session);
 int targets_arm(struct session *session);
 /* Arms new programs and libraries. A process that is gone is no error here. */
+/* How long to wait at most until the next of them is to be looked at. */
+int targets_wait_ms(const struct session *session, int most);
 int targets_rearm(struct session *session);
 /* For drain_open(): new processes and programs. Called from within a drain: only takes note. */
 void targets_notice(const struct waffle_rec *rec, void *arg);

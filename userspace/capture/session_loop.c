@@ -157,7 +157,8 @@ int loop_run(struct session *session)
 {
 	while (true) {
 		struct epoll_event events[32];
-		int count = epoll_wait(session->epoll, events, 32, 1000), result;
+		int count = epoll_wait(session->epoll, events, 32, targets_wait_ms(session, 1000));
+		int result;
 		uint64_t now;
 
 		if (count < 0 && errno != EINTR)

@@ -7,7 +7,10 @@
 #include "capture/session_internal.h"
 #include "target/process.h"
 
-#define RESCAN_NS 50000000ull /* between two looks at the mappings of a process that maps much */
+/* Between two looks at the mappings of a process that maps much: some times what a look takes. */
+#define RESCAN_MIN_NS 2000000ull
+#define RESCAN_MAX_NS 50000000ull
+#define RESCAN_TIMES 4
 
 static struct target *target_find(struct session *session, pid_t pid)
 {
@@ -114,6 +117,29 @@ static int process_arm(struct session *session, pid_t pid, struct error *err)
 	return result;
 }
 
+static uint64_t rescan_ts(const struct target *target)
+{
+	uint64_t gap = RESCAN_TIMES * target->scan_ns;
+
+	gap = gap < RESCAN_MIN_NS ? RESCAN_MIN_NS : gap > RESCAN_MAX_NS ? RESCAN_MAX_NS : gap;
+	return target->scan_ts + gap;
+}
+
+int targets_wait_ms(const struct session *session, int most)
+{
+	uint64_t now = clock_monotonic_ns();
+
+	for (size_t i = 0; i < session->targets.len; i++) {
+		const struct target *target = &session->targets.data[i];
+		uint64_t ts = rescan_ts(target);
+		uint64_t ms = ts > now ? (ts - now + 999999) / 1000000 : 0;
+
+		if (target->maps_changed && ms < (uint64_t)most)
+			most = (int)ms;
+	}
+	return most;
+}
+
 int targets_rearm(struct session *session)
 {
 	mmap_watch_read(session->watch, mapping_notice, session);
@@ -124,13 +150,15 @@ int targets_rearm(struct session *session)
 		uint64_t now = clock_monotonic_ns();
 		int result;
 
-		if (!exec && (!target->maps_changed || now - target->scan_ts < RESCAN_NS))
+		if (!exec && (!target->maps_changed || now < rescan_ts(target)))
 			continue;
 		target->exec_pending = target->maps_changed = false;
-		target->scan_ts = now;
+		/* First what must not be missed. */
+		result = process_arm(session, target->pid, &gone);
 		if (details_process(session->details, target->pid, session->err))
 			return -EIO;
-		result = process_arm(session, target->pid, &gone);
+		target->scan_ts = clock_monotonic_ns();
+		target->scan_ns = target->scan_ts - now;
 		if (exec) {
 			if (session->options->command && session_wants_probes(session->options) &&
 			    !result)

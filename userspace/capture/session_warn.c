@@ -77,7 +77,11 @@ static void unfound_say(const char *line, bool missing, void *arg)
 		hash = (hash ^ (unsigned char)*at) * 1099511628211ull;
 	if (missing && unfound->strict && !unfound->result)
 		unfound->result = error_set(session->err, ENOENT, "%s", line);
-	else if (map_get(&session->told, hash) == MAP_NONE)
+	else if (map_get(&session->told, hash) != MAP_NONE)
+		return;
+	else if (missing)
+		session->events->tell(line, session->events->arg);
+	else
 		session_notify(session, line);
 	map_set(&session->told, hash, 1);
 }

@@ -155,13 +155,20 @@ static void display_clear(struct display *display)
 	display->line_open = false;
 }
 
-static void display_notify(const char *line, void *arg)
+static void display_tell(const char *line, void *arg)
 {
 	struct display *display = arg;
 
 	display_clear(display);
+	fprintf(stderr, "waffle-bpf: %s: %s\n", display->command, line);
+}
+
+static void display_notify(const char *line, void *arg)
+{
+	struct display *display = arg;
+
 	if (!display->options->quiet)
-		fprintf(stderr, "waffle-bpf: %s: %s\n", display->command, line);
+		display_tell(line, arg);
 }
 
 static void display_progress(const struct session_result *so_far, uint64_t elapsed_ns, void *arg)
@@ -241,7 +248,11 @@ static int explain_show(const struct explain *explain, void *arg)
 static int explain_command(const struct command *command, struct capture_options *options)
 {
 	struct display display = {.options = options, .command = command->name};
-	struct session_events events = {.notify = display_notify, .arg = &display};
+	struct session_events events = {
+		.notify = display_notify,
+		.tell = display_tell,
+		.arg = &display,
+	};
 	struct error err = ERROR_INIT;
 
 	if (options->session.command && objects_command_is_script(options->session.command[0]))
@@ -261,6 +272,7 @@ int capture_command(const struct command *command, struct capture_options *optio
 				  .terminal = isatty(STDERR_FILENO) && !options->quiet};
 	struct session_events events = {
 		.notify = display_notify,
+		.tell = display_tell,
 		.progress = display.terminal ? display_progress : NULL,
 		.arg = &display,
 	};
