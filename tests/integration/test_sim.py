@@ -392,6 +392,61 @@ def test_the_default_stream_waits_for_blocking_streams_and_they_for_it(sim):
     assert program.returncode == 0
 
 
+GRAPH = (
+    ORDER[: ORDER.index("streams =")]
+    + """
+def refused(code, name, *args):
+    assert getattr(cuda, name)(*args) == code, name
+
+def launch(stream):
+    call("cuLaunchKernel", kernel, 1, 1, 1, 1, 1, 1, 0, stream, None, None)
+
+origin, other = make("cuStreamCreate", 1), make("cuStreamCreate", 1)
+before, after, fork = (make("cuEventCreate", 0) for _ in range(3))
+
+def elapsed(work):
+    ms = ctypes.c_float()
+    call("cuEventRecord", before, origin)
+    work()
+    call("cuStreamSynchronize", other)
+    call("cuEventRecord", after, origin)
+    call("cuEventSynchronize", after)
+    call("cuEventElapsedTime", ctypes.byref(ms), before, after)
+    return ms.value
+
+graph, none = ctypes.c_void_p(), ctypes.c_void_p()
+
+def capture():
+    refused(900, "cuStreamBeginCapture_v2", None, 0)
+    call("cuStreamBeginCapture_v2", origin, 0)
+    refused(401, "cuStreamBeginCapture_v2", origin, 0)
+    launch(origin)
+    refused(905, "cuStreamWaitEvent", origin, before, 0)
+    call("cuEventRecord", fork, origin)
+    call("cuStreamWaitEvent", other, fork, 0)
+    launch(other)
+    for stream in (origin, other):
+        refused(900, "cuStreamSynchronize", stream)
+    refused(907, "cuEventSynchronize", fork)
+    refused(903, "cuStreamEndCapture", other, ctypes.byref(none))
+    call("cuStreamEndCapture", origin, ctypes.byref(graph))
+    refused(401, "cuStreamEndCapture", origin, ctypes.byref(none))
+    refused(907, "cuStreamWaitEvent", other, fork, 0)
+
+captured = min(elapsed(capture) for _ in range(20))
+ready = make("cuGraphInstantiateWithFlags", graph, ctypes.c_ulonglong(0))
+print(captured, elapsed(lambda: call("cuGraphLaunch", ready, origin)))
+"""
+)
+
+
+def test_a_captured_stream_does_nothing_until_its_graph_is_launched(sim):
+    out = run(sys.executable, "-c", GRAPH, sim / "libcuda.so.1",
+              WAFFLE_SIM_KERNEL_US=str(1000 * KERNEL_MS)).stdout  # fmt: skip
+    captured, launched = map(float, out.split())
+    assert captured < KERNEL_MS and launched >= 2 * KERNEL_MS
+
+
 def test_nothing_is_left_in_shared_memory(sim, tmp_path):
     def segments():
         return set(pathlib.Path("/dev/shm").glob("waffle-sim-*"))
