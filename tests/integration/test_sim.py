@@ -279,13 +279,40 @@ def test_a_program_names_the_call_that_failed(sim, fail, says):
         ("WAFFLE_SIM_SYNC", "sometimes"),
         ("WAFFLE_SIM_COPY_GBPS", "-1"),
         ("WAFFLE_SIM_FAIL", "cudaMalloc"),
+        ("WAFFLE_SIM_FAIL", "nope:1:1"),
+        ("WAFFLE_SIM_FAIL", "cudaMalloc:2:2,cudaNope:1:1"),
+        ("WAFFLE_SIM_FAIL", "ncclNope:1:1"),
+        ("WAFFLE_SIM_FAIL", "cudaMalloc:0:2"),
+        ("WAFFLE_SIM_FAIL", "cudaMalloc:-1:2"),
+        ("WAFFLE_SIM_FAIL", "cudaMalloc:1:0"),
         ("WAFFLE_SIM_SLOW_COPY", "all"),
+        ("WAFFLE_SIM_SLOW_COPY", "1:2:3:4:5"),
+        ("WAFFLE_SIM_SLOW_COPY", "1:2:4:3"),
+        ("WAFFLE_SIM_SLOW_KERNEL", "1:2x"),
+        ("WAFFLE_SIM_SLOW_KERNEL", "1:2:0"),
+        ("WAFFLE_SIM_SLOW_KERNEL", "1:2:"),
+        ("WAFFLE_SIM_SLOW_KERNEL", "-1:2"),
     ],
 )
-def test_a_setting_that_makes_no_sense_is_said(sim, name, value):
-    result = run(sim / "calls", code=2, **{name: value})
+@pytest.mark.parametrize("program", ["calls", "training"])
+def test_a_setting_that_makes_no_sense_is_said(sim, program, name, value):
+    result = run(sim / program, code=2, **{name: value})
     assert result.stderr.startswith(f"simulated CUDA: {name}={value} makes no sense")
     assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_function_that_the_driver_lacks_is_said_when_it_is_loaded(sim):
+    result = run(sim / "calls", code=2, WAFFLE_SIM_FAIL="cuNope:1:1")
+    assert result.stderr.startswith("simulated CUDA: WAFFLE_SIM_FAIL=cuNope:1:1 makes no sense")
+    result = run(sim / "training", code=1, WAFFLE_SIM_FAIL="cuNope:1:1")  # the ranks say it
+    assert "simulated CUDA: WAFFLE_SIM_FAIL=cuNope:1:1 makes no sense" in result.stderr
+
+
+@pytest.mark.parametrize("value", ["1", "1:2x", "1:2:3:4:5", "1:2:3:0", "one:2", "1.5:2", "1:2:"])
+def test_a_late_loader_that_makes_no_sense_is_said_once(sim, value):
+    result = run(sim / "training", code=2, WAFFLE_SIM_SLOW_LOADER=value)
+    says = f"training: WAFFLE_SIM_SLOW_LOADER={value} makes no sense: it is RANK:MS[:FROM[:EVERY]]"
+    assert result.stderr == says + "\n"
 
 
 @pytest.mark.parametrize("sync", ["block", "spin", "yield"])
