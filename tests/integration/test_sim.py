@@ -279,13 +279,40 @@ def test_a_program_names_the_call_that_failed(sim, fail, says):
         ("WAFFLE_SIM_SYNC", "sometimes"),
         ("WAFFLE_SIM_COPY_GBPS", "-1"),
         ("WAFFLE_SIM_FAIL", "cudaMalloc"),
+        ("WAFFLE_SIM_FAIL", "nope:1:1"),
+        ("WAFFLE_SIM_FAIL", "cudaMalloc:2:2,cudaNope:1:1"),
+        ("WAFFLE_SIM_FAIL", "ncclNope:1:1"),
+        ("WAFFLE_SIM_FAIL", "cudaMalloc:0:2"),
+        ("WAFFLE_SIM_FAIL", "cudaMalloc:-1:2"),
+        ("WAFFLE_SIM_FAIL", "cudaMalloc:1:0"),
         ("WAFFLE_SIM_SLOW_COPY", "all"),
+        ("WAFFLE_SIM_SLOW_COPY", "1:2:3:4:5"),
+        ("WAFFLE_SIM_SLOW_COPY", "1:2:4:3"),
+        ("WAFFLE_SIM_SLOW_KERNEL", "1:2x"),
+        ("WAFFLE_SIM_SLOW_KERNEL", "1:2:0"),
+        ("WAFFLE_SIM_SLOW_KERNEL", "1:2:"),
+        ("WAFFLE_SIM_SLOW_KERNEL", "-1:2"),
     ],
 )
-def test_a_setting_that_makes_no_sense_is_said(sim, name, value):
-    result = run(sim / "calls", code=2, **{name: value})
+@pytest.mark.parametrize("program", ["calls", "training"])
+def test_a_setting_that_makes_no_sense_is_said(sim, program, name, value):
+    result = run(sim / program, code=2, **{name: value})
     assert result.stderr.startswith(f"simulated CUDA: {name}={value} makes no sense")
     assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_function_that_the_driver_lacks_is_said_when_it_is_loaded(sim):
+    result = run(sim / "calls", code=2, WAFFLE_SIM_FAIL="cuNope:1:1")
+    assert result.stderr.startswith("simulated CUDA: WAFFLE_SIM_FAIL=cuNope:1:1 makes no sense")
+    result = run(sim / "training", code=1, WAFFLE_SIM_FAIL="cuNope:1:1")  # the ranks say it
+    assert "simulated CUDA: WAFFLE_SIM_FAIL=cuNope:1:1 makes no sense" in result.stderr
+
+
+@pytest.mark.parametrize("value", ["1", "1:2x", "1:2:3:4:5", "1:2:3:0", "one:2", "1.5:2", "1:2:"])
+def test_a_late_loader_that_makes_no_sense_is_said_once(sim, value):
+    result = run(sim / "training", code=2, WAFFLE_SIM_SLOW_LOADER=value)
+    says = f"training: WAFFLE_SIM_SLOW_LOADER={value} makes no sense: it is RANK:MS[:FROM[:EVERY]]"
+    assert result.stderr == says + "\n"
 
 
 @pytest.mark.parametrize("sync", ["block", "spin", "yield"])
@@ -363,6 +390,61 @@ def test_the_default_stream_waits_for_blocking_streams_and_they_for_it(sim):
             assert any(behind(*pair) < KERNEL_MS for _ in range(20)), pair
         program.stdin.close()
     assert program.returncode == 0
+
+
+GRAPH = (
+    ORDER[: ORDER.index("streams =")]
+    + """
+def refused(code, name, *args):
+    assert getattr(cuda, name)(*args) == code, name
+
+def launch(stream):
+    call("cuLaunchKernel", kernel, 1, 1, 1, 1, 1, 1, 0, stream, None, None)
+
+origin, other = make("cuStreamCreate", 1), make("cuStreamCreate", 1)
+before, after, fork = (make("cuEventCreate", 0) for _ in range(3))
+
+def elapsed(work):
+    ms = ctypes.c_float()
+    call("cuEventRecord", before, origin)
+    work()
+    call("cuStreamSynchronize", other)
+    call("cuEventRecord", after, origin)
+    call("cuEventSynchronize", after)
+    call("cuEventElapsedTime", ctypes.byref(ms), before, after)
+    return ms.value
+
+graph, none = ctypes.c_void_p(), ctypes.c_void_p()
+
+def capture():
+    refused(900, "cuStreamBeginCapture_v2", None, 0)
+    call("cuStreamBeginCapture_v2", origin, 0)
+    refused(401, "cuStreamBeginCapture_v2", origin, 0)
+    launch(origin)
+    refused(905, "cuStreamWaitEvent", origin, before, 0)
+    call("cuEventRecord", fork, origin)
+    call("cuStreamWaitEvent", other, fork, 0)
+    launch(other)
+    for stream in (origin, other):
+        refused(900, "cuStreamSynchronize", stream)
+    refused(907, "cuEventSynchronize", fork)
+    refused(903, "cuStreamEndCapture", other, ctypes.byref(none))
+    call("cuStreamEndCapture", origin, ctypes.byref(graph))
+    refused(401, "cuStreamEndCapture", origin, ctypes.byref(none))
+    refused(907, "cuStreamWaitEvent", other, fork, 0)
+
+captured = min(elapsed(capture) for _ in range(20))
+ready = make("cuGraphInstantiateWithFlags", graph, ctypes.c_ulonglong(0))
+print(captured, elapsed(lambda: call("cuGraphLaunch", ready, origin)))
+"""
+)
+
+
+def test_a_captured_stream_does_nothing_until_its_graph_is_launched(sim):
+    out = run(sys.executable, "-c", GRAPH, sim / "libcuda.so.1",
+              WAFFLE_SIM_KERNEL_US=str(1000 * KERNEL_MS)).stdout  # fmt: skip
+    captured, launched = map(float, out.split())
+    assert captured < KERNEL_MS and launched >= 2 * KERNEL_MS
 
 
 def test_nothing_is_left_in_shared_memory(sim, tmp_path):

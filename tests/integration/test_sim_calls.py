@@ -9,7 +9,15 @@ import shutil
 
 import pytest
 
-from sim_log import check_all, check_sequences, is_of_nccl, read_log
+from sim_log import (
+    began,
+    check_all,
+    check_call,
+    check_sequences,
+    is_of_nccl,
+    of_calls,
+    read_log,
+)
 from test_sim import RANKS, named, sim  # noqa: F401  (sim: a fixture)
 from tracer import Program, Waffle, wait_until
 
@@ -73,6 +81,32 @@ def test_what_nccl_launches_is_counted_once_beside_its_calls(calls):
     launches = [r for r in rows if r.get("name") == "cuLaunchKernel" and is_of_nccl(r)]
     groups = named(logs, "ncclGroupEnd")
     assert len(launches) == 2 * len(groups)
+
+
+def test_what_makes_a_graph_is_recorded_and_waited_for_by_nobody(calls):
+    """By the log: a launch, a graph of two streams, a synchronisation of each, its launches,
+    and one of all streams."""
+    rows, logs = calls
+    ours = sorted(of_calls(rows), key=began)
+    names = [r["call"] for r in logs]
+    first = names.index("cudaStreamBeginCapture") - 1
+    made = names.index("cudaStreamEndCapture")
+    last = names.index("cuGraphLaunch") + 1
+    begins = [r["begin"] for r in logs[first : last + 1]]
+    mine = [r for r in ours if begins[0] <= began(r) <= logs[last]["end"]]
+    assert [r["name"] for r in mine] == [
+        "cudaLaunchKernel", "cudaStreamBeginCapture", "cudaLaunchKernel", "cudaEventRecord",
+        "cudaStreamWaitEvent", "cudaLaunchKernel", "cudaEventRecord", "cudaStreamWaitEvent",
+        "cudaStreamEndCapture", "cudaStreamSynchronize", "cudaStreamSynchronize",
+        "cudaGraphLaunch", "cuGraphLaunch", "cudaDeviceSynchronize",
+    ]  # fmt: skip
+    for row, logged in zip(mine, logs[first : last + 1]):
+        check_call(row, logged)
+    assert logs[made]["graph"] != 0
+    ids = [r["id"] for r in mine]
+    links = {i: sorted(ids.index(link["id"]) for link in r.get("links", []))
+             for i, r in enumerate(mine)}  # fmt: skip
+    assert {i: to for i, to in links.items() if to} == {9: [0], 13: [11, 12]}
 
 
 @pytest.fixture(scope="module")

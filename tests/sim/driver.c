@@ -44,6 +44,8 @@ CUresult op_submit(struct stream *stream, struct op *op, bool wait)
 {
 	uint32_t ticket;
 
+	if (stream && wait && stream_list(stream))
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	if (!stream || !stream_order(stream, legacy_stream()) ||
 	    !stream_submit(stream, op, &ticket))
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -114,8 +116,14 @@ static const struct {
 	{3, "CUDA_ERROR_NOT_INITIALIZED", "initialization error"},
 	{100, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
 	{400, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
+	{401, "CUDA_ERROR_ILLEGAL_STATE", "the operation cannot be performed in the present state"},
 	{500, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
 	{600, "CUDA_ERROR_NOT_READY", "device not ready"},
+	{900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "operation not permitted in a capture"},
+	{902, "CUDA_ERROR_STREAM_CAPTURE_MERGE", "operation would merge two captures"},
+	{903, "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED", "capture was begun on another stream"},
+	{905, "CUDA_ERROR_STREAM_CAPTURE_ISOLATION", "dependency on uncaptured work"},
+	{907, "CUDA_ERROR_CAPTURED_EVENT", "event was recorded in a capture"},
 	{999, "CUDA_ERROR_UNKNOWN", "unknown error"},
 };
 

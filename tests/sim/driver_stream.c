@@ -10,7 +10,8 @@ struct CUevent_st {
 	pthread_mutex_t lock;
 	struct stream *stream; /* NULL: never recorded */
 	uint32_t ticket;
-	uint64_t at_ns; /* of the record that was done last */
+	struct op_list *list; /* that its stream added to when it was recorded: it is no event */
+	uint64_t at_ns;       /* of the record that was done last */
 	struct CUevent_st *next;
 };
 
@@ -61,6 +62,8 @@ static CUresult cuStreamQuery_on(CUstream handle, bool per_thread)
 {
 	struct stream *stream = stream_of(handle, per_thread);
 
+	if (stream && stream_list(stream))
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	return stream && stream_done(stream, stream_last(stream)) ? CUDA_SUCCESS
 								  : CUDA_ERROR_NOT_READY;
 }
@@ -72,6 +75,8 @@ static CUresult cuStreamSynchronize_on(CUstream handle, bool per_thread)
 
 	if (!stream)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (stream_list(stream))
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	if (stream == legacy_stream())
 		streams_wait(true);
 	else
@@ -90,39 +95,77 @@ static uint64_t wait_run(struct op *op, uint64_t start_ns)
 	return at_ns > start_ns ? at_ns : start_ns;
 }
 
+/* A stream that waits for an event of a capture takes part in it. */
+static CUresult capture_join(struct stream *stream, struct op_list *list)
+{
+	struct op_list *own = stream_list(stream);
+
+	if (!streams_record(list))
+		return CUDA_ERROR_CAPTURED_EVENT;
+	if (own && own != list)
+		return CUDA_ERROR_STREAM_CAPTURE_MERGE;
+	if (!own)
+		stream_record(stream, list);
+	return CUDA_SUCCESS;
+}
+
 static CUresult cuStreamWaitEvent_on(CUstream handle, CUevent event, bool per_thread)
 {
 	struct op op = {.run = wait_run, .words = {(uintptr_t)event}};
+	struct stream *stream = stream_of(handle, per_thread);
+	struct op_list *list;
 
 	pthread_mutex_lock(&event->lock);
 	op.words[1] = (uintptr_t)event->stream;
 	op.words[2] = event->ticket;
+	list = event->list;
 	pthread_mutex_unlock(&event->lock);
+	if (!stream)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (list)
+		return capture_join(stream, list);
 	if (!op.words[1])
 		return CUDA_SUCCESS;
-	return op_submit(stream_of(handle, per_thread), &op, false);
+	return stream_list(stream) ? CUDA_ERROR_STREAM_CAPTURE_ISOLATION
+				   : op_submit(stream, &op, false);
 }
 DEFINE_TWO(cuStreamWaitEvent, _ptsz, (CUstream hStream, CUevent hEvent, unsigned int Flags),
 	   ((void)Flags, hStream), hEvent)
 
 static CUresult cuStreamBeginCapture_v2_on(CUstream handle, bool per_thread)
 {
-	struct op_list *list = calloc(1, sizeof(*list));
+	struct stream *stream = stream_of(handle, per_thread);
+	struct op_list *list;
 
+	if (!stream)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (stream == legacy_stream())
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	list = calloc(1, sizeof(*list));
 	if (!list)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	free(stream_record(stream_of(handle, per_thread), list));
-	return CUDA_SUCCESS;
+	list->origin = stream;
+	if (stream_record(stream, list))
+		return CUDA_SUCCESS;
+	free(list);
+	return CUDA_ERROR_ILLEGAL_STATE;
 }
 DEFINE_TWO(cuStreamBeginCapture_v2, _ptsz, (CUstream hStream, CUstreamCaptureMode mode),
 	   ((void)mode, hStream))
 
 static CUresult cuStreamEndCapture_on(CUstream handle, CUgraph *graph, bool per_thread)
 {
-	struct op_list *list = stream_record(stream_of(handle, per_thread), NULL);
+	struct stream *stream = stream_of(handle, per_thread);
+	struct op_list *list = stream ? stream_list(stream) : NULL;
 
+	*graph = NULL;
+	if (!list)
+		return CUDA_ERROR_ILLEGAL_STATE;
+	if (list->origin != stream)
+		return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+	streams_record_end(list);
 	*graph = (CUgraph)list;
-	return list ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
 }
 DEFINE_TWO(cuStreamEndCapture, _ptsz, (CUstream hStream, CUgraph *phGraph), hStream, phGraph)
 
@@ -207,6 +250,7 @@ SIM_API CUresult cuEventDestroy_v2(CUevent hEvent)
 	if (hEvent->stream)
 		stream_wait(hEvent->stream, hEvent->ticket);
 	hEvent->stream = NULL;
+	hEvent->list = NULL;
 	pthread_mutex_lock(&events_lock);
 	hEvent->next = events_free;
 	events_free = hEvent;
@@ -226,11 +270,15 @@ static CUresult record(CUevent event, CUstream handle, bool per_thread)
 {
 	struct op op = {.run = record_run, .words = {(uintptr_t)event}};
 	struct stream *stream = stream_of(handle, per_thread);
-	bool ok = stream && stream_order(stream, legacy_stream());
+	struct op_list *list = stream ? stream_list(stream) : NULL;
+	bool ok = stream && (list || stream_order(stream, legacy_stream()));
 
 	pthread_mutex_lock(&event->lock);
-	ok = ok && stream_submit(stream, &op, &event->ticket);
-	event->stream = stream;
+	if (ok && !list) {
+		ok = stream_submit(stream, &op, &event->ticket);
+		event->stream = stream;
+	}
+	event->list = list;
 	pthread_mutex_unlock(&event->lock);
 	return ok ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -251,6 +299,8 @@ DEFINE_TWO(cuEventRecordWithFlags, _ptsz, (CUevent hEvent, CUstream hStream, uns
 SIM_API CUresult cuEventQuery(CUevent hEvent)
 {
 	SIM_CALL(CUresult);
+	if (hEvent->list)
+		return CUDA_ERROR_CAPTURED_EVENT;
 	if (!hEvent->stream || stream_done(hEvent->stream, hEvent->ticket))
 		return CUDA_SUCCESS;
 	return CUDA_ERROR_NOT_READY;
@@ -259,6 +309,8 @@ SIM_API CUresult cuEventQuery(CUevent hEvent)
 SIM_API CUresult cuEventSynchronize(CUevent hEvent)
 {
 	SIM_CALL(CUresult);
+	if (hEvent->list)
+		return CUDA_ERROR_CAPTURED_EVENT;
 	if (hEvent->stream)
 		stream_wait(hEvent->stream, hEvent->ticket);
 	return CUDA_SUCCESS;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The environment of the stand-ins. Linked into each of them, so nothing here is exported. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -7,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "fields.h"
 #include "simulation.h"
 
 static struct sim_config config;
@@ -43,16 +45,46 @@ static double number_get(const char *name, double otherwise)
 static void slow_get(const char *name, struct sim_slow *slow)
 {
 	const char *text = getenv(name);
-	int rank, fields;
+	double fields[SIM_FIELDS_MAX] = {[2] = 1, [3] = 1e15};
 
 	if (!text || !*text)
 		return;
-	slow->from = 1;
-	slow->to = UINT64_MAX;
-	fields = sscanf(text, "%d:%lf:%lu:%lu", &rank, &slow->factor, &slow->from, &slow->to);
-	if (fields < 2 || slow->factor < 0)
-		config_wrong(name, text, "RANK:FACTOR[:FROM[:TO]]");
-	slow->on = rank == config.rank;
+	if (sim_fields(text, fields) < 2 || !sim_is_whole(fields[0]) || !sim_is_whole(fields[2]) ||
+	    !sim_is_whole(fields[3]) || fields[2] < 1 || fields[3] < fields[2])
+		config_wrong(name, text, "RANK:FACTOR[:FROM[:TO]], counted from 1");
+	*slow = (struct sim_slow){.on = fields[0] == config.rank,
+				  .factor = fields[1],
+				  .from = (uint64_t)fields[2],
+				  .to = (uint64_t)fields[3]};
+}
+
+/* Whether a stand-in has that function, as far as those that are loaded can tell. */
+static bool function_is_known(const char *function)
+{
+	static const struct {
+		const char *prefix, *libraries[2];
+	} owners[] = {
+		{"cuda", {"libcudart.so.12", "libcudart.so.13"}},
+		{"cu", {"libcuda.so.1"}},
+		{"nccl", {"libnccl.so.2"}},
+		{"pnccl", {"libnccl.so.2"}},
+	};
+	bool loaded = false, known = false;
+	unsigned i = 0;
+
+	while (strncmp(function, owners[i].prefix, strlen(owners[i].prefix)) != 0)
+		if (++i == sizeof(owners) / sizeof(owners[0]))
+			return false;
+	for (unsigned k = 0; k < 2 && owners[i].libraries[k]; k++) {
+		void *library = dlopen(owners[i].libraries[k], RTLD_LAZY | RTLD_NOLOAD);
+
+		if (!library)
+			continue;
+		loaded = true;
+		known = known || dlsym(library, function);
+		dlclose(library);
+	}
+	return known || !loaded;
 }
 
 static void fails_get(const char *name)
@@ -66,8 +98,13 @@ static void fails_get(const char *name)
 		if (config.fail_count == SIM_FAILS_MAX ||
 		    sscanf(at, "%63[A-Za-z0-9_]:%lu:%d%n", fail->function, &fail->nth, &fail->code,
 			   &length) != 3 ||
-		    (at[length] && at[length] != ','))
-			config_wrong(name, text, "FUNCTION:N:CODE,… with at most 8 of them");
+		    (at[length] && at[length] != ',') || !fail->nth || fail->nth > INT64_MAX ||
+		    fail->code < 1)
+			config_wrong(name, text,
+				     "FUNCTION:N:CODE,… with at most 8 of them, N and CODE from 1");
+		if (!function_is_known(fail->function))
+			config_wrong(name, text,
+				     "FUNCTION:N:CODE,… with functions that the stand-ins have");
 		config.fail_count++;
 		at += length + (at[length] == ',');
 	}

@@ -41,6 +41,7 @@ struct stream {
 static pthread_mutex_t streams_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct stream *streams;
 static unsigned streams_made;
+static pthread_mutex_t lists_lock = PTHREAD_MUTEX_INITIALIZER; /* innermost */
 
 static void futex_wait(uint32_t *word, uint32_t value)
 {
@@ -157,7 +158,7 @@ void stream_free(struct stream *stream)
 	stream->ring = NULL;
 }
 
-static bool list_add(struct op_list *list, const struct op *op)
+static bool list_grow(struct op_list *list)
 {
 	if (list->count == list->room) {
 		uint32_t room = list->room ? 2 * list->room : 16;
@@ -168,8 +169,19 @@ static bool list_add(struct op_list *list, const struct op *op)
 		list->ops = ops;
 		list->room = room;
 	}
-	list->ops[list->count++] = *op;
 	return true;
+}
+
+static bool list_add(struct op_list *list, const struct op *op)
+{
+	bool good;
+
+	pthread_mutex_lock(&lists_lock);
+	good = list_grow(list);
+	if (good)
+		list->ops[list->count++] = *op;
+	pthread_mutex_unlock(&lists_lock);
+	return good;
 }
 
 /* The thread is to do all up to `ticket`. With the lock held; whether it must be woken. */
@@ -261,15 +273,49 @@ void stream_wait(struct stream *stream, uint32_t ticket)
 	__atomic_sub_fetch(&stream->waiters, 1, __ATOMIC_SEQ_CST);
 }
 
-struct op_list *stream_record(struct stream *stream, struct op_list *list)
+bool stream_record(struct stream *stream, struct op_list *list)
 {
-	struct op_list *before;
+	bool good;
 
 	pthread_mutex_lock(&stream->lock);
-	before = stream->record;
-	stream->record = list;
+	good = !stream->record;
+	if (good)
+		stream->record = list;
 	pthread_mutex_unlock(&stream->lock);
-	return before;
+	return good;
+}
+
+struct op_list *stream_list(struct stream *stream)
+{
+	struct op_list *list;
+
+	pthread_mutex_lock(&stream->lock);
+	list = stream->record;
+	pthread_mutex_unlock(&stream->lock);
+	return list;
+}
+
+bool streams_record(const struct op_list *list)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&streams_lock);
+	for (struct stream *stream = streams; stream && !found; stream = stream->next)
+		found = stream_list(stream) == list;
+	pthread_mutex_unlock(&streams_lock);
+	return found;
+}
+
+void streams_record_end(const struct op_list *list)
+{
+	pthread_mutex_lock(&streams_lock);
+	for (struct stream *stream = streams; stream; stream = stream->next) {
+		pthread_mutex_lock(&stream->lock);
+		if (stream->record == list)
+			stream->record = NULL;
+		pthread_mutex_unlock(&stream->lock);
+	}
+	pthread_mutex_unlock(&streams_lock);
 }
 
 /* The streams of the process, or the blocking ones. What is waited for is waited for without the

@@ -25,8 +25,9 @@ struct op {
 	bool prompt;        /* others wait for it: to be done though nobody here looks */
 };
 
-/* Operations that a stream has recorded instead of doing them. */
+/* Operations that streams have recorded instead of doing them. */
 struct op_list {
+	struct stream *origin; /* that was told to; others follow it */
 	struct op *ops;
 	uint32_t count, room;
 };
@@ -44,8 +45,14 @@ bool stream_done(struct stream *stream, uint32_t ticket);
 /* Blocks or spins, as the environment says. */
 void stream_wait(struct stream *stream, uint32_t ticket);
 
-/* From now on operations are added to `list` instead; NULL ends that. Returns the list before. */
-struct op_list *stream_record(struct stream *stream, struct op_list *list);
+/* From now on operations are added to `list` instead. False: the stream does so already. */
+bool stream_record(struct stream *stream, struct op_list *list);
+/* The list that they are added to; NULL: they are done. */
+struct op_list *stream_list(struct stream *stream);
+/* Whether streams add to a list, which need not be there any more. */
+bool streams_record(const struct op_list *list);
+/* All streams that add to a list do what they get again. */
+void streams_record_end(const struct op_list *list);
 
 /* Before something is put into `stream`: makes it wait for what is in others, if it is the legacy
  * default stream, or for that, if it is blocking. `legacy` may be NULL. */

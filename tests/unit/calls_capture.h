@@ -15,6 +15,8 @@ enum call_site {
 	CALL_LAUNCH_PTSZ,            /* as CALL_LAUNCH, its stream 0 is the thread's */
 	CALL_SYNC_PTSZ,              /* as CALL_SYNC, likewise */
 	CALL_STREAM_CREATE,          /* span: flags, and at the return stream */
+	CALL_CAPTURE_BEGIN,          /* span: stream, and at the return result */
+	CALL_CAPTURE_END,            /* the same */
 	CALL_GROUP_START,            /* event */
 	CALL_GROUP_END,              /* span */
 	CALL_ALL_REDUCE,             /* span: count, datatype, comm, rank, nranks, seq, stream */
@@ -71,6 +73,10 @@ static const struct site_info call_sites[] = {
 		  CALL_PTR("stream"), {WAFFLE_KEY_I64, "result"}),
 	CALL_SITE("cudaStreamCreateWithFlags", "cuda", WAFFLE_SITE_SPAN, SITE_ROLE_STREAM_CREATE, 2,
 		  CALL_U64("flags"), CALL_PTR("stream")),
+	CALL_SITE("cudaStreamBeginCapture", "cuda", WAFFLE_SITE_SPAN, SITE_ROLE_CAPTURE_BEGIN, 2,
+		  CALL_PTR("stream"), {WAFFLE_KEY_I64, "result"}),
+	CALL_SITE("cudaStreamEndCapture", "cuda", WAFFLE_SITE_SPAN, SITE_ROLE_CAPTURE_END, 2,
+		  CALL_PTR("stream"), {WAFFLE_KEY_I64, "result"}),
 	CALL_SITE("ncclGroupStart", "nccl", WAFFLE_SITE_EVENT, SITE_ROLE_GROUP_START, 0,
 		  CALL_PTR("")),
 	CALL_SITE("ncclGroupEnd", "nccl", WAFFLE_SITE_SPAN, SITE_ROLE_GROUP_END, 0, CALL_PTR("")),

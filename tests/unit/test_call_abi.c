@@ -173,6 +173,46 @@ static void test_floating_point_arguments_take_no_register_of_the_others(void **
 	(void)state;
 }
 
+static void test_long_double_lies_where_the_machine_has_it(void **state)
+{
+	static const struct row longs[] = {
+		{"f(long double, int q)", "rdi:4", "x0:4"},
+		{"f(long double, long, long, long, long, long, long, long g, long h, long i)",
+		 "[rsp+24] [rsp+32] [rsp+40]", "x6 x7 [sp+0]"},
+		/* Aligned to 16 bytes: a word is left out before it. */
+		{"f(long, long, long, long, long, long, long g, long double, long h, long i)",
+		 "[rsp+8] [rsp+40] [rsp+48]", "x6 x7 [sp+0]"},
+		/* The ninth is on the stack of both. */
+		{"f(double, double, double, double, double, double, double, double, long, long, "
+		 "long, long, long, long, long, long, long i, long double, long j)",
+		 "[rsp+24] [rsp+56]", "[sp+0] [sp+32]"},
+		{"f(double long, double, int q) -> long double", "rdi:4", "x0:4"},
+		{"f(long double *p, int q)", "rdi rsi:4", "x0 x1:4"},
+	};
+	char description[256], text[512];
+
+	for (size_t i = 0; i < COUNT_OF(longs); i++) {
+		snprintf(description, sizeof(description), "uprobe:lib:%s", longs[i].function);
+		recipe_text(text, sizeof(text), description, EM_X86_64);
+		assert_string_equal(text, longs[i].x86);
+		recipe_text(text, sizeof(text), description, EM_AARCH64);
+		assert_string_equal(text, longs[i].arm64);
+	}
+	(void)state;
+}
+
+static void test_words_of_an_integer_stand_in_any_order(void **state)
+{
+	char text[512];
+
+	recipe_text(text, sizeof(text),
+		    "uprobe:lib:f(long unsigned int a, int short unsigned, unsigned b, "
+		    "long long int d, int signed e)",
+		    EM_X86_64);
+	assert_string_equal(text, "rdi rdx:4 rcx r8:4");
+	(void)state;
+}
+
 static void test_values_at_the_return_come_from_what_was_saved(void **state)
 {
 	char text[512];
@@ -206,6 +246,8 @@ int main(void)
 		cmocka_unit_test(
 			test_struct_that_does_not_fit_in_registers_goes_to_the_stack_whole),
 		cmocka_unit_test(test_floating_point_arguments_take_no_register_of_the_others),
+		cmocka_unit_test(test_long_double_lies_where_the_machine_has_it),
+		cmocka_unit_test(test_words_of_an_integer_stand_in_any_order),
 		cmocka_unit_test(test_values_at_the_return_come_from_what_was_saved),
 		cmocka_unit_test(test_nested_addresses_become_loads),
 	};

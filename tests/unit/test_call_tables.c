@@ -98,6 +98,8 @@ static void test_calls_have_the_keys_of_their_role(void **state)
 				    "stream"},
 		[SITE_ROLE_STREAM_CREATE] = {"stream"},
 		[SITE_ROLE_MAY_SYNC] = {"address"},
+		[SITE_ROLE_CAPTURE_BEGIN] = {"stream"},
+		[SITE_ROLE_CAPTURE_END] = {"stream"},
 	};
 	const struct fixture *fixture = *state;
 	unsigned roles[SITE_ROLE_COUNT] = {0};

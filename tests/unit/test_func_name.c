@@ -73,6 +73,42 @@ static void test_name_means_all_overloads_and_all_of_a_template(void **state)
 	(void)state;
 }
 
+static void test_functions_of_rust_need_no_hash(void **state)
+{
+	static const char risky[] = "_ZN3rsp5risky17he56d0f4e9ec12001E";
+	static const char method[] =
+		"_ZN45_$LT$rsp..Job$u20$as$u20$core..fmt..Debug$GT$3fmt17h0123456789abcdefE";
+	struct func_name name;
+	char text[DEMANGLE_MAX];
+
+	assert_true(is(risky, "rsp::risky"));
+	assert_true(is(risky, "rsp::risky::he56d0f4e9ec12001"));
+	assert_true(is("_ZN3rsp5risky17he56d0f4e9ec12001E.llvm.123456", "rsp::risky"));
+	assert_false(is(risky, "rsp::risky::he56d0f4e9ec12002"));
+	assert_false(is(risky, "risky"));
+	assert_false(is(risky, "rsp"));
+	assert_true(func_name_read(&name, risky));
+	func_name_put(&name, false, text);
+	assert_string_equal(text, "rsp::risky");
+	func_name_put(&name, true, text);
+	assert_string_equal(text, "rsp::risky");
+	assert_true(func_name_is_near(&name, "rsp::riksy"));
+	/* The dots are a part of the name. */
+	assert_true(func_name_read(&name, method));
+	assert_false(name.clone);
+	func_name_put(&name, false, text);
+	assert_string_equal(text, "_$LT$rsp..Job$u20$as$u20$core..fmt..Debug$GT$::fmt");
+	assert_true(func_name_is(&name, text));
+	/* A name of C++ that looks like it has parameters. */
+	assert_true(func_name_read(&name, "_ZN3rsp17he56d0f4e9ec12001Ev"));
+	func_name_put(&name, false, text);
+	assert_string_equal(text, "rsp::he56d0f4e9ec12001");
+	assert_false(is("_ZN3rsp17he56d0f4e9ec12001Ev", "rsp"));
+	/* Version 0. */
+	assert_false(func_name_read(&name, "_RNvCs1234_3rsp5risky"));
+	(void)state;
+}
+
 static void test_clone_is_not_taken_for_its_function(void **state)
 {
 	assert_int_equal(func_part("work"), FUNC_WHOLE);
@@ -129,6 +165,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_name_and_parameters_of_a_function_without_what_it_returns),
 		cmocka_unit_test(test_name_means_all_overloads_and_all_of_a_template),
+		cmocka_unit_test(test_functions_of_rust_need_no_hash),
 		cmocka_unit_test(test_clone_is_not_taken_for_its_function),
 		cmocka_unit_test(test_near_names_differ_in_their_last_part),
 		cmocka_unit_test(test_any_brackets_are_a_pattern_that_means_nothing),

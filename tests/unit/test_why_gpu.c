@@ -115,6 +115,31 @@ static void test_work_that_was_waited_for_before_is_not_waited_for_again(void **
 	done(&capture, why);
 }
 
+static void test_what_was_put_into_a_graph_is_not_what_is_waited_for(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	span(&capture, 1020, 11, CALL_FORWARD, 2);
+	launches(&capture, 1030, 11, GEMM, STREAM);
+	ends(&capture, 1040, 11, CALL_FORWARD, 2);
+	hit(&capture, 1041, 11, CALL_CAPTURE_BEGIN, 0x60, WORDS(STREAM));
+	returns_result(&capture, 1042, 11, CALL_CAPTURE_BEGIN, 0x60, 0);
+	launches(&capture, 1043, 11, SOFTMAX, STREAM);
+	hit(&capture, 1044, 11, CALL_CAPTURE_END, 0x61, WORDS(STREAM));
+	returns_result(&capture, 1045, 11, CALL_CAPTURE_END, 0x61, 0);
+	sync_begins(&capture, 1050);
+	blocks(&capture, 1060, 1860);
+	sync_ends(&capture, 1865);
+	capture_end(&capture, 1900, 11, 1);
+	why = ask_span(&capture, 2000);
+	check_part(why, 0, "gpu", 815, 11, "certain", "kernel gemm<float> on stream 0x7f01");
+	check_culprit_span(why, 0, "forward");
+	done(&capture, why);
+}
+
 static void test_a_stream_of_which_nothing_is_known_is_named_alone(void **state)
 {
 	struct capture capture;
@@ -256,6 +281,7 @@ int main(void)
 		cmocka_unit_test(test_spinning_in_a_synchronisation_is_the_gpu_and_likely),
 		cmocka_unit_test(test_of_several_kernels_the_last_one_is_named_and_likely),
 		cmocka_unit_test(test_work_that_was_waited_for_before_is_not_waited_for_again),
+		cmocka_unit_test(test_what_was_put_into_a_graph_is_not_what_is_waited_for),
 		cmocka_unit_test(test_a_stream_of_which_nothing_is_known_is_named_alone),
 		cmocka_unit_test(test_an_event_stands_for_what_was_put_before_it),
 		cmocka_unit_test(

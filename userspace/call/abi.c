@@ -13,6 +13,7 @@ static const struct abi abis[] = {
 		.ip = X86_IP,
 		.returned = X86_AX,
 		.stack_at = 8, /* behind the return address */
+		.long_double_on_stack = true,
 	},
 	{
 		.machine = EM_AARCH64,
@@ -115,12 +116,19 @@ static void place_word(struct abi_walk *walk, struct abi_place *place)
 	walk->stack += WORD;
 }
 
-static void place_vector(struct abi_walk *walk)
+static void place_float(struct abi_walk *walk, uint32_t bytes)
 {
-	if (walk->vectors < walk->abi->vectors)
+	const struct abi *abi = walk->abi;
+	bool wide = bytes == LONG_DOUBLE_BYTES;
+
+	if (walk->vectors < abi->vectors && !(wide && abi->long_double_on_stack)) {
 		walk->vectors++;
-	else
-		walk->stack += WORD;
+		return;
+	}
+	if (wide) /* aligned to its size */
+		walk->stack = (walk->stack + LONG_DOUBLE_BYTES - 1) / LONG_DOUBLE_BYTES *
+			      LONG_DOUBLE_BYTES;
+	walk->stack += wide ? LONG_DOUBLE_BYTES : WORD;
 }
 
 /* A struct that is copied to the stack; its place is its address. */
@@ -164,7 +172,7 @@ struct abi_place abi_walk_next(struct abi_walk *walk, const struct call_type *ty
 	case TYPE_VOID:
 		break;
 	case TYPE_FLOAT:
-		place_vector(walk);
+		place_float(walk, type->bytes);
 		break;
 	case TYPE_DIM3:
 	case TYPE_BLOB:

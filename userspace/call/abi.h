@@ -48,6 +48,7 @@ struct abi {
 	uint8_t stack_at;      /* of the first argument on the stack, from sp at the entry */
 	bool spill_closes;     /* once a struct went to the stack, no register is used any more */
 	bool big_by_reference; /* structs of more than 16 bytes are a pointer to them */
+	bool long_double_on_stack; /* else in a vector register as all floating-point values */
 };
 
 /* NULL: a machine whose rules are not known here. */

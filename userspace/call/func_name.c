@@ -203,15 +203,72 @@ static bool is_renamed(const char *suffix)
 	return true;
 }
 
+#define HASH_DIGITS 16
+#define HASH_LEN (sizeof("::h") - 1 + HASH_DIGITS)
+
+static bool is_hash(const char *text)
+{
+	return strspn(text, "0123456789abcdef") >= HASH_DIGITS;
+}
+
+/* The end of a mangled name of Rust, whose dots are parts of it: "…17h0123456789abcdefE". NULL: it
+ * is none. Names of version 0, "_R…", are not known here. */
+static const char *rust_end(const char *symbol)
+{
+	const char *end = symbol;
+
+	while ((end = strstr(end, "17h"))) {
+		end += strlen("17h");
+		if (is_hash(end) && end[HASH_DIGITS] == 'E' &&
+		    (!end[HASH_DIGITS + 1] || end[HASH_DIGITS + 1] == '.'))
+			return end + HASH_DIGITS + 1;
+	}
+	return NULL;
+}
+
+/* Without the hash that tells apart crates, versions and instances: it is no part of the name. */
+static void leave_out_hash(struct func_name *name)
+{
+	struct func_parts *at = &name->at;
+	const char *hash = name->whole + at->name_to - HASH_LEN;
+
+	if (at->args_to > at->name_to || at->name_to - at->from <= HASH_LEN ||
+	    strncmp(hash, "::h", 3) != 0 || !is_hash(hash + 3))
+		return;
+	at->name_to -= HASH_LEN;
+	at->args_to = at->name_to;
+}
+
+/* The demangler does not know what is appended to a name without parameters. */
+static bool read_rust(struct func_name *name, const char *symbol, const char *end)
+{
+	size_t len = (size_t)(end - symbol);
+	char mangled[DEMANGLE_MAX];
+
+	if (len >= sizeof(mangled) || !is_renamed(end))
+		return false;
+	memcpy(mangled, symbol, len);
+	mangled[len] = '\0';
+	if (!demangle(mangled, name->whole))
+		return false;
+	name->clone = false;
+	name->at = split(name->whole, strlen(name->whole));
+	leave_out_hash(name);
+	return name->at.from < name->at.name_to;
+}
+
 bool func_name_read(struct func_name *name, const char *symbol)
 {
-	const char *note, *suffix = symbol + strcspn(symbol, ".");
+	const char *note, *end = rust_end(symbol);
 	size_t len;
 
-	if (!strncmp(symbol, "_ZT", 3) || !strncmp(symbol, "_ZG", 3) ||
-	    !demangle(symbol, name->whole))
+	if (!strncmp(symbol, "_ZT", 3) || !strncmp(symbol, "_ZG", 3))
 		return false;
-	name->clone = !is_renamed(suffix);
+	if (end)
+		return read_rust(name, symbol, end);
+	if (!demangle(symbol, name->whole))
+		return false;
+	name->clone = !is_renamed(symbol + strcspn(symbol, "."));
 	note = strstr(name->whole, " [clone ");
 	len = note ? (size_t)(note - name->whole) : strlen(name->whole);
 	name->at = split(name->whole, len);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of functions: what a compiler has appended to them, and those of C++ as people write them.
- */
+/* Names of functions: what a compiler has appended to them, and those of C++ and Rust as people
+ * write them. */
 #ifndef WAFFLE_CALL_FUNC_NAME_H
 #define WAFFLE_CALL_FUNC_NAME_H
 
@@ -22,7 +22,7 @@ struct func_parts {
 	size_t from, name_to, args_to;
 };
 
-/* A C++ function. */
+/* A function of C++, or one of Rust whose name is mangled in the old way: it ends in a hash. */
 struct func_name {
 	char whole[DEMANGLE_MAX]; /* "int ns::twice<int>(int) const" */
 	struct func_parts at;
@@ -33,7 +33,8 @@ struct func_name {
 bool func_name_read(struct func_name *name, const char *symbol);
 /*
  * Whether a pattern without wildcards means it. It is a name, "ns::twice<int>"; without "<int>" it
- * means all of the template, without "(int)" all overloads. Blanks do not matter.
+ * means all of the template, without "(int)" all overloads; without the hash, "::h" and 16 digits,
+ * all of Rust's functions of that name. Blanks do not matter.
  */
 bool func_name_is(const struct func_name *name, const char *pattern);
 bool func_name_is_near(const struct func_name *name, const char *pattern);

@@ -32,6 +32,8 @@ static const char *const role_names[] = {
 	[SITE_ROLE_RECV] = "recv",
 	[SITE_ROLE_STREAM_CREATE] = "stream_create",
 	[SITE_ROLE_MAY_SYNC] = "may_sync",
+	[SITE_ROLE_CAPTURE_BEGIN] = "capture_begin",
+	[SITE_ROLE_CAPTURE_END] = "capture_end",
 };
 _Static_assert(sizeof(role_names) / sizeof(role_names[0]) == SITE_ROLE_COUNT, "a name a role");
 

@@ -99,29 +99,90 @@ int parse_enum_table(struct parse *parse, uint32_t *table)
 	return parse_wrong(parse, "unknown table of names %s%s", parse_show(parse).text, near.text);
 }
 
-/* "unsigned long long int", "long int", … */
-static bool parse_integer_words(struct parse *parse, struct call_type *type)
-{
-	bool is_unsigned = parse_accept_word(parse, "unsigned");
-	bool is_signed = !is_unsigned && parse_accept_word(parse, "signed");
+/* Words that C makes types of in any order, "long unsigned int"; the second "long" is a bit too. */
+enum {
+	IS_CHAR = 1,
+	IS_SHORT = 2,
+	IS_INT = 4,
+	IS_LONG = 8,
+	IS_LONG_LONG = 16,
+	IS_FLOAT = 32,
+	IS_DOUBLE = 64,
+	IS_SIGNED = 128,
+	IS_UNSIGNED = 256
+};
 
-	*type = (struct call_type){.kind = TYPE_WORD, .bytes = 4, .is_signed = !is_unsigned};
-	if (parse_accept_word(parse, "char")) {
-		type->bytes = 1;
+static const struct {
+	const char *word;
+	unsigned bit;
+} type_words[] = {
+	{"char", IS_CHAR},     {"short", IS_SHORT},       {"int", IS_INT},
+	{"long", IS_LONG},     {"float", IS_FLOAT},       {"double", IS_DOUBLE},
+	{"signed", IS_SIGNED}, {"unsigned", IS_UNSIGNED},
+};
+
+/* What they make without a sign. */
+static const struct {
+	unsigned words;
+	enum type_kind kind;
+	uint8_t bytes;
+} made_of_words[] = {
+	{0, TYPE_WORD, 4},
+	{IS_CHAR, TYPE_WORD, 1},
+	{IS_SHORT, TYPE_WORD, 2},
+	{IS_SHORT | IS_INT, TYPE_WORD, 2},
+	{IS_INT, TYPE_WORD, 4},
+	{IS_LONG, TYPE_WORD, 8},
+	{IS_LONG | IS_INT, TYPE_WORD, 8},
+	{IS_LONG | IS_LONG_LONG, TYPE_WORD, 8},
+	{IS_LONG | IS_LONG_LONG | IS_INT, TYPE_WORD, 8},
+	{IS_FLOAT, TYPE_FLOAT, 4},
+	{IS_DOUBLE, TYPE_FLOAT, 8},
+	{IS_LONG | IS_DOUBLE, TYPE_FLOAT, LONG_DOUBLE_BYTES},
+};
+
+static unsigned type_word(struct parse *parse)
+{
+	for (unsigned i = 0; i < sizeof(type_words) / sizeof(type_words[0]); i++)
+		if (parse_accept_word(parse, type_words[i].word))
+			return type_words[i].bit;
+	return 0;
+}
+
+/* false: another type stands here. */
+static bool parse_words(struct parse *parse, struct call_type *type, int *result)
+{
+	unsigned words = 0, sign, bit;
+	bool senseless = false;
+	uint32_t from;
+
+	parse_blanks(parse);
+	from = parse->at;
+	*result = 0;
+	while ((bit = type_word(parse))) {
+		if (bit == IS_LONG && words & IS_LONG)
+			bit = IS_LONG_LONG;
+		senseless = senseless || words & bit;
+		words |= bit;
+	}
+	if (!words)
+		return false;
+	sign = words & (IS_SIGNED | IS_UNSIGNED);
+	senseless = senseless || sign == (IS_SIGNED | IS_UNSIGNED);
+	for (unsigned i = 0; i < sizeof(made_of_words) / sizeof(made_of_words[0]) && !senseless;
+	     i++) {
+		if (made_of_words[i].words != (words & ~sign) ||
+		    (sign && made_of_words[i].kind == TYPE_FLOAT))
+			continue;
+		*type = (struct call_type){.kind = made_of_words[i].kind,
+					   .bytes = made_of_words[i].bytes,
+					   .is_signed = made_of_words[i].kind == TYPE_WORD &&
+							sign != IS_UNSIGNED};
 		return true;
 	}
-	if (parse_accept_word(parse, "short")) {
-		type->bytes = 2;
-		parse_accept_word(parse, "int");
-		return true;
-	}
-	if (parse_accept_word(parse, "long")) {
-		type->bytes = 8;
-		parse_accept_word(parse, "long");
-		parse_accept_word(parse, "int");
-		return true;
-	}
-	return parse_accept_word(parse, "int") || is_unsigned || is_signed;
+	*result = source_fault(&parse->source, from, parse->at, parse->err,
+			       "these words make no type of C");
+	return true;
 }
 
 static int parse_counted(struct parse *parse, struct call_type *type, enum type_kind kind,
@@ -169,6 +230,8 @@ static int parse_own_name(struct parse *parse, struct call_type *type, bool tagg
 
 static int parse_base_type(struct parse *parse, struct call_type *type)
 {
+	int result;
+
 	if (parse_accept_word(parse, "struct") || parse_accept_word(parse, "class") ||
 	    parse_accept_word(parse, "union"))
 		return parse_own_name(parse, type, true);
@@ -185,8 +248,8 @@ static int parse_base_type(struct parse *parse, struct call_type *type)
 	if (parse_accept_word(parse, "blob"))
 		return parse_expect(parse, ":", "and a size behind 'blob'")
 			       ?: parse_counted(parse, type, TYPE_BLOB, BLOB_MAX);
-	if (parse_integer_words(parse, type))
-		return 0;
+	if (parse_words(parse, type, &result))
+		return result;
 	for (unsigned i = 0; i < TYPE_NAMES; i++) {
 		if (!parse_accept_word(parse, type_names[i].word))
 			continue;
@@ -239,6 +302,10 @@ int parse_type(struct parse *parse, struct call_type *type)
 static int check_named(struct parse *parse, const struct call_type *type, uint32_t from,
 		       bool in_memory)
 {
+	if (type->kind == TYPE_FLOAT && type->bytes == LONG_DOUBLE_BYTES)
+		return source_fault(&parse->source, from, parse->at, parse->err,
+				    "a long double can't be read by the kernel; leave out its "
+				    "name");
 	if (type->kind == TYPE_FLOAT && (!in_memory || type->bytes != 8))
 		return source_fault(&parse->source, from, parse->at, parse->err,
 				    in_memory ? "a float can't be widened by the kernel; only "
@@ -255,10 +322,35 @@ static int check_named(struct parse *parse, const struct call_type *type, uint32
 	return 0;
 }
 
+/* The name behind a type; `*name` stays NULL if there is none. */
+static int parse_value_name(struct parse *parse, const char **name)
+{
+	/* Of these the type here isn't all of one: "unsigned __int128". */
+	static const char *const keywords[] = {
+		"bool",  "char",     "const",      "double",   "enum",     "float",    "int",
+		"long",  "short",    "signed",     "struct",   "union",    "unsigned", "void",
+		"_Bool", "_Complex", "_Imaginary", "__int128", "volatile", "restrict",
+	};
+	uint32_t len = parse_word(parse);
+
+	if (!len)
+		return 0;
+	if (isdigit((unsigned char)parse->source.text[parse->at]))
+		return parse_wrong(parse, "a name begins with a letter");
+	for (unsigned i = 0; i < sizeof(keywords) / sizeof(keywords[0]); i++)
+		if (parse_word_is(parse, keywords[i]))
+			return parse_wrong(parse,
+					   "'%s' is no name, and no type with what stands "
+					   "before it",
+					   keywords[i]);
+	*name = parse_keep(parse, parse->at, parse->at + len);
+	parse->at += len;
+	return *name ? 0 : parse_memory(parse);
+}
+
 static int parse_param(struct parse *parse, struct spec_side *side)
 {
 	struct call_param *param = &side->params[side->param_count];
-	uint32_t len;
 	int result;
 
 	if (side->param_count == SPEC_PARAMS_MAX)
@@ -273,16 +365,10 @@ static int parse_param(struct parse *parse, struct spec_side *side)
 	}
 	param->out = parse_accept_word(parse, "out");
 	result = parse_type(parse, &param->type);
-	len = parse_word(parse);
-	if (!result && len) {
-		if (isdigit((unsigned char)parse->source.text[parse->at]))
-			return parse_wrong(parse, "a name begins with a letter");
-		param->name = parse_keep(parse, parse->at, parse->at + len);
-		parse->at += len;
-		if (!param->name)
-			return parse_memory(parse);
+	if (!result)
+		result = parse_value_name(parse, &param->name);
+	if (!result && param->name)
 		result = parse_bytes(parse, &param->type);
-	}
 	if (!result && !parse_sees(parse, ",") && !parse_sees(parse, ")"))
 		return parse_wrong(parse, "expected ',' or ')' behind a parameter, found %s",
 				   parse_show(parse).text);
@@ -369,11 +455,8 @@ int parse_returned(struct parse *parse)
 	if (!result && len && !parse_word_is(parse, "as") && !parse_word_is(parse, "category") &&
 	    !parse_word_is(parse, "role") && !parse_word_is(parse, "outer") &&
 	    !parse_word_is(parse, "inner") && !parse_word_is(parse, "stack")) {
-		spec->returned_name = parse_keep(parse, parse->at, parse->at + len);
-		parse->at += len;
-		if (!spec->returned_name)
-			return parse_memory(parse);
-		result = check_named(parse, &spec->returned, from, false);
+		result = parse_value_name(parse, &spec->returned_name)
+				 ?: check_named(parse, &spec->returned, from, false);
 	}
 	if (!result && parse_sees(parse, "{"))
 		result = parse_values(parse, &spec->sides[0], true);

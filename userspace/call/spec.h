@@ -24,6 +24,7 @@
 #define SPEC_STEPS_MAX 12
 #define SPEC_NAMES_MAX 8 /* alternatives: "a|b" */
 #define SPEC_RAW_ARGS 6  /* of "(...)" */
+#define LONG_DOUBLE_BYTES 16
 
 enum type_kind {
 	TYPE_VOID,
@@ -32,7 +33,7 @@ enum type_kind {
 	TYPE_POINTER, /* `name` is the struct it points to, "" if nobody cares */
 	TYPE_STR,     /* char * */
 	TYPE_BYTES,   /* char[size], by its address */
-	TYPE_FLOAT,   /* of `bytes` */
+	TYPE_FLOAT,   /* of `bytes`: 16 of a long double */
 	TYPE_DIM3,    /* struct of three unsigned */
 	TYPE_XYZ,     /* three parameters that are shown as a dim3 */
 	TYPE_CODE,

@@ -267,10 +267,12 @@ void model_gpu_free(struct model_gpu *gpu)
 	vec_free(&gpu->inits);
 	vec_free(&gpu->collectives);
 	vec_free(&gpu->rank_calls);
+	vec_free(&gpu->graphs);
 	map_free(&gpu->channel_hash);
 	map_free(&gpu->streams);
 	map_free(&gpu->grouped);
 	map_free(&gpu->group_next);
 	map_free(&gpu->collective_of);
+	map_free(&gpu->in_graph);
 	free(gpu);
 }

@@ -59,6 +59,10 @@ struct channel {
 	uint32_t ops, op_count;     /* of gpu.ops */
 	uint32_t syncs, sync_count; /* of gpu.syncs */
 	uint32_t last;              /* while it is built: the last op */
+	/* While it is built: the graph that a stream's calls make, or that an event was last
+	   recorded in; number in gpu.graphs, plus one. 0: none. */
+	uint32_t graph;
+	bool settled; /* while it is built: whether a stream's calls make a graph is known */
 };
 
 /* What was put on the channel until `ts` has ended when the span has. */
@@ -106,6 +110,8 @@ struct model_gpu {
 	VEC(struct model_collective) collectives;
 	VEC(struct model_rank_call) rank_calls;
 	struct map collective_of; /* span → index */
+	VEC(uint32_t) graphs;     /* the channel where it began; MODEL_NONE: it has ended */
+	struct map in_graph;      /* nodes that were put into a graph, not on a stream */
 	uint64_t unaligned;
 };
 
@@ -157,6 +163,28 @@ uint64_t gpu_done(const struct model_gpu *gpu, uint32_t channel, uint64_t ts);
 
 /* The first sync of a channel that covers what was put there at ts; sync_count: there is none. */
 uint32_t gpu_sync_after(const struct model_gpu *gpu, const struct channel *channel, uint64_t ts);
+
+/* ---- gpu_syncs.c ---- */
+
+int gpu_sync_add(struct model_gpu *gpu, uint64_t ts, uint32_t span, uint32_t channel);
+/* When all are there and the ops are placed. */
+int gpu_syncs_finish(struct model_gpu *gpu);
+
+/* ---- gpu_graph.c ---- */
+
+/* In the order of time, while the channels are built. */
+int gpu_graph_begin(struct model_gpu *gpu, uint32_t channel);
+void gpu_graph_end(struct model_gpu *gpu, uint32_t channel, uint64_t result);
+void gpu_graph_over(struct model_gpu *gpu, uint32_t channel);
+/* Whether a graph ends that was begun before all that is known of its stream. */
+bool gpu_graph_begun_before(const struct model_gpu *gpu, uint32_t channel);
+/* Whether calls of a site may be put into a graph instead of on their stream. */
+bool gpu_graph_can_take(const struct model_gpu *gpu, uint32_t site);
+/* Whether a call that would put something on a stream puts it into a graph. `event`: the channel
+ * of its event, if it has one. */
+int gpu_graph_take(struct model_gpu *gpu, uint32_t node, unsigned role, uint32_t stream,
+		   uint32_t event, bool *taken);
+bool gpu_in_graph(const struct model_gpu *gpu, uint32_t node);
 
 /* ---- gpu_scan.c ---- */
 

@@ -79,6 +79,8 @@ static int link_node(struct model *model, const struct model_gpu *gpu, uint8_t k
 	if (span && (model->spans.data[index].flags & MODEL_SPAN_BEGUN_BEFORE ||
 		     model_gpu_failed(gpu, index)))
 		return 0;
+	if (gpu_in_graph(gpu, gpu_node(model, kind, index)))
+		return 0;
 	switch (gpu_site(gpu, site)->role) {
 	case SITE_ROLE_SYNC_STREAM:
 	case SITE_ROLE_SYNC_DEVICE:

@@ -5,9 +5,9 @@
 
 #include "model/build.h"
 #include "model/gpu_internal.h"
-#include "model/order.h"
 
 #define INITS_MAX 4096 /* communicators that are known to be made */
+#define UNSEEN_MAX 64  /* graphs that are looked for in what came before their end */
 
 struct put {
 	uint32_t node, channel;
@@ -29,6 +29,7 @@ struct scan {
 	gpu_calls *calls;
 	struct group *groups; /* by thread */
 	VEC(struct put) puts;
+	unsigned unseen; /* graphs whose begin was not seen */
 };
 
 /* A span or an event. */
@@ -58,18 +59,23 @@ static int put_add(struct scan *scan, struct put put)
 	return 0;
 }
 
-static int sync_add(struct model_gpu *gpu, uint64_t ts, uint32_t span, uint32_t channel)
-{
-	if (channel == MODEL_NONE)
-		return -ENOMEM;
-	return vec_push(&gpu->syncs, (struct gpu_sync){ts, span, channel}) ? 0 : -ENOMEM;
-}
-
 /* ---- what each role does ---- */
 
 static int add_work(struct scan *scan, const struct item *item)
 {
 	return put_add(scan, (struct put){item->node, item_stream(scan, item)});
+}
+
+/* What has waited for a stream has found it to be one that does what is put on it. */
+static int waited_add(struct scan *scan, const struct item *item, uint32_t channel)
+{
+	struct value result;
+
+	if (gpu_sync_add(scan->gpu, item->ts, item->span, channel))
+		return -ENOMEM;
+	if (gpu_value(scan->gpu, item->site, item->frame, GPU_RESULT, &result) && !result.u64)
+		gpu_graph_over(scan->gpu, channel);
+	return 0;
 }
 
 /* Without a stream it is on the default one, and returns when it is done. */
@@ -82,22 +88,20 @@ static int add_copy(struct scan *scan, const struct item *item)
 	if (item->span == MODEL_NONE ||
 	    gpu_site(scan->gpu, item->site)->keys[GPU_STREAM] != GPU_KEY_NONE)
 		return 0;
-	return sync_add(scan->gpu, item->ts, item->span, channel);
+	return waited_add(scan, item, channel);
 }
 
 static int add_sync_stream(struct scan *scan, const struct item *item)
 {
-	return item->span == MODEL_NONE
-		       ? 0
-		       : sync_add(scan->gpu, item->ts, item->span, item_stream(scan, item));
+	return item->span == MODEL_NONE ? 0 : waited_add(scan, item, item_stream(scan, item));
 }
 
 static int add_sync_device(struct scan *scan, const struct item *item)
 {
 	if (item->span == MODEL_NONE)
 		return 0;
-	return sync_add(scan->gpu, item->ts, item->span,
-			gpu_channel_add(scan->gpu, CHANNEL_DEVICE, item->pid, 0, 0));
+	return gpu_sync_add(scan->gpu, item->ts, item->span,
+			    gpu_channel_add(scan->gpu, CHANNEL_DEVICE, item->pid, 0, 0));
 }
 
 static uint32_t item_event(struct scan *scan, const struct item *item)
@@ -148,12 +152,12 @@ static int add_sync_event(struct scan *scan, const struct item *item)
 
 	if (item->span == MODEL_NONE)
 		return 0;
-	if (channel == MODEL_NONE || sync_add(scan->gpu, item->ts, item->span, channel))
+	if (channel == MODEL_NONE || gpu_sync_add(scan->gpu, item->ts, item->span, channel))
 		return -ENOMEM;
 	if (scan->gpu->channels.data[channel].last == MODEL_NONE)
 		return 0;
 	item_of_node(scan->gpu->model, scan->gpu->channels.data[channel].last, &record);
-	return sync_add(scan->gpu, record.ts, item->span, item_stream(scan, &record));
+	return gpu_sync_add(scan->gpu, record.ts, item->span, item_stream(scan, &record));
 }
 
 static int add_record(struct scan *scan, const struct item *item)
@@ -320,6 +324,7 @@ static int add_stream(struct scan *scan, const struct item *item)
 
 	if (channel == MODEL_NONE)
 		return -ENOMEM;
+	gpu_graph_over(scan->gpu, channel);
 	at = &scan->gpu->channels.data[channel];
 	/* A handle may be that of one stream after another. */
 	at->blocking = at->blocking == STREAM_UNKNOWN || at->blocking == blocking ? blocking
@@ -351,6 +356,77 @@ static int add_stream_wait(struct scan *scan, const struct item *item)
 	return put_add(scan, (struct put){item->node, own});
 }
 
+static int add_capture_begin(struct scan *scan, const struct item *item)
+{
+	uint32_t channel = item_stream(scan, item);
+
+	return channel == MODEL_NONE ? -ENOMEM : gpu_graph_begin(scan->gpu, channel);
+}
+
+static int graph_take(struct scan *scan, const struct item *item, bool *taken)
+{
+	unsigned role = gpu_site(scan->gpu, item->site)->role;
+	bool has_event = role == SITE_ROLE_EVENT_RECORD || role == SITE_ROLE_STREAM_WAIT;
+	uint32_t stream, event;
+
+	*taken = false;
+	if (!gpu_graph_can_take(scan->gpu, item->site))
+		return 0;
+	stream = item_stream(scan, item);
+	event = has_event ? item_event(scan, item) : stream;
+	if (stream == MODEL_NONE || event == MODEL_NONE)
+		return -ENOMEM;
+	return gpu_graph_take(scan->gpu, item->node, role, stream, event, taken);
+}
+
+/* Takes what was put on a stream, and on those that joined it, for the graph that ends. */
+static int unseen_begin(struct scan *scan, uint32_t channel)
+{
+	struct model_gpu *gpu = scan->gpu;
+	size_t kept = 0;
+	bool taken;
+
+	if (gpu_graph_begin(gpu, channel))
+		return -ENOMEM;
+	for (size_t i = 0; i < gpu->channels.len; i++)
+		gpu->channels.data[i].last = MODEL_NONE;
+	for (size_t i = 0; i < scan->puts.len; i++) {
+		struct put put = scan->puts.data[i];
+		struct item item;
+
+		item_of_node(gpu->model, put.node, &item);
+		if (graph_take(scan, &item, &taken))
+			return -ENOMEM;
+		if (taken) {
+			gpu->channels.data[put.channel].op_count--;
+			continue;
+		}
+		gpu->channels.data[put.channel].last = put.node;
+		scan->puts.data[kept++] = put;
+	}
+	scan->puts.len = kept;
+	return 0;
+}
+
+static int add_capture_end(struct scan *scan, const struct item *item)
+{
+	uint32_t channel = item_stream(scan, item);
+	struct value result;
+
+	if (channel == MODEL_NONE)
+		return -ENOMEM;
+	if (!gpu_value(scan->gpu, item->site, item->frame, GPU_RESULT, &result))
+		result.u64 = 0;
+	else if (!result.u64 && scan->unseen < UNSEEN_MAX &&
+		 gpu_graph_begun_before(scan->gpu, channel)) {
+		scan->unseen++;
+		if (unseen_begin(scan, channel))
+			return -ENOMEM;
+	}
+	gpu_graph_end(scan->gpu, channel, result.u64);
+	return 0;
+}
+
 typedef int (*role_fn)(struct scan *scan, const struct item *item);
 
 static const role_fn role_add[SITE_ROLE_COUNT] = {
@@ -370,11 +446,14 @@ static const role_fn role_add[SITE_ROLE_COUNT] = {
 	[SITE_ROLE_GROUP_END] = add_group_end,
 	[SITE_ROLE_COMM_INIT] = add_init,
 	[SITE_ROLE_STREAM_CREATE] = add_stream,
+	[SITE_ROLE_CAPTURE_BEGIN] = add_capture_begin,
+	[SITE_ROLE_CAPTURE_END] = add_capture_end,
 };
 
 static int scan_item(struct scan *scan, const struct item *item)
 {
 	unsigned role = gpu_site(scan->gpu, item->site)->role;
+	bool taken;
 
 	if (role >= SITE_ROLE_COUNT || !role_add[role])
 		return 0;
@@ -382,11 +461,13 @@ static int scan_item(struct scan *scan, const struct item *item)
 	if (item->span != MODEL_NONE &&
 	    scan->gpu->model->spans.data[item->span].flags & MODEL_SPAN_BEGUN_BEFORE)
 		return 0;
-	/* The outermost end of a group ends it, whatever becomes of it. */
+	/* These end what they end, whatever becomes of it. */
 	if (item->span != MODEL_NONE && role != SITE_ROLE_GROUP_END &&
-	    model_gpu_failed(scan->gpu, item->span))
+	    role != SITE_ROLE_CAPTURE_END && model_gpu_failed(scan->gpu, item->span))
 		return 0;
-	return role_add[role](scan, item);
+	if (graph_take(scan, item, &taken))
+		return -ENOMEM;
+	return taken ? 0 : role_add[role](scan, item);
 }
 
 static int scan_all(struct scan *scan)
@@ -431,92 +512,15 @@ static int place_ops(struct scan *scan)
 	return 0;
 }
 
-static int place_syncs(struct model_gpu *gpu)
+/* Without those that were found to be a graph's. */
+static void calls_sift(const struct model_gpu *gpu, gpu_calls *calls)
 {
-	struct gpu_sync *placed = malloc((gpu->syncs.len + 1) * sizeof(*placed));
-	uint32_t *rank, at = 0;
+	size_t kept = 0;
 
-	if (!placed)
-		return -ENOMEM;
-	if (!order_array(gpu->syncs.data, gpu->syncs.len, sizeof(struct gpu_sync),
-			 offsetof(struct gpu_sync, ts), &rank)) {
-		free(placed);
-		return -ENOMEM;
-	}
-	free(rank);
-	for (size_t i = 0; i < gpu->channels.len; i++)
-		gpu->channels.data[i].sync_count = 0;
-	for (size_t i = 0; i < gpu->syncs.len; i++)
-		gpu->channels.data[gpu->syncs.data[i].channel].sync_count++;
-	for (size_t i = 0; i < gpu->channels.len; i++) {
-		gpu->channels.data[i].syncs = at;
-		at += gpu->channels.data[i].sync_count;
-		gpu->channels.data[i].sync_count = 0;
-	}
-	for (size_t i = 0; i < gpu->syncs.len; i++) {
-		struct channel *channel = &gpu->channels.data[gpu->syncs.data[i].channel];
-
-		placed[channel->syncs + channel->sync_count++] = gpu->syncs.data[i];
-	}
-	if (gpu->syncs.len)
-		memcpy(gpu->syncs.data, placed, gpu->syncs.len * sizeof(*placed));
-	free(placed);
-	return 0;
-}
-
-/*
- * A stream that waits for an event goes on when the event's stream has come so far: who waits for
- * the one has waited for the other.
- */
-static int pass_on_syncs(struct scan *scan)
-{
-	struct model_gpu *gpu = scan->gpu;
-	const struct model *model = gpu->model;
-	size_t known = gpu->syncs.len;
-
-	for (size_t i = 0; i < scan->puts.len; i++) {
-		const struct channel *channel = &gpu->channels.data[scan->puts.data[i].channel];
-		struct model_gpu_op record;
-		struct item wait;
-		uint32_t at = 0;
-
-		item_of_node(model, scan->puts.data[i].node, &wait);
-		if (gpu_site(gpu, wait.site)->role != SITE_ROLE_STREAM_WAIT ||
-		    !model_gpu_recorded(gpu, wait.pid, item_number(scan, &wait, GPU_EVENT), wait.ts,
-					&record))
-			continue;
-		at = gpu_sync_after(gpu, channel, wait.ts);
-		if (at == channel->sync_count)
-			continue;
-		if (sync_add(scan->gpu, record.ts, gpu->syncs.data[channel->syncs + at].span,
-			     record.channel))
-			return -ENOMEM;
-	}
-	return gpu->syncs.len == known ? 0 : place_syncs(gpu);
-}
-
-/*
- * What a stream that the legacy default stream is waited for by did after that has waited for it:
- * who waits for the one has waited for the other, and for all that that waits for.
- */
-static int pass_on_legacy(struct model_gpu *gpu)
-{
-	size_t known = gpu->syncs.len;
-
-	for (size_t i = 0; i < known; i++) {
-		struct gpu_sync sync = gpu->syncs.data[i];
-		const struct channel *channel = &gpu->channels.data[sync.channel];
-		uint32_t legacy = gpu_stream(gpu, channel->pid, STREAM_NULL, 0);
-		struct model_gpu_op op;
-
-		if (channel->kind != CHANNEL_STREAM || channel->blocking != STREAM_BLOCKING ||
-		    !gpu_op_last(gpu, sync.channel, sync.ts, &op) ||
-		    !gpu_op_last(gpu, legacy, op.ts, &op))
-			continue;
-		if (sync_add(gpu, op.ts, sync.span, legacy))
-			return -ENOMEM;
-	}
-	return gpu->syncs.len == known ? 0 : place_syncs(gpu);
+	for (size_t i = 0; i < calls->len; i++)
+		if (!gpu_in_graph(gpu, calls->data[i].span))
+			calls->data[kept++] = calls->data[i];
+	calls->len = kept;
 }
 
 int gpu_scan(struct model_gpu *gpu, gpu_calls *calls)
@@ -532,11 +536,8 @@ int gpu_scan(struct model_gpu *gpu, gpu_calls *calls)
 	if (!result)
 		result = place_ops(&scan);
 	if (!result)
-		result = place_syncs(gpu);
-	if (!result)
-		result = pass_on_syncs(&scan);
-	if (!result)
-		result = pass_on_legacy(gpu);
+		result = gpu_syncs_finish(gpu);
+	calls_sift(gpu, calls);
 	for (size_t i = 0; !result && i < calls->len; i++)
 		calls->data[i].done_ts =
 			gpu_done(gpu, calls->data[i].channel, calls->data[i].arrival_ts);

@@ -57,6 +57,9 @@ enum site_role {
 	SITE_ROLE_RECV,
 	SITE_ROLE_STREAM_CREATE, /* stream (at the return), flags (absent: 0) */
 	SITE_ROLE_MAY_SYNC,      /* address: it may wait as SYNC_DEVICE does, or not */
+	/* stream: between the two, what is put on it makes a graph and is not done */
+	SITE_ROLE_CAPTURE_BEGIN,
+	SITE_ROLE_CAPTURE_END,
 	SITE_ROLE_COUNT
 };
 

@@ -186,6 +186,8 @@ static void waits(struct calls *calls)
 	MUST(LOGGED(cuCtxSynchronize, (), "%s", ""));
 }
 
+#define EVENT_KEYS "\"event\": %lu, \"stream\": %lu"
+
 static void graphs(struct calls *calls)
 {
 	cudaGraph_t graph;
@@ -193,9 +195,24 @@ static void graphs(struct calls *calls)
 	dim3 grid = {4, 4, 4}, block = {8, 8, 8};
 	uint64_t ns = 1000;
 
-	MUST(cudaStreamBeginCapture(calls->stream, cudaStreamCaptureModeGlobal));
-	LAUNCH(scale, grid, block, 0, calls->stream, ns, calls->device, FLOATS);
-	MUST(cudaStreamEndCapture(calls->stream, &graph));
+	LAUNCH(scale, grid, block, 1, calls->stream, ns, calls->device, FLOATS);
+	MUST(LOGGED(cudaStreamBeginCapture, (calls->stream, cudaStreamCaptureModeGlobal),
+		    "\"stream\": %lu, \"mode\": 0", U(calls->stream)));
+	LAUNCH(scale, grid, block, 2, calls->stream, ns, calls->device, FLOATS);
+	/* The other stream takes part from here on. */
+	MUST(LOGGED(cudaEventRecord, (calls->event, calls->stream), EVENT_KEYS, U(calls->event),
+		    U(calls->stream)));
+	MUST(LOGGED(cudaStreamWaitEvent, (calls->other, calls->event, 0), EVENT_KEYS,
+		    U(calls->event), U(calls->other)));
+	LAUNCH(scale, grid, block, 3, calls->other, ns, calls->device, FLOATS);
+	MUST(LOGGED(cudaEventRecord, (calls->event, calls->other), EVENT_KEYS, U(calls->event),
+		    U(calls->other)));
+	MUST(LOGGED(cudaStreamWaitEvent, (calls->stream, calls->event, 0), EVENT_KEYS,
+		    U(calls->event), U(calls->stream)));
+	MUST(LOGGED(cudaStreamEndCapture, (calls->stream, &graph),
+		    "\"stream\": %lu, \"graph\": %lu", U(calls->stream), U(graph)));
+	MUST(LOGGED(cudaStreamSynchronize, (calls->stream), "\"stream\": %lu", U(calls->stream)));
+	MUST(LOGGED(cudaStreamSynchronize, (calls->other), "\"stream\": %lu", U(calls->other)));
 	MUST(cudaGraphInstantiate(&exec, graph, 0));
 	MUST(LOGGED(cudaGraphLaunch, (exec, calls->stream), "\"graph\": %lu, \"stream\": %lu",
 		    U(exec), U(calls->stream)));

@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "fields.h"
 #include "kernels.h"
 #include "log.h"
 #include "sim_nccl.h"
@@ -276,23 +277,30 @@ static void rank_setup(struct rank *rank)
 		    comm_hash(rank->comm)));
 }
 
-static void slow_loader_read(struct rank *rank)
+static struct slow_loader slow_loader_read(int rank)
 {
 	const char *text = getenv("WAFFLE_SIM_SLOW_LOADER");
-	struct slow_loader slow = {0};
-	int of;
+	double fields[SIM_FIELDS_MAX] = {0};
+	bool senseless;
+	int count;
 
 	if (!text || !*text)
-		return;
-	if (sscanf(text, "%d:%ld:%ld:%ld", &of, &slow.ms, &slow.from, &slow.every) < 2) {
+		return (struct slow_loader){0};
+	count = sim_fields(text, fields);
+	senseless = count < 2 || (count == SIM_FIELDS_MAX && fields[3] < 1);
+	for (int i = 0; i < count; i++)
+		senseless = senseless || !sim_is_whole(fields[i]);
+	if (senseless) {
 		fprintf(stderr,
 			"training: WAFFLE_SIM_SLOW_LOADER=%s makes no sense: it is "
 			"RANK:MS[:FROM[:EVERY]]\n",
 			text);
 		exit(2);
 	}
-	if (of == rank->rank)
-		rank->slow = slow;
+	if (fields[0] != rank)
+		return (struct slow_loader){0};
+	return (struct slow_loader){
+		.ms = (long)fields[1], .from = (long)fields[2], .every = (long)fields[3]};
 }
 
 static int by_value(const void *a, const void *b)
@@ -337,7 +345,7 @@ static int rank_main(const struct options *options)
 		snprintf(text, sizeof(text), "%s/rank-%d.jsonl", options->log, rank.rank);
 		log_open(text);
 	}
-	slow_loader_read(&rank);
+	rank.slow = slow_loader_read(rank.rank);
 	for (int i = 0; i < BATCHES; i++)
 		rank.batch[i] = malloc(BATCH_BYTES);
 	rank_setup(&rank);
@@ -390,6 +398,7 @@ static int ranks_run(const struct options *options, char **argv)
 	pid_t pids[RANKS_MAX];
 	int failed = 0;
 
+	slow_loader_read(0); /* so that what makes no sense is said once */
 	id_make();
 	number_set("WORLD_SIZE", options->ranks);
 	for (int rank = 0; rank < options->ranks; rank++) {
