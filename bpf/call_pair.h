@@ -179,6 +179,15 @@ static __always_inline bool pair_key_get(struct fetches *walk, struct pair_key *
 	return true;
 }
 
+/* Tells of a pair that was delivered that another one with its key takes its place. */
+static __always_inline void pair_replace(const struct fetches *walk, const struct pair_key *key)
+{
+	const struct pair *pair = bpf_map_lookup_elem(&call_pairs, key);
+
+	if (pair && (!call_filtered || !bpf_map_lookup_elem(&call_pairs_held, key)))
+		left_tell(pair->id, pair->site, walk->now);
+}
+
 /*
  * A pair begins, whether it is recorded or not: its thread is in it from now on, and one with the
  * same key is over. False: there is no room for it, which is counted.
@@ -192,6 +201,8 @@ static __always_inline bool pair_begin(struct fetches *walk, struct waffle_call_
 		return false;
 	}
 	slot->key = key.value;
+	if (walk->recipe->keys)
+		pair_replace(walk, &key);
 	if (call_filtered)
 		pair_forget(&key);
 	return true;

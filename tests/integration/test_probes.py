@@ -108,6 +108,51 @@ def test_pairs_of_a_thread_nest(waffle, start, built):
         assert outer["start_ns"] < inner["start_ns"] <= inner["end_ns"] < outer["end_ns"]
 
 
+def test_pair_without_an_end_or_with_a_new_one_of_its_key_is_no_parent(waffle, built):
+    capture = waffle.run(
+        built("probed.c"), stdin=None, input="go\n",
+        options=("--no-sched", "--probe", "uprobe:exe:handle_request(ptr r)..fill(, ptr text) "
+                 "key=r..text as span handled", "--probe", "uprobe:exe:climb(int depth)"))
+    capture.check_sums(lost=0)
+    handled = sorted(capture.rows("span", name="handled"), key=lambda row: row["start_ns"])
+    # All are of one request: each but the last one is over when the next one begins.
+    assert [row.get("left", False) for row in handled] == [True] * 4 + [False]
+    assert [row.get("unfinished", False) for row in handled] == [False] * 4 + [True]
+    for row, following in zip(handled, handled[1:]):
+        assert row["end_ns"] == following["start_ns"]
+    climbs = sorted(capture.rows("span", name="climb"), key=lambda row: row["start_ns"])
+    assert len(climbs) == 5
+    assert [row.get("parent") for row in climbs] == [None, *(row["id"] for row in climbs[:-1])]
+
+
+@pytest.mark.parametrize("options, said, live, kept", [
+    (("--keep-children", "--filter", 'name == "climb" && kv.depth == 2'), "--keep-children: what "
+     "span a call is in is not known while it is recorded", 1, 3),
+    (("--filter", "kind == span && sample(1/1)"), "sample(): the trace of a call is not known "
+     "while it is recorded", 5, 5),
+])
+def test_spans_around_calls_that_only_the_file_knows_are_said(
+        waffle, built, options, said, live, kept):
+    def recorded(*more):
+        path = waffle.path()
+        done = waffle.call("run", "--no-report", "-o", path, "--no-sched", "--probe",
+                           "uprobe:exe:climb(int depth)", *more, "--", built("probed.c"),
+                           stdin=None, input="go\n")
+        assert done.returncode == 0, done.stderr
+        return path, done.stderr
+
+    def climbs(path, *more):
+        rows = waffle.ok("export", "-f", "ndjson", "-o", "-", path, *more).stdout.splitlines()
+        return [row for row in map(json.loads, rows) if row["kind"] == "span"]
+
+    path, stderr = recorded(*options)
+    assert stderr.count(said) == 1
+    assert len(climbs(path)) == live
+    path, stderr = recorded()
+    assert said not in stderr
+    assert len(climbs(path, *options)) == kept
+
+
 @pytest.mark.parametrize("expression, kept", [
     (None, 13),
     ("rate(2/min)", 2),  # what is not kept counts as one that the thread is in

@@ -84,7 +84,7 @@ def test_what_nccl_launches_is_counted_once_beside_its_calls(calls):
 
 
 def test_what_makes_a_graph_is_recorded_and_waited_for_by_nobody(calls):
-    """By the log: a launch, a graph of two streams, a synchronisation of each, the graph's launches,
+    """By the log: a launch, a graph of two streams, a synchronisation of each, its launches,
     and one of all streams."""
     rows, logs = calls
     ours = sorted(of_calls(rows), key=began)

@@ -29,6 +29,7 @@ enum call_site {
 	CALL_FREE,                   /* span: address */
 	CALL_COPY_2D,                /* span: width, height, kind, stream */
 	CALL_COPY_BATCH,             /* span: copies, stream */
+	CALL_JOB,                    /* span: id; a pair that meets by it */
 	CALL_SITES_END
 };
 
@@ -109,6 +110,16 @@ static const struct site_info call_sites[] = {
 		  CALL_PTR("stream")),
 	CALL_SITE("cudaMemcpyBatchAsync", "cuda", WAFFLE_SITE_SPAN, SITE_ROLE_COPY, 2,
 		  CALL_U64("copies"), CALL_PTR("stream")),
+	{.name = "job",
+	 .category = "x",
+	 .file = "",
+	 .func = "",
+	 .object = "/lib/x.so",
+	 .kind = WAFFLE_SITE_SPAN,
+	 .call = true,
+	 .keyed = true,
+	 .key_count = 1,
+	 .keys = {CALL_U64("id")}},
 };
 _Static_assert(sizeof(call_sites) / sizeof(call_sites[0]) == CALL_SITES_END - CALL_LAUNCH,
 	       "a row a site");

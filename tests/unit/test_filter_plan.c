@@ -344,6 +344,50 @@ static void test_names_and_parents_that_only_the_file_knows_are_warned_of(void *
 	(void)state;
 }
 
+static void test_children_and_traces_of_calls_that_only_the_file_knows_are_warned_of(void **state)
+{
+	static const struct {
+		const char *filter;
+		bool keep_children, of_file;
+		const char *line; /* NULL: none */
+	} rows[] = {
+		{"name == \"copy\"", true, false,
+		 "--keep-children: what span a call is in is not known while it is recorded: calls "
+		 "are kept only if they match themselves; ask for it in the file"},
+		{"name == \"launch\" && kv.bytes > 1", true, false,
+		 "--keep-children: what span a call is in is not known while it is recorded: calls "
+		 "are kept only if they match themselves; ask for it in the file"},
+		{"name == \"launch\"", true, false, NULL},
+		{"name == \"copy\"", false, false, NULL},
+		{"name == \"copy\"", true, true, NULL},
+		{"kind == event && sample(1/3)", false, false,
+		 "sample(): the trace of a call is not known while it is recorded: calls are "
+		 "sampled each by itself; ask for it in the file"},
+		{"name == \"copy\" && sample(1/3)", false, false, NULL},
+		{"kind == event && sample(1/3)", false, true, NULL},
+	};
+	struct site_info launch = site_like_copy("launch", WAFFLE_SITE_EVENT);
+
+	(void)state;
+	launch.call = true;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct fixture fixture;
+		uint32_t class;
+
+		fixture_open(&fixture, rows[i].filter, rows[i].keep_children);
+		fixture.plan->of_file = rows[i].of_file;
+		use_of(&fixture, &copy, &class);
+		plan_warn(fixture.plan, line_keep, &fixture);
+		assert_int_equal(fixture.count, 0); /* there is no call yet */
+		use_of(&fixture, &launch, &class);
+		plan_warn(fixture.plan, line_keep, &fixture);
+		assert_int_equal(fixture.count, rows[i].line != NULL);
+		if (rows[i].line)
+			assert_string_equal(fixture.lines[0], rows[i].line);
+		fixture_close(&fixture);
+	}
+}
+
 static void test_more_sites_of_a_key_are_not_listed(void **state)
 {
 	static const char *const names[] = {"a", "b", "c", "d", "a"};
@@ -401,6 +445,8 @@ int main(void)
 		cmocka_unit_test(test_spans_are_held_by_their_longest_frame),
 		cmocka_unit_test(test_a_key_that_no_site_declares_is_warned_of),
 		cmocka_unit_test(test_names_and_parents_that_only_the_file_knows_are_warned_of),
+		cmocka_unit_test(
+			test_children_and_traces_of_calls_that_only_the_file_knows_are_warned_of),
 		cmocka_unit_test(test_more_sites_of_a_key_are_not_listed),
 		cmocka_unit_test(test_too_much_to_search_is_an_error_that_says_so),
 	};

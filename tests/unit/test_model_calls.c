@@ -288,6 +288,47 @@ static void test_call_that_was_left_ends_where_that_shows_and_has_no_later_child
 	capture_free(&capture);
 }
 
+static void test_pair_that_meets_by_a_key_is_a_parent_only_if_seen_whole_on_its_thread(void **state)
+{
+	struct capture capture;
+	const struct model *model;
+
+	(void)state;
+	calls_begin(&capture);
+	capture_span(&capture, 2000, 20, 1);
+	call_hit(&capture, 2100, 20, CALL_JOB, 2, 1);
+	call_span(&capture, 2110, 2120, 20, CALL_SYNC, 10, 5);
+	call_return_in(&capture, CAPTURE_PID, 2200, 20, CALL_JOB, 2, 0, NULL);
+	/* One that another takes the place of. */
+	call_hit(&capture, 2300, 20, CALL_JOB, 3, 2);
+	call_span(&capture, 2310, 2320, 20, CALL_SYNC, 11, 5);
+	left(&capture, 2400, 20, CALL_JOB, 3);
+	/* One that never ends. */
+	call_hit(&capture, 2400, 20, CALL_JOB, 4, 2);
+	call_span(&capture, 2410, 2420, 20, CALL_SYNC, 12, 5);
+	/* One that overlaps what nests: it is not the span that is none. */
+	capture_hit(&capture, 2500, 20, SITE_STEP, 5, 1, 0, NULL);
+	call_hit(&capture, 2600, 20, CALL_JOB, 6, 3);
+	call_span(&capture, 2610, 2620, 20, CALL_SYNC, 13, 5);
+	capture_end(&capture, 2700, 20, 5);
+	call_span(&capture, 2710, 2720, 20, CALL_SYNC, 14, 5);
+	call_return_in(&capture, CAPTURE_PID, 2800, 20, CALL_JOB, 6, 0, NULL);
+	/* One whose begin was elsewhere, for all that is known. */
+	call_span(&capture, 2810, 2820, 21, CALL_SYNC, 15, 5);
+	call_return_in(&capture, CAPTURE_PID, 2900, 21, CALL_JOB, 7, 0, NULL);
+	capture_end(&capture, 3000, 20, 1);
+	model = capture_load(&capture, 9000);
+	assert_int_equal(parent_of(model, 10), 2);
+	assert_int_equal(parent_of(model, 11), 1);
+	assert_int_equal(parent_of(model, 12), 1);
+	assert_int_equal(parent_of(model, 13), 5);
+	assert_int_equal(parent_of(model, 14), 1);
+	assert_int_equal(parent_of(model, 15), 0);
+	assert_int_equal(parent_of(model, 4), 1);
+	assert_int_equal(capture_find(model, 4)->flags, MODEL_SPAN_UNFINISHED);
+	capture_free(&capture);
+}
+
 static const struct model *load_filtered(struct capture *capture, const char *text,
 					 struct filter_expr **filter)
 {
@@ -488,6 +529,8 @@ int main(void)
 		cmocka_unit_test(
 			test_call_that_was_left_ends_where_that_shows_and_has_no_later_children),
 		cmocka_unit_test(test_span_without_an_end_is_no_parent_if_records_were_lost),
+		cmocka_unit_test(
+			test_pair_that_meets_by_a_key_is_a_parent_only_if_seen_whole_on_its_thread),
 		cmocka_unit_test(test_filter_asks_for_the_depth_and_the_parents_of_calls),
 		cmocka_unit_test(test_addresses_of_code_are_shown_by_the_names_of_their_process),
 		cmocka_unit_test(test_name_with_a_key_in_it_is_filled_with_values),

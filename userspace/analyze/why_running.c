@@ -170,7 +170,7 @@ int why_walk_running(struct why_walk *walk, uint32_t thread, const struct why_in
 	struct stretch stretch = {thread, interval->cpu, from, to, link, await};
 	const struct model *model = walk->model;
 	const struct model_fault *fault = why_fault_during(model, thread, from, to);
-	const struct model_fault *end = model->faults.data + model->faults.len;
+	const struct model_fault *end = fault ? model->faults.data + model->faults.len : NULL;
 	int result = 0;
 
 	for (; fault && fault < end && fault->thread == thread && fault->from_ts < to && !result;

@@ -97,6 +97,7 @@ uint32_t find_site(struct find *find, struct set_entry *entry, const char *func,
 				 .role = entry->spec.role,
 				 .call = true,
 				 .simulated = object->simulation,
+				 .keyed = entry->spec.pair && made->recipe.keys,
 				 .key_count = made->key_count,
 				 .begin_keys = made->begin_keys};
 	struct object_call call = {.site = (uint32_t)object->sites.len, .recipe = made->recipe};

@@ -37,7 +37,7 @@ struct plan_state {
 	struct map key_by_name;
 	VEC(struct plan_key) keys;
 	struct plan_asked asked[FILTER_PREDICATES_MAX];
-	bool calls; /* there are calls that parents are asked of */
+	bool parents, children, traces; /* calls are asked for these, which only a file knows */
 };
 
 static struct plan_state *state_of(struct plan *plan)
@@ -143,7 +143,7 @@ static bool site_seen(struct plan_state *state, const struct site_info *site)
 	for (unsigned i = 0; i < site->key_count && i < WAFFLE_KEYS_MAX; i++)
 		if (!key_declared(state, site->keys[i].name, name))
 			return false;
-	state->calls |= site->call && state->plan.tracks && !state->plan.of_file;
+	state->parents |= site->call && state->plan.tracks && !state->plan.of_file;
 	for (size_t i = 0; i < filter->predicates.len && i < FILTER_PREDICATES_MAX; i++) {
 		const struct filter_predicate *predicate = &filter->predicates.data[i];
 		struct plan_asked *asked = &state->asked[i];
@@ -374,6 +374,15 @@ static int site_error(struct error *err, const struct site_info *site, int code)
 			 site->name, site->file, site->line);
 }
 
+/* What is not known of a call while it is recorded, but would be in a file. */
+static void call_seen(struct plan_state *state, enum plan_use use, const struct plan_class *class)
+{
+	if (state->plan.of_file)
+		return;
+	state->children |= state->plan.keep_children && !class->always;
+	state->traces |= use != PLAN_DORMANT && samples(state->plan.filter);
+}
+
 int plan_site(struct plan *plan, const struct site_info *site, enum plan_use *use, uint32_t *class,
 	      struct error *err)
 {
@@ -391,8 +400,11 @@ int plan_site(struct plan *plan, const struct site_info *site, enum plan_use *us
 	if (!residual_make(&residual, plan->filter, site))
 		return site_error(err, site, -ENOMEM);
 	*use = use_of(plan, &residual, site);
-	if (*use != PLAN_DORMANT) {
+	if (*use != PLAN_DORMANT)
 		code = class_make(plan, &made, &residual, site);
+	if (site->call)
+		call_seen(state_of(plan), *use, &made);
+	if (*use != PLAN_DORMANT) {
 		if (code)
 			class_free(&made);
 		else
@@ -528,8 +540,16 @@ void plan_warn(const struct plan *plan, void (*say)(const char *line, void *arg)
 		}
 		say(line.text, arg);
 	}
-	if (state->calls)
+	if (state->parents)
 		say("depth and parent.name of calls are not known while they are recorded: none is "
 		    "kept by them; ask for them in the file",
+		    arg);
+	if (state->children)
+		say("--keep-children: what span a call is in is not known while it is recorded: "
+		    "calls are kept only if they match themselves; ask for it in the file",
+		    arg);
+	if (state->traces)
+		say("sample(): the trace of a call is not known while it is recorded: calls are "
+		    "sampled each by itself; ask for it in the file",
 		    arg);
 }

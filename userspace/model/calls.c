@@ -3,7 +3,8 @@
  * Parents of calls. Nobody hands a call its parent, so it is the innermost span that is open on its
  * thread when it begins. Spans of macros may also be begun and ended anywhere (WAFFLE_BEGIN): one
  * that ends on another thread, or that overlaps others and does not nest, says nothing of what the
- * thread does in between and is no parent.
+ * thread does in between and is no parent. Nor does a pair of calls that meet by a key, unless both
+ * are seen on one thread.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,11 @@ static bool is_call(const struct model *model, uint32_t site)
 	return model_site(model, site)->call;
 }
 
+static bool is_keyed(const struct model *model, uint32_t site)
+{
+	return model_site(model, site)->keyed;
+}
+
 static struct open_span *innermost(struct open_spans *open)
 {
 	return open->list.len ? &open->list.data[open->list.len - 1] : NULL;
@@ -51,7 +57,10 @@ static enum verdict overlap_verdict(const struct model *model, const struct mode
 				    const struct model_span *new)
 {
 	bool old_call = is_call(model, old->site), new_call = is_call(model, new->site);
+	bool old_keyed = is_keyed(model, old->site), new_keyed = is_keyed(model, new->site);
 
+	if (old_keyed != new_keyed)
+		return old_keyed ? KEEP_NEW : KEEP_OLD;
 	/* What a function does ends before it returns: it is the other one that is no scope. */
 	if (old_call != new_call)
 		return old_call ? KEEP_OLD : KEEP_NEW;
@@ -62,6 +71,17 @@ static enum verdict overlap_verdict(const struct model *model, const struct mode
 	if (new->parent_id == old->id)
 		return KEEP_OLD;
 	return new->site == old->site ? KEEP_NONE : KEEP_NEW;
+}
+
+static bool may_be_scope(const struct model *model, const struct model_span *span)
+{
+	const unsigned lost = MODEL_SPAN_UNFINISHED | MODEL_SPAN_LOSS;
+
+	if (span->flags & MODEL_SPAN_MOVED)
+		return false;
+	if (span->flags & MODEL_SPAN_CUT && is_keyed(model, span->site))
+		return false;
+	return (span->flags & lost) != lost; /* its end may be what was lost */
 }
 
 /* Removes those that a new span shows to be no scopes; whether the new one may be one. */
@@ -121,8 +141,7 @@ static int nest_span(struct nest *nest, uint32_t index)
 	struct model_span *span = &model->spans.data[index];
 	struct open_spans *open = &nest->threads[span->thread];
 	uint64_t end_ts = span->end_ts;
-	const unsigned lost = MODEL_SPAN_UNFINISHED | MODEL_SPAN_LOSS;
-	bool scope;
+	bool scope = may_be_scope(model, span);
 	uint32_t parent;
 
 	close_until(open, span->start_ts);
@@ -130,12 +149,7 @@ static int nest_span(struct nest *nest, uint32_t index)
 	if (span->flags & (MODEL_SPAN_UNFINISHED | MODEL_SPAN_LEFT) && innermost(open) &&
 	    innermost(open)->end_ts < end_ts)
 		end_ts = innermost(open)->end_ts;
-	if (span->flags & MODEL_SPAN_MOVED || end_ts == span->start_ts)
-		scope = false;
-	else
-		scope = settle_overlaps(nest, open, span, end_ts);
-	/* Its end may be what was lost. */
-	scope = scope && (span->flags & lost) != lost;
+	scope = scope && end_ts != span->start_ts && settle_overlaps(nest, open, span, end_ts);
 	if (is_call(model, span->site) && span->parent == MODEL_NONE && !span->parent_id &&
 	    !(span->flags & MODEL_SPAN_BEGUN_BEFORE)) {
 		parent = span->flags & MODEL_SPAN_MOVED ? parent_of(open, span->start_ts)

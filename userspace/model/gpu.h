@@ -65,12 +65,13 @@ struct model_gpu_awaited {
 
 /*
  * What a span waits for that is a synchronisation (of a stream, an event, or all streams; or may be
- * one) or a copy on no stream, which is synchronous: the last op of each stream that it waits for. An op that was
- * waited for before by another one that has ended is left out. Where that is a STREAM_WAIT, the op
- * before it is there as well. For an event it is the last op of the stream that the event was
- * recorded on, before that; a STREAM_WAIT among them stands for what its event waits for, see
- * model_gpu_behind(). Of the legacy default stream it is the last op of each stream that that waits
- * for, too. No ops: nothing known, or not such a span. `awaited` is emptied first. -ENOMEM.
+ * one) or a copy on no stream, which is synchronous: the last op of each stream that it waits for.
+ * An op that was waited for before by another one that has ended is left out. Where that is a
+ * STREAM_WAIT, the op before it is there as well. For an event it is the last op of the stream that
+ * the event was recorded on, before that; a STREAM_WAIT among them stands for what its event waits
+ * for, see model_gpu_behind(). Of the legacy default stream it is the last op of each stream that
+ * that waits for, too. No ops: nothing known, or not such a span. `awaited` is emptied first.
+ * -ENOMEM.
  */
 int model_gpu_awaited(const struct model_gpu *gpu, uint32_t span,
 		      struct model_gpu_awaited *awaited);

@@ -74,6 +74,7 @@ struct site_info {
 	uint16_t role;  /* enum site_role */
 	bool call;      /* not a macro's: its parents are found by time and thread */
 	bool simulated; /* of a stand-in of a real library: docs/simulation.md */
+	bool keyed;     /* a pair of calls that meet by a key, on any thread */
 	uint16_t key_count;
 	/* Of a call that is found, not of one in a file: values of the keys from this one on are
 	 * known when it ends. */
