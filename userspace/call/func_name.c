@@ -230,10 +230,12 @@ static const char *rust_end(const char *symbol)
 static void leave_out_hash(struct func_name *name)
 {
 	struct func_parts *at = &name->at;
-	const char *hash = name->whole + at->name_to - HASH_LEN;
+	const char *hash;
 
-	if (at->args_to > at->name_to || at->name_to - at->from <= HASH_LEN ||
-	    strncmp(hash, "::h", 3) != 0 || !is_hash(hash + 3))
+	if (at->args_to > at->name_to || at->name_to <= at->from + HASH_LEN)
+		return;
+	hash = name->whole + at->name_to - HASH_LEN;
+	if (strncmp(hash, "::h", 3) != 0 || !is_hash(hash + 3))
 		return;
 	at->name_to -= HASH_LEN;
 	at->args_to = at->name_to;
