@@ -224,7 +224,8 @@ def test_times_of_spans_lie_between_the_program_s_own_clock_readings(values):
         total = span["end_ns"] - span["start_ns"]
         assert span["running_ns"] + span["runnable_ns"] + span["blocked_ns"] == total
         if span["args"]["i"] % 2:
-            assert span["blocked_ns"] >= 2_900_000  # it slept for 3 ms
+            # It slept for 3 ms, from when its timer was set: it may have lost the CPU just then.
+            assert total >= 3_000_000 and span["blocked_ns"] >= 1_500_000
         else:
             assert span["blocked_ns"] == 0  # it span
 
