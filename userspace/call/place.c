@@ -268,48 +268,46 @@ static bool x86_passes(const cs_insn *insn)
 	       !x86_holds_argument(x86->operands[0].reg);
 }
 
-/* Whether the function jumps to its own entry: every round of that loop looks like a call. */
-static bool x86_is_loop(struct decoder *decoder, const uint8_t *code, size_t bytes, uint64_t entry)
+/* Where a function jumps to in itself. */
+struct x86_jumps {
+	bool to_entry;  /* every round of that loop looks like a call */
+	bool computed;  /* by a table or a pointer, to anywhere */
+	bool all;       /* all of it could be decoded */
+	uint64_t first; /* the lowest target behind the entry */
+};
+
+static struct x86_jumps x86_jumps_of(struct decoder *decoder, const uint8_t *code, size_t bytes,
+				     uint64_t entry)
 {
+	struct x86_jumps jumps = {.first = UINT64_MAX};
 	uint64_t address = entry;
 
 	while (bytes && decode(decoder, &code, &bytes, &address)) {
 		const cs_x86 *x86 = &decoder->insn->detail->x86;
+		uint64_t target;
 
-		if (cs_insn_group(decoder->handle, decoder->insn, X86_GRP_JUMP) &&
-		    x86->op_count == 1 && x86->operands[0].type == X86_OP_IMM &&
-		    (uint64_t)x86->operands[0].imm == entry)
-			return true;
+		if (!cs_insn_group(decoder->handle, decoder->insn, X86_GRP_JUMP))
+			continue;
+		if (x86->op_count != 1 || x86->operands[0].type != X86_OP_IMM) {
+			jumps.computed = true;
+			continue;
+		}
+		target = (uint64_t)x86->operands[0].imm;
+		jumps.to_entry |= target == entry;
+		if (target > entry && target < jumps.first)
+			jumps.first = target;
 	}
-	return false;
+	jumps.all = !bytes;
+	return jumps;
 }
 
 /*
  * Whether no jump in the function can lead into (entry, place]: a loop would pass a probe there
- * more than once a call. `computed`: jumps by a table or a pointer may lead there, too.
+ * more than once a call. That a computed one leads before a push is not believed.
  */
-static bool x86_passed_once(struct decoder *decoder, const uint8_t *code, size_t bytes,
-			    bool computed, uint64_t entry, uint64_t place)
+static bool x86_passed_once(const struct x86_jumps *jumps, bool push, uint64_t place)
 {
-	uint64_t address = entry;
-
-	while (bytes) {
-		const cs_x86 *x86 = &decoder->insn->detail->x86;
-
-		if (!decode(decoder, &code, &bytes, &address))
-			return false;
-		if (!cs_insn_group(decoder->handle, decoder->insn, X86_GRP_JUMP))
-			continue;
-		if (x86->op_count != 1 || x86->operands[0].type != X86_OP_IMM) {
-			if (computed)
-				return false;
-			continue;
-		}
-		if ((uint64_t)x86->operands[0].imm > entry &&
-		    (uint64_t)x86->operands[0].imm <= place)
-			return false;
-	}
-	return true;
+	return jumps->all && (push || !jumps->computed) && jumps->first > place;
 }
 
 /*
@@ -325,8 +323,11 @@ static struct place x86_place(const struct place_kernel *kernel, struct decoder 
 	const uint8_t *at = code;
 	size_t left = bytes;
 	uint64_t next = entry;
+	struct x86_jumps jumps = {.to_entry = false};
 
-	if (whole && x86_is_loop(decoder, code, bytes, entry))
+	if (whole)
+		jumps = x86_jumps_of(decoder, code, bytes, entry);
+	if (jumps.to_entry)
 		return (struct place){0, OBJECT_COST_REFUSED};
 	while (decode(decoder, &at, &left, &next)) {
 		uint64_t address = decoder->insn->address;
@@ -338,8 +339,7 @@ static struct place x86_place(const struct place_kernel *kernel, struct decoder 
 		if (address == entry)
 			place.cost = (uint8_t)cost;
 		if (cheap &&
-		    (address == entry || (push && !whole) ||
-		     (whole && x86_passed_once(decoder, code, bytes, !push, entry, address))))
+		    (address == entry || (whole ? x86_passed_once(&jumps, push, address) : push)))
 			return (struct place){(uint16_t)(address - entry), (uint8_t)cost};
 		if (!passes || next - entry > PLACE_SHIFT_MAX)
 			break;
