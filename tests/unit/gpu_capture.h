@@ -150,6 +150,15 @@ static inline void begin(struct capture *capture)
 	capture_span(capture, 1010, 11, 1);
 }
 
+/* With rank 1 traced as well, and the creation of the communicator of the two. */
+static inline void begin_two_ranks(struct capture *capture)
+{
+	begin(capture);
+	gets(capture, 1004, 2, 0, 21, 0, 0, 0);
+	inits(capture, 11, 2);
+	inits(capture, 21, 2);
+}
+
 /* It waits in a futex from `from` to `to`, when the driver's thread wakes it. */
 static inline void blocks(struct capture *capture, uint64_t from, uint64_t to)
 {

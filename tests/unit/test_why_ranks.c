@@ -90,10 +90,7 @@ static void test_spinning_thread_waits_for_the_last_rank_as_well(void **state)
 	struct why *why;
 
 	(void)state;
-	begin(&capture);
-	gets(&capture, 1004, 2, 0, 21, 0, 0, 0);
-	inits(&capture, 11, 2);
-	inits(&capture, 21, 2);
+	begin_two_ranks(&capture);
 	reduces(&capture, 1040, 11, 1, 2);
 	reduces(&capture, 1700, 21, 1, 2);
 	hit(&capture, 1050, 11, CALL_SYNC, SYNC_ID, WORDS(COMM_STREAM));
@@ -112,10 +109,7 @@ static void test_collective_on_another_stream_is_found_behind_an_event(void **st
 	struct why *why;
 
 	(void)state;
-	begin(&capture);
-	gets(&capture, 1004, 2, 0, 21, 0, 0, 0);
-	inits(&capture, 11, 2);
-	inits(&capture, 21, 2);
+	begin_two_ranks(&capture);
 	reduces(&capture, 1030, 11, 1, 2);
 	records_event(&capture, 1035, 11, 0xe1, COMM_STREAM);
 	stream_waits(&capture, 1037, 11, STREAM, 0xe1);
@@ -231,10 +225,7 @@ static void test_blocked_in_a_groups_end_waits_for_the_rank_that_is_late(void **
 	struct why *why;
 
 	(void)state;
-	begin(&capture);
-	gets(&capture, 1004, 2, 0, 21, 0, 0, 0);
-	inits(&capture, 11, 2);
-	inits(&capture, 21, 2);
+	begin_two_ranks(&capture);
 	for (uint32_t tid = 11; tid <= 21; tid += 10) {
 		uint64_t at = tid == 11 ? 1030 : 1630;
 
@@ -399,10 +390,7 @@ static void test_send_that_was_done_before_its_recv_came_has_not_waited_for_it(v
 	struct why *why;
 
 	(void)state;
-	begin(&capture);
-	gets(&capture, 1004, 2, 0, 21, 0, 0, 0);
-	inits(&capture, 11, 2);
-	inits(&capture, 21, 2);
+	begin_two_ranks(&capture);
 	meets(&capture, 1040, 11, CALL_SEND, 1, 0);
 	hit(&capture, 1050, 11, CALL_SYNC, SYNC_ID, WORDS(COMM_STREAM));
 	blocks(&capture, 1050, 1650);
@@ -464,10 +452,7 @@ static void test_rank_that_never_comes_is_waited_for_to_the_end_of_the_capture(v
 	struct why *why;
 
 	(void)state;
-	begin(&capture);
-	gets(&capture, 1004, 2, 0, 21, 0, 0, 0);
-	inits(&capture, 11, 2);
-	inits(&capture, 21, 2);
+	begin_two_ranks(&capture);
 	reduces(&capture, 1010, 11, 0, 2);
 	reduces(&capture, 1011, 21, 0, 2);
 	waits(&capture, 1030, 2, 21, 0, S, NR_NANOSLEEP, 0, 0, 0);

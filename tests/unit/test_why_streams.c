@@ -83,10 +83,7 @@ static void test_late_rank_is_found_on_a_blocking_stream_of_the_default_one(void
 		struct capture capture;
 		struct why *why;
 
-		begin(&capture);
-		gets(&capture, 1004, 2, 0, 21, 0, 0, 0);
-		inits(&capture, 11, 2);
-		inits(&capture, 21, 2);
+		begin_two_ranks(&capture);
 		makes_stream(&capture, 11, COMM_STREAM, flags);
 		reduces(&capture, 1030, 11, 1, 2);
 		launches(&capture, 1040, 11, GEMM, 0);
@@ -113,10 +110,7 @@ static void test_kernel_behind_a_collective_of_busy_gpus_is_not_blamed_alone(voi
 	struct why *why;
 
 	(void)state;
-	begin(&capture);
-	gets(&capture, 1004, 2, 0, 21, 0, 0, 0);
-	inits(&capture, 11, 2);
-	inits(&capture, 21, 2);
+	begin_two_ranks(&capture);
 	makes_stream(&capture, 11, COMM_STREAM, 0);
 	reduces(&capture, 1030, 11, 1, 2);
 	launches(&capture, 1040, 11, GEMM, 0);
@@ -138,10 +132,7 @@ static void test_late_rank_is_found_behind_the_default_stream_of_a_blocking_one(
 	struct why *why;
 
 	(void)state;
-	begin(&capture);
-	gets(&capture, 1004, 2, 0, 21, 0, 0, 0);
-	inits(&capture, 11, 2);
-	inits(&capture, 21, 2);
+	begin_two_ranks(&capture);
 	makes_stream(&capture, 11, COMM_STREAM, 0);
 	makes_stream(&capture, 11, STREAM, 0);
 	reduces(&capture, 1020, 11, 1, 2);
@@ -166,10 +157,7 @@ static void test_late_rank_is_found_on_one_of_very_many_streams_or_it_is_unknown
 		struct capture capture;
 		struct why *why;
 
-		begin(&capture);
-		gets(&capture, 1004, 2, 0, 21, 0, 0, 0);
-		inits(&capture, 11, 2);
-		inits(&capture, 21, 2);
+		begin_two_ranks(&capture);
 		reduces(&capture, 1030, 11, 1, 2);
 		for (unsigned i = 0; i < counts[row]; i++)
 			hit(&capture, 1040, 11, CALL_LAUNCH, 0x10000 + i,
@@ -376,10 +364,7 @@ static void test_late_rank_is_likely_what_a_free_waits_for(void **state)
 	struct why *why;
 
 	(void)state;
-	begin(&capture);
-	gets(&capture, 1004, 2, 0, 21, 0, 0, 0);
-	inits(&capture, 11, 2);
-	inits(&capture, 21, 2);
+	begin_two_ranks(&capture);
 	reduces(&capture, 1030, 11, 1, 2);
 	reduces(&capture, 1700, 21, 1, 2);
 	waits_for_device(&capture, CALL_FREE);
