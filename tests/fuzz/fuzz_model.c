@@ -99,6 +99,7 @@ static void write_records(struct store_writer *writer, const uint8_t *data, size
 		/* Small numbers make records that have to do with each other. */
 		rec.rec.kind %= WAFFLE_REC_KIND_COUNT + 1;
 		rec.rec.tid %= 8;
+		rec.rec.ts &= RECORD_TS_MAX;
 		tame_call(&rec);
 		if (rec.rec.kind < WAFFLE_REC_KIND_COUNT && record_size(&rec, sizeof(rec)))
 			store_writer_append(writer, &rec.rec, &err);

@@ -11,6 +11,8 @@
 #include <cmocka.h>
 
 #include "store/bytes.h"
+#include "store/decode.h"
+#include "store/encode.h"
 #include "store/format.h"
 #include "store_helpers.h"
 
@@ -302,10 +304,35 @@ static void test_record_that_is_none_is_refused_and_the_next_one_taken(void **st
 	assert_int_equal(store_writer_append(writer, &bad.rec, &err), -EINVAL);
 	bad.rec.kind = 77;
 	assert_int_equal(store_writer_append(writer, &bad.rec, &other), -EINVAL);
+	bad = (struct record_buffer){.rec.kind = WAFFLE_REC_EXIT, .rec.ts = RECORD_TS_MAX + 1ull};
+	other = (struct error)ERROR_INIT;
+	assert_int_equal(store_writer_append(writer, &bad.rec, &other), -EINVAL);
 	append_random(writer, &source, 10);
 	close_writer(writer, 1);
 	other = (struct error)ERROR_INIT;
 	assert_int_equal(read_sample(test->path, &other), 10);
+}
+
+/* The model's "never" is a time that no record can be of. */
+static void test_record_of_a_time_that_cannot_be_is_damage(void **state)
+{
+	struct record_buffer late = {.rec.kind = WAFFLE_REC_EXIT, .rec.ts = RECORD_TS_MAX};
+	struct encoder *encoder = encoder_new();
+	struct decoder *decoder = decoder_new();
+	const struct waffle_rec *rec;
+	struct encoded chunk;
+
+	(void)state;
+	assert_true(encoder && decoder);
+	assert_true(encoder_append(encoder, &late.rec));
+	late.rec.ts++;
+	assert_true(encoder_append(encoder, &late.rec));
+	chunk = encoder_chunk(encoder);
+	decoder_begin(decoder, chunk.data, chunk.bytes, chunk.records);
+	assert_int_equal(decoder_next(decoder, &rec), 1);
+	assert_int_equal(decoder_next(decoder, &rec), -EBADMSG);
+	encoder_free(encoder);
+	decoder_free(decoder);
 }
 
 /* Writes until there is no room; then the file has what the writer says it has. */
@@ -398,6 +425,7 @@ int main(void)
 		with_folder(test_writer_refuses_places_where_no_file_can_be),
 		with_folder(test_old_file_of_the_name_is_replaced_at_once),
 		with_folder(test_record_that_is_none_is_refused_and_the_next_one_taken),
+		cmocka_unit_test(test_record_of_a_time_that_cannot_be_is_damage),
 		with_folder(test_file_size_limit_keeps_what_was_written_before),
 		with_folder(test_full_disk_keeps_what_was_written_before),
 		with_folder(test_file_belongs_to_the_user_who_called_sudo),

@@ -506,7 +506,7 @@ int decoder_next(struct decoder *decoder, const struct waffle_rec **rec)
 	if (decoder->kind >= WAFFLE_REC_KIND_COUNT || !decode_kind[decoder->kind])
 		return -EBADMSG;
 	decode_kind[decoder->kind](decoder, tag);
-	if (cursor->bad)
+	if (cursor->bad || decoder->out.rec.ts > RECORD_TS_MAX)
 		return -EBADMSG;
 	decoder->left--;
 	*rec = &decoder->out.rec;

@@ -9,6 +9,8 @@
 
 /* Length in bytes of the longest record, a hit with sixteen full strings. */
 #define RECORD_BYTES_MAX 8192
+/* The last time that a record may be of, in ns: 292 years after the machine's start. */
+#define RECORD_TS_MAX INT64_MAX
 
 /*
  * Length in bytes of the record at `rec`, of which `available` bytes may be read: 0 if it is of an

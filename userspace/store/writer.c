@@ -327,7 +327,8 @@ int store_writer_append(struct store_writer *writer, const struct waffle_rec *re
 {
 	if (writer->code)
 		return writer_result(writer, err);
-	if (rec->kind >= WAFFLE_REC_KIND_COUNT || !record_size(rec, RECORD_BYTES_MAX))
+	if (rec->kind >= WAFFLE_REC_KIND_COUNT || !record_size(rec, RECORD_BYTES_MAX) ||
+	    rec->ts > RECORD_TS_MAX)
 		return error_set(err, EINVAL, "%s: a record of kind %u is not valid", writer->path,
 				 rec->kind);
 	if (!encoder_append(writer->encoder, rec) ||
