@@ -155,6 +155,7 @@ static int add_probe(struct find *find, uint32_t number, unsigned side,
 	struct object_probe probe = {.type = side ? OBJECT_PROBE_END : OBJECT_PROBE_INSTANT};
 	struct error problem = ERROR_INIT;
 	struct recipe_made made;
+	int result;
 
 	if (!find_offset(find, note->address, &probe.offset) ||
 	    (note->semaphore &&
@@ -166,18 +167,19 @@ static int add_probe(struct find *find, uint32_t number, unsigned side,
 		find_trouble(find, entry, &problem);
 		return 0;
 	}
-	probe.site = find_site(
+	result = find_site(
 		find, entry,
 		strtab_get(find->object->strings,
 			   strtab_add(find->object->strings, note->name, strlen(note->name))),
 		&made,
 		side               ? WAFFLE_SITE_SPAN_END
 		: entry->spec.pair ? WAFFLE_SITE_SPAN
-				   : WAFFLE_SITE_EVENT);
-	if (probe.site == MAP_NONE)
-		return -E2BIG;
-	probe.cost = find_cost(find, note->address, probe.offset);
+				   : WAFFLE_SITE_EVENT,
+		&probe.site);
 	entry->state.found++;
+	if (result || probe.site == MAP_NONE)
+		return result;
+	probe.cost = find_cost(find, note->address, probe.offset);
 	return vec_push(&find->object->probes, probe)
 		       ? 0
 		       : error_set(find->err, ENOMEM, "out of memory");
