@@ -3,14 +3,17 @@
 
 import collections
 import os
+import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import pytest
 
-from tracer import Capture, Waffle, monotonic_ns, named, parse_log, semaphores, wait_until
+from tracer import (Capture, Waffle, compile_program, monotonic_ns, named, parse_log, semaphores,
+                    wait_until)
 
 
 def letters(count):
@@ -344,6 +347,22 @@ def test_exec_of_another_program_with_a_needed_library(waffle, built, tmp_path):
     assert [row["args"]["i"] for row in events] == list(range(-1, 100))
     assert len(named(rows, "main event")) == 100
     assert len(named(rows, "library span")) == 101
+
+
+def test_loader_that_a_program_brings_has_the_programs_rights_only(waffle):
+    """Programs that have given up root are not to get it from the one who traces them."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        loader = compile_program("own_loader.c", f"{folder}/loader", "-static")
+        program = compile_program("steps.c", f"{folder}/it", f"-Wl,--dynamic-linker={loader}")
+        log = pathlib.Path(folder, "log")
+        log.touch()
+        log.chmod(0o666)
+        # As a loader it is of no use: the program does not begin.
+        script = f"ulimit -c 0; setpriv --reuid 65534 --regid 65533 --clear-groups {program}; true"
+        waffle.run("sh", "-c", script, options=("--probe", "uprobe:libc:puts"),
+                   env={**os.environ, "LOADER_LOG": str(log)})
+        assert log.read_text(encoding="ascii") == "65534 65534 65533 65533 0\n"
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@
 
 /*
  * Asks the program's own dynamic loader (ld.so --list, which maps the libraries but runs nothing of
- * them) with the process's environment, and calls `each` with every path. The process must be in
- * our mount namespace; nothing happens if it is not, if its program is static, or if anything
- * fails.
+ * them) with the process's environment and rights, and calls `each` with every path. The process
+ * must have our mount namespace and root; nothing happens if it has not, if its program is static,
+ * or if anything fails.
  */
 void needed_each(pid_t pid, void (*each)(const char *path, void *arg), void *arg);
 /* The same for a program that does not run yet. */
