@@ -14,6 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "target/needed_elsewhere.h"
+
 #define ENVIRONMENT_MAX (1024 * 1024)
 
 /* Whether something in the process's folder of /proc is the same as in ours. */
@@ -97,16 +99,19 @@ static char **environment_of(pid_t pid, char **text)
 }
 
 /* Lines are "\tlibfoo.so.1 => /path/libfoo.so.1 (0x…)" or "\t/path/libbar.so (0x…)". */
-static void line_parse(char *line, void (*each)(const char *path, void *arg), void *arg)
+static void line_parse(char *line, needed_each_fn each, void *arg)
 {
 	char *path = strstr(line, "=> /"), *end;
+	struct stat status;
 
 	path = path ? path + 3 : strchr(line, '/');
 	end = path ? strstr(path, " (0x") : NULL;
 	if (!end)
 		return;
 	*end = '\0';
-	each(path, arg);
+	/* A loader may say anything. */
+	if (!stat(path, &status) && S_ISREG(status.st_mode))
+		each(path, path, arg);
 }
 
 #define GROUPS_MAX 1024
@@ -191,7 +196,7 @@ static pid_t lister_start(const char *loader, const char *program, char **enviro
 }
 
 static void list(const char *program, char **environment, const struct owner *owner,
-		 void (*each)(const char *path, void *arg), void *arg)
+		 needed_each_fn each, void *arg)
 {
 	char loader[256], *line = NULL;
 	size_t size = 0;
@@ -216,13 +221,12 @@ static void list(const char *program, char **environment, const struct owner *ow
 	free(line);
 }
 
-void needed_each_of(const char *program, char **environment,
-		    void (*each)(const char *path, void *arg), void *arg)
+void needed_each_of(const char *program, char **environment, needed_each_fn each, void *arg)
 {
 	list(program, environment, NULL, each, arg);
 }
 
-void needed_each(pid_t pid, void (*each)(const char *path, void *arg), void *arg)
+void needed_each(pid_t pid, needed_each_fn each, void *arg)
 {
 	char link[64], program[4096], *text, **environment;
 	struct owner owner;
@@ -230,12 +234,14 @@ void needed_each(pid_t pid, void (*each)(const char *path, void *arg), void *arg
 
 	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
 	len = readlink(link, program, sizeof(program) - 1);
-	if (len <= 0 || !same_files(pid) || !owner_read(pid, &owner))
+	if (len <= 0 || !owner_read(pid, &owner))
 		return;
 	program[len] = '\0';
 	environment = environment_of(pid, &text);
-	if (environment)
+	if (environment && same_files(pid))
 		list(program, environment, &owner, each, arg);
+	else if (environment)
+		needed_elsewhere(pid, environment, each, arg);
 	free(environment);
 	free(text);
 }
