@@ -187,16 +187,16 @@ static int add_probe(struct find *find, uint32_t number, unsigned side,
 
 static void note_near(struct find *find, struct set_entry *entry, const struct usdt_note *note)
 {
-	char name[600];
-
-	if (!spec_names_match(&entry->spec.provider, note->provider)) {
-		snprintf(name, sizeof(name), "%s:%s", note->provider, note->name);
-		if (near_name(entry->spec.provider.list[0].text, note->provider))
-			find_near(find, entry, entry->spec.provider.list[0].text, note->provider);
-	} else {
+	if (spec_names_match(&entry->spec.provider, note->provider)) {
+		/* Names of other providers are of no interest any more. */
+		if (!entry->state.provider)
+			entry->state.near_count = 0;
 		entry->state.provider = true;
 		if (near_name(entry->spec.sides[0].names.list[0].text, note->name))
 			find_near(find, entry, entry->spec.sides[0].names.list[0].text, note->name);
+	} else if (!entry->state.provider &&
+		   near_name(entry->spec.provider.list[0].text, note->provider)) {
+		find_near(find, entry, entry->spec.provider.list[0].text, note->provider);
 	}
 }
 
