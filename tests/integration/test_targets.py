@@ -218,12 +218,15 @@ def test_stripped_notes_are_like_no_sites(waffle, built, start, tmp_path):
     program = start(bare)
     program.until("ready")
     attached = waffle.attach("-p", program.pid)
-    assert "stripped" in attached.wait_notice()
+    assert "stripped; only the scheduler is recorded" in attached.wait_notice()
     program.ask("event 10", "did")
     assert program.ask("evaluated", "did evaluated=") == "0"
     capture = attached.stop()
     assert capture.info()["events"] == 0 and capture.rows("sched", tid=program.pid)
     assert listed(waffle, "-p", program.pid) == []
+    attached = waffle.attach("-p", program.pid, "--no-sched")
+    assert "stripped; without the scheduler nothing is recorded" in attached.wait_notice()
+    attached.stop()
 
 
 def test_a_program_replaced_by_a_new_build_while_it_runs(waffle, built, start, tmp_path):

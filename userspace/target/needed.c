@@ -3,25 +3,38 @@
 
 #include <fcntl.h>
 #include <gelf.h>
+#include <grp.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "target/needed_elsewhere.h"
+
 #define ENVIRONMENT_MAX (1024 * 1024)
 
-static bool same_namespace(pid_t pid)
+/* Whether something in the process's folder of /proc is the same as in ours. */
+static bool same(pid_t pid, const char *what)
 {
 	struct stat ours, theirs;
 	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", pid);
-	return !stat("/proc/self/ns/mnt", &ours) && !stat(path, &theirs) &&
-	       ours.st_ino == theirs.st_ino;
+	snprintf(path, sizeof(path), "/proc/self/%s", what);
+	if (stat(path, &ours))
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, what);
+	return !stat(path, &theirs) && ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
+}
+
+/* Whether a path leads the process to the same file as us. */
+static bool same_files(pid_t pid)
+{
+	return same(pid, "ns/mnt") && same(pid, "root/.");
 }
 
 /* The interpreter that an ELF file names; false: none, or not an ELF file. */
@@ -86,19 +99,78 @@ static char **environment_of(pid_t pid, char **text)
 }
 
 /* Lines are "\tlibfoo.so.1 => /path/libfoo.so.1 (0x…)" or "\t/path/libbar.so (0x…)". */
-static void line_parse(char *line, void (*each)(const char *path, void *arg), void *arg)
+static void line_parse(char *line, needed_each_fn each, void *arg)
 {
 	char *path = strstr(line, "=> /"), *end;
+	struct stat status;
 
 	path = path ? path + 3 : strchr(line, '/');
 	end = path ? strstr(path, " (0x") : NULL;
 	if (!end)
 		return;
 	*end = '\0';
-	each(path, arg);
+	/* A loader may say anything. */
+	if (!stat(path, &status) && S_ISREG(status.st_mode))
+		each(path, path, arg);
 }
 
-static pid_t lister_start(const char *loader, const char *program, char **environment, int *output)
+#define GROUPS_MAX 1024
+
+/* Whose process it is: the real ones, as a program with the set-user-ID bit is not asked with the
+ * rights of that. */
+struct owner {
+	uid_t uid;
+	gid_t gid, groups[GROUPS_MAX];
+	size_t group_count;
+};
+
+static bool owner_read(pid_t pid, struct owner *owner)
+{
+	char path[64], *line = NULL;
+	unsigned found = 0;
+	size_t size = 0;
+	FILE *lines;
+
+	owner->group_count = 0;
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	lines = fopen(path, "re");
+	while (lines && getline(&line, &size, lines) > 0) {
+		if (!strncmp(line, "Uid:", 4)) {
+			owner->uid = (uid_t)strtoul(line + 4, NULL, 10);
+			found++;
+		} else if (!strncmp(line, "Gid:", 4)) {
+			owner->gid = (gid_t)strtoul(line + 4, NULL, 10);
+			found++;
+		} else if (!strncmp(line, "Groups:", 7)) {
+			char *at = line + 7, *end;
+			unsigned long group = strtoul(at, &end, 10);
+
+			for (; end != at && owner->group_count < GROUPS_MAX;
+			     at = end, group = strtoul(at, &end, 10))
+				owner->groups[owner->group_count++] = (gid_t)group;
+			found++;
+		}
+	}
+	free(line);
+	if (lines)
+		fclose(lines);
+	return found == 3;
+}
+
+static bool owner_become(const struct owner *owner)
+{
+	bool is = owner->uid == getuid() && owner->uid == geteuid();
+
+	/* Who has no right to become others may still ask for his own programs. */
+	return (is || (!setgroups(owner->group_count, owner->groups) &&
+		       !setresgid(owner->gid, owner->gid, owner->gid) &&
+		       !setresuid(owner->uid, owner->uid, owner->uid))) &&
+	       !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+}
+
+/* The program names its loader, so that is run with no rights but those that the program has. */
+static pid_t lister_start(const char *loader, const char *program, char **environment,
+			  const struct owner *owner, int *output)
 {
 	int ends[2];
 	pid_t child;
@@ -113,6 +185,8 @@ static pid_t lister_start(const char *loader, const char *program, char **enviro
 		dup2(ends[1], STDOUT_FILENO);
 		dup2(null, STDERR_FILENO);
 		alarm(5);
+		if (owner && !owner_become(owner))
+			_exit(127);
 		execle(loader, loader, "--list", program, (char *)NULL, environment);
 		_exit(127);
 	}
@@ -121,8 +195,8 @@ static pid_t lister_start(const char *loader, const char *program, char **enviro
 	return child;
 }
 
-void needed_each_of(const char *program, char **environment,
-		    void (*each)(const char *path, void *arg), void *arg)
+static void list(const char *program, char **environment, const struct owner *owner,
+		 needed_each_fn each, void *arg)
 {
 	char loader[256], *line = NULL;
 	size_t size = 0;
@@ -132,7 +206,7 @@ void needed_each_of(const char *program, char **environment,
 
 	if (!interpreter_of(program, loader, sizeof(loader)))
 		return;
-	child = lister_start(loader, program, environment, &output);
+	child = lister_start(loader, program, environment, owner, &output);
 	if (output < 0)
 		return;
 	lines = child > 0 ? fdopen(output, "r") : NULL;
@@ -147,19 +221,27 @@ void needed_each_of(const char *program, char **environment,
 	free(line);
 }
 
-void needed_each(pid_t pid, void (*each)(const char *path, void *arg), void *arg)
+void needed_each_of(const char *program, char **environment, needed_each_fn each, void *arg)
+{
+	list(program, environment, NULL, each, arg);
+}
+
+void needed_each(pid_t pid, needed_each_fn each, void *arg)
 {
 	char link[64], program[4096], *text, **environment;
+	struct owner owner;
 	ssize_t len;
 
 	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
 	len = readlink(link, program, sizeof(program) - 1);
-	if (len <= 0 || !same_namespace(pid))
+	if (len <= 0 || !owner_read(pid, &owner))
 		return;
 	program[len] = '\0';
 	environment = environment_of(pid, &text);
-	if (environment)
-		needed_each_of(program, environment, each, arg);
+	if (environment && same_files(pid))
+		list(program, environment, &owner, each, arg);
+	else if (environment)
+		needed_elsewhere(pid, environment, each, arg);
 	free(environment);
 	free(text);
 }
