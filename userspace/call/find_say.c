@@ -80,12 +80,13 @@ static void say_no_room(struct find *find, struct set_entry *entry)
 {
 	struct spec_state *state = &entry->state;
 	struct error problem = ERROR_INIT;
+	char others[UNITS_TEXT];
 
 	error_set(&problem, E2BIG,
 		  "%s: %s%s of %s %s not probed: there is room for %d calls in all; use narrower "
 		  "patterns",
 		  entry->spec.source.origin, state->no_room.first,
-		  others_than_first(state->no_room.count).text, find->object->path,
+		  units_format_more(others, state->no_room.count - 1), find->object->path,
 		  state->no_room.count > 1 ? "are" : "is", WAFFLE_RECIPES_MAX);
 	find_trouble(find, entry, &problem);
 }
