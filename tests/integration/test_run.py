@@ -359,6 +359,18 @@ def test_exec_of_another_program_with_a_needed_library(waffle, built, user_of_li
     check_user_of_library(waffle.run(built("family.c"), "fork_exec", 5, user).rows())
 
 
+@pytest.mark.parametrize("path", ["LD_LIBRARY_PATH=.", "LD_PRELOAD=./liblate.so", "rpath"])
+def test_needed_library_by_a_relative_path(waffle, built, path):
+    """Of the program's working directory, which is not waffle's."""
+    named_so = "-Wl,-soname,liblate.so"
+    folder = built("library.c", "-shared", "-fPIC", named_so, name="liblate.so").parent
+    rpath = ["-Wl,-rpath,."] if path == "rpath" else []
+    user = built("needs_library.c", f"-L{folder}", "-llate", *rpath, name="user-" + path[:6])
+    setting = "" if rpath else path
+    script = f"cd {folder} && {setting} exec {user}"
+    check_user_of_library(waffle.run("sh", "-c", script).rows())
+
+
 def test_program_in_a_chroot_with_a_needed_library(waffle, user_of_library, tmp_path):
     library, user = user_of_library
     needed = subprocess.run(["ldd", user], capture_output=True, text=True, check=True).stdout

@@ -237,6 +237,11 @@ static int add_ends(struct find *find, const struct find_hit *hit, uint32_t site
 	return result;
 }
 
+uint8_t find_instant(const struct recipe_made *made)
+{
+	return made->recipe.flags & WAFFLE_CALL_INNER ? OBJECT_PROBE_INNER : OBJECT_PROBE_INSTANT;
+}
+
 static int add_site(struct find *find, const struct find_hit *hit, const struct call_spec *spec,
 		    const struct returns *returns)
 {
@@ -261,7 +266,7 @@ static int add_site(struct find *find, const struct find_hit *hit, const struct 
 	if (hit->side)
 		return add_probe(find, hit, site, OBJECT_PROBE_END);
 	if (spec->event || spec->pair)
-		return add_probe(find, hit, site, OBJECT_PROBE_INSTANT);
+		return add_probe(find, hit, site, find_instant(&made));
 	return add_probe(find, hit, site, OBJECT_PROBE_ENTER) ?: add_ends(find, hit, site, returns);
 }
 

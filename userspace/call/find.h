@@ -72,6 +72,8 @@ uint8_t find_cost(struct find *find, uint64_t address, uint64_t offset);
 /* find_static.c: remembers if this is a stripped program that has CUDA's runtime in it. */
 void find_static_runtime(struct find *find);
 
+/* The type of the probe at which an event, or what begins a pair, is recorded. */
+uint8_t find_instant(const struct recipe_made *made);
 /* Adds the site of a call, or finds the one that is the same; MAP_NONE: there is no room for more.
  * 0 or -ENOMEM with a message. */
 int find_site(struct find *find, struct set_entry *entry, const char *func,

@@ -152,7 +152,7 @@ static int add_probe(struct find *find, uint32_t number, unsigned side,
 		     const struct usdt_note *note)
 {
 	struct set_entry *entry = find->set->entries.data[number];
-	struct object_probe probe = {.type = side ? OBJECT_PROBE_END : OBJECT_PROBE_INSTANT};
+	struct object_probe probe = {0};
 	struct error problem = ERROR_INIT;
 	struct recipe_made made;
 	int result;
@@ -167,6 +167,7 @@ static int add_probe(struct find *find, uint32_t number, unsigned side,
 		find_trouble(find, entry, &problem);
 		return 0;
 	}
+	probe.type = side ? OBJECT_PROBE_END : find_instant(&made);
 	result = find_site(
 		find, entry,
 		strtab_get(find->object->strings,

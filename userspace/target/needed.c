@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gelf.h>
 #include <grp.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -98,20 +99,27 @@ static char **environment_of(pid_t pid, char **text)
 	return list;
 }
 
-/* Lines are "\tlibfoo.so.1 => /path/libfoo.so.1 (0x…)" or "\t/path/libbar.so (0x…)". */
-static void line_parse(char *line, needed_each_fn each, void *arg)
+/* Lines are "\tlibfoo.so.1 => /path/libfoo.so.1 (0x…)" or "\t/path/libbar.so (0x…)". A path that
+ * was given as a relative one is in the process's working directory. */
+static void line_parse(char *line, const char *folder, needed_each_fn each, void *arg)
 {
-	char *path = strstr(line, "=> /"), *end;
+	char *path = strstr(line, "=> "), *end, whole[2 * PATH_MAX];
 	struct stat status;
 
-	path = path ? path + 3 : strchr(line, '/');
-	end = path ? strstr(path, " (0x") : NULL;
+	path = path ? path + 3 : line + strspn(line, "\t ");
+	end = strstr(path, " (0x");
 	if (!end)
 		return;
 	*end = '\0';
+	if (!strchr(path, '/'))
+		return; /* the kernel's own */
+	if (path[0] == '/')
+		snprintf(whole, sizeof(whole), "%s", path);
+	else
+		snprintf(whole, sizeof(whole), "%s/%s", folder, path);
 	/* A loader may say anything. */
-	if (!stat(path, &status) && S_ISREG(status.st_mode))
-		each(path, path, arg);
+	if (!stat(whole, &status) && S_ISREG(status.st_mode))
+		each(whole, whole, arg);
 }
 
 #define GROUPS_MAX 1024
@@ -168,9 +176,16 @@ static bool owner_become(const struct owner *owner)
 	       !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
+/* What is run: a program, in its own working directory and with its own environment. `owner`: whose
+ * it is; NULL: ours. */
+struct subject {
+	const char *program, *folder;
+	char **environment;
+	const struct owner *owner;
+};
+
 /* The program names its loader, so that is run with no rights but those that the program has. */
-static pid_t lister_start(const char *loader, const char *program, char **environment,
-			  const struct owner *owner, int *output)
+static pid_t lister_start(const char *loader, const struct subject *subject, int *output)
 {
 	int ends[2];
 	pid_t child;
@@ -185,9 +200,10 @@ static pid_t lister_start(const char *loader, const char *program, char **enviro
 		dup2(ends[1], STDOUT_FILENO);
 		dup2(null, STDERR_FILENO);
 		alarm(5);
-		if (owner && !owner_become(owner))
+		if (chdir(subject->folder) || (subject->owner && !owner_become(subject->owner)))
 			_exit(127);
-		execle(loader, loader, "--list", program, (char *)NULL, environment);
+		execle(loader, loader, "--list", subject->program, (char *)NULL,
+		       subject->environment);
 		_exit(127);
 	}
 	close(ends[1]);
@@ -195,8 +211,7 @@ static pid_t lister_start(const char *loader, const char *program, char **enviro
 	return child;
 }
 
-static void list(const char *program, char **environment, const struct owner *owner,
-		 needed_each_fn each, void *arg)
+static void list(const struct subject *subject, needed_each_fn each, void *arg)
 {
 	char loader[256], *line = NULL;
 	size_t size = 0;
@@ -204,14 +219,14 @@ static void list(const char *program, char **environment, const struct owner *ow
 	FILE *lines;
 	pid_t child;
 
-	if (!interpreter_of(program, loader, sizeof(loader)))
+	if (!interpreter_of(subject->program, loader, sizeof(loader)))
 		return;
-	child = lister_start(loader, program, environment, owner, &output);
+	child = lister_start(loader, subject, &output);
 	if (output < 0)
 		return;
 	lines = child > 0 ? fdopen(output, "r") : NULL;
 	while (lines && getline(&line, &size, lines) > 0)
-		line_parse(line, each, arg);
+		line_parse(line, subject->folder, each, arg);
 	if (lines)
 		fclose(lines);
 	else
@@ -223,23 +238,37 @@ static void list(const char *program, char **environment, const struct owner *ow
 
 void needed_each_of(const char *program, char **environment, needed_each_fn each, void *arg)
 {
-	list(program, environment, NULL, each, arg);
+	char folder[PATH_MAX];
+	struct subject subject = {program, folder, environment, NULL};
+
+	if (getcwd(folder, sizeof(folder)))
+		list(&subject, each, arg);
+}
+
+/* Where one of the links in a process's folder of /proc leads. */
+static bool link_read(pid_t pid, const char *name, char path[PATH_MAX])
+{
+	char link[64];
+	ssize_t len;
+
+	snprintf(link, sizeof(link), "/proc/%d/%s", pid, name);
+	len = readlink(link, path, PATH_MAX - 1);
+	path[len > 0 ? len : 0] = '\0';
+	return len > 0;
 }
 
 void needed_each(pid_t pid, needed_each_fn each, void *arg)
 {
-	char link[64], program[4096], *text, **environment;
+	char program[PATH_MAX], folder[PATH_MAX], *text, **environment;
 	struct owner owner;
-	ssize_t len;
+	struct subject subject = {program, folder, NULL, &owner};
 
-	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
-	len = readlink(link, program, sizeof(program) - 1);
-	if (len <= 0 || !owner_read(pid, &owner))
+	if (!link_read(pid, "exe", program) || !link_read(pid, "cwd", folder) ||
+	    !owner_read(pid, &owner))
 		return;
-	program[len] = '\0';
-	environment = environment_of(pid, &text);
+	environment = subject.environment = environment_of(pid, &text);
 	if (environment && same_files(pid))
-		list(program, environment, &owner, each, arg);
+		list(&subject, each, arg);
 	else if (environment)
 		needed_elsewhere(pid, environment, each, arg);
 	free(environment);
