@@ -248,7 +248,7 @@ static int add_site(struct find *find, const struct find_hit *hit, const struct 
 	struct set_entry *entry = find->set->entries.data[hit->entry];
 	struct error problem = ERROR_INIT;
 	struct recipe_made made = {.key_count = 0};
-	uint32_t site;
+	uint32_t site = MAP_NONE;
 	int result;
 
 	if (make_call(find, hit, spec, &made, &problem)) {
