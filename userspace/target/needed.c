@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define ENVIRONMENT_MAX (1024 * 1024)
+#include "target/process.h"
 
 static bool same_namespace(pid_t pid)
 {
@@ -53,36 +53,6 @@ static bool interpreter_of(const char *program, char *name, size_t size)
 	elf_end(elf);
 	close(fd);
 	return found;
-}
-
-/* The environment of a process as execve() wants it; both parts are to be freed. */
-static char **environment_of(pid_t pid, char **text)
-{
-	char path[64], **list;
-	size_t len = 0, count = 0;
-	ssize_t got;
-	int fd;
-
-	*text = NULL;
-	snprintf(path, sizeof(path), "/proc/%d/environ", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return NULL;
-	*text = calloc(1, ENVIRONMENT_MAX + 1);
-	while (*text && len < ENVIRONMENT_MAX &&
-	       (got = read(fd, *text + len, ENVIRONMENT_MAX - len)) > 0)
-		len += (size_t)got;
-	close(fd);
-	for (size_t i = 0; *text && i < len; i++)
-		count += !(*text)[i];
-	list = *text ? calloc(count + 1, sizeof(*list)) : NULL;
-	if (list) {
-		char *at = *text;
-
-		for (size_t i = 0; i < count; i++, at += strlen(at) + 1)
-			list[i] = at;
-	}
-	return list;
 }
 
 /* Lines are "\tlibfoo.so.1 => /path/libfoo.so.1 (0x…)" or "\t/path/libbar.so (0x…)". */
@@ -157,7 +127,7 @@ void needed_each(pid_t pid, void (*each)(const char *path, void *arg), void *arg
 	if (len <= 0 || !same_namespace(pid))
 		return;
 	program[len] = '\0';
-	environment = environment_of(pid, &text);
+	environment = process_environment(pid, &text);
 	if (environment)
 		needed_each_of(program, environment, each, arg);
 	free(environment);
