@@ -121,7 +121,15 @@ FUZZ_SECONDS ?= 600
 
 $(BUILD)/bin/%: tests/fuzz/%.c $(BUILD)/libwaffle-bpf.a
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -fsanitize=fuzzer -MMD -MP -o $@ $(filter-out %.h,$^) $(LIBS)
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -fsanitize=fuzzer -MMD -MP -o $@ $(filter %.c %.a,$^) $(LIBS)
+
+# A program that fuzz_call has in itself.
+$(BUILD)/fuzz_subject: tests/fuzz/subject.cpp
+	@mkdir -p $(@D)
+	$(CC) -O2 -g -Wall -Wextra -Werror -fno-exceptions -nostdlib -e main -o $@ $<
+
+$(BUILD)/bin/fuzz_call: $(BUILD)/fuzz_subject
+$(BUILD)/bin/fuzz_call: private CPPFLAGS_ALL += -DSUBJECT='"$(BUILD)/fuzz_subject"'
 
 fuzz-bin: $(FUZZ_BIN)
 

@@ -5,6 +5,7 @@
  * nobody behind it has to tell them apart.
  */
 #include "vmlinux.h"
+#include "call_emit.h"
 #include "call_held.h"
 #include "call_nest.h"
 #include "call_pair.h"
@@ -72,109 +73,6 @@ static __always_inline void slot_begin(struct waffle_call_slot *slot, __u32 site
 	frame[1] = frame[2] = frame[3] = 0;
 }
 
-/* Short frames are copied whole, as that is faster than to call a function for it: what is behind
- * their end is of an earlier one. */
-#define COPY_WHOLE 128
-
-static __always_inline void words_copy(__u64 *to, const __u64 *from, __u32 bytes)
-{
-#pragma unroll
-	for (__u32 i = 0; i < bytes / sizeof(__u64); i++)
-		to[i] = from[i];
-}
-
-static __always_inline int hit_room(struct waffle_call_slot *slot, __u32 room)
-{
-	struct waffle_rec_hit *rec =
-		record_reserve(bpf_get_smp_processor_id(), sizeof(*rec) + room);
-	__u32 size = slot->held.frame_bytes;
-
-	if (!rec)
-		return 0;
-	rec->tgid = slot->held.tgid;
-	rec->site = slot->held.site;
-	rec->reserved = 0;
-	barrier_var(size); /* checked next to its use, for the verifier of 6.1 */
-	if (room <= COPY_WHOLE)
-		words_copy((__u64 *)(rec + 1), (const __u64 *)slot->frame, room);
-	else if (size > room || bpf_probe_read_kernel(rec + 1, size, slot->frame))
-		size = 0;
-	rec->frame_bytes = size;
-	rec->rec = (struct waffle_rec){
-		.ts = slot->held.ts,
-		.tid = slot->held.tid,
-		.kind = WAFFLE_REC_HIT,
-		.cpu = slot->held.cpu,
-	};
-	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
-	return 0;
-}
-
-/* Delivers the begin of a call, or all of an event. */
-static __noinline int call_hit(struct waffle_call_slot *slot)
-{
-	__u32 size;
-
-	if (!slot)
-		return 0;
-	size = slot->held.frame_bytes;
-	if (size <= 64)
-		return hit_room(slot, 64);
-	/* Of launches: each line of a ring that is written is a miss of the cache. */
-	if (size <= 96)
-		return hit_room(slot, 96);
-	if (size <= 128)
-		return hit_room(slot, 128);
-	if (size <= 256)
-		return hit_room(slot, 256);
-	return hit_room(slot, WAFFLE_CALL_FRAME_MAX);
-}
-
-/* What is known at the return begins at `from` in the frame. */
-static __always_inline int return_room(struct waffle_call_slot *slot, __u32 room, __u64 now,
-				       __u64 from)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	__u32 cpu = bpf_get_smp_processor_id();
-	struct waffle_rec_return *rec = record_reserve(cpu, sizeof(*rec) + room);
-	__u32 size = slot->held.frame_bytes;
-
-	if (!rec)
-		return 0;
-	rec->span_id = slot->id;
-	rec->tgid = slot->held.tgid;
-	rec->site = slot->held.site;
-	rec->flags = 0;
-	barrier_var(size);
-	barrier_var(from);
-	if (from > sizeof(slot->frame))
-		from = 0;
-	if (size > room || bpf_probe_read_kernel(rec + 1, size, slot->frame + from))
-		size = 0;
-	rec->frame_bytes = size;
-	rec->rec = (struct waffle_rec){
-		.ts = now,
-		.tid = task->pid,
-		.kind = WAFFLE_REC_RETURN,
-		.cpu = cpu,
-	};
-	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
-	return 0;
-}
-
-/* Delivers the end of a call; its frame is what is known at the return only. */
-static __noinline int call_return(struct waffle_call_slot *slot, __u64 now, __u64 from)
-{
-	__u32 size;
-
-	if (!slot)
-		return 0;
-	size = slot->held.frame_bytes;
-	if (size <= 64)
-		return return_room(slot, 64, now, from);
-	return return_room(slot, WAFFLE_CALL_FRAME_MAX, now, from);
-}
-
 static __always_inline struct waffle_call_thread *call_thread_get(struct task_struct *task)
 {
 	return bpf_task_storage_get(&call_threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
@@ -199,33 +97,38 @@ struct entry {
 	__u32 site;
 };
 
-static __always_inline bool entry_get(struct entry *entry, struct pt_regs *ctx)
+/* False: of this thread nothing is recorded. */
+static __always_inline bool entry_thread(struct entry *entry, struct pt_regs *ctx)
 {
 	entry->task = bpf_get_current_task_btf();
 	if (!wanted(entry->task))
 		return false;
-	entry->cookie = bpf_get_attach_cookie(ctx);
-	entry->recipe = recipe_get(entry->cookie, &entry->site);
 	entry->thread = call_thread_get(entry->task);
 	entry->sp = PT_REGS_SP(ctx);
 	if (!entry->thread)
 		loss_count(1); /* no memory for it */
-	return entry->recipe && entry->thread;
+	return entry->thread;
 }
 
-/* Whether what is entered is recorded. */
-static __always_inline bool entry_counts(struct entry *entry, struct pt_regs *ctx)
+static __always_inline bool entry_recipe(struct entry *entry, void *ctx)
 {
-	/* Nearly always the thread is in no call. */
-	if (entry->thread->depth) {
-		entry->thread->now = bpf_ktime_get_ns();
-		call_drop_stale(entry->thread, entry->sp, PT_REGS_IP(ctx), PT_REGS_RET(ctx),
-				entry->site);
-	}
-	if (call_is_inner(entry->thread, entry->recipe->flags, ctx))
-		return false;
-	entry->now = bpf_ktime_get_ns();
-	return true;
+	entry->cookie = bpf_get_attach_cookie(ctx);
+	entry->recipe = recipe_get(entry->cookie, &entry->site);
+	return entry->recipe;
+}
+
+static __always_inline bool entry_get(struct entry *entry, struct pt_regs *ctx)
+{
+	return entry_thread(entry, ctx) && entry_recipe(entry, ctx);
+}
+
+/* Drops the calls that are over; nearly always the thread is in none. */
+static __always_inline void entry_drop_stale(struct entry *entry, struct pt_regs *ctx)
+{
+	if (!entry->thread->depth)
+		return;
+	entry->thread->now = bpf_ktime_get_ns();
+	call_drop_stale(entry->thread, entry->sp, PT_REGS_IP(ctx), PT_REGS_RET(ctx), entry->site);
 }
 
 static __always_inline struct fetches entry_fetches(const struct entry *entry,
@@ -268,7 +171,10 @@ static __always_inline int entry_keep(const struct entry *entry, void *ctx,
 	open_set(entry->thread, slot->open, WAFFLE_OPEN_KEPT);
 	if (!point && entry->recipe->flags & WAFFLE_CALL_PAIR)
 		pair_keep(entry->recipe, entry->task->tgid, slot);
-	call_hit(slot);
+	if (!point && is_launch(slot))
+		hit_room(slot, LAUNCH_ROOM);
+	else
+		call_hit(slot);
 	return entry_stack(entry, ctx, point);
 }
 
@@ -323,30 +229,55 @@ static __always_inline void class_ask(const struct waffle_call_slot *slot, void 
 	bpf_tail_call(ctx, programs, WAFFLE_CALL_NEXT_COUNT + slot->class);
 }
 
+static __always_inline int instant(struct entry *entry, struct pt_regs *ctx)
+{
+	struct waffle_call_slot *slot = &entry->thread->slots[WAFFLE_CALL_AT_UPROBE];
+	struct fetches walk;
+
+	entry->now = bpf_ktime_get_ns();
+	slot_begin(slot, entry->site, entry->now, entry->task);
+	regs_read(entry->thread, ctx);
+	walk = entry_fetches(entry, slot);
+	frame_begin(&walk);
+	if (entry->recipe->flags & WAFFLE_CALL_OUTER)
+		outer_set(entry->thread, ctx);
+	if (entry->recipe->flags & WAFFLE_CALL_PAIR && !pair_begin(&walk, slot))
+		return 0;
+	if (entry_passes(entry, slot))
+		return entry_keep(entry, ctx, slot, false);
+	if (slot->state == WAFFLE_OPEN_HELD)
+		return entry_hold(entry, slot);
+	class_ask(slot, ctx, &call_next);
+	return 0;
+}
+
 SEC("uprobe.multi")
 int call_instant(struct pt_regs *ctx)
 {
-	struct waffle_call_slot *slot;
-	struct fetches walk;
 	struct entry entry;
 
-	if (!entry_get(&entry, ctx) || !entry_counts(&entry, ctx))
+	if (!entry_get(&entry, ctx))
 		return 0;
-	slot = &entry.thread->slots[WAFFLE_CALL_AT_UPROBE];
-	slot_begin(slot, entry.site, entry.now, entry.task);
-	regs_read(entry.thread, ctx);
-	walk = entry_fetches(&entry, slot);
-	frame_begin(&walk);
-	if (entry.recipe->flags & WAFFLE_CALL_OUTER)
-		outer_set(entry.thread, ctx);
-	if (entry.recipe->flags & WAFFLE_CALL_PAIR && !pair_begin(&walk, slot))
+	entry_drop_stale(&entry, ctx);
+	return instant(&entry, ctx);
+}
+
+/* An event that may be nested in one that counts by itself: mostly it is, and that is all. */
+SEC("uprobe.multi")
+int call_inner(struct pt_regs *ctx)
+{
+	struct entry entry;
+
+	if (!entry_thread(&entry, ctx))
 		return 0;
-	if (entry_passes(&entry, slot))
-		return entry_keep(&entry, ctx, slot, false);
-	if (slot->state == WAFFLE_OPEN_HELD)
-		return entry_hold(&entry, slot);
-	class_ask(slot, ctx, &call_next);
-	return 0;
+	if (entry.thread->depth) {
+		if (!entry_recipe(&entry, ctx))
+			return 0;
+		entry_drop_stale(&entry, ctx);
+	}
+	if (call_is_inner(entry.thread, ctx) || !entry_recipe(&entry, ctx))
+		return 0;
+	return instant(&entry, ctx);
 }
 
 /* Puts a call on its thread's stack of them, as one that does not pass so far. */
@@ -377,9 +308,13 @@ int call_enter(struct pt_regs *ctx)
 	struct entry entry;
 	__u64 depth;
 
-	if (!entry_get(&entry, ctx) || !entry_counts(&entry, ctx))
+	if (!entry_get(&entry, ctx))
 		return 0;
+	entry_drop_stale(&entry, ctx);
 	thread = entry.thread;
+	if (entry.recipe->flags & WAFFLE_CALL_INNER && call_is_inner(thread, ctx))
+		return 0;
+	entry.now = bpf_ktime_get_ns();
 	depth = thread->depth;
 	barrier_var(depth);
 	if (depth >= WAFFLE_CALL_DEPTH_MAX) {

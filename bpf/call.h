@@ -105,7 +105,7 @@ struct waffle_recipe {
 	__u32 flags;      /* WAFFLE_CALL_* */
 	__u32 pair;       /* number that both ends of a pair have */
 	__u8 word_count;  /* in `words`, instead of [0, begins); 0: not all of these are words */
-	__u8 on_stack;    /* some of the words are of the stack */
+	__u8 stack_words; /* of the stack, as many have to be read for `words` */
 	__u16 word_bytes; /* the frame with them */
 	struct waffle_word words[WAFFLE_FETCHES_MAX];
 	struct waffle_fetch fetches[WAFFLE_FETCHES_MAX];
@@ -178,10 +178,10 @@ struct waffle_call_thread {
 	/* Of the last event that is WAFFLE_CALL_OUTER: its stack pointer and what lay there (while
 	 * both are as they were, the thread is still in it), and where it returns to. */
 	__u64 outer_sp, outer_word, outer_link;
-	/* Registers; then what lies at the stack pointer, if it was read for them: arguments do. */
+	/* Registers; then what lies at the stack pointer, as far as it was read: arguments do. */
 	__u64 words[WAFFLE_CALL_WORDS];
-	__u64 has_stack;
-	__u64 context; /* of a tracepoint's program: its address as a number */
+	__u64 stack_words; /* as many were */
+	__u64 context;     /* of a tracepoint's program: its address as a number */
 	__u64 frame_count;
 	struct waffle_call_frame frames[WAFFLE_CALL_FRAMES_MAX];
 	struct waffle_call_open open[WAFFLE_CALL_DEPTH_MAX];

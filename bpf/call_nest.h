@@ -46,13 +46,10 @@ static __always_inline bool outer_holds(const struct waffle_call_thread *thread,
  * Whether a call is part of one that counts by itself. An event that does is forgotten when the
  * first call in it was met: what it starts is one launch.
  */
-static __always_inline bool call_is_inner(struct waffle_call_thread *thread, __u32 flags,
-					  struct pt_regs *ctx)
+static __always_inline bool call_is_inner(struct waffle_call_thread *thread, struct pt_regs *ctx)
 {
 	bool inner;
 
-	if (!(flags & WAFFLE_CALL_INNER))
-		return false;
 	if (thread->outer)
 		return true;
 	if (!thread->outer_sp)
@@ -68,7 +65,7 @@ static __always_inline void outer_set(struct waffle_call_thread *thread, struct 
 	__u64 sp = PT_REGS_SP(ctx), there = 0;
 
 	thread->outer_sp = 0;
-	if (thread->has_stack)
+	if (thread->stack_words)
 		there = thread->words[WAFFLE_CALL_REGS];
 	else if (bpf_probe_read_user(&there, sizeof(there), (void *)sp))
 		return;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Any text as a description, or if it has lines as a file of them, looked for in this program; and,
- * from the first NUL on, any bytes as operands of a USDT probe and as a tracepoint's format.
- * Recipes that come out stay in their bounds.
+ * Any text as a description, or if it has lines as a file of them, looked for in a small program;
+ * and, from the first NUL on, any bytes as operands of a USDT probe and as a tracepoint's format.
+ * Or any ELF file, in which some descriptions are looked for. Recipes that come out stay in their
+ * bounds.
  */
 #include <elf.h>
-#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +18,22 @@
 #include "call/usdt.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* subject.cpp, as the compiler made it. */
+extern const uint8_t subject[], subject_end[];
+__asm__(".pushsection .rodata\n"
+	"subject: .incbin \"" SUBJECT "\"\n"
+	"subject_end:\n"
+	".popsection\n");
+
+static int file_of(const void *data, size_t size)
+{
+	int fd = memfd_create("fuzz", MFD_CLOEXEC);
+
+	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
+		abort();
+	return fd;
+}
 
 static void check_fetch(const struct waffle_fetch *fetch)
 {
@@ -78,28 +94,20 @@ static int add(struct call_set *set, const char *text, struct error *err)
 
 	if (!strchr(text, '\n'))
 		return call_set_add(set, text, "fuzz", err);
-	fd = memfd_create("fuzz", MFD_CLOEXEC);
-	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
-		abort();
+	fd = file_of(text, strlen(text));
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	result = call_set_add_file(set, path, err);
 	close(fd);
 	return result;
 }
 
-static void describe(const char *text)
+/* What was added to a set, in a file that lies at `path`; takes both. */
+static void find(struct call_set *set, int fd, const char *path)
 {
 	struct error err = ERROR_INIT;
-	struct call_set *set;
 	struct object *object;
-	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 
-	if (fd < 0 || call_set_open(&set, &err))
-		abort();
-	if (add(set, text, &err)) {
-		if (!err.message[0])
-			abort();
-	} else if (!object_read(&object, fd, "/bin/fuzz", &err)) {
+	if (!object_read(&object, fd, path, &err)) {
 		call_set_find(set, object, fd, &err);
 		check_object(object);
 		call_set_unfound(set, CALL_SCOPE_TRACED, say, NULL);
@@ -107,6 +115,22 @@ static void describe(const char *text)
 	}
 	call_set_free(set);
 	close(fd);
+}
+
+static void describe(const char *text)
+{
+	struct error err = ERROR_INIT;
+	struct call_set *set;
+
+	if (call_set_open(&set, &err))
+		abort();
+	if (!add(set, text, &err)) {
+		find(set, file_of(subject, (size_t)(subject_end - subject)), "/bin/fuzz");
+		return;
+	}
+	if (!err.message[0])
+		abort();
+	call_set_free(set);
 }
 
 static bool symbol(const char *name, size_t len, uint64_t *address, void *arg)
@@ -162,24 +186,13 @@ static void look_through(const uint8_t *data, size_t size)
 		"usdt:fuzz:app:start(int a, str b)..stop(int c) key=tid",
 	};
 	struct error err = ERROR_INIT;
-	struct object *object;
 	struct call_set *set;
-	int fd = memfd_create("fuzz", MFD_CLOEXEC);
 
-	if (fd < 0 || write(fd, data, size) != (ssize_t)size || call_set_open(&set, &err))
+	if (call_set_open(&set, &err))
 		abort();
 	for (unsigned i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		call_set_add(set, texts[i], "fuzz", &err);
-	if (!object_read(&object, fd, "/lib/fuzz", &err)) {
-		struct error problem = ERROR_INIT;
-
-		call_set_find(set, object, fd, &problem);
-		check_object(object);
-		call_set_unfound(set, CALL_SCOPE_TRACED, say, NULL);
-		object_free(object);
-	}
-	call_set_free(set);
-	close(fd);
+	find(set, file_of(data, size), "/lib/fuzz");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -444,6 +444,18 @@ def test_missing_library_is_waited_for_and_said_once(waffle, caller):
     assert len(said) == 1
 
 
+def test_quiet_run_says_what_is_missing_and_nothing_else(waffle, linked):
+    wrong = ADD.replace("called_add", "called_ad")
+
+    def said(*more):
+        result = waffle.ok("run", "--no-report", *ONLY, *more, *probes(wrong, TEXT), "--", linked)
+        return result.stderr.splitlines()
+
+    [line] = said("-q")
+    assert "run: --probe: no function 'called_ad' in " in line and "near: called_add" in line
+    assert len(said()) == 2
+
+
 def test_summary_names_what_was_armed(waffle, linked):
     result = waffle.call(
         "run", "--no-report", *ONLY, *probes(ADD, TEXT, LAUNCH), "--", linked,

@@ -8,7 +8,7 @@ NUMBERS = ("uprobe:exe:numbers(int i, unsigned u, long l, char c, bool b, str s,
            "short sh, u8 uc) -> int r")
 FIELDS = ("uprobe:exe:fields(struct outer *o, char text[16]) {text, o->id as before, out o->id as "
           "after, o->path, o->inner.port, o->inner.tag, o->inner.weight, o->peer->tag as peer, "
-          "o->color, o->ok, o->done, o->low, o->high} -> long r")
+          "o->color, o->side, o->mask, o->ok, o->done, o->low, o->high} -> long r")
 
 
 def typed(waffle, start, program, *options):
@@ -34,8 +34,9 @@ def test_values_of_all_types_are_what_the_program_passed(waffle, start, built):
         for i in range(-2, 3)]
     assert [row["args"] for row in rows if row["name"] == "fields"] == [
         {"text": "hello", "before": turn, "after": turn + 1, "path": "/x", "port": 80,
-         "tag": "full tag", "weight": turn + 1.5, "peer": "peer", "color": 2, "ok": True,
-         "done": "finished", "low": -3, "high": 200, "r": turn + 1} for turn in range(1, 6)]
+         "tag": "full tag", "weight": turn + 1.5, "peer": "peer", "color": 2, "side": -2,
+         "mask": 0xc0000000, "ok": True, "done": "finished", "low": -3, "high": 200,
+         "r": turn + 1} for turn in range(1, 6)]
 
 
 @pytest.mark.parametrize("expression, kept", [
@@ -45,6 +46,7 @@ def test_values_of_all_types_are_what_the_program_passed(waffle, start, built):
     ('kv.s == "odd" || kv.peer ~ "p*r" && kv.weight >= 5.5', 4),
     ("kv.p != 0 && kv.sh < -7 || kv.port == 81", 2),
     ("kv.uc == 202 || kv.color == 2 && kv.ok == true && kv.low == -3 && kv.high == 200", 6),
+    ("kv.side < 0 && kv.mask > 2147483647 && kv.before > 1 || kv.i == 2", 5),
 ])
 def test_filters_ask_values_of_all_types(waffle, start, built, expression, kept):
     assert len(typed(waffle, start, built("types.c"), "--filter", expression)) == kept

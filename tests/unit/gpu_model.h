@@ -1,17 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tests ask of model/gpu.h. Include it behind calls_capture.h. */
+/* What tests ask of model/gpu.h. Include it behind model_capture.h. */
 #ifndef WAFFLE_TEST_GPU_MODEL_H
 #define WAFFLE_TEST_GPU_MODEL_H
 
 #include "model/gpu.h"
 
-static inline struct model_gpu *gpu_of(const struct model *model)
+/* Ends a capture, and reads its model and what that says of GPUs. */
+static inline struct model_gpu *gpu_load(struct capture *capture, uint64_t end_ts,
+					 const struct model **model)
 {
 	struct model_gpu *gpu;
 
-	assert_int_equal(model_gpu_new(&gpu, model), 0);
+	*model = capture_load(capture, end_ts);
+	assert_int_equal(model_gpu_new(&gpu, *model), 0);
 	assert_non_null(gpu);
 	return gpu;
+}
+
+static inline void gpu_free(struct model_gpu *gpu, struct capture *capture)
+{
+	model_gpu_free(gpu);
+	capture_free(capture);
 }
 
 static inline uint64_t id_of(const struct model *model, uint8_t kind, uint32_t index)

@@ -70,8 +70,7 @@ static void test_collectives_are_counted_from_the_creation_of_their_communicator
 			rank_call(&capture, rank, 3, CALL_ALL_REDUCE,
 				  2000 + 100 * call + rank + (rank == 1 && call == 2 ? 50 : 0),
 				  2080 + 100 * call, 10 * call + rank + 1, 64, call);
-	model = capture_load(&capture, 9000);
-	gpu = gpu_of(model);
+	gpu = gpu_load(&capture, 9000, &model);
 	assert_int_equal(model_collective_count(gpu), 4);
 	assert_int_equal(model_collectives_unaligned(gpu), 0);
 	for (unsigned call = 0; call < 4; call++) {
@@ -98,8 +97,7 @@ static void test_collectives_are_counted_from_the_creation_of_their_communicator
 		}
 	}
 	assert_int_equal(model->links.len, 8);
-	model_gpu_free(gpu);
-	capture_free(&capture);
+	gpu_free(gpu, &capture);
 }
 
 /* Ranks in step: each syncs after each call. The records of rank r begin with call `skip[r]`. */
@@ -134,8 +132,7 @@ static void test_collectives_attached_to_late_are_aligned_by_who_waits_for_whom(
 
 		calls_begin(&capture);
 		in_step(&capture, skips[row], 6);
-		model = capture_load(&capture, 9000);
-		gpu = gpu_of(model);
+		gpu = gpu_load(&capture, 9000, &model);
 		assert_int_equal(model_collective_count(gpu), 6);
 		assert_int_equal(model_collectives_unaligned(gpu), 0);
 		for (unsigned call = both; call < 6; call++) {
@@ -148,8 +145,7 @@ static void test_collectives_attached_to_late_are_aligned_by_who_waits_for_whom(
 		}
 		if (both)
 			assert_int_equal(model_collective_at(gpu, 0)->alignment, COLLECTIVE_ALONE);
-		model_gpu_free(gpu);
-		capture_free(&capture);
+		gpu_free(gpu, &capture);
 	}
 }
 
@@ -168,27 +164,23 @@ static void test_collectives_that_could_be_aligned_in_two_ways_are_not(void **st
 				  2010 + 100 * call, 10 * call + rank + 1, 64, call);
 	rank_sync(&capture, 0, 3000, 3100, 100);
 	rank_sync(&capture, 1, 3000, 3100, 101);
-	model = capture_load(&capture, 9000);
-	gpu = gpu_of(model);
+	gpu = gpu_load(&capture, 9000, &model);
 	/* The end is known, so neither can be ahead: it is certain after all. */
 	assert_int_equal(model_collectives_unaligned(gpu), 0);
-	model_gpu_free(gpu);
-	capture_free(&capture);
+	gpu_free(gpu, &capture);
 
 	calls_begin(&capture);
 	for (unsigned call = 0; call < 4; call++)
 		for (unsigned rank = 0; rank < 2; rank++)
 			rank_call(&capture, rank, 2, CALL_ALL_REDUCE, 2000 + 100 * call + rank,
 				  2010 + 100 * call, 10 * call + rank + 1, 64, call);
-	model = capture_load(&capture, 9000);
-	gpu = gpu_of(model);
+	gpu = gpu_load(&capture, 9000, &model);
 	assert_int_equal(model_collectives_unaligned(gpu), 8);
 	assert_int_equal(model->unaligned_collectives, 8);
 	assert_int_equal(collective_of(model, gpu, 1)->alignment, COLLECTIVE_ALONE);
 	assert_int_equal(collective_of(model, gpu, 1)->count, 1);
 	assert_int_equal(model->links.len, 0);
-	model_gpu_free(gpu);
-	capture_free(&capture);
+	gpu_free(gpu, &capture);
 }
 
 static void test_different_counts_decide_between_possible_alignments(void **state)
@@ -214,14 +206,12 @@ static void test_different_counts_decide_between_possible_alignments(void **stat
 					  10 * call + rank + 3);
 		}
 	}
-	model = capture_load(&capture, 9000);
-	gpu = gpu_of(model);
+	gpu = gpu_load(&capture, 9000, &model);
 	assert_int_equal(model_collectives_unaligned(gpu), 0);
 	for (unsigned call = 1; call < 9; call++)
 		assert_ptr_equal(collective_of(model, gpu, 10 * call + 1),
 				 collective_of(model, gpu, 10 * call + 2));
-	model_gpu_free(gpu);
-	capture_free(&capture);
+	gpu_free(gpu, &capture);
 }
 
 static void test_lost_records_leave_collectives_unaligned(void **state)
@@ -235,11 +225,9 @@ static void test_lost_records_leave_collectives_unaligned(void **state)
 	calls_begin(&capture);
 	in_step(&capture, skip, 6);
 	capture_loss(&capture, 2650, 2660, WAFFLE_SOURCE_SPANS, 1);
-	model = capture_load(&capture, 9000);
-	gpu = gpu_of(model);
+	gpu = gpu_load(&capture, 9000, &model);
 	assert_int_equal(model_collectives_unaligned(gpu), 12);
-	model_gpu_free(gpu);
-	capture_free(&capture);
+	gpu_free(gpu, &capture);
 }
 
 static void test_broadcast_that_its_root_is_done_with_proves_nothing(void **state)
@@ -258,11 +246,9 @@ static void test_broadcast_that_its_root_is_done_with_proves_nothing(void **stat
 				  10 * call + rank + 1, 64, call);
 			rank_sync(&capture, rank, base + 6, base + 60, 10 * call + rank + 3);
 		}
-	model = capture_load(&capture, 9000);
-	gpu = gpu_of(model);
+	gpu = gpu_load(&capture, 9000, &model);
 	assert_int_equal(model_collectives_unaligned(gpu), 8);
-	model_gpu_free(gpu);
-	capture_free(&capture);
+	gpu_free(gpu, &capture);
 }
 
 static void test_collective_in_a_group_arrives_when_the_group_ends(void **state)
@@ -281,8 +267,7 @@ static void test_collective_in_a_group_arrives_when_the_group_ends(void **state)
 	rank_call(&capture, 1, 2, CALL_ALL_REDUCE, 2100, 2120, 3, 64, 0);
 	call_hit_in(&capture, 100, 2200, 200, CALL_GROUP_END, 4, 0, NULL);
 	call_return_in(&capture, 100, 2300, 200, CALL_GROUP_END, 4, 0, NULL);
-	model = capture_load(&capture, 9000);
-	gpu = gpu_of(model);
+	gpu = gpu_load(&capture, 9000, &model);
 	collective = collective_of(model, gpu, 4);
 	assert_ptr_equal(collective, collective_of(model, gpu, 2));
 	assert_int_equal(collective->count, 2);
@@ -292,8 +277,7 @@ static void test_collective_in_a_group_arrives_when_the_group_ends(void **state)
 	assert_int_equal(collective->calls[1].group_end, MODEL_NONE);
 	assert_int_equal(links_between(model, 3, 2), 1);
 	assert_int_equal(links_between(model, 4, 2), 1);
-	model_gpu_free(gpu);
-	capture_free(&capture);
+	gpu_free(gpu, &capture);
 }
 
 static void test_calls_that_differ_are_no_collective_whatever_their_number(void **state)
@@ -308,13 +292,11 @@ static void test_calls_that_differ_are_no_collective_whatever_their_number(void 
 	rank_init(&capture, 1, 2, 1500);
 	rank_call(&capture, 0, 2, CALL_ALL_REDUCE, 2010, 2020, 2, 64, 0);
 	rank_call(&capture, 1, 2, CALL_ALL_REDUCE, 2100, 2120, 3, 65, 0);
-	model = capture_load(&capture, 9000);
-	gpu = gpu_of(model);
+	gpu = gpu_load(&capture, 9000, &model);
 	assert_int_equal(model_collectives_unaligned(gpu), 2);
 	assert_int_equal(collective_of(model, gpu, 2)->count, 1);
 	assert_int_equal(model->links.len, 0);
-	model_gpu_free(gpu);
-	capture_free(&capture);
+	gpu_free(gpu, &capture);
 }
 
 /* ---- point to point ---- */
@@ -349,8 +331,7 @@ static void test_send_meets_the_recv_of_its_number_between_two_ranks(void **stat
 	message(&capture, CALL_RECV, 1, 0, 3, 2040, 6, 64, 1);
 	message(&capture, CALL_RECV, 1, 0, 3, 2050, 7, 64, 2);
 	message(&capture, CALL_RECV, 2, 0, 3, 2060, 8, 32, 0);
-	model = capture_load(&capture, 9000);
-	gpu = gpu_of(model);
+	gpu = gpu_load(&capture, 9000, &model);
 	assert_int_equal(model_collectives_unaligned(gpu), 0);
 	assert_int_equal(model_collective_count(gpu), 4);
 	met = collective_of(model, gpu, 3);
@@ -373,8 +354,7 @@ static void test_send_meets_the_recv_of_its_number_between_two_ranks(void **stat
 	assert_int_equal(links_between(model, 2, 8), 1);
 	assert_int_equal(links_between(model, 5, 4), 1);
 	assert_int_equal(model->links.len, 4);
-	model_gpu_free(gpu);
-	capture_free(&capture);
+	gpu_free(gpu, &capture);
 }
 
 static void test_rank_that_sends_to_itself_meets_itself(void **state)
@@ -390,14 +370,12 @@ static void test_rank_that_sends_to_itself_meets_itself(void **state)
 		message(&capture, CALL_SEND, 0, 0, 1, 2000 + 20 * i, 1 + i, 64 + i, 2 * i);
 		message(&capture, CALL_RECV, 0, 0, 1, 2010 + 20 * i, 3 + i, 64 + i, 2 * i + 1);
 	}
-	model = capture_load(&capture, 9000);
-	gpu = gpu_of(model);
+	gpu = gpu_load(&capture, 9000, &model);
 	assert_int_equal(model_collectives_unaligned(gpu), 0);
 	assert_int_equal(links_between(model, 1, 3), 1);
 	assert_int_equal(links_between(model, 2, 4), 1);
 	assert_int_equal(model->links.len, 2);
-	model_gpu_free(gpu);
-	capture_free(&capture);
+	gpu_free(gpu, &capture);
 }
 
 static void test_messages_of_an_older_communicator_are_not_paired(void **state)
@@ -410,14 +388,12 @@ static void test_messages_of_an_older_communicator_are_not_paired(void **state)
 	calls_begin(&capture);
 	message(&capture, CALL_SEND, 0, 1, 2, 2000, 1, 64, 5);
 	message(&capture, CALL_RECV, 1, 0, 2, 2100, 2, 64, 5);
-	model = capture_load(&capture, 9000);
-	gpu = gpu_of(model);
+	gpu = gpu_load(&capture, 9000, &model);
 	assert_int_equal(model_collectives_unaligned(gpu), 2);
 	assert_int_equal(collective_of(model, gpu, 1)->alignment, COLLECTIVE_ALONE);
 	assert_int_equal(collective_of(model, gpu, 1)->members, 2);
 	assert_int_equal(model->links.len, 0);
-	model_gpu_free(gpu);
-	capture_free(&capture);
+	gpu_free(gpu, &capture);
 }
 
 static void test_messages_in_a_group_arrive_when_it_ends_and_are_found_by_its_end(void **state)
@@ -443,8 +419,7 @@ static void test_messages_in_a_group_arrive_when_it_ends_and_are_found_by_its_en
 		call_return_in(&capture, 100 + rank, at + 90, 200 + rank, CALL_GROUP_END, 30 + rank,
 			       0, NULL);
 	}
-	model = capture_load(&capture, 9000);
-	gpu = gpu_of(model);
+	gpu = gpu_load(&capture, 9000, &model);
 	met = collective_of(model, gpu, 10);
 	assert_ptr_equal(met, collective_of(model, gpu, 21));
 	assert_int_equal(met->calls[0].arrival_ts, 2050);
@@ -454,8 +429,7 @@ static void test_messages_in_a_group_arrive_when_it_ends_and_are_found_by_its_en
 	span = model_gpu_group_next(gpu, span);
 	assert_int_equal(model->spans.data[span].id, 20);
 	assert_int_equal(model_gpu_group_next(gpu, span), MODEL_NONE);
-	model_gpu_free(gpu);
-	capture_free(&capture);
+	gpu_free(gpu, &capture);
 }
 
 /* ---- ranks that do not come ---- */
@@ -478,8 +452,7 @@ static void test_rank_that_has_not_come_when_the_capture_ends_is_known(void **st
 					  2000 + 100 * call + rank, 2080 + 100 * call,
 					  10 * call + rank + 1, 64, call);
 	message(&capture, CALL_SEND, 0, 2, 3, 2500, 50, 64, 0);
-	model = capture_load(&capture, 9000);
-	gpu = gpu_of(model);
+	gpu = gpu_load(&capture, 9000, &model);
 	collective = collective_of(model, gpu, 11);
 	assert_int_equal(collective->late_rank, MODEL_NONE);
 	collective = collective_of(model, gpu, 21);
@@ -490,8 +463,7 @@ static void test_rank_that_has_not_come_when_the_capture_ends_is_known(void **st
 	collective = collective_of(model, gpu, 50);
 	assert_int_equal(collective->late_rank, 2);
 	assert_int_equal(model->threads.data[collective->late_thread].tid, 202);
-	model_gpu_free(gpu);
-	capture_free(&capture);
+	gpu_free(gpu, &capture);
 }
 
 int main(void)

@@ -55,8 +55,7 @@ static void test_capture_without_roles_has_no_gpu(void **state)
 	assert_int_equal(awaited.ops.len, 0);
 	assert_null(model_collective_of(gpu, 0));
 	assert_int_equal(model_collective_count(gpu), 0);
-	model_gpu_free(gpu);
-	capture_free(&capture);
+	gpu_free(gpu, &capture);
 }
 
 static void test_last_op_is_that_of_the_stream_and_process(void **state)
@@ -73,8 +72,7 @@ static void test_last_op_is_that_of_the_stream_and_process(void **state)
 	launch(&capture, 2200, 21, 3, 0xa);
 	call_hit_in(&capture, 11, 2300, 30, CALL_LAUNCH, 4, CALL_WORDS(0x9000, 1, 1, 0xa));
 	launch(&capture, 2400, 20, 5, 1); /* cudaStreamLegacy */
-	model = capture_load(&capture, 9000);
-	gpu = gpu_of(model);
+	gpu = gpu_load(&capture, 9000, &model);
 	assert_true(model_gpu_last(gpu, CAPTURE_PID, 0xa, 0, 9000, &op));
 	assert_int_equal(op_id(model, &op), 3);
 	assert_int_equal(op.ts, 2200);
@@ -93,8 +91,7 @@ static void test_last_op_is_that_of_the_stream_and_process(void **state)
 	assert_true(model_gpu_last(gpu, CAPTURE_PID, 0, 0, 9000, &op));
 	assert_int_equal(op_id(model, &op), 5);
 	assert_false(model_gpu_last(gpu, CAPTURE_PID, 0xc, 0, 9000, &op));
-	model_gpu_free(gpu);
-	capture_free(&capture);
+	gpu_free(gpu, &capture);
 }
 
 static void test_stream_synchronisation_waits_for_the_last_launch_on_it(void **state)
@@ -113,8 +110,7 @@ static void test_stream_synchronisation_waits_for_the_last_launch_on_it(void **s
 	launch(&capture, 2200, 21, 5, 0xa); /* too late for it */
 	call_span(&capture, 2550, 2560, 20, CALL_SYNC, 6, 0xa);
 	call_span(&capture, 2600, 2610, 20, CALL_SYNC, 7, 0xa); /* nothing is left to wait for */
-	model = capture_load(&capture, 9000);
-	gpu = gpu_of(model);
+	gpu = gpu_load(&capture, 9000, &model);
 	assert_int_equal(awaited(model, gpu, 4, ops), 1);
 	assert_int_equal(op_id(model, &ops[0]), 2);
 	assert_int_equal(awaited(model, gpu, 6, ops), 1);
@@ -125,8 +121,7 @@ static void test_stream_synchronisation_waits_for_the_last_launch_on_it(void **s
 	assert_int_equal(model->links.len, 2);
 	assert_int_equal(links_between(model, 4, 2), 1);
 	assert_int_equal(links_between(model, 6, 5), 1);
-	model_gpu_free(gpu);
-	capture_free(&capture);
+	gpu_free(gpu, &capture);
 }
 
 static void test_synchronisation_that_failed_has_waited_for_nothing(void **state)
@@ -144,14 +139,12 @@ static void test_synchronisation_that_failed_has_waited_for_nothing(void **state
 	call_hit(&capture, 2200, 20, CALL_SYNC, 3, 0xa);
 	call_return(&capture, 2210, 20, CALL_SYNC, 3, 0);
 	call_span(&capture, 2300, 2310, 20, CALL_SYNC, 4, 0xa);
-	model = capture_load(&capture, 9000);
-	gpu = gpu_of(model);
+	gpu = gpu_load(&capture, 9000, &model);
 	assert_int_equal(awaited(model, gpu, 2, ops), 0);
 	assert_int_equal(awaited(model, gpu, 3, ops), 1);
 	assert_int_equal(op_id(model, &ops[0]), 1);
 	assert_int_equal(awaited(model, gpu, 4, ops), 0);
-	model_gpu_free(gpu);
-	capture_free(&capture);
+	gpu_free(gpu, &capture);
 }
 
 static void test_call_that_failed_has_put_nothing_on_its_stream(void **state)
@@ -167,16 +160,14 @@ static void test_call_that_failed_has_put_nothing_on_its_stream(void **state)
 	call_hit(&capture, 2100, 20, CALL_COPY, 2, 64, HTOD);
 	call_return(&capture, 2110, 20, CALL_COPY, 2, 35);
 	call_span(&capture, 2200, 2210, 20, CALL_SYNC, 3, 0);
-	model = capture_load(&capture, 9000);
-	gpu = gpu_of(model);
+	gpu = gpu_load(&capture, 9000, &model);
 	assert_true(model_gpu_failed(gpu, 0));
 	assert_false(model_gpu_failed(gpu, 1));
 	assert_int_equal(awaited(model, gpu, 2, ops), 0);
 	assert_int_equal(awaited(model, gpu, 3, ops), 1);
 	assert_int_equal(op_id(model, &ops[0]), 1);
 	assert_int_equal(links_between(model, 3, 2), 0);
-	model_gpu_free(gpu);
-	capture_free(&capture);
+	gpu_free(gpu, &capture);
 }
 
 static void test_two_threads_that_wait_at_once_wait_for_the_same(void **state)
@@ -213,16 +204,14 @@ static void test_device_synchronisation_waits_for_the_last_of_each_stream(void *
 	call_hit_in(&capture, 11, 2250, 30, CALL_LAUNCH, 52, CALL_WORDS(0x9000, 1, 1, 0xa00));
 	call_span(&capture, 2300, 2400, 20, CALL_SYNC_DEVICE, 60);
 	call_span(&capture, 2500, 2600, 20, CALL_SYNC, 61, 0xa00);
-	model = capture_load(&capture, 9000);
-	gpu = gpu_of(model);
+	gpu = gpu_load(&capture, 9000, &model);
 	assert_int_equal(awaited(model, gpu, 60, ops), 20);
 	for (uint64_t i = 0; i < 20; i++)
 		assert_int_equal(op_id(model, &ops[i]), 20 - i); /* the latest first */
 	assert_int_equal(awaited(model, gpu, 61, ops), 0);
 	assert_int_equal(links_between(model, 60, 20), 1);
 	assert_int_equal(links_between(model, 60, 52), 0);
-	model_gpu_free(gpu);
-	capture_free(&capture);
+	gpu_free(gpu, &capture);
 }
 
 static void test_events_lead_from_the_wait_to_the_work_before_their_record(void **state)
@@ -241,8 +230,7 @@ static void test_events_lead_from_the_wait_to_the_work_before_their_record(void 
 	call_span(&capture, 2040, 2100, 20, CALL_SYNC_EVENT, 5, 0xe);
 	call_hit(&capture, 2200, 20, CALL_RECORD, 6, 0xe, 0xa);
 	call_span(&capture, 2300, 2400, 20, CALL_SYNC_EVENT, 7, 0xe);
-	model = capture_load(&capture, 9000);
-	gpu = gpu_of(model);
+	gpu = gpu_load(&capture, 9000, &model);
 	assert_true(model_gpu_recorded(gpu, CAPTURE_PID, 0xe, 2100, &op));
 	assert_int_equal(op_id(model, &op), 2);
 	assert_int_equal(op.stream, 0xa);
@@ -256,8 +244,7 @@ static void test_events_lead_from_the_wait_to_the_work_before_their_record(void 
 	assert_int_equal(links_between(model, 2, 1), 1);
 	assert_int_equal(links_between(model, 6, 3), 1);
 	assert_int_equal(model->links.len, 5);
-	model_gpu_free(gpu);
-	capture_free(&capture);
+	gpu_free(gpu, &capture);
 }
 
 static void test_stream_that_waits_for_an_event_stands_for_the_other_stream(void **state)
@@ -275,8 +262,7 @@ static void test_stream_that_waits_for_an_event_stands_for_the_other_stream(void
 	call_hit(&capture, 2020, 20, CALL_WAIT, 4, 0xb, 0xe);
 	call_span(&capture, 2040, 2100, 20, CALL_SYNC, 5, 0xb);
 	call_span(&capture, 2200, 2210, 20, CALL_SYNC, 6, 0xa); /* done when 5 was */
-	model = capture_load(&capture, 9000);
-	gpu = gpu_of(model);
+	gpu = gpu_load(&capture, 9000, &model);
 	assert_int_equal(awaited(model, gpu, 5, ops), 2);
 	assert_int_equal(op_id(model, &ops[0]), 4);
 	assert_int_equal(ops[0].role, SITE_ROLE_STREAM_WAIT);
@@ -285,8 +271,7 @@ static void test_stream_that_waits_for_an_event_stands_for_the_other_stream(void
 	assert_int_equal(op_id(model, &op), 1);
 	assert_false(model_gpu_behind(gpu, &ops[1], &op));
 	assert_int_equal(awaited(model, gpu, 6, ops), 0);
-	model_gpu_free(gpu);
-	capture_free(&capture);
+	gpu_free(gpu, &capture);
 }
 
 static void test_copy_without_a_stream_waits_for_the_default_stream(void **state)
@@ -301,15 +286,13 @@ static void test_copy_without_a_stream_waits_for_the_default_stream(void **state
 	launch(&capture, 2000, 20, 1, 0);
 	call_span(&capture, 2100, 2200, 20, CALL_COPY, 2, 4096, HTOD);
 	call_span(&capture, 2300, 2400, 20, CALL_COPY, 3, 4096, HTOD);
-	model = capture_load(&capture, 9000);
-	gpu = gpu_of(model);
+	gpu = gpu_load(&capture, 9000, &model);
 	assert_int_equal(awaited(model, gpu, 2, ops), 1);
 	assert_int_equal(op_id(model, &ops[0]), 1);
 	assert_int_equal(awaited(model, gpu, 3, ops), 0);
 	assert_int_equal(links_between(model, 2, 1), 1);
 	assert_int_equal(model->links.len, 1);
-	model_gpu_free(gpu);
-	capture_free(&capture);
+	gpu_free(gpu, &capture);
 }
 
 static void test_calls_in_a_group_are_put_on_their_stream_when_it_ends(void **state)
@@ -328,8 +311,7 @@ static void test_calls_in_a_group_are_put_on_their_stream_when_it_ends(void **st
 	call_span(&capture, 2050, 2060, 20, CALL_ALL_REDUCE, 5, 1, 7, 0xc0, 0, 2, 0, 0xa);
 	launch(&capture, 2065, 21, 6, 0xa); /* of another thread, before the group ends */
 	call_span(&capture, 2070, 2090, 20, CALL_GROUP_END, 7);
-	model = capture_load(&capture, 9000);
-	gpu = gpu_of(model);
+	gpu = gpu_load(&capture, 9000, &model);
 	assert_true(model_gpu_last(gpu, CAPTURE_PID, 0xa, 0, 9000, &op));
 	assert_int_equal(op_id(model, &op), 5);
 	assert_int_equal(op.ts, 2070);
@@ -341,8 +323,7 @@ static void test_calls_in_a_group_are_put_on_their_stream_when_it_ends(void **st
 	assert_int_equal(links_between(model, 7, 3), 1);
 	assert_int_equal(links_between(model, 7, 5), 1);
 	assert_int_equal(model->links.len, 2);
-	model_gpu_free(gpu);
-	capture_free(&capture);
+	gpu_free(gpu, &capture);
 }
 
 static void test_links_of_a_span_stand_together(void **state)

@@ -98,16 +98,14 @@ static void test_what_a_graph_is_made_of_is_not_waited_for(void **state)
 	syncs(&capture, 2090, 8, 0xb);
 	launch(&capture, 2100, 9, 0xa);
 	syncs(&capture, 2110, 10, 0xa);
-	model = capture_load(&capture, 9000);
-	gpu = gpu_of(model);
+	gpu = gpu_load(&capture, 9000, &model);
 	check_awaited(model, gpu, 7, 1);
 	check_awaited(model, gpu, 8, 6);
 	check_awaited(model, gpu, 10, 9);
 	for (uint64_t id = 2; id <= 5; id++)
 		check_unlinked(model, id);
 	assert_int_equal(model_collective_count(gpu), 0);
-	model_gpu_free(gpu);
-	capture_free(&capture);
+	gpu_free(gpu, &capture);
 }
 
 static void test_streams_that_join_by_an_event_take_part_until_the_end(void **state)
@@ -139,16 +137,14 @@ static void test_streams_that_join_by_an_event_take_part_until_the_end(void **st
 	call_hit(&capture, 2140, 20, CALL_RECORD, 14, 0xe1, 0xc);
 	call_hit(&capture, 2150, 20, CALL_WAIT, 15, 0xa, 0xe1);
 	syncs(&capture, 2160, 16, 0xa);
-	model = capture_load(&capture, 9000);
-	gpu = gpu_of(model);
+	gpu = gpu_load(&capture, 9000, &model);
 	check_awaited(model, gpu, 11, 2);
 	check_awaited(model, gpu, 12, 3);
 	check_awaited(model, gpu, 16, 15, 1);
 	assert_int_equal(links_between(model, 15, 14), 1);
 	for (uint64_t id = 4; id <= 10; id++)
 		check_unlinked(model, id);
-	model_gpu_free(gpu);
-	capture_free(&capture);
+	gpu_free(gpu, &capture);
 }
 
 static void test_graphs_of_several_streams_and_processes_are_apart(void **state)
@@ -173,15 +169,13 @@ static void test_graphs_of_several_streams_and_processes_are_apart(void **state)
 	syncs(&capture, 2080, 6, 0xa);
 	end(&capture, 2090, 0xb, 0);
 	syncs(&capture, 2100, 7, 0xb);
-	model = capture_load(&capture, 9000);
-	gpu = gpu_of(model);
+	gpu = gpu_load(&capture, 9000, &model);
 	check_awaited(model, gpu, 3, 2);
 	check_awaited(model, gpu, 6, 4);
 	check_awaited(model, gpu, 7);
 	check_unlinked(model, 1);
 	check_unlinked(model, 5);
-	model_gpu_free(gpu);
-	capture_free(&capture);
+	gpu_free(gpu, &capture);
 }
 
 static void test_begin_that_failed_begins_nothing_and_an_end_that_failed_ends_it(void **state)
@@ -200,13 +194,11 @@ static void test_begin_that_failed_begins_nothing_and_an_end_that_failed_ends_it
 	end(&capture, 2050, 0xa, INVALIDATED);
 	launch(&capture, 2060, 4, 0xa);
 	syncs(&capture, 2070, 5, 0xa);
-	model = capture_load(&capture, 9000);
-	gpu = gpu_of(model);
+	gpu = gpu_load(&capture, 9000, &model);
 	check_awaited(model, gpu, 2, 1);
 	check_awaited(model, gpu, 5, 4);
 	check_unlinked(model, 3);
-	model_gpu_free(gpu);
-	capture_free(&capture);
+	gpu_free(gpu, &capture);
 }
 
 /* A synchronisation of such a stream fails: one that does not is after the end. */
@@ -233,16 +225,14 @@ static void test_graph_whose_end_is_missing_ends_when_its_stream_was_waited_for(
 	syncs(&capture, 2100, 9, 0xa);
 	begin(&capture, 2110, 0xa, NO_RESULT);
 	launch(&capture, 2120, 10, 0xa);
-	model = capture_load(&capture, 9000);
-	gpu = gpu_of(model);
+	gpu = gpu_load(&capture, 9000, &model);
 	check_awaited(model, gpu, 4);
 	check_awaited(model, gpu, 6, 5);
 	check_awaited(model, gpu, 9, 8);
 	check_unlinked(model, 1);
 	check_unlinked(model, 3);
 	check_unlinked(model, 10);
-	model_gpu_free(gpu);
-	capture_free(&capture);
+	gpu_free(gpu, &capture);
 }
 
 static void test_collectives_of_a_graph_are_not_put_when_their_group_ends(void **state)
@@ -264,15 +254,13 @@ static void test_collectives_of_a_graph_are_not_put_when_their_group_ends(void *
 	end(&capture, 2060, 0xa, 0);
 	syncs(&capture, 2070, 7, 0xa);
 	syncs(&capture, 2080, 8, 0xb);
-	model = capture_load(&capture, 9000);
-	gpu = gpu_of(model);
+	gpu = gpu_load(&capture, 9000, &model);
 	check_awaited(model, gpu, 7, 1);
 	check_awaited(model, gpu, 8, 5);
 	assert_int_equal(links_between(model, 6, 5), 1);
 	check_unlinked(model, 3);
 	check_unlinked(model, 4);
-	model_gpu_free(gpu);
-	capture_free(&capture);
+	gpu_free(gpu, &capture);
 }
 
 /* The tracing began while a graph was made: its end tells what was meant before. */
@@ -299,8 +287,7 @@ static void test_end_without_a_begin_takes_what_was_put_there_since_the_tracing_
 	launch(&capture, 2110, 11, 0xa);
 	end(&capture, 2120, 0xa, 0);
 	syncs(&capture, 2130, 12, 0xa);
-	model = capture_load(&capture, 9000);
-	gpu = gpu_of(model);
+	gpu = gpu_load(&capture, 9000, &model);
 	check_awaited(model, gpu, 8);
 	check_awaited(model, gpu, 9, 1);
 	check_awaited(model, gpu, 10, 7);
@@ -308,8 +295,7 @@ static void test_end_without_a_begin_takes_what_was_put_there_since_the_tracing_
 	for (uint64_t id = 2; id <= 6; id++)
 		check_unlinked(model, id);
 	assert_int_equal(model_collective_count(gpu), 0);
-	model_gpu_free(gpu);
-	capture_free(&capture);
+	gpu_free(gpu, &capture);
 }
 
 int main(void)

@@ -68,16 +68,14 @@ static void test_legacy_stream_waits_for_streams_that_were_made_blocking(void **
 		call_span(&capture, 2100, 2200, 20, CALL_SYNC, 5, handles[1 - i]);
 		call_span(&capture, 2300, 2310, 20, CALL_SYNC, 6, 0xa); /* done by 5 */
 		call_span(&capture, 2400, 2410, 20, CALL_SYNC, 7, 0xb); /* not done by 5 */
-		model = capture_load(&capture, 9000);
-		gpu = gpu_of(model);
+		gpu = gpu_load(&capture, 9000, &model);
 		check_awaited(model, gpu, 5, 4, 3);
 		check_awaited(model, gpu, 6);
 		check_awaited(model, gpu, 7, 2);
 		assert_int_equal(links_between(model, 5, 4), 1);
 		assert_int_equal(links_between(model, 5, 3), 1);
 		assert_int_equal(links_between(model, 5, 2), 0);
-		model_gpu_free(gpu);
-		capture_free(&capture);
+		gpu_free(gpu, &capture);
 	}
 }
 
@@ -97,12 +95,10 @@ test_synchronous_copy_and_event_of_the_legacy_stream_wait_for_blocking_ones(void
 	call_hit(&capture, 2310, 20, CALL_RECORD, 4, 0xe, 0);
 	launch(&capture, 2320, 5, 0xa);
 	call_span(&capture, 2400, 2500, 20, CALL_SYNC_EVENT, 6, 0xe);
-	model = capture_load(&capture, 9000);
-	gpu = gpu_of(model);
+	gpu = gpu_load(&capture, 9000, &model);
 	check_awaited(model, gpu, 2, 1);
 	check_awaited(model, gpu, 6, 3);
-	model_gpu_free(gpu);
-	capture_free(&capture);
+	gpu_free(gpu, &capture);
 }
 
 static void test_of_streams_made_before_the_capture_it_is_not_known(void **state)
@@ -118,15 +114,13 @@ static void test_of_streams_made_before_the_capture_it_is_not_known(void **state
 	call_span(&capture, 2100, 2200, 20, CALL_SYNC, 3, 0);
 	call_span(&capture, 2300, 2310, 20, CALL_SYNC, 4, 0);   /* it has waited, or never does */
 	call_span(&capture, 2400, 2410, 20, CALL_SYNC, 5, 0xa); /* may not be done */
-	model = capture_load(&capture, 9000);
-	gpu = gpu_of(model);
+	gpu = gpu_load(&capture, 9000, &model);
 	check_awaited(model, gpu, 3, 2, -1);
 	check_awaited(model, gpu, 4);
 	check_awaited(model, gpu, 5, 1);
 	assert_int_equal(links_between(model, 3, 1), 0);
 	assert_int_equal(links_between(model, 3, 2), 1);
-	model_gpu_free(gpu);
-	capture_free(&capture);
+	gpu_free(gpu, &capture);
 }
 
 static void test_stream_that_is_ordered_by_events_is_no_blocking_one(void **state)
@@ -146,11 +140,9 @@ static void test_stream_that_is_ordered_by_events_is_no_blocking_one(void **stat
 	call_hit(&capture, 2030, 20, CALL_WAIT, 13, 0, 0xe2);
 	launch(&capture, 2040, 3, 0);
 	call_span(&capture, 2100, 2200, 20, CALL_SYNC, 4, 0);
-	model = capture_load(&capture, 9000);
-	gpu = gpu_of(model);
+	gpu = gpu_load(&capture, 9000, &model);
 	check_awaited(model, gpu, 4, 3);
-	model_gpu_free(gpu);
-	capture_free(&capture);
+	gpu_free(gpu, &capture);
 }
 
 static void test_handle_that_was_that_of_both_kinds_is_not_certain(void **state)
@@ -166,11 +158,9 @@ static void test_handle_that_was_that_of_both_kinds_is_not_certain(void **state)
 	call_return(&capture, 1501, 20, CALL_STREAM_CREATE, 9, 0xa);
 	launch(&capture, 2000, 1, 0xa);
 	call_span(&capture, 2100, 2200, 20, CALL_SYNC, 2, 0);
-	model = capture_load(&capture, 9000);
-	gpu = gpu_of(model);
+	gpu = gpu_load(&capture, 9000, &model);
 	check_awaited(model, gpu, 2, -1);
-	model_gpu_free(gpu);
-	capture_free(&capture);
+	gpu_free(gpu, &capture);
 }
 
 static void test_blocking_stream_waits_for_the_legacy_one_and_what_that_waits_for(void **state)
@@ -193,8 +183,7 @@ static void test_blocking_stream_waits_for_the_legacy_one_and_what_that_waits_fo
 	launch(&capture, 2040, 5, 0xc);
 	call_span(&capture, 2100, 2200, 20, CALL_SYNC, 6, 0xa);
 	call_span(&capture, 2300, 2310, 20, CALL_SYNC, 7, 0); /* 2 was done with 3; 4 was not */
-	model = capture_load(&capture, 9000);
-	gpu = gpu_of(model);
+	gpu = gpu_load(&capture, 9000, &model);
 	check_awaited(model, gpu, 6, 3);
 	check_awaited(model, gpu, 7, 4);
 	assert_true(model_gpu_last(gpu, CAPTURE_PID, 0xa, 0, 9000, &op));
@@ -209,8 +198,7 @@ static void test_blocking_stream_waits_for_the_legacy_one_and_what_that_waits_fo
 	assert_int_equal(model_gpu_around(gpu, &op, 2100, &around), 0);
 	assert_int_equal(around.ops.len, 0);
 	vec_free(&around.ops);
-	model_gpu_free(gpu);
-	capture_free(&capture);
+	gpu_free(gpu, &capture);
 }
 
 static void test_second_bodies_use_the_threads_own_stream(void **state)
@@ -229,13 +217,11 @@ static void test_second_bodies_use_the_threads_own_stream(void **state)
 	call_hit(&capture, 2300, 20, CALL_SYNC, 5, OWN); /* done by 4 */
 	call_return(&capture, 2310, 20, CALL_SYNC, 5, 0);
 	call_span(&capture, 2400, 2500, 20, CALL_SYNC, 6, 0); /* the legacy one: for all threads' */
-	model = capture_load(&capture, 9000);
-	gpu = gpu_of(model);
+	gpu = gpu_load(&capture, 9000, &model);
 	check_awaited(model, gpu, 4, 1);
 	check_awaited(model, gpu, 5);
 	check_awaited(model, gpu, 6, -3, 2);
-	model_gpu_free(gpu);
-	capture_free(&capture);
+	gpu_free(gpu, &capture);
 }
 
 static void test_device_synchronisation_finds_the_one_busy_stream_of_very_many(void **state)
@@ -253,8 +239,7 @@ static void test_device_synchronisation_finds_the_one_busy_stream_of_very_many(v
 	call_span(&capture, 3100, 3200, 20, CALL_SYNC_DEVICE, 2000);
 	launch(&capture, 3300, 2001, 0xa00);
 	call_span(&capture, 3400, 3500, 20, CALL_SYNC_DEVICE, 2002);
-	model = capture_load(&capture, 9000);
-	gpu = gpu_of(model);
+	gpu = gpu_load(&capture, 9000, &model);
 	assert_int_equal(model_gpu_awaited(gpu, map_get(&model->span_ids, 2000), &found), 0);
 	assert_int_equal(found.ops.len, 1000);
 	assert_false(found.more);
@@ -263,8 +248,7 @@ static void test_device_synchronisation_finds_the_one_busy_stream_of_very_many(v
 	vec_free(&found.ops);
 	check_awaited(model, gpu, 2002, 2001);
 	assert_int_equal(links_between(model, 2002, 2001), 1);
-	model_gpu_free(gpu);
-	capture_free(&capture);
+	gpu_free(gpu, &capture);
 }
 
 static void test_more_streams_than_are_looked_at_are_said(void **state)
@@ -279,14 +263,12 @@ static void test_more_streams_than_are_looked_at_are_said(void **state)
 	for (uint64_t i = 0; i < 5000; i++)
 		launch(&capture, 2000 + i, 1 + i, 0xa00 + i);
 	call_span(&capture, 7100, 7200, 20, CALL_SYNC_DEVICE, 6000);
-	model = capture_load(&capture, 9000);
-	gpu = gpu_of(model);
+	gpu = gpu_load(&capture, 9000, &model);
 	assert_int_equal(model_gpu_awaited(gpu, map_get(&model->span_ids, 6000), &found), 0);
 	assert_true(found.more);
 	assert_true(found.ops.len > 1000);
 	vec_free(&found.ops);
-	model_gpu_free(gpu);
-	capture_free(&capture);
+	gpu_free(gpu, &capture);
 }
 
 int main(void)

@@ -155,6 +155,9 @@ static void test_bytes_counts_and_shares_are_shown_for_people(void **state)
 	assert_string_equal(units_format_count(text, 999), "999");
 	assert_string_equal(units_format_count(text, 1234567), "1,234,567");
 	assert_string_equal(units_format_count(text, UINT64_MAX), "18,446,744,073,709,551,615");
+	assert_string_equal(units_format_more(text, 0), "");
+	assert_string_equal(units_format_more(text, 1), " and 1 more");
+	assert_string_equal(units_format_more(text, UINT64_MAX), " and 18446744073709551615 more");
 	assert_string_equal(units_format_share(text, 1, 8), "12.5 %");
 	assert_string_equal(units_format_share(text, 8, 8), "100.0 %");
 	assert_string_equal(units_format_share(text, 1, 0), "-");

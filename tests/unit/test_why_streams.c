@@ -346,6 +346,28 @@ static void test_rank_that_is_not_traced_or_another_stream_is_unknown(void **sta
 	done(&capture, why);
 }
 
+/* The collective is what it is for already. */
+static void test_collective_of_untraced_ranks_is_not_counted_among_the_other_streams(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	inits(&capture, 11, 2);
+	reduces(&capture, 1015, 11, 1, 2);
+	for (unsigned i = 0; i < 5; i++)
+		launches(&capture, 1020 + i, 11, GEMM, 0x100 + i);
+	waits_for_device(&capture, CALL_SYNC_DEVICE);
+	capture_end(&capture, 1900, 11, 1);
+	why = ask_span(&capture, 2000);
+	check_part(why, 0, "collective", 800, 0, "unknown",
+		   "rank 1 in ncclAllReduce, which is not traced, or kernel gemm<float> on stream "
+		   "0x104, or kernel gemm<float> on stream 0x103, or kernel gemm<float> on stream "
+		   "0x102, or 2 more");
+	done(&capture, why);
+}
+
 /* ---- calls that may wait ---- */
 
 static void test_free_may_wait_for_the_device(void **state)
@@ -437,6 +459,8 @@ int main(void)
 		cmocka_unit_test(
 			test_copy_whose_size_is_a_product_or_not_known_is_not_taken_for_small),
 		cmocka_unit_test(test_rank_that_is_not_traced_or_another_stream_is_unknown),
+		cmocka_unit_test(
+			test_collective_of_untraced_ranks_is_not_counted_among_the_other_streams),
 		cmocka_unit_test(test_free_may_wait_for_the_device),
 		cmocka_unit_test(test_late_rank_is_likely_what_a_free_waits_for),
 		cmocka_unit_test(test_free_without_work_waits_for_no_gpu_and_synchronises_nothing),

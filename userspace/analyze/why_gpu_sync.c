@@ -99,18 +99,16 @@ static bool is_open(const struct gather *gather, const struct model_gpu_op *op)
 /* "kernel gemm on stream 0x7f01, or kernel softmax on stream 0x7f02, or 3 more". */
 static void put_rivals(const struct gather *gather, FILE *out)
 {
-	size_t named = 0;
+	size_t found = 0;
 
 	for (size_t i = 0; i < gather->rivals.len; i++) {
-		if (is_open(gather, &gather->rivals.data[i]))
+		if (is_open(gather, &gather->rivals.data[i]) || found++ >= RIVALS_NAMED)
 			continue;
-		if (named++ == RIVALS_NAMED) {
-			fprintf(out, ", or %zu more", gather->rivals.len - i);
-			return;
-		}
-		fputs(named > 1 ? ", or " : "", out);
+		fputs(found > 1 ? ", or " : "", out);
 		put_op(gather, &gather->rivals.data[i], out);
 	}
+	if (found > RIVALS_NAMED)
+		fprintf(out, ", or %zu more", found - RIVALS_NAMED);
 }
 
 static bool end_at_op(struct gather *gather, const struct model_gpu_op *op, bool alone)

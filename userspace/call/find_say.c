@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What is said of functions that were found, but are not probed as they are described. */
-#include <stdio.h>
-
 #include "call/find.h"
+#include "util/units.h"
 
 void find_trouble(struct find *find, struct set_entry *entry, const struct error *err)
 {
@@ -29,29 +28,17 @@ void find_endless(struct find *find, const struct find_hit *hit, const struct ca
 }
 
 /* Of several functions the first one is named, as the names of all may fill a page. */
-struct others {
-	char text[32];
-};
-
-static struct others others_than_first(uint32_t count)
-{
-	struct others others = {""};
-
-	if (count > 1)
-		snprintf(others.text, sizeof(others.text), " and %u more", count - 1);
-	return others;
-}
-
 static void say_endless(struct find *find, struct set_entry *entry)
 {
 	struct spec_state *state = &entry->state;
 	bool many = state->endless.count > 1;
 	struct error problem = ERROR_INIT;
+	char others[UNITS_TEXT];
 
 	error_set(&problem, ENOTSUP,
 		  "%s: %s%s of %s %s recorded when %s only: where %s not known%s%s",
 		  entry->spec.source.origin, state->endless.first,
-		  others_than_first(state->endless.count).text, find->object->path,
+		  units_format_more(others, state->endless.count - 1), find->object->path,
 		  many ? "are" : "is", many ? "they begin" : "it begins",
 		  many ? "they end is" : "it ends is",
 		  find->go ? ", as Go moves calls from thread to thread" : " for certain",
@@ -67,17 +54,41 @@ static void say_refused(struct find *find, struct set_entry *entry)
 	struct spec_state *state = &entry->state;
 	bool many = state->refused.count > 1;
 	struct error problem = ERROR_INIT;
+	char others[UNITS_TEXT];
 
 	error_set(&problem, ENOTSUP, "%s: %s%s of %s can't be probed: no probe is right at %s%s",
 		  entry->spec.source.origin, state->refused.first,
-		  others_than_first(state->refused.count).text, find->object->path,
+		  units_format_more(others, state->refused.count - 1), find->object->path,
 		  many ? "the instructions that they begin with, or a loop begins there"
 		       : "the instruction that it begins with, or a loop begins there",
-		  state->probed ? "; all others that are described are probed" : "");
+		  state->probed && !state->no_room.count
+			  ? "; all others that are described are probed"
+			  : "");
 	if (!state->refusal)
 		state->refusal = set_keep(find->set, problem.message);
 	if (!state->probed)
 		state->found = 0;
+}
+
+void find_no_room(struct set_entry *entry, const char *name)
+{
+	if (!entry->state.no_room.count++)
+		entry->state.no_room.first = name;
+}
+
+static void say_no_room(struct find *find, struct set_entry *entry)
+{
+	struct spec_state *state = &entry->state;
+	struct error problem = ERROR_INIT;
+	char others[UNITS_TEXT];
+
+	error_set(&problem, E2BIG,
+		  "%s: %s%s of %s %s not probed: there is room for %d calls in all; use narrower "
+		  "patterns",
+		  entry->spec.source.origin, state->no_room.first,
+		  units_format_more(others, state->no_room.count - 1), find->object->path,
+		  state->no_room.count > 1 ? "are" : "is", WAFFLE_RECIPES_MAX);
+	find_trouble(find, entry, &problem);
 }
 
 void find_say(struct find *find)
@@ -86,11 +97,13 @@ void find_say(struct find *find)
 		struct set_entry *entry = find->set->entries.data[find->wanted.data[i]];
 		struct spec_state *state = &entry->state;
 
+		if (state->no_room.count)
+			say_no_room(find, entry);
 		if (state->endless.count)
 			say_endless(find, entry);
 		if (state->refused.count)
 			say_refused(find, entry);
-		state->endless.count = state->refused.count = 0;
+		state->no_room.count = state->endless.count = state->refused.count = 0;
 		state->endless_could = false;
 	}
 }

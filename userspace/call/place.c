@@ -46,6 +46,30 @@ struct place_kernel place_kernel_running(void)
 	return kernel;
 }
 
+/* Where a function jumps to in itself. */
+struct jumps {
+	bool to_entry;  /* every round of that loop looks like a call */
+	bool computed;  /* by a table or a pointer, to anywhere */
+	bool all;       /* all of it could be decoded */
+	uint64_t first; /* the lowest target behind the entry */
+};
+
+static void jumps_add(struct jumps *jumps, uint64_t entry, uint64_t target)
+{
+	jumps->to_entry |= target == entry;
+	if (target > entry && target < jumps->first)
+		jumps->first = target;
+}
+
+/*
+ * Whether no jump in the function can lead into (entry, place]: a loop would pass a probe there
+ * more than once a call. That a computed one leads before a push is not believed.
+ */
+static bool passed_once(const struct jumps *jumps, bool push, uint64_t place)
+{
+	return jumps->all && (push || !jumps->computed) && jumps->first > place;
+}
+
 /* ---- x86-64 ---- */
 
 struct decoder {
@@ -268,46 +292,24 @@ static bool x86_passes(const cs_insn *insn)
 	       !x86_holds_argument(x86->operands[0].reg);
 }
 
-/* Where a function jumps to in itself. */
-struct x86_jumps {
-	bool to_entry;  /* every round of that loop looks like a call */
-	bool computed;  /* by a table or a pointer, to anywhere */
-	bool all;       /* all of it could be decoded */
-	uint64_t first; /* the lowest target behind the entry */
-};
-
-static struct x86_jumps x86_jumps_of(struct decoder *decoder, const uint8_t *code, size_t bytes,
-				     uint64_t entry)
+static struct jumps x86_jumps_of(struct decoder *decoder, const uint8_t *code, size_t bytes,
+				 uint64_t entry)
 {
-	struct x86_jumps jumps = {.first = UINT64_MAX};
+	struct jumps jumps = {.first = UINT64_MAX};
 	uint64_t address = entry;
 
 	while (bytes && decode(decoder, &code, &bytes, &address)) {
 		const cs_x86 *x86 = &decoder->insn->detail->x86;
-		uint64_t target;
 
 		if (!cs_insn_group(decoder->handle, decoder->insn, X86_GRP_JUMP))
 			continue;
-		if (x86->op_count != 1 || x86->operands[0].type != X86_OP_IMM) {
+		if (x86->op_count != 1 || x86->operands[0].type != X86_OP_IMM)
 			jumps.computed = true;
-			continue;
-		}
-		target = (uint64_t)x86->operands[0].imm;
-		jumps.to_entry |= target == entry;
-		if (target > entry && target < jumps.first)
-			jumps.first = target;
+		else
+			jumps_add(&jumps, entry, (uint64_t)x86->operands[0].imm);
 	}
 	jumps.all = !bytes;
 	return jumps;
-}
-
-/*
- * Whether no jump in the function can lead into (entry, place]: a loop would pass a probe there
- * more than once a call. That a computed one leads before a push is not believed.
- */
-static bool x86_passed_once(const struct x86_jumps *jumps, bool push, uint64_t place)
-{
-	return jumps->all && (push || !jumps->computed) && jumps->first > place;
 }
 
 /*
@@ -323,7 +325,7 @@ static struct place x86_place(const struct place_kernel *kernel, struct decoder 
 	const uint8_t *at = code;
 	size_t left = bytes;
 	uint64_t next = entry;
-	struct x86_jumps jumps = {.to_entry = false};
+	struct jumps jumps = {.to_entry = false};
 
 	if (whole)
 		jumps = x86_jumps_of(decoder, code, bytes, entry);
@@ -339,7 +341,7 @@ static struct place x86_place(const struct place_kernel *kernel, struct decoder 
 		if (address == entry)
 			place.cost = (uint8_t)cost;
 		if (cheap &&
-		    (address == entry || (whole ? x86_passed_once(&jumps, push, address) : push)))
+		    (address == entry || (whole ? passed_once(&jumps, push, address) : push)))
 			return (struct place){(uint16_t)(address - entry), (uint8_t)cost};
 		if (!passes || next - entry > PLACE_SHIFT_MAX)
 			break;
@@ -397,46 +399,50 @@ static bool arm64_passes(uint32_t word)
 	return (word & 0xffffff3f) == 0xd503241f || word == ARM64_NOP_WORD;
 }
 
-/* As x86_passed_once(). */
-static bool arm64_passed_once(const uint8_t *code, size_t bytes, size_t shift)
+/* From 0 on, as all branches are relative. */
+static struct jumps arm64_jumps_of(const uint8_t *code, size_t bytes)
 {
 	static const struct pattern branch = {0xfc000000, 0x14000000};
 	static const struct pattern imm19[] = {{0xff000010, 0x54000000}, {0x7e000000, 0x34000000}};
 	static const struct pattern tests = {0x7e000000, 0x36000000};
 	static const struct pattern indirect = {0xfffffc1f, 0xd61f0000};
+	struct jumps jumps = {.all = true, .first = UINT64_MAX};
 
 	for (size_t at = 0; at + ARM64_BYTES <= bytes; at += ARM64_BYTES) {
 		uint32_t word = arm64_word(code + at);
-		int64_t words = 0;
+		int64_t words;
 
+		jumps.computed |= matches(word, &indirect, 1);
 		if (matches(word, &branch, 1))
 			words = (int32_t)(word << 6) >> 6;
 		else if (matches(word, imm19, 2))
 			words = (int32_t)(word << 8) >> 13;
 		else if (matches(word, &tests, 1))
 			words = (int32_t)(word << 13) >> 18;
-		else if (matches(word, &indirect, 1))
-			return false;
-		if (words < 0 && (int64_t)at + words * ARM64_BYTES > 0 &&
-		    (int64_t)at + words * ARM64_BYTES <= (int64_t)shift)
-			return false;
+		else
+			continue;
+		jumps_add(&jumps, 0, at + (uint64_t)(words * ARM64_BYTES));
 	}
-	return true;
+	return jumps;
 }
 
 static struct place arm64_place(const struct place_kernel *kernel, const uint8_t *code,
 				size_t bytes, bool whole)
 {
 	struct place entry = {0, OBJECT_COST_UNKNOWN};
+	struct jumps jumps = {.to_entry = false};
 
+	if (whole)
+		jumps = arm64_jumps_of(code, bytes);
+	if (jumps.to_entry)
+		return (struct place){0, OBJECT_COST_REFUSED};
 	for (size_t at = 0; at + ARM64_BYTES <= bytes && at <= PLACE_SHIFT_MAX; at += ARM64_BYTES) {
 		uint32_t word = arm64_word(code + at);
 		enum object_probe_cost cost = arm64_cost(kernel, word);
 
 		if (!at)
 			entry.cost = (uint8_t)cost;
-		if (cost == OBJECT_COST_EMULATED &&
-		    (!at || (whole && arm64_passed_once(code, bytes, at))))
+		if (cost == OBJECT_COST_EMULATED && (!at || passed_once(&jumps, false, at)))
 			return (struct place){(uint16_t)at, (uint8_t)cost};
 		if (!arm64_passes(word))
 			break;

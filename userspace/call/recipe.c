@@ -321,7 +321,8 @@ static void put_words(struct waffle_recipe *recipe, const struct abi *abi)
 
 		if (number < 0)
 			return;
-		recipe->on_stack |= number >= WAFFLE_CALL_REGS;
+		if (number >= WAFFLE_CALL_REGS + recipe->stack_words)
+			recipe->stack_words = (uint8_t)(number - WAFFLE_CALL_REGS + 1);
 		recipe->words[i] = (struct waffle_word){
 			.from = (uint8_t)number,
 			.to = (uint8_t)((high ? bytes - 4 : bytes) / 4),

@@ -14,6 +14,7 @@
 #include "target/loader.h"
 #include "target/needed.h"
 #include "util/near.h"
+#include "util/units.h"
 
 int arming_open(struct arming **arming, struct kernel *kernel, struct store_writer *writer,
 		const struct arming_options *options, struct error *err)
@@ -246,17 +247,16 @@ static void warn_left_out(struct arming *arming, const struct object *object,
 			  const struct armed *armed)
 {
 	struct armed_unsupported unsupported = armed_unsupported(armed);
-	char others[32] = "";
+	char others[UNITS_TEXT];
 
 	if (arming->warning[0])
 		return;
-	if (unsupported.count > 1)
-		snprintf(others, sizeof(others), " and %zu more", unsupported.count - 1);
 	if (unsupported.count)
 		snprintf(arming->warning, sizeof(arming->warning),
 			 "arming %s: %s%s can't be probed: the kernel sets no probe at such an "
 			 "instruction; all others are armed",
-			 object->path, probe_name(object, unsupported.first), others);
+			 object->path, probe_name(object, unsupported.first),
+			 units_format_more(others, unsupported.count - 1));
 	else if (armed_refused(armed))
 		snprintf(arming->warning, sizeof(arming->warning),
 			 "arming %s: %zu of %zu probes stay dormant: another tracer probes them "
@@ -369,18 +369,18 @@ int arming_scan(struct arming *arming, pid_t pid, struct error *err)
 	return result;
 }
 
-static void arm_needed(const char *path, void *arg)
+static void arm_needed(const char *path, const char *shown, void *arg)
 {
 	const struct {
 		struct arming *arming;
 		pid_t pid;
 	} *context = arg;
 	struct error ignored = ERROR_INIT;
-	int fd = open(path, O_RDONLY | O_CLOEXEC), index;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), index;
 
 	if (fd < 0)
 		return;
-	index = file_add(context->arming, fd, path, false, &ignored);
+	index = file_add(context->arming, fd, shown, false, &ignored);
 	close(fd);
 	if (index >= 0)
 		file_arm(context->arming, (uint32_t)index, path, context->pid, &ignored);

@@ -541,9 +541,9 @@ int details_record(struct details *details, struct waffle_rec *rec, struct error
 	return seen[rec->kind](details, rec, err);
 }
 
-static void file_needed(const char *path, void *arg)
+static void file_needed(const char *path, const char *shown, void *arg)
 {
-	stacks_file(arg, path);
+	stacks_file(arg, path, shown);
 }
 
 void details_needed(struct details *details, pid_t pid)

@@ -187,9 +187,9 @@ static int64_t file_of(struct stacks *stacks, const struct mapping *mapping, pid
 	return file_add(stacks, &inode, fd, path);
 }
 
-void stacks_file(struct stacks *stacks, const char *path)
+void stacks_file(struct stacks *stacks, const char *path, const char *shown)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct waffle_inode inode = {0};
 	struct stat status;
 
@@ -202,7 +202,7 @@ void stacks_file(struct stacks *stacks, const char *path)
 	if (!inode.ino || map_get(&stacks->file_at, file_key(&inode)) != MAP_NONE)
 		close(fd);
 	else
-		file_add(stacks, &inode, fd, path);
+		file_add(stacks, &inode, fd, shown);
 }
 
 /* ---- processes ---- */

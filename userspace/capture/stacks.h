@@ -20,8 +20,8 @@ void stacks_free(struct stacks *stacks);
 int stacks_process(struct stacks *stacks, pid_t pid, struct error *err);
 /* What stacks lack, and why; NULL: nothing that is known. */
 const char *stacks_warning(const struct stacks *stacks);
-/* A file that processes will map: known before they do. */
-void stacks_file(struct stacks *stacks, const char *path);
+/* A file that processes will map, where they see it as `shown`: known before they do. */
+void stacks_file(struct stacks *stacks, const char *path, const char *shown);
 /* The process has ended, or runs a new program. */
 void stacks_forget(struct stacks *stacks, pid_t pid);
 

@@ -57,9 +57,10 @@ static const char *key_type_name(char type)
 }
 
 static const char *const probe_types[] = {
-	[OBJECT_PROBE_SITE] = "site",   [OBJECT_PROBE_INSTANT] = "entry",
-	[OBJECT_PROBE_ENTER] = "entry", [OBJECT_PROBE_LEAVE] = "return",
-	[OBJECT_PROBE_END] = "end",     [OBJECT_PROBE_RETURN] = "ret",
+	[OBJECT_PROBE_SITE] = "site",    [OBJECT_PROBE_INSTANT] = "entry",
+	[OBJECT_PROBE_INNER] = "entry",  [OBJECT_PROBE_ENTER] = "entry",
+	[OBJECT_PROBE_LEAVE] = "return", [OBJECT_PROBE_END] = "end",
+	[OBJECT_PROBE_RETURN] = "ret",
 };
 static const char *const probe_costs[] = {
 	[OBJECT_COST_UNKNOWN] = "unknown",   [OBJECT_COST_OPTIMISED] = "optimised",

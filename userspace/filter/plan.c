@@ -11,6 +11,7 @@
 #include "util/map.h"
 #include "util/near.h"
 #include "util/strtab.h"
+#include "util/units.h"
 
 /* A key that sites declare, for what is said of keys that none does. */
 #define KEY_SITES_MAX 3
@@ -452,6 +453,7 @@ static void line_key(struct line *line, const struct plan_state *state, const st
 /* Keys with a near name, or all; how many. */
 static unsigned line_keys(struct line *line, const struct plan_state *state, const char *near)
 {
+	char more[UNITS_TEXT];
 	unsigned count = 0;
 
 	for (size_t i = 0; i < state->keys.len; i++) {
@@ -466,7 +468,7 @@ static unsigned line_keys(struct line *line, const struct plan_state *state, con
 		count++;
 	}
 	if (count > NAMES_MAX)
-		line_add(line, " and %u more", count - NAMES_MAX);
+		line_add(line, "%s", units_format_more(more, count - NAMES_MAX));
 	return count;
 }
 

@@ -83,6 +83,7 @@ static int row_call(const struct kernel *kernel, const struct arm_request *reque
 	const struct arm_use *use = request->uses ? &request->uses[probe->site] : NULL;
 	struct bpf_program *const programs[] = {
 		[OBJECT_PROBE_INSTANT] = kernel->bpf->progs.call_instant,
+		[OBJECT_PROBE_INNER] = kernel->bpf->progs.call_inner,
 		[OBJECT_PROBE_ENTER] = kernel->bpf->progs.call_enter,
 		[OBJECT_PROBE_LEAVE] = kernel->bpf->progs.call_leave,
 		[OBJECT_PROBE_RETURN] = kernel->bpf->progs.call_ret,

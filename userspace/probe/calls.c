@@ -23,8 +23,9 @@ int calls_configure(struct kernel *kernel, const struct kernel_options *options)
 {
 	struct waffle_bpf *bpf = kernel->bpf;
 	struct bpf_program *const programs[] = {
-		bpf->progs.call_instant, bpf->progs.call_enter, bpf->progs.call_leave,
-		bpf->progs.call_ret,     bpf->progs.call_end,   bpf->progs.call_point,
+		bpf->progs.call_instant, bpf->progs.call_inner, bpf->progs.call_enter,
+		bpf->progs.call_leave,   bpf->progs.call_ret,   bpf->progs.call_end,
+		bpf->progs.call_point,
 	};
 	bool filtered = options->calls && options->filtered;
 	bool stacks = options->calls && options->stacks;

@@ -21,6 +21,7 @@
 enum object_probe_type {
 	OBJECT_PROBE_SITE,    /* a site of a macro */
 	OBJECT_PROBE_INSTANT, /* a call that is an event, or begins a pair */
+	OBJECT_PROBE_INNER,   /* such a one that is not recorded if nested in another that counts */
 	OBJECT_PROBE_ENTER,   /* the entry of a call that is a span */
 	OBJECT_PROBE_LEAVE,   /* its return: attached as a return probe */
 	OBJECT_PROBE_RETURN,  /* its return: one of its return instructions */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define DELETED " (deleted)"
@@ -242,4 +243,12 @@ char **process_environment(pid_t pid, char **text)
 			list[i] = at;
 	}
 	return list;
+}
+
+bool process_numbers_are_kernels(void)
+{
+	const ino_t first = 0xEFFFFFFC; /* PROC_PID_INIT_INO of include/linux/proc_ns.h */
+	struct stat own;
+
+	return stat("/proc/self/ns/pid", &own) || own.st_ino == first;
 }

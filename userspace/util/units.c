@@ -212,6 +212,14 @@ char *units_format_count(char text[UNITS_TEXT], uint64_t count)
 	return text;
 }
 
+char *units_format_more(char text[UNITS_TEXT], uint64_t others)
+{
+	text[0] = '\0';
+	if (others)
+		snprintf(text, UNITS_TEXT, " and %" PRIu64 " more", others);
+	return text;
+}
+
 char *units_format_share(char text[UNITS_TEXT], uint64_t part, uint64_t whole)
 {
 	if (whole)

@@ -4,6 +4,8 @@
 #include <stdio.h>
 
 enum color { RED, GREEN, BLUE };
+enum side { BELOW = -2, ABOVE = 2 };
+enum mask { LOWEST = 1, HIGHEST = 0xc0000000 };
 
 struct inner {
 	unsigned short port;
@@ -17,6 +19,8 @@ struct outer {
 	struct inner inner;
 	struct inner *peer;
 	enum color color;
+	enum side side;
+	enum mask mask;
 	bool ok;
 	void (*done)(void);
 	signed char low;
@@ -51,7 +55,19 @@ void finished(void)
 int main(void)
 {
 	struct inner peer = {443, "peer", 2.5};
-	struct outer outer = {1, "/x", {80, "full tag", 1.5}, &peer, BLUE, true, finished, -3, 200};
+	struct outer outer = {
+		.id = 1,
+		.path = "/x",
+		.inner = {80, "full tag", 1.5},
+		.peer = &peer,
+		.color = BLUE,
+		.side = BELOW,
+		.mask = HIGHEST,
+		.ok = true,
+		.done = finished,
+		.low = -3,
+		.high = 200,
+	};
 	char line[16], text[16] = "hello";
 
 	puts("ready");
