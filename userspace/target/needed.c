@@ -108,7 +108,7 @@ static bool owner_read(pid_t pid, struct owner *owner)
 	size_t size = 0;
 	FILE *lines;
 
-	owner->group_count = 0;
+	*owner = (struct owner){.uid = (uid_t)-1, .gid = (gid_t)-1};
 	snprintf(path, sizeof(path), "/proc/%d/status", pid);
 	lines = fopen(path, "re");
 	while (lines && getline(&line, &size, lines) > 0) {
