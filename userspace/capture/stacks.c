@@ -344,6 +344,22 @@ int stacks_process(struct stacks *stacks, pid_t pid, struct error *err)
 	return result ? error_set(err, -result, "out of memory") : 0;
 }
 
+int stacks_fork(struct stacks *stacks, pid_t parent, pid_t child, struct error *err)
+{
+	uint32_t index = map_get(&stacks->process_at, (uint64_t)parent);
+	struct process *process;
+	struct python python;
+
+	if (index == MAP_NONE || !stacks->processes.data[index].python.kernel.runtime)
+		return 0;
+	python = stacks->processes.data[index].python;
+	process = process_of(stacks, child);
+	if (!process)
+		return error_set(err, ENOMEM, "out of memory");
+	process->python = python;
+	return 0;
+}
+
 void stacks_forget(struct stacks *stacks, pid_t pid)
 {
 	uint32_t index = map_remove(&stacks->process_at, (uint64_t)pid);
