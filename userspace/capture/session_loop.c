@@ -143,9 +143,7 @@ static int dispatch(struct session *session, const struct epoll_event *events, i
 			break;
 		case TAG_RING: /* woken for a fork or an exec: the drain sees it */
 		case TAG_FILE: /* or a file was written to: what is there is read in any case */
-			break;
 		case TAG_MMAP:
-			targets_mapped(session);
 			break;
 		default:
 			/* Its last records are in the rings before it is taken off the list. */
