@@ -248,7 +248,7 @@ static void test_file_tells_the_libraries_that_it_needs(void **state)
 	assert_null(read.runpath);
 	assert_int_equal(read.needed.len, 2);
 	assert_string_equal(read.needed.data[0], TEXT);
-	assert_string_equal(read.needed.data[1], TEXT + 8);
+	assert_string_equal(read.needed.data[1], &TEXT[8]);
 	loader_file_free(&read);
 	fclose(file);
 }
