@@ -73,3 +73,19 @@ def test_coroutines_and_longjmp_go_on_as_without_probes(waffle, built, tmp_path)
     assert len(over) == 20
     assert all(r.get("left") and "ret" not in r["args"] for r in over)
     assert [r["kind"] for r in rows if r["name"] == "_start"] == ["event"]
+
+
+def test_code_that_a_program_has_moved_is_said_to_be_unseen(waffle, built, start):
+    path = built("moved.c")
+    program = start(path)
+    program.until("ready")
+    attached = waffle.attach("-p", program.pid, "--no-report", "--sources", "spans",
+                             "--probe", "uprobe:exe:moved|stays(int n) as event")
+    notice = attached.wait_notice()
+    assert "1 of 2 probes of" in notice and "other pages in place of the file's" in notice
+    program.ask("go", "did sum=")
+    program.finish()
+    capture = attached.wait()
+    assert "other pages" not in capture.result.stderr
+    assert [r["args"]["n"] for r in capture.rows("event", name="stays")] == list(range(10)) * 3
+    assert not capture.rows("event", name="moved")
