@@ -516,6 +516,18 @@ __noinline int stack_emit(__u64 id, __u64 ts, __u64 kernel_stack, __u64 flags)
 	return frames_copy(walk, 160 * 8, id, ts, kernel_stack);
 }
 
+__noinline int stack_fork(__u32 parent, __u32 child)
+{
+	const struct waffle_stack_process *process = bpf_map_lookup_elem(&stack_processes, &parent);
+	struct waffle_stack_process same = {};
+
+	if (!process || !process->python.runtime)
+		return 0;
+	same.python = process->python;
+	bpf_map_update_elem(&stack_processes, &child, &same, BPF_NOEXIST);
+	return 0;
+}
+
 /* A site whose stacks are wanted, without a filter: see span.bpf.c. */
 SEC("uprobe.multi")
 int hit_stack(struct pt_regs *ctx)

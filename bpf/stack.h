@@ -77,6 +77,9 @@ struct waffle_stack_file {
  * the thread has entered the kernel. `kernel_stack` is what bpf_get_stackid() gave plus one, or 0.
  */
 int stack_emit(__u64 id, __u64 ts, __u64 kernel_stack, __u64 flags);
+
+/* A process has a child: its Python is where the parent's is. */
+int stack_fork(__u32 parent, __u32 child);
 #endif
 
 #endif

@@ -3,6 +3,7 @@
  * them. */
 #include "vmlinux.h"
 #include "shared.h"
+#include "stack.h"
 #include "wait.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -68,6 +69,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 		__sync_fetch_and_or(&tgid_bits[(tgid >> 6) & (WAFFLE_TGID_WORDS - 1)],
 				    1ull << (tgid & 63));
 	}
+	stack_fork(parent->tgid, tgid);
 	rec = record_reserve(cpu, sizeof(*rec));
 	if (!rec)
 		return 0;

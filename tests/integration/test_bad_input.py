@@ -398,3 +398,18 @@ def test_threads_keep_their_names_in_a_window(waffle, built, start):
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     spans = [row for row in rows if row["kind"] == "span"]
     assert spans and {row["comm"] for row in spans} == {"flood"}
+
+
+def test_more_calls_than_there_is_room_for(waffle, built, tmp_path):
+    """A pattern that takes all the room is said to, and so is what came too late for it."""
+    more = tmp_path / "more.c"
+    more.write_text("".join(f"void more{i}(void);\nvoid more{i}(void) {{ }}\n"
+                            for i in range(4100)), encoding="ascii")
+    program = built("left.c", str(more))
+    result = waffle.ok("list", "--probe", "uprobe:exe:more*",
+                       "--probe", "usdt:exe:left:step__start", program)
+    assert f"{program}: 4096 calls\n" in result.stdout
+    lines = result.stderr.splitlines()
+    assert len(lines) == 2 and all("there is room for 4096 calls in all" in x for x in lines)
+    assert re.search(r"--probe: more\d+ and 3 more of ", lines[0]), lines
+    assert re.search(rf"--probe: step__start( and \d more)? of {program} (is|are) not", lines[1])

@@ -3,14 +3,19 @@
 
 import collections
 import os
+import pathlib
+import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import pytest
 
-from tracer import Capture, Waffle, monotonic_ns, named, parse_log, semaphores, wait_until
+from tracer import (Capture, Waffle, compile_program, monotonic_ns, named, parse_log, semaphores,
+                    wait_until)
 
 
 def letters(count):
@@ -332,18 +337,78 @@ def test_shell_starts_several_instrumented_programs(waffle, built):
     assert len(named(rows, "thousand")) == 1000
 
 
-def test_exec_of_another_program_with_a_needed_library(waffle, built, tmp_path):
+@pytest.fixture
+def user_of_library(built):
+    """A program, and the library that it needs."""
     library = built("library.c", "-shared", "-fPIC", name="liblate.so")
-    user = built(
+    return library, built(
         "needs_library.c", f"-L{library.parent}", "-llate", f"-Wl,-rpath,{library.parent}"
     )
-    family = built("family.c")
-    rows = waffle.run(family, "fork_exec", 5, user).rows()
+
+
+def check_user_of_library(rows):
     events = named(rows, "library event")
     # From its first call, made by the library's constructor before main.
     assert [row["args"]["i"] for row in events] == list(range(-1, 100))
     assert len(named(rows, "main event")) == 100
     assert len(named(rows, "library span")) == 101
+
+
+def test_exec_of_another_program_with_a_needed_library(waffle, built, user_of_library):
+    _, user = user_of_library
+    check_user_of_library(waffle.run(built("family.c"), "fork_exec", 5, user).rows())
+
+
+@pytest.mark.parametrize("path", ["LD_LIBRARY_PATH=.", "LD_PRELOAD=./liblate.so", "rpath"])
+def test_needed_library_by_a_relative_path(waffle, built, path):
+    """Of the program's working directory, which is not waffle's."""
+    named_so = "-Wl,-soname,liblate.so"
+    folder = built("library.c", "-shared", "-fPIC", named_so, name="liblate.so").parent
+    rpath = ["-Wl,-rpath,."] if path == "rpath" else []
+    user = built("needs_library.c", f"-L{folder}", "-llate", *rpath, name="user-" + path[:6])
+    setting = "" if rpath else path
+    script = f"cd {folder} && {setting} exec {user}"
+    check_user_of_library(waffle.run("sh", "-c", script).rows())
+
+
+def test_program_in_a_chroot_with_a_needed_library(waffle, user_of_library, tmp_path):
+    library, user = user_of_library
+    needed = subprocess.run(["ldd", user], capture_output=True, text=True, check=True).stdout
+    for path in re.findall(r"(/\S+) \(0x", needed):
+        place = tmp_path / ("lib" if path == str(library) else path[1:])
+        place = place / library.name if path == str(library) else place
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, place)
+    (tmp_path / "bin").mkdir()
+    shutil.copy(user, tmp_path / "bin")
+    check_user_of_library(waffle.run("chroot", tmp_path, f"/bin/{user.name}").rows())
+
+
+def test_program_in_a_mount_namespace_with_a_needed_library(waffle, user_of_library, tmp_path):
+    library, user = user_of_library
+    script = (f"mount -t tmpfs none {tmp_path} && cp {user} {library} {tmp_path} && "
+              f"LD_LIBRARY_PATH={tmp_path} exec {tmp_path}/{user.name}")
+    # The capture is not to be in what only the program sees.
+    capture = Capture(waffle, library.parent / "namespace.waffle")
+    waffle.ok("run", "-q", "--no-report", "-o", capture.path, "--", "unshare", "-m", "sh", "-c",
+              script)
+    check_user_of_library(capture.rows())
+
+
+def test_loader_that_a_program_brings_has_the_programs_rights_only(waffle):
+    """Programs that have given up root are not to get it from the one who traces them."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        loader = compile_program("own_loader.c", f"{folder}/loader", "-static")
+        program = compile_program("steps.c", f"{folder}/it", f"-Wl,--dynamic-linker={loader}")
+        log = pathlib.Path(folder, "log")
+        log.touch()
+        log.chmod(0o666)
+        # As a loader it is of no use: the program does not begin.
+        script = f"ulimit -c 0; setpriv --reuid 65534 --regid 65533 --clear-groups {program}; true"
+        waffle.run("sh", "-c", script, options=("--probe", "uprobe:libc:puts"),
+                   env={**os.environ, "LOADER_LOG": str(log)})
+        assert log.read_text(encoding="ascii") == "65534 65534 65533 65533 0\n"
 
 
 @pytest.mark.parametrize(

@@ -72,10 +72,13 @@ def object_of(row):
     return number(next(iter(row["args"].values())))
 
 
-def test_pthread_set_sees_locks_as_the_program_logged_them(waffle, start, built):
-    running = start(built("locks.c"))
+@pytest.mark.parametrize("flags", [(), ("-static",)])
+def test_pthread_set_sees_locks_as_the_program_logged_them(waffle, start, built, flags):
+    program = built("locks.c", *flags)
+    running = start(program)
     running.until("ready")
-    attached = arm(waffle, running.pid, mapped(running.pid, "libc.so"), "--probes", "pthread")
+    file = program if flags else mapped(running.pid, "libc.so")
+    attached = arm(waffle, running.pid, file, "--probes", "pthread")
     running.say("go")
     log = []
     while not (line := running.line()).startswith("done"):
@@ -111,6 +114,16 @@ def test_pthread_set_sees_locks_as_the_program_logged_them(waffle, start, built)
                 assert object_of(row) == call["object"]
     assert {row["result"] for row in logged["pthread_mutex_trylock"]} == {16}
     assert len(by_name["pthread_mutex_unlock"]) == 52
+
+
+def test_set_finds_nothing_in_a_stripped_program_and_says_that_it_is(waffle, built, tmp_path):
+    whole, stripped = built("locks.c", "-static"), tmp_path / "stripped"
+    subprocess.check_call(["strip", "-o", stripped, whole])
+    told = waffle.call("list", "--probes", "pthread", stripped).stderr
+    assert "pthread: nothing that this set describes" in told
+    assert f"{stripped} is stripped" in told
+    told = waffle.call("list", "--probes", "openssl", whole).stderr
+    assert "openssl: nothing that this set describes" in told and "stripped" not in told
 
 
 # ---- OpenSSL ----

@@ -461,13 +461,14 @@ def interpreters():
 
 
 @pytest.mark.parametrize("python", interpreters())
+@pytest.mark.parametrize("who", [(), ("fork",)], ids=["itself", "child"])
 @tracer.tries(3)  # that nothing is lost is up to the machine, too
-def test_python_frames_are_those_that_python_says(waffle, built, start, tmp_path, python):
+def test_python_frames_are_those_that_python_says(waffle, built, start, tmp_path, python, who):
     library = built("marked.c", "-shared", "-fPIC", name="libmarked.so")
     log = tmp_path / "log"
-    program = start(python, FRAMES, library, log)
+    program = start(python, FRAMES, library, log, *who)
     program.until("ready")
-    attached = waffle.attach_to(program, library, options=["--stacks", "spans"])
+    attached = waffle.attach_to(program, library, options=["--stacks", "spans", "--follow"])
     program.say("go")
     program.finish()
     capture = attached.wait()

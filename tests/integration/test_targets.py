@@ -146,6 +146,20 @@ def test_process_in_another_pid_namespace(waffle, built, start):
     assert len(rows) == 12 and {(row["pid"], row["tid"]) for row in rows} == {(pid, pid)}
 
 
+def test_tracer_in_another_pid_namespace_is_refused(waffle, tmp_path):
+    """There a process has another number than in the records of the kernel."""
+    inside = ["unshare", "-p", "-f", "--mount-proc"]
+    for command in (["run", "-o", tmp_path / "x", "--", "true"], ["attach", "-p", "1"]):
+        done = subprocess.run([*inside, waffle.program, *command], capture_output=True, text=True,
+                              check=False)
+        assert done.returncode == 1 and "PID namespace of its own" in done.stderr
+        assert done.stderr.count("\n") == 1
+    done = subprocess.run([*inside, waffle.program, "check", "--json"], capture_output=True,
+                          text=True, check=False)
+    [found] = [c for c in json.loads(done.stdout)["checks"] if c["name"] == "PID namespace"]
+    assert done.returncode == 1 and found["status"] == "missing"
+
+
 @pytest.mark.parametrize(
     "flags",
     [
@@ -204,12 +218,15 @@ def test_stripped_notes_are_like_no_sites(waffle, built, start, tmp_path):
     program = start(bare)
     program.until("ready")
     attached = waffle.attach("-p", program.pid)
-    assert "stripped" in attached.wait_notice()
+    assert "stripped; only the scheduler is recorded" in attached.wait_notice()
     program.ask("event 10", "did")
     assert program.ask("evaluated", "did evaluated=") == "0"
     capture = attached.stop()
     assert capture.info()["events"] == 0 and capture.rows("sched", tid=program.pid)
     assert listed(waffle, "-p", program.pid) == []
+    attached = waffle.attach("-p", program.pid, "--no-sched")
+    assert "stripped; without the scheduler nothing is recorded" in attached.wait_notice()
+    attached.stop()
 
 
 def test_a_program_replaced_by_a_new_build_while_it_runs(waffle, built, start, tmp_path):

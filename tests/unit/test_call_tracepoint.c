@@ -124,6 +124,13 @@ static void test_missing_field_is_said_with_near_names(void **state)
 	assert_int_equal(made.result, -EINVAL);
 	assert_non_null(strstr(made.err.message, "a field of type 'unsigned long' can't be shown"));
 	unmake(&made);
+	make(&made, "tracepoint:sched:sched_process_exec(pid as x, filename as x)");
+	assert_int_equal(made.result, -EINVAL);
+	assert_string_equal(made.err.message,
+			    "--probe: two values are named 'x'\n"
+			    "  tracepoint:sched:sched_process_exec(pid as x, filename as x)\n"
+			    "                                                ^~~~~~~~");
+	unmake(&made);
 	(void)state;
 }
 

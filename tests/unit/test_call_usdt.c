@@ -99,7 +99,8 @@ static void test_damaged_operands_are_refused(void **state)
 }
 
 #ifdef __x86_64__
-#define PROBE(name, semaphore, operands)                                                           \
+#define PROBE(name, semaphore, operands) PROBE_OF("fruit", name, semaphore, operands)
+#define PROBE_OF(provider, name, semaphore, operands)                                              \
 	__asm__ volatile("990: nop\n"                                                              \
 			 ".pushsection .note.stapsdt, \"\", \"note\"\n"                            \
 			 ".balign 4\n"                                                             \
@@ -107,7 +108,7 @@ static void test_damaged_operands_are_refused(void **state)
 			 "991: .asciz \"stapsdt\"\n"                                               \
 			 "992: .balign 4\n"                                                        \
 			 "993: .8byte 990b, _.stapsdt.base, " semaphore "\n"                       \
-			 ".asciz \"fruit\"\n"                                                      \
+			 ".asciz \"" provider "\"\n"                                               \
 			 ".asciz \"" name "\"\n"                                                   \
 			 ".asciz \"" operands "\"\n"                                               \
 			 "994: .balign 4\n"                                                        \
@@ -127,6 +128,7 @@ void fruit_eaten(int which);
 
 void fruit_eaten(int which)
 {
+	PROBE_OF("fruit_kit", "open", "0", "");
 	PROBE("eat__start", "fruit_semaphore", "-4@%edi 8@fruit_count(%rip)");
 	fruit_count -= which;
 	PROBE("eat__done", "0", "-4@%edi -4@$7");
@@ -212,6 +214,10 @@ static void test_missing_probe_and_provider_are_said_with_near_names(void **stat
 
 	assert_string_equal(found.said, "--probe: no USDT probe 'eat__stat' in /bin/fruits; near: "
 					"eat__start\n");
+	done(&found);
+	/* A near name of a provider is of no help where its probe is not there. */
+	found = find("usdt:exe:fruit:fruit_ki");
+	assert_string_equal(found.said, "--probe: no USDT probe 'fruit_ki' in /bin/fruits\n");
 	done(&found);
 	found = find("usdt:exe:friut:eat__start");
 	assert_string_equal(found.said, "--probe: no USDT probe of a provider 'friut' in "

@@ -84,8 +84,8 @@ static bool same_site(const struct object *object, const struct object_call *cal
 	       !memcmp(&call->recipe, &made->recipe, sizeof(made->recipe));
 }
 
-uint32_t find_site(struct find *find, struct set_entry *entry, const char *func,
-		   const struct recipe_made *made, unsigned kind)
+int find_site(struct find *find, struct set_entry *entry, const char *func,
+	      const struct recipe_made *made, unsigned kind, uint32_t *number)
 {
 	struct object *object = find->object;
 	struct site_info site = {.name = spec_name(&entry->spec, func, object->strings),
@@ -107,20 +107,20 @@ uint32_t find_site(struct find *find, struct set_entry *entry, const char *func,
 		site.keys[i].name = keep(find, made->keys[i].name);
 	}
 	for (size_t i = 0; i < object->calls.len; i++)
-		if (same_site(object, &object->calls.data[i], &site, made))
-			return object->calls.data[i].site;
+		if (same_site(object, &object->calls.data[i], &site, made)) {
+			*number = object->calls.data[i].site;
+			return 0;
+		}
 	if (find->set->calls == WAFFLE_RECIPES_MAX) {
-		error_set(find->err, E2BIG,
-			  "%s: more than %d calls are described: use narrower patterns",
-			  entry->spec.source.origin, WAFFLE_RECIPES_MAX);
-		return MAP_NONE;
+		find_no_room(entry, func);
+		*number = MAP_NONE;
+		return 0;
 	}
-	if (!vec_push(&object->sites, site) || !vec_push(&object->calls, call)) {
-		error_set(find->err, ENOMEM, "out of memory");
-		return MAP_NONE;
-	}
+	if (!vec_push(&object->sites, site) || !vec_push(&object->calls, call))
+		return error_set(find->err, ENOMEM, "out of memory");
 	find->set->calls++;
-	return call.site;
+	*number = call.site;
+	return 0;
 }
 
 #define INSTRUCTION_BYTES_MAX 16
@@ -248,19 +248,21 @@ static int add_site(struct find *find, const struct find_hit *hit, const struct 
 	struct set_entry *entry = find->set->entries.data[hit->entry];
 	struct error problem = ERROR_INIT;
 	struct recipe_made made = {.key_count = 0};
-	uint32_t site;
+	uint32_t site = MAP_NONE;
+	int result;
 
 	if (make_call(find, hit, spec, &made, &problem)) {
 		find_trouble(find, entry, &problem);
 		entry->state.found = 0;
 		return 0;
 	}
-	site = find_site(find, entry, hit->name, &made,
-			 hit->side     ? WAFFLE_SITE_SPAN_END
-			 : spec->event ? WAFFLE_SITE_EVENT
-				       : WAFFLE_SITE_SPAN);
-	if (site == MAP_NONE)
-		return -E2BIG;
+	result = find_site(find, entry, hit->name, &made,
+			   hit->side     ? WAFFLE_SITE_SPAN_END
+			   : spec->event ? WAFFLE_SITE_EVENT
+					 : WAFFLE_SITE_SPAN,
+			   &site);
+	if (result || site == MAP_NONE)
+		return result;
 	if (hit->side)
 		return add_probe(find, hit, site, OBJECT_PROBE_END);
 	if (spec->event || spec->pair)
@@ -278,6 +280,10 @@ static int add_function(struct find *find, struct find_hit *hit)
 	struct call_spec *event;
 	int result;
 
+	if (find->set->calls == WAFFLE_RECIPES_MAX) {
+		find_no_room(entry, hit->name);
+		return 0;
+	}
 	hit->place = find_place(find, hit);
 	if (hit->place.cost == OBJECT_COST_REFUSED) {
 		find_refused(find, hit);
@@ -358,7 +364,6 @@ static int find_functions(struct find *find)
 		deduplicate(find, &hits);
 	for (size_t i = 0; i < hits.list.len && !result; i++)
 		result = add_function(find, &hits.list.data[i]);
-	find_say(find);
 	vec_free(&hits.list);
 	return result;
 }
@@ -441,6 +446,7 @@ int call_set_find(struct call_set *set, struct object *object, int fd, struct er
 		find_static_runtime(&find);
 	if (!result && usdt)
 		result = find_usdt(&find);
+	find_say(&find);
 	vec_free(&find.wanted);
 	dwarf_end(find.dwarf);
 	symtab_free(&find.code);

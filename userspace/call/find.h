@@ -74,9 +74,10 @@ void find_static_runtime(struct find *find);
 
 /* The type of the probe at which an event, or what begins a pair, is recorded. */
 uint8_t find_instant(const struct recipe_made *made);
-/* Adds the site of a call, or finds the one that is the same. MAP_NONE with a message: no. */
-uint32_t find_site(struct find *find, struct set_entry *entry, const char *func,
-		   const struct recipe_made *made, unsigned kind);
+/* Adds the site of a call, or finds the one that is the same; MAP_NONE: there is no room for more.
+ * 0 or -ENOMEM with a message. */
+int find_site(struct find *find, struct set_entry *entry, const char *func,
+	      const struct recipe_made *made, unsigned kind, uint32_t *number);
 
 /* The byte of the file that executable code of that address is in. */
 bool find_offset(const struct find *find, uint64_t address, uint64_t *offset);
@@ -86,7 +87,9 @@ void find_trouble(struct find *find, struct set_entry *entry, const struct error
 /* A function that the kernel sets no probe at; one whose end is not seen. */
 void find_refused(struct find *find, const struct find_hit *hit);
 void find_endless(struct find *find, const struct find_hit *hit, const struct call_spec *spec);
-/* When a file's functions are found: says how many of each there are. */
+/* One that the session has no room for. */
+void find_no_room(struct set_entry *entry, const char *name);
+/* When a file's calls are found: says how many of each there are. */
 void find_say(struct find *find);
 
 #endif

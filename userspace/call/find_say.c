@@ -61,11 +61,34 @@ static void say_refused(struct find *find, struct set_entry *entry)
 		  units_format_more(others, state->refused.count - 1), find->object->path,
 		  many ? "the instructions that they begin with, or a loop begins there"
 		       : "the instruction that it begins with, or a loop begins there",
-		  state->probed ? "; all others that are described are probed" : "");
+		  state->probed && !state->no_room.count
+			  ? "; all others that are described are probed"
+			  : "");
 	if (!state->refusal)
 		state->refusal = set_keep(find->set, problem.message);
 	if (!state->probed)
 		state->found = 0;
+}
+
+void find_no_room(struct set_entry *entry, const char *name)
+{
+	if (!entry->state.no_room.count++)
+		entry->state.no_room.first = name;
+}
+
+static void say_no_room(struct find *find, struct set_entry *entry)
+{
+	struct spec_state *state = &entry->state;
+	struct error problem = ERROR_INIT;
+	char others[UNITS_TEXT];
+
+	error_set(&problem, E2BIG,
+		  "%s: %s%s of %s %s not probed: there is room for %d calls in all; use narrower "
+		  "patterns",
+		  entry->spec.source.origin, state->no_room.first,
+		  units_format_more(others, state->no_room.count - 1), find->object->path,
+		  state->no_room.count > 1 ? "are" : "is", WAFFLE_RECIPES_MAX);
+	find_trouble(find, entry, &problem);
 }
 
 void find_say(struct find *find)
@@ -74,11 +97,13 @@ void find_say(struct find *find)
 		struct set_entry *entry = find->set->entries.data[find->wanted.data[i]];
 		struct spec_state *state = &entry->state;
 
+		if (state->no_room.count)
+			say_no_room(find, entry);
 		if (state->endless.count)
 			say_endless(find, entry);
 		if (state->refused.count)
 			say_refused(find, entry);
-		state->endless.count = state->refused.count = 0;
+		state->no_room.count = state->endless.count = state->refused.count = 0;
 		state->endless_could = false;
 	}
 }

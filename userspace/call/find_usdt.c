@@ -155,6 +155,7 @@ static int add_probe(struct find *find, uint32_t number, unsigned side,
 	struct object_probe probe = {0};
 	struct error problem = ERROR_INIT;
 	struct recipe_made made;
+	int result;
 
 	if (!find_offset(find, note->address, &probe.offset) ||
 	    (note->semaphore &&
@@ -167,18 +168,19 @@ static int add_probe(struct find *find, uint32_t number, unsigned side,
 		return 0;
 	}
 	probe.type = side ? OBJECT_PROBE_END : find_instant(&made);
-	probe.site = find_site(
+	result = find_site(
 		find, entry,
 		strtab_get(find->object->strings,
 			   strtab_add(find->object->strings, note->name, strlen(note->name))),
 		&made,
 		side               ? WAFFLE_SITE_SPAN_END
 		: entry->spec.pair ? WAFFLE_SITE_SPAN
-				   : WAFFLE_SITE_EVENT);
-	if (probe.site == MAP_NONE)
-		return -E2BIG;
-	probe.cost = find_cost(find, note->address, probe.offset);
+				   : WAFFLE_SITE_EVENT,
+		&probe.site);
 	entry->state.found++;
+	if (result || probe.site == MAP_NONE)
+		return result;
+	probe.cost = find_cost(find, note->address, probe.offset);
 	return vec_push(&find->object->probes, probe)
 		       ? 0
 		       : error_set(find->err, ENOMEM, "out of memory");
@@ -186,16 +188,16 @@ static int add_probe(struct find *find, uint32_t number, unsigned side,
 
 static void note_near(struct find *find, struct set_entry *entry, const struct usdt_note *note)
 {
-	char name[600];
-
-	if (!spec_names_match(&entry->spec.provider, note->provider)) {
-		snprintf(name, sizeof(name), "%s:%s", note->provider, note->name);
-		if (near_name(entry->spec.provider.list[0].text, note->provider))
-			find_near(find, entry, entry->spec.provider.list[0].text, note->provider);
-	} else {
+	if (spec_names_match(&entry->spec.provider, note->provider)) {
+		/* Names of other providers are of no interest any more. */
+		if (!entry->state.provider)
+			entry->state.near_count = 0;
 		entry->state.provider = true;
 		if (near_name(entry->spec.sides[0].names.list[0].text, note->name))
 			find_near(find, entry, entry->spec.sides[0].names.list[0].text, note->name);
+	} else if (!entry->state.provider &&
+		   near_name(entry->spec.provider.list[0].text, note->provider)) {
+		find_near(find, entry, entry->spec.provider.list[0].text, note->provider);
 	}
 }
 

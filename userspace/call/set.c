@@ -409,30 +409,44 @@ static void say_entry(const struct set_entry *entry, enum call_scope scope, call
 	say(line, (state->looked || scope != CALL_SCOPE_TRACED) && !strcmp(origin, "--probe"), arg);
 }
 
-/* One of a group that describes probes of a file which is there, and has none of their provider. */
-static const struct set_entry *built_without(const struct call_set *set, size_t group)
+/* It describes probes of a file which is there, and has none of their provider. */
+static bool built_without(const struct set_entry *entry)
 {
-	for (size_t i = 0; i < set->entries.len; i++) {
-		const struct set_entry *entry = set->entries.data[i];
+	return entry->spec.type == SPEC_USDT && entry->state.looked && !entry->state.provider;
+}
 
-		if (entry->spec.group == group && entry->spec.type == SPEC_USDT &&
-		    entry->state.looked && !entry->state.provider)
-			return entry;
-	}
+/* It describes functions that may be in a file, but have no names there. */
+static bool in_stripped(const struct set_entry *entry)
+{
+	return entry->spec.type == SPEC_UPROBE && entry->state.looked && entry->state.stripped;
+}
+
+static const struct set_entry *one_of_group(const struct call_set *set, size_t group,
+					    bool (*is)(const struct set_entry *entry))
+{
+	for (size_t i = 0; i < set->entries.len; i++)
+		if (set->entries.data[i]->spec.group == group && is(set->entries.data[i]))
+			return set->entries.data[i];
 	return NULL;
 }
 
 static void say_group(const struct call_set *set, size_t group, enum call_scope scope, call_say say,
 		      void *arg)
 {
-	const struct set_entry *entry = built_without(set, group);
+	const struct set_entry *without = one_of_group(set, group, built_without);
+	const struct set_entry *stripped = one_of_group(set, group, in_stripped);
 	const char *name = set->groups.data[group].name;
-	char line[512];
+	char line[1024];
 
-	if (entry)
+	if (without)
 		snprintf(line, sizeof(line),
 			 "%s: %s has no USDT probes of '%s': it was built without them", name,
-			 entry->state.looked, entry->spec.provider.list[0].text);
+			 without->state.looked, without->spec.provider.list[0].text);
+	else if (stripped)
+		snprintf(line, sizeof(line),
+			 "%s: nothing that this set describes is %s, as far as is known: %s is "
+			 "stripped, and only the functions that it exports have names",
+			 name, scopes[scope], stripped->state.looked);
 	else
 		snprintf(line, sizeof(line), "%s: nothing that this set describes is %s", name,
 			 scopes[scope]);

@@ -24,8 +24,8 @@ struct spec_state {
 	struct {             /* of the file at hand, how many, and the name of the first one */
 		uint32_t count;
 		const char *first;
-	} refused, endless; /* by the kernel; whose end is not seen */
-	bool endless_could; /* it would be seen of some by a return probe */
+	} refused, endless, no_room; /* by the kernel; whose end is not seen; beyond the limit */
+	bool endless_could;          /* it would be seen of some by a return probe */
 	uint32_t near_count;
 	const char *near[SET_NEAR_MAX];
 };

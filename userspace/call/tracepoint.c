@@ -162,6 +162,10 @@ static int push_listed(struct recipe_made *made, const struct call_spec *spec,
 {
 	struct near_list near = {.len = 0};
 
+	for (unsigned i = 0; i < made->key_count; i++)
+		if (!strcmp(made->keys[i].name, param->name))
+			return source_fault(&spec->source, param->from, param->to, err,
+					    "two values are named '%s'", param->name);
 	for (unsigned i = 0; i < format->count; i++) {
 		if (strcmp(format->fields[i].name, param->type.name) != 0) {
 			near_list_add(&near, param->type.name, format->fields[i].name);

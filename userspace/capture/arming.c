@@ -309,18 +309,18 @@ int arming_scan(struct arming *arming, pid_t pid, struct error *err)
 	return result;
 }
 
-static void arm_needed(const char *path, void *arg)
+static void arm_needed(const char *path, const char *shown, void *arg)
 {
 	const struct {
 		struct arming *arming;
 		pid_t pid;
 	} *context = arg;
 	struct error ignored = ERROR_INIT;
-	int fd = open(path, O_RDONLY | O_CLOEXEC), index;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), index;
 
 	if (fd < 0)
 		return;
-	index = file_add(context->arming, fd, path, &ignored);
+	index = file_add(context->arming, fd, shown, &ignored);
 	close(fd);
 	if (index >= 0)
 		arm_file(context->arming, (uint32_t)index, path, context->pid, &ignored);

@@ -483,10 +483,11 @@ static int see_fork(struct details *details, struct waffle_rec *rec, struct erro
 {
 	const struct waffle_rec_fork *fork = (const struct waffle_rec_fork *)rec;
 
-	(void)err;
 	thread_is_of(details, fork->child_tgid, fork->child_tgid);
 	memory_fork(details->memory, (pid_t)fork->tgid, (pid_t)fork->child_tgid);
-	return 0;
+	return details->span_stacks ? stacks_fork(details->span_stacks, (pid_t)fork->tgid,
+						  (pid_t)fork->child_tgid, err)
+				    : 0;
 }
 
 /* What is mapped, before it is asked for: the process may be gone then. */
@@ -541,9 +542,9 @@ int details_record(struct details *details, struct waffle_rec *rec, struct error
 	return seen[rec->kind](details, rec, err);
 }
 
-static void file_needed(const char *path, void *arg)
+static void file_needed(const char *path, const char *shown, void *arg)
 {
-	stacks_file(arg, path);
+	stacks_file(arg, path, shown);
 }
 
 void details_needed(struct details *details, pid_t pid)

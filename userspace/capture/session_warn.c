@@ -134,16 +134,26 @@ static void warn_of_sources(struct session *session)
 	session_notify(session, line);
 }
 
+static void warn_of_no_sites(struct session *session)
+{
+	char line[200];
+
+	snprintf(line, sizeof(line),
+		 "no sites in the target's files: it was built without waffle.h, or its notes were "
+		 "stripped; %s",
+		 session_wants_sched(session->options)
+			 ? "only the scheduler is recorded"
+			 : "without the scheduler nothing is recorded");
+	session_notify(session, line);
+}
+
 void warn_after_arming(struct session *session)
 {
 	warn_of_sources(session);
 	warn_of_arming(session);
 	if (!session->options->command && session->options->sources & CAPTURE_SPANS &&
 	    !arming_site_count(session->arming))
-		session_notify(
-			session,
-			"no sites in the target's files: it was built without waffle.h, or its "
-			"notes were stripped; only the scheduler is recorded");
+		warn_of_no_sites(session);
 	if (!session->options->command)
 		warn_of_names(session);
 }

@@ -187,9 +187,9 @@ static int64_t file_of(struct stacks *stacks, const struct mapping *mapping, pid
 	return file_add(stacks, &inode, fd, path);
 }
 
-void stacks_file(struct stacks *stacks, const char *path)
+void stacks_file(struct stacks *stacks, const char *path, const char *shown)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct waffle_inode inode = {0};
 	struct stat status;
 
@@ -202,7 +202,7 @@ void stacks_file(struct stacks *stacks, const char *path)
 	if (!inode.ino || map_get(&stacks->file_at, file_key(&inode)) != MAP_NONE)
 		close(fd);
 	else
-		file_add(stacks, &inode, fd, path);
+		file_add(stacks, &inode, fd, shown);
 }
 
 /* ---- processes ---- */
@@ -342,6 +342,22 @@ int stacks_process(struct stacks *stacks, pid_t pid, struct error *err)
 	vec_free(&placed);
 	mappings_free(&mappings);
 	return result ? error_set(err, -result, "out of memory") : 0;
+}
+
+int stacks_fork(struct stacks *stacks, pid_t parent, pid_t child, struct error *err)
+{
+	uint32_t index = map_get(&stacks->process_at, (uint64_t)parent);
+	struct process *process;
+	struct python python;
+
+	if (index == MAP_NONE || !stacks->processes.data[index].python.kernel.runtime)
+		return 0;
+	python = stacks->processes.data[index].python;
+	process = process_of(stacks, child);
+	if (!process)
+		return error_set(err, ENOMEM, "out of memory");
+	process->python = python;
+	return 0;
 }
 
 void stacks_forget(struct stacks *stacks, pid_t pid)

@@ -20,6 +20,7 @@
 #include <zstd.h>
 
 #include "cmd/command.h"
+#include "target/process.h"
 #include "util/json.h"
 #include "util/units.h"
 
@@ -324,6 +325,16 @@ static enum check_status check_tracefs(const struct facts *facts, char detail[DE
 	return CHECK_OK;
 }
 
+static enum check_status check_pid_namespace(const struct facts *facts, char detail[DETAIL])
+{
+	bool first = process_numbers_are_kernels();
+
+	(void)facts;
+	snprintf(detail, DETAIL, "processes have %s here as in the kernel",
+		 first ? "the same numbers" : "not the same numbers");
+	return first ? CHECK_OK : CHECK_MISSING;
+}
+
 static enum check_status check_libbpf(const struct facts *facts, char detail[DETAIL])
 {
 	unsigned major = libbpf_major_version(), minor = libbpf_minor_version();
@@ -349,6 +360,10 @@ static const struct check checks[] = {
 	{"privileges",
 	 "run as root (sudo waffle-bpf …), or give the program these capabilities with setcap",
 	 check_privileges},
+	{"PID namespace",
+	 "start waffle-bpf in the host's (docker run --pid=host, nsenter -t 1 -p); programs in "
+	 "containers are traced from there",
+	 check_pid_namespace},
 	{"BTF", "run a kernel built with CONFIG_DEBUG_INFO_BTF=y (distributions' are)", check_btf},
 	{"lockdown", "boot with lockdown=integrity or none: in this mode BPF may not read memory",
 	 check_lockdown},

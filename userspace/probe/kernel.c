@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "probe/kernel_internal.h"
+#include "target/process.h"
 #include "waffle.skel.h"
 
 /* CPUs that share a ring for spans: a ring has one lock. */
@@ -233,6 +234,14 @@ int kernel_open(struct kernel **kernel, const struct kernel_options *options, st
 	int cpus = libbpf_num_possible_cpus(), result;
 
 	*kernel = NULL;
+	if (!process_numbers_are_kernels()) {
+		free(made);
+		return error_set(
+			err, EINVAL,
+			"this is a PID namespace of its own, in which processes have other "
+			"numbers than in the kernel; start waffle-bpf in the host's (docker "
+			"run --pid=host, nsenter -t 1 -p)");
+	}
 	if (!made || cpus <= 0) {
 		free(made);
 		return error_set(err, ENOMEM, "out of memory");

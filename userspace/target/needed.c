@@ -3,25 +3,39 @@
 
 #include <fcntl.h>
 #include <gelf.h>
+#include <grp.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "target/needed_elsewhere.h"
+
 #define ENVIRONMENT_MAX (1024 * 1024)
 
-static bool same_namespace(pid_t pid)
+/* Whether something in the process's folder of /proc is the same as in ours. */
+static bool same(pid_t pid, const char *what)
 {
 	struct stat ours, theirs;
 	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", pid);
-	return !stat("/proc/self/ns/mnt", &ours) && !stat(path, &theirs) &&
-	       ours.st_ino == theirs.st_ino;
+	snprintf(path, sizeof(path), "/proc/self/%s", what);
+	if (stat(path, &ours))
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, what);
+	return !stat(path, &theirs) && ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
+}
+
+/* Whether a path leads the process to the same file as us. */
+static bool same_files(pid_t pid)
+{
+	return same(pid, "ns/mnt") && same(pid, "root/.");
 }
 
 /* The interpreter that an ELF file names; false: none, or not an ELF file. */
@@ -85,20 +99,93 @@ static char **environment_of(pid_t pid, char **text)
 	return list;
 }
 
-/* Lines are "\tlibfoo.so.1 => /path/libfoo.so.1 (0x…)" or "\t/path/libbar.so (0x…)". */
-static void line_parse(char *line, void (*each)(const char *path, void *arg), void *arg)
+/* Lines are "\tlibfoo.so.1 => /path/libfoo.so.1 (0x…)" or "\t/path/libbar.so (0x…)". A path that
+ * was given as a relative one is in the process's working directory. */
+static void line_parse(char *line, const char *folder, needed_each_fn each, void *arg)
 {
-	char *path = strstr(line, "=> /"), *end;
+	char *path = strstr(line, "=> "), *end, whole[2 * PATH_MAX];
+	struct stat status;
 
-	path = path ? path + 3 : strchr(line, '/');
-	end = path ? strstr(path, " (0x") : NULL;
+	path = path ? path + 3 : line + strspn(line, "\t ");
+	end = strstr(path, " (0x");
 	if (!end)
 		return;
 	*end = '\0';
-	each(path, arg);
+	if (!strchr(path, '/'))
+		return; /* the kernel's own */
+	if (path[0] == '/')
+		snprintf(whole, sizeof(whole), "%s", path);
+	else
+		snprintf(whole, sizeof(whole), "%s/%s", folder, path);
+	/* A loader may say anything. */
+	if (!stat(whole, &status) && S_ISREG(status.st_mode))
+		each(whole, whole, arg);
 }
 
-static pid_t lister_start(const char *loader, const char *program, char **environment, int *output)
+#define GROUPS_MAX 1024
+
+/* Whose process it is: the real ones, as a program with the set-user-ID bit is not asked with the
+ * rights of that. */
+struct owner {
+	uid_t uid;
+	gid_t gid, groups[GROUPS_MAX];
+	size_t group_count;
+};
+
+static bool owner_read(pid_t pid, struct owner *owner)
+{
+	char path[64], *line = NULL;
+	unsigned found = 0;
+	size_t size = 0;
+	FILE *lines;
+
+	owner->group_count = 0;
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	lines = fopen(path, "re");
+	while (lines && getline(&line, &size, lines) > 0) {
+		if (!strncmp(line, "Uid:", 4)) {
+			owner->uid = (uid_t)strtoul(line + 4, NULL, 10);
+			found++;
+		} else if (!strncmp(line, "Gid:", 4)) {
+			owner->gid = (gid_t)strtoul(line + 4, NULL, 10);
+			found++;
+		} else if (!strncmp(line, "Groups:", 7)) {
+			char *at = line + 7, *end;
+			unsigned long group = strtoul(at, &end, 10);
+
+			for (; end != at && owner->group_count < GROUPS_MAX;
+			     at = end, group = strtoul(at, &end, 10))
+				owner->groups[owner->group_count++] = (gid_t)group;
+			found++;
+		}
+	}
+	free(line);
+	if (lines)
+		fclose(lines);
+	return found == 3;
+}
+
+static bool owner_become(const struct owner *owner)
+{
+	bool is = owner->uid == getuid() && owner->uid == geteuid();
+
+	/* Who has no right to become others may still ask for his own programs. */
+	return (is || (!setgroups(owner->group_count, owner->groups) &&
+		       !setresgid(owner->gid, owner->gid, owner->gid) &&
+		       !setresuid(owner->uid, owner->uid, owner->uid))) &&
+	       !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+}
+
+/* What is run: a program, in its own working directory and with its own environment. `owner`: whose
+ * it is; NULL: ours. */
+struct subject {
+	const char *program, *folder;
+	char **environment;
+	const struct owner *owner;
+};
+
+/* The program names its loader, so that is run with no rights but those that the program has. */
+static pid_t lister_start(const char *loader, const struct subject *subject, int *output)
 {
 	int ends[2];
 	pid_t child;
@@ -113,7 +200,10 @@ static pid_t lister_start(const char *loader, const char *program, char **enviro
 		dup2(ends[1], STDOUT_FILENO);
 		dup2(null, STDERR_FILENO);
 		alarm(5);
-		execle(loader, loader, "--list", program, (char *)NULL, environment);
+		if (chdir(subject->folder) || (subject->owner && !owner_become(subject->owner)))
+			_exit(127);
+		execle(loader, loader, "--list", subject->program, (char *)NULL,
+		       subject->environment);
 		_exit(127);
 	}
 	close(ends[1]);
@@ -121,8 +211,7 @@ static pid_t lister_start(const char *loader, const char *program, char **enviro
 	return child;
 }
 
-void needed_each_of(const char *program, char **environment,
-		    void (*each)(const char *path, void *arg), void *arg)
+static void list(const struct subject *subject, needed_each_fn each, void *arg)
 {
 	char loader[256], *line = NULL;
 	size_t size = 0;
@@ -130,14 +219,14 @@ void needed_each_of(const char *program, char **environment,
 	FILE *lines;
 	pid_t child;
 
-	if (!interpreter_of(program, loader, sizeof(loader)))
+	if (!interpreter_of(subject->program, loader, sizeof(loader)))
 		return;
-	child = lister_start(loader, program, environment, &output);
+	child = lister_start(loader, subject, &output);
 	if (output < 0)
 		return;
 	lines = child > 0 ? fdopen(output, "r") : NULL;
 	while (lines && getline(&line, &size, lines) > 0)
-		line_parse(line, each, arg);
+		line_parse(line, subject->folder, each, arg);
 	if (lines)
 		fclose(lines);
 	else
@@ -147,19 +236,41 @@ void needed_each_of(const char *program, char **environment,
 	free(line);
 }
 
-void needed_each(pid_t pid, void (*each)(const char *path, void *arg), void *arg)
+void needed_each_of(const char *program, char **environment, needed_each_fn each, void *arg)
 {
-	char link[64], program[4096], *text, **environment;
+	char folder[PATH_MAX];
+	struct subject subject = {program, folder, environment, NULL};
+
+	if (getcwd(folder, sizeof(folder)))
+		list(&subject, each, arg);
+}
+
+/* Where one of the links in a process's folder of /proc leads. */
+static bool link_read(pid_t pid, const char *name, char path[PATH_MAX])
+{
+	char link[64];
 	ssize_t len;
 
-	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
-	len = readlink(link, program, sizeof(program) - 1);
-	if (len <= 0 || !same_namespace(pid))
+	snprintf(link, sizeof(link), "/proc/%d/%s", pid, name);
+	len = readlink(link, path, PATH_MAX - 1);
+	path[len > 0 ? len : 0] = '\0';
+	return len > 0;
+}
+
+void needed_each(pid_t pid, needed_each_fn each, void *arg)
+{
+	char program[PATH_MAX], folder[PATH_MAX], *text, **environment;
+	struct owner owner;
+	struct subject subject = {program, folder, NULL, &owner};
+
+	if (!link_read(pid, "exe", program) || !link_read(pid, "cwd", folder) ||
+	    !owner_read(pid, &owner))
 		return;
-	program[len] = '\0';
-	environment = environment_of(pid, &text);
-	if (environment)
-		needed_each_of(program, environment, each, arg);
+	environment = subject.environment = environment_of(pid, &text);
+	if (environment && same_files(pid))
+		list(&subject, each, arg);
+	else if (environment)
+		needed_elsewhere(pid, environment, each, arg);
 	free(environment);
 	free(text);
 }

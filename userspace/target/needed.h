@@ -5,15 +5,17 @@
 
 #include <sys/types.h>
 
+/* `path` leads us to the file as long as the call takes, `shown` is where the process sees it. */
+typedef void (*needed_each_fn)(const char *path, const char *shown, void *arg);
+
 /*
  * Asks the program's own dynamic loader (ld.so --list, which maps the libraries but runs nothing of
- * them) with the process's environment, and calls `each` with every path. The process must be in
- * our mount namespace; nothing happens if it is not, if its program is static, or if anything
- * fails.
+ * them) with the process's environment and rights, and calls `each` with every path. For a
+ * process with another mount namespace or root nothing is run (needed_elsewhere.h). Nothing happens
+ * if its program is static, or if anything fails.
  */
-void needed_each(pid_t pid, void (*each)(const char *path, void *arg), void *arg);
+void needed_each(pid_t pid, needed_each_fn each, void *arg);
 /* The same for a program that does not run yet. */
-void needed_each_of(const char *program, char **environment,
-		    void (*each)(const char *path, void *arg), void *arg);
+void needed_each_of(const char *program, char **environment, needed_each_fn each, void *arg);
 
 #endif

@@ -101,10 +101,11 @@ static int command_path(const char *command, char *path, size_t size, struct err
 	return error_set(err, ENOENT, "%s: not found in PATH", command);
 }
 
-static void add_needed(const char *path, void *arg)
+static void add_needed(const char *path, const char *shown, void *arg)
 {
 	struct error ignored = ERROR_INIT;
 
+	(void)shown;
 	objects_add_file(arg, path, &ignored);
 }
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define DELETED " (deleted)"
@@ -212,4 +213,12 @@ pid_t process_parent(pid_t pid)
 	long parent = status_field(pid, "PPid");
 
 	return parent > 0 ? (pid_t)parent : 0;
+}
+
+bool process_numbers_are_kernels(void)
+{
+	const ino_t first = 0xEFFFFFFC; /* PROC_PID_INIT_INO of include/linux/proc_ns.h */
+	struct stat own;
+
+	return stat("/proc/self/ns/pid", &own) || own.st_ino == first;
 }

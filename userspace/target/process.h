@@ -49,5 +49,8 @@ void process_comm(pid_t pid, char comm[16]);
 /* Its arguments joined by blanks, cut at size; the name in brackets if it has none. */
 void process_cmdline(pid_t pid, char *text, size_t size);
 pid_t process_parent(pid_t pid); /* 0: unknown */
+/* Whether processes have the same numbers here as in the kernel; not in a PID namespace of one's
+ * own, as a container has. */
+bool process_numbers_are_kernels(void);
 
 #endif

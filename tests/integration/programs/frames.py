@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls a C function with a span from known chains of Python frames, and writes down what Python
-itself says its stack is then: frames.py LIBRARY LOG."""
+itself says its stack is then: frames.py LIBRARY LOG [fork]. With "fork" a child does it."""
 
 import ctypes
 import functools
 import json
+import os
 import sys
 import threading
 
@@ -66,12 +67,19 @@ def all_of_them(base):
         Trainer(depth).step(base + depth)
 
 
+def rounds():
+    for round_ in range(50):
+        all_of_them(100 * round_)
+        thread = threading.Thread(target=all_of_them, args=(100 * round_ + 50,))
+        thread.start()
+        thread.join()
+    with open(sys.argv[2], "w", encoding="utf-8") as file:
+        json.dump(log, file)
+
+
 print("ready", flush=True)
 sys.stdin.readline()
-for round_ in range(50):
-    all_of_them(100 * round_)
-    thread = threading.Thread(target=all_of_them, args=(100 * round_ + 50,))
-    thread.start()
-    thread.join()
-with open(sys.argv[2], "w", encoding="utf-8") as file:
-    json.dump(log, file)
+if sys.argv[3:] == ["fork"] and os.fork():
+    os.wait()
+else:
+    rounds()
