@@ -50,6 +50,28 @@ bool call_set_wants_stacks(const struct call_set *set);
  */
 int call_set_find(struct call_set *set, struct object *object, int fd, struct error *err);
 
+/*
+ * Libraries by the names that descriptions have for them, "libcudart" or a path; patterns are none.
+ * Belong to the set.
+ */
+struct call_library {
+	const char *name;
+	bool asked; /* by a description of its own, not by rows of a table or ready set */
+	bool table; /* of CUDA or NCCL */
+};
+size_t call_set_libraries(struct call_set *set, const struct call_library **list);
+bool call_library_is(const struct call_library *library, const char *path);
+
+/*
+ * As call_set_find(), in a file that no process has mapped: what is found there counts when it
+ * comes (call_set_came). Takes at most half of the recipes; on an error nothing is kept.
+ */
+struct call_ahead;
+int call_set_find_ahead(struct call_set *set, struct object *object, int fd,
+			struct call_ahead **ahead, struct error *err);
+void call_set_came(struct call_set *set, const struct call_ahead *ahead);
+void call_ahead_free(struct call_ahead *ahead);
+
 /* What was looked through; only to traced processes may more files come. */
 enum call_scope { CALL_SCOPE_TRACED, CALL_SCOPE_PROCESS, CALL_SCOPE_FILES };
 

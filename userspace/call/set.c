@@ -38,6 +38,7 @@ void call_set_free(struct call_set *set)
 	vec_free(&set->entries);
 	vec_free(&set->names);
 	vec_free(&set->groups);
+	vec_free(&set->libraries);
 	vec_free(&set->tracepoints);
 	vec_free(&set->tables.enums);
 	vec_free(&set->tables.enum_names);
@@ -68,28 +69,29 @@ const char *path_base(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* "libcudart" is libcudart.so.12 and libcudart-80664282.so.10.2. */
-static bool lib_is(const struct spec_pattern *lib, const char *path, const char *base)
+bool set_name_is(const char *name, const char *path)
 {
-	bool whole = strchr(lib->text, '/');
-	size_t len = strlen(lib->text);
+	bool whole = strchr(name, '/');
+	const char *base = whole ? path : path_base(path);
+	size_t len = strlen(name);
 
-	if (whole)
-		base = path;
-	if (lib->glob)
-		return glob_matches(lib->glob, base, strlen(base));
-	return !strncmp(base, lib->text, len) &&
+	return !strncmp(base, name, len) &&
 	       (!base[len] || (!whole && (base[len] == '-' || base[len] == '.')));
+}
+
+static bool lib_is(const struct spec_pattern *lib, const char *path)
+{
+	const char *text = strchr(lib->text, '/') ? path : path_base(path);
+
+	return lib->glob ? glob_matches(lib->glob, text, strlen(text))
+			 : set_name_is(lib->text, path);
 }
 
 bool set_lib_matches(const struct call_spec *spec, const char *path, bool is_exe)
 {
-	const char *base = path_base(path);
-
 	for (unsigned i = 0; i < spec->libs.count; i++)
-		if (strcmp(spec->libs.list[i].text, "exe") != 0
-			    ? lib_is(&spec->libs.list[i], path, base)
-			    : is_exe)
+		if (strcmp(spec->libs.list[i].text, "exe") != 0 ? lib_is(&spec->libs.list[i], path)
+								: is_exe)
 			return true;
 	return false;
 }
@@ -261,8 +263,12 @@ int call_set_add_table(struct call_set *set, enum call_table table, struct error
 	int result = add_rows(set, &call_tables[table], NULL, err);
 
 	/* Nothing is thrown through these interfaces, which are C's. */
-	for (size_t i = first; i < set->entries.len; i++)
+	for (size_t i = first; i < set->entries.len; i++) {
+		const struct set_entry *entry = set->entries.data[i];
+
 		set->entries.data[i]->spec.flags |= WAFFLE_CALL_NOUNWIND;
+		set->groups.data[entry->spec.group].table = true;
+	}
 	return result;
 }
 
@@ -383,8 +389,10 @@ static void say_entry(const struct set_entry *entry, enum call_scope scope, call
 	char line[1024];
 
 	if (!state->looked) {
-		snprintf(line, sizeof(line), "%s: no file '%s' %s", origin, name.text,
-			 scopes[scope]);
+		snprintf(line, sizeof(line), "%s: no file '%s' %s%s%s%s", origin, name.text,
+			 scopes[scope], state->ahead ? " yet; if it opens " : "",
+			 state->ahead ? state->ahead : "",
+			 state->ahead ? " its calls are recorded from the first one on" : "");
 	} else if (state->ifunc) {
 		snprintf(line, sizeof(line),
 			 "%s: '%s' of %s is chosen from several functions when it is loaded, by "

@@ -19,6 +19,7 @@ struct spec_state {
 	bool ifunc;          /* its function is chosen when the file is loaded */
 	bool provider;       /* that file has USDT probes of the provider */
 	const char *trouble; /* a message, said once */
+	const char *ahead;   /* a file that it was found in before a process has it */
 	const char *refusal; /* another one: of functions that can't be probed */
 	uint32_t probed;     /* functions */
 	struct {             /* of the file at hand, how many, and the name of the first one */
@@ -46,6 +47,7 @@ struct set_name {
 /* Descriptions that belong together. */
 struct set_group {
 	const char *name; /* of a set that ships with waffle; NULL: none */
+	bool table;       /* of CUDA or NCCL */
 	bool found;
 };
 
@@ -56,7 +58,8 @@ struct call_set {
 	struct map heads; /* hash of a name → the last such index of `names` */
 	VEC(struct call_tracepoint) tracepoints;
 	VEC(struct set_group) groups;
-	uint32_t calls;       /* recipes made so far */
+	VEC(struct call_library) libraries; /* made when they are asked for */
+	uint32_t calls;                     /* recipes made so far */
 	const char *stripped; /* a message: CUDA's runtime is in a stripped program; NULL */
 	struct place_kernel kernel;
 };
@@ -66,6 +69,8 @@ uint64_t set_hash(const char *text);
 const char *set_keep(struct call_set *set, const char *text);
 /* Whether a description's library is the file of that path. */
 bool set_lib_matches(const struct call_spec *spec, const char *path, bool is_exe);
+/* The same of one name: "libcudart" is libcudart.so.12 and libcudart-80664282.so.10.2. */
+bool set_name_is(const char *name, const char *path);
 const char *path_base(const char *path);
 
 #endif

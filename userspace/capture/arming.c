@@ -6,10 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "capture/arming_internal.h"
+#include "target/loader.h"
 #include "target/needed.h"
 #include "util/near.h"
 #include "util/units.h"
@@ -23,10 +25,11 @@ int arming_open(struct arming **arming, struct kernel *kernel, struct store_writ
 	(*arming)->kernel = kernel;
 	(*arming)->writer = writer;
 	(*arming)->options = *options;
+	(*arming)->changes = options->calls ? inotify_init1(IN_CLOEXEC | IN_NONBLOCK) : -1;
 	return 0;
 }
 
-static int file_find(const struct arming *arming, dev_t dev, ino_t ino)
+int file_find(const struct arming *arming, dev_t dev, ino_t ino)
 {
 	for (size_t i = 0; i < arming->files.len; i++)
 		if (arming->files.data[i].ino == ino && arming->files.data[i].dev == dev)
@@ -42,7 +45,7 @@ static int file_plan(struct arming *arming, struct file *file, struct error *err
 	int result = 0;
 
 	if (!plan) {
-		arming->matching += object->sites.len;
+		file->matching = object->sites.len;
 		return 0;
 	}
 	file->uses = calloc(object->sites.len + 1, sizeof(*file->uses));
@@ -52,7 +55,7 @@ static int file_plan(struct arming *arming, struct file *file, struct error *err
 		struct arm_use *use = &file->uses[i];
 
 		result = plan_site(plan, &object->sites.data[i], &use->use, &use->class, err);
-		arming->matching += !result && use->use == PLAN_MATCHES;
+		file->matching += !result && use->use == PLAN_MATCHES;
 	}
 	return result ?: arming_classes(arming, err);
 }
@@ -65,7 +68,7 @@ static int file_plan_late(struct arming *arming, struct file *file, struct error
 
 	if (!result)
 		return 0;
-	if (!arming->arms.len || !file->uses)
+	if ((!arming->arms.len && !file->expected) || !file->uses)
 		return error_set(err, -result, "%s", problem.message);
 	memset(file->uses, 0, file->object->sites.len * sizeof(*file->uses));
 	if (!arming->warning[0])
@@ -132,6 +135,7 @@ static int file_read(struct arming *arming, struct file *file, int fd, const cha
 	struct object *object;
 	int result = object_read(&object, fd, shown_path, &problem);
 
+	file->runpath = calls ? loader_runpath(fd) : NULL;
 	if (result == -ENOTSUP && !arming->warning[0])
 		snprintf(arming->warning, sizeof(arming->warning), "%s", problem.message);
 	if (result)
@@ -139,7 +143,9 @@ static int file_read(struct arming *arming, struct file *file, int fd, const cha
 	if (!arming->options.sites)
 		object->sites.len = object->probes.len = 0;
 	if (calls && call_set_wants(calls, shown_path))
-		result = call_set_find(calls, object, fd, &problem);
+		result = file->expected
+				 ? call_set_find_ahead(calls, object, fd, &file->ahead, &problem)
+				 : call_set_find(calls, object, fd, &problem);
 	if (result == -ENOMEM)
 		error_set(err, ENOMEM, "%s", problem.message);
 	else if (result && !arming->warning[0])
@@ -152,37 +158,69 @@ static int file_read(struct arming *arming, struct file *file, int fd, const cha
 	return result == -ENOMEM ? result : 0;
 }
 
-/* The index of a file, looked at now if it is new; a negative errno only for a broken session. */
-static int file_add(struct arming *arming, int fd, const char *shown_path, struct error *err)
+static void file_free(struct file *file)
 {
-	struct file file = {0};
+	object_free(file->object);
+	call_ahead_free(file->ahead);
+	free(file->uses);
+	free(file->stacks);
+	free(file->runpath);
+	free(file->path);
+	map_free(&file->by_offset);
+}
+
+/* A file of sites and calls that is not ready for its kernel programs. */
+static int file_make(struct arming *arming, struct file *file, int fd, const char *shown_path,
+		     struct error *err)
+{
+	size_t first = arming->sites.len;
+	int result = file_read(arming, file, fd, shown_path, err);
+
+	/* Another look is due when it is there. */
+	if (!result && file->expected &&
+	    (!file->ahead || !file->object ||
+	     arming->sites.len + file->object->sites.len > WAFFLE_RECIPES_MAX / 2))
+		return -ENOENT;
+	if (!result && file->object)
+		result = file_choose(arming, file, err)
+				 ?: file_register(arming, file, err)
+				 ?: file_plan_late(arming, file, err)
+				 ?: arming_recipes(arming, file, err);
+	if (!result && !file->expected)
+		result = file_came(arming, file, err);
+	if (result)
+		arming->sites.len = first;
+	return result;
+}
+
+int file_add(struct arming *arming, int fd, const char *shown_path, bool expected,
+	     struct error *err)
+{
+	struct file file = {.expected = expected};
 	struct stat status;
 	int index, result = 0;
 
 	if (fstat(fd, &status))
 		return -errno;
 	index = file_find(arming, status.st_dev, status.st_ino);
+	if (index >= 0 && !expected)
+		result = file_came(arming, &arming->files.data[index], err);
 	if (index >= 0)
-		return index;
+		return result ? result : index;
 	file.dev = status.st_dev;
 	file.ino = status.st_ino;
+	file.path = strdup(shown_path);
+	if (!file.path)
+		return error_set(err, ENOMEM, "out of memory");
 	/* A file that is not ELF, or has no sites, is remembered as such. */
-	result = file_read(arming, &file, fd, shown_path, err);
-	if (!result && file.object)
-		result = file_choose(arming, &file, err)
-				 ?: file_register(arming, &file, err)
-				 ?: file_plan_late(arming, &file, err)
-				 ?: arming_recipes(arming, &file, err);
+	result = file_make(arming, &file, fd, shown_path, err);
 	if (!result && vec_push(&arming->files, file))
 		return (int)arming->files.len - 1;
-	object_free(file.object);
-	free(file.uses);
-	free(file.stacks);
-	map_free(&file.by_offset);
+	file_free(&file);
 	return result ? result : error_set(err, ENOMEM, "out of memory");
 }
 
-static bool is_armed(const struct arming *arming, pid_t pid, uint32_t file)
+bool file_is_armed(const struct arming *arming, pid_t pid, uint32_t file)
 {
 	if (arming->files.data[file].armed_everywhere)
 		return true;
@@ -226,9 +264,7 @@ static void warn_left_out(struct arming *arming, const struct object *object,
 			 object->path, armed_refused(armed), object->probes.len);
 }
 
-/* Arms a file in a process. -ESRCH: the process is gone; other failures leave a warning. */
-static int arm_file(struct arming *arming, uint32_t index, const char *path, pid_t pid,
-		    struct error *err)
+int file_arm(struct arming *arming, uint32_t index, const char *path, pid_t pid, struct error *err)
 {
 	struct file *file = &arming->files.data[index];
 	struct arm arm = {.pid = arming->options.follow ? -1 : pid, .file = index};
@@ -243,7 +279,7 @@ static int arm_file(struct arming *arming, uint32_t index, const char *path, pid
 	struct error problem = ERROR_INIT;
 	int result;
 
-	if (!file->object || is_armed(arming, pid, index))
+	if (!file->object || file_is_armed(arming, pid, index))
 		return 0;
 	result = kernel_arm(arming->kernel, &arm.armed, &request, &problem);
 	if (result == -ESRCH || (result && kill(pid, 0) && errno == ESRCH))
@@ -262,7 +298,7 @@ static int arm_file(struct arming *arming, uint32_t index, const char *path, pid
 	return 0;
 }
 
-static struct memory *memory_of(struct arming *arming, pid_t pid)
+struct memory *memory_of(struct arming *arming, pid_t pid)
 {
 	for (size_t i = 0; i < arming->memories.len; i++)
 		if (arming->memories.data[i].pid == pid)
@@ -270,42 +306,66 @@ static struct memory *memory_of(struct arming *arming, pid_t pid)
 	return NULL;
 }
 
-/* Keeps the mappings for arming_site_at(); takes them over. */
-static void memory_keep(struct arming *arming, pid_t pid, struct mappings *mappings)
+static void memory_free(struct memory *memory)
 {
-	struct memory *memory = memory_of(arming, pid);
+	mappings_free(&memory->mappings);
+	vec_free(&memory->files.list);
+}
+
+/* Keeps the mappings for arming_site_at(), and which files they are of; takes them over. */
+static void memory_keep(struct arming *arming, struct memory *seen)
+{
+	struct memory *memory = memory_of(arming, seen->pid);
 
 	if (memory) {
-		mappings_free(&memory->mappings);
-		memory->mappings = *mappings;
-	} else if (!vec_push(&arming->memories, (struct memory){pid, *mappings})) {
-		mappings_free(mappings);
+		seen->folders = memory->folders;
+		memory_free(memory);
+		*memory = *seen;
+	} else if (!vec_push(&arming->memories, *seen)) {
+		memory_free(seen);
 	}
+}
+
+/* Looks at what a process has mapped, if only to name addresses. */
+static void memory_refresh(struct arming *arming, pid_t pid)
+{
+	struct memory *memory = memory_of(arming, pid), seen = {.pid = pid};
+	struct error ignored = ERROR_INIT;
+
+	if (process_mappings(&seen.mappings, pid, &ignored))
+		return; /* if it is gone its addresses stay unknown */
+	if (!memory) {
+		memory_keep(arming, &seen);
+		return;
+	}
+	mappings_free(&memory->mappings);
+	memory->mappings = seen.mappings;
 }
 
 int arming_scan(struct arming *arming, pid_t pid, struct error *err)
 {
-	struct mappings mappings;
-	int result = process_mappings(&mappings, pid, err);
+	struct memory seen = {.pid = pid};
+	int result = process_mappings(&seen.mappings, pid, err);
 
-	for (size_t i = 0; !result && i < mappings.list.len; i++) {
-		const struct mapping *mapping = &mappings.list.data[i];
+	for (size_t i = 0; !result && i < seen.mappings.list.len; i++) {
+		const struct mapping *mapping = &seen.mappings.list.data[i];
 		char path[4096];
 		int fd = mapping_open(mapping, pid, path, sizeof(path)), index;
 
 		if (fd < 0)
 			continue; /* unmapped meanwhile, or not reachable */
-		index = file_add(arming, fd, mapping->path, err);
+		index = file_add(arming, fd, mapping->path, false, err);
 		close(fd);
-		result = index < 0 ? index : arm_file(arming, (uint32_t)index, path, pid, err);
-		if (!result && arming->options.follow &&
-		    !vec_push(&arming->scanned, (uint32_t)index))
+		result = index < 0 ? index : file_arm(arming, (uint32_t)index, path, pid, err);
+		if (!result &&
+		    (!vec_push(&seen.files.list, (uint32_t)index) ||
+		     (arming->options.follow && !vec_push(&arming->scanned, (uint32_t)index))))
 			result = error_set(err, ENOMEM, "out of memory");
 	}
 	if (!result)
-		memory_keep(arming, pid, &mappings);
+		memory_keep(arming, &seen);
 	else
-		mappings_free(&mappings);
+		memory_free(&seen);
 	return result;
 }
 
@@ -320,10 +380,10 @@ static void arm_needed(const char *path, const char *shown, void *arg)
 
 	if (fd < 0)
 		return;
-	index = file_add(context->arming, fd, shown, &ignored);
+	index = file_add(context->arming, fd, shown, false, &ignored);
 	close(fd);
 	if (index >= 0)
-		arm_file(context->arming, (uint32_t)index, path, context->pid, &ignored);
+		file_arm(context->arming, (uint32_t)index, path, context->pid, &ignored);
 }
 
 void arming_scan_needed(struct arming *arming, pid_t pid)
@@ -352,7 +412,7 @@ void arming_forget(struct arming *arming, pid_t pid)
 	VEC(struct armed *) list = {0};
 
 	if (memory) {
-		mappings_free(&memory->mappings);
+		memory_free(memory);
 		*memory = arming->memories.data[--arming->memories.len];
 	}
 	for (size_t i = arming->arms.len; i > 0; i--) {
@@ -386,14 +446,13 @@ void arming_close(struct arming *arming)
 	if (!arming)
 		return;
 	arming_release(arming);
-	for (size_t i = 0; i < arming->files.len; i++) {
-		object_free(arming->files.data[i].object);
-		free(arming->files.data[i].uses);
-		free(arming->files.data[i].stacks);
-		map_free(&arming->files.data[i].by_offset);
-	}
+	for (size_t i = 0; i < arming->files.len; i++)
+		file_free(&arming->files.data[i]);
 	for (size_t i = 0; i < arming->memories.len; i++)
-		mappings_free(&arming->memories.data[i].mappings);
+		memory_free(&arming->memories.data[i]);
+	if (arming->changes >= 0)
+		close(arming->changes);
+	vec_free(&arming->dismissed);
 	vec_free(&arming->files);
 	vec_free(&arming->memories);
 	vec_free(&arming->sites);
@@ -434,15 +493,11 @@ uint32_t arming_site_at(struct arming *arming, pid_t pid, uint64_t probe_addr)
 	if (site != MAP_NONE)
 		return site;
 	site = site_lookup(arming, pid, probe_addr);
-	if (site == WAFFLE_SITE_UNKNOWN && !memory_of(arming, pid)) {
-		struct error ignored = ERROR_INIT;
-		struct mappings mappings;
-
-		/* A child that nobody looked at yet; if it is gone its addresses stay unknown. */
-		if (!process_mappings(&mappings, pid, &ignored)) {
-			memory_keep(arming, pid, &mappings);
-			site = site_lookup(arming, pid, probe_addr);
-		}
+	/* A child that nobody looked at yet, or a file that was armed before it was mapped. */
+	if (site == WAFFLE_SITE_UNKNOWN &&
+	    (!memory_of(arming, pid) || arming->announced < arming->sites.len)) {
+		memory_refresh(arming, pid);
+		site = site_lookup(arming, pid, probe_addr);
 	}
 	if (site != WAFFLE_SITE_UNKNOWN)
 		map_set(&arming->addresses, key, site);
@@ -451,7 +506,7 @@ uint32_t arming_site_at(struct arming *arming, pid_t pid, uint64_t probe_addr)
 
 uint64_t arming_site_count(const struct arming *arming)
 {
-	return arming->sites.len;
+	return arming->announced;
 }
 
 const struct arming_site *arming_site(const struct arming *arming, uint32_t number)
@@ -480,11 +535,13 @@ void arming_names(const struct arming *arming, const char *near, char *text, siz
 
 	text[0] = '\0';
 	for (size_t i = 0; i < arming->sites.len; i++) {
-		const char *name = arming->sites.data[i].info->name;
+		const struct arming_site *site = &arming->sites.data[i];
+		const char *name = site->info->name;
 		char quoted[200];
 		int len = snprintf(quoted, sizeof(quoted), "'%s'", name);
 
-		if (len < 0 || (near && !near_name(near, name)) || strstr(text, quoted))
+		if (len < 0 || site->number == WAFFLE_SITE_UNKNOWN ||
+		    (near && !near_name(near, name)) || strstr(text, quoted))
 			continue;
 		if (used + (size_t)len + sizeof(", , …") > size) {
 			snprintf(text + used, size - used, "%s", used ? ", …" : "");

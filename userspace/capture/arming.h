@@ -41,6 +41,16 @@ int arming_scan(struct arming *arming, pid_t pid, struct error *err);
 /* Arms the libraries that a new program will load, before it maps them. Best effort. */
 void arming_scan_needed(struct arming *arming, pid_t pid);
 
+/*
+ * Arms libraries that a process may open later, so that their first calls are seen: those that
+ * descriptions name, where its loader would find them. They count when they are mapped, or called.
+ * Best effort; a file that is written to is disarmed again.
+ */
+void arming_expect(struct arming *arming, pid_t pid);
+/* Readable when such a file is written to; then arming_changed() is to be called. -1: none. */
+int arming_changes_fd(const struct arming *arming);
+void arming_changed(struct arming *arming);
+
 /* The programs that were scanned are armed with all that they load: the next process that runs one
  * of them need not be stopped until it is. */
 void arming_programs_known(struct arming *arming);
@@ -52,14 +62,18 @@ void arming_forget(struct arming *arming, pid_t pid);
 void arming_release(struct arming *arming);
 void arming_close(struct arming *arming);
 
-/* The site number of the span whose begin has its probe at an address; WAFFLE_SITE_UNKNOWN if not
- * known. */
+/* The number here of the site of the span whose begin has its probe at an address;
+ * WAFFLE_SITE_UNKNOWN if not known. */
 uint32_t arming_site_at(struct arming *arming, pid_t pid, uint64_t probe_addr);
 
-/* What is known of a site by its number. */
+/* The number that a site has in the capture. */
+uint32_t arming_number(struct arming *arming, uint32_t site);
+
+/* What is known of a site by its number here, which is that of the kernel's records. */
 struct arming_site {
 	const struct site_info *info;
-	bool concerns; /* functions_concern() */
+	uint32_t number; /* in the capture; WAFFLE_SITE_UNKNOWN: it is not there yet */
+	bool concerns;   /* functions_concern() */
 };
 const struct arming_site *arming_site(const struct arming *arming, uint32_t number);
 /* Whether there is a site that concerns functions. */
@@ -68,7 +82,7 @@ bool arming_concerns_functions(const struct arming *arming);
 /* What is armed. */
 struct armed_counts arming_counts(const struct arming *arming);
 
-/* All sites of the files that were looked at, and those that are armed because they can match. */
+/* All sites of the files that are mapped, and those that are armed because they can match. */
 uint64_t arming_site_count(const struct arming *arming);
 uint64_t arming_match_count(const struct arming *arming);
 /* Names of the first of them, in quotes: "'a', 'b', …"; `near`: of those that it may be a slip of.

@@ -10,12 +10,24 @@
 int arming_register(struct arming *arming, const struct site_info *site,
 		    const struct waffle_recipe *recipe, struct error *err)
 {
-	struct arming_site row = {.info = site, .concerns = recipe && functions_concern(site)};
-	int result = store_writer_add_site(arming->writer, site, err);
+	struct arming_site row = {.info = site,
+				  .number = WAFFLE_SITE_UNKNOWN,
+				  .concerns = recipe && functions_concern(site)};
 
-	arming->concerns_functions |= row.concerns;
-	if (!result && !vec_push(&arming->sites, row))
-		result = error_set(err, ENOMEM, "out of memory");
+	return vec_push(&arming->sites, row) ? 0 : error_set(err, ENOMEM, "out of memory");
+}
+
+int arming_announce(struct arming *arming, uint32_t first, size_t count, struct error *err)
+{
+	int result = 0;
+
+	for (size_t i = 0; !result && i < count; i++) {
+		struct arming_site *row = &arming->sites.data[first + i];
+
+		result = store_writer_add_site(arming->writer, row->info, err);
+		row->number = (uint32_t)arming->announced++;
+		arming->concerns_functions |= row->concerns;
+	}
 	return result;
 }
 
@@ -81,12 +93,7 @@ int arming_recipes(struct arming *arming, struct file *file, struct error *err)
 				 object->path, WAFFLE_RECIPES_MAX);
 		result = site_leave_dormant(file, call->site);
 	}
-	if (result)
-		return recipes_failed(result, err);
-	for (size_t i = 0; i < object->sites.len; i++)
-		if (!file->uses || file->uses[i].use != PLAN_DORMANT)
-			armed_count(&arming->counts, &object->sites.data[i]);
-	return 0;
+	return result ? recipes_failed(result, err) : 0;
 }
 
 /* One that can't be attached is a warning, as is a file that can't be armed. */
@@ -126,7 +133,8 @@ int arming_tracepoints(struct arming *arming, struct error *err)
 		uint32_t number = (uint32_t)arming->sites.len;
 		struct arm_use use = {.use = PLAN_MATCHES};
 
-		result = arming_register(arming, &list[i].site, &list[i].recipe, err);
+		result = arming_register(arming, &list[i].site, &list[i].recipe, err)
+				 ?: arming_announce(arming, number, 1, err);
 		if (!result && arming->options.plan)
 			result = plan_site(arming->options.plan, &list[i].site, &use.use,
 					   &use.class, err)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between arming.c, which knows files and processes, and arming_calls.c, which knows calls. */
+/* Between arming.c, which knows files and processes, arming_calls.c, which knows calls, and
+ * arming_expect.c, which knows what may be mapped later. */
 #ifndef WAFFLE_CAPTURE_ARMING_INTERNAL_H
 #define WAFFLE_CAPTURE_ARMING_INTERNAL_H
 
@@ -15,8 +16,15 @@ struct file {
 	uint32_t first_site;
 	struct arm_use *uses; /* a row a site; NULL: all are armed plainly */
 	bool *stacks;         /* a row a site: they are taken; NULL: none are */
-	struct map by_offset; /* probe's offset in the file → site number in the capture */
+	struct map by_offset; /* probe's offset in the file → site number */
+	char *runpath;        /* loader.h */
+	uint64_t matching;    /* sites that the plan lets pass */
 	bool armed_everywhere;
+	char *path;               /* as processes see it */
+	bool expected;            /* it was armed before a process had it mapped */
+	bool came;                /* a process has it mapped: its sites are in the capture */
+	struct call_ahead *ahead; /* of one that was expected */
+	int watch;                /* tells when it is written to; 0: none */
 };
 
 /* Sites of a file that are armed in a process (pid -1: in all). */
@@ -26,10 +34,21 @@ struct arm {
 	struct armed *armed;
 };
 
+struct file_list {
+	VEC(uint32_t) list; /* indexes */
+};
+
 /* What was last seen of a process's memory, to name addresses. */
 struct memory {
 	pid_t pid;
 	struct mappings mappings;
+	struct file_list files; /* that are mapped */
+	uint64_t folders;       /* search_hash() when files were last expected */
+};
+
+struct file_id {
+	dev_t dev;
+	ino_t ino;
 };
 
 struct arming {
@@ -45,17 +64,38 @@ struct arming {
 	uint64_t matching;
 	bool concerns_functions;
 	struct armed_counts counts;
+	struct armed_counts expected;  /* in files that are armed ahead */
+	uint64_t announced;            /* sites that are in the capture */
+	int changes;                   /* inotify, of files that are armed ahead; -1: none are */
+	VEC(struct file_id) dismissed; /* files in which nothing was found ahead */
 	char warning[1200];
 };
 
+/* arming.c */
+struct memory *memory_of(struct arming *arming, pid_t pid);
+/* -1: not known. */
+int file_find(const struct arming *arming, dev_t dev, ino_t ino);
+/* The index of a file, looked at now if it is new; a negative errno only for a broken session. Of
+ * one that is `expected` also -ENOENT: nothing is in it, or there is no room. */
+int file_add(struct arming *arming, int fd, const char *shown_path, bool expected,
+	     struct error *err);
+/* Arms a file in a process. -ESRCH: the process is gone; other failures leave a warning. */
+int file_arm(struct arming *arming, uint32_t index, const char *path, pid_t pid, struct error *err);
+bool file_is_armed(const struct arming *arming, pid_t pid, uint32_t file);
+
 /* arming_calls.c */
-/* Gives a site its number, the next one, and tells the capture about it; recipe NULL: not a call.
- */
+/* Gives a site its number, the next one; recipe NULL: not a call. */
 int arming_register(struct arming *arming, const struct site_info *site,
 		    const struct waffle_recipe *recipe, struct error *err);
+/* Tells the capture about sites. */
+int arming_announce(struct arming *arming, uint32_t first, size_t count, struct error *err);
 /* Loads the programs of what the plan has come to. */
 int arming_classes(struct arming *arming, struct error *err);
 /* Tells the kernel how the values of those calls of a file are found that are armed. */
 int arming_recipes(struct arming *arming, struct file *file, struct error *err);
+
+/* arming_expect.c */
+/* A file that was expected is there: its sites are in the capture from now on, and count. */
+int file_came(struct arming *arming, struct file *file, struct error *err);
 
 #endif

@@ -117,6 +117,21 @@ static int functions_see(struct session *session, const struct waffle_rec *rec)
 				session->err);
 }
 
+/* From the kernel's number of a site to that in the file. */
+static void record_renumber(struct session *session, struct waffle_rec *rec)
+{
+	uint32_t *site = NULL;
+
+	if (rec->kind == WAFFLE_REC_HIT)
+		site = &((struct waffle_rec_hit *)rec)->site;
+	else if (rec->kind == WAFFLE_REC_RETURN)
+		site = &((struct waffle_rec_return *)rec)->site;
+	else if (rec->kind == WAFFLE_REC_SPAN_END)
+		site = &((struct waffle_rec_span_end *)rec)->site;
+	if (site)
+		*site = arming_number(session->arming, *site);
+}
+
 static int record_store(struct waffle_rec *rec, void *arg)
 {
 	struct session *session = arg;
@@ -130,6 +145,7 @@ static int record_store(struct waffle_rec *rec, void *arg)
 	result = details_record(session->details, rec, session->err) ?: functions_see(session, rec);
 	if (result || rec->kind >= WAFFLE_REC_KIND_COUNT) /* not for the file */
 		return result;
+	record_renumber(session, rec);
 	return store_writer_append(session->writer, rec, session->err);
 }
 

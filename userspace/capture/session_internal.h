@@ -19,7 +19,7 @@
 #include "util/vec.h"
 
 /* What woke the loop; of a process that exited, TAG_PROCESS + its pid. */
-enum { TAG_TIMER, TAG_SIGNAL, TAG_RING, TAG_MMAP, TAG_PROCESS };
+enum { TAG_TIMER, TAG_SIGNAL, TAG_RING, TAG_MMAP, TAG_FILE, TAG_PROCESS };
 
 struct target {
 	pid_t pid;

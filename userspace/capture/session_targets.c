@@ -125,17 +125,23 @@ static uint64_t rescan_ts(const struct target *target)
 	return target->scan_ts + gap;
 }
 
+/* Rounded up, and not more than `most`. */
+static int ms_until(uint64_t ts, uint64_t now, int most)
+{
+	uint64_t ms = ts > now ? (ts - now + 999999) / 1000000 : 0;
+
+	return ms < (uint64_t)most ? (int)ms : most;
+}
+
 int targets_wait_ms(const struct session *session, int most)
 {
 	uint64_t now = clock_monotonic_ns();
 
 	for (size_t i = 0; i < session->targets.len; i++) {
 		const struct target *target = &session->targets.data[i];
-		uint64_t ts = rescan_ts(target);
-		uint64_t ms = ts > now ? (ts - now + 999999) / 1000000 : 0;
 
-		if (target->maps_changed && ms < (uint64_t)most)
-			most = (int)ms;
+		if (target->maps_changed)
+			most = ms_until(rescan_ts(target), now, most);
 	}
 	return most;
 }
@@ -143,6 +149,7 @@ int targets_wait_ms(const struct session *session, int most)
 int targets_rearm(struct session *session)
 {
 	mmap_watch_read(session->watch, mapping_notice, session);
+	arming_changed(session->arming);
 	for (size_t i = 0; i < session->targets.len; i++) {
 		struct target *target = &session->targets.data[i];
 		struct error gone = ERROR_INIT;
@@ -162,12 +169,16 @@ int targets_rearm(struct session *session)
 			if (session->options->command && session_wants_probes(session->options) &&
 			    !result)
 				arming_scan_needed(session->arming, target->pid);
+			if (!result)
+				arming_expect(session->arming, target->pid);
 			if (session->options->command && !result)
 				details_needed(session->details, target->pid);
 			arming_programs_known(session->arming);
 			kernel_exec_release(session->kernel, target->pid);
 			if (!result)
 				result = target_describe(session, target->pid);
+		} else if (!result) {
+			arming_expect(session->arming, target->pid);
 		}
 		if (result && result != -ESRCH)
 			return error_set(session->err, -result, "%s", gone.message);
@@ -186,6 +197,8 @@ int targets_arm(struct session *session)
 						 session->err);
 		result = result ?: process_arm(session, session->options->pids[i], session->err);
 	}
+	for (size_t i = 0; i < session->options->pid_count && !result; i++)
+		arming_expect(session->arming, session->options->pids[i]);
 	return result;
 }
 
@@ -197,6 +210,8 @@ void targets_watch(struct session *session)
 		session_notify(session, problem.message);
 	else
 		session_watch(session, mmap_watch_fd(session->watch), EPOLLIN, TAG_MMAP);
+	if (arming_changes_fd(session->arming) >= 0)
+		session_watch(session, arming_changes_fd(session->arming), EPOLLIN, TAG_FILE);
 }
 
 void targets_close(struct session *session)

@@ -309,6 +309,11 @@ static int arm_part(struct kernel *kernel, struct armed *armed, const struct arm
 	return result;
 }
 
+bool kernel_arms_many(const struct kernel *kernel)
+{
+	return kernel->multi;
+}
+
 int kernel_arm(struct kernel *kernel, struct armed **armed, const struct arm_request *request,
 	       struct error *err)
 {

@@ -134,6 +134,9 @@ uint64_t kernel_calls_too_deep(const struct kernel *kernel);
 
 struct armed;
 
+/* One link arms many probes of a file, from Linux 6.6 on; before, each takes two descriptors. */
+bool kernel_arms_many(const struct kernel *kernel);
+
 /* What is done with a site of an object. */
 struct arm_use {
 	enum plan_use use;

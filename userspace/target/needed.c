@@ -16,8 +16,7 @@
 #include <unistd.h>
 
 #include "target/needed_elsewhere.h"
-
-#define ENVIRONMENT_MAX (1024 * 1024)
+#include "target/process.h"
 
 /* Whether something in the process's folder of /proc is the same as in ours. */
 static bool same(pid_t pid, const char *what)
@@ -69,36 +68,6 @@ static bool interpreter_of(const char *program, char *name, size_t size)
 	return found;
 }
 
-/* The environment of a process as execve() wants it; both parts are to be freed. */
-static char **environment_of(pid_t pid, char **text)
-{
-	char path[64], **list;
-	size_t len = 0, count = 0;
-	ssize_t got;
-	int fd;
-
-	*text = NULL;
-	snprintf(path, sizeof(path), "/proc/%d/environ", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return NULL;
-	*text = calloc(1, ENVIRONMENT_MAX + 1);
-	while (*text && len < ENVIRONMENT_MAX &&
-	       (got = read(fd, *text + len, ENVIRONMENT_MAX - len)) > 0)
-		len += (size_t)got;
-	close(fd);
-	for (size_t i = 0; *text && i < len; i++)
-		count += !(*text)[i];
-	list = *text ? calloc(count + 1, sizeof(*list)) : NULL;
-	if (list) {
-		char *at = *text;
-
-		for (size_t i = 0; i < count; i++, at += strlen(at) + 1)
-			list[i] = at;
-	}
-	return list;
-}
-
 /* Lines are "\tlibfoo.so.1 => /path/libfoo.so.1 (0x…)" or "\t/path/libbar.so (0x…)". A path that
  * was given as a relative one is in the process's working directory. */
 static void line_parse(char *line, const char *folder, needed_each_fn each, void *arg)
@@ -139,7 +108,7 @@ static bool owner_read(pid_t pid, struct owner *owner)
 	size_t size = 0;
 	FILE *lines;
 
-	owner->group_count = 0;
+	*owner = (struct owner){.uid = (uid_t)-1, .gid = (gid_t)-1};
 	snprintf(path, sizeof(path), "/proc/%d/status", pid);
 	lines = fopen(path, "re");
 	while (lines && getline(&line, &size, lines) > 0) {
@@ -266,7 +235,7 @@ void needed_each(pid_t pid, needed_each_fn each, void *arg)
 	if (!link_read(pid, "exe", program) || !link_read(pid, "cwd", folder) ||
 	    !owner_read(pid, &owner))
 		return;
-	environment = subject.environment = environment_of(pid, &text);
+	environment = subject.environment = process_environment(pid, &text);
 	if (environment && same_files(pid))
 		list(&subject, each, arg);
 	else if (environment)

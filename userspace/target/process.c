@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define DELETED " (deleted)"
+#define ENVIRONMENT_MAX (1024 * 1024)
 
 /* Parses a line of /proc/PID/maps (proc(5)). */
 static bool mapping_parse(char *line, struct mapping *mapping)
@@ -215,10 +216,49 @@ pid_t process_parent(pid_t pid)
 	return parent > 0 ? (pid_t)parent : 0;
 }
 
-bool process_numbers_are_kernels(void)
+char **process_environment(pid_t pid, char **text)
 {
-	const ino_t first = 0xEFFFFFFC; /* PROC_PID_INIT_INO of include/linux/proc_ns.h */
+	char path[64], **list;
+	size_t len = 0, count = 0;
+	ssize_t got;
+	int fd;
+
+	*text = NULL;
+	snprintf(path, sizeof(path), "/proc/%d/environ", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return NULL;
+	*text = calloc(1, ENVIRONMENT_MAX + 1);
+	while (*text && len < ENVIRONMENT_MAX &&
+	       (got = read(fd, *text + len, ENVIRONMENT_MAX - len)) > 0)
+		len += (size_t)got;
+	close(fd);
+	for (size_t i = 0; *text && i < len; i++)
+		count += !(*text)[i];
+	list = *text ? calloc(count + 1, sizeof(*list)) : NULL;
+	if (list) {
+		char *at = *text;
+
+		for (size_t i = 0; i < count; i++, at += strlen(at) + 1)
+			list[i] = at;
+	}
+	return list;
+}
+
+const char *process_own_namespace(void)
+{
+	/* PROC_PID_INIT_INO and PROC_TIME_INIT_INO of include/linux/proc_ns.h */
+	static const struct {
+		const char *path, *name;
+		ino_t first;
+	} rows[] = {
+		{"/proc/self/ns/pid", "PID", 0xEFFFFFFC},
+		{"/proc/self/ns/time", "time", 0xEFFFFFFA},
+	};
 	struct stat own;
 
-	return stat("/proc/self/ns/pid", &own) || own.st_ino == first;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (!stat(rows[i].path, &own) && own.st_ino != rows[i].first)
+			return rows[i].name;
+	return NULL;
 }

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What is found in files before a process has mapped them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "call/set.h"
+
+/* What became of each description in one file. */
+struct call_ahead {
+	size_t count;
+	struct spec_state states[];
+};
+
+static bool library_add(struct call_set *set, const struct set_entry *entry, const char *name)
+{
+	const struct set_group *group = &set->groups.data[entry->spec.group];
+	struct call_library *library = NULL;
+
+	for (size_t i = 0; i < set->libraries.len && !library; i++)
+		if (!strcmp(set->libraries.data[i].name, name))
+			library = &set->libraries.data[i];
+	if (!library) {
+		if (!vec_push(&set->libraries, (struct call_library){.name = name}))
+			return false;
+		library = &set->libraries.data[set->libraries.len - 1];
+	}
+	library->asked |= !entry->spec.quiet;
+	library->table |= group->table;
+	return true;
+}
+
+static bool libraries_add(struct call_set *set, const struct set_entry *entry)
+{
+	const struct spec_names *libs = &entry->spec.libs;
+
+	for (unsigned i = 0; entry->spec.type != SPEC_TRACEPOINT && i < libs->count; i++)
+		if (!libs->list[i].glob && strcmp(libs->list[i].text, "exe") != 0 &&
+		    !library_add(set, entry, libs->list[i].text))
+			return false;
+	return true;
+}
+
+size_t call_set_libraries(struct call_set *set, const struct call_library **list)
+{
+	bool made = set->libraries.len;
+
+	for (size_t i = 0; !made && i < set->entries.len; i++)
+		if (!libraries_add(set, set->entries.data[i]))
+			break; /* without memory there are fewer */
+	*list = set->libraries.data;
+	return set->libraries.len;
+}
+
+bool call_library_is(const struct call_library *library, const char *path)
+{
+	return set_name_is(library->name, path);
+}
+
+static void states_swap(struct call_set *set, struct call_ahead *ahead)
+{
+	for (size_t i = 0; i < ahead->count; i++) {
+		struct spec_state *state = &set->entries.data[i]->state, other = *state;
+
+		*state = ahead->states[i];
+		ahead->states[i] = other;
+	}
+}
+
+int call_set_find_ahead(struct call_set *set, struct object *object, int fd,
+			struct call_ahead **ahead, struct error *err)
+{
+	size_t count = set->entries.len;
+	struct call_ahead *made = calloc(1, sizeof(*made) + count * sizeof(made->states[0]));
+	const char *stripped = set->stripped;
+	uint32_t calls = set->calls;
+	int result;
+
+	*ahead = NULL;
+	if (!made)
+		return error_set(err, ENOMEM, "out of memory");
+	made->count = count;
+	states_swap(set, made);
+	result = call_set_find(set, object, fd, err);
+	states_swap(set, made);
+	set->stripped = stripped;
+	if (!result && set->calls > WAFFLE_RECIPES_MAX / 2)
+		result = error_set(err, E2BIG, "%s: too many calls to look for them ahead",
+				   object->path);
+	if (result) {
+		set->calls = calls;
+		call_ahead_free(made);
+		return result;
+	}
+	for (size_t i = 0; i < count; i++)
+		if (made->states[i].found)
+			set->entries.data[i]->state.ahead = made->states[i].looked;
+	*ahead = made;
+	return 0;
+}
+
+/* Adds what was found in one more file. */
+static void state_add(struct spec_state *state, const struct spec_state *more)
+{
+	if (!more->looked && !more->found)
+		return;
+	state->found += more->found;
+	state->looked = more->looked;
+	state->stripped = more->stripped;
+	state->ifunc |= more->ifunc;
+	state->provider |= more->provider;
+	state->probed += more->probed;
+	if (!state->trouble)
+		state->trouble = more->trouble;
+	if (!state->refusal)
+		state->refusal = more->refusal;
+	if (!state->near_count) {
+		memcpy(state->near, more->near, sizeof(state->near));
+		state->near_count = more->near_count;
+	}
+}
+
+void call_set_came(struct call_set *set, const struct call_ahead *ahead)
+{
+	for (size_t i = 0; i < ahead->count; i++)
+		state_add(&set->entries.data[i]->state, &ahead->states[i]);
+}
+
+void call_ahead_free(struct call_ahead *ahead)
+{
+	free(ahead);
+}

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Arming of libraries before a process maps them. A uprobe is of a file: the kernel sets it when
+ * the file is mapped, before anything in it can run. So what is armed here is seen from its first
+ * call on, and costs a process that never opens it nothing.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "capture/arming_internal.h"
+#include "target/search.h"
+
+#define EXPECTED_MAX 32 /* files of a session */
+
+struct expecting {
+	struct arming *arming;
+	pid_t pid;
+	const struct search *search;
+	const struct call_library *libraries;
+	const bool *missing; /* a row a library: the process does not have it */
+	size_t count;
+	bool system; /* it is a library of the system's that is looked at */
+	rlim_t files_max;
+};
+
+int file_came(struct arming *arming, struct file *file, struct error *err)
+{
+	size_t count = file->object ? file->object->sites.len : 0;
+
+	if (file->came)
+		return 0;
+	file->came = true;
+	if (file->ahead)
+		call_set_came(arming->options.calls, file->ahead);
+	arming->matching += file->matching;
+	for (size_t i = 0; i < count; i++)
+		if (!file->uses || file->uses[i].use != PLAN_DORMANT)
+			armed_count(&arming->counts, &file->object->sites.data[i]);
+	return arming_announce(arming, file->first_site, count, err);
+}
+
+uint32_t arming_number(struct arming *arming, uint32_t site)
+{
+	struct error ignored = ERROR_INIT; /* the writer keeps it */
+
+	if (site >= arming->sites.len)
+		return WAFFLE_SITE_UNKNOWN;
+	for (size_t i = 0;
+	     arming->sites.data[site].number == WAFFLE_SITE_UNKNOWN && i < arming->files.len; i++) {
+		struct file *file = &arming->files.data[i];
+
+		if (file->object && site >= file->first_site &&
+		    site - file->first_site < file->object->sites.len)
+			file_came(arming, file, &ignored);
+	}
+	return arming->sites.data[site].number;
+}
+
+/* Whether a process has a file of that library. */
+static bool has_library(const struct arming *arming, pid_t pid, const struct call_library *library)
+{
+	for (size_t i = 0; i < arming->files.len; i++) {
+		const struct file *file = &arming->files.data[i];
+
+		if (file->object && file->came && call_library_is(library, file->object->path) &&
+		    file_is_armed(arming, pid, (uint32_t)i))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Whether a library that any program of the system may open is armed for this one. What is asked
+ * for is. Rows of tables are not where that would cost others something (all processes are armed,
+ * or each probe takes a link of its own), unless the process is one that has to do with them.
+ */
+static bool system_has(const struct arming *arming, const struct call_library *library)
+{
+	bool cheap = !arming->options.follow && kernel_arms_many(arming->kernel);
+	uint64_t known = arming->counts.cuda + arming->counts.nccl + arming->expected.cuda +
+			 arming->expected.nccl;
+
+	return cheap || library->asked || (library->table && known);
+}
+
+static bool is_wanted(const struct expecting *expecting, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	if (!slash || !strstr(slash, ".so"))
+		return false;
+	for (size_t i = 0; i < expecting->count; i++)
+		if (expecting->missing[i] && call_library_is(&expecting->libraries[i], path) &&
+		    (!expecting->system || system_has(expecting->arming, &expecting->libraries[i])))
+			return true;
+	return false;
+}
+
+static bool is_dismissed(const struct arming *arming, const struct stat *status)
+{
+	for (size_t i = 0; i < arming->dismissed.len; i++)
+		if (arming->dismissed.data[i].ino == status->st_ino &&
+		    arming->dismissed.data[i].dev == status->st_dev)
+			return true;
+	return false;
+}
+
+static size_t expected_count(const struct arming *arming)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < arming->files.len; i++)
+		count += arming->files.data[i].expected;
+	return count;
+}
+
+/*
+ * The index of a file that is armed ahead, or negative. Its probes stand where its functions were
+ * when it was read: if it is written to before it is mapped they would be anywhere in its code, so
+ * that is watched from before the reading on.
+ */
+static int expected_add(struct arming *arming, int fd, const char *link, const char *path)
+{
+	struct error ignored = ERROR_INIT;
+	struct stat status;
+	int index, watch;
+
+	if (fstat(fd, &status) || is_dismissed(arming, &status))
+		return -ENOENT;
+	index = file_find(arming, status.st_dev, status.st_ino);
+	if (index >= 0)
+		return index;
+	if (expected_count(arming) == EXPECTED_MAX)
+		return -E2BIG;
+	watch = inotify_add_watch(arming->changes, link, IN_MODIFY);
+	if (watch < 0)
+		return -errno;
+	index = file_add(arming, fd, path, true, &ignored);
+	if (index < 0) {
+		inotify_rm_watch(arming->changes, watch);
+		if (!vec_push(&arming->dismissed, (struct file_id){status.st_dev, status.st_ino}))
+			return -ENOMEM;
+		return index;
+	}
+	arming->files.data[index].watch = watch;
+	for (size_t i = 0; i < arming->files.data[index].object->sites.len; i++)
+		armed_count(&arming->expected, &arming->files.data[index].object->sites.data[i]);
+	return index;
+}
+
+static void path_expect(const char *path, void *arg)
+{
+	const struct expecting *expecting = arg;
+	struct error ignored = ERROR_INIT;
+	char link[64], real[4096];
+	int fd, index = -1;
+	ssize_t len;
+
+	if (!is_wanted(expecting, path))
+		return;
+	fd = search_file(expecting->search, path);
+	if (fd < 0)
+		return;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	len = readlink(link, real, sizeof(real) - 1);
+	real[len > 0 ? len : 0] = '\0';
+	/* The lowest free number shows how many are open: some are left for what is mapped. */
+	if ((rlim_t)fd < expecting->files_max &&
+	    call_set_wants(expecting->arming->options.calls, real))
+		index = expected_add(expecting->arming, fd, link, real);
+	if (index >= 0)
+		file_arm(expecting->arming, (uint32_t)index, link, expecting->pid, &ignored);
+	close(fd);
+}
+
+/* Libraries that are described by their paths, those in the process's folders, those of the system:
+ * what the process has of its own shows what it is. */
+static void libraries_expect(struct expecting *expecting)
+{
+	for (size_t i = 0; i < expecting->count; i++)
+		if (expecting->libraries[i].name[0] == '/')
+			path_expect(expecting->libraries[i].name, expecting);
+	search_own(expecting->search, path_expect, expecting);
+	expecting->system = true;
+	search_system(expecting->search, path_expect, expecting);
+}
+
+static void folders_add(const struct arming *arming, const struct memory *memory,
+			struct search *search)
+{
+	for (size_t i = 0; i < memory->files.list.len; i++) {
+		const struct file *file = &arming->files.data[memory->files.list.data[i]];
+
+		search_add_file(search, file->path, file->runpath);
+	}
+}
+
+/* One row a library; NULL: none is missing. */
+static bool *missing_libraries(const struct arming *arming, pid_t pid,
+			       const struct call_library *libraries, size_t count)
+{
+	bool *missing = calloc(count + 1, sizeof(*missing)), any = false;
+
+	for (size_t i = 0; missing && i < count; i++) {
+		missing[i] = !has_library(arming, pid, &libraries[i]);
+		any |= missing[i];
+	}
+	if (any)
+		return missing;
+	free(missing);
+	return NULL;
+}
+
+void arming_expect(struct arming *arming, pid_t pid)
+{
+	struct memory *memory = memory_of(arming, pid);
+	struct expecting expecting = {.arming = arming, .pid = pid};
+	bool warned = arming->warning[0];
+	struct search *search;
+	struct rlimit limit;
+
+	if (arming->changes < 0 || !memory || getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	expecting.files_max = limit.rlim_cur / 2;
+	expecting.count = call_set_libraries(arming->options.calls, &expecting.libraries);
+	expecting.missing = missing_libraries(arming, pid, expecting.libraries, expecting.count);
+	if (!expecting.missing || search_open(&search, pid)) {
+		free((void *)(uintptr_t)expecting.missing);
+		return;
+	}
+	expecting.search = search;
+	folders_add(arming, memory, search);
+	if (memory->folders != search_hash(search)) {
+		memory->folders = search_hash(search);
+		libraries_expect(&expecting);
+	}
+	/* What is wrong with a file is said when it is mapped. */
+	if (!warned)
+		arming->warning[0] = '\0';
+	search_close(search);
+	free((void *)(uintptr_t)expecting.missing);
+}
+
+int arming_changes_fd(const struct arming *arming)
+{
+	return arming->changes;
+}
+
+/* Disarms a file that is another one now, and forgets it: it is looked at anew when it is mapped.
+ */
+static void file_retire(struct arming *arming, struct file *file)
+{
+	uint32_t index = (uint32_t)(file - arming->files.data);
+	VEC(struct armed *) list = {0};
+
+	for (size_t i = arming->arms.len; i > 0; i--) {
+		struct arm *arm = &arming->arms.data[i - 1];
+
+		if (arm->file != index)
+			continue;
+		if (!vec_push(&list, arm->armed))
+			armed_release(arm->armed);
+		*arm = arming->arms.data[--arming->arms.len];
+	}
+	armed_release_all(list.data, list.len);
+	vec_free(&list);
+	inotify_rm_watch(arming->changes, file->watch);
+	file->armed_everywhere = file->expected = false;
+	file->ino = 0;
+	file->watch = 0;
+}
+
+void arming_changed(struct arming *arming)
+{
+	_Alignas(struct inotify_event) char events[4096];
+	ssize_t len;
+
+	while (arming->changes >= 0 && (len = read(arming->changes, events, sizeof(events))) > 0) {
+		for (ssize_t at = 0; at < len;) {
+			const struct inotify_event *event = (void *)(events + at);
+
+			for (size_t i = 0; i < arming->files.len; i++)
+				if (event->mask & IN_MODIFY && event->wd > 0 &&
+				    arming->files.data[i].watch == event->wd)
+					file_retire(arming, &arming->files.data[i]);
+			at += (ssize_t)(sizeof(*event) + event->len);
+		}
+	}
+}
