@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import sys
 
 import pytest
 
@@ -19,7 +20,7 @@ from sim_log import (
     read_log,
 )
 from test_sim import RANKS, named, sim  # noqa: F401  (sim: a fixture)
-from tracer import Program, Waffle, wait_until
+from tracer import Program, Waffle, tries, wait_until
 
 STEPS = 12
 
@@ -165,6 +166,29 @@ def test_all_outputs_say_that_it_is_simulated(training, tmp_path):
     chrome = json.loads(capture.export("chrome", tmp_path / "t.json").read_text())
     assert chrome["otherData"]["simulated"] is True
     assert b"simulated: CUDA and NCCL" in capture.export("perfetto").read_bytes()
+
+
+HOST = """
+import ctypes, sys
+
+cuda, usleep = ctypes.CDLL(sys.argv[1]), ctypes.CDLL(None).usleep
+stream = ctypes.c_void_p()
+assert not cuda.cuInit(0) and not cuda.cuStreamCreate(ctypes.byref(stream), 1)
+assert not cuda.cuLaunchHostFunc(stream, usleep, ctypes.c_void_p(300_000))
+assert not cuda.cuStreamSynchronize(stream)
+"""
+
+
+@tries(3)  # a busy machine may come to the synchronisation when it is over
+def test_a_host_function_is_named_and_followed_and_no_gpu(sim, waffle):  # noqa: F811
+    capture = waffle.run(sys.executable, "-c", HOST, sim / "libcuda.so.1")
+    answer = waffle.ok("why", "--json", "--span", "cuStreamSynchronize", capture.path).stdout
+    [instance] = json.loads(answer)["instances"]
+    assert "gpu" not in {cause["cause"] for cause in instance["causes"]}
+    cause = instance["causes"][0]
+    assert (cause["cause"], cause["grade"]) == ("sleep", "likely")
+    assert re.match(r"waits for host function \w*usleep on stream 0x", cause["chain"][0]["meaning"])
+    assert cause["chain"][-1]["comm"].startswith("sim stream")
 
 
 def test_demo_explains_the_late_rank(sim, waffle):  # noqa: F811
