@@ -47,7 +47,7 @@ struct session {
 	VEC(struct target) targets;
 	int epoll, timer, signals;
 	sigset_t old_mask;
-	uint64_t start_ts, end_ts, flush_ts, progress_ts;
+	uint64_t start_ts, armed_ts, end_ts, flush_ts, progress_ts;
 	struct pace pace;
 	struct rlimit files; /* of open files, as it was */
 	bool warned;         /* of a file that could not be armed */
