@@ -28,6 +28,7 @@ struct find {
 	struct symtab code; /* read when it is asked for */
 	bool code_tried;
 	struct cfi_index *frames; /* NULL: the file tells nothing of its functions' frames */
+	uint64_t address;         /* link-time, of the code that a recipe is made for */
 	struct error *err;
 };
 
