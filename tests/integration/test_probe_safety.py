@@ -86,7 +86,7 @@ def test_nop_that_the_kernel_replaces_is_not_probed_and_children_live(waffle, bu
     specs = ["uprobe:exe:nops_*(long n) -> long ret", "usdt:exe:nops:*"]
     rows, said = run(waffle, tmp_path, specs, program)
     assert [r["args"]["total"] for r in rows if r["name"] == "nops sum"] == [0] * 3
-    for name in ("head", "leaf", "asked", "short"):
+    for name in ("head", "leaf", "asked", "long_head", "long_leaf", "short"):
         calls = [r["args"] for r in rows if r["kind"] == "span" and r["name"] == f"nops_{name}"]
         assert [(c["n"], c["ret"]) for c in calls] == [(n, 2 * n) for n in range(NOPS)] * 3
     assert len([r for r in rows if r["name"] == "short"]) == 3 * NOPS
@@ -105,7 +105,7 @@ def test_nop_that_the_kernel_replaces_is_not_probed_and_children_live(waffle, bu
     assert "asked" not in probes
     for text in (said, listed.stderr):
         [line] = [x for x in text.splitlines() if "can't be probed" in x]
-        assert "leaf and 1 more of " in line and "describe the functions around them" in line
+        assert "leaf and 2 more of " in line and "describe the functions around them" in line
         assert "all others that are described are probed" in line
     [line] = waffle.call("list", "--probe", "usdt:exe:nops:asked", program).stderr.splitlines()
     assert "asked of " in line and "describe the function around it ('uprobe:')" in line

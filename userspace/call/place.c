@@ -23,8 +23,8 @@
 
 /*
  * uprobe(2), which only the kernel's own trampoline may call, tells by its refusal which nop is
- * replaced by a call to that: EPROTO came when it was no longer the one of five bytes, whose call
- * overwrites the red zone.
+ * replaced by a call of that: EPROTO came when it was no longer the one of five bytes, and when
+ * children got the trampoline, too ("uprobes/x86: Allow to copy uprobe trampolines on fork").
  */
 static uint8_t optimised_nop(uint32_t version)
 {
@@ -256,9 +256,9 @@ static bool x86_like_nop(const cs_insn *insn)
 }
 
 /*
- * Whether the kernel replaces it by a call when it was hit. That of five bytes overwrites what a
- * leaf function has below the stack pointer, and calls into nothing in children: fork() does not
- * give them the trampoline.
+ * Whether the kernel replaces it by a call when it was hit. What it makes of five bytes overwrites
+ * what a leaf function has below the stack pointer, and calls into nothing in children: fork() does
+ * not give them the trampoline. Of ten bytes it is right (check `forks` of tests/kernels).
  */
 static bool x86_optimised(const struct place_kernel *kernel, const cs_insn *insn)
 {

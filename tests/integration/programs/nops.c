@@ -14,6 +14,7 @@
 enum { CALLS = 300 };
 
 #define NOP5 ".byte 0x0f, 0x1f, 0x44, 0, 0\n"
+#define NOP10 ".byte 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0\n"
 
 /* A note of <sys/sdt.h>, with an argument in rdi. */
 #define NOTE(name, semaphore)                                                                      \
@@ -37,15 +38,19 @@ __asm__(".pushsection .stapsdt.base, \"a\"\nnops_base: .space 1\n.popsection\n"
 	FUNCTION("nops_head", NOP5 "lea (%rdi,%rdi), %rax\nret\n")
 	FUNCTION("nops_leaf", LEAF(NOP5 NOTE("leaf", "0")))
 	FUNCTION("nops_asked", LEAF(NOP5 NOTE("asked", "nops_semaphore")))
+	FUNCTION("nops_long_head", NOP10 "lea (%rdi,%rdi), %rax\nret\n")
+	FUNCTION("nops_long_leaf", LEAF(NOP10 NOTE("long_leaf", "0")))
 	FUNCTION("nops_short", LEAF("nop\n" NOTE("short", "0")))
 	/* clang-format on */
 );
 
 long nops_head(long n), nops_leaf(long n), nops_asked(long n), nops_short(long n);
+long nops_long_head(long n), nops_long_leaf(long n);
 
 static long sum(void)
 {
-	static long (*const functions[])(long) = {nops_head, nops_leaf, nops_asked, nops_short};
+	static long (*const functions[])(long) = {nops_head,      nops_leaf,      nops_asked,
+						  nops_long_head, nops_long_leaf, nops_short};
 	long total = 0;
 
 	for (unsigned i = 0; i < sizeof(functions) / sizeof(*functions); i++)
