@@ -146,17 +146,22 @@ def test_process_in_another_pid_namespace(waffle, built, start):
     assert len(rows) == 12 and {(row["pid"], row["tid"]) for row in rows} == {(pid, pid)}
 
 
-def test_tracer_in_another_pid_namespace_is_refused(waffle, tmp_path):
-    """There a process has another number than in the records of the kernel."""
-    inside = ["unshare", "-p", "-f", "--mount-proc"]
+@pytest.mark.parametrize("name, flags", [
+    ("PID", ["-p", "-f", "--mount-proc"]), ("time", ["-T", "--monotonic", "100000", "-f"]),
+])  # fmt: skip
+def test_tracer_in_another_namespace_is_refused(waffle, tmp_path, name, flags):
+    """There a process, or a moment, has another number than in the records of the kernel."""
+
+    def inside(*command):
+        return subprocess.run(["unshare", *flags, waffle.program, *command],
+                              capture_output=True, text=True, check=False)
+
     for command in (["run", "-o", tmp_path / "x", "--", "true"], ["attach", "-p", "1"]):
-        done = subprocess.run([*inside, waffle.program, *command], capture_output=True, text=True,
-                              check=False)
-        assert done.returncode == 1 and "PID namespace of its own" in done.stderr
+        done = inside(*command)
+        assert done.returncode == 1 and f"a {name} namespace of its own" in done.stderr
         assert done.stderr.count("\n") == 1
-    done = subprocess.run([*inside, waffle.program, "check", "--json"], capture_output=True,
-                          text=True, check=False)
-    [found] = [c for c in json.loads(done.stdout)["checks"] if c["name"] == "PID namespace"]
+    done = inside("check", "--json")
+    [found] = [c for c in json.loads(done.stdout)["checks"] if c["name"] == "namespaces"]
     assert done.returncode == 1 and found["status"] == "missing"
 
 

@@ -94,6 +94,9 @@ int arming_classes(struct arming *arming, struct error *err);
 /* Tells the kernel how the values of those calls of a file are found that are armed. */
 int arming_recipes(struct arming *arming, struct file *file, struct error *err);
 
+/* Warns of probes that stand where a process has no more of their file mapped. */
+void arming_warn_moved(struct arming *arming, const struct memory *memory);
+
 /* arming_expect.c */
 /* A file that was expected is there: its sites are in the capture from now on, and count. */
 int file_came(struct arming *arming, struct file *file, struct error *err);

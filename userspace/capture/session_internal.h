@@ -42,13 +42,12 @@ struct session {
 	struct arming *arming;
 	struct functions *functions;
 	struct mmap_watch *watch;
-	uint64_t unwatched_ts; /* mappings wake nobody until then; 0: they do */
 	struct store_writer *writer;
 	struct launch launch;
 	VEC(struct target) targets;
 	int epoll, timer, signals;
 	sigset_t old_mask;
-	uint64_t start_ts, end_ts, flush_ts, progress_ts;
+	uint64_t start_ts, armed_ts, end_ts, flush_ts, progress_ts;
 	struct pace pace;
 	struct rlimit files; /* of open files, as it was */
 	bool warned;         /* of a file that could not be armed */
@@ -80,8 +79,6 @@ void loop_close(struct session *session);
 int targets_open(struct session *session);
 /* Late libraries are watched for before the first look at the mappings: none slips through. */
 void targets_watch(struct session *session);
-/* A mapping has woken the loop: the next ones do not for a while. */
-void targets_mapped(struct session *session);
 int targets_arm(struct session *session);
 /* Arms new programs and libraries. A process that is gone is no error here. */
 /* How long to wait at most until the next of them is to be looked at. */

@@ -11,8 +11,6 @@
 #define RESCAN_MIN_NS 2000000ull
 #define RESCAN_MAX_NS 50000000ull
 #define RESCAN_TIMES 4
-/* Between two wake-ups by mappings, of whatever process. */
-#define UNWATCHED_NS 10000000ull
 
 static struct target *target_find(struct session *session, pid_t pid)
 {
@@ -127,19 +125,6 @@ static uint64_t rescan_ts(const struct target *target)
 	return target->scan_ts + gap;
 }
 
-static void mappings_watch(struct session *session, bool on)
-{
-	struct epoll_event event = {.events = on ? EPOLLIN : 0, .data.u64 = TAG_MMAP};
-
-	epoll_ctl(session->epoll, EPOLL_CTL_MOD, mmap_watch_fd(session->watch), &event);
-}
-
-void targets_mapped(struct session *session)
-{
-	mappings_watch(session, false);
-	session->unwatched_ts = clock_monotonic_ns() + UNWATCHED_NS;
-}
-
 /* Rounded up, and not more than `most`. */
 static int ms_until(uint64_t ts, uint64_t now, int most)
 {
@@ -152,8 +137,6 @@ int targets_wait_ms(const struct session *session, int most)
 {
 	uint64_t now = clock_monotonic_ns();
 
-	if (session->unwatched_ts)
-		most = ms_until(session->unwatched_ts, now, most);
 	for (size_t i = 0; i < session->targets.len; i++) {
 		const struct target *target = &session->targets.data[i];
 
@@ -165,10 +148,6 @@ int targets_wait_ms(const struct session *session, int most)
 
 int targets_rearm(struct session *session)
 {
-	if (session->unwatched_ts && clock_monotonic_ns() >= session->unwatched_ts) {
-		session->unwatched_ts = 0;
-		mappings_watch(session, true);
-	}
 	mmap_watch_read(session->watch, mapping_notice, session);
 	arming_changed(session->arming);
 	for (size_t i = 0; i < session->targets.len; i++) {

@@ -325,14 +325,16 @@ static enum check_status check_tracefs(const struct facts *facts, char detail[DE
 	return CHECK_OK;
 }
 
-static enum check_status check_pid_namespace(const struct facts *facts, char detail[DETAIL])
+static enum check_status check_namespaces(const struct facts *facts, char detail[DETAIL])
 {
-	bool first = process_numbers_are_kernels();
+	const char *own = process_own_namespace();
 
 	(void)facts;
-	snprintf(detail, DETAIL, "processes have %s here as in the kernel",
-		 first ? "the same numbers" : "not the same numbers");
-	return first ? CHECK_OK : CHECK_MISSING;
+	if (own)
+		snprintf(detail, DETAIL, "this is a %s namespace of its own", own);
+	else
+		snprintf(detail, DETAIL, "processes and moments have the kernel's numbers");
+	return own ? CHECK_MISSING : CHECK_OK;
 }
 
 static enum check_status check_libbpf(const struct facts *facts, char detail[DETAIL])
@@ -360,10 +362,10 @@ static const struct check checks[] = {
 	{"privileges",
 	 "run as root (sudo waffle-bpf …), or give the program these capabilities with setcap",
 	 check_privileges},
-	{"PID namespace",
-	 "start waffle-bpf in the host's (docker run --pid=host, nsenter -t 1 -p); programs in "
+	{"namespaces",
+	 "start waffle-bpf in the host's (docker run --pid=host, nsenter -t 1 -p -T); programs in "
 	 "containers are traced from there",
-	 check_pid_namespace},
+	 check_namespaces},
 	{"BTF", "run a kernel built with CONFIG_DEBUG_INFO_BTF=y (distributions' are)", check_btf},
 	{"lockdown", "boot with lockdown=integrity or none: in this mode BPF may not read memory",
 	 check_lockdown},

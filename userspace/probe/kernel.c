@@ -231,16 +231,18 @@ static int kernel_load(struct kernel *kernel, const struct kernel_options *optio
 int kernel_open(struct kernel **kernel, const struct kernel_options *options, struct error *err)
 {
 	struct kernel *made = calloc(1, sizeof(*made));
+	const char *namespace = process_own_namespace();
 	int cpus = libbpf_num_possible_cpus(), result;
 
 	*kernel = NULL;
-	if (!process_numbers_are_kernels()) {
+	if (namespace) {
 		free(made);
 		return error_set(
 			err, EINVAL,
-			"this is a PID namespace of its own, in which processes have other "
-			"numbers than in the kernel; start waffle-bpf in the host's (docker "
-			"run --pid=host, nsenter -t 1 -p)");
+			"this is a %s namespace of its own, in which %s have other numbers "
+			"than in the kernel; start waffle-bpf in the host's (docker run "
+			"--pid=host, nsenter -t 1 -p -T)",
+			namespace, *namespace == 'P' ? "processes" : "moments");
 	}
 	if (!made || cpus <= 0) {
 		free(made);

@@ -46,7 +46,7 @@ static int cpu_open(struct mmap_watch *watch, int cpu)
 		.mmap = 1,
 		.mmap2 = 1,
 		.watermark = 1,
-		.wakeup_watermark = 1, /* any record */
+		.wakeup_watermark = (uint32_t)data_bytes(watch) / 2,
 	};
 	struct epoll_event event = {.events = EPOLLIN};
 	struct cpu_watch *slot = &watch->cpu[watch->cpus];

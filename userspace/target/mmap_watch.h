@@ -19,9 +19,9 @@ int mmap_watch_open(struct mmap_watch **watch, struct error *err);
 void mmap_watch_close(struct mmap_watch *watch);
 
 /*
- * A descriptor for epoll: readable when something was mapped. All processes of the machine are told
- * of, so being woken for each mapping would cost more than the capture does while something
- * compiles: look away for a while after each, and then read before waiting again.
+ * A descriptor for epoll: readable when so much has come that some of it would soon be overwritten.
+ * All processes of the machine are told of, so being woken for each mapping would cost more than
+ * the capture does while something compiles; read it now and then.
  */
 int mmap_watch_fd(const struct mmap_watch *watch);
 

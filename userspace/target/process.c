@@ -245,10 +245,20 @@ char **process_environment(pid_t pid, char **text)
 	return list;
 }
 
-bool process_numbers_are_kernels(void)
+const char *process_own_namespace(void)
 {
-	const ino_t first = 0xEFFFFFFC; /* PROC_PID_INIT_INO of include/linux/proc_ns.h */
+	/* PROC_PID_INIT_INO and PROC_TIME_INIT_INO of include/linux/proc_ns.h */
+	static const struct {
+		const char *path, *name;
+		ino_t first;
+	} rows[] = {
+		{"/proc/self/ns/pid", "PID", 0xEFFFFFFC},
+		{"/proc/self/ns/time", "time", 0xEFFFFFFA},
+	};
 	struct stat own;
 
-	return stat("/proc/self/ns/pid", &own) || own.st_ino == first;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (!stat(rows[i].path, &own) && own.st_ino != rows[i].first)
+			return rows[i].name;
+	return NULL;
 }

@@ -51,8 +51,9 @@ void process_cmdline(pid_t pid, char *text, size_t size);
 pid_t process_parent(pid_t pid); /* 0: unknown */
 /* The environment that it was started with, as execve() wants it; both parts are to be freed. */
 char **process_environment(pid_t pid, char **text);
-/* Whether processes have the same numbers here as in the kernel; not in a PID namespace of one's
- * own, as a container has. */
-bool process_numbers_are_kernels(void);
+/* "PID" or "time" if waffle is in such a namespace that is not the kernel's first, as in a
+ * container: processes or moments have other numbers there than in the kernel's records. NULL: in
+ * none. */
+const char *process_own_namespace(void);
 
 #endif
