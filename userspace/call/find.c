@@ -287,7 +287,7 @@ static int add_function(struct find *find, struct find_hit *hit)
 	}
 	hit->place = find_place(find, hit);
 	if (hit->place.cost == OBJECT_COST_REFUSED) {
-		find_refused(find, hit);
+		find_refused(entry, hit->name);
 		return 0;
 	}
 	entry->state.probed++;
