@@ -90,7 +90,7 @@ void target_remove(struct session *session, pid_t pid);
 void targets_close(struct session *session);
 
 /* session_warn.c */
-/* A file that stays dormant is said once, as soon as it is known. */
+/* A file that stays dormant, or changes, is said once, as soon as it is known. */
 void warn_of_arming(struct session *session);
 /* A filter that nothing can pass is a mistake, most likely in a name; unless it is for switches.
  * So is a name of --stacks that nothing has. */

@@ -142,7 +142,7 @@ static int dispatch(struct session *session, const struct epoll_event *events, i
 			signals_read(session);
 			break;
 		case TAG_RING: /* woken for a fork or an exec: the drain sees it */
-		case TAG_FILE: /* or a file was written to: what is there is read in any case */
+		case TAG_FILE: /* or a file has changed: what is there is read in any case */
 		case TAG_MMAP:
 			break;
 		default:
