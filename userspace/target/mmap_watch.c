@@ -21,7 +21,7 @@ struct mapped {
 	uint32_t prot, flags;
 };
 
-#define DATA_PAGES 8 /* a power of two; a record is about 100 bytes */
+#define DATA_PAGES 32 /* a power of two; a record is about 100 bytes */
 
 struct cpu_watch {
 	int fd;
