@@ -447,6 +447,32 @@ def test_a_captured_stream_does_nothing_until_its_graph_is_launched(sim):
     assert captured < KERNEL_MS and launched >= 2 * KERNEL_MS
 
 
+DESTROY = (
+    ORDER[: ORDER.index("streams =")]
+    + """
+import threading
+
+destroyed, ran = threading.Event(), []
+# It is over by itself if a destruction waits for it.
+host = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda data: ran.append(destroyed.wait(20)))
+stream, event = make("cuStreamCreate", 1), make("cuEventCreate", 0)
+call("cuLaunchHostFunc", stream, host, None)
+call("cuEventRecord", event, stream)
+call("cuStreamDestroy_v2", stream)
+refused = cuda.cuEventQuery(event)
+destroyed.set()
+call(sys.argv[2], *([event] if "Event" in sys.argv[2] else []))
+print(refused, ran)
+"""
+)
+
+
+@pytest.mark.parametrize("wait", ["cuCtxSynchronize", "cuEventSynchronize"])
+def test_a_destroyed_streams_work_goes_on_and_is_waited_for(sim, wait):
+    out = run(sys.executable, "-c", DESTROY, sim / "libcuda.so.1", wait).stdout
+    assert out == "600 [True]\n"
+
+
 def test_nothing_is_left_in_shared_memory(sim, tmp_path):
     def segments():
         return set(pathlib.Path("/dev/shm").glob("waffle-sim-*"))

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import sys
 
 import pytest
 
@@ -19,7 +20,7 @@ from sim_log import (
     read_log,
 )
 from test_sim import RANKS, named, sim  # noqa: F401  (sim: a fixture)
-from tracer import Program, Waffle, wait_until
+from tracer import Program, Waffle, tries, wait_until
 
 STEPS = 12
 
@@ -165,6 +166,39 @@ def test_all_outputs_say_that_it_is_simulated(training, tmp_path):
     chrome = json.loads(capture.export("chrome", tmp_path / "t.json").read_text())
     assert chrome["otherData"]["simulated"] is True
     assert b"simulated: CUDA and NCCL" in capture.export("perfetto").read_bytes()
+
+
+HOST = """
+import ctypes, sys
+
+cuda, libc = ctypes.CDLL(sys.argv[1]), ctypes.CDLL(None)
+stream = ctypes.c_void_p()
+assert not cuda.cuInit(0) and not cuda.cuStreamCreate(ctypes.byref(stream), 1)
+assert not %s
+assert not cuda.cuStreamSynchronize(stream)
+"""
+
+
+# A callback of a stream gets the stream, 0 and what it was given: of no file, for so many ms.
+HOSTS = {
+    "usleep": "cuda.cuLaunchHostFunc(stream, libc.usleep, ctypes.c_void_p(300_000))",
+    "poll": "cuda.cuStreamAddCallback(stream, libc.poll, ctypes.c_void_p(300), 0)",
+}
+
+
+@pytest.mark.parametrize("function", HOSTS)
+@tries(3)  # a busy machine may come to the synchronisation when it is over
+def test_a_host_function_is_named_and_followed_and_no_gpu(sim, waffle, function):  # noqa: F811
+    program = HOST % HOSTS[function]
+    capture = waffle.run(sys.executable, "-c", program, sim / "libcuda.so.1")
+    answer = waffle.ok("why", "--json", "--span", "cuStreamSynchronize", capture.path).stdout
+    [instance] = json.loads(answer)["instances"]
+    assert "gpu" not in {cause["cause"] for cause in instance["causes"]}
+    cause = instance["causes"][0]
+    assert cause["grade"] == "likely" and (cause["cause"] == "sleep" or function == "poll")
+    said = rf"waits for host function \w*{function} on stream 0x"
+    assert re.match(said, cause["chain"][0]["meaning"])
+    assert cause["chain"][-1]["comm"].startswith("sim stream")
 
 
 def test_demo_explains_the_late_rank(sim, waffle):  # noqa: F811

@@ -341,6 +341,32 @@ def test_a_child_has_complete_stacks_from_its_first_span_on(waffle, built, start
         assert names[:2] == ["outer", "main"] and names[-1] == "_start"
 
 
+SHELL = '"$1" & wait; "$1"; exec "$1"'
+
+
+@pytest.mark.parametrize("before, processes", [((), 1), (("sh", "-c", SHELL, "sh"), 3)])
+@tracer.tries(3)
+def test_files_of_a_process_that_is_gone_at_once_are_known(waffle, built, before, processes):
+    path = built("brief.c", "-ldl")
+    for _ in range(6):
+        capture = waffle.run(
+            *before, path, options=["--stacks", "probes", "--probe", f"uprobe:{path}:probed(int n)"]
+        )
+        seen = {}
+        for row in capture.rows("span", name="probed"):
+            assert "user_stack_cut" not in row
+            seen[row["pid"], row["args"]["n"]] = row["user_stack"]
+        lines = [line.split() for line in capture.result.stdout.splitlines()]
+        assert len(lines) == len(seen) == 2 * processes
+        for pid, number, *files in lines:
+            frames = [f for f in seen[int(pid), int(number)] if not f.get("inlined")]
+            modules = [f.get("module") for f in frames]
+            assert modules == [os.path.realpath(file) for file in [path, *files]]
+            names = names_of(frames)
+            assert names[0] == "probed" and names[-1] == "_start"
+            assert "main" in names and re.search("qsort|raise|gsignal|pthread_kill", str(names))
+
+
 # ---- stacks that end before the outermost frame ----
 
 

@@ -360,3 +360,27 @@ static CUresult cuLaunchHostFunc_on(CUstream stream, CUhostFn fn, void *data, bo
 }
 DEFINE_TWO(cuLaunchHostFunc, _ptsz, (CUstream hStream, CUhostFn fn, void *userData), hStream, fn,
 	   userData)
+
+static uint64_t callback_run(struct op *op, uint64_t start_ns)
+{
+	(void)start_ns;
+	((CUstreamCallback)op->words[0])((CUstream)op->words[2], CUDA_SUCCESS,
+					 (void *)op->words[1]);
+	return sim_now_ns();
+}
+
+static CUresult cuStreamAddCallback_on(CUstream stream, CUstreamCallback fn, void *data,
+				       unsigned int flags, bool per_thread)
+{
+	struct op op = {.run = callback_run, .prompt = true};
+
+	if (flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	op.words[0] = (uintptr_t)fn;
+	op.words[1] = (uintptr_t)data;
+	op.words[2] = (uintptr_t)stream;
+	return op_submit(stream_of(stream, per_thread), &op, false);
+}
+DEFINE_TWO(cuStreamAddCallback, _ptsz,
+	   (CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags),
+	   hStream, callback, userData, flags)

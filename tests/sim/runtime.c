@@ -267,6 +267,9 @@ SIM_API cudaError_t __cudaPopCallConfiguration(dim3 *gridDim, dim3 *blockDim, si
 
 DEFINE_TWO(cudaLaunchHostFunc, _ptsz, (cudaStream_t stream, cudaHostFn_t fn, void *userData),
 	   driver->cuLaunchHostFunc(stream, fn, userData))
+DEFINE_TWO(cudaStreamAddCallback, _ptsz,
+	   (cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags),
+	   driver->cuStreamAddCallback(stream, (CUstreamCallback)callback, userData, flags))
 DEFINE_ONE(cudaGetDeviceCount, (int *count), driver->cuDeviceGetCount(count))
 DEFINE_ONE(cudaDeviceSynchronize, (void), driver->cuCtxSynchronize())
 

@@ -19,6 +19,7 @@
 	X(cuLaunchKernelEx)                                                                        \
 	X(cuLaunchCooperativeKernel)                                                               \
 	X(cuLaunchHostFunc)                                                                        \
+	X(cuStreamAddCallback)                                                                     \
 	X(cuMemAlloc_v2)                                                                           \
 	X(cuMemAllocAsync)                                                                         \
 	X(cuMemAllocManaged)                                                                       \

@@ -52,6 +52,7 @@ typedef enum cudaError_enum {
 	CUDA_ERROR_CAPTURED_EVENT = 907,
 	CUDA_ERROR_UNKNOWN = 999,
 } CUresult;
+typedef void (*CUstreamCallback)(CUstream hStream, CUresult status, void *userData);
 
 typedef enum CUdriverProcAddressQueryResult_enum {
 	CU_GET_PROC_ADDRESS_SUCCESS = 0,
@@ -107,6 +108,8 @@ CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned
 				   unsigned int sharedMemBytes, CUstream hStream,
 				   void **kernelParams);
 CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData);
+CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData,
+			     unsigned int flags);
 
 CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize);
 CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream);
@@ -195,6 +198,7 @@ typedef CUkernel cudaKernel_t;
 typedef CUgraph cudaGraph_t;
 typedef CUgraphExec cudaGraphExec_t;
 typedef void (*cudaHostFn_t)(void *userData);
+typedef void (*cudaStreamCallback_t)(cudaStream_t stream, cudaError_t status, void *userData);
 
 typedef struct cudaLaunchAttribute_st cudaLaunchAttribute;
 typedef struct cudaLaunchConfig_st {
@@ -223,6 +227,8 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *fu
 cudaError_t cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args,
 					size_t sharedMem, cudaStream_t stream);
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData);
+cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback,
+				  void *userData, unsigned int flags);
 
 cudaError_t cudaMalloc(void **devPtr, size_t size);
 cudaError_t cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream);

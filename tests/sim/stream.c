@@ -33,7 +33,6 @@ struct stream {
 	uint32_t bell; /* a futex: the thread waits for work */
 	bool asleep;
 
-	pthread_t thread;
 	unsigned number;
 	struct stream *next;
 };
@@ -87,6 +86,21 @@ static bool op_next(struct stream *stream, struct op *op)
 	}
 }
 
+/* All is done, and nobody can put anything there any more. */
+static void stream_end(struct stream *stream)
+{
+	pthread_mutex_lock(&streams_lock);
+	for (struct stream **at = &streams; *at; at = &(*at)->next) {
+		if (*at == stream) {
+			*at = stream->next;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&streams_lock);
+	free(stream->ring);
+	stream->ring = NULL;
+}
+
 static void *stream_main(void *arg)
 {
 	struct stream *stream = arg;
@@ -108,12 +122,14 @@ static void *stream_main(void *arg)
 		if (__atomic_load_n(&stream->waiters, __ATOMIC_SEQ_CST))
 			futex_wake(&stream->completed);
 	}
+	stream_end(stream);
 	return NULL;
 }
 
 struct stream *stream_new(bool blocking)
 {
 	struct stream *stream = calloc(1, sizeof(*stream));
+	pthread_t thread;
 
 	if (stream)
 		stream->ring = calloc(RING, sizeof(*stream->ring));
@@ -126,11 +142,12 @@ struct stream *stream_new(bool blocking)
 	pthread_mutex_lock(&streams_lock);
 	stream->number = streams_made++;
 	stream->next = streams;
-	if (pthread_create(&stream->thread, NULL, stream_main, stream)) {
+	if (pthread_create(&thread, NULL, stream_main, stream)) {
 		free(stream->ring);
 		free(stream);
 		stream = NULL;
 	} else {
+		pthread_detach(thread);
 		streams = stream;
 	}
 	pthread_mutex_unlock(&streams_lock);
@@ -139,23 +156,13 @@ struct stream *stream_new(bool blocking)
 
 void stream_free(struct stream *stream)
 {
-	stream_wait(stream, stream_last(stream));
-	pthread_mutex_lock(&streams_lock);
-	for (struct stream **at = &streams; *at; at = &(*at)->next) {
-		if (*at == stream) {
-			*at = stream->next;
-			break;
-		}
-	}
-	pthread_mutex_unlock(&streams_lock);
 	pthread_mutex_lock(&stream->lock);
+	stream->record = NULL;
+	stream->wanted = stream->submitted;
 	stream->stop = true;
 	pthread_mutex_unlock(&stream->lock);
 	__atomic_add_fetch(&stream->bell, 1, __ATOMIC_SEQ_CST);
 	futex_wake(&stream->bell);
-	pthread_join(stream->thread, NULL);
-	free(stream->ring);
-	stream->ring = NULL;
 }
 
 static bool list_grow(struct op_list *list)

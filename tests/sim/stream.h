@@ -34,7 +34,7 @@ struct op_list {
 
 /* `blocking`: it and the legacy default stream wait for each other. */
 struct stream *stream_new(bool blocking);
-/* Waits until all is done, and frees it; others may still look whether that is so. */
+/* Returns at once: it is freed when all is done, and others may still look whether that is so. */
 void stream_free(struct stream *stream);
 
 /* Returns a ticket by which to wait for it. False, if memory is out while it is recorded. */

@@ -30,6 +30,7 @@ enum call_site {
 	CALL_COPY_2D,                /* span: width, height, kind, stream */
 	CALL_COPY_BATCH,             /* span: copies, stream */
 	CALL_JOB,                    /* span: id; a pair that meets by it */
+	CALL_HOST,                   /* event: stream, host */
 	CALL_SITES_END
 };
 
@@ -120,6 +121,8 @@ static const struct site_info call_sites[] = {
 	 .keyed = true,
 	 .key_count = 1,
 	 .keys = {CALL_U64("id")}},
+	CALL_SITE("cudaLaunchHostFunc", "cuda", WAFFLE_SITE_EVENT, SITE_ROLE_LAUNCH, 2,
+		  CALL_PTR("stream"), {WAFFLE_KEY_CODE, "host"}),
 };
 _Static_assert(sizeof(call_sites) / sizeof(call_sites[0]) == CALL_SITES_END - CALL_LAUNCH,
 	       "a row a site");

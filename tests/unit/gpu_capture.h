@@ -85,6 +85,13 @@ static inline void launches(struct capture *capture, uint64_t ts, uint32_t tid, 
 	hit(capture, ts, tid, CALL_LAUNCH, ts, WORDS(kernel, 1, 1, stream));
 }
 
+/* Has a stream call a function of the program. */
+static inline void launches_host(struct capture *capture, uint64_t ts, uint32_t tid,
+				 uint64_t function, uint64_t stream)
+{
+	hit(capture, ts, tid, CALL_HOST, ts, WORDS(stream, function));
+}
+
 /* A stream that is made during the capture, before anything else. */
 static inline void makes_stream(struct capture *capture, uint32_t tid, uint64_t stream,
 				uint64_t flags)

@@ -273,6 +273,118 @@ static void test_only_waits_of_the_call_are_the_gpus(void **state)
 	done(&capture, why);
 }
 
+/* ---- functions of the program that a stream calls ---- */
+
+#define HOST_TEXT "host function softmax on stream 0x7f01"
+
+/* Whoever it is that runs it, it is no GPU. */
+static void test_host_function_that_nobody_is_seen_to_run_is_likely_and_no_gpu(void **state)
+{
+	(void)state;
+	for (unsigned blocked = 0; blocked < 2; blocked++) {
+		struct capture capture;
+		struct why *why;
+
+		begin(&capture);
+		launches_host(&capture, 1040, 11, SOFTMAX, STREAM);
+		sync_begins(&capture, 1050);
+		if (blocked) {
+			waits(&capture, 1050, 1, 11, 0, S, NR_FUTEX, 0x7f00, FUTEX_COND, 0);
+			gets(&capture, 1850, 1, 0, 11, 0, 1850, WAFFLE_SWITCH_WAKER_HARDIRQ);
+		}
+		sync_ends(&capture, 1850);
+		capture_end(&capture, 1900, 11, 1);
+		why = ask_span(&capture, 2000);
+		check_part(why, 0, "user-work", 800, 0, "likely", HOST_TEXT);
+		done(&capture, why);
+	}
+}
+
+static void test_host_function_is_what_the_thread_did_that_ended_the_wait(void **state)
+{
+	struct capture capture;
+	struct why *why;
+	const struct why_step *step;
+
+	(void)state;
+	begin(&capture);
+	gets(&capture, 1004, 2, 0, 15, 0, 0, 0);
+	launches_host(&capture, 1040, 11, SOFTMAX, STREAM);
+	syncs(&capture, 1050, 1850, STREAM);
+	capture_end(&capture, 1900, 11, 1);
+	why = ask_span(&capture, 2000);
+	check_part(why, 0, "user-work", 800, 15, "likely", HOST_TEXT);
+	step = &why->steps.data[part_of(why, 0)->step];
+	assert_string_equal(strtab_get(why->texts, step->meaning), "waits for " HOST_TEXT);
+	done(&capture, why);
+}
+
+/* Nothing tells which of them took so long. */
+static void test_host_function_and_kernel_of_a_stream_are_both_named_and_unknown(void **state)
+{
+	static const struct {
+		bool host_last;
+		const char *text;
+	} rows[] = {
+		{false, "kernel gemm<float> on stream 0x7f01, or " HOST_TEXT},
+		{true, HOST_TEXT ", or kernel gemm<float> on stream 0x7f01"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct capture capture;
+		struct why *why;
+
+		begin(&capture);
+		launches_host(&capture, rows[i].host_last ? 1040 : 1020, 11, SOFTMAX, STREAM);
+		launches(&capture, 1030, 11, GEMM, STREAM);
+		syncs(&capture, 1050, 1850, STREAM);
+		capture_end(&capture, 1900, 11, 1);
+		why = ask_span(&capture, 2000);
+		check_part(why, 0, "gpu", 800, 11, "unknown", rows[i].text);
+		done(&capture, why);
+	}
+}
+
+static void test_host_functions_of_two_streams_are_unknown_and_no_gpu(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	launches_host(&capture, 1020, 11, GEMM, STREAM);
+	launches_host(&capture, 1030, 11, SOFTMAX, COMM_STREAM);
+	hit(&capture, 1050, 11, CALL_SYNC_DEVICE, SYNC_ID, 0, NULL);
+	blocks(&capture, 1050, 1850);
+	returns(&capture, 1850, 11, CALL_SYNC_DEVICE, SYNC_ID);
+	capture_end(&capture, 1900, 11, 1);
+	why = ask_span(&capture, 2000);
+	check_part(why, 0, "user-work", 800, 0, "unknown",
+		   "host function softmax on stream 0x7f02, or host function gemm<float> on stream "
+		   "0x7f01");
+	done(&capture, why);
+}
+
+/* It takes no half of 800 ns. */
+static void test_small_copy_behind_a_host_function_is_not_what_took_so_long(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	launches_host(&capture, 1020, 11, SOFTMAX, STREAM);
+	hit(&capture, 1030, 11, CALL_COPY_ASYNC, 0x77, WORDS(64, HTOD, STREAM));
+	returns(&capture, 1031, 11, CALL_COPY_ASYNC, 0x77);
+	sync_begins(&capture, 1050);
+	sync_ends(&capture, 1850);
+	capture_end(&capture, 1900, 11, 1);
+	why = ask_span(&capture, 2000);
+	check_part(why, 0, "user-work", 800, 0, "likely", HOST_TEXT);
+	done(&capture, why);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -289,6 +401,13 @@ int main(void)
 		cmocka_unit_test(test_a_call_that_failed_waits_for_no_gpu),
 		cmocka_unit_test(test_a_small_copy_behind_a_kernel_waits_for_the_kernel),
 		cmocka_unit_test(test_only_waits_of_the_call_are_the_gpus),
+		cmocka_unit_test(
+			test_host_function_that_nobody_is_seen_to_run_is_likely_and_no_gpu),
+		cmocka_unit_test(test_host_function_is_what_the_thread_did_that_ended_the_wait),
+		cmocka_unit_test(
+			test_host_function_and_kernel_of_a_stream_are_both_named_and_unknown),
+		cmocka_unit_test(test_host_functions_of_two_streams_are_unknown_and_no_gpu),
+		cmocka_unit_test(test_small_copy_behind_a_host_function_is_not_what_took_so_long),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

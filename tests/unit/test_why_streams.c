@@ -97,8 +97,9 @@ static void test_late_rank_is_found_on_a_blocking_stream_of_the_default_one(void
 		} else {
 			check_part(why, 0, "collective", 650, 21, "certain",
 				   "rank 1 in ncclAllReduce");
-			check_part(why, 1, "gpu", 150, 11, "likely",
-				   "kernel gemm<float> on the default stream");
+			check_part(why, 1, "gpu", 150, 11, "unknown",
+				   "kernel gemm<float> on the default stream, or ncclAllReduce on "
+				   "stream 0x7f02");
 		}
 		done(&capture, why);
 	}
@@ -113,6 +114,7 @@ static void test_kernel_behind_a_collective_of_busy_gpus_is_not_blamed_alone(voi
 	begin_two_ranks(&capture);
 	makes_stream(&capture, 11, COMM_STREAM, 0);
 	reduces(&capture, 1030, 11, 1, 2);
+	launches(&capture, 1035, 11, SOFTMAX, COMM_STREAM);
 	launches(&capture, 1040, 11, GEMM, 0);
 	launches(&capture, 1690, 21, SOFTMAX, COMM_STREAM);
 	reduces(&capture, 1700, 21, 1, 2);
@@ -121,8 +123,8 @@ static void test_kernel_behind_a_collective_of_busy_gpus_is_not_blamed_alone(voi
 	why = ask_span(&capture, 2000);
 	check_part(why, 0, "collective", 650, 21, "certain", "rank 1 in ncclAllReduce");
 	check_part(why, 1, "gpu", 150, 11, "unknown",
-		   "kernel gemm<float> on the default stream, or another rank's GPU before "
-		   "ncclAllReduce");
+		   "kernel gemm<float> on the default stream, or kernel softmax on stream 0x7f02, "
+		   "or another rank's GPU before ncclAllReduce");
 	done(&capture, why);
 }
 
@@ -143,7 +145,9 @@ static void test_late_rank_is_found_behind_the_default_stream_of_a_blocking_one(
 	capture_end(&capture, 1900, 11, 1);
 	why = ask_span(&capture, 2000);
 	check_part(why, 0, "collective", 650, 21, "certain", "rank 1 in ncclAllReduce");
-	check_part(why, 1, "gpu", 150, 11, "likely", "kernel gemm<float> on stream 0x7f01");
+	check_part(why, 1, "gpu", 150, 11, "unknown",
+		   "kernel gemm<float> on stream 0x7f01, or kernel softmax on the default stream, "
+		   "or ncclAllReduce on stream 0x7f02");
 	done(&capture, why);
 }
 
@@ -247,28 +251,94 @@ static void test_stream_that_was_waited_for_before_is_not_named(void **state)
 	check_device(&capture, CALL_SYNC_DEVICE, "certain", "kernel gemm<float> on stream 0x7f01");
 }
 
-static void test_of_streams_that_wait_for_each_other_the_last_one_is_named(void **state)
+/* Which of them had most to do is not known. */
+static void test_stream_that_is_waited_for_by_an_event_is_named_with_its_launch(void **state)
+{
+	const char *text = "kernel softmax on stream 0x7f03, or kernel gemm<float> on stream "
+			   "0x7f01";
+
+	(void)state;
+	for (unsigned device = 0; device < 2; device++) {
+		struct capture capture;
+		const struct why_step *step;
+		struct why *why;
+
+		begin(&capture);
+		span(&capture, 1015, 11, CALL_FORWARD, 3);
+		launches(&capture, 1020, 11, GEMM, STREAM);
+		ends(&capture, 1022, 11, CALL_FORWARD, 3);
+		records_event(&capture, 1025, 11, EVENT, STREAM);
+		stream_waits(&capture, 1030, 11, STREAM_B, EVENT);
+		launches(&capture, 1040, 11, SOFTMAX, STREAM_B);
+		if (device)
+			waits_for_device(&capture, CALL_SYNC_DEVICE);
+		else
+			syncs(&capture, 1050, 1850, STREAM_B);
+		capture_end(&capture, 1900, 11, 1);
+		why = ask_span(&capture, 2000);
+		check_part(why, 0, "gpu", 800, 11, "unknown", text);
+		step = &why->steps.data[part_of(why, 0)->step];
+		assert_string_equal(strtab_get(why->texts, step->meaning),
+				    "waits for the GPU: kernel softmax on stream 0x7f03, launched "
+				    "in step, or kernel gemm<float> on stream 0x7f01, launched in "
+				    "forward");
+		done(&capture, why);
+	}
+}
+
+static void test_stream_behind_an_event_that_was_waited_for_before_is_not_named(void **state)
 {
 	struct capture capture;
+	struct why *why;
 
 	(void)state;
 	begin(&capture);
 	launches(&capture, 1020, 11, GEMM, STREAM);
-	records_event(&capture, 1025, 11, EVENT, STREAM);
-	stream_waits(&capture, 1030, 11, STREAM_B, EVENT);
-	launches(&capture, 1040, 11, SOFTMAX, STREAM_B);
-	check_device(&capture, CALL_SYNC_DEVICE, "likely", "kernel softmax on stream 0x7f03");
+	records_event(&capture, 1021, 11, EVENT, STREAM);
+	stream_waits(&capture, 1022, 11, STREAM_B, EVENT);
+	launches(&capture, 1024, 11, SOFTMAX, STREAM_B);
+	hit(&capture, 1030, 11, CALL_SYNC_EVENT, 0x77, WORDS(EVENT));
+	returns(&capture, 1040, 11, CALL_SYNC_EVENT, 0x77);
+	syncs(&capture, 1050, 1850, STREAM_B);
+	capture_end(&capture, 1900, 11, 1);
+	why = ask_span(&capture, 2000);
+	check_part(why, 0, "gpu", 800, 11, "certain", "kernel softmax on stream 0x7f03");
+	done(&capture, why);
+}
+
+/* The default stream waits for it without being told to, and so does a copy on that. */
+static void test_blocking_stream_is_named_beside_the_default_streams_work(void **state)
+{
+	(void)state;
+	for (unsigned copy = 0; copy < 2; copy++) {
+		struct capture capture;
+		struct why *why;
+
+		begin(&capture);
+		makes_stream(&capture, 11, STREAM, 0);
+		launches(&capture, 1020, 11, GEMM, STREAM);
+		if (copy) {
+			hit(&capture, 1050, 11, CALL_COPY, SYNC_ID, WORDS(1 << 20, HTOD));
+			blocks(&capture, 1050, 1850);
+			returns_result(&capture, 1850, 11, CALL_COPY, SYNC_ID, 0);
+		} else {
+			launches(&capture, 1030, 11, SOFTMAX, 0);
+			syncs(&capture, 1050, 1850, 0);
+		}
+		capture_end(&capture, 1900, 11, 1);
+		why = ask_span(&capture, 2000);
+		check_part(why, 0, "gpu", 800, 11, "unknown",
+			   copy ? "copy HtoD of 1048576 bytes on the default stream, or kernel "
+				  "gemm<float> on stream 0x7f01"
+				: "kernel softmax on the default stream, or kernel gemm<float> on "
+				  "stream 0x7f01");
+		done(&capture, why);
+	}
 }
 
 /* Of two streams that one is made to wait for, too, and only of what is there by then. */
 static void test_stream_that_waits_for_others_last_is_for_any_of_them(void **state)
 {
-	static const char *const texts[] = {
-		"kernel softmax on stream 0x7f04, or kernel gemm<float> on stream 0x7f03, or "
-		"kernel gemm<float> on stream 0x7f01",
-		"kernel softmax on stream 0x7f04, or kernel gemm<float> on stream 0x7f03",
-	};
-
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		struct capture capture;
@@ -290,7 +360,9 @@ static void test_stream_that_waits_for_others_last_is_for_any_of_them(void **sta
 		syncs(&capture, 1050, 1850, STREAM);
 		capture_end(&capture, 1900, 11, 1);
 		why = ask_span(&capture, 2000);
-		check_part(why, 0, "gpu", 800, 11, "unknown", texts[i]);
+		check_part(why, 0, "gpu", 800, 11, "unknown",
+			   "kernel softmax on stream 0x7f04, or kernel gemm<float> on stream "
+			   "0x7f03, or kernel gemm<float> on stream 0x7f01");
 		done(&capture, why);
 	}
 }
@@ -453,7 +525,11 @@ int main(void)
 		cmocka_unit_test(test_last_kernels_of_two_streams_are_both_named_and_unknown),
 		cmocka_unit_test(test_of_many_streams_some_are_named_and_the_others_counted),
 		cmocka_unit_test(test_stream_that_was_waited_for_before_is_not_named),
-		cmocka_unit_test(test_of_streams_that_wait_for_each_other_the_last_one_is_named),
+		cmocka_unit_test(
+			test_stream_that_is_waited_for_by_an_event_is_named_with_its_launch),
+		cmocka_unit_test(
+			test_stream_behind_an_event_that_was_waited_for_before_is_not_named),
+		cmocka_unit_test(test_blocking_stream_is_named_beside_the_default_streams_work),
 		cmocka_unit_test(test_stream_that_waits_for_others_last_is_for_any_of_them),
 		cmocka_unit_test(test_small_copy_on_another_stream_is_not_what_took_so_long),
 		cmocka_unit_test(

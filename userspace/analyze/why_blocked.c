@@ -450,6 +450,24 @@ static bool is_of_call(const struct blocked *blocked)
 	       blocked->kind == WAIT_GPU || blocked->stack.meaning.rule == MEANING_GPU;
 }
 
+/* Which thread runs what a stream runs of the program is not in the records: likely the one of the
+ * process that ends the wait. */
+static int walk_call(struct why_walk *walk, struct blocked *blocked, const struct why_await *await)
+{
+	const struct model *model = walk->model;
+	uint32_t thread = blocked->ender.thread, object;
+
+	if (blocked->ender.interrupt || !model_is_traced(model, thread) ||
+	    model->threads.data[thread].pid != model->threads.data[blocked->thread].pid)
+		return why_gpu_walk(walk, await, blocked->grade);
+	object = why_gpu_host(walk, await);
+	if (!object)
+		return why_gpu_walk(walk, await, blocked->grade);
+	blocked->kind = WAIT_OTHER;
+	blocked->object = object;
+	return follow(walk, blocked, thread, WHY_GRADE_LIKELY);
+}
+
 int why_walk_blocked(struct why_walk *walk, uint32_t thread, size_t index, uint64_t from,
 		     uint64_t to, const struct why_link *link, const struct why_await *await)
 {
@@ -488,7 +506,7 @@ int why_walk_blocked(struct why_walk *walk, uint32_t thread, size_t index, uint6
 	if (blocked.wait)
 		step->wait = (uint32_t)(blocked.wait - walk->model->waits.data);
 	if (await->sync != MODEL_NONE && is_of_call(&blocked))
-		result = why_gpu_walk(walk, await, blocked.grade);
+		result = walk_call(walk, &blocked, await);
 	else if (blocked.kind != WAIT_STOPPED)
 		result = walk_meaning(walk, &blocked);
 	if (result > 0)

@@ -171,6 +171,8 @@ static int walk_rank(struct why_walk *walk, const struct why_arrival *arrival, e
 
 	if (link.object == STRTAB_NONE)
 		return -ENOMEM;
+	step->gpu = true;
+	step->object = 0;
 	step->by = thread;
 	step->interrupt = false;
 	step->last_rank = true;
@@ -194,25 +196,41 @@ static int walk_rank(struct why_walk *walk, const struct why_arrival *arrival, e
 	return result;
 }
 
+/* The step is for what is on a stream. */
+static void step_set(struct why_step *step, const struct why_sync *sync)
+{
+	step->gpu = true;
+	step->object = 0;
+	step->meaning = sync->meaning;
+	step->call_ts = sync->launch_ts;
+	step->call_thread = sync->launch_thread;
+	step->call_span = sync->launch_span;
+}
+
+uint32_t why_gpu_host(struct why_walk *walk, const struct why_await *await)
+{
+	const struct why_sync *sync = &walk->gpu.syncs.data[await->sync];
+
+	if (await->arrival != MODEL_NONE || sync->end != WHY_USER_WORK || !sync->launch_ts)
+		return 0;
+	step_set(&walk->path[walk->depth - 1], sync);
+	return sync->object;
+}
+
 int why_gpu_walk(struct why_walk *walk, const struct why_await *await, enum why_grade grade)
 {
 	const struct why_sync *sync = &walk->gpu.syncs.data[await->sync];
 	struct why_step *step = &walk->path[walk->depth - 1];
 	uint32_t thread = step->thread, span = step->span;
 
-	step->gpu = true;
-	step->object = 0;
 	if (await->arrival != MODEL_NONE) {
 		/* More may come while that is followed, and move the array. */
 		struct why_arrival arrival = walk->gpu.arrivals.data[await->arrival];
 
 		return walk_rank(walk, &arrival, grade);
 	}
-	step->meaning = sync->meaning;
-	step->call_ts = sync->launch_ts;
-	step->call_thread = sync->launch_thread;
-	step->call_span = sync->launch_span;
-	if (sync->end == WHY_COLLECTIVE) {
+	step_set(step, sync);
+	if (sync->end == WHY_COLLECTIVE || sync->end == WHY_USER_WORK) {
 		thread = span = MODEL_NONE;
 	} else if (sync->launch_ts) {
 		thread = sync->launch_thread;

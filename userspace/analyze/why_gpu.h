@@ -63,6 +63,9 @@ uint64_t why_gpu_cut(struct why_walk *walk, uint32_t thread, uint64_t from, uint
 		     struct why_await *await);
 /* Whether that holds of time on a CPU. */
 bool why_gpu_spins(const struct why_walk *walk, const struct why_await *await);
+/* Whether it is for a function of the program that a stream runs: the text of that, which the last
+ * step of the path gets as well; 0: it is for something else. */
+uint32_t why_gpu_host(struct why_walk *walk, const struct why_await *await);
 /* The last step of the path is such a wait; `grade` is that of the way up to it. */
 int why_gpu_walk(struct why_walk *walk, const struct why_await *await, enum why_grade grade);
 

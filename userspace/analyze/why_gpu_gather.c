@@ -171,15 +171,15 @@ static bool is_seen(struct gather *gather, const struct model_gpu_op *op)
 	bool seen;
 
 	if (number == MAP_NONE) {
-		number = (uint32_t)gather->seen_ts.len;
+		number = (uint32_t)gather->tops.len;
 		gather->more |= number == STREAMS_MAX;
-		gather->memory = gather->memory && vec_push(&gather->seen_ts, op->ts) &&
+		gather->memory = gather->memory && vec_push(&gather->tops, *op) &&
 				 map_set(&gather->seen, op->channel, number);
 		return gather->more || !gather->memory;
 	}
-	seen = gather->seen_ts.data[number] >= op->ts;
+	seen = gather->tops.data[number].ts >= op->ts;
 	if (!seen)
-		gather->seen_ts.data[number] = op->ts;
+		gather->tops.data[number] = *op;
 	return seen;
 }
 
@@ -202,9 +202,12 @@ static void add_around(struct gather *gather, const struct model_gpu_op *op)
 	gather->memory = gather->memory && !model_gpu_around(gather->walk->gpu.model, op,
 							     gather->from_ts, &gather->around);
 	gather->more |= gather->around.more;
-	for (size_t i = 0; gather->memory && i < gather->around.ops.len; i++)
-		if (!gather->around.ops.data[i].maybe)
+	for (size_t i = 0; gather->memory && i < gather->around.ops.len; i++) {
+		if (gather->around.ops.data[i].maybe)
+			gather->others = true;
+		else
 			add_todo(gather, &gather->around.ops.data[i]);
+	}
 }
 
 /* What is on the op's stream, from it back to what is done. */
@@ -239,14 +242,7 @@ void gather_again(struct gather *gather)
 {
 	map_free(&gather->seen);
 	gather->seen = (struct map){0};
-	gather->seen_ts.len = 0;
+	gather->tops.len = 0;
 	gather->ops = 0;
 	gather->again = true;
-}
-
-bool gather_has(const struct gather *gather, const struct model_gpu_op *op)
-{
-	uint32_t number = map_get(&gather->seen, op->channel);
-
-	return number != MAP_NONE && gather->seen_ts.data[number] >= op->ts;
 }

@@ -9,8 +9,6 @@
 #define OPS_MAX 65536
 /* Streams that are looked at. */
 #define STREAMS_MAX 4096
-/* STREAM_WAITs that lead from one to another. */
-#define WAITS_MAX 16
 
 /* What is gathered of a call. */
 struct gather {
@@ -19,8 +17,8 @@ struct gather {
 	uint64_t from_ts, to_ts; /* of the call */
 	uint32_t pid;
 	uint32_t ops;                    /* looked at so far */
-	struct map seen;                 /* channel → index in seen_ts */
-	VEC(uint64_t) seen_ts;           /* up to when it was looked at */
+	struct map seen;                 /* channel → index in tops */
+	VEC(struct model_gpu_op) tops;   /* of each stream, the last one that was looked at */
 	VEC(struct model_gpu_op) todo;   /* on other streams */
 	VEC(struct model_gpu_op) rivals; /* any of them may have taken so long; the latest first */
 	struct model_gpu_awaited around;
@@ -29,7 +27,8 @@ struct gather {
 	const struct model_collective *met;  /* the last one that waits for other GPUs, perhaps */
 	bool may;                            /* whether the call waits is not known */
 	bool again;                          /* collectives were looked at before */
-	bool queued;                         /* more than what is named has to be done */
+	bool others;                         /* more than the rivals has to be done, or may have */
+	bool queued;                         /* of that, something in front of a rival */
 	bool memory;
 };
 
@@ -52,9 +51,6 @@ void gather_op(struct gather *gather, const struct model_gpu_op *last);
 
 /* Looks anew at what gather_op() says. */
 void gather_again(struct gather *gather);
-/* Whether an op is among what gather_op() has looked at. */
-bool gather_has(const struct gather *gather, const struct model_gpu_op *op);
-
 bool collective_has_others(const struct model_collective *collective);
 /* The collective that an op is, or that the library made of one; NULL: none. */
 const struct model_collective *collective_of(const struct gather *gather,
@@ -70,10 +66,13 @@ bool op_before(const struct gather *gather, const struct model_gpu_op *op,
 /* A copy or set that can't take half of the wait. */
 bool is_small(const struct gather *gather, const struct model_gpu_op *op);
 /*
- * Of what is awaited, `maybe` as `last` is or not, the ops that may have been the last to end: of
- * those that wait for each other the last. There is one at least. False: no memory.
+ * Of what is awaited, `maybe` as `last` is or not, and of what that waits for on other streams, the
+ * ops that may have taken so long: the last one of each stream, and the last function of the
+ * program there. There is one at least; others and queued are set. False: no memory.
  */
 bool gather_rivals(struct gather *gather, const struct model_gpu_awaited *awaited,
 		   const struct model_gpu_op *last);
+/* Adds a copy that does not return until it is done, in place of what is in front of it. */
+bool gather_copy(struct gather *gather, const struct model_gpu_op *copy);
 
 #endif

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Which op a call waited for to the end: on one stream that is the last one. Of several streams'
- * last ones those are left that no other one waits for; which of them it was is not known.
+ * Which op took a call so long: on one stream that is the last one most likely. Of several streams,
+ * be they waited for by the call or by what that waits for, it is not known which had most to do;
+ * nor of a GPU and the functions of the program that a stream runs.
  */
 #include <stdlib.h>
 
@@ -9,7 +10,6 @@
 
 /* A copy that is slower than this, in bytes a nanosecond, does not wait for the bus. */
 #define BYTES_PER_NS 1
-#define RIVALS_MAX (4 * STREAMS_MAX)
 
 bool is_small(const struct gather *gather, const struct model_gpu_op *op)
 {
@@ -20,86 +20,82 @@ bool is_small(const struct gather *gather, const struct model_gpu_op *op)
 	       bytes / BYTES_PER_NS < (gather->to_ts - gather->from_ts) / 2;
 }
 
-/* What a STREAM_WAIT stands for; itself if that is not known. */
-static struct model_gpu_op resolve(const struct gather *gather, struct model_gpu_op op)
-{
-	for (unsigned i = 0; i < WAITS_MAX && op.role == SITE_ROLE_STREAM_WAIT; i++) {
-		struct model_gpu_op behind;
+/* What of a stream may have taken so long. */
+enum kind { KIND_GPU, KIND_HOST, KIND_EVENT, KIND_COUNT };
 
-		if (!model_gpu_behind(gather->walk->gpu.model, &op, &behind))
-			break;
-		op = behind;
-	}
-	return op;
-}
+struct stream_last {
+	struct model_gpu_op ops[KIND_COUNT];
+	bool found[KIND_COUNT];
+	bool queued; /* more in front of them */
+};
 
 /* A small copy waits for the kernel in front of it. */
-static bool kernel_before(const struct gather *gather, const struct model_gpu_op *copy,
-			  struct model_gpu_op *kernel)
+static bool takes_place(const struct gather *gather, const struct model_gpu_op *op,
+			const struct model_gpu_op *behind)
 {
-	struct model_gpu_op op = *copy;
-
-	for (unsigned i = 0; i < OPS_MAX && op_before(gather, &op, &op); i++) {
-		*kernel = resolve(gather, op);
-		if (kernel->role == SITE_ROLE_LAUNCH || kernel->role == SITE_ROLE_COLLECTIVE)
-			return true;
-	}
-	return false;
+	return (op->role == SITE_ROLE_LAUNCH || op->role == SITE_ROLE_COLLECTIVE) &&
+	       is_small(gather, behind);
 }
 
-static void add(struct gather *gather, const struct model_gpu_op *op)
+/* From the last op to the first. */
+static void look_at(struct gather *gather, const struct model_gpu_op *op, struct stream_last *last)
 {
-	for (size_t i = 0; op->role == SITE_ROLE_STREAM_WAIT && i < gather->rivals.len; i++)
-		if (gather->rivals.data[i].node == op->node &&
-		    gather->rivals.data[i].index == op->index)
-			return;
-	if (gather->rivals.len == RIVALS_MAX)
-		gather->more = true;
-	else if (!vec_push(&gather->rivals, *op))
-		gather->memory = false;
-}
-
-/* A STREAM_WAIT is over when what it waits for is, and what is before it on its stream. */
-static void replace_waits(struct gather *gather)
-{
-	const struct model_gpu *gpu = gather->walk->gpu.model;
+	enum kind kind = op->host ? KIND_HOST : KIND_GPU;
 	struct model_gpu_op behind;
-	size_t kept = 0;
 
-	for (size_t i = 0; i < gather->rivals.len && gather->memory; i++) {
-		struct model_gpu_op op = gather->rivals.data[i];
-
-		if (op.role != SITE_ROLE_STREAM_WAIT || !model_gpu_behind(gpu, &op, &behind))
-			continue;
-		if (!model_gpu_waited(gpu, &behind, gather->from_ts))
-			add(gather, &behind);
-		if (op_before(gather, &op, &op))
-			add(gather, &op);
+	if (op->role == SITE_ROLE_STREAM_WAIT) {
+		/* What it stands for is on its own stream. */
+		if (model_gpu_behind(gather->walk->gpu.model, op, &behind))
+			return;
+		/* That of an unknown event is named if nothing is behind it. */
+		if (last->found[KIND_GPU] || last->found[KIND_HOST] || last->found[KIND_EVENT]) {
+			gather->others = true;
+			return;
+		}
+		kind = KIND_EVENT;
 	}
-	for (size_t i = 0; i < gather->rivals.len; i++) {
-		struct model_gpu_op op = gather->rivals.data[i];
-
-		if (op.role != SITE_ROLE_STREAM_WAIT || !model_gpu_behind(gpu, &op, &behind))
-			gather->rivals.data[kept++] = op;
+	if (last->found[kind] && !takes_place(gather, op, &last->ops[kind])) {
+		last->queued = true;
+		return;
 	}
-	gather->rivals.len = kept;
+	gather->others |= last->found[kind];
+	last->queued = last->queued && !last->found[kind];
+	last->ops[kind] = *op;
+	last->found[kind] = true;
 }
 
-/* Kernels in place of small copies; the others are left out if there is anything else. */
+static void add_stream(struct gather *gather, struct model_gpu_op op)
+{
+	struct stream_last last = {0};
+
+	if (model_gpu_waited(gather->walk->gpu.model, &op, gather->from_ts))
+		return;
+	do {
+		look_at(gather, &op, &last);
+		if (gather->ops++ == OPS_MAX)
+			gather->more = true;
+	} while (!gather->more && op_before(gather, &op, &op));
+	gather->queued |= last.queued;
+	for (unsigned kind = 0; kind < KIND_COUNT && gather->memory; kind++)
+		if (last.found[kind])
+			gather->memory = vec_push(&gather->rivals, last.ops[kind]);
+}
+
+/* Small copies are left out if there is anything else. */
 static void drop_small(struct gather *gather)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < gather->rivals.len; i++) {
-		struct model_gpu_op *op = &gather->rivals.data[i], kernel;
-
-		if (!is_small(gather, op))
-			gather->rivals.data[kept++] = *op;
-		else if (kernel_before(gather, op, &kernel))
-			gather->rivals.data[kept++] = kernel;
-	}
-	if (kept)
-		gather->rivals.len = kept;
+	for (size_t i = 0; i < gather->rivals.len; i++)
+		kept += !is_small(gather, &gather->rivals.data[i]);
+	if (!kept || kept == gather->rivals.len)
+		return;
+	gather->others = true;
+	kept = 0;
+	for (size_t i = 0; i < gather->rivals.len; i++)
+		if (!is_small(gather, &gather->rivals.data[i]))
+			gather->rivals.data[kept++] = gather->rivals.data[i];
+	gather->rivals.len = kept;
 }
 
 /* The latest first. */
@@ -112,41 +108,52 @@ static int op_compare(const void *left, const void *right)
 	return a->index > b->index ? -1 : a->index < b->index;
 }
 
-/* An op waits only for what was put on a stream before it. */
-static void drop_waited(struct gather *gather)
+static void sort_rivals(struct gather *gather)
 {
-	size_t kept = 0;
-
 	qsort(gather->rivals.data, gather->rivals.len, sizeof(*gather->rivals.data), op_compare);
-	gather_again(gather);
-	for (size_t i = 0; i < gather->rivals.len && gather->memory; i++) {
-		struct model_gpu_op op = gather->rivals.data[i];
-
-		if (gather_has(gather, &op))
-			continue;
-		gather->rivals.data[kept++] = op;
-		gather_op(gather, &op);
-	}
-	gather->rivals.len = kept;
 }
 
 bool gather_rivals(struct gather *gather, const struct model_gpu_awaited *awaited,
 		   const struct model_gpu_op *last)
 {
-	struct model_gpu_op resolved = resolve(gather, *last);
-
 	gather->rivals.len = 0;
-	for (size_t i = 0; i < awaited->ops.len; i++)
+	gather->others = last->maybe;
+	gather->queued = false;
+	gather_again(gather);
+	for (size_t i = 0; i < awaited->ops.len; i++) {
 		if (awaited->ops.data[i].maybe == last->maybe)
-			add(gather, &awaited->ops.data[i]);
-	replace_waits(gather);
-	/* What they waited for has ended. */
-	if (!gather->rivals.len)
-		add(gather, &resolved);
+			gather_op(gather, &awaited->ops.data[i]);
+		else
+			gather->others = true;
+	}
+	gather->ops = 0;
+	for (size_t i = 0; i < gather->tops.len && gather->memory; i++)
+		add_stream(gather, gather->tops.data[i]);
+	/* Nothing but waits for what has ended. */
+	if (!gather->rivals.len && gather->memory) {
+		gather->memory = vec_push(&gather->rivals, *last);
+		gather->others = true;
+	}
 	if (!gather->memory)
 		return false;
 	drop_small(gather);
-	if (gather->rivals.len > 1)
-		drop_waited(gather);
+	sort_rivals(gather);
+	gather->others |= gather->queued;
+	return true;
+}
+
+bool gather_copy(struct gather *gather, const struct model_gpu_op *copy)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < gather->rivals.len; i++) {
+		if (gather->rivals.data[i].channel != copy->channel || gather->rivals.data[i].host)
+			gather->rivals.data[kept++] = gather->rivals.data[i];
+		else
+			gather->queued = gather->others = true;
+	}
+	gather->rivals.len = kept;
+	gather->memory = vec_push(&gather->rivals, *copy);
+	sort_rivals(gather);
 	return gather->memory;
 }

@@ -53,12 +53,14 @@ static bool take_text(struct gather *gather, FILE *out, char **text, const size_
 static bool add_meaning(struct gather *gather)
 {
 	const char *object = strtab_get(gather->walk->why->texts, gather->sync->object);
+	bool host = gather->sync->end != WHY_GPU;
 	char *text = NULL;
 	size_t len;
 	FILE *out = open_memstream(&text, &len);
 
 	if (out)
-		fprintf(out, "waits for the GPU%s%s%s", *object ? ": " : "", object,
+		fprintf(out, "waits for %s%s%s%s", host ? "" : "the GPU",
+			*object && !host ? ": " : "", object,
 			gather->queued ? ", and what was put there before" : "");
 	return take_text(gather, out, &text, &len, &gather->sync->meaning);
 }
@@ -96,8 +98,20 @@ static bool is_open(const struct gather *gather, const struct model_gpu_op *op)
 	return collective && collective_has_others(collective);
 }
 
-/* "kernel gemm on stream 0x7f01, or kernel softmax on stream 0x7f02, or 3 more". */
-static void put_rivals(const struct gather *gather, FILE *out)
+/* Of the span that the program was in when it put something on a stream. */
+static void put_launched(const struct gather *gather, const struct model_gpu_op *op, FILE *out)
+{
+	const struct model *model = gather->walk->model;
+	uint32_t span = span_of(gather, op);
+
+	if (span < model->spans.len)
+		fprintf(out, ", launched in %s",
+			model_site(model, model->spans.data[span].site)->name);
+}
+
+/* "kernel gemm on stream 0x7f01, or kernel softmax on stream 0x7f02, or 3 more". `launched`: and
+ * in which spans. */
+static void put_rivals(const struct gather *gather, bool launched, FILE *out)
 {
 	size_t found = 0;
 
@@ -106,6 +120,8 @@ static void put_rivals(const struct gather *gather, FILE *out)
 			continue;
 		fputs(found > 1 ? ", or " : "", out);
 		put_op(gather, &gather->rivals.data[i], out);
+		if (launched)
+			put_launched(gather, &gather->rivals.data[i], out);
 	}
 	if (found > RIVALS_NAMED)
 		fprintf(out, ", or %zu more", found - RIVALS_NAMED);
@@ -119,8 +135,9 @@ static bool end_at_op(struct gather *gather, const struct model_gpu_op *op, bool
 	FILE *out = open_memstream(&text, &len);
 
 	sync->waits = true;
-	sync->end = WHY_GPU;
-	sync->grade = alone && !gather->may ? WHY_GRADE_CERTAIN : WHY_GRADE_LIKELY;
+	/* Who runs a function of the program is not in the records. */
+	sync->end = op->host ? WHY_USER_WORK : WHY_GPU;
+	sync->grade = alone && !gather->may && !op->host ? WHY_GRADE_CERTAIN : WHY_GRADE_LIKELY;
 	sync->launch_ts = op->ts;
 	sync->launch_thread = op->thread;
 	sync->launch_span = span_of(gather, op);
@@ -182,7 +199,7 @@ static bool end_at_others(struct gather *gather, const struct model_collective *
 			traced ? ", whose calls cannot be told apart" : " that are not traced");
 	if (out && rivals) {
 		fputs(", or ", out);
-		put_rivals(gather, out);
+		put_rivals(gather, false, out);
 	}
 	if (!take_text(gather, out, &text, &len, &sync->object))
 		return false;
@@ -213,20 +230,31 @@ static bool met_before(const struct gather *gather)
 static bool end_at_one_of(struct gather *gather, bool met)
 {
 	struct why_sync *sync = gather->sync;
-	char *text = NULL;
-	size_t len;
-	FILE *out = open_memstream(&text, &len);
+	uint32_t *numbers[] = {&sync->object, &sync->meaning};
+	bool gpu = met, host = false, good = true;
 
+	for (size_t i = 0; i < gather->rivals.len; i++) {
+		gpu |= !gather->rivals.data[i].host;
+		host |= gather->rivals.data[i].host;
+	}
 	sync->waits = true;
-	sync->end = WHY_GPU;
+	sync->end = gpu ? WHY_GPU : WHY_USER_WORK;
 	sync->grade = WHY_GRADE_UNKNOWN;
-	if (out) {
-		put_rivals(gather, out);
-		if (met)
+	for (unsigned meaning = 0; good && meaning < 2; meaning++) {
+		char *text = NULL;
+		size_t len;
+		FILE *out = open_memstream(&text, &len);
+
+		if (out && meaning)
+			fprintf(out, "waits for %s", host ? "" : "the GPU: ");
+		if (out)
+			put_rivals(gather, meaning, out);
+		if (out && met)
 			fprintf(out, ", or another rank's GPU before %s",
 				collective_name(gather, gather->met));
+		good = take_text(gather, out, &text, &len, numbers[meaning]);
 	}
-	return take_text(gather, out, &text, &len, &sync->object) && add_meaning(gather);
+	return good;
 }
 
 /* Nothing is known of what is on the stream: it was put there before the capture. */
@@ -255,26 +283,13 @@ static bool end_at_unknown(struct gather *gather)
 
 /* ---- calls ---- */
 
-/* Whether something else has to be done before an op is. */
-static bool has_before(struct gather *gather, const struct model_gpu_op *op)
-{
-	struct model_gpu_op other;
-
-	if (op_before(gather, op, &other))
-		return true;
-	if (model_gpu_around(gather->walk->gpu.model, op, gather->from_ts, &gather->around))
-		gather->memory = false;
-	return gather->around.ops.len > 0;
-}
-
-/* All that is known of has arrived. `alone`: there is nothing else that has to be done. */
-static bool end_at_rivals(struct gather *gather, bool alone)
+/* All that is known of has arrived. */
+static bool end_at_rivals(struct gather *gather)
 {
 	const struct model_gpu_op *op = gather->rivals.data;
 	const struct model_collective *collective = collective_of(gather, op);
 	bool met = met_before(gather);
 
-	gather->queued = !alone && gather->rivals.len == 1;
 	if (is_open(gather, op))
 		return end_at_others(gather, collective);
 	if (gather->open)
@@ -283,7 +298,7 @@ static bool end_at_rivals(struct gather *gather, bool alone)
 		return end_at_one_of(gather, met);
 	/* Of a collective the other ranks' GPUs are waited for as well. */
 	return end_at_op(gather, op,
-			 alone && !collective && op->role != SITE_ROLE_P2P &&
+			 !gather->others && !collective && op->role != SITE_ROLE_P2P &&
 				 op->role != SITE_ROLE_SEND && op->role != SITE_ROLE_RECV);
 }
 
@@ -296,16 +311,9 @@ static const struct model_gpu_op *last_of(const struct model_gpu_awaited *awaite
 	return awaited->ops.len ? &awaited->ops.data[0] : NULL;
 }
 
-/* `alone`: if there is one op only it is for that alone. */
-static bool end_at_work(struct gather *gather, const struct model_gpu_awaited *awaited, bool alone)
+static bool end_at_work(struct gather *gather, const struct model_gpu_awaited *awaited)
 {
-	const struct model_gpu_op *last = last_of(awaited);
-
-	if (!gather_rivals(gather, awaited, last))
-		return false;
-	alone = alone && awaited->ops.len == 1 && !last->maybe && gather->rivals.len == 1 &&
-		!has_before(gather, last) && !has_before(gather, &gather->rivals.data[0]);
-	return gather->memory && end_at_rivals(gather, alone);
+	return gather_rivals(gather, awaited, last_of(awaited)) && end_at_rivals(gather);
 }
 
 static bool make_sync(struct gather *gather, const struct model_gpu_awaited *awaited)
@@ -319,7 +327,7 @@ static bool make_sync(struct gather *gather, const struct model_gpu_awaited *awa
 		return false;
 	gather->sync->spins = true;
 	if (last)
-		return end_at_work(gather, awaited, true);
+		return end_at_work(gather, awaited);
 	return model_gpu_is_known(gather->walk->gpu.model, gather->sync->span) ||
 	       end_at_unknown(gather);
 }
@@ -330,7 +338,7 @@ static bool make_may_sync(struct gather *gather, const struct model_gpu_awaited 
 	gather->may = true;
 	for (size_t i = 0; i < awaited->ops.len; i++)
 		gather_op(gather, &awaited->ops.data[i]);
-	return gather->memory && (!awaited->ops.len || end_at_work(gather, awaited, true));
+	return gather->memory && (!awaited->ops.len || end_at_work(gather, awaited));
 }
 
 /* A copy on no stream waits for what is before it, and for itself. */
@@ -340,6 +348,7 @@ static bool make_copy(struct gather *gather, const struct model_gpu_awaited *awa
 	const struct model *model = gather->walk->model;
 	struct model_gpu_op op = model_gpu_op(gpu, gather->sync->span);
 	const struct model_gpu_op *last = last_of(awaited);
+	bool small = is_small(gather, &op);
 
 	if (model_gpu_value(model, op.node, op.index, "stream", &(struct value){0}))
 		return true;
@@ -347,9 +356,12 @@ static bool make_copy(struct gather *gather, const struct model_gpu_awaited *awa
 		if (!awaited->ops.data[i].maybe)
 			gather_op(gather, &awaited->ops.data[i]);
 	gather->sync->spins = true;
-	if (last && is_small(gather, &op))
-		return gather->memory && end_at_work(gather, awaited, false);
-	return gather->memory && vec_push(&gather->rivals, op) && end_at_rivals(gather, !last);
+	if (last && (small || !last->maybe) && !gather_rivals(gather, awaited, last))
+		return false;
+	gather->others |= last != NULL;
+	if ((!last || !small) && !gather_copy(gather, &op))
+		return false;
+	return gather->memory && end_at_rivals(gather);
 }
 
 /* The makings of communicators of so many ranks that overlap this one, one of each rank. */
@@ -438,7 +450,7 @@ bool why_gpu_sync_make(struct why_walk *walk, struct why_sync *sync)
 	vec_free(&gather.around.ops);
 	vec_free(&gather.todo);
 	vec_free(&gather.rivals);
-	vec_free(&gather.seen_ts);
+	vec_free(&gather.tops);
 	map_free(&gather.seen);
 	return made;
 }

@@ -5,11 +5,15 @@
 
 #include "analyze/why_gpu.h"
 
-/* A kernel's name without what makes it long: what it returns, and its parameters. */
-static void put_kernel(FILE *out, const struct value *value)
+/* A function's name without what makes it long: what it returns, and its parameters. */
+static void put_function(FILE *out, const char *what, const struct value *value)
 {
 	const char *name = value->text, *end = name + value->text_len;
 
+	if (value->type != WAFFLE_KEY_STR || !value->text_len) {
+		fprintf(out, "%s 0x%" PRIx64, what, value->u64);
+		return;
+	}
 	if (value->text_len > 5 && !memcmp(name, "void ", 5))
 		name += 5;
 	if (end[-1] == ')') {
@@ -25,7 +29,7 @@ static void put_kernel(FILE *out, const struct value *value)
 		if (at > name)
 			end = at;
 	}
-	fprintf(out, "kernel %.*s", (int)(end - name), name);
+	fprintf(out, "%s %.*s", what, (int)(end - name), name);
 }
 
 static bool value_of(const struct model *model, const struct model_gpu_op *op, const char *key,
@@ -72,12 +76,12 @@ void why_gpu_put_op(FILE *out, const struct model *model, const struct model_gpu
 
 	switch (op->role) {
 	case SITE_ROLE_LAUNCH:
-		if (!value_of(model, op, "kernel", &value))
-			fputs(name_of(model, op), out);
-		else if (value.type == WAFFLE_KEY_STR && value.text_len)
-			put_kernel(out, &value);
+		if (value_of(model, op, "kernel", &value))
+			put_function(out, "kernel", &value);
+		else if (op->host && value_of(model, op, "host", &value))
+			put_function(out, "host function", &value);
 		else
-			fprintf(out, "kernel 0x%" PRIx64, value.u64);
+			fputs(name_of(model, op), out);
 		break;
 	case SITE_ROLE_COPY:
 		fputs("copy", out);

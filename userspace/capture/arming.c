@@ -373,11 +373,13 @@ int arming_scan(struct arming *arming, pid_t pid, struct error *err)
 		     (arming->options.follow && !vec_push(&arming->scanned, (uint32_t)index))))
 			result = error_set(err, ENOMEM, "out of memory");
 	}
-	if (!result)
-		memory_keep(arming, &seen);
-	else
+	if (result) {
 		memory_free(&seen);
-	return result;
+		return result;
+	}
+	arming_warn_moved(arming, &seen);
+	memory_keep(arming, &seen);
+	return 0;
 }
 
 static void arm_needed(const char *path, const char *shown, void *arg)

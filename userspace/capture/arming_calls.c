@@ -96,6 +96,38 @@ int arming_recipes(struct arming *arming, struct file *file, struct error *err)
 	return result ? recipes_failed(result, err) : 0;
 }
 
+/* Whether a process has that byte of a file in its memory as the file has it. */
+static bool byte_is_mapped(const struct mappings *mappings, const struct file *file,
+			   uint64_t offset)
+{
+	for (size_t i = 0; i < mappings->list.len; i++) {
+		const struct mapping *mapping = &mappings->list.data[i];
+
+		if (mapping->ino == file->ino && offset >= mapping->offset &&
+		    offset - mapping->offset < mapping->end - mapping->start)
+			return true;
+	}
+	return false;
+}
+
+void arming_warn_moved(struct arming *arming, const struct memory *memory)
+{
+	for (size_t i = 0; i < memory->files.list.len && !arming->warning[0]; i++) {
+		const struct file *file = &arming->files.data[memory->files.list.data[i]];
+		size_t count = file->object ? file->object->probes.len : 0, moved = 0;
+
+		for (size_t k = 0; k < count; k++)
+			moved += !byte_is_mapped(&memory->mappings, file,
+						 file->object->probes.data[k].offset);
+		if (moved)
+			snprintf(arming->warning, sizeof(arming->warning),
+				 "pid %d: %zu of %zu probes of %s see nothing: it has put other "
+				 "pages in place of the file's there, as programs do that copy "
+				 "their code to huge pages; have it not do that",
+				 memory->pid, moved, count, file->object->path);
+	}
+}
+
 /* One that can't be attached is a warning, as is a file that can't be armed. */
 static int tracepoint_arm(struct arming *arming, const struct call_tracepoint *tracepoint,
 			  uint32_t number, const struct arm_use *use, struct error *err)

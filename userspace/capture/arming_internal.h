@@ -100,6 +100,9 @@ int arming_classes(struct arming *arming, struct error *err);
 /* Tells the kernel how the values of those calls of a file are found that are armed. */
 int arming_recipes(struct arming *arming, struct file *file, struct error *err);
 
+/* Warns of probes that stand where a process has no more of their file mapped. */
+void arming_warn_moved(struct arming *arming, const struct memory *memory);
+
 /* arming_changes.c */
 /* Begins to watch a file, if that is of use. Its probes stand where its functions are when it is
  * read, so this comes before. Negative errno. */

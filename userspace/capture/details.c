@@ -10,6 +10,7 @@
 #include "capture/memory.h"
 #include "capture/naming.h"
 #include "capture/stacks.h"
+#include "capture/told.h"
 #include "target/kallsyms.h"
 #include "target/needed.h"
 #include "util/map.h"
@@ -30,6 +31,7 @@ struct details {
 	struct store_writer *writer;
 	struct memory *memory;
 	struct naming *naming;
+	struct told *told;          /* NULL: what is mapped is not wanted */
 	struct stacks *span_stacks; /* NULL: those of spans are not wanted */
 	struct map tgids;           /* tid → tgid */
 	struct map stacks; /* the kernel's number, and the process of a user stack → the file's */
@@ -65,6 +67,13 @@ static void symbols_wait(struct details *details)
 	details->reading = false;
 }
 
+static bool mappings_wanted(const struct details *details)
+{
+	uint32_t users = WAFFLE_WAIT_STACKS | WAFFLE_WAIT_FAULTS;
+
+	return kernel_wait_sources(details->kernel) & users || details->span_stacks;
+}
+
 int details_open(struct details **details, struct kernel *kernel, struct store_writer *writer,
 		 struct error *err)
 {
@@ -79,6 +88,8 @@ int details_open(struct details **details, struct kernel *kernel, struct store_w
 	result = memory_open(&made->memory, writer, err) ?: naming_open(&made->naming, writer, err);
 	if (!result && kernel_stacks_wanted(kernel))
 		result = stacks_open(&made->span_stacks, kernel, writer, err);
+	if (!result && mappings_wanted(made))
+		result = told_open(&made->told, err);
 	if (result) {
 		details_close(made);
 		return result;
@@ -96,6 +107,7 @@ void details_close(struct details *details)
 	symbols_wait(details);
 	memory_close(details->memory);
 	naming_close(details->naming);
+	told_close(details->told);
 	stacks_free(details->span_stacks);
 	kallsyms_free(details->kallsyms);
 	map_free(&details->tgids);
@@ -493,11 +505,7 @@ static int see_fork(struct details *details, struct waffle_rec *rec, struct erro
 /* What is mapped, before it is asked for: the process may be gone then. */
 static int mappings_write(struct details *details, pid_t pid, struct error *err)
 {
-	uint32_t users = WAFFLE_WAIT_STACKS | WAFFLE_WAIT_FAULTS;
-
-	if (!(kernel_wait_sources(details->kernel) & users) && !details->span_stacks)
-		return 0;
-	return memory_need(details->memory, pid, NULL, 0, err);
+	return mappings_wanted(details) ? memory_need(details->memory, pid, NULL, 0, err) : 0;
 }
 
 static int see_exec(struct details *details, struct waffle_rec *rec, struct error *err)
@@ -505,7 +513,7 @@ static int see_exec(struct details *details, struct waffle_rec *rec, struct erro
 	uint32_t tgid = ((const struct waffle_rec_exit *)rec)->tgid;
 
 	thread_is_of(details, rec->tid, tgid);
-	memory_forget(details->memory, (pid_t)tgid);
+	memory_exec(details->memory, (pid_t)tgid, rec->ts);
 	if (details->span_stacks)
 		stacks_forget(details->span_stacks, (pid_t)tgid);
 	return mappings_write(details, (pid_t)tgid, err);
@@ -524,6 +532,30 @@ static int see_exit(struct details *details, struct waffle_rec *rec, struct erro
 	return 0;
 }
 
+void details_told(struct details *details, const struct mmap_event *event, bool traced)
+{
+	told_add(details->told, event, traced);
+}
+
+static int told_see(struct details *details, uint64_t ts, struct error *err)
+{
+	const struct told_event *told;
+	int result = 0;
+
+	while (!result && (told = told_next(details->told, ts))) {
+		uint32_t pid = (uint32_t)told->event.pid;
+
+		if (told->traced || !pid || process_of(details, pid) == pid)
+			result = memory_told(details->memory, &told->event, err);
+	}
+	return result;
+}
+
+int details_round(struct details *details, uint64_t before_ts, struct error *err)
+{
+	return told_see(details, told_round(details->told, before_ts), err);
+}
+
 int details_record(struct details *details, struct waffle_rec *rec, struct error *err)
 {
 	static int (*const seen[WAFFLE_REC_RING_COUNT])(struct details *, struct waffle_rec *,
@@ -537,8 +569,10 @@ int details_record(struct details *details, struct waffle_rec *rec, struct error
 		[WAFFLE_REC_CODE] = see_code,
 	};
 
-	if (rec->kind >= WAFFLE_REC_RING_COUNT || !seen[rec->kind])
-		return 0;
+	int result = told_see(details, rec->ts, err);
+
+	if (result || rec->kind >= WAFFLE_REC_RING_COUNT || !seen[rec->kind])
+		return result;
 	return seen[rec->kind](details, rec, err);
 }
 

@@ -9,6 +9,7 @@
 
 #include "probe/kernel.h"
 #include "store/store.h"
+#include "target/mmap_watch.h"
 
 struct details;
 
@@ -19,6 +20,13 @@ void details_close(struct details *details);
 /* Waits until names can be looked up without delay; a program that starts now is not gone before
  * its first files were named. */
 void details_ready(struct details *details);
+
+/* What the kernel told of mappings of any process; of targets, it takes its turn among the records.
+ * `traced`: the process is known to be a target. */
+void details_told(struct details *details, const struct mmap_event *event, bool traced);
+/* All of it was told that is older than records before `before_ts`, which come now. Negative errno:
+ * of writing. */
+int details_round(struct details *details, uint64_t before_ts, struct error *err);
 
 /* Sees each record on its way to the file, in order, and changes it. Negative errno: of writing. */
 int details_record(struct details *details, struct waffle_rec *rec, struct error *err);

@@ -291,12 +291,14 @@ static void report_losses(struct drain *drain)
 
 int drain_round(struct drain *drain, bool final)
 {
-	uint64_t now = clock_monotonic_ns();
+	uint64_t before_ts = final ? UINT64_MAX : clock_monotonic_ns() - SETTLE_NS;
 
 	ring_buffer__consume(drain->rings);
 	pending_sort(drain);
 	heap_build(drain);
-	merge(drain, final ? UINT64_MAX : now - SETTLE_NS);
+	if (!drain->failed)
+		drain->failed = drain->callbacks.round(before_ts, drain->callbacks.arg);
+	merge(drain, before_ts);
 	compact(drain);
 	for (uint32_t cpu = 0; cpu < kernel_cpu_count(drain->kernel); cpu++)
 		__atomic_store_n(&kernel_tail(drain->kernel, cpu)->tail, drain->position[cpu],

@@ -19,6 +19,9 @@ struct drain_callbacks {
 	int (*record)(struct waffle_rec *rec, void *arg);
 	/* A fork, exec or exit, as soon as it is seen and before its turn in the order. */
 	void (*notice)(const struct waffle_rec *rec, void *arg);
+	/* A round has seen what there is, and will deliver records before this time. Non-zero stops
+	 * the draining. */
+	int (*round)(uint64_t before_ts, void *arg);
 	void *arg;
 };
 

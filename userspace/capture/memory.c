@@ -23,6 +23,9 @@ struct known {
 	struct mappings mappings; /* by address */
 	uint64_t next_ts;         /* not read again before */
 	uint64_t gap_ns;
+	uint64_t read_ts; /* when they were last read, 0: never; what was told before is older */
+	bool whole;       /* no code is missing, as far as is known */
+	bool begun;       /* the kernel told of a new program whose exec has not come yet */
 };
 
 /* What of a program or library tells where its code is. */
@@ -108,9 +111,10 @@ static void program_read(struct program *program, int fd, const char *path)
 	elf_file_close(&file);
 }
 
-/* What there is to know of a file that is mapped to be run, read once a file. */
+/* What there is to know of a file that is mapped to be run, read once a file. `told`: the process
+ * may have other mappings by now. */
 static const struct program *program_of(struct memory *memory, const struct mapping *mapping,
-					pid_t pid)
+					pid_t pid, bool told)
 {
 	uint64_t key = mix(mix(1, mapping->ino), mapping->dev);
 	uint32_t index = map_get(&memory->program_of, key);
@@ -120,7 +124,8 @@ static const struct program *program_of(struct memory *memory, const struct mapp
 
 	if (index != MAP_NONE)
 		return &memory->programs.data[index];
-	fd = mapping_open(mapping, pid, path, sizeof(path));
+	fd = told ? mapping_open_same(mapping, pid, path, sizeof(path))
+		  : mapping_open(mapping, pid, path, sizeof(path));
 	if (fd < 0)
 		return NULL;
 	program_read(&program, fd, path);
@@ -142,11 +147,16 @@ static void mapping_describe(struct store_mapping *row, const struct program *pr
 	row->segment_count = program->segment_count;
 }
 
-/* Writes a mapping of a file, unless it is in the capture already. */
+/*
+ * Writes a mapping of a file, unless it is in the capture already. `told_ts`: when the kernel told
+ * of it, 0: it was read in /proc. What was told of a file that can't be found (in another mount
+ * namespace whose processes are gone) is not written: its path may be another file's where it is
+ * looked up.
+ */
 static int mapping_write(struct memory *memory, const struct mapping *mapping, pid_t pid,
-			 struct error *err)
+			 uint64_t told_ts, struct error *err)
 {
-	struct store_mapping row = {.ts = clock_monotonic_ns(),
+	struct store_mapping row = {.ts = told_ts ? told_ts : clock_monotonic_ns(),
 				    .start = mapping->start,
 				    .end = mapping->end,
 				    .offset = mapping->offset,
@@ -160,9 +170,11 @@ static int mapping_write(struct memory *memory, const struct mapping *mapping, p
 	const struct program *program;
 
 	if (!mapping->ino || map_get(&memory->written, key) != MAP_NONE ||
-	    memory->written.len >= WRITTEN_MAX || !map_set(&memory->written, key, 1))
+	    memory->written.len >= WRITTEN_MAX)
 		return 0;
-	program = mapping->executable ? program_of(memory, mapping, pid) : NULL;
+	program = mapping->executable ? program_of(memory, mapping, pid, told_ts) : NULL;
+	if ((told_ts && !program) || !map_set(&memory->written, key, 1))
+		return 0;
 	if (program)
 		mapping_describe(&row, program);
 	return store_writer_add_mapping(memory->writer, &row, err);
@@ -194,6 +206,7 @@ static bool mappings_now(const struct memory *memory, pid_t pid, struct mappings
 static int scan(struct memory *memory, struct known *known, pid_t pid, bool *news,
 		struct error *err)
 {
+	uint64_t now = clock_monotonic_ns();
 	const struct mappings *seen;
 	struct mappings mappings;
 	int result = 0;
@@ -202,12 +215,14 @@ static int scan(struct memory *memory, struct known *known, pid_t pid, bool *new
 	if (!mappings_now(memory, pid, &mappings, &seen))
 		return 0;
 	for (size_t i = 0; i < seen->list.len && i < RANGES_MAX && !result; i++) {
-		result = mapping_write(memory, &seen->list.data[i], pid, err);
+		result = mapping_write(memory, &seen->list.data[i], pid, 0, err);
 		*news = *news || !mapping_of(known, seen->list.data[i].start);
 	}
 	if (seen == &mappings) {
 		mappings_free(&known->mappings);
 		known->mappings = mappings;
+		known->read_ts = now;
+		known->whole = true;
 	}
 	return result;
 }
@@ -261,7 +276,7 @@ uint32_t memory_code(const struct memory *memory, pid_t pid, const uint64_t *add
 	uint32_t index = map_get(&memory->pids, (uint64_t)pid);
 	const struct known *known = index == MAP_NONE ? NULL : &memory->known.data[index];
 
-	if (!known || !known->mappings.list.len)
+	if (!known || !known->whole || !known->mappings.list.len)
 		return count;
 	for (uint32_t i = 0; i < count; i++) {
 		const struct mapping *range = mapping_of(known, addresses[i]);
@@ -276,6 +291,115 @@ void memory_fork(struct memory *memory, pid_t parent, pid_t child)
 {
 	if (memory->parents.len < PROCESSES_MAX)
 		map_set(&memory->parents, (uint64_t)child, (uint32_t)parent);
+}
+
+/* ---- what the kernel told ---- */
+
+/* The part of a mapping in [start, end), with a path of its own. False: out of memory. */
+static bool mapping_part(struct mapping *part, const struct mapping *of, uint64_t start,
+			 uint64_t end)
+{
+	*part = *of;
+	part->start = start;
+	part->end = end;
+	part->offset += start - of->start;
+	part->path = strdup(of->path);
+	return part->path;
+}
+
+/* Puts a mapping in the place of what was there. False: out of memory. */
+static bool mapping_insert(struct mappings *mappings, const struct mapping *mapping)
+{
+	struct mapping parts[3];
+	struct mapping *list;
+	size_t from = 0, to, count = 0;
+	bool done = vec_reserve(&mappings->list, 2);
+
+	list = mappings->list.data;
+	while (from < mappings->list.len && list[from].end <= mapping->start)
+		from++;
+	for (to = from; to < mappings->list.len && list[to].start < mapping->end;)
+		to++;
+	if (done && from < to && list[from].start < mapping->start)
+		done = mapping_part(&parts[count], &list[from], list[from].start, mapping->start) &&
+		       ++count;
+	if (done)
+		done = mapping_part(&parts[count], mapping, mapping->start, mapping->end) &&
+		       ++count;
+	if (done && from < to && list[to - 1].end > mapping->end)
+		done = mapping_part(&parts[count], &list[to - 1], mapping->end, list[to - 1].end) &&
+		       ++count;
+	for (size_t i = 0; !done && i < count; i++)
+		free(parts[i].path);
+	if (!done)
+		return false;
+	for (size_t i = from; i < to; i++)
+		free(list[i].path);
+	memmove(list + from + count, list + to, (mappings->list.len - to) * sizeof(*list));
+	memcpy(list + from, parts, count * sizeof(*list));
+	mappings->list.len += count - (to - from);
+	return true;
+}
+
+static bool is_same(const struct mapping *a, const struct mapping *b)
+{
+	return a && a->start == b->start && a->end == b->end && a->offset == b->offset &&
+	       a->ino == b->ino && a->dev == b->dev && a->executable == b->executable;
+}
+
+static int told_mapping(struct memory *memory, struct known *known, const struct mmap_event *event,
+			struct error *err)
+{
+	const struct mapping *mapping = &event->mapping;
+
+	if (event->ts > known->read_ts && !is_same(mapping_of(known, mapping->start), mapping) &&
+	    (known->mappings.list.len >= RANGES_MAX || !mapping_insert(&known->mappings, mapping)))
+		known->whole = false;
+	return mapping_write(memory, mapping, event->pid, event->ts, err);
+}
+
+/* The new program's first mappings come before its exec is told of in the capture. */
+static void told_exec(struct memory *memory, struct known *known, const struct mmap_event *event)
+{
+	known->begun = true;
+	map_remove(&memory->parents, (uint64_t)event->pid);
+	if (event->ts <= known->read_ts)
+		return;
+	mappings_free(&known->mappings);
+	known->whole = true;
+}
+
+int memory_told(struct memory *memory, const struct mmap_event *event, struct error *err)
+{
+	struct known *known;
+
+	if (event->kind == MMAP_LOST) {
+		for (size_t i = 0; i < memory->known.len; i++)
+			memory->known.data[i].whole = memory->known.data[i].begun = false;
+		return 0;
+	}
+	known = known_of(memory, event->pid);
+	if (!known)
+		return 0;
+	if (event->kind == MMAP_MAPPED)
+		return told_mapping(memory, known, event, err);
+	told_exec(memory, known, event);
+	return 0;
+}
+
+void memory_exec(struct memory *memory, pid_t pid, uint64_t ts)
+{
+	uint32_t index = map_get(&memory->pids, (uint64_t)pid);
+	struct known *known = index == MAP_NONE ? NULL : &memory->known.data[index];
+
+	if (!known || !(known->begun || known->read_ts > ts)) {
+		memory_forget(memory, pid);
+		return;
+	}
+	map_remove(&memory->parents, (uint64_t)pid);
+	known->begun = false;
+	known->next_ts = 0;
+	known->gap_ns = RESCAN_MIN_NS;
 }
 
 void memory_forget(struct memory *memory, pid_t pid)

@@ -2,7 +2,8 @@
 /*
  * The mappings of processes, written into the capture so that addresses can be named later: when a
  * process is first asked for, and again when an address is not in what is known, but ever more
- * seldom where that brings nothing (code made at run time).
+ * seldom where that brings nothing (code made at run time). Code is also known by what the kernel
+ * told of it, which is all there is if the process is gone by then.
  */
 #ifndef WAFFLE_CAPTURE_MEMORY_H
 #define WAFFLE_CAPTURE_MEMORY_H
@@ -10,6 +11,7 @@
 #include <sys/types.h>
 
 #include "store/store.h"
+#include "target/mmap_watch.h"
 
 struct memory;
 
@@ -30,7 +32,13 @@ uint32_t memory_code(const struct memory *memory, pid_t pid, const uint64_t *add
  * mappings stand for its own. */
 void memory_fork(struct memory *memory, pid_t parent, pid_t child);
 
-/* The process runs a new program, or has ended: nothing is known of it any more. */
+/* What the kernel told of a traced process, or MMAP_LOST, in its turn among all calls here. */
+int memory_told(struct memory *memory, const struct mmap_event *event, struct error *err);
+
+/* The process runs a new program since `ts`: what was there before is forgotten. */
+void memory_exec(struct memory *memory, pid_t pid, uint64_t ts);
+
+/* The process has ended: nothing is known of it any more. */
 void memory_forget(struct memory *memory, pid_t pid);
 
 #endif

@@ -149,6 +149,11 @@ static int record_store(struct waffle_rec *rec, void *arg)
 	return store_writer_append(session->writer, rec, session->err);
 }
 
+static int round_begin(uint64_t before_ts, void *arg)
+{
+	return targets_mappings(arg, before_ts);
+}
+
 static int state_store(const struct waffle_rec *rec, void *arg)
 {
 	struct waffle_rec_state state = *(const struct waffle_rec_state *)rec;
@@ -222,7 +227,7 @@ static int arming_start(struct session *session)
 static int start(struct session *session)
 {
 	const struct session_options *options = session->options;
-	struct drain_callbacks callbacks = {record_store, targets_notice, session};
+	struct drain_callbacks callbacks = {record_store, targets_notice, round_begin, session};
 	int result = loop_open(session)
 			     ?: session_kernel_open(session)
 			     ?: drain_open(&session->drain, session->kernel, &callbacks, session->err)
@@ -250,6 +255,7 @@ static int start(struct session *session)
 			 ?: targets_arm(session)
 			 ?: (options->command ? 0 : warn_of_unfound(session, true));
 	session->result->ready_cpu_ns = cpu_ns();
+	session->armed_ts = clock_monotonic_ns();
 	return result;
 }
 

@@ -47,7 +47,7 @@ struct session {
 	VEC(struct target) targets;
 	int epoll, timer, signals;
 	sigset_t old_mask;
-	uint64_t start_ts, end_ts, flush_ts, progress_ts;
+	uint64_t start_ts, armed_ts, end_ts, flush_ts, progress_ts;
 	struct pace pace;
 	struct rlimit files; /* of open files, as it was */
 	bool warned;         /* of a file that could not be armed */
@@ -86,6 +86,8 @@ int targets_wait_ms(const struct session *session, int most);
 int targets_rearm(struct session *session);
 /* For drain_open(): new processes and programs. Called from within a drain: only takes note. */
 void targets_notice(const struct waffle_rec *rec, void *arg);
+/* For it, too: new mappings. Records before `before_ts` follow. */
+int targets_mappings(struct session *session, uint64_t before_ts);
 void target_remove(struct session *session, pid_t pid);
 void targets_close(struct session *session);
 

@@ -98,12 +98,21 @@ void targets_notice(const struct waffle_rec *rec, void *arg)
 	}
 }
 
-static void mapping_notice(pid_t pid, void *arg)
+static void mapping_notice(const struct mmap_event *event, void *arg)
 {
-	struct target *target = target_find(arg, pid);
+	struct session *session = arg;
+	struct target *target = target_find(session, event->pid);
 
-	if (target)
+	/* Compilers at run time map memory without a file. */
+	if (target && event->kind == MMAP_MAPPED && event->mapping.ino)
 		target->maps_changed = true;
+	details_told(session->details, event, target);
+}
+
+int targets_mappings(struct session *session, uint64_t before_ts)
+{
+	mmap_watch_read(session->watch, mapping_notice, session);
+	return details_round(session->details, before_ts, session->err);
 }
 
 static int process_arm(struct session *session, pid_t pid, struct error *err)
@@ -148,7 +157,6 @@ int targets_wait_ms(const struct session *session, int most)
 
 int targets_rearm(struct session *session)
 {
-	mmap_watch_read(session->watch, mapping_notice, session);
 	arming_changed(session->arming);
 	for (size_t i = 0; i < session->targets.len; i++) {
 		struct target *target = &session->targets.data[i];

@@ -13,7 +13,7 @@ static const char *const key_names[] = {
 	[GPU_RANK] = "rank",     [GPU_NRANKS] = "nranks",     [GPU_SEQ] = "seq",
 	[GPU_COUNT] = "count",   [GPU_DATATYPE] = "datatype", [GPU_OP] = "op",
 	[GPU_ROOT] = "root",     [GPU_PEER] = "peer",         [GPU_FLAGS] = "flags",
-	[GPU_RESULT] = "result",
+	[GPU_RESULT] = "result", [GPU_HOST] = "host",
 };
 _Static_assert(sizeof(key_names) / sizeof(key_names[0]) == GPU_KEY_COUNT, "a name a key");
 

@@ -40,6 +40,7 @@ struct model_gpu_op {
 	uint32_t thread; /* that made the call */
 	uint32_t pid;
 	uint32_t channel; /* number of the stream, the same for all that is put on it */
+	bool host;        /* a function of the program, which a thread of it runs */
 	bool maybe;       /* of model_gpu_awaited(): whether that stream is waited for is not known
 			   */
 };

@@ -19,6 +19,7 @@ enum gpu_key {
 	GPU_PEER,
 	GPU_FLAGS,
 	GPU_RESULT,
+	GPU_HOST,
 	GPU_KEY_COUNT
 };
 

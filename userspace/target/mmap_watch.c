@@ -1,23 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "target/mmap_watch.h"
 
+#include <limits.h>
 #include <linux/perf_event.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
-/* Behind the header of PERF_RECORD_MMAP2 (perf_event_open(2)); the rest is not needed. */
+/* Behind the header of PERF_RECORD_MMAP2 (perf_event_open(2)), before the path. All records end
+ * with their time, and those of interest but PERF_RECORD_LOST begin with the pid. */
 struct mapped {
 	uint32_t pid, tid;
 	uint64_t addr, len, pgoff;
 	uint32_t major, minor;
-	uint64_t ino;
+	uint64_t ino, ino_generation;
+	uint32_t prot, flags;
 };
 
-#define DATA_PAGES 8 /* a power of two; a record is about 100 bytes */
+#define DATA_PAGES 32 /* a power of two; a record is about 100 bytes */
 
 struct cpu_watch {
 	int fd;
@@ -45,6 +49,12 @@ static int cpu_open(struct mmap_watch *watch, int cpu)
 		.config = PERF_COUNT_SW_DUMMY,
 		.mmap = 1,
 		.mmap2 = 1,
+		.comm = 1,
+		.comm_exec = 1,
+		.sample_id_all = 1,
+		.sample_type = PERF_SAMPLE_TIME,
+		.use_clockid = 1,
+		.clockid = CLOCK_MONOTONIC,
 		.watermark = 1,
 		.wakeup_watermark = (uint32_t)data_bytes(watch) / 2,
 	};
@@ -120,28 +130,83 @@ static void ring_copy(const struct mmap_watch *watch, const struct cpu_watch *cp
 		((uint8_t *)to)[i] = cpu->data[(at + i) & (data_bytes(watch) - 1)];
 }
 
-void mmap_watch_read(struct mmap_watch *watch, void (*each)(pid_t pid, void *arg), void *arg)
+/* The mapping of a record whose contents, without its time, have `size` bytes at `at`. */
+static bool mapping_read(const struct mmap_watch *watch, const struct cpu_watch *cpu, uint64_t at,
+			 size_t size, struct mapping *mapping, char path[PATH_MAX])
 {
+	struct mapped mapped;
+
+	if (size < sizeof(mapped))
+		return false;
+	ring_copy(watch, cpu, at, &mapped, sizeof(mapped));
+	size -= sizeof(mapped);
+	if (size > PATH_MAX - 1)
+		size = PATH_MAX - 1;
+	ring_copy(watch, cpu, at + sizeof(mapped), path, size);
+	path[size] = '\0';
+	if (!mapped.len || mapped.addr + mapped.len < mapped.addr)
+		return false;
+	*mapping = (struct mapping){.start = mapped.addr,
+				    .end = mapped.addr + mapped.len,
+				    .offset = mapped.pgoff,
+				    .ino = mapped.ino,
+				    .dev = mapped.major << 20 | mapped.minor,
+				    .executable = mapped.prot & PROT_EXEC,
+				    .path = path};
+	mapping_path_trim(path);
+	return true;
+}
+
+/* False: it says nothing of interest. */
+static bool event_read(const struct mmap_watch *watch, const struct cpu_watch *cpu, uint64_t at,
+		       const struct perf_event_header *header, struct mmap_event *event,
+		       char path[PATH_MAX])
+{
+	size_t size = header->size - sizeof(*header);
+	uint32_t pid;
+
+	*event = (struct mmap_event){0};
+	if (size < sizeof(pid) + sizeof(event->ts))
+		return false;
+	at += sizeof(*header);
+	size -= sizeof(event->ts);
+	ring_copy(watch, cpu, at + size, &event->ts, sizeof(event->ts));
+	ring_copy(watch, cpu, at, &pid, sizeof(pid));
+	event->pid = (pid_t)pid;
+	switch (header->type) {
+	case PERF_RECORD_MMAP2:
+		event->kind = MMAP_MAPPED;
+		return mapping_read(watch, cpu, at, size, &event->mapping, path);
+	case PERF_RECORD_COMM:
+		event->kind = MMAP_EXEC;
+		return header->misc & PERF_RECORD_MISC_COMM_EXEC;
+	case PERF_RECORD_LOST:
+		event->kind = MMAP_LOST;
+		event->pid = 0;
+		return true;
+	default:
+		return false;
+	}
+}
+
+void mmap_watch_read(struct mmap_watch *watch, void (*each)(const struct mmap_event *, void *),
+		     void *arg)
+{
+	struct perf_event_header header;
+	struct mmap_event event;
+	char path[PATH_MAX];
+
 	for (int i = 0; watch && i < watch->cpus; i++) {
 		struct cpu_watch *cpu = &watch->cpu[i];
 		uint64_t head = __atomic_load_n(&cpu->page->data_head, __ATOMIC_ACQUIRE);
 		uint64_t at = cpu->page->data_tail;
 
-		while (at + sizeof(struct perf_event_header) <= head) {
-			struct perf_event_header header;
-			struct mapped mapped;
-
+		for (; at + sizeof(header) <= head; at += header.size) {
 			ring_copy(watch, cpu, at, &header, sizeof(header));
-			if (header.size < sizeof(header))
+			if (header.size < sizeof(header) || header.size > head - at)
 				break;
-			if (header.type == PERF_RECORD_MMAP2 &&
-			    header.size >= sizeof(header) + sizeof(mapped)) {
-				ring_copy(watch, cpu, at + sizeof(header), &mapped, sizeof(mapped));
-				if (mapped.ino) /* compilers at run time map memory without a file
-						 */
-					each((pid_t)mapped.pid, arg);
-			}
-			at += header.size;
+			if (event_read(watch, cpu, at, &header, &event, path))
+				each(&event, arg);
 		}
 		__atomic_store_n(&cpu->page->data_tail, head, __ATOMIC_RELEASE);
 	}

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "target/process.h"
 #include "util/error.h"
 
 struct mmap_watch;
@@ -25,8 +26,22 @@ void mmap_watch_close(struct mmap_watch *watch);
  */
 int mmap_watch_fd(const struct mmap_watch *watch);
 
-/* Calls `each` with the process of each mapping since the last call. Does nothing without a watch.
- */
-void mmap_watch_read(struct mmap_watch *watch, void (*each)(pid_t pid, void *arg), void *arg);
+enum mmap_event_kind {
+	MMAP_MAPPED, /* code: of a file, or of none */
+	MMAP_EXEC,   /* the process has lost all its mappings to a new program, which maps next */
+	MMAP_LOST,   /* some events of any processes are missing */
+};
+
+struct mmap_event {
+	enum mmap_event_kind kind;
+	pid_t pid;
+	uint64_t ts;            /* CLOCK_MONOTONIC */
+	struct mapping mapping; /* its path as the process sees it, valid during the call */
+};
+
+/* Calls `each` with what came since the last call, in order for each CPU only. Does nothing without
+ * a watch. */
+void mmap_watch_read(struct mmap_watch *watch, void (*each)(const struct mmap_event *, void *),
+		     void *arg);
 
 #endif

@@ -8,11 +8,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define DELETED " (deleted)"
 #define ENVIRONMENT_MAX (1024 * 1024)
+
+void mapping_path_trim(char *path)
+{
+	size_t len = strlen(path);
+
+	if (len > strlen(DELETED) && !strcmp(path + len - strlen(DELETED), DELETED))
+		path[len - strlen(DELETED)] = '\0';
+}
 
 /* Parses a line of /proc/PID/maps (proc(5)). */
 static bool mapping_parse(char *line, struct mapping *mapping)
@@ -20,7 +29,6 @@ static bool mapping_parse(char *line, struct mapping *mapping)
 	unsigned high, low;
 	char permissions[5];
 	int path_at = 0;
-	size_t len;
 
 	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n",
 		   &mapping->start, &mapping->end, permissions, &mapping->offset, &high, &low,
@@ -30,10 +38,8 @@ static bool mapping_parse(char *line, struct mapping *mapping)
 	mapping->dev = high << 20 | low;
 	mapping->executable = permissions[2] == 'x';
 	mapping->path = line + path_at;
-	len = strcspn(mapping->path, "\n");
-	mapping->path[len] = '\0';
-	if (len > strlen(DELETED) && !strcmp(mapping->path + len - strlen(DELETED), DELETED))
-		mapping->path[len - strlen(DELETED)] = '\0';
+	mapping->path[strcspn(mapping->path, "\n")] = '\0';
+	mapping_path_trim(mapping->path);
 	return true;
 }
 
@@ -103,6 +109,55 @@ int mapping_open(const struct mapping *mapping, pid_t pid, char *path, size_t pa
 		fd = open(path, O_RDONLY | O_CLOEXEC);
 	}
 	return fd < 0 ? -errno : fd;
+}
+
+/* Whether a file is the one of a mapping. Some file systems (btrfs, overlays) number devices in
+ * stat() otherwise than in mappings, so it is mapped to see. */
+static bool file_is(int fd, const struct mapping *mapping)
+{
+	size_t size = (size_t)sysconf(_SC_PAGESIZE);
+	struct error ignored = ERROR_INIT;
+	struct mappings mine;
+	struct stat status;
+	bool same = false;
+	void *page;
+
+	if (fstat(fd, &status) || !S_ISREG(status.st_mode) || !status.st_size)
+		return false;
+	page = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (page == MAP_FAILED)
+		return false;
+	if (!process_mappings_all(&mine, getpid(), &ignored)) {
+		for (size_t i = 0; i < mine.list.len; i++) {
+			const struct mapping *one = &mine.list.data[i];
+
+			if (one->start <= (uintptr_t)page && (uintptr_t)page < one->end)
+				same = one->ino == mapping->ino && one->dev == mapping->dev;
+		}
+		mappings_free(&mine);
+	}
+	munmap(page, size);
+	return same;
+}
+
+int mapping_open_same(const struct mapping *mapping, pid_t pid, char *path, size_t path_size)
+{
+	int fd = mapping_open(mapping, pid, path, path_size);
+	struct stat status;
+
+	if (fd >= 0 && file_is(fd, mapping))
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	/* Opening what is no file may do something. */
+	if (mapping->path[0] != '/' || stat(mapping->path, &status) || !S_ISREG(status.st_mode))
+		return -ENOENT;
+	snprintf(path, path_size, "%s", mapping->path);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0 || file_is(fd, mapping))
+		return fd < 0 ? -errno : fd;
+	close(fd);
+	return -ENOENT;
 }
 
 /* The value of a numeric field of /proc/PID/status, or -1. */

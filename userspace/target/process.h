@@ -37,6 +37,14 @@ void mappings_free(struct mappings *mappings);
  */
 int mapping_open(const struct mapping *mapping, pid_t pid, char *path, size_t path_size);
 
+/* The same for a mapping that is known from elsewhere: the process may be gone or have other
+ * mappings by now. Only the very file is opened, by its path as we see it if by none of the
+ * process's. */
+int mapping_open_same(const struct mapping *mapping, pid_t pid, char *path, size_t path_size);
+
+/* Takes "(deleted)" off a path of the kernel's. */
+void mapping_path_trim(char *path);
+
 /* "no such process", "not a process but a thread of 4711", … ; 0 if the process can be traced. */
 int process_check(pid_t pid, struct error *err);
 
