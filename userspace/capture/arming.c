@@ -368,9 +368,7 @@ int arming_scan(struct arming *arming, pid_t pid, struct error *err)
 		index = file_add(arming, fd, mapping->path, false, err);
 		close(fd);
 		result = index < 0 ? index : file_arm(arming, (uint32_t)index, path, pid, err);
-		if (!result &&
-		    (!vec_push(&seen.files.list, (uint32_t)index) ||
-		     (arming->options.follow && !vec_push(&arming->scanned, (uint32_t)index))))
+		if (!result && !vec_push(&seen.files.list, (uint32_t)index))
 			result = error_set(err, ENOMEM, "out of memory");
 	}
 	if (result) {
@@ -443,7 +441,6 @@ void arming_release(struct arming *arming)
 	armed_release_all(list.data, list.len);
 	vec_free(&list);
 	vec_free(&arming->arms);
-	vec_free(&arming->scanned);
 }
 
 void arming_close(struct arming *arming)

@@ -54,9 +54,9 @@ void arming_changed(struct arming *arming);
 /* What is to be said of that, each line once. */
 void arming_notices(struct arming *arming, void (*say)(const char *line, void *arg), void *arg);
 
-/* The programs that were scanned are armed with all that they load: the next process that runs one
- * of them need not be stopped until it is. So it is until a file changes. */
-void arming_programs_known(struct arming *arming);
+/* The program of a process is armed with all that it loads: the next process that runs it need not
+ * be stopped until it is. So it is until a file changes. */
+void arming_program_known(struct arming *arming, pid_t pid);
 
 /* Forgets a process that is gone. */
 void arming_forget(struct arming *arming, pid_t pid);

@@ -293,20 +293,22 @@ static bool changes_unread(const struct arming *arming)
 	return !ioctl(arming->changes, FIONREAD, &bytes) && bytes;
 }
 
-void arming_programs_known(struct arming *arming)
+void arming_program_known(struct arming *arming, pid_t pid)
 {
-	if (arming->scanned.len && !arming->forgetter)
+	struct stat status;
+	char exe[64];
+
+	snprintf(exe, sizeof(exe), "/proc/%d/exe", pid);
+	/* Of one that is gone its libraries were not asked for, perhaps. */
+	if (!arming->options.follow || stat(exe, &status) ||
+	    file_find(arming, status.st_dev, status.st_ino) < 0)
+		return;
+	if (!arming->forgetter)
 		arming->forgetter = forgetter_open(arming);
 	/* Of what has changed since it was looked at nothing is known. */
 	if (changes_unread(arming))
-		arming->scanned.len = 0;
-	for (size_t i = 0; i < arming->scanned.len; i++) {
-		const struct file *file = &arming->files.data[arming->scanned.data[i]];
-
-		if (file->ino)
-			kernel_exec_known(arming->kernel, file->dev, file->ino);
-	}
-	arming->scanned.len = 0;
+		return;
+	kernel_exec_known(arming->kernel, status.st_dev, status.st_ino);
 	if (changes_unread(arming))
 		kernel_exec_forget(arming->kernel);
 }

@@ -61,7 +61,6 @@ struct arming {
 	struct arming_options options;
 	VEC(struct file) files;
 	VEC(struct arm) arms;
-	VEC(uint32_t) scanned; /* files that arming_programs_known() is to make known */
 	VEC(struct memory) memories;
 	struct map addresses;          /* hash of (pid, address) → site number */
 	VEC(struct arming_site) sites; /* by their numbers */

@@ -181,7 +181,8 @@ int targets_rearm(struct session *session)
 				arming_expect(session->arming, target->pid);
 			if (session->options->command && !result)
 				details_needed(session->details, target->pid);
-			arming_programs_known(session->arming);
+			if (!result)
+				arming_program_known(session->arming, target->pid);
 			kernel_exec_release(session->kernel, target->pid);
 			if (!result)
 				result = target_describe(session, target->pid);
