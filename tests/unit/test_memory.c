@@ -68,11 +68,14 @@ static void assert_written(struct memory_test *test, const char *expected)
 		const struct store_mapping *row = store_reader_mapping(reader, i);
 
 		assert_int_equal(row->pid, GONE);
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%d:%x-%x%s ",
+			 (int)row->ts, (unsigned)row->start, (unsigned)row->end,
+			 *row->path ? "" : "?");
+		if (!*row->path)
+			continue;
 		assert_int_equal(row->ino, test->code.ino);
 		assert_string_equal(row->path, test->code.path);
 		assert_true(row->segment_count > 0);
-		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%d:%x-%x ",
-			 (int)row->ts, (unsigned)row->start, (unsigned)row->end);
 	}
 	assert_string_equal(text, expected);
 	store_reader_close(reader);
@@ -99,7 +102,7 @@ static void test_mappings_take_the_place_of_those_before(void **state)
 	assert_code(&test, " xxxxxxxx ");
 	memory_forget(test.memory, GONE);
 	assert_code(&test, "xxxxxxxxxx"); /* nothing is known */
-	assert_written(&test, "2:1000-8000 5:2000-9000 ");
+	assert_written(&test, "2:1000-8000 3:3000-5000? 4:7000-9000? 5:2000-9000 ");
 }
 
 static void test_exec_leaves_what_the_new_program_has_mapped(void **state)
@@ -152,6 +155,24 @@ static void test_file_that_is_another_at_its_path_is_not_written(void **state)
 	tell(&test, MMAP_MAPPED, 4, 0x3000, 0x4000);
 	assert_code(&test, " xxx ");
 	assert_written(&test, "");
+}
+
+static void test_code_that_takes_the_place_of_a_file_is_told(void **state)
+{
+	struct memory_test test = begin(state);
+	struct mapping file = test.code;
+	char none[] = "";
+
+	tell(&test, MMAP_MAPPED, 2, 0x1000, 0x4000);
+	test.code.path = none;
+	test.code.ino = test.code.dev = 0;
+	tell(&test, MMAP_MAPPED, 3, 0x3000, 0x8000);
+	tell(&test, MMAP_MAPPED, 4, 0x9000, 0xa000); /* where nothing was */
+	tell(&test, MMAP_MAPPED, 5, 0x3000, 0x8000); /* made writable and code again */
+	test.code.ino = file.ino + 1;                /* a file that is not there */
+	tell(&test, MMAP_MAPPED, 6, 0x1000, 0x2000);
+	test.code = file;
+	assert_written(&test, "2:1000-4000 3:3000-8000? 6:1000-2000? ");
 }
 
 static void test_what_cpus_told_comes_in_the_order_of_time(void **state)
@@ -212,6 +233,7 @@ int main(void)
 		with_folder(test_exec_leaves_what_the_new_program_has_mapped),
 		with_folder(test_what_may_be_lost_is_not_taken_for_missing),
 		with_folder(test_file_that_is_another_at_its_path_is_not_written),
+		with_folder(test_code_that_takes_the_place_of_a_file_is_told),
 		cmocka_unit_test(test_what_cpus_told_comes_in_the_order_of_time),
 		cmocka_unit_test(test_more_than_fits_is_told_as_lost),
 	};
