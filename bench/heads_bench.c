@@ -25,13 +25,14 @@
 	HEAD(nop5, ".byte 0x0f, 0x1f, 0x44, 0, 0")                                                 \
 	HEAD(nop6, ".byte 0x66, 0x0f, 0x1f, 0x44, 0, 0")                                           \
 	HEAD(jmp_short, "jmp 1f; 1:")                                                              \
-	HEAD(jmp_near, ".byte 0xe9, 0, 0, 0, 0")                                                   \
+	HEAD(nop5_push, ".byte 0x0f, 0x1f, 0x44, 0, 0; push %rbp; pop %rbp")                       \
+	HEAD(jmp_near, ".byte 0xe9, 1, 0, 0, 0; nop")                                              \
 	HEAD(je_short, "je 1f; 1:")                                                                \
 	HEAD(je_near, ".byte 0x0f, 0x84, 0, 0, 0, 0")                                              \
 	HEAD(call, "call 1f; 1: pop %rax")                                                         \
 	HEAD(endbr64, "endbr64")                                                                   \
 	HEAD(endbr64_push, "endbr64; push %rbp; pop %rbp")                                         \
-	HEAD(endbr64_nop5, "endbr64; .byte 0x0f, 0x1f, 0x44, 0, 0")                                \
+	HEAD(endbr64_nop5, "endbr64; .byte 0x0f, 0x1f, 0x44, 0, 0; push %rbp; pop %rbp")           \
 	HEAD(test_je, "test %rdi, %rdi; je 1f; 1:")                                                \
 	HEAD(sub, "sub $8, %rsp; add $8, %rsp")                                                    \
 	HEAD(mov, "mov %rdi, %rax")                                                                \

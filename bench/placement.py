@@ -20,19 +20,27 @@ def placement(scale):
         raise Skipped("the functions are written for x86-64")
     path, push = program("heads_bench"), None
     for name, offset, cost, shift, placed in heads():
-        if cost == "refused":
+        if placed == "refused":
             continue
+        where = {} if cost == "refused" else {"entry": offset}
+        if shift:
+            where["placed"] = offset + shift
         with Workload([path, name, "0", "600"]) as load:
-            at = functools.partial(baseline, "offset", load.pid, path)
-            tracers = {"untraced": nothing, "entry": functools.partial(at, offset)}
-            if shift:
-                tracers["placed"] = functools.partial(at, offset + shift)
+            tracers = {"untraced": nothing}
+            for key, place in where.items():
+                tracers[key] = functools.partial(baseline, "offset", load.pid, path, place)
             costs = interleave(load, tracers, max(scale.rounds // 3, 1), scale.seconds)
         ns = {k: typical(v) - typical(costs["untraced"]) for k, v in costs.items()}
-        push = push or ns["entry"]
-        stepped = cost == "stepped"
-        yield Row(f"probe on {name} / on push", ns["entry"] / push, "x", 2 if stepped else 1.3,
-                  stepped, f"{cost}: {ns['entry']:.0f} ns")
-        if shift:
-            yield Row(f"{name}, probed at +{shift} / at the entry", ratio(costs, "placed", "entry"),
-                      "x", 0.5, note=f"{placed}: {ns['placed']:.0f} ns")
+        if "entry" in where:
+            push = push or ns["entry"]
+            stepped = cost == "stepped"
+            yield Row(f"probe on {name} / on push", ns["entry"] / push, "x", 2 if stepped else 1.3,
+                      stepped, f"{cost}: {ns['entry']:.0f} ns")
+            if shift:
+                yield Row(f"{name}, probed at +{shift} / at the entry",
+                          ratio(costs, "placed", "entry"), "x", 0.5,
+                          note=f"{placed}: {ns['placed']:.0f} ns")
+        else:
+            stepped = placed == "stepped"
+            yield Row(f"{name}, {cost}, probed at +{shift} / on push", ns["placed"] / push, "x",
+                      2 if stepped else 1.3, stepped, f"{placed}: {ns['placed']:.0f} ns")

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from tracer import monotonic_ns, named, parse_log, semaphores, wait_until
+from tracer import monotonic_ns, named, parse_log, semaphores, tries, wait_until
 
 
 def did(text):
@@ -216,6 +216,18 @@ def test_duration_ends_it(waffle, steps):
     took = monotonic_ns() - begin
     assert 0.35e9 <= capture.info()["duration_ns"] <= took >= 0.4e9
     assert json.loads(capture.result.stdout) == capture.report()
+
+
+@tries(3)  # the program has to run meanwhile
+def test_duration_begins_when_all_is_armed(waffle, start):
+    """To find some thousand functions takes longer than the capture is to last."""
+    calls = "import time\nprint('ready', flush=True)\nwhile True: time.sleep(0.001)"
+    program = start("/usr/bin/python3", "-c", calls)
+    program.until("ready")
+    attached = waffle.attach("-p", program.pid, "-q", "--no-report", "--sources", "spans", "-d",
+                             "200ms", "--probe", "uprobe:exe:*Py* as event")
+    times = sorted(row["start_ns"] for row in attached.wait().rows("event"))
+    assert times and times[-1] - times[0] >= 0.15e9
 
 
 def test_several_pids_and_names(waffle, built, start):

@@ -364,7 +364,7 @@ def test_library_replaced_during_the_run(waffle, called, built, tmp_path):
     driver.write_text(
         f"echo 'add 3' | {linked}\n"
         f"cp {other} {library}.new && mv {library}.new {library}\n"
-        # Only a program that is new is held until its libraries are armed.
+        # The tracer is told of that soon, not at once.
         f"(sleep 0.3; echo 'add 4') | {linked}\n"
     )
     capture = waffle.run("sh", driver, options=[*ONLY, *probes(ADD)])

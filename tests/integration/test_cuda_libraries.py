@@ -134,8 +134,13 @@ def test_kernels_of_a_stripped_program_have_the_names_they_were_registered_under
     assert not any(k.startswith("0x") for k in kernels)
 
 
-def test_a_stripped_program_with_the_runtime_linked_in_is_told(waffle, built, tmp_path):
-    whole, stripped = built("static_cuda.c"), tmp_path / "stripped"
+@pytest.mark.parametrize("simulated", [False, True])
+def test_a_stripped_program_with_the_runtime_linked_in_is_told(
+    waffle, built, tmp_path, simulated
+):
+    sim = waffle.program.parent / "sim"
+    whole = sim / "calls-static" if simulated else built("static_cuda.c")
+    stripped = tmp_path / "stripped"
     subprocess.check_call(["strip", "-o", stripped, whole])
     listed = waffle.ok("list", whole)
     assert "cudaLaunchKernel" in listed.stdout

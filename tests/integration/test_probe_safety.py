@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Probes where they could do harm, or can't be set: the program does what it does without."""
 
+import json
 import platform
 import subprocess
 
@@ -73,6 +74,39 @@ def test_coroutines_and_longjmp_go_on_as_without_probes(waffle, built, tmp_path)
     assert len(over) == 20
     assert all(r.get("left") and "ret" not in r["args"] for r in over)
     assert [r["kind"] for r in rows if r["name"] == "_start"] == ["event"]
+
+
+NOPS = 300  # calls of each function by the parent, twice, and by its child
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="nops of x86-64")
+def test_nop_that_the_kernel_replaces_is_not_probed_and_children_live(waffle, built, tmp_path):
+    """Linux 6.18 overwrites the data of nops_leaf(), and kills the child, if it is probed so."""
+    program = built("nops.c")
+    specs = ["uprobe:exe:nops_*(long n) -> long ret", "usdt:exe:nops:*"]
+    rows, said = run(waffle, tmp_path, specs, program)
+    assert [r["args"]["total"] for r in rows if r["name"] == "nops sum"] == [0] * 3
+    for name in ("head", "leaf", "asked", "long_head", "long_leaf", "short"):
+        calls = [r["args"] for r in rows if r["kind"] == "span" and r["name"] == f"nops_{name}"]
+        assert [(c["n"], c["ret"]) for c in calls] == [(n, 2 * n) for n in range(NOPS)] * 3
+    assert len([r for r in rows if r["name"] == "short"]) == 3 * NOPS
+    listed = waffle.call("list", "--json", "--probe", specs[0], "--probe", specs[1], program)
+    assert listed.returncode == 0
+    probes = {
+        site["func"]: {p["at"]: (p["shift"], p["cost"]) for p in site.get("probes", ())}
+        for site in json.loads(listed.stdout)["sites"]
+    }
+    if "leaf" in probes:
+        return  # to this kernel the nop is like other instructions
+    assert probes["nops_head"]["entry"] == (5, "single-stepped")
+    assert probes["short"] == {"entry": (0, "emulated")}
+    assert "asked" not in probes
+    for text in (said, listed.stderr):
+        [line] = [x for x in text.splitlines() if "can't be probed" in x]
+        assert "leaf and 2 more of " in line and "describe the functions around them" in line
+        assert "all others that are described are probed" in line
+    [line] = waffle.call("list", "--probe", "usdt:exe:nops:asked", program).stderr.splitlines()
+    assert "asked of " in line and "describe the function around it ('uprobe:')" in line
 
 
 def test_code_that_a_program_has_moved_is_said_to_be_unseen(waffle, built, start):

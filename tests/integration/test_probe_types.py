@@ -3,6 +3,7 @@
 
 import pytest
 from test_probes import arm
+from tracer import PROGRAMS
 
 NUMBERS = ("uprobe:exe:numbers(int i, unsigned u, long l, char c, bool b, str s, double, ptr p, "
            "short sh, u8 uc) -> int r")
@@ -50,3 +51,26 @@ def test_values_of_all_types_are_what_the_program_passed(waffle, start, built):
 ])
 def test_filters_ask_values_of_all_types(waffle, start, built, expression, kept):
     assert len(typed(waffle, start, built("types.c"), "--filter", expression)) == kept
+
+
+@pytest.mark.parametrize("flags", [(), ("-flto",)])
+def test_struct_is_that_of_the_functions_own_source_file(waffle, built, flags):
+    """Two files have structs of one name; each function returns the field that is asked for."""
+    other = PROGRAMS / "structs_other.c"
+    program = built("structs.c", "-fno-inline", other, *flags, name="structs" + "".join(flags))
+    specs = [f"uprobe:exe:{f}(struct state *s) {{s->x}} -> int r" for f in ("here", "there")]
+    specs += [f"uprobe:exe:{f}(pair_t *p) {{p->v}} -> int r" for f in ("here_pair", "there_pair")]
+    specs += ["uprobe:exe:away(struct far *f) {f->x} -> int r"]
+    capture = waffle.run(program, options=[w for s in specs for w in ("--probe", s)])
+    seen = {row["name"]: row["args"] for row in capture.rows("span")}
+    values = {"here": 11, "there": 22, "here_pair": 77, "there_pair": 6, "away": 55}
+    assert {name: args["r"] for name, args in seen.items()} == values
+    assert {name: args.get("x", args.get("v")) for name, args in seen.items()} == values
+
+
+def test_structs_of_one_name_that_differ_are_not_guessed(waffle, built):
+    program = built("structs.c", PROGRAMS / "structs_other.c", name="structs_twice")
+    spec = "uprobe:exe:_start(struct state *s) {s->x} as event"
+    result = waffle.call("list", "--probe", spec, program)
+    assert result.returncode != 0 and "several structs 'state'" in result.stderr
+    assert "^" in result.stderr

@@ -120,6 +120,18 @@ check_children() {
 		equal "spans around" "$(rows children.ndjson "guest work" span | count)" 0
 }
 
+# Nops that the kernel may replace by a call when a probe there is hit: a child of fork() lives, and
+# nothing is overwritten.
+check_forks() {
+	timeout 120 waffle-bpf run -q --no-report -o forks.waffle --probe 'usdt:exe:nops:*' \
+		--probe 'uprobe:exe:nops_*(long n) -> long ret' -- nops >forks.said 2>err ||
+		fail "run: $(words err)" || return
+	export_of forks || return
+	equal "what it says" "$(tr '\n' ' ' <forks.said)" "parent 0 child 0 status 0, parent 0 " &&
+		equal "calls" "$(grep -c '"name":"nops_' forks.ndjson)" $((6 * 3 * 300)) &&
+		equal "hits" "$(rows forks.ndjson short event | count)" $((3 * 300))
+}
+
 check_values() {
 	rows run.ndjson "guest event" event >events
 	rows run.ndjson "guest step" span >steps
@@ -325,6 +337,7 @@ verdict single check_single
 verdict filter check_filter
 verdict longest check_longest
 verdict children check_children
+verdict forks check_forks
 verdict attach check_attach
 verdict killed check_killed
 while IFS='	' read -r name text command; do

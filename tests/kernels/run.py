@@ -84,12 +84,14 @@ def compile_program(source, out, *flags):
 
 def compile_programs(folder):
     """Those that are traced; returns them."""
-    sources = {"guest": HERE / "guest.c", "explain": ROOT / "tests/integration/programs/explain.c"}
+    programs = ROOT / "tests/integration/programs"
+    sources = {"guest": HERE / "guest.c", "explain": programs / "explain.c",
+               "nops": programs / "nops.c"}
     for row in waits.rows_of_zoo():
         sources[f"zoo_{pathlib.Path(row.source).stem}"] = ROOT / "tests/zoo" / row.source
     for name, source in sources.items():
         compile_program(source, folder / name)
-    library, programs = folder / "libcalled.so", ROOT / "tests/integration/programs"
+    library = folder / "libcalled.so"
     compile_program(programs / "called.c", library, "-shared", "-fPIC")
     compile_program(programs / "caller.c", folder / "caller", "-Wl,--no-as-needed",
                     f"-L{folder}", "-lcalled", "-Wl,-rpath,$ORIGIN")

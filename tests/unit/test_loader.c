@@ -195,6 +195,64 @@ static void test_elf_file_that_is_cut_or_leads_out_has_no_runpath(void **state)
 	assert_null(runpath_of(&elf, sizeof(elf)));
 }
 
+/* ---- lists of folders ---- */
+
+static bool see_folder(const char *folder, void *arg)
+{
+	see(folder, arg);
+	return ((struct seen *)arg)->count == 6;
+}
+
+static const char *folders_of(const char *list, const char *origin)
+{
+	static struct seen seen;
+	const struct loader_base base = {origin, "/work"};
+
+	seen = (struct seen){0};
+	loader_folders_each(list, &base, see_folder, &seen);
+	return seen.text;
+}
+
+static void test_list_of_folders_is_read_as_by_the_loader(void **state)
+{
+	(void)state;
+	assert_string_equal(folders_of("", "/a/b"), "");
+	assert_string_equal(folders_of("/x:/y;/z", "/a/b"), "/x /y /z ");
+	assert_string_equal(folders_of("$ORIGIN:$ORIGIN/../l:${ORIGIN}x", "/a/b"),
+			    "/a /a/../l /ax ");
+	assert_string_equal(folders_of("$ORIGIN:$ORIGIN/l", "/b"), "/ /l ");
+	/* Relative ones, and empty ones, are where the process works. */
+	assert_string_equal(folders_of("l::.:/x", "/a/b"), "/work/l /work/ /work/. /x ");
+	/* What is not known is not guessed. */
+	assert_string_equal(folders_of("/x/$LIB:$PLATFORM:/y", "/a/b"), "/y ");
+	assert_string_equal(folders_of("$ORIGIN/l:/y", ""), "/y ");
+	/* Until it is enough. */
+	assert_string_equal(folders_of("/1:/2:/3:/4:/5:/6:/7", ""), "/1 /2 /3 /4 /5 /6 ");
+}
+
+static void test_file_tells_the_libraries_that_it_needs(void **state)
+{
+	struct elf elf = elf_make(DT_NEEDED);
+	struct loader_file read;
+	FILE *file = tmpfile();
+
+	(void)state;
+	elf.header.e_machine = EM_AARCH64;
+	elf.dynamic[2] = (Elf64_Dyn){.d_tag = DT_NEEDED, .d_un.d_val = 9};
+	assert_non_null(file);
+	assert_int_equal(fwrite(&elf, 1, sizeof(elf), file), sizeof(elf));
+	assert_int_equal(fflush(file), 0);
+	assert_true(loader_file_read(&read, fileno(file)));
+	assert_int_equal(read.machine, EM_AARCH64);
+	assert_null(read.rpath);
+	assert_null(read.runpath);
+	assert_int_equal(read.needed.len, 2);
+	assert_string_equal(read.needed.data[0], TEXT);
+	assert_string_equal(read.needed.data[1], &TEXT[8]);
+	loader_file_free(&read);
+	fclose(file);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -204,6 +262,8 @@ int main(void)
 		cmocka_unit_test(test_runpath_and_rpath_are_read),
 		cmocka_unit_test(test_file_without_a_runpath_has_none),
 		cmocka_unit_test(test_elf_file_that_is_cut_or_leads_out_has_no_runpath),
+		cmocka_unit_test(test_list_of_folders_is_read_as_by_the_loader),
+		cmocka_unit_test(test_file_tells_the_libraries_that_it_needs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,13 +30,26 @@ static const struct function x86_functions[] = {
 	{"push %rbp; mov %rsp,%rbp; ret", CODE("\x55\x48\x89\xe5\xc3"), 0, OBJECT_COST_EMULATED},
 	{"push %r15; push %r14; ret", CODE("\x41\x57\x41\x56\xc3"), 0, OBJECT_COST_EMULATED},
 	{"nop; push %rbp; ret", CODE("\x90\x55\xc3"), 0, OBJECT_COST_EMULATED},
-	{".byte 0x0f,0x1f,0x44,0,0; push %rbp; ret", CODE("\x0f\x1f\x44\x00\x00\x55\xc3"), 0, OBJECT_COST_OPTIMISED},
+	{".byte 0x0f,0x1f,0x44,0,0; push %rbp; ret", CODE("\x0f\x1f\x44\x00\x00\x55\xc3"), 5, OBJECT_COST_EMULATED},
+	{".byte 0x0f,0x1f,0x44,0,0; mov %edi,%eax; ret", CODE("\x0f\x1f\x44\x00\x00\x89\xf8\xc3"), 5, OBJECT_COST_STEPPED},
+	{".byte 0x0f,0x1f,0x44,0,0; mov %edi,%eax; push %rbx; ret", CODE("\x0f\x1f\x44\x00\x00\x89\xf8\x53\xc3"), 7, OBJECT_COST_EMULATED},
+	{".byte 0x0f,0x1f,0x44,0,0; lock incl (%rdi); ret", CODE("\x0f\x1f\x44\x00\x00\xf0\xff\x07\xc3"), 0, OBJECT_COST_REFUSED},
+	{".byte 0x0f,0x1f,0x44,0,0; 1: dec %rdi; jne 1b; ret", CODE("\x0f\x1f\x44\x00\x00\x48\xff\xcf\x75\xfb\xc3"), 0, OBJECT_COST_REFUSED},
+	{".byte 0x0f,0x1f,0x44,0,0", CODE("\x0f\x1f\x44\x00\x00"), 0, OBJECT_COST_REFUSED},
+	{"data16 data16 data16 data16 nop; ret", CODE("\x66\x66\x66\x66\x90\xc3"), 5, OBJECT_COST_STEPPED},
+	{".byte 0x66,0x0f,0x1f,0x44,0,0; ret", CODE("\x66\x0f\x1f\x44\x00\x00\xc3"), 0, OBJECT_COST_EMULATED},
+	{"jmp .+5; ret", CODE("\xe9\x00\x00\x00\x00\xc3"), 0, OBJECT_COST_REFUSED},
+	{"lea 0(%rsi,%riz),%rsi; ret", CODE("\x48\x8d\x74\x26\x00\xc3"), 0, OBJECT_COST_REFUSED},
+	{"lea 8(%rsp),%rsi; ret", CODE("\x48\x8d\x74\x24\x08\xc3"), 0, OBJECT_COST_STEPPED},
+	{"mov %rsi,8(%rsp); ret", CODE("\x48\x89\x74\x24\x08\xc3"), 0, OBJECT_COST_STEPPED},
 	{"jmp .+0x1000; ret", CODE("\xe9\xfb\x0f\x00\x00\xc3"), 0, OBJECT_COST_EMULATED},
 	{"jmp .+9; ret", CODE("\xeb\x07\xc3"), 0, OBJECT_COST_EMULATED},
 	{"call .+0x1000; ret", CODE("\xe8\xfb\x0f\x00\x00\xc3"), 0, OBJECT_COST_EMULATED},
 	{"endbr64; push %rbp; ret", CODE("\xf3\x0f\x1e\xfa\x55\xc3"), 4, OBJECT_COST_EMULATED},
 	{"endbr64; push %r12; ret", CODE("\xf3\x0f\x1e\xfa\x41\x54\xc3"), 4, OBJECT_COST_EMULATED},
-	{"endbr64; .byte 0x0f,0x1f,0x44,0,0; push %rbp; ret", CODE("\xf3\x0f\x1e\xfa\x0f\x1f\x44\x00\x00\x55\xc3"), 4, OBJECT_COST_OPTIMISED},
+	{"endbr64; .byte 0x0f,0x1f,0x44,0,0; push %rbp; ret", CODE("\xf3\x0f\x1e\xfa\x0f\x1f\x44\x00\x00\x55\xc3"), 9, OBJECT_COST_EMULATED},
+	{"endbr64; .byte 0x0f,0x1f,0x44,0,0; mov %edi,%eax; ret", CODE("\xf3\x0f\x1e\xfa\x0f\x1f\x44\x00\x00\x89\xf8\xc3"), 0, OBJECT_COST_STEPPED},
+	{"endbr64; jmp .+5; ret", CODE("\xf3\x0f\x1e\xfa\xe9\x00\x00\x00\x00\xc3"), 0, OBJECT_COST_STEPPED},
 	{"endbr64; mov %rdi,%rax; lea 8(%rsp),%r10; xor %r11d,%r11d; test %rsi,%rsi; push %rbx; ret", CODE("\xf3\x0f\x1e\xfa\x48\x89\xf8\x4c\x8d\x54\x24\x08\x45\x31\xdb\x48\x85\xf6\x53\xc3"), 18, OBJECT_COST_EMULATED},
 	{"endbr64; mov 0x10(%rdi),%rax; push %rbx; ret", CODE("\xf3\x0f\x1e\xfa\x48\x8b\x47\x10\x53\xc3"), 8, OBJECT_COST_EMULATED},
 	{"mov %rbx,-8(%rsp); push %rbp; ret", CODE("\x48\x89\x5c\x24\xf8\x55\xc3"), 0, OBJECT_COST_STEPPED},
@@ -189,13 +202,14 @@ static void test_older_kernels_step_what_they_do_not_emulate(void **state)
 	assert_int_equal(place_of(&linux_6_1, EM_AARCH64, &arm64_nop).cost, OBJECT_COST_STEPPED);
 }
 
-static void test_nop_across_pages_is_not_optimised(void **state)
+/* Those that the kernel would replace by a call, which no program survives for certain. */
+static void test_nop_is_refused_where_the_kernel_replaces_it(void **state)
 {
 	static const uint8_t nop5[] = {0x0f, 0x1f, 0x44, 0, 0, 0xc3};
 
 	(void)state;
 	assert_int_equal(place_cost(&linux_6_18, EM_X86_64, nop5, sizeof(nop5), 0x1ffb),
-			 OBJECT_COST_OPTIMISED);
+			 OBJECT_COST_REFUSED);
 	assert_int_equal(place_cost(&linux_6_18, EM_X86_64, nop5, sizeof(nop5), 0x1ffc),
 			 OBJECT_COST_EMULATED);
 }
@@ -295,7 +309,7 @@ int main(void)
 		cmocka_unit_test(test_function_cut_at_any_byte_is_placed_within_its_bytes),
 		cmocka_unit_test(test_part_of_a_function_is_left_only_for_a_push),
 		cmocka_unit_test(test_older_kernels_step_what_they_do_not_emulate),
-		cmocka_unit_test(test_nop_across_pages_is_not_optimised),
+		cmocka_unit_test(test_nop_is_refused_where_the_kernel_replaces_it),
 		cmocka_unit_test(test_later_kernels_optimise_the_longer_nop),
 		cmocka_unit_test(test_functions_of_go_are_probed_behind_the_look_at_their_stack),
 		cmocka_unit_test(test_other_machines_are_probed_at_the_entry),

@@ -26,6 +26,7 @@ struct path {
 	struct value_step steps[SPEC_STEPS_MAX];
 	unsigned count;
 	Dwarf_Die type; /* of what is in memory there, names taken off */
+	struct call_type made;
 };
 
 static bool is_struct(int tag)
@@ -108,15 +109,44 @@ static void search_die(struct search *search, Dwarf_Die *die, const char *prefix
 		search_children(search, die, name, depth + 1);
 }
 
-static bool find_struct(Dwarf *dwarf, struct search *search)
+/* A function whose code is looked for. */
+struct owner {
+	Dwarf_Addr code;
+	Dwarf_Die function;
+};
+
+static int owner_visit(Dwarf_Die *function, void *arg)
 {
-	Dwarf_CU *unit = NULL;
-	Dwarf_Die die;
+	struct owner *owner = arg;
+
+	if (dwarf_haspc(function, owner->code) <= 0)
+		return DWARF_CB_OK;
+	owner->function = *function;
+	return DWARF_CB_ABORT;
+}
+
+/* The unit of the source file that code is of. With link-time optimisation the code is in a unit of
+ * its own, whose functions say where they are from. */
+static bool find_unit(Dwarf *dwarf, uint64_t code, Dwarf_Die *unit)
+{
+	static const unsigned origins[] = {DW_AT_abstract_origin, DW_AT_specification};
+	struct owner owner = {.code = code};
+	Dwarf_CU *next = NULL;
 	uint8_t type;
 
-	while (!search->done && !dwarf_get_units(dwarf, unit, &unit, NULL, &type, &die, NULL))
-		search_children(search, &die, "", 0);
-	return search->done;
+	while (!dwarf_get_units(dwarf, next, &next, NULL, &type, unit, NULL)) {
+		Dwarf_Attribute attribute;
+
+		if (type != DW_UT_compile || dwarf_haspc(unit, code) <= 0)
+			continue;
+		if (dwarf_getfuncs(unit, owner_visit, &owner, 0) <= 0)
+			return true;
+		for (unsigned i = 0; i < sizeof(origins) / sizeof(origins[0]); i++)
+			if (dwarf_attr(&owner.function, origins[i], &attribute))
+				dwarf_formref_die(&attribute, &owner.function);
+		return dwarf_diecu(&owner.function, unit, NULL, NULL);
+	}
+	return false;
 }
 
 static bool member_offset(Dwarf_Die *member, int32_t *offset)
@@ -302,37 +332,97 @@ static bool value_type(Dwarf_Die *type, struct call_type *made)
 	}
 }
 
-int fields_resolve(Dwarf *dwarf, const char *name, struct call_value *value, unsigned first,
-		   const struct source *source, const char *file, struct error *err)
+/* Follows the steps from a struct on. */
+static int take_fields(struct path *path, Dwarf_Die *type, unsigned first)
+{
+	const struct call_value *value = path->value;
+	int result = 0;
+
+	path->type = *type;
+	path->count = first;
+	memcpy(path->steps, value->steps, first * sizeof(path->steps[0]));
+	for (unsigned i = first; i < value->step_count && !result; i++)
+		result = take_field(path, &value->steps[i], i == first);
+	if (!result && !value_type(&path->type, &path->made))
+		result = fault(path, &value->steps[value->step_count - 1],
+			       is_struct(dwarf_tag(&path->type))
+				       ? "a struct: name one of its fields"
+				       : "a value of its type can't be shown");
+	return result;
+}
+
+static bool same_path(const struct path *a, const struct path *b)
+{
+	if (a->count != b->count || a->made.kind != b->made.kind ||
+	    a->made.bytes != b->made.bytes || a->made.is_signed != b->made.is_signed ||
+	    a->made.size != b->made.size)
+		return false;
+	for (unsigned i = 0; i < a->count; i++)
+		if (a->steps[i].kind != b->steps[i].kind ||
+		    a->steps[i].offset != b->steps[i].offset)
+			return false;
+	return true;
+}
+
+/* By a struct of another source file than the code's: all of that name have to agree. */
+static int take_others(Dwarf *dwarf, struct path *path, struct search *search, unsigned first,
+		       const char *file)
+{
+	struct error ignored = ERROR_INIT;
+	struct path other = *path;
+	const struct call_value *value = path->value;
+	Dwarf_CU *unit = NULL;
+	bool found = false;
+	Dwarf_Die die;
+	uint8_t type;
+	int result = 0;
+
+	other.err = &ignored;
+	while (!result && !dwarf_get_units(dwarf, unit, &unit, NULL, &type, &die, NULL)) {
+		search->done = false;
+		search_children(search, &die, "", 0);
+		if (!search->done)
+			continue;
+		if (!found)
+			result = take_fields(path, &search->found, first);
+		else if (take_fields(&other, &search->found, first) || !same_path(path, &other))
+			return source_fault(
+				path->source, value->from, value->to, path->err,
+				"several structs '%s' in %s have it in different places, "
+				"and this code's source file has none: write "
+				"*(type)(pointer+offset)",
+				search->name, file);
+		found = true;
+	}
+	if (!found)
+		result = source_fault(path->source, value->from, value->to, path->err,
+				      "no struct '%s' in %s%s", search->name, file,
+				      search->near.text);
+	return result;
+}
+
+int fields_resolve(Dwarf *dwarf, uint64_t code, const char *name, struct call_value *value,
+		   unsigned first, const struct source *source, const char *file, struct error *err)
 {
 	struct path path = {.value = value, .source = source, .err = err};
 	struct search search = {.name = name};
-	int result = 0;
+	Dwarf_Die unit;
+	int result;
 
 	if (!dwarf)
 		return source_fault(source, value->from, value->to, err,
 				    "%s has no DWARF: install its debug symbols, or write "
 				    "*(type)(pointer+offset)",
 				    file);
-	if (!find_struct(dwarf, &search))
-		return source_fault(source, value->from, value->to, err, "no struct '%s' in %s%s",
-				    name, file, search.near.text);
-	path.type = search.found;
-	while (path.count < first) {
-		path.steps[path.count] = value->steps[path.count];
-		path.count++;
-	}
-	for (unsigned i = first; i < value->step_count && !result; i++)
-		result = take_field(&path, &value->steps[i], i == first);
-	if (!result && !value_type(&path.type, &value->type))
-		result = fault(&path, &value->steps[value->step_count - 1],
-			       is_struct(dwarf_tag(&path.type))
-				       ? "a struct: name one of its fields"
-				       : "a value of its type can't be shown");
+	if (find_unit(dwarf, code, &unit))
+		search_children(&search, &unit, "", 0);
+	result = search.done ? take_fields(&path, &search.found, first)
+			     : take_others(dwarf, &path, &search, first, file);
 	if (result)
 		return result;
 	memcpy(value->steps, path.steps, path.count * sizeof(path.steps[0]));
 	value->step_count = (uint8_t)path.count;
+	value->type = path.made;
 	value->in_memory = true;
 	return 0;
 }

@@ -186,6 +186,7 @@ static int make_call(struct find *find, const struct find_hit *hit, const struct
 				 "%s: %s: of machine %u the rules for arguments "
 				 "are not known",
 				 spec->source.origin, find->object->path, find->object->machine);
+	find->address = hit->address;
 	call_at_function(&at, abi, &spec->sides[0]);
 	result = recipe_make(hit->side ? &begin : made, spec, &at, &find->lookup, err);
 	if (!result && hit->side) {
@@ -286,7 +287,7 @@ static int add_function(struct find *find, struct find_hit *hit)
 	}
 	hit->place = find_place(find, hit);
 	if (hit->place.cost == OBJECT_COST_REFUSED) {
-		find_refused(find, hit);
+		find_refused(entry, hit->name);
 		return 0;
 	}
 	entry->state.probed++;
@@ -415,8 +416,8 @@ static int lookup_fields(void *arg, const struct call_spec *spec, const char *wh
 	if (!find->dwarf_tried && elf)
 		find->dwarf = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
 	find->dwarf_tried = true;
-	return fields_resolve(find->dwarf, where, value, first, &spec->source, find->object->path,
-			      err);
+	return fields_resolve(find->dwarf, find->address, where, value, first, &spec->source,
+			      find->object->path, err);
 }
 
 int call_set_find(struct call_set *set, struct object *object, int fd, struct error *err)

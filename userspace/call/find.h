@@ -28,6 +28,7 @@ struct find {
 	struct symtab code; /* read when it is asked for */
 	bool code_tried;
 	struct cfi_index *frames; /* NULL: the file tells nothing of its functions' frames */
+	uint64_t address;         /* link-time, of the code that a recipe is made for */
 	struct error *err;
 };
 
@@ -84,8 +85,8 @@ bool find_offset(const struct find *find, uint64_t address, uint64_t *offset);
 
 /* find_say.c: says once why a description is of no use. */
 void find_trouble(struct find *find, struct set_entry *entry, const struct error *err);
-/* A function that the kernel sets no probe at; one whose end is not seen. */
-void find_refused(struct find *find, const struct find_hit *hit);
+/* A function or USDT probe that no probe is right at; a function whose end is not seen. */
+void find_refused(struct set_entry *entry, const char *name);
 void find_endless(struct find *find, const struct find_hit *hit, const struct call_spec *spec);
 /* One that the session has no room for. */
 void find_no_room(struct set_entry *entry, const char *name);

@@ -9,12 +9,10 @@ void find_trouble(struct find *find, struct set_entry *entry, const struct error
 		entry->state.trouble = set_keep(find->set, err->message);
 }
 
-void find_refused(struct find *find, const struct find_hit *hit)
+void find_refused(struct set_entry *entry, const char *name)
 {
-	struct spec_state *state = &find->set->entries.data[hit->entry]->state;
-
-	if (!state->refused.count++)
-		state->refused.first = hit->name;
+	if (!entry->state.refused.count++)
+		entry->state.refused.first = name;
 }
 
 void find_endless(struct find *find, const struct find_hit *hit, const struct call_spec *spec)
@@ -51,16 +49,22 @@ static void say_endless(struct find *find, struct set_entry *entry)
 
 static void say_refused(struct find *find, struct set_entry *entry)
 {
+	static const char *const at[][2] = {
+		[SPEC_UPROBE] = {"the instruction that it begins with, or a loop begins there",
+				 "the instructions that they begin with, or a loop begins there"},
+		[SPEC_USDT] = {"the instruction that it stands on; describe the function around "
+			       "it ('uprobe:')",
+			       "the instructions that they stand on; describe the functions around "
+			       "them ('uprobe:')"},
+	};
 	struct spec_state *state = &entry->state;
-	bool many = state->refused.count > 1;
 	struct error problem = ERROR_INIT;
 	char others[UNITS_TEXT];
 
 	error_set(&problem, ENOTSUP, "%s: %s%s of %s can't be probed: no probe is right at %s%s",
 		  entry->spec.source.origin, state->refused.first,
 		  units_format_more(others, state->refused.count - 1), find->object->path,
-		  many ? "the instructions that they begin with, or a loop begins there"
-		       : "the instruction that it begins with, or a loop begins there",
+		  at[entry->spec.type][state->refused.count > 1],
 		  state->probed && !state->no_room.count
 			  ? "; all others that are described are probed"
 			  : "");

@@ -125,6 +125,7 @@ static int make_probe(struct find *find, struct set_entry *entry, uint32_t numbe
 				 spec->source.origin, find->object->path, note->provider,
 				 note->name, note->arguments);
 	tell_unreadable(find, entry, &spec->sides[side], &at, note);
+	find->address = note->address;
 	if (side) {
 		/* What the begin has under the same name is not told again. */
 		for (unsigned i = 0; i < spec->sides[0].value_count; i++)
@@ -155,6 +156,7 @@ static int add_probe(struct find *find, uint32_t number, unsigned side,
 	struct object_probe probe = {0};
 	struct error problem = ERROR_INIT;
 	struct recipe_made made;
+	const char *name;
 	int result;
 
 	if (!find_offset(find, note->address, &probe.offset) ||
@@ -163,24 +165,27 @@ static int add_probe(struct find *find, uint32_t number, unsigned side,
 		find->object->bad_notes++;
 		return 0;
 	}
+	name = strtab_get(find->object->strings,
+			  strtab_add(find->object->strings, note->name, strlen(note->name)));
+	probe.cost = find_cost(find, note->address, probe.offset);
+	if (probe.cost == OBJECT_COST_REFUSED) {
+		find_refused(entry, name);
+		return 0;
+	}
 	if (make_probe(find, entry, number, side, note, &made, &problem)) {
 		find_trouble(find, entry, &problem);
 		return 0;
 	}
 	probe.type = side ? OBJECT_PROBE_END : find_instant(&made);
-	result = find_site(
-		find, entry,
-		strtab_get(find->object->strings,
-			   strtab_add(find->object->strings, note->name, strlen(note->name))),
-		&made,
-		side               ? WAFFLE_SITE_SPAN_END
-		: entry->spec.pair ? WAFFLE_SITE_SPAN
-				   : WAFFLE_SITE_EVENT,
-		&probe.site);
+	result = find_site(find, entry, name, &made,
+			   side               ? WAFFLE_SITE_SPAN_END
+			   : entry->spec.pair ? WAFFLE_SITE_SPAN
+					      : WAFFLE_SITE_EVENT,
+			   &probe.site);
 	entry->state.found++;
+	entry->state.probed++;
 	if (result || probe.site == MAP_NONE)
 		return result;
-	probe.cost = find_cost(find, note->address, probe.offset);
 	return vec_push(&find->object->probes, probe)
 		       ? 0
 		       : error_set(find->err, ENOMEM, "out of memory");

@@ -13,6 +13,8 @@
 
 /* Since 6.18: arch/x86/kernel/uprobes.c takes every nop for one, not only 0x90. */
 #define X86_ALL_NOPS 6018
+/* Since 6.18, too: it replaces nops by calls of a trampoline. */
+#define X86_OPTIMISED 6018
 /* Since 6.13: arch/arm64/kernel/probes/simulate-insn.c has simulate_nop(). */
 #define ARM64_NOP 6013
 #define PAGE_BYTES 4096
@@ -21,28 +23,31 @@
 
 /*
  * uprobe(2), which only the kernel's own trampoline may call, tells by its refusal which nop is
- * replaced by a call to that: EPROTO came when it was no longer the one of five bytes, whose call
- * overwrites the red zone.
+ * replaced by a call of that: EPROTO came when it was no longer the one of five bytes, and when
+ * children got the trampoline, too ("uprobes/x86: Allow to copy uprobe trampolines on fork").
  */
-static uint8_t optimised_nop(void)
+static uint8_t optimised_nop(uint32_t version)
 {
 #ifdef __x86_64__
-	if (syscall(SYSCALL_UPROBE) < 0 && errno == ENXIO)
-		return 5;
-	return errno == EPROTO ? 10 : 0;
+	if (syscall(SYSCALL_UPROBE) < 0 && errno == EPROTO)
+		return 10;
+	/* A system call may be forbidden here: of two answers the one that does no harm. */
+	return errno == ENXIO || version >= X86_OPTIMISED ? 5 : 0;
 #else
+	(void)version;
 	return 0;
 #endif
 }
 
 struct place_kernel place_kernel_running(void)
 {
-	struct place_kernel kernel = {.optimised_nop = optimised_nop()};
+	struct place_kernel kernel = {0};
 	struct utsname name;
 	unsigned major, minor;
 
 	if (!uname(&name) && sscanf(name.release, "%u.%u", &major, &minor) == 2)
 		kernel.version = major * 1000 + minor;
+	kernel.optimised_nop = optimised_nop(kernel.version);
 	return kernel;
 }
 
@@ -223,20 +228,52 @@ static bool x86_branch(const cs_insn *insn)
 	       (opcode[0] & 0xf0) == 0x70 || (opcode[0] == 0x0f && (opcode[1] & 0xf0) == 0x80);
 }
 
+/*
+ * Whether insn_is_nop() of arch/x86/lib/insn-eval.c may take it for a nop, which of five bytes is
+ * not `nop` alone: `jmp .+5` and `lea (%rsi,%riz),%rsi` change nothing either.
+ */
+static bool x86_like_nop(const cs_insn *insn)
+{
+	const cs_x86 *x86 = &insn->detail->x86;
+	const cs_x86_op *operands = x86->operands;
+
+	switch (x86->opcode[0]) {
+	case 0x0f:
+		return x86->opcode[1] == 0x1f;
+	case 0x90:
+		return true;
+	case 0x89: /* mov */
+		return operands[0].type == X86_OP_REG && operands[1].type == X86_OP_REG &&
+		       operands[0].reg == operands[1].reg;
+	case 0x8d: /* lea */
+		return operands[0].reg == operands[1].mem.base && !operands[1].mem.disp;
+	case 0xe9: /* jmp */
+	case 0xeb:
+		return (uint64_t)operands[0].imm == insn->address + insn->size;
+	default:
+		return false;
+	}
+}
+
+/*
+ * Whether the kernel replaces it by a call when it was hit. What it makes of five bytes overwrites
+ * what a leaf function has below the stack pointer, and calls into nothing in children: fork() does
+ * not give them the trampoline. Of ten bytes it is right (check `forks` of tests/kernels).
+ */
 static bool x86_optimised(const struct place_kernel *kernel, const cs_insn *insn)
 {
 	static const uint8_t nop10[] = {0x66, 0x2e, 0x0f, 0x1f, 0x84};
 
 	if (!kernel->optimised_nop || insn->size != kernel->optimised_nop ||
-	    insn->id != X86_INS_NOP || insn->address % PAGE_BYTES + insn->size > PAGE_BYTES)
+	    insn->address % PAGE_BYTES + insn->size > PAGE_BYTES)
 		return false;
-	return insn->size == 5 || !memcmp(insn->bytes, nop10, sizeof(nop10));
+	return insn->size == 5 ? x86_like_nop(insn) : !memcmp(insn->bytes, nop10, sizeof(nop10));
 }
 
 static enum object_probe_cost x86_cost(const struct place_kernel *kernel, const cs_insn *insn)
 {
 	if (x86_optimised(kernel, insn))
-		return OBJECT_COST_OPTIMISED;
+		return insn->size == 5 ? OBJECT_COST_REFUSED : OBJECT_COST_OPTIMISED;
 	if (x86_refused(insn->bytes, insn->size))
 		return OBJECT_COST_REFUSED;
 	if (x86_push(insn) || x86_nop(kernel, insn) || x86_branch(insn))
@@ -313,8 +350,8 @@ static struct jumps x86_jumps_of(struct decoder *decoder, const uint8_t *code, s
 }
 
 /*
- * Goes on from a dear first instruction. A push mostly lies before everything that a function
- * repeats; of anything else all jumps have to be seen.
+ * Goes on from a dear first instruction, or one that no probe is to be set at. A push mostly lies
+ * before everything that a function repeats; of anything else all jumps have to be seen.
  */
 static struct place x86_place(const struct place_kernel *kernel, struct decoder *decoder,
 			      const uint8_t *code, size_t bytes, bool whole, uint64_t entry)
@@ -337,12 +374,14 @@ static struct place x86_place(const struct place_kernel *kernel, struct decoder 
 		bool cheap = cost == OBJECT_COST_OPTIMISED || cost == OBJECT_COST_EMULATED;
 		bool push = x86_push(decoder->insn);
 		bool passes = x86_passes(decoder->insn);
+		bool once = address == entry || (whole ? passed_once(&jumps, push, address) : push);
+		struct place here = {(uint16_t)(address - entry), (uint8_t)cost};
 
-		if (address == entry)
-			place.cost = (uint8_t)cost;
-		if (cheap &&
-		    (address == entry || (whole ? passed_once(&jumps, push, address) : push)))
-			return (struct place){(uint16_t)(address - entry), (uint8_t)cost};
+		if (cheap && once)
+			return here;
+		if (address == entry ||
+		    (once && cost == OBJECT_COST_STEPPED && place.cost == OBJECT_COST_REFUSED))
+			place = here;
 		if (!passes || next - entry > PLACE_SHIFT_MAX)
 			break;
 	}

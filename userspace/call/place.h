@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where in a function to set a probe. The kernel emulates a few instructions, or replaces a nop by
- * a call; all others it executes out of line in single-step, which costs twenty times as much
- * (docs/benchmarks.md). A function that begins with one of those, with `endbr64` above all, mostly
- * has an emulated one a few bytes further on, and is probed there if everything that a probe at the
- * entry sees is still true: arguments, stack pointer, and that every call passes once.
+ * a call, which must not harm the program; all others it executes out of line in single-step, which
+ * costs twenty times as much (docs/benchmarks.md). A function that begins with one of those, with
+ * `endbr64` above all, mostly has an emulated one a few bytes further on, and is probed there if
+ * everything that a probe at the entry sees is still true: arguments, stack pointer, and that every
+ * call passes once.
  */
 #ifndef WAFFLE_CALL_PLACE_H
 #define WAFFLE_CALL_PLACE_H

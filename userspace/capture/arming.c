@@ -25,7 +25,8 @@ int arming_open(struct arming **arming, struct kernel *kernel, struct store_writ
 	(*arming)->kernel = kernel;
 	(*arming)->writer = writer;
 	(*arming)->options = *options;
-	(*arming)->changes = options->calls ? inotify_init1(IN_CLOEXEC | IN_NONBLOCK) : -1;
+	(*arming)->changes =
+		options->calls || options->follow ? inotify_init1(IN_CLOEXEC | IN_NONBLOCK) : -1;
 	return 0;
 }
 
@@ -212,10 +213,20 @@ int file_add(struct arming *arming, int fd, const char *shown_path, bool expecte
 	file.path = strdup(shown_path);
 	if (!file.path)
 		return error_set(err, ENOMEM, "out of memory");
+	result = file_watch(arming, &file, fd);
+	if (result && expected) {
+		file_free(&file);
+		return result;
+	}
 	/* A file that is not ELF, or has no sites, is remembered as such. */
 	result = file_make(arming, &file, fd, shown_path, err);
+	if (!result && !file.object)
+		file_watch_less(arming, &file, fd);
+	if (!result && !expected)
+		file_replaces(arming, shown_path);
 	if (!result && vec_push(&arming->files, file))
 		return (int)arming->files.len - 1;
+	file_unwatch(arming, &file);
 	file_free(&file);
 	return result ? result : error_set(err, ENOMEM, "out of memory");
 }
@@ -382,6 +393,8 @@ static void arm_needed(const char *path, const char *shown, void *arg)
 
 	if (fd < 0)
 		return;
+	if (!strcmp(path, shown)) /* it leads us to the same file as the process */
+		arming_watch_links(context->arming, path);
 	index = file_add(context->arming, fd, shown, false, &ignored);
 	close(fd);
 	if (index >= 0)
@@ -396,16 +409,6 @@ void arming_scan_needed(struct arming *arming, pid_t pid)
 	} context = {arming, pid};
 
 	needed_each(pid, arm_needed, &context);
-}
-
-void arming_programs_known(struct arming *arming)
-{
-	for (size_t i = 0; i < arming->scanned.len; i++) {
-		const struct file *file = &arming->files.data[arming->scanned.data[i]];
-
-		kernel_exec_known(arming->kernel, file->dev, file->ino);
-	}
-	arming->scanned.len = 0;
 }
 
 void arming_forget(struct arming *arming, pid_t pid)
@@ -454,6 +457,9 @@ void arming_close(struct arming *arming)
 		memory_free(&arming->memories.data[i]);
 	if (arming->changes >= 0)
 		close(arming->changes);
+	for (size_t i = 0; i < arming->notices.len; i++)
+		free(arming->notices.data[i]);
+	vec_free(&arming->notices);
 	vec_free(&arming->dismissed);
 	vec_free(&arming->files);
 	vec_free(&arming->memories);

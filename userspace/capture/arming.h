@@ -47,12 +47,15 @@ void arming_scan_needed(struct arming *arming, pid_t pid);
  * Best effort; a file that is written to is disarmed again.
  */
 void arming_expect(struct arming *arming, pid_t pid);
-/* Readable when such a file is written to; then arming_changed() is to be called. -1: none. */
+/* Readable when a file that is armed, or that a known program loads, changes on disk; then
+ * arming_changed() is to be called. -1: none. */
 int arming_changes_fd(const struct arming *arming);
 void arming_changed(struct arming *arming);
+/* What is to be said of that, each line once. */
+void arming_notices(struct arming *arming, void (*say)(const char *line, void *arg), void *arg);
 
 /* The programs that were scanned are armed with all that they load: the next process that runs one
- * of them need not be stopped until it is. */
+ * of them need not be stopped until it is. So it is until a file changes. */
 void arming_programs_known(struct arming *arming);
 
 /* Forgets a process that is gone. */

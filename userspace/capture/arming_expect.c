@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/inotify.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -119,16 +118,12 @@ static size_t expected_count(const struct arming *arming)
 	return count;
 }
 
-/*
- * The index of a file that is armed ahead, or negative. Its probes stand where its functions were
- * when it was read: if it is written to before it is mapped they would be anywhere in its code, so
- * that is watched from before the reading on.
- */
-static int expected_add(struct arming *arming, int fd, const char *link, const char *path)
+/* The index of a file that is armed ahead, or negative. */
+static int expected_add(struct arming *arming, int fd, const char *path)
 {
 	struct error ignored = ERROR_INIT;
 	struct stat status;
-	int index, watch;
+	int index;
 
 	if (fstat(fd, &status) || is_dismissed(arming, &status))
 		return -ENOENT;
@@ -137,17 +132,12 @@ static int expected_add(struct arming *arming, int fd, const char *link, const c
 		return index;
 	if (expected_count(arming) == EXPECTED_MAX)
 		return -E2BIG;
-	watch = inotify_add_watch(arming->changes, link, IN_MODIFY);
-	if (watch < 0)
-		return -errno;
 	index = file_add(arming, fd, path, true, &ignored);
 	if (index < 0) {
-		inotify_rm_watch(arming->changes, watch);
 		if (!vec_push(&arming->dismissed, (struct file_id){status.st_dev, status.st_ino}))
 			return -ENOMEM;
 		return index;
 	}
-	arming->files.data[index].watch = watch;
 	for (size_t i = 0; i < arming->files.data[index].object->sites.len; i++)
 		armed_count(&arming->expected, &arming->files.data[index].object->sites.data[i]);
 	return index;
@@ -172,7 +162,7 @@ static void path_expect(const char *path, void *arg)
 	/* The lowest free number shows how many are open: some are left for what is mapped. */
 	if ((rlim_t)fd < expecting->files_max &&
 	    call_set_wants(expecting->arming->options.calls, real))
-		index = expected_add(expecting->arming, fd, link, real);
+		index = expected_add(expecting->arming, fd, real);
 	if (index >= 0)
 		file_arm(expecting->arming, (uint32_t)index, link, expecting->pid, &ignored);
 	close(fd);
@@ -224,7 +214,8 @@ void arming_expect(struct arming *arming, pid_t pid)
 	struct search *search;
 	struct rlimit limit;
 
-	if (arming->changes < 0 || !memory || getrlimit(RLIMIT_NOFILE, &limit))
+	if (!arming->options.calls || arming->changes < 0 || !memory ||
+	    getrlimit(RLIMIT_NOFILE, &limit))
 		return;
 	expecting.files_max = limit.rlim_cur / 2;
 	expecting.count = call_set_libraries(arming->options.calls, &expecting.libraries);
@@ -244,51 +235,4 @@ void arming_expect(struct arming *arming, pid_t pid)
 		arming->warning[0] = '\0';
 	search_close(search);
 	free((void *)(uintptr_t)expecting.missing);
-}
-
-int arming_changes_fd(const struct arming *arming)
-{
-	return arming->changes;
-}
-
-/* Disarms a file that is another one now, and forgets it: it is looked at anew when it is mapped.
- */
-static void file_retire(struct arming *arming, struct file *file)
-{
-	uint32_t index = (uint32_t)(file - arming->files.data);
-	VEC(struct armed *) list = {0};
-
-	for (size_t i = arming->arms.len; i > 0; i--) {
-		struct arm *arm = &arming->arms.data[i - 1];
-
-		if (arm->file != index)
-			continue;
-		if (!vec_push(&list, arm->armed))
-			armed_release(arm->armed);
-		*arm = arming->arms.data[--arming->arms.len];
-	}
-	armed_release_all(list.data, list.len);
-	vec_free(&list);
-	inotify_rm_watch(arming->changes, file->watch);
-	file->armed_everywhere = file->expected = false;
-	file->ino = 0;
-	file->watch = 0;
-}
-
-void arming_changed(struct arming *arming)
-{
-	_Alignas(struct inotify_event) char events[4096];
-	ssize_t len;
-
-	while (arming->changes >= 0 && (len = read(arming->changes, events, sizeof(events))) > 0) {
-		for (ssize_t at = 0; at < len;) {
-			const struct inotify_event *event = (void *)(events + at);
-
-			for (size_t i = 0; i < arming->files.len; i++)
-				if (event->mask & IN_MODIFY && event->wd > 0 &&
-				    arming->files.data[i].watch == event->wd)
-					file_retire(arming, &arming->files.data[i]);
-			at += (ssize_t)(sizeof(*event) + event->len);
-		}
-	}
 }

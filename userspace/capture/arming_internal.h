@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between arming.c, which knows files and processes, arming_calls.c, which knows calls, and
- * arming_expect.c, which knows what may be mapped later. */
+/* Between arming.c, which knows files and processes, arming_calls.c, which knows calls,
+ * arming_expect.c, which knows what may be mapped later, and arming_changes.c, which knows what
+ * becomes of files on disk. */
 #ifndef WAFFLE_CAPTURE_ARMING_INTERNAL_H
 #define WAFFLE_CAPTURE_ARMING_INTERNAL_H
 
@@ -24,7 +25,10 @@ struct file {
 	bool expected;            /* it was armed before a process had it mapped */
 	bool came;                /* a process has it mapped: its sites are in the capture */
 	struct call_ahead *ahead; /* of one that was expected */
-	int watch;                /* tells when it is written to; 0: none */
+	int watch;                /* tells when it changes; 0: none */
+	bool reachable;           /* its path leads to it for us, too */
+	bool lost;                /* no more: it has lost that name */
+	bool told;                /* of that */
 };
 
 /* Sites of a file that are armed in a process (pid -1: in all). */
@@ -66,7 +70,8 @@ struct arming {
 	struct armed_counts counts;
 	struct armed_counts expected;  /* in files that are armed ahead */
 	uint64_t announced;            /* sites that are in the capture */
-	int changes;                   /* inotify, of files that are armed ahead; -1: none are */
+	int changes;                   /* inotify, of files and links; -1: none are watched */
+	VEC(char *) notices;           /* what is to be said */
 	VEC(struct file_id) dismissed; /* files in which nothing was found ahead */
 	char warning[1200];
 };
@@ -96,6 +101,18 @@ int arming_recipes(struct arming *arming, struct file *file, struct error *err);
 
 /* Warns of probes that stand where a process has no more of their file mapped. */
 void arming_warn_moved(struct arming *arming, const struct memory *memory);
+
+/* arming_changes.c */
+/* Begins to watch a file, if that is of use. Its probes stand where its functions are when it is
+ * read, so this comes before. Negative errno. */
+int file_watch(struct arming *arming, struct file *file, int fd);
+/* Nothing in it is armed: it may be written to as often as it likes until that is done. */
+void file_watch_less(struct arming *arming, struct file *file, int fd);
+void file_unwatch(struct arming *arming, struct file *file);
+/* The symbolic links of a path, which may be made to lead to another file. */
+void arming_watch_links(struct arming *arming, const char *path);
+/* A new file was found at a path. */
+void file_replaces(struct arming *arming, const char *path);
 
 /* arming_expect.c */
 /* A file that was expected is there: its sites are in the capture from now on, and count. */

@@ -255,6 +255,7 @@ static int start(struct session *session)
 			 ?: targets_arm(session)
 			 ?: (options->command ? 0 : warn_of_unfound(session, true));
 	session->result->ready_cpu_ns = cpu_ns();
+	session->armed_ts = clock_monotonic_ns();
 	return result;
 }
 

@@ -31,7 +31,7 @@ struct session_options {
 	struct stack_choice *stacks;      /* NULL: of no span; belongs to the caller */
 	struct call_set *calls; /* what is looked for besides sites; NULL: nothing; the caller's */
 	bool keep_children;     /* with a filter: what is inside a kept span is kept as well */
-	uint64_t duration_ns;   /* 0: until the targets exit or a signal comes */
+	uint64_t duration_ns;   /* from when all is armed; 0: until the targets exit or a signal */
 	uint64_t ring_bytes;    /* per ring for spans */
 	uint64_t sched_bytes;   /* per CPU for switches */
 	uint64_t wait_min_ns;   /* shorter waits are not explained */
@@ -45,7 +45,7 @@ struct session_options {
 
 struct session_result {
 	struct store_counts counts[WAFFLE_SOURCE_COUNT];
-	uint64_t duration_ns;   /* armed to disarmed */
+	uint64_t duration_ns;   /* of the capture: its arming, and until it is disarmed */
 	uint64_t ready_cpu_ns;  /* CPU time of this process until all was armed */
 	uint64_t tracer_cpu_ns; /* CPU time of this process from then to the end of the capture */
 	uint64_t file_bytes;

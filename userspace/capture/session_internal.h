@@ -47,7 +47,7 @@ struct session {
 	VEC(struct target) targets;
 	int epoll, timer, signals;
 	sigset_t old_mask;
-	uint64_t start_ts, end_ts, flush_ts, progress_ts;
+	uint64_t start_ts, armed_ts, end_ts, flush_ts, progress_ts;
 	struct pace pace;
 	struct rlimit files; /* of open files, as it was */
 	bool warned;         /* of a file that could not be armed */
@@ -92,7 +92,7 @@ void target_remove(struct session *session, pid_t pid);
 void targets_close(struct session *session);
 
 /* session_warn.c */
-/* A file that stays dormant is said once, as soon as it is known. */
+/* A file that stays dormant, or changes, is said once, as soon as it is known. */
 void warn_of_arming(struct session *session);
 /* A filter that nothing can pass is a mistake, most likely in a name; unless it is for switches.
  * So is a name of --stacks that nothing has. */

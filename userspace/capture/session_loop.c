@@ -106,7 +106,7 @@ static bool stopping(const struct session *session, uint64_t now)
 
 	return !session->targets.len || session->interrupts >= 2 ||
 	       (!options->command && session->interrupts) ||
-	       (options->duration_ns && now - session->start_ts >= options->duration_ns);
+	       (options->duration_ns && now - session->armed_ts >= options->duration_ns);
 }
 
 static int housekeeping(struct session *session, uint64_t now)
@@ -122,7 +122,7 @@ static int housekeeping(struct session *session, uint64_t now)
 	result->armed = arming_counts(session->arming);
 	if (session->events->progress && now - session->progress_ts >= PROGRESS_NS) {
 		session->progress_ts = now;
-		session->events->progress(result, now - session->start_ts, session->events->arg);
+		session->events->progress(result, now - session->armed_ts, session->events->arg);
 	}
 	return 0;
 }
@@ -142,7 +142,7 @@ static int dispatch(struct session *session, const struct epoll_event *events, i
 			signals_read(session);
 			break;
 		case TAG_RING: /* woken for a fork or an exec: the drain sees it */
-		case TAG_FILE: /* or a file was written to: what is there is read in any case */
+		case TAG_FILE: /* or a file has changed: what is there is read in any case */
 		case TAG_MMAP:
 			break;
 		default:

@@ -5,6 +5,11 @@
 
 #include "capture/session_internal.h"
 
+static void line_say(const char *line, void *arg)
+{
+	session_notify(arg, line);
+}
+
 void warn_of_arming(struct session *session)
 {
 	const char *warning = arming_warning(session->arming);
@@ -12,11 +17,7 @@ void warn_of_arming(struct session *session)
 	if (warning && !session->warned)
 		session_notify(session, warning);
 	session->warned |= warning != NULL;
-}
-
-static void filter_say(const char *line, void *arg)
-{
-	session_notify(arg, line);
+	arming_notices(session->arming, line_say, session);
 }
 
 static void warn_of_filter(struct session *session)
@@ -24,7 +25,7 @@ static void warn_of_filter(struct session *session)
 	const struct filter_expr *filter = session->options->filter;
 	char names[400], line[600];
 
-	plan_warn(session->plan, filter_say, session);
+	plan_warn(session->plan, line_say, session);
 	if (arming_match_count(session->arming) ||
 	    (filter_uses(filter, FILTER_KIND) && filter_wants_sched(filter)))
 		return;

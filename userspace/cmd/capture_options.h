@@ -35,8 +35,8 @@ int set_sched_size(void *options, const char *value, struct error *err);
 	{"output", 'o', "FILE",                                                                    \
 	 "write the capture to FILE instead of PROGRAM-TIME.waffle in the current folder",         \
 	 .at = offsetof(struct capture_options, output)},                                          \
-		{"duration", 'd', "TIME", "stop after TIME, such as 10s, 500ms or 2m",             \
-		 .set = set_duration},                                                             \
+		{"duration", 'd', "TIME",                                                          \
+		 "stop TIME after all is armed, such as 10s, 500ms or 2m", .set = set_duration},   \
 		PROBE_OPTION_ROWS(struct capture_options, probes),                                 \
 		{"no-sched", 0, NULL, "record spans and events only, not the scheduler",           \
 		 .set = set_no_sched},                                                             \

@@ -446,6 +446,16 @@ void kernel_exec_known(struct kernel *kernel, dev_t dev, ino_t ino)
 	bpf_map_update_elem(bpf_map__fd(kernel->bpf->maps.known_programs), &key, &one, BPF_ANY);
 }
 
+void kernel_exec_forget(struct kernel *kernel)
+{
+	int map = bpf_map__fd(kernel->bpf->maps.known_programs);
+	struct waffle_inode key;
+
+	while (!bpf_map_get_next_key(map, NULL, &key))
+		if (bpf_map_delete_elem(map, &key))
+			return;
+}
+
 void kernel_exec_release(struct kernel *kernel, pid_t pid)
 {
 	uint32_t key = (uint32_t)pid;

@@ -1,16 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What tells the dynamic loader where libraries are: the folders that an ELF file names, and the
- * cache that ldconfig(8) keeps. Neither is trusted.
+ * What tells the dynamic loader where libraries are (ld.so(8)): what an ELF file says, lists of
+ * folders, and the cache that ldconfig(8) keeps. Nothing of it is trusted.
  */
 #ifndef WAFFLE_TARGET_LOADER_H
 #define WAFFLE_TARGET_LOADER_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-/* DT_RUNPATH, or DT_RPATH, of the ELF file open at `fd`, as it stands there ("$ORIGIN/../lib:/x");
- * to be freed. NULL: none. */
+#include "util/vec.h"
+
+struct loader_file {
+	uint16_t machine;      /* e_machine */
+	char *rpath, *runpath; /* as they stand there: "$ORIGIN/../lib:/x"; NULL: none */
+	VEC(char *) needed;    /* libraries */
+};
+
+/* Reads the ELF file that is open at `fd`. false: it is none, or one of another kind of machine. */
+bool loader_file_read(struct loader_file *file, int fd);
+void loader_file_free(struct loader_file *file);
+
+/* DT_RUNPATH, or DT_RPATH, of a file; to be freed. NULL: none. */
 char *loader_runpath(int fd);
+
+/* What stands for $ORIGIN, and before a relative path. */
+struct loader_base {
+	const char *origin; /* the file that names the folders */
+	const char *folder; /* that the process works in */
+};
+
+/* Calls `each` with the folders of a list, absolute, until it returns true; so it does then. */
+typedef bool (*loader_folder_fn)(const char *folder, void *arg);
+bool loader_folders_each(const char *list, const struct loader_base *base, loader_folder_fn each,
+			 void *arg);
+
+/* Folders of most distributions: behind those of the cache, or for a loader without one, as musl's.
+ */
+extern const char loader_usual[];
+
+#define LOADER_CACHE "/etc/ld.so.cache"
+#define LOADER_CACHE_MAX (4 << 20) /* bytes */
 
 /*
  * Calls `each` with the paths in an ld.so.cache (glibc's dl-cache.h, format 1.1, by itself or

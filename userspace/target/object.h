@@ -31,7 +31,7 @@ enum object_probe_type {
 /* How the kernel gets the probed instruction done, which decides what a probe costs. */
 enum object_probe_cost {
 	OBJECT_COST_UNKNOWN,
-	OBJECT_COST_OPTIMISED, /* 5-byte nop: replaced by a call */
+	OBJECT_COST_OPTIMISED, /* nop of ten bytes: replaced by a call */
 	OBJECT_COST_EMULATED,
 	OBJECT_COST_STEPPED, /* executed out of line in single-step: twenty times dearer */
 	OBJECT_COST_REFUSED, /* no probe is to be set there */

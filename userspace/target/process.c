@@ -300,6 +300,16 @@ char **process_environment(pid_t pid, char **text)
 	return list;
 }
 
+const char *environment_value(char *const *environment, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (; *environment; environment++)
+		if (!strncmp(*environment, name, len) && (*environment)[len] == '=')
+			return *environment + len + 1;
+	return NULL;
+}
+
 const char *process_own_namespace(void)
 {
 	/* PROC_PID_INIT_INO and PROC_TIME_INIT_INO of include/linux/proc_ns.h */

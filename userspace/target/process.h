@@ -59,6 +59,8 @@ void process_cmdline(pid_t pid, char *text, size_t size);
 pid_t process_parent(pid_t pid); /* 0: unknown */
 /* The environment that it was started with, as execve() wants it; both parts are to be freed. */
 char **process_environment(pid_t pid, char **text);
+/* The value of a variable in such a list; NULL: it is not set. */
+const char *environment_value(char *const *environment, const char *name);
 /* "PID" or "time" if waffle is in such a namespace that is not the kernel's first, as in a
  * container: processes or moments have other numbers there than in the kernel's records. NULL: in
  * none. */

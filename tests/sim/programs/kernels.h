@@ -13,8 +13,11 @@
 #include "must.h"
 #include "sim_cuda.h"
 
-static const struct sim_image kernels_image = {SIM_IMAGE_MAGIC, 1};
-static struct sim_fatbin kernels_fatbin = {SIM_FATBIN_MAGIC, 1, &kernels_image, NULL};
+/* In the sections that nvcc puts them into. */
+__attribute__((section(".nv_fatbin"))) static const struct sim_image kernels_image = {
+	SIM_IMAGE_MAGIC, 1};
+__attribute__((section(".nvFatBinSegment"))) static struct sim_fatbin kernels_fatbin = {
+	SIM_FATBIN_MAGIC, 1, &kernels_image, NULL};
 
 /* `mangled` is the C++ name of name(unsigned long, float*, int). */
 #define KERNEL(name, mangled)                                                                      \

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A struct and a type that programs/structs_other.c has others of the same names of. */
+#include <stdio.h>
+
+struct state {
+	int before, x;
+};
+struct far;
+typedef struct {
+	long before[9];
+	int v;
+} pair_t;
+
+int others(struct far **far);
+
+__attribute__((noipa)) int here(struct state *state)
+{
+	__asm__ volatile("");
+	return state->x;
+}
+
+__attribute__((noipa)) int here_pair(pair_t *pair)
+{
+	__asm__ volatile("");
+	return pair->v;
+}
+
+/* Of this struct only the other file knows what is in it. */
+__attribute__((noipa)) int away(struct far *far)
+{
+	__asm__ volatile("" ::"r"(far));
+	return 55;
+}
+
+int main(void)
+{
+	struct state state = {1, 11};
+	pair_t pair = {.v = 77};
+	struct far *far;
+	int sum = others(&far);
+
+	printf("%d\n", sum + here(&state) + here_pair(&pair) + away(far));
+	return 0;
+}

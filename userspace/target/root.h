@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The files that a process sees: in its mount namespace and below its root. Paths are as it sees
+ * them. Nothing of them is trusted: absolute links are from its root on, nothing leads out of it,
+ * and only ordinary files and folders are opened, as to open a device would do something to it.
+ */
+#ifndef WAFFLE_TARGET_ROOT_H
+#define WAFFLE_TARGET_ROOT_H
+
+#include <limits.h>
+#include <sys/types.h>
+
+struct root {
+	int fd;
+	char program[PATH_MAX]; /* "": not known */
+	char folder[PATH_MAX];  /* that it works in; as well */
+	size_t prefix;          /* bytes of its path in ours */
+	char path[PATH_MAX];    /* ours */
+};
+
+/* -ESRCH: it is gone; -ENOSYS: the kernel can't keep to its root. */
+int root_open(struct root *root, pid_t pid);
+void root_close(struct root *root);
+
+/* A path that the kernel shows us, as the process sees it. */
+const char *root_inside(const struct root *root, const char *path);
+
+/* Opens a file to read it; a negative errno, -EINVAL: it is a folder, a device, … */
+int root_file(const struct root *root, const char *path);
+
+/* A whole file of not more than `max` bytes; to be freed. NULL: none. */
+char *root_read(const struct root *root, const char *path, size_t max, size_t *bytes);
+
+/* Calls `each` with the paths of a folder's entries whose names begin so. */
+typedef void (*root_each)(const char *path, void *arg);
+void root_folder_each(const struct root *root, const char *folder, const char *prefix,
+		      root_each each, void *arg);
+
+#endif
