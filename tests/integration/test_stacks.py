@@ -367,6 +367,37 @@ def test_files_of_a_process_that_is_gone_at_once_are_known(waffle, built, before
             assert "main" in names and re.search("qsort|raise|gsignal|pthread_kill", str(names))
 
 
+@tracer.tries(3)
+def test_a_file_that_only_a_gone_mount_namespace_had_is_not_taken_for_another(waffle, tmp_path):
+    sources = {
+        "libsame": "int seen(int n) { return n; } int call(int (*f)(int)) { return f(3) + 1; }",
+        "inner": "int call(int (*f)(int)) { return f(3) + 1; }",
+    }
+    for name, source in sources.items():
+        (tmp_path / f"{name}.c").write_text(source, encoding="utf-8")
+        tracer.compile_program(
+            tmp_path / f"{name}.c", tmp_path / f"{name}.so", "-shared", "-fPIC",
+            "-Wl,-soname,libsame.so",
+        )  # fmt: skip
+    (tmp_path / "main.c").write_text(
+        "#include <unistd.h>\nint call(int (*f)(int));"
+        "__attribute__((noinline)) int probed(int n) { return n; }"
+        "int main(void) { call(probed); _exit(0); }",
+        encoding="utf-8",
+    )
+    path = tracer.compile_program(
+        tmp_path / "main.c", tmp_path / "main", tmp_path / "libsame.so", f"-Wl,-rpath,{tmp_path}"
+    )
+    script = 'mount --bind "$1/inner.so" "$1/libsame.so" && exec "$1/main"'
+    probe = ("--stacks", "probes", "--probe", f"uprobe:{path}:probed(int n)")
+    capture = waffle.run("unshare", "-m", "sh", "-c", script, "sh", tmp_path, options=probe)
+    (row,) = capture.rows("span", name="probed")
+    names = names_of(row["user_stack"])
+    # Its name, where it was read in time, is that of the file that was there.
+    assert names[0] == "probed" and names[1] in (None, "call") and names[2] == "main"
+    assert names[-1] == "_start" and row["user_stack"][-2].get("module")
+
+
 # ---- stacks that end before the outermost frame ----
 
 

@@ -414,7 +414,8 @@ uint32_t why_cgroup(struct why_walk *walk, uint64_t ino)
 
 static bool maps(const struct store_mapping *mapping, uint32_t pid, uint64_t address)
 {
-	return mapping->pid == pid && address >= mapping->start && address < mapping->end;
+	return mapping->pid == pid && address >= mapping->start && address < mapping->end &&
+	       *mapping->path;
 }
 
 uint32_t why_mapped_file(struct why_walk *walk, uint32_t pid, uint64_t address, uint64_t ts)

@@ -24,6 +24,7 @@ struct known {
 	uint64_t next_ts;         /* not read again before */
 	uint64_t gap_ns;
 	uint64_t read_ts; /* when they were last read, 0: never; what was told before is older */
+	uint64_t told_ts; /* of the last that was told since */
 	bool whole;       /* no code is missing, as far as is known */
 	bool begun;       /* the kernel told of a new program whose exec has not come yet */
 };
@@ -77,21 +78,47 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 	return hash ^ hash >> 29;
 }
 
-static const struct mapping *mapping_of(const struct known *known, uint64_t address)
+/* The index of the first mapping that ends behind an address. */
+static size_t first_behind(const struct mappings *mappings, uint64_t address)
 {
-	size_t low = 0, high = known->mappings.list.len;
+	size_t low = 0, high = mappings->list.len;
 
 	while (low < high) {
 		size_t middle = (low + high) / 2;
 
-		if (address >= known->mappings.list.data[middle].end)
+		if (address >= mappings->list.data[middle].end)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	if (low == known->mappings.list.len || address < known->mappings.list.data[low].start)
+	return low;
+}
+
+static const struct mapping *mapping_of(const struct known *known, uint64_t address)
+{
+	size_t at = first_behind(&known->mappings, address);
+
+	if (at == known->mappings.list.len || address < known->mappings.list.data[at].start)
 		return NULL;
-	return &known->mappings.list.data[low];
+	return &known->mappings.list.data[at];
+}
+
+/* Up to when everything is known. */
+static uint64_t last_ts(const struct known *known)
+{
+	return known->told_ts > known->read_ts ? known->told_ts : known->read_ts;
+}
+
+/* Whether a mapping lies where a file was. */
+static bool replaces_file(const struct known *known, const struct mapping *mapping)
+{
+	const struct mapping *list = known->mappings.list.data;
+
+	for (size_t i = first_behind(&known->mappings, mapping->start);
+	     i < known->mappings.list.len && list[i].start < mapping->end; i++)
+		if (list[i].ino)
+			return true;
+	return false;
 }
 
 static void program_read(struct program *program, int fd, const char *path)
@@ -147,34 +174,50 @@ static void mapping_describe(struct store_mapping *row, const struct program *pr
 	row->segment_count = program->segment_count;
 }
 
+/* When a mapping was seen. */
+struct sighting {
+	pid_t pid;
+	uint64_t ts;
+	bool told; /* by the kernel; else it was read in /proc */
+};
+
 /*
- * Writes a mapping of a file, unless it is in the capture already. `told_ts`: when the kernel told
- * of it, 0: it was read in /proc. What was told of a file that can't be found (in another mount
- * namespace whose processes are gone) is not written: its path may be another file's where it is
- * looked up.
+ * Writes a mapping, unless it is in the capture already. What was told of a file that can't be
+ * found (in another mount namespace whose processes are gone) has no path: that may be another
+ * file's where it is looked up. It is written only, as is code of no file, where it takes the place
+ * of a file in `known`; of what was read then, nobody knows since when.
  */
-static int mapping_write(struct memory *memory, const struct mapping *mapping, pid_t pid,
-			 uint64_t told_ts, struct error *err)
+static int mapping_write(struct memory *memory, const struct known *known,
+			 const struct mapping *mapping, struct sighting seen, struct error *err)
 {
-	struct store_mapping row = {.ts = told_ts ? told_ts : clock_monotonic_ns(),
+	struct store_mapping row = {.ts = seen.ts,
 				    .start = mapping->start,
 				    .end = mapping->end,
 				    .offset = mapping->offset,
 				    .ino = mapping->ino,
 				    .dev = mapping->dev,
-				    .pid = (uint32_t)pid,
+				    .pid = (uint32_t)seen.pid,
 				    .path = mapping->path};
 	uint64_t key =
 		mix(mix(mix(mix(mix(mix(2, row.pid), row.start), row.end), row.offset), row.ino),
 		    row.dev);
-	const struct program *program;
+	const struct program *program = NULL;
 
-	if (!mapping->ino || map_get(&memory->written, key) != MAP_NONE ||
+	if ((!mapping->ino && !mapping->executable) || map_get(&memory->written, key) != MAP_NONE ||
 	    memory->written.len >= WRITTEN_MAX)
 		return 0;
-	program = mapping->executable ? program_of(memory, mapping, pid, told_ts) : NULL;
-	if ((told_ts && !program) || !map_set(&memory->written, key, 1))
+	if (mapping->ino && mapping->executable)
+		program = program_of(memory, mapping, seen.pid, seen.told);
+	if (!mapping->ino || (seen.told && !program)) {
+		if (!replaces_file(known, mapping))
+			return 0;
+		row.path = "";
+		row.ino = row.dev = 0;
+		if (!seen.told)
+			row.ts = last_ts(known) + 1;
+	} else if (!map_set(&memory->written, key, 1)) {
 		return 0;
+	}
 	if (program)
 		mapping_describe(&row, program);
 	return store_writer_add_mapping(memory->writer, &row, err);
@@ -215,7 +258,8 @@ static int scan(struct memory *memory, struct known *known, pid_t pid, bool *new
 	if (!mappings_now(memory, pid, &mappings, &seen))
 		return 0;
 	for (size_t i = 0; i < seen->list.len && i < RANGES_MAX && !result; i++) {
-		result = mapping_write(memory, &seen->list.data[i], pid, 0, err);
+		result = mapping_write(memory, known, &seen->list.data[i],
+				       (struct sighting){pid, now, false}, err);
 		*news = *news || !mapping_of(known, seen->list.data[i].start);
 	}
 	if (seen == &mappings) {
@@ -312,12 +356,10 @@ static bool mapping_insert(struct mappings *mappings, const struct mapping *mapp
 {
 	struct mapping parts[3];
 	struct mapping *list;
-	size_t from = 0, to, count = 0;
+	size_t from = first_behind(mappings, mapping->start), to, count = 0;
 	bool done = vec_reserve(&mappings->list, 2);
 
 	list = mappings->list.data;
-	while (from < mappings->list.len && list[from].end <= mapping->start)
-		from++;
 	for (to = from; to < mappings->list.len && list[to].start < mapping->end;)
 		to++;
 	if (done && from < to && list[from].start < mapping->start)
@@ -352,10 +394,16 @@ static int told_mapping(struct memory *memory, struct known *known, const struct
 {
 	const struct mapping *mapping = &event->mapping;
 
-	if (event->ts > known->read_ts && !is_same(mapping_of(known, mapping->start), mapping) &&
+	int result = mapping_write(memory, known, mapping,
+				   (struct sighting){event->pid, event->ts, true}, err);
+
+	if (event->ts <= known->read_ts)
+		return result;
+	known->told_ts = event->ts;
+	if (!is_same(mapping_of(known, mapping->start), mapping) &&
 	    (known->mappings.list.len >= RANGES_MAX || !mapping_insert(&known->mappings, mapping)))
 		known->whole = false;
-	return mapping_write(memory, mapping, event->pid, event->ts, err);
+	return result;
 }
 
 /* The new program's first mappings come before its exec is told of in the capture. */

@@ -159,7 +159,7 @@ static const struct store_mapping *find_mapping(const struct stack_names *names,
 		if (address >= mapping->start && address < mapping->end)
 			found = mapping;
 	}
-	return found;
+	return found && *found->path ? found : NULL;
 }
 
 /* The part of the same file that says which file it was: what is run is read when it is recorded.
@@ -432,7 +432,8 @@ static const struct store_mapping *mapping_before(const struct stack_names *name
 	     i++) {
 		const struct store_mapping *mapping = names->mappings[i];
 
-		if (mapping->start <= address && (!found || mapping->start >= found->start))
+		if (mapping->start <= address && *mapping->path &&
+		    (!found || mapping->start >= found->start))
 			found = mapping;
 	}
 	return found && address - found->start < BSS_MAX ? found : NULL;

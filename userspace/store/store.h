@@ -82,7 +82,8 @@ struct store_segment {
 };
 #define STORE_SEGMENTS_MAX 8 /* of a file */
 
-/* A file mapped by a process, for addresses; not only executable parts. */
+/* A file mapped by a process, for addresses; not only executable parts. Without a path: something
+ * that has taken the place of a file, and nobody knows which it is. */
 struct store_mapping {
 	uint64_t ts; /* when it was seen */
 	uint64_t start, end, offset;
