@@ -455,6 +455,7 @@ void arming_close(struct arming *arming)
 		file_free(&arming->files.data[i]);
 	for (size_t i = 0; i < arming->memories.len; i++)
 		memory_free(&arming->memories.data[i]);
+	forgetter_close(arming->forgetter);
 	if (arming->changes >= 0)
 		close(arming->changes);
 	for (size_t i = 0; i < arming->notices.len; i++)

@@ -71,6 +71,7 @@ struct arming {
 	struct armed_counts expected;  /* in files that are armed ahead */
 	uint64_t announced;            /* sites that are in the capture */
 	int changes;                   /* inotify, of files and links; -1: none are watched */
+	struct forgetter *forgetter;   /* NULL: none yet */
 	VEC(char *) notices;           /* what is to be said */
 	VEC(struct file_id) dismissed; /* files in which nothing was found ahead */
 	char warning[1200];
@@ -111,6 +112,7 @@ void file_watch_less(struct arming *arming, struct file *file, int fd);
 void file_unwatch(struct arming *arming, struct file *file);
 /* The symbolic links of a path, which may be made to lead to another file. */
 void arming_watch_links(struct arming *arming, const char *path);
+void forgetter_close(struct forgetter *forgetter);
 /* A new file was found at a path. */
 void file_replaces(struct arming *arming, const char *path);
 

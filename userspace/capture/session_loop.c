@@ -141,8 +141,10 @@ static int dispatch(struct session *session, const struct epoll_event *events, i
 		case TAG_SIGNAL:
 			signals_read(session);
 			break;
+		case TAG_FILE: /* at once: the next program may be about to load it */
+			arming_changed(session->arming);
+			break;
 		case TAG_RING: /* woken for a fork or an exec: the drain sees it */
-		case TAG_FILE: /* or a file has changed: what is there is read in any case */
 		case TAG_MMAP:
 			break;
 		default:

@@ -452,7 +452,7 @@ void kernel_exec_forget(struct kernel *kernel)
 	struct waffle_inode key;
 
 	while (!bpf_map_get_next_key(map, NULL, &key))
-		if (bpf_map_delete_elem(map, &key))
+		if (bpf_map_delete_elem(map, &key) && errno != ENOENT)
 			return;
 }
 

@@ -78,7 +78,7 @@ int kernel_ring_fd(const struct kernel *kernel, uint32_t ring);
 
 /* This program needs no hold at its exec: it is armed, or has nothing to arm. */
 void kernel_exec_known(struct kernel *kernel, dev_t dev, ino_t ino);
-/* Of all programs: they are held again. */
+/* Of all programs: they are held again. Any thread may call it. */
 void kernel_exec_forget(struct kernel *kernel);
 /* Lets a held program run. Nothing happens if it was not held. */
 void kernel_exec_release(struct kernel *kernel, pid_t pid);
