@@ -96,7 +96,8 @@ def launches(scale):
                 "decoded": functools.partial(waffle, load.pid, *DECODED),
                 "all": functools.partial(waffle, load.pid),
             }
-            costs = interleave(load, tracers, scale.rounds, scale.seconds)
+            # What is looked for is a few parts of a thousand.
+            costs = interleave(load, tracers, 2 * scale.rounds, scale.seconds)
         rate = 1e9 / typical(costs["untraced"])
         lost = {name: (1 - 1 / ratio(costs, name, "untraced")) * 100 for name in list(tracers)[1:]}
         for name, what in (("decoded", "calls only"), ("all", "with the scheduler")):

@@ -6,6 +6,10 @@ import os
 from tracer import parse_log, tries, wait_until
 
 TICK_NS = 4_000_000  # schedstat is brought up to date at ticks and switches
+# waffle's waiting for a CPU begins at the wake-up, schedstat's when the woken thread's CPU has put
+# it into its queue. Where one CPU asks another one to by an interrupt, a virtual machine takes up to
+# this long for it: 14 to 25 us a wake-up were seen.
+WAKE_NS = 40_000
 
 
 def threads_of(capture):
@@ -26,8 +30,8 @@ def intervals(capture, tid):
 
 
 def load_differences(capture):
-    """For each thread and state: waffle's time, schedstat's difference, and the time that waffle
-    says it does not know."""
+    """For each thread and state: waffle's time, schedstat's difference, and by how much they may
+    differ for known reasons: what waffle says it does not know, and wake-ups."""
     said = [row for row in parse_log(capture.result.stdout.splitlines()) if row["kind"] == "load"]
     spans = {row["tid"]: row for row in capture.rows("span", name="load")}
     assert len(said) == 2 * os.cpu_count() + 2 == len(spans)
@@ -35,7 +39,10 @@ def load_differences(capture):
         span = spans[row["tid"]]
         assert span["args"]["kind"] == row["role"]
         sums = {"running": 0, "runnable": 0, "blocked": 0}
-        for one in intervals(capture, row["tid"]):
+        rows = intervals(capture, row["tid"])
+        names = [one["name"] for one in rows]
+        wakes = sum(pair == ("blocked", "runnable") for pair in zip(names, names[1:]))
+        for one in rows:
             begin = max(one["start_ns"], span["start_ns"])
             sums[one["name"]] += max(0, min(one["end_ns"], span["end_ns"]) - begin)
         total = span["end_ns"] - span["start_ns"]
@@ -52,7 +59,8 @@ def load_differences(capture):
             assert sums == {state: span[state + "_ns"] for state in sums}
         sums["running"] -= stolen  # as the kernel's CPU time has it
         for state in ("running", "runnable"):
-            yield row["tid"], state, sums[state], row[state], unknown
+            late = WAKE_NS * wakes if state == "runnable" else 0
+            yield row["tid"], state, sums[state], row[state], unknown + late
 
 
 @tries(5)
@@ -60,12 +68,12 @@ def test_running_and_runnable_agree_with_schedstat_within_1_percent(waffle, buil
     capture = waffle.run(built("load.c"), 3000)
     capture.check_sums(lost=0)
     wrong = [
-        (tid, state, mine, kernel, unknown)
-        for tid, state, mine, kernel, unknown in load_differences(capture)
-        if abs(mine - kernel) > max(0.01 * kernel, TICK_NS) + unknown
+        (tid, state, mine, kernel, known)
+        for tid, state, mine, kernel, known in load_differences(capture)
+        if abs(mine - kernel) > max(0.01 * kernel, TICK_NS) + known
     ]
     # Schedstat of a running thread may be a tick old.
-    assert not wrong, f"(tid, state, waffle's ns, schedstat's ns, unknown ns): {wrong}"
+    assert not wrong, f"(tid, state, waffle's ns, schedstat's ns, known ns): {wrong}"
 
 
 def waits_inside(capture, tid, span_name):
