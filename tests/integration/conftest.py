@@ -12,6 +12,9 @@ import tracer
 # Far more than any test takes, on a busy machine too.
 LONGEST_S = 600
 
+# A shell that starts this in the background has it and all that it starts ignore Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 @pytest.fixture(autouse=True)
 def bounded():
