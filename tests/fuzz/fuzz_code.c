@@ -13,16 +13,11 @@
 #include "call/returns.h"
 #include "target/callsite.h"
 #include "target/python.h"
+#include "require.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define ADDRESS 0x401000ull
-
-#define require(condition)                                                                         \
-	do {                                                                                       \
-		if (!(condition))                                                                  \
-			abort();                                                                   \
-	} while (0)
 
 /* Nothing is known of it, or all that can be, by turns. */
 static enum cfi_stack stack_at(uint64_t address, void *arg)

@@ -10,16 +10,11 @@
 
 #include "filter/filter.h"
 #include "util/utf8.h"
+#include "require.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define LINE_COLUMNS 100
-
-#define require(condition)                                                                         \
-	do {                                                                                       \
-		if (!(condition))                                                                  \
-			abort();                                                                   \
-	} while (0)
 
 static void check_nodes(const struct filter_expr *filter)
 {

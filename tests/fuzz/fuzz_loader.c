@@ -11,14 +11,9 @@
 #include <unistd.h>
 
 #include "target/loader.h"
+#include "require.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define require(condition)                                                                         \
-	do {                                                                                       \
-		if (!(condition))                                                                  \
-			abort();                                                                   \
-	} while (0)
 
 static void check_path(const char *path, void *arg)
 {

@@ -16,14 +16,9 @@
 #include "export/formats.h"
 #include "model/gpu.h"
 #include "model/model.h"
+#include "require.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define require(condition)                                                                         \
-	do {                                                                                       \
-		if (!(condition))                                                                  \
-			abort();                                                                   \
-	} while (0)
 
 /* A call of each role, a span or an event, with all the keys that any of them has. */
 static struct site_info role_site(unsigned role, bool span)

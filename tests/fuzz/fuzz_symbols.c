@@ -17,14 +17,9 @@
 #include "target/demangle.h"
 #include "target/kallsyms.h"
 #include "target/symbols.h"
+#include "require.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define require(condition)                                                                         \
-	do {                                                                                       \
-		if (!(condition))                                                                  \
-			abort();                                                                   \
-	} while (0)
 
 static void check_frames(const struct symbol_frames *frames)
 {

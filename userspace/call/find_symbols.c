@@ -10,6 +10,7 @@
 #include "call/func_name.h"
 #include "target/symtab.h"
 #include "util/near.h"
+#include "util/hash.h"
 
 /* A symbol table that is gone through. */
 struct table {
@@ -127,8 +128,8 @@ static int match_exact(struct match *match)
 	struct call_set *set = find->set;
 	int result = 0;
 
-	for (uint32_t at = map_get(&set->heads, set_hash(symbol)); at != MAP_NONE && !result;
-	     at = set->names.data[at].next) {
+	for (uint32_t at = map_get(&set->heads, hash_text(HASH_BEGIN, symbol));
+	     at != MAP_NONE && !result; at = set->names.data[at].next) {
 		const struct set_name *name = &set->names.data[at];
 
 		if (strcmp(name->name, symbol) != 0 || !is_wanted(find, name->entry))

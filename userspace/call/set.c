@@ -10,6 +10,7 @@
 
 #include "call/table.h"
 #include "call/tracepoint.h"
+#include "util/hash.h"
 
 int call_set_open(struct call_set **set, struct error *err)
 {
@@ -46,15 +47,6 @@ void call_set_free(struct call_set *set)
 	map_free(&set->heads);
 	strtab_free(set->tables.strings);
 	free(set);
-}
-
-uint64_t set_hash(const char *text)
-{
-	uint64_t hash = 0xcbf29ce484222325ull; /* FNV-1a */
-
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 0x100000001b3ull;
-	return hash;
 }
 
 const char *set_keep(struct call_set *set, const char *text)
@@ -124,7 +116,7 @@ static int index_names(struct call_set *set, uint32_t entry, struct error *err)
 	for (uint8_t side = 0; side < 1 + spec->pair; side++)
 		for (unsigned i = 0; i < spec->sides[side].names.count; i++) {
 			const struct spec_pattern *pattern = &spec->sides[side].names.list[i];
-			uint64_t hash = set_hash(pattern->text);
+			uint64_t hash = hash_text(HASH_BEGIN, pattern->text);
 			struct set_name name = {.name = pattern->text,
 						.entry = entry,
 						.side = side,

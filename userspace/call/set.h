@@ -64,7 +64,6 @@ struct call_set {
 	struct place_kernel kernel;
 };
 
-uint64_t set_hash(const char *text);
 /* Keeps a text as long as the set; never NULL. */
 const char *set_keep(struct call_set *set, const char *text);
 /* Whether a description's library is the file of that path. */

@@ -5,6 +5,7 @@
 
 #include "model/build.h"
 #include "model/gpu_internal.h"
+#include "util/hash.h"
 
 #define INITS_MAX 4096 /* communicators that are known to be made */
 #define UNSEEN_MAX 64  /* graphs that are looked for in what came before their end */
@@ -168,11 +169,10 @@ static int add_record(struct scan *scan, const struct item *item)
 	return put_add(scan, (struct put){item->node, item_event(scan, item)});
 }
 
-static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t len)
+/* One part more, told from the parts before. */
+static uint64_t hash_part(uint64_t hash, const void *bytes, size_t len)
 {
-	for (size_t i = 0; i < len; i++)
-		hash = (hash ^ ((const unsigned char *)bytes)[i]) * 0x100000001b3ull;
-	return hash * 31;
+	return hash_bytes(hash, bytes, len) * 31;
 }
 
 static uint64_t call_signature(const struct scan *scan, const struct item *item)
@@ -180,15 +180,15 @@ static uint64_t call_signature(const struct scan *scan, const struct item *item)
 	static const enum gpu_key keys[] = {GPU_COUNT, GPU_DATATYPE, GPU_OP, GPU_ROOT};
 	const char *name = model_site(scan->gpu->model, item->site)->name;
 	bool collective = gpu_site(scan->gpu, item->site)->role == SITE_ROLE_COLLECTIVE;
-	uint64_t hash = hash_bytes(0xcbf29ce484222325ull, name, collective ? strlen(name) : 0);
+	uint64_t hash = hash_part(HASH_BEGIN, name, collective ? strlen(name) : 0);
 	struct value value;
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		if (!gpu_value(scan->gpu, item->site, item->frame, keys[i], &value))
 			continue;
 		hash = value.type == WAFFLE_KEY_STR
-			       ? hash_bytes(hash, value.text, value.text_len)
-			       : hash_bytes(hash, &value.u64, sizeof(value.u64));
+			       ? hash_part(hash, value.text, value.text_len)
+			       : hash_part(hash, &value.u64, sizeof(value.u64));
 	}
 	return hash;
 }

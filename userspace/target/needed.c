@@ -214,25 +214,13 @@ void needed_each_of(const char *program, char **environment, needed_each_fn each
 		list(&subject, each, arg);
 }
 
-/* Where one of the links in a process's folder of /proc leads. */
-static bool link_read(pid_t pid, const char *name, char path[PATH_MAX])
-{
-	char link[64];
-	ssize_t len;
-
-	snprintf(link, sizeof(link), "/proc/%d/%s", pid, name);
-	len = readlink(link, path, PATH_MAX - 1);
-	path[len > 0 ? len : 0] = '\0';
-	return len > 0;
-}
-
 void needed_each(pid_t pid, needed_each_fn each, void *arg)
 {
 	char program[PATH_MAX], folder[PATH_MAX], *text, **environment;
 	struct owner owner;
 	struct subject subject = {program, folder, NULL, &owner};
 
-	if (!link_read(pid, "exe", program) || !link_read(pid, "cwd", folder) ||
+	if (!process_link(pid, "exe", program) || !process_link(pid, "cwd", folder) ||
 	    !owner_read(pid, &owner))
 		return;
 	environment = subject.environment = process_environment(pid, &text);

@@ -327,3 +327,14 @@ const char *process_own_namespace(void)
 			return rows[i].name;
 	return NULL;
 }
+
+bool process_link(pid_t pid, const char *name, char path[PATH_MAX])
+{
+	char link[64];
+	ssize_t len;
+
+	snprintf(link, sizeof(link), "/proc/%d/%s", pid, name);
+	len = readlink(link, path, PATH_MAX - 1);
+	path[len > 0 ? len : 0] = '\0';
+	return len > 0;
+}

@@ -3,6 +3,7 @@
 #ifndef WAFFLE_TARGET_PROCESS_H
 #define WAFFLE_TARGET_PROCESS_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -57,6 +58,8 @@ void process_comm(pid_t pid, char comm[16]);
 /* Its arguments joined by blanks, cut at size; the name in brackets if it has none. */
 void process_cmdline(pid_t pid, char *text, size_t size);
 pid_t process_parent(pid_t pid); /* 0: unknown */
+/* Where a link in its folder of /proc leads, such as "exe" or "cwd"; false, and "": not known. */
+bool process_link(pid_t pid, const char *name, char path[PATH_MAX]);
 /* The environment that it was started with, as execve() wants it; both parts are to be freed. */
 char **process_environment(pid_t pid, char **text);
 /* The value of a variable in such a list; NULL: it is not set. */

@@ -13,6 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "target/process.h"
+
 #define ENTRIES_MAX 20000 /* of a folder */
 
 static int open_in_root(const struct root *root, const char *path, int flags)
@@ -22,17 +24,6 @@ static int open_in_root(const struct root *root, const char *path, int flags)
 	int fd = (int)syscall(SYS_openat2, root->fd, path, &how, sizeof(how));
 
 	return fd < 0 ? -errno : fd;
-}
-
-/* Where one of the links in a process's folder of /proc leads. */
-static void link_read(pid_t pid, const char *name, char path[PATH_MAX])
-{
-	char link[64];
-	ssize_t len;
-
-	snprintf(link, sizeof(link), "/proc/%d/%s", pid, name);
-	len = readlink(link, path, PATH_MAX - 1);
-	path[len > 0 ? len : 0] = '\0';
 }
 
 const char *root_inside(const struct root *root, const char *path)
@@ -63,10 +54,10 @@ int root_open(struct root *root, pid_t pid)
 		return probe;
 	}
 	close(probe);
-	link_read(pid, "root", root->path);
+	process_link(pid, "root", root->path);
 	root->prefix = strcmp(root->path, "/") != 0 ? strlen(root->path) : 0;
-	link_read(pid, "exe", root->program);
-	link_read(pid, "cwd", root->folder);
+	process_link(pid, "exe", root->program);
+	process_link(pid, "cwd", root->folder);
 	path_go_inside(root, root->program);
 	path_go_inside(root, root->folder);
 	return 0;

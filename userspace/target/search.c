@@ -9,6 +9,7 @@
 #include "target/loader.h"
 #include "target/process.h"
 #include "target/root.h"
+#include "util/hash.h"
 #include "util/vec.h"
 
 #define FOLDERS_MAX 256
@@ -195,11 +196,10 @@ void search_add_file(struct search *search, const char *path, const char *runpat
 
 uint64_t search_hash(const struct search *search)
 {
-	uint64_t hash = 0xcbf29ce484222325ull; /* FNV-1a */
+	uint64_t hash = HASH_BEGIN;
 
 	for (size_t i = 0; i < search->folders.len; i++)
-		for (const char *at = search->folders.data[i]; *at; at++)
-			hash = (hash ^ (unsigned char)*at) * 0x100000001b3ull;
+		hash = hash_text(hash, search->folders.data[i]);
 	return hash;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/hash.h"
 #include "util/map.h"
 #include "util/vec.h"
 
@@ -17,15 +18,6 @@ struct strtab {
 	VEC(struct string) strings;
 	struct map heads; /* hash → first string */
 };
-
-static uint64_t hash_bytes(const char *text, size_t len)
-{
-	uint64_t hash = 0xcbf29ce484222325ull; /* FNV-1a */
-
-	for (size_t i = 0; i < len; i++)
-		hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3ull;
-	return hash;
-}
 
 struct strtab *strtab_new(void)
 {
@@ -61,12 +53,12 @@ static uint32_t find_in(const struct strtab *tab, uint32_t head, const char *tex
 
 uint32_t strtab_find(const struct strtab *tab, const char *text, size_t len)
 {
-	return find_in(tab, map_get(&tab->heads, hash_bytes(text, len)), text, len);
+	return find_in(tab, map_get(&tab->heads, hash_bytes(HASH_BEGIN, text, len)), text, len);
 }
 
 uint32_t strtab_add(struct strtab *tab, const char *text, size_t len)
 {
-	uint64_t hash = hash_bytes(text, len);
+	uint64_t hash = hash_bytes(HASH_BEGIN, text, len);
 	uint32_t head = map_get(&tab->heads, hash);
 	struct string string = {.len = (uint32_t)len, .next = head};
 	uint32_t found = find_in(tab, head, text, len);

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What has to be so whatever the input is. */
+#ifndef WAFFLE_FUZZ_REQUIRE_H
+#define WAFFLE_FUZZ_REQUIRE_H
+
+#include <stdlib.h>
+
+#define require(condition)                                                                         \
+	do {                                                                                       \
+		if (!(condition))                                                                  \
+			abort();                                                                   \
+	} while (0)
+
+#endif
