@@ -401,12 +401,12 @@ static int take_others(Dwarf *dwarf, struct path *path, struct search *search, u
 	return result;
 }
 
-int fields_resolve(Dwarf *dwarf, uint64_t code, const char *name, struct call_value *value,
-		   unsigned first, const struct source *source, const char *file, struct error *err)
+int fields_resolve(Dwarf *dwarf, struct fields_code *code, const char *name,
+		   struct call_value *value, unsigned first, const struct source *source,
+		   const char *file, struct error *err)
 {
 	struct path path = {.value = value, .source = source, .err = err};
 	struct search search = {.name = name};
-	Dwarf_Die unit;
 	int result;
 
 	if (!dwarf)
@@ -414,8 +414,11 @@ int fields_resolve(Dwarf *dwarf, uint64_t code, const char *name, struct call_va
 				    "%s has no DWARF: install its debug symbols, or write "
 				    "*(type)(pointer+offset)",
 				    file);
-	if (find_unit(dwarf, code, &unit))
-		search_children(&search, &unit, "", 0);
+	if (!code->looked)
+		code->found = find_unit(dwarf, code->address, &code->unit);
+	code->looked = true;
+	if (code->found)
+		search_children(&search, &code->unit, "", 0);
 	result = search.done ? take_fields(&path, &search.found, first)
 			     : take_others(dwarf, &path, &search, first, file);
 	if (result)

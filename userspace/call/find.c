@@ -2,7 +2,6 @@
 /* Looks through an ELF file, and adds what was found to the object. */
 #include "call/find.h"
 #include "call/derive.h"
-#include "call/fields.h"
 
 #include <fcntl.h>
 #include <gelf.h>
@@ -186,7 +185,7 @@ static int make_call(struct find *find, const struct find_hit *hit, const struct
 				 "%s: %s: of machine %u the rules for arguments "
 				 "are not known",
 				 spec->source.origin, find->object->path, find->object->machine);
-	find->address = hit->address;
+	find->code_of = (struct fields_code){.address = hit->address};
 	call_at_function(&at, abi, &spec->sides[0]);
 	result = recipe_make(hit->side ? &begin : made, spec, &at, &find->lookup, err);
 	if (!result && hit->side) {
@@ -416,7 +415,7 @@ static int lookup_fields(void *arg, const struct call_spec *spec, const char *wh
 	if (!find->dwarf_tried && elf)
 		find->dwarf = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
 	find->dwarf_tried = true;
-	return fields_resolve(find->dwarf, find->address, where, value, first, &spec->source,
+	return fields_resolve(find->dwarf, &find->code_of, where, value, first, &spec->source,
 			      find->object->path, err);
 }
 

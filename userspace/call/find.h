@@ -6,6 +6,7 @@
 #include <elfutils/libdw.h>
 #include <libelf.h>
 
+#include "call/fields.h"
 #include "call/returns.h"
 #include "call/set.h"
 #include "target/cfi_index.h"
@@ -27,8 +28,8 @@ struct find {
 	bool dwarf_tried;
 	struct symtab code; /* read when it is asked for */
 	bool code_tried;
-	struct cfi_index *frames; /* NULL: the file tells nothing of its functions' frames */
-	uint64_t address;         /* link-time, of the code that a recipe is made for */
+	struct cfi_index *frames;   /* NULL: the file tells nothing of its functions' frames */
+	struct fields_code code_of; /* that a recipe is made for */
 	struct error *err;
 };
 

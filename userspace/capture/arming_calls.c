@@ -96,35 +96,44 @@ int arming_recipes(struct arming *arming, struct file *file, struct error *err)
 	return result ? recipes_failed(result, err) : 0;
 }
 
-/* Whether a process has that byte of a file in its memory as the file has it. */
-static bool byte_is_mapped(const struct mappings *mappings, const struct file *file,
-			   uint64_t offset)
+/* Whether a mapping has that byte of a file as the file has it. */
+static bool mapping_has(const struct mapping *mapping, const struct file *file, uint64_t offset)
 {
-	for (size_t i = 0; i < mappings->list.len; i++) {
-		const struct mapping *mapping = &mappings->list.data[i];
+	return mapping->ino == file->ino && offset >= mapping->offset &&
+	       offset - mapping->offset < mapping->end - mapping->start;
+}
 
-		if (mapping->ino == file->ino && offset >= mapping->offset &&
-		    offset - mapping->offset < mapping->end - mapping->start)
-			return true;
+/* How many probes of a file stand where none of a process's mappings has it. */
+static size_t probes_moved(const struct mappings *mappings, const struct file *file)
+{
+	size_t count = file->object ? file->object->probes.len : 0, moved = 0, at = 0;
+
+	for (size_t k = 0; k < count; k++) {
+		uint64_t offset = file->object->probes.data[k].offset;
+
+		/* Mostly it is in the mapping that the one before was in. */
+		if (at < mappings->list.len && mapping_has(&mappings->list.data[at], file, offset))
+			continue;
+		for (at = 0; at < mappings->list.len; at++)
+			if (mapping_has(&mappings->list.data[at], file, offset))
+				break;
+		moved += at == mappings->list.len;
 	}
-	return false;
+	return moved;
 }
 
 void arming_warn_moved(struct arming *arming, const struct memory *memory)
 {
 	for (size_t i = 0; i < memory->files.list.len && !arming->warning[0]; i++) {
 		const struct file *file = &arming->files.data[memory->files.list.data[i]];
-		size_t count = file->object ? file->object->probes.len : 0, moved = 0;
+		size_t moved = probes_moved(&memory->mappings, file);
 
-		for (size_t k = 0; k < count; k++)
-			moved += !byte_is_mapped(&memory->mappings, file,
-						 file->object->probes.data[k].offset);
 		if (moved)
 			snprintf(arming->warning, sizeof(arming->warning),
 				 "pid %d: %zu of %zu probes of %s see nothing: it has put other "
 				 "pages in place of the file's there, as programs do that copy "
 				 "their code to huge pages; have it not do that",
-				 memory->pid, moved, count, file->object->path);
+				 memory->pid, moved, file->object->probes.len, file->object->path);
 	}
 }
 

@@ -237,12 +237,11 @@ int kernel_open(struct kernel **kernel, const struct kernel_options *options, st
 	*kernel = NULL;
 	if (namespace) {
 		free(made);
-		return error_set(
-			err, EINVAL,
-			"this is a %s namespace of its own, in which %s have other numbers "
-			"than in the kernel; start waffle-bpf in the host's (docker run "
-			"--pid=host, nsenter -t 1 -p -T)",
-			namespace, *namespace == 'P' ? "processes" : "moments");
+		return error_set(err, EINVAL,
+				 "this is a %s namespace of its own, whose numbers are not the "
+				 "kernel's; start waffle-bpf in the host's (docker run --pid=host, "
+				 "nsenter -t 1 -p -T)",
+				 namespace);
 	}
 	if (!made || cpus <= 0) {
 		free(made);
