@@ -7,16 +7,7 @@
 
 #include "call/parse.h"
 
-#define NAME_BYTES 512
 #define NESTED_MAX 16
-
-/* A struct that is looked for by its whole name. */
-struct search {
-	const char *name;
-	struct near_list near;
-	Dwarf_Die found;
-	bool done;
-};
 
 /* What the steps are replaced by, and where they have come to. */
 struct path {
@@ -28,126 +19,6 @@ struct path {
 	Dwarf_Die type; /* of what is in memory there, names taken off */
 	struct call_type made;
 };
-
-static bool is_struct(int tag)
-{
-	return tag == DW_TAG_structure_type || tag == DW_TAG_class_type || tag == DW_TAG_union_type;
-}
-
-/* The type behind typedefs, const and their like; false: there is none (void), or it never ends. */
-static bool plain_type(Dwarf_Die *type)
-{
-	for (unsigned i = 0; i < NESTED_MAX; i++) {
-		Dwarf_Attribute attribute;
-		int tag = dwarf_tag(type);
-
-		if (tag != DW_TAG_typedef && tag != DW_TAG_const_type &&
-		    tag != DW_TAG_volatile_type && tag != DW_TAG_restrict_type &&
-		    tag != DW_TAG_atomic_type)
-			return true;
-		if (!dwarf_attr_integrate(type, DW_AT_type, &attribute) ||
-		    !dwarf_formref_die(&attribute, type))
-			return false;
-	}
-	return false;
-}
-
-static bool type_of(Dwarf_Die *die, Dwarf_Die *type)
-{
-	Dwarf_Attribute attribute;
-
-	return dwarf_attr_integrate(die, DW_AT_type, &attribute) &&
-	       dwarf_formref_die(&attribute, type) && plain_type(type);
-}
-
-static bool is_declaration(Dwarf_Die *die)
-{
-	Dwarf_Attribute attribute;
-	bool flag = false;
-
-	return dwarf_attr(die, DW_AT_declaration, &attribute) &&
-	       !dwarf_formflag(&attribute, &flag) && flag;
-}
-
-static void search_die(struct search *search, Dwarf_Die *die, const char *prefix, unsigned depth);
-
-static void search_children(struct search *search, Dwarf_Die *die, const char *prefix,
-			    unsigned depth)
-{
-	Dwarf_Die child;
-
-	if (depth > NESTED_MAX || dwarf_child(die, &child))
-		return;
-	do {
-		search_die(search, &child, prefix, depth);
-	} while (!search->done && !dwarf_siblingof(&child, &child));
-}
-
-static void search_die(struct search *search, Dwarf_Die *die, const char *prefix, unsigned depth)
-{
-	int tag = dwarf_tag(die);
-	const char *own;
-	char name[NAME_BYTES];
-	Dwarf_Die type = *die;
-
-	if (!is_struct(tag) && tag != DW_TAG_typedef && tag != DW_TAG_namespace)
-		return;
-	own = dwarf_diename(die);
-	snprintf(name, sizeof(name), "%s%s%s", prefix, prefix[0] && own ? "::" : "",
-		 own ? own : "");
-	if (tag != DW_TAG_namespace && own && !strcmp(name, search->name) &&
-	    (tag != DW_TAG_typedef || plain_type(&type)) && is_struct(dwarf_tag(&type)) &&
-	    !is_declaration(&type)) {
-		search->found = type;
-		search->done = true;
-		return;
-	}
-	if (own && tag != DW_TAG_namespace && !is_declaration(die))
-		near_list_add(&search->near, search->name, name);
-	/* What is declared inside of others is C++; there it can only be if the name has its ::. */
-	if (tag == DW_TAG_namespace || (tag != DW_TAG_typedef && strstr(search->name, "::")))
-		search_children(search, die, name, depth + 1);
-}
-
-/* A function whose code is looked for. */
-struct owner {
-	Dwarf_Addr code;
-	Dwarf_Die function;
-};
-
-static int owner_visit(Dwarf_Die *function, void *arg)
-{
-	struct owner *owner = arg;
-
-	if (dwarf_haspc(function, owner->code) <= 0)
-		return DWARF_CB_OK;
-	owner->function = *function;
-	return DWARF_CB_ABORT;
-}
-
-/* The unit of the source file that code is of. With link-time optimisation the code is in a unit of
- * its own, whose functions say where they are from. */
-static bool find_unit(Dwarf *dwarf, uint64_t code, Dwarf_Die *unit)
-{
-	static const unsigned origins[] = {DW_AT_abstract_origin, DW_AT_specification};
-	struct owner owner = {.code = code};
-	Dwarf_CU *next = NULL;
-	uint8_t type;
-
-	while (!dwarf_get_units(dwarf, next, &next, NULL, &type, unit, NULL)) {
-		Dwarf_Attribute attribute;
-
-		if (type != DW_UT_compile || dwarf_haspc(unit, code) <= 0)
-			continue;
-		if (dwarf_getfuncs(unit, owner_visit, &owner, 0) <= 0)
-			return true;
-		for (unsigned i = 0; i < sizeof(origins) / sizeof(origins[0]); i++)
-			if (dwarf_attr(&owner.function, origins[i], &attribute))
-				dwarf_formref_die(&attribute, &owner.function);
-		return dwarf_diecu(&owner.function, unit, NULL, NULL);
-	}
-	return false;
-}
 
 static bool member_offset(Dwarf_Die *member, int32_t *offset)
 {
@@ -187,7 +58,7 @@ static bool find_member(Dwarf_Die *type, const char *name, Dwarf_Die *member, in
 				return true;
 			}
 			near_list_add(near, name, own);
-		} else if (type_of(&child, &inner) && is_struct(dwarf_tag(&inner)) &&
+		} else if (die_type(&child, &inner) && die_is_struct(&inner) &&
 			   find_member(&inner, name, member, &inside, near, depth + 1) &&
 			   !__builtin_add_overflow(at, inside, offset)) {
 			return true;
@@ -219,14 +90,14 @@ static int take_field(struct path *path, const struct value_step *step, bool fir
 
 	if (!first && step->arrow) {
 		if (dwarf_tag(&path->type) != DW_TAG_pointer_type ||
-		    !type_of(&path->type, &path->type))
+		    !die_type(&path->type, &path->type))
 			return fault(path, step, "'->' behind what is no pointer: write '.'");
 		if (push(path, step, (struct value_step){.kind = STEP_LOAD}))
 			return -EINVAL;
 	} else if (!first && dwarf_tag(&path->type) == DW_TAG_pointer_type) {
 		return fault(path, step, "'.' behind a pointer: write '->'");
 	}
-	if (!is_struct(dwarf_tag(&path->type)))
+	if (!die_is_struct(&path->type))
 		return fault(path, step, "what stands before is no struct");
 	if (!find_member(&path->type, step->name, &member, &add.offset, &near, 0)) {
 		const char *name = dwarf_diename(&path->type);
@@ -237,7 +108,7 @@ static int take_field(struct path *path, const struct value_step *step, bool fir
 	}
 	if (dwarf_hasattr(&member, DW_AT_bit_size))
 		return fault(path, step, "a bit-field can't be read");
-	if (!type_of(&member, &path->type))
+	if (!die_type(&member, &path->type))
 		return fault(path, step, "its type is not known");
 	return push(path, step, add);
 }
@@ -280,7 +151,7 @@ static bool enumeration_type(Dwarf_Die *type, struct call_type *made)
 	int bytes = dwarf_bytesize(type);
 
 	if ((dwarf_hasattr(type, DW_AT_encoding) && base_type(type, made)) ||
-	    (type_of(type, &under) && base_type(&under, made)))
+	    (die_type(type, &under) && base_type(&under, made)))
 		return true;
 	*made = (struct call_type){.kind = TYPE_WORD, .bytes = (uint8_t)bytes, .is_signed = true};
 	return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8;
@@ -291,7 +162,7 @@ static bool pointer_type(Dwarf_Die *type, struct call_type *made)
 	Dwarf_Die target;
 
 	*made = (struct call_type){.kind = TYPE_POINTER, .bytes = 8};
-	if (!type_of(type, &target))
+	if (!die_type(type, &target))
 		return true;
 	if (is_char(&target))
 		made->kind = TYPE_STR;
@@ -305,7 +176,7 @@ static bool array_type(Dwarf_Die *type, struct call_type *made)
 	Dwarf_Die element;
 	Dwarf_Word size;
 
-	if (!type_of(type, &element) || !is_char(&element) || dwarf_aggregate_size(type, &size) ||
+	if (!die_type(type, &element) || !is_char(&element) || dwarf_aggregate_size(type, &size) ||
 	    !size)
 		return false;
 	*made = (struct call_type){.kind = TYPE_BYTES, .bytes = 8};
@@ -345,9 +216,8 @@ static int take_fields(struct path *path, Dwarf_Die *type, unsigned first)
 		result = take_field(path, &value->steps[i], i == first);
 	if (!result && !value_type(&path->type, &path->made))
 		result = fault(path, &value->steps[value->step_count - 1],
-			       is_struct(dwarf_tag(&path->type))
-				       ? "a struct: name one of its fields"
-				       : "a value of its type can't be shown");
+			       die_is_struct(&path->type) ? "a struct: name one of its fields"
+							  : "a value of its type can't be shown");
 	return result;
 }
 
@@ -365,62 +235,75 @@ static bool same_path(const struct path *a, const struct path *b)
 }
 
 /* By a struct of another source file than the code's: all of that name have to agree. */
-static int take_others(Dwarf *dwarf, struct path *path, struct search *search, unsigned first,
-		       const char *file)
+struct others {
+	struct path *path;
+	unsigned first;
+	bool found, differ;
+};
+
+static int others_visit(Dwarf_Die *die, void *arg)
 {
 	struct error ignored = ERROR_INIT;
-	struct path other = *path;
-	const struct call_value *value = path->value;
-	Dwarf_CU *unit = NULL;
-	bool found = false;
-	Dwarf_Die die;
-	uint8_t type;
-	int result = 0;
+	struct others *others = arg;
+	struct path other = *others->path;
 
 	other.err = &ignored;
-	while (!result && !dwarf_get_units(dwarf, unit, &unit, NULL, &type, &die, NULL)) {
-		search->done = false;
-		search_children(search, &die, "", 0);
-		if (!search->done)
-			continue;
-		if (!found)
-			result = take_fields(path, &search->found, first);
-		else if (take_fields(&other, &search->found, first) || !same_path(path, &other))
-			return source_fault(
-				path->source, value->from, value->to, path->err,
-				"several structs '%s' in %s have it in different places, "
-				"and this code's source file has none: write "
-				"*(type)(pointer+offset)",
-				search->name, file);
-		found = true;
+	if (!others->found) {
+		others->found = true;
+		return take_fields(others->path, die, others->first);
 	}
-	if (!found)
-		result = source_fault(path->source, value->from, value->to, path->err,
-				      "no struct '%s' in %s%s", search->name, file,
-				      search->near.text);
-	return result;
+	others->differ =
+		take_fields(&other, die, others->first) != 0 || !same_path(others->path, &other);
+	return others->differ;
 }
 
-int fields_resolve(Dwarf *dwarf, struct fields_code *code, const char *name,
+static int not_found(const struct path *path, const struct structs *structs, const char *file)
+{
+	const char *lacking = structs->file->lacking;
+	char where[600] = "";
+
+	if (lacking)
+		snprintf(where, sizeof(where), " (a part of its DWARF is not there: %.500s)",
+			 lacking);
+	else if (structs->split_away)
+		snprintf(where, sizeof(where),
+			 " (%.500s has a part of its DWARF, and is not there)",
+			 structs->split_away);
+	return source_fault(path->source, path->value->from, path->value->to, path->err,
+			    "no struct '%s' in %s%s%s", structs->name, file, where,
+			    structs->near.text);
+}
+
+static int take_others(struct path *path, struct structs *structs, unsigned first, const char *file)
+{
+	struct others others = {.path = path, .first = first};
+	int result = structs_others(structs, others_visit, &others);
+
+	if (others.differ)
+		return source_fault(path->source, path->value->from, path->value->to, path->err,
+				    "several structs '%s' in %s have it in different places, "
+				    "and this code's source file has none: write "
+				    "*(type)(pointer+offset)",
+				    structs->name, file);
+	return others.found ? result : not_found(path, structs, file);
+}
+
+int fields_resolve(struct dwarf_file *dwarf, struct structs_code *code, const char *name,
 		   struct call_value *value, unsigned first, const struct source *source,
 		   const char *file, struct error *err)
 {
 	struct path path = {.value = value, .source = source, .err = err};
-	struct search search = {.name = name};
+	struct structs structs = {.file = dwarf, .name = name};
 	int result;
 
-	if (!dwarf)
+	if (!dwarf->dwarf)
 		return source_fault(source, value->from, value->to, err,
 				    "%s has no DWARF: install its debug symbols, or write "
 				    "*(type)(pointer+offset)",
 				    file);
-	if (!code->looked)
-		code->found = find_unit(dwarf, code->address, &code->unit);
-	code->looked = true;
-	if (code->found)
-		search_children(&search, &code->unit, "", 0);
-	result = search.done ? take_fields(&path, &search.found, first)
-			     : take_others(dwarf, &path, &search, first, file);
+	result = structs_own(&structs, code) ? take_fields(&path, &structs.found, first)
+					     : take_others(&path, &structs, first, file);
+	structs_free(&structs);
 	if (result)
 		return result;
 	memcpy(value->steps, path.steps, path.count * sizeof(path.steps[0]));

@@ -185,7 +185,7 @@ static int make_call(struct find *find, const struct find_hit *hit, const struct
 				 "%s: %s: of machine %u the rules for arguments "
 				 "are not known",
 				 spec->source.origin, find->object->path, find->object->machine);
-	find->code_of = (struct fields_code){.address = hit->address};
+	find->code_of = (struct structs_code){.address = hit->address};
 	call_at_function(&at, abi, &spec->sides[0]);
 	result = recipe_make(hit->side ? &begin : made, spec, &at, &find->lookup, err);
 	if (!result && hit->side) {
@@ -410,12 +410,13 @@ static int lookup_fields(void *arg, const struct call_spec *spec, const char *wh
 			 struct call_value *value, unsigned first, struct error *err)
 {
 	struct find *find = arg;
-	Elf *elf = elf_file_has_debug(&find->file) ? find->file.elf : find->debug.elf;
+	const struct elf_file *file = elf_file_has_debug(&find->file) ? &find->file : &find->debug;
 
-	if (!find->dwarf_tried && elf)
-		find->dwarf = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
+	/* Without DWARF, or memory, it stays closed, which is said there. */
+	if (!find->dwarf_tried && file->elf)
+		dwarf_file_open(&find->dwarf, file, find->debug_dir);
 	find->dwarf_tried = true;
-	return fields_resolve(find->dwarf, &find->code_of, where, value, first, &spec->source,
+	return fields_resolve(&find->dwarf, &find->code_of, where, value, first, &spec->source,
 			      find->object->path, err);
 }
 
@@ -426,6 +427,8 @@ int call_set_find(struct call_set *set, struct object *object, int fd, struct er
 			    .object = object,
 			    .file = ELF_FILE_INIT,
 			    .debug = ELF_FILE_INIT,
+			    .debug_dir = debug_dir && *debug_dir ? debug_dir : "/usr/lib/debug",
+			    .dwarf = DWARF_FILE_INIT,
 			    .abi = abi_find(object->machine),
 			    .err = err};
 	bool functions = false, usdt = false;
@@ -436,8 +439,7 @@ int call_set_find(struct call_set *set, struct object *object, int fd, struct er
 	find.lookup = (struct recipe_lookup){lookup_fields, offset_of, &find};
 	result = find_open(&find, fd) ?: find_wanted(&find, &functions, &usdt);
 	if (!result && find.wanted.len)
-		elf_file_find_debug(&find.debug, &find.file, &find.file.build_id,
-				    debug_dir && *debug_dir ? debug_dir : "/usr/lib/debug");
+		elf_file_find_debug(&find.debug, &find.file, &find.file.build_id, find.debug_dir);
 	if (!result && functions && cfi_index_open(&find.frames, &find.file))
 		result = error_set(err, ENOMEM, "out of memory");
 	if (!result && functions)
@@ -448,7 +450,7 @@ int call_set_find(struct call_set *set, struct object *object, int fd, struct er
 		result = find_usdt(&find);
 	find_say(&find);
 	vec_free(&find.wanted);
-	dwarf_end(find.dwarf);
+	dwarf_file_close(&find.dwarf);
 	symtab_free(&find.code);
 	cfi_index_close(find.frames);
 	elf_file_close(&find.debug);

@@ -3,13 +3,13 @@
 #ifndef WAFFLE_CALL_FIND_H
 #define WAFFLE_CALL_FIND_H
 
-#include <elfutils/libdw.h>
 #include <libelf.h>
 
 #include "call/fields.h"
 #include "call/returns.h"
 #include "call/set.h"
 #include "target/cfi_index.h"
+#include "target/dwarf_file.h"
 #include "target/elffile.h"
 #include "target/symtab.h"
 
@@ -24,12 +24,13 @@ struct find {
 	bool is_exe;
 	VEC(uint32_t) wanted; /* descriptions of this file */
 	struct recipe_lookup lookup;
-	Dwarf *dwarf; /* opened when it is asked for */
+	const char *debug_dir;
+	struct dwarf_file dwarf; /* opened when it is asked for */
 	bool dwarf_tried;
 	struct symtab code; /* read when it is asked for */
 	bool code_tried;
-	struct cfi_index *frames;   /* NULL: the file tells nothing of its functions' frames */
-	struct fields_code code_of; /* that a recipe is made for */
+	struct cfi_index *frames;    /* NULL: the file tells nothing of its functions' frames */
+	struct structs_code code_of; /* that a recipe is made for */
 	struct error *err;
 };
 

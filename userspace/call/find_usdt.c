@@ -125,7 +125,7 @@ static int make_probe(struct find *find, struct set_entry *entry, uint32_t numbe
 				 spec->source.origin, find->object->path, note->provider,
 				 note->name, note->arguments);
 	tell_unreadable(find, entry, &spec->sides[side], &at, note);
-	find->code_of = (struct fields_code){.address = note->address};
+	find->code_of = (struct structs_code){.address = note->address};
 	if (side) {
 		/* What the begin has under the same name is not told again. */
 		for (unsigned i = 0; i < spec->sides[0].value_count; i++)

@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-static int elf_file_check(struct elf_file *file)
+static int elf_file_check(struct elf_file *file, bool common)
 {
 	GElf_Ehdr header;
 
@@ -22,13 +22,14 @@ static int elf_file_check(struct elf_file *file)
 		return -ENOEXEC;
 	file->elf = elf_begin(file->fd, ELF_C_READ_MMAP, NULL);
 	if (!file->elf || elf_kind(file->elf) != ELF_K_ELF || !gelf_getehdr(file->elf, &header) ||
-	    (header.e_type != ET_EXEC && header.e_type != ET_DYN))
+	    (header.e_type != ET_EXEC && header.e_type != ET_DYN &&
+	     !(common && header.e_type == ET_REL)))
 		return -ENOEXEC;
 	build_id_of_elf(&file->build_id, file->elf);
 	return 0;
 }
 
-int elf_file_open_fd(struct elf_file *file, int fd, const char *path)
+static int open_fd(struct elf_file *file, int fd, const char *path, bool common)
 {
 	struct stat stat;
 	int result;
@@ -39,19 +40,34 @@ int elf_file_open_fd(struct elf_file *file, int fd, const char *path)
 	else if (fstat(fd, &stat) || !S_ISREG(stat.st_mode))
 		result = -ENOEXEC;
 	else
-		result = elf_file_check(file);
+		result = elf_file_check(file, common);
 	if (result)
 		elf_file_close(file);
 	return result;
 }
 
-int elf_file_open(struct elf_file *file, const char *path)
+int elf_file_open_fd(struct elf_file *file, int fd, const char *path)
+{
+	return open_fd(file, fd, path, false);
+}
+
+static int open_path(struct elf_file *file, const char *path, bool common)
 {
 	/* Without O_NONBLOCK a FIFO would wait for its writer. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
 	*file = (struct elf_file)ELF_FILE_INIT;
-	return fd < 0 ? -errno : elf_file_open_fd(file, fd, path);
+	return fd < 0 ? -errno : open_fd(file, fd, path, common);
+}
+
+int elf_file_open(struct elf_file *file, const char *path)
+{
+	return open_path(file, path, false);
+}
+
+int elf_file_open_common(struct elf_file *file, const char *path)
+{
+	return open_path(file, path, true);
 }
 
 void elf_file_close(struct elf_file *file)

@@ -32,6 +32,8 @@ struct elf_file {
 int elf_file_open(struct elf_file *file, const char *path);
 /* The same for a descriptor, which belongs to `file` from then on, also on an error. */
 int elf_file_open_fd(struct elf_file *file, int fd, const char *path);
+/* The same for a file that dwz made for several others, which is an ET_REL. */
+int elf_file_open_common(struct elf_file *file, const char *path);
 void elf_file_close(struct elf_file *file);
 
 /* The first section of that name; NULL: none. */

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "call/structs.h"
+
+#include <dwarf.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NAME_BYTES 512
+#define NESTED_MAX 16
+
+bool die_is_struct(Dwarf_Die *type)
+{
+	int tag = dwarf_tag(type);
+
+	return tag == DW_TAG_structure_type || tag == DW_TAG_class_type || tag == DW_TAG_union_type;
+}
+
+static bool is_name_of_type(int tag)
+{
+	return tag == DW_TAG_typedef || tag == DW_TAG_const_type || tag == DW_TAG_volatile_type ||
+	       tag == DW_TAG_restrict_type || tag == DW_TAG_atomic_type;
+}
+
+/* One step to the type behind. */
+static bool step_type(Dwarf_Die *die, Dwarf_Die *type)
+{
+	Dwarf_Attribute attribute;
+
+	return dwarf_attr_integrate(die, DW_AT_type, &attribute) &&
+	       dwarf_formref_die(&attribute, type);
+}
+
+/* What stands in the place of a struct that has a unit of its own becomes that. */
+static void follow_signature(Dwarf_Die *type)
+{
+	Dwarf_Attribute attribute;
+	Dwarf_Die target;
+
+	if (die_is_struct(type) && dwarf_attr(type, DW_AT_signature, &attribute) &&
+	    dwarf_formref_die(&attribute, &target))
+		*type = target;
+}
+
+/* The type behind typedefs, const and their like; false: there is none (void), or it never ends. */
+static bool plain_type(Dwarf_Die *type)
+{
+	for (unsigned i = 0; i < NESTED_MAX; i++) {
+		if (!is_name_of_type(dwarf_tag(type))) {
+			follow_signature(type);
+			return true;
+		}
+		if (!step_type(type, type))
+			return false;
+	}
+	return false;
+}
+
+bool die_type(Dwarf_Die *die, Dwarf_Die *type)
+{
+	return step_type(die, type) && plain_type(type);
+}
+
+static bool is_declaration(Dwarf_Die *die)
+{
+	Dwarf_Attribute attribute;
+	bool flag = false;
+
+	return dwarf_attr(die, DW_AT_declaration, &attribute) &&
+	       !dwarf_formflag(&attribute, &flag) && flag;
+}
+
+static void search_die(struct structs *structs, Dwarf_Die *die, const char *prefix, unsigned depth);
+
+/* Forward only: damaged links among entries can't make it endless. */
+static void search_children(struct structs *structs, Dwarf_Die *die, const char *prefix,
+			    unsigned depth)
+{
+	Dwarf_Die child;
+
+	if (depth > NESTED_MAX || dwarf_child(die, &child))
+		return;
+	do {
+		if (child.addr <= structs->last)
+			return;
+		structs->last = child.addr;
+		search_die(structs, &child, prefix, depth);
+	} while (!structs->done && !dwarf_siblingof(&child, &child));
+}
+
+/* Looks through a unit, once. */
+static void search_unit(struct structs *structs, Dwarf_Die *unit, const char *prefix,
+			unsigned depth)
+{
+	uint64_t key = (uintptr_t)unit->addr;
+	const void *last = structs->last;
+
+	if (map_get(&structs->seen, key) != MAP_NONE || !map_set(&structs->seen, key, 0))
+		return;
+	structs->last = unit->addr;
+	search_children(structs, unit, prefix, depth);
+	structs->last = last;
+}
+
+/* What dwz has taken out of several units is imported by them. */
+static void search_imported(struct structs *structs, Dwarf_Die *die, const char *prefix,
+			    unsigned depth)
+{
+	Dwarf_Attribute attribute;
+	Dwarf_Die unit;
+
+	if (dwarf_attr(die, DW_AT_import, &attribute) && dwarf_formref_die(&attribute, &unit) &&
+	    dwarf_tag(&unit) == DW_TAG_partial_unit)
+		search_unit(structs, &unit, prefix, depth + 1);
+}
+
+static void search_die(struct structs *structs, Dwarf_Die *die, const char *prefix, unsigned depth)
+{
+	int tag = dwarf_tag(die);
+	const char *own;
+	char name[NAME_BYTES];
+	Dwarf_Die type = *die;
+	bool known;
+
+	if (tag == DW_TAG_imported_unit)
+		search_imported(structs, die, prefix, depth);
+	if (!die_is_struct(die) && tag != DW_TAG_typedef && tag != DW_TAG_namespace)
+		return;
+	known = tag != DW_TAG_namespace && plain_type(&type) && die_is_struct(&type) &&
+		!is_declaration(&type);
+	own = dwarf_diename(die);
+	if (!own && known && type.addr != die->addr)
+		own = dwarf_diename(&type);
+	snprintf(name, sizeof(name), "%s%s%s", prefix, prefix[0] && own ? "::" : "",
+		 own ? own : "");
+	if (known && own && !strcmp(name, structs->name)) {
+		structs->found = type;
+		structs->done = true;
+		return;
+	}
+	if (own && tag != DW_TAG_namespace && (known || !is_declaration(die)))
+		near_list_add(&structs->near, structs->name, name);
+	/* What is declared inside of others is C++; there it can only be if the name has its ::. */
+	if (tag == DW_TAG_namespace || (tag != DW_TAG_typedef && strstr(structs->name, "::")))
+		search_children(structs, die, name, depth + 1);
+}
+
+static int code_visit(Dwarf_Die *function, void *arg)
+{
+	struct structs_code *code = arg;
+
+	if (dwarf_haspc(function, code->address) <= 0)
+		return DWARF_CB_OK;
+	code->function = *function;
+	code->has_function = true;
+	return DWARF_CB_ABORT;
+}
+
+/* With link-time optimisation the code is in a unit of its own, whose functions say where they are
+ * from. (dwz takes such origins to units that are not of a source file.) */
+static void find_origin(struct structs_code *code)
+{
+	static const unsigned origins[] = {DW_AT_abstract_origin, DW_AT_specification};
+	Dwarf_Die origin = code->function, unit;
+	Dwarf_Attribute attribute;
+
+	for (unsigned i = 0; i < sizeof(origins) / sizeof(origins[0]); i++)
+		if (dwarf_attr(&origin, origins[i], &attribute))
+			dwarf_formref_die(&attribute, &origin);
+	if (dwarf_diecu(&origin, &unit, NULL, NULL) && dwarf_tag(&unit) == DW_TAG_compile_unit)
+		code->unit = unit;
+}
+
+static void note_split(struct structs *structs, Dwarf_Die *unit)
+{
+	const char *name = dwarf_file_split_name(unit);
+
+	structs->split_away = name ? name : "a .dwo file";
+}
+
+/* Finds the unit of the source file that code is of. */
+static void find_code(struct structs *structs, struct structs_code *code)
+{
+	Dwarf_CU *next = NULL;
+	Dwarf_Die unit;
+	uint8_t type;
+
+	code->looked = true;
+	while (!dwarf_get_units(structs->file->dwarf, next, &next, NULL, &type, &unit, NULL)) {
+		if ((type != DW_UT_compile && type != DW_UT_skeleton) ||
+		    dwarf_haspc(&unit, code->address) <= 0)
+			continue;
+		if (!dwarf_file_unit(structs->file, &unit)) {
+			note_split(structs, &unit);
+			continue;
+		}
+		code->unit = unit;
+		code->has_unit = true;
+		dwarf_getfuncs(&unit, code_visit, code, 0);
+		if (code->has_function)
+			find_origin(code);
+		return;
+	}
+}
+
+/* Whether the struct's name, or that of a typedef before it, is the one looked for. Scopes are not
+ * compared: it is what the function's own parameter is. */
+static bool is_named(const struct structs *structs, Dwarf_Die *type)
+{
+	const char *own = dwarf_diename(type);
+	size_t len = own ? strlen(own) : 0, want = strlen(structs->name);
+
+	if (!own || len > want || strcmp(structs->name + want - len, own) != 0)
+		return false;
+	return len == want || (want >= len + 2 && structs->name[want - len - 1] == ':');
+}
+
+/* Whether an entry's type is a pointer to the struct. */
+static bool points_to_it(struct structs *structs, Dwarf_Die *die)
+{
+	Dwarf_Die type, plain;
+	bool named = false;
+
+	if (!die_type(die, &type) || !step_type(&type, &type))
+		return false;
+	for (unsigned i = 0; i < NESTED_MAX && is_name_of_type(dwarf_tag(&type)); i++) {
+		named |= is_named(structs, &type);
+		if (!step_type(&type, &type))
+			return false;
+	}
+	plain = type;
+	if (!plain_type(&plain) || !die_is_struct(&plain) || is_declaration(&plain) ||
+	    !(named || is_named(structs, &plain)))
+		return false;
+	structs->found = plain;
+	return structs->done = true;
+}
+
+/* What the function returns or takes: with units for types only, there is no list of those that a
+ * source file has. */
+static bool search_function(struct structs *structs, Dwarf_Die *function)
+{
+	Dwarf_Die child;
+
+	if (points_to_it(structs, function))
+		return true;
+	if (dwarf_child(function, &child))
+		return false;
+	do {
+		if (dwarf_tag(&child) == DW_TAG_formal_parameter && points_to_it(structs, &child))
+			return true;
+	} while (!dwarf_siblingof(&child, &child));
+	return false;
+}
+
+bool structs_own(struct structs *structs, struct structs_code *code)
+{
+	if (!code->looked)
+		find_code(structs, code);
+	if (code->has_unit)
+		search_unit(structs, &code->unit, "", 0);
+	map_free(&structs->seen);
+	if (!structs->done && code->has_function)
+		search_function(structs, &code->function);
+	return structs->done;
+}
+
+struct visit {
+	struct structs *structs;
+	int (*each)(Dwarf_Die *found, void *arg);
+	void *arg;
+};
+
+static int visit_unit(const struct visit *visit, Dwarf_Die *unit)
+{
+	struct structs *structs = visit->structs;
+
+	structs->done = false;
+	search_unit(structs, unit, "", 0);
+	return structs->done ? visit->each(&structs->found, visit->arg) : 0;
+}
+
+/* A file of split units, which has types beside them, once. */
+static int visit_split(const struct visit *visit, Dwarf *dwarf)
+{
+	uint64_t key = (uintptr_t)dwarf;
+	Dwarf_CU *next = NULL;
+	Dwarf_Die unit;
+	int result = 0;
+
+	if (map_get(&visit->structs->seen, key) != MAP_NONE ||
+	    !map_set(&visit->structs->seen, key, 0))
+		return 0;
+	while (!result && !dwarf_get_units(dwarf, next, &next, NULL, NULL, &unit, NULL))
+		result = visit_unit(visit, &unit);
+	return result;
+}
+
+int structs_others(struct structs *structs, int (*each)(Dwarf_Die *found, void *arg), void *arg)
+{
+	struct visit visit = {structs, each, arg};
+	Dwarf *dwarf = structs->file->dwarf;
+	Dwarf_CU *next = NULL;
+	Dwarf_Die unit;
+	int result = 0;
+
+	while (!result && !dwarf_get_units(dwarf, next, &next, NULL, NULL, &unit, NULL)) {
+		if (!dwarf_file_unit(structs->file, &unit))
+			note_split(structs, &unit);
+		else if (dwarf_cu_getdwarf(unit.cu) == dwarf)
+			result = visit_unit(&visit, &unit);
+		else
+			result = visit_split(&visit, dwarf_cu_getdwarf(unit.cu));
+	}
+	return result;
+}
+
+void structs_free(struct structs *structs)
+{
+	map_free(&structs->seen);
+}
