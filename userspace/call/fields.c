@@ -257,21 +257,29 @@ static int others_visit(Dwarf_Die *die, void *arg)
 	return others->differ;
 }
 
+/* The file that has a part of the DWARF, and is not there. */
+static const char *lacking_file(const struct structs *structs)
+{
+	return structs->file->lacking ? structs->file->lacking : structs->split_away;
+}
+
 static int not_found(const struct path *path, const struct structs *structs, const char *file)
 {
-	const char *lacking = structs->file->lacking;
-	char where[600] = "";
+	const char *lacking = lacking_file(structs);
 
-	if (lacking)
-		snprintf(where, sizeof(where), " (a part of its DWARF is not there: %.500s)",
-			 lacking);
-	else if (structs->split_away)
-		snprintf(where, sizeof(where),
-			 " (%.500s has a part of its DWARF, and is not there)",
-			 structs->split_away);
 	return source_fault(path->source, path->value->from, path->value->to, path->err,
-			    "no struct '%s' in %s%s%s", structs->name, file, where,
-			    structs->near.text);
+			    "no struct '%s' in %s%s%s%s", structs->name, file,
+			    lacking ? "; of its DWARF a part is not there: " : "",
+			    lacking ? lacking : "", structs->near.text);
+}
+
+static int is_broken(const struct path *path, const struct structs *structs, const char *file)
+{
+	const char *lacking = lacking_file(structs);
+
+	return source_fault(path->source, path->value->from, path->value->to, path->err,
+			    "struct '%s' of %s can't be read: a part of its DWARF is not there%s%s",
+			    structs->name, file, lacking ? ": " : "", lacking ? lacking : "");
 }
 
 static int take_others(struct path *path, struct structs *structs, unsigned first, const char *file)
@@ -301,8 +309,12 @@ int fields_resolve(struct dwarf_file *dwarf, struct structs_code *code, const ch
 				    "%s has no DWARF: install its debug symbols, or write "
 				    "*(type)(pointer+offset)",
 				    file);
-	result = structs_own(&structs, code) ? take_fields(&path, &structs.found, first)
-					     : take_others(&path, &structs, first, file);
+	if (structs_own(&structs, code))
+		result = take_fields(&path, &structs.found, first);
+	else if (structs.broken)
+		result = is_broken(&path, &structs, file);
+	else
+		result = take_others(&path, &structs, first, file);
 	structs_free(&structs);
 	if (result)
 		return result;

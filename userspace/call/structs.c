@@ -25,9 +25,21 @@ static bool is_name_of_type(int tag)
 static bool step_type(Dwarf_Die *die, Dwarf_Die *type)
 {
 	Dwarf_Attribute attribute;
+	Dwarf_Die target;
 
-	return dwarf_attr_integrate(die, DW_AT_type, &attribute) &&
-	       dwarf_formref_die(&attribute, type);
+	if (!dwarf_attr_integrate(die, DW_AT_type, &attribute) ||
+	    !dwarf_formref_die(&attribute, &target))
+		return false;
+	*type = target;
+	return true;
+}
+
+/* Whether the entry has a type that can't be read. */
+static bool leads_nowhere(Dwarf_Die *die)
+{
+	Dwarf_Die type;
+
+	return dwarf_hasattr_integrate(die, DW_AT_type) && !step_type(die, &type);
 }
 
 /* What stands in the place of a struct that has a unit of its own becomes that. */
@@ -108,8 +120,9 @@ static void search_imported(struct structs *structs, Dwarf_Die *die, const char 
 	Dwarf_Attribute attribute;
 	Dwarf_Die unit;
 
-	if (dwarf_attr(die, DW_AT_import, &attribute) && dwarf_formref_die(&attribute, &unit) &&
-	    dwarf_tag(&unit) == DW_TAG_partial_unit)
+	if (!dwarf_formref_die(dwarf_attr(die, DW_AT_import, &attribute), &unit))
+		structs->broken = true;
+	else if (dwarf_tag(&unit) == DW_TAG_partial_unit)
 		search_unit(structs, &unit, prefix, depth + 1);
 }
 
@@ -137,6 +150,8 @@ static void search_die(struct structs *structs, Dwarf_Die *die, const char *pref
 		structs->done = true;
 		return;
 	}
+	if (leads_nowhere(&type) || dwarf_hasattr(&type, DW_AT_signature))
+		structs->broken |= !own || !strcmp(name, structs->name);
 	if (own && tag != DW_TAG_namespace && (known || !is_declaration(die)))
 		near_list_add(&structs->near, structs->name, name);
 	/* What is declared inside of others is C++; there it can only be if the name has its ::. */
@@ -191,7 +206,8 @@ static void find_code(struct structs *structs, struct structs_code *code)
 			continue;
 		if (!dwarf_file_unit(structs->file, &unit)) {
 			note_split(structs, &unit);
-			continue;
+			code->away = true;
+			return;
 		}
 		code->unit = unit;
 		code->has_unit = true;
@@ -220,14 +236,19 @@ static bool points_to_it(struct structs *structs, Dwarf_Die *die)
 	Dwarf_Die type, plain;
 	bool named = false;
 
-	if (!die_type(die, &type) || !step_type(&type, &type))
+	structs->broken |= leads_nowhere(die);
+	if (!die_type(die, &type))
 		return false;
+	structs->broken |= leads_nowhere(&type);
+	if (!step_type(&type, &type))
+		return false;
+	plain = type;
 	for (unsigned i = 0; i < NESTED_MAX && is_name_of_type(dwarf_tag(&type)); i++) {
 		named |= is_named(structs, &type);
+		structs->broken |= leads_nowhere(&type);
 		if (!step_type(&type, &type))
 			return false;
 	}
-	plain = type;
 	if (!plain_type(&plain) || !die_is_struct(&plain) || is_declaration(&plain) ||
 	    !(named || is_named(structs, &plain)))
 		return false;
@@ -252,16 +273,22 @@ static bool search_function(struct structs *structs, Dwarf_Die *function)
 	return false;
 }
 
-bool structs_own(struct structs *structs, struct structs_code *code)
+static bool search_own(struct structs *structs, struct structs_code *code)
 {
 	if (!code->looked)
 		find_code(structs, code);
+	structs->broken = code->away;
 	if (code->has_unit)
 		search_unit(structs, &code->unit, "", 0);
+	return structs->done || (code->has_function && search_function(structs, &code->function));
+}
+
+bool structs_own(struct structs *structs, struct structs_code *code)
+{
+	bool found = search_own(structs, code);
+
 	map_free(&structs->seen);
-	if (!structs->done && code->has_function)
-		search_function(structs, &code->function);
-	return structs->done;
+	return found;
 }
 
 struct visit {

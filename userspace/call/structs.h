@@ -15,6 +15,7 @@ struct structs {
 	const char *name; /* whole, with namespaces */
 	struct near_list near;
 	const char *split_away; /* the .dwo file of a unit, which is not there; or NULL */
+	bool broken;            /* the source file has a part that can't be read */
 	Dwarf_Die found;
 	bool done;
 	/* The walk: units that were looked through, and how far the one of now is. */
@@ -22,10 +23,11 @@ struct structs {
 	const void *last;
 };
 
-/* Code, and the unit of its source file and its function once these were asked for. */
+/* Code, and the unit of its source file and its function once these were asked for. `away`: the
+ * unit is in a .dwo file that is not there. */
 struct structs_code {
 	uint64_t address; /* link-time */
-	bool looked, has_unit, has_function;
+	bool looked, has_unit, has_function, away;
 	Dwarf_Die unit, function;
 };
 
@@ -33,7 +35,8 @@ bool die_is_struct(Dwarf_Die *type);
 /* The type that an entry has, behind typedefs, const and their like; false: none (void). */
 bool die_type(Dwarf_Die *die, Dwarf_Die *type);
 
-/* Looks for that which the source file of `code` knows. */
+/* Looks for that which the source file of `code` knows. If not, and `broken`, it is not to be taken
+ * from another file, which may have one that differs. */
 bool structs_own(struct structs *structs, struct structs_code *code);
 /* Calls `visit` for all of that name, at most one of a source file, until it returns other than 0,
  * which is returned then. */
