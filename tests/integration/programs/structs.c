@@ -2,6 +2,8 @@
 /* A struct and a type that programs/structs_other.c has others of the same names of. */
 #include <stdio.h>
 
+#include "kept.h"
+
 struct state {
 	int before, x;
 };
@@ -13,20 +15,20 @@ typedef struct {
 
 int others(struct far **far);
 
-__attribute__((noipa)) int here(struct state *state)
+KEPT int here(struct state *state)
 {
 	__asm__ volatile("");
 	return state->x;
 }
 
-__attribute__((noipa)) int here_pair(pair_t *pair)
+KEPT int here_pair(pair_t *pair)
 {
 	__asm__ volatile("");
 	return pair->v;
 }
 
 /* Of this struct only the other file knows what is in it. */
-__attribute__((noipa)) int away(struct far *far)
+KEPT int away(struct far *far)
 {
 	__asm__ volatile("" ::"r"(far));
 	return 55;

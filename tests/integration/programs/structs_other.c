@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* See programs/structs.c. */
+#include "kept.h"
+
 struct state {
 	char before[64];
 	int x;
@@ -14,13 +16,13 @@ struct far {
 
 int others(struct far **far);
 
-__attribute__((noipa)) int there(struct state *state)
+KEPT int there(struct state *state)
 {
 	__asm__ volatile("");
 	return state->x;
 }
 
-__attribute__((noipa)) int there_pair(pair_t *pair)
+KEPT int there_pair(pair_t *pair)
 {
 	__asm__ volatile("");
 	return pair->v;
