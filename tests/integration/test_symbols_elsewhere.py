@@ -76,3 +76,20 @@ def test_another_program_in_its_place_names_nothing(elsewhere, built):
     shutil.copy(other, elsewhere.program)
     check_named(*elsewhere.names(elsewhere.debug))
     check_not_named(*elsewhere.names(pathlib.Path("/nonexistent")))
+
+
+def test_debug_file_is_read_with_what_dwz_took_out_of_it(elsewhere):
+    """The common file is where a package of debug symbols has it, below the folder that is told. A
+    FIFO in its place is left alone."""
+    elsewhere.program.unlink()
+    whole = elsewhere.names(elsewhere.debug)
+    [debug] = (elsewhere.debug / ".build-id").rglob("*.debug")
+    common = elsewhere.debug / ".dwz" / "common.debug"
+    common.parent.mkdir()
+    subprocess.run([find_tool("dwz"), "-m", common, "-M", "/usr/lib/debug/.dwz/common.debug",
+                    debug, shutil.copy(debug, elsewhere.debug / "second")], check=True)
+    assert elsewhere.names(elsewhere.debug) == whole
+    common.unlink()
+    without = elsewhere.names(elsewhere.debug)
+    os.mkfifo(common)
+    assert elsewhere.names(elsewhere.debug) == without != whole

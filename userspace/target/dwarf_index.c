@@ -2,12 +2,12 @@
 #include "target/dwarf_index.h"
 
 #include <dwarf.h>
-#include <elfutils/libdw.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "target/demangle.h"
+#include "target/dwarf_file.h"
 #include "target/dwarf_scopes.h"
 #include "util/vec.h"
 
@@ -24,7 +24,7 @@ struct unit_range {
 };
 
 struct dwarf_index {
-	Dwarf *dwarf;
+	struct dwarf_file file;
 	struct strtab *strings;
 	VEC(struct unit) units;
 	VEC(struct unit_range) ranges; /* by low */
@@ -47,7 +47,7 @@ static uint64_t unit_budget(Dwarf *dwarf, Dwarf_Die *die)
 static int unit_add(struct dwarf_index *index, Dwarf_Die *die, uint8_t type)
 {
 	uint32_t number = (uint32_t)index->units.len;
-	struct unit unit = {.die = *die, .budget = unit_budget(index->dwarf, die)};
+	struct unit unit = {.die = *die, .budget = unit_budget(index->file.dwarf, die)};
 	Dwarf_Addr base, low, high;
 	ptrdiff_t at = 0;
 	uint64_t count = 0;
@@ -82,7 +82,7 @@ static int read_units(struct dwarf_index *index)
 	int err = 0;
 
 	/* A damaged unit ends the list; the ones before it stay. */
-	while (!err && !dwarf_get_units(index->dwarf, cu, &cu, NULL, &type, &die, NULL))
+	while (!err && !dwarf_get_units(index->file.dwarf, cu, &cu, NULL, &type, &die, NULL))
 		if (type == DW_UT_compile || type == DW_UT_skeleton || type == DW_UT_partial)
 			err = unit_add(index, &die, type);
 	if (!err && index->ranges.len)
@@ -91,17 +91,19 @@ static int read_units(struct dwarf_index *index)
 	return err;
 }
 
-int dwarf_index_open(struct dwarf_index **result, Elf *elf, struct strtab *strings)
+int dwarf_index_open(struct dwarf_index **result, const struct elf_file *file,
+		     const char *debug_dir, struct strtab *strings)
 {
 	struct dwarf_index *index = calloc(1, sizeof(*index));
-	int err = 0;
+	int err;
 
 	*result = NULL;
 	if (!index)
 		return -ENOMEM;
 	index->strings = strings;
-	index->dwarf = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
-	err = index->dwarf ? read_units(index) : -ENODATA;
+	err = dwarf_file_open(&index->file, file, debug_dir);
+	if (!err)
+		err = read_units(index);
 	if (!err && !index->ranges.len)
 		err = -ENODATA;
 	if (err)
@@ -119,7 +121,7 @@ void dwarf_index_close(struct dwarf_index *index)
 		dwarf_scopes_free(index->units.data[i].scopes);
 	vec_free(&index->units);
 	vec_free(&index->ranges);
-	dwarf_end(index->dwarf);
+	dwarf_file_close(&index->file);
 	free(index);
 }
 
@@ -212,19 +214,16 @@ static void read_line(struct dwarf_index *index, struct unit *unit, uint64_t add
 		place->line = (uint32_t)number;
 }
 
-static int walk_unit(struct unit *unit)
+static int walk_unit(struct dwarf_index *index, struct unit *unit)
 {
-	Dwarf_Die split;
-	uint8_t type;
+	/* Of a skeleton, the functions lie in another file. */
+	Dwarf_Die die = unit->die;
 
 	if (unit->walked)
 		return 0;
 	unit->walked = true;
-	/* Of a skeleton, the functions lie in another file. */
-	if (!dwarf_cu_info(unit->die.cu, NULL, &type, NULL, &split, NULL, NULL, NULL) &&
-	    type == DW_UT_skeleton && split.addr)
-		return dwarf_scopes_read(&unit->scopes, &split, unit->budget);
-	return dwarf_scopes_read(&unit->scopes, &unit->die, unit->budget);
+	dwarf_file_unit(&index->file, &die);
+	return dwarf_scopes_read(&unit->scopes, &die, unit->budget);
 }
 
 int dwarf_index_find(struct dwarf_index *index, uint64_t address, struct dwarf_place *place)
@@ -240,7 +239,7 @@ int dwarf_index_find(struct dwarf_index *index, uint64_t address, struct dwarf_p
 	place->line = 0;
 	if (!unit)
 		return 0;
-	err = walk_unit(unit);
+	err = walk_unit(index, unit);
 	if (err)
 		return err;
 	read_line(index, unit, address, place);

@@ -9,11 +9,11 @@
 #ifndef WAFFLE_TARGET_DWARF_INDEX_H
 #define WAFFLE_TARGET_DWARF_INDEX_H
 
-#include <libelf.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "target/elffile.h"
 #include "util/strtab.h"
 
 struct dwarf_index;
@@ -41,10 +41,11 @@ struct dwarf_place {
 };
 
 /*
- * -ENODATA: no DWARF in it; -ENOMEM. The ELF file and the strtab stay the caller's and have to
+ * -ENODATA: no DWARF in it; -ENOMEM. The file and the strtab stay the caller's and have to
  * outlive the index.
  */
-int dwarf_index_open(struct dwarf_index **index, Elf *elf, struct strtab *strings);
+int dwarf_index_open(struct dwarf_index **index, const struct elf_file *file, const char *debug_dir,
+		     struct strtab *strings);
 void dwarf_index_close(struct dwarf_index *index);
 
 /* Finds what lies at a link-time address. Damaged or unknown parts just have less to tell.

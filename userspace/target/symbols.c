@@ -193,7 +193,7 @@ static int open_debug(struct symbolizer *symbolizer, struct module *module)
 	}
 	if (!file->elf)
 		return 0;
-	err = dwarf_index_open(&module->dwarf, file->elf, symbolizer->strings);
+	err = dwarf_index_open(&module->dwarf, file, symbolizer->debug_dir, symbolizer->strings);
 	return err == -ENOMEM ? err : 0;
 }
 
