@@ -184,3 +184,19 @@ def test_struct_of_a_split_unit_that_is_gone_is_not_taken_from_another(waffle, t
     said = refused(waffle, program)
     assert "struct 'state' of" in said
     assert f"a part of its DWARF is not there: {tmp_path}/structs-structs.dwo\n" in said
+
+
+@pytest.mark.parametrize("name, says", [
+    ("job", "no field 'x' in struct job"),
+    ("work", "no struct 'work'"),
+    ("ns::work", "no struct 'ns::work'"),
+])
+def test_debug_information_without_an_end_is_left(waffle, built, name, says):
+    program = built("endless_dwarf.c", "-g0")
+    assert says in refused(waffle, program, f"uprobe:exe:begin(struct {name} *j) {{j->x}}",
+                           timeout=60)
+
+
+def test_field_of_a_struct_that_is_only_declared_is_refused(waffle, built):
+    said = refused(waffle, built("declared.c"), "uprobe:exe:look(struct near *n) {n->far->x}")
+    assert "only declares the struct" in said

@@ -8,6 +8,7 @@
 #include "call/parse.h"
 
 #define NESTED_MAX 16
+#define STRUCTS_MAX 1024
 
 /* What the steps are replaced by, and where they have come to. */
 struct path {
@@ -34,14 +35,22 @@ static bool member_offset(Dwarf_Die *member, int32_t *offset)
 	return true;
 }
 
-/* Finds a member, also in unnamed structs in it and in base classes. */
-static bool find_member(Dwarf_Die *type, const char *name, Dwarf_Die *member, int32_t *offset,
-			struct near_list *near, unsigned depth)
+/* A member that is looked for, also in unnamed structs in a struct and in its base classes. */
+struct member_search {
+	const char *name;
+	struct near_list near;
+	Dwarf_Die member;
+	unsigned left; /* structs to look into: damaged ones may be parts of themselves */
+};
+
+static bool find_member(struct member_search *search, Dwarf_Die *type, int32_t *offset,
+			unsigned depth)
 {
 	Dwarf_Die child;
 
-	if (depth > NESTED_MAX || dwarf_child(type, &child))
+	if (depth > NESTED_MAX || !search->left || dwarf_child(type, &child))
 		return false;
+	search->left--;
 	do {
 		int tag = dwarf_tag(&child);
 		const char *own = dwarf_diename(&child);
@@ -52,14 +61,14 @@ static bool find_member(Dwarf_Die *type, const char *name, Dwarf_Die *member, in
 		    !member_offset(&child, &at))
 			continue;
 		if (own && tag == DW_TAG_member) {
-			if (!strcmp(own, name)) {
-				*member = child;
+			if (!strcmp(own, search->name)) {
+				search->member = child;
 				*offset = at;
 				return true;
 			}
-			near_list_add(near, name, own);
+			near_list_add(&search->near, search->name, own);
 		} else if (die_type(&child, &inner) && die_is_struct(&inner) &&
-			   find_member(&inner, name, member, &inside, near, depth + 1) &&
+			   find_member(search, &inner, &inside, depth + 1) &&
 			   !__builtin_add_overflow(at, inside, offset)) {
 			return true;
 		}
@@ -84,8 +93,7 @@ static int push(struct path *path, const struct value_step *step, struct value_s
 static int take_field(struct path *path, const struct value_step *step, bool first)
 {
 	struct value_step add = {.kind = STEP_ADD, .from = step->from, .to = step->to};
-	struct near_list near = {.len = 0};
-	Dwarf_Die member;
+	struct member_search search = {.name = step->name, .left = STRUCTS_MAX};
 	char text[300];
 
 	if (!first && step->arrow) {
@@ -99,16 +107,20 @@ static int take_field(struct path *path, const struct value_step *step, bool fir
 	}
 	if (!die_is_struct(&path->type))
 		return fault(path, step, "what stands before is no struct");
-	if (!find_member(&path->type, step->name, &member, &add.offset, &near, 0)) {
+	if (!find_member(&search, &path->type, &add.offset, 0)) {
 		const char *name = dwarf_diename(&path->type);
 
+		if (die_is_declaration(&path->type))
+			return fault(path, step,
+				     "the source file only declares the struct that stands before: "
+				     "write *(type)(pointer+offset)");
 		snprintf(text, sizeof(text), "no field '%s' in struct %s%s", step->name,
-			 name ? name : "without a name", near.text);
+			 name ? name : "without a name", search.near.text);
 		return fault(path, step, text);
 	}
-	if (dwarf_hasattr(&member, DW_AT_bit_size))
+	if (dwarf_hasattr(&search.member, DW_AT_bit_size))
 		return fault(path, step, "a bit-field can't be read");
-	if (!die_type(&member, &path->type))
+	if (!die_type(&search.member, &path->type))
 		return fault(path, step, "its type is not known");
 	return push(path, step, add);
 }

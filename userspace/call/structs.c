@@ -72,7 +72,7 @@ bool die_type(Dwarf_Die *die, Dwarf_Die *type)
 	return step_type(die, type) && plain_type(type);
 }
 
-static bool is_declaration(Dwarf_Die *die)
+bool die_is_declaration(Dwarf_Die *die)
 {
 	Dwarf_Attribute attribute;
 	bool flag = false;
@@ -139,7 +139,7 @@ static void search_die(struct structs *structs, Dwarf_Die *die, const char *pref
 	if (!die_is_struct(die) && tag != DW_TAG_typedef && tag != DW_TAG_namespace)
 		return;
 	known = tag != DW_TAG_namespace && plain_type(&type) && die_is_struct(&type) &&
-		!is_declaration(&type);
+		!die_is_declaration(&type);
 	own = dwarf_diename(die);
 	if (!own && known && type.addr != die->addr)
 		own = dwarf_diename(&type);
@@ -152,7 +152,7 @@ static void search_die(struct structs *structs, Dwarf_Die *die, const char *pref
 	}
 	if (leads_nowhere(&type) || dwarf_hasattr(&type, DW_AT_signature))
 		structs->broken |= !own || !strcmp(name, structs->name);
-	if (own && tag != DW_TAG_namespace && (known || !is_declaration(die)))
+	if (own && tag != DW_TAG_namespace && (known || !die_is_declaration(die)))
 		near_list_add(&structs->near, structs->name, name);
 	/* What is declared inside of others is C++; there it can only be if the name has its ::. */
 	if (tag == DW_TAG_namespace || (tag != DW_TAG_typedef && strstr(structs->name, "::")))
@@ -249,7 +249,7 @@ static bool points_to_it(struct structs *structs, Dwarf_Die *die)
 		if (!step_type(&type, &type))
 			return false;
 	}
-	if (!plain_type(&plain) || !die_is_struct(&plain) || is_declaration(&plain) ||
+	if (!plain_type(&plain) || !die_is_struct(&plain) || die_is_declaration(&plain) ||
 	    !(named || is_named(structs, &plain)))
 		return false;
 	structs->found = plain;

@@ -32,6 +32,8 @@ struct structs_code {
 };
 
 bool die_is_struct(Dwarf_Die *type);
+/* What is in it is told elsewhere. */
+bool die_is_declaration(Dwarf_Die *die);
 /* The type that an entry has, behind typedefs, const and their like; false: none (void). */
 bool die_type(Dwarf_Die *die, Dwarf_Die *type);
 
