@@ -273,6 +273,19 @@ def test_list_finds_a_file_by_its_plain_name_and_fails_without_one(waffle, built
                  says="--probe: no file 'splitted' among those given")
 
 
+def test_file_in_a_folder_with_blanks_colons_and_commas(waffle, built, tmp_path):
+    folder = tmp_path / "my app, 1:2 (new) #3"
+    folder.mkdir()
+    program = shutil.copy(built("split.cpp"), folder)
+    spec = f'uprobe:"{program}":shop::twice<int>(int x) as event twice'
+    probes = tmp_path / "quoted.probes"
+    probes.write_text(spec + " # all of them\n")
+    for options in (("--probe", spec), ("--probes", probes)):
+        assert "event     twice" in waffle.ok("list", *options, program).stdout
+        rows = waffle.run(program, options=("--no-sched", *options)).rows("event")
+        assert [row["name"] for row in rows] == 30 * ["twice"]
+
+
 def test_static_program_has_its_symbols(waffle, start, built):
     _, rows = traced(waffle, start, built("probed.c", "-static", name="probed_static"),
                      "uprobe:exe:job_begin(long id)")

@@ -452,9 +452,7 @@ int parse_returned(struct parse *parse)
 	from = parse->at;
 	result = parse_type(parse, &spec->returned);
 	len = parse_word(parse);
-	if (!result && len && !parse_word_is(parse, "as") && !parse_word_is(parse, "category") &&
-	    !parse_word_is(parse, "role") && !parse_word_is(parse, "outer") &&
-	    !parse_word_is(parse, "inner") && !parse_word_is(parse, "stack")) {
+	if (!result && len && !parse_is_option(parse)) {
 		result = parse_value_name(parse, &spec->returned_name)
 				 ?: check_named(parse, &spec->returned, from, false);
 	}

@@ -2,15 +2,14 @@
 #include "call/set.h"
 
 #include <ctype.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "call/table.h"
 #include "call/tracepoint.h"
 #include "util/hash.h"
+#include "util/input.h"
 
 int call_set_open(struct call_set **set, struct error *err)
 {
@@ -268,33 +267,19 @@ int call_set_add_table(struct call_set *set, enum call_table table, struct error
 
 static char *read_file(const char *path, struct error *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	char *text = fd >= 0 ? malloc(FILE_BYTES_MAX + 1) : NULL;
-	size_t len = 0;
-	ssize_t got = 1;
+	char *text = malloc(FILE_BYTES_MAX + 1);
+	ssize_t len = text ? input_read(path, text, FILE_BYTES_MAX) : -ENOMEM;
 
-	if (fd < 0) {
-		error_set(err, errno, "%s: %s", path, strerror(errno));
-		return NULL;
-	}
-	while (text && got > 0 && len < FILE_BYTES_MAX) {
-		got = read(fd, text + len, FILE_BYTES_MAX - len);
-		if (got > 0)
-			len += (size_t)got;
-	}
-	if (!text || got < 0 || len == FILE_BYTES_MAX || memchr(text, '\0', len)) {
-		error_set(err, EINVAL, "%s: %s", path,
-			  !text     ? "out of memory"
-			  : got < 0 ? strerror(errno)
+	if (len < 0 || len == FILE_BYTES_MAX || memchr(text, '\0', (size_t)len)) {
+		error_set(err, len < 0 ? (int)-len : EINVAL, "%s: %s", path,
+			  len < 0 ? input_error((int)-len)
 			  : len == FILE_BYTES_MAX
 				  ? "more than the megabyte of a file of descriptions"
 				  : "not a text file, it has a NUL byte");
 		free(text);
-		text = NULL;
-	} else {
-		text[len] = '\0';
+		return NULL;
 	}
-	close(fd);
+	text[len] = '\0';
 	return text;
 }
 
