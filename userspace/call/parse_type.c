@@ -302,6 +302,8 @@ int parse_type(struct parse *parse, struct call_type *type)
 static int check_named(struct parse *parse, const struct call_type *type, uint32_t from,
 		       bool in_memory)
 {
+	/* Where a USDT probe has it, its note tells. */
+	in_memory |= parse->spec->type == SPEC_USDT;
 	if (type->kind == TYPE_FLOAT && type->bytes == LONG_DOUBLE_BYTES)
 		return source_fault(&parse->source, from, parse->at, parse->err,
 				    "a long double can't be read by the kernel; leave out its "

@@ -57,6 +57,13 @@ static int unknown_base(struct parse *parse, const struct spec_side *side)
 			   parse_show(parse).text, near.text);
 }
 
+/* Whether an argument of a function is a floating-point value, by its parameter. */
+static bool is_in_vector(const struct call_spec *spec, const struct spec_side *side, int index)
+{
+	return spec->type == SPEC_UPROBE && index < side->param_count &&
+	       side->params[index].type.kind == TYPE_FLOAT && !side->params[index].out;
+}
+
 /* What an expression begins with. */
 static int parse_base(struct parse *parse, struct spec_side *side, struct call_value *value)
 {
@@ -77,6 +84,9 @@ static int parse_base(struct parse *parse, struct spec_side *side, struct call_v
 			value->in_memory = true;
 		}
 	} else if (raw >= 0) {
+		if (is_in_vector(spec, side, raw))
+			return parse_wrong(parse, "a floating-point value is in a vector register, "
+						  "which the kernel can't read");
 		value->base = VALUE_RAW;
 		value->index = (uint8_t)raw;
 		value->name = parse_keep(parse, parse->at, parse->at + len);
@@ -282,6 +292,9 @@ static int parse_expression(struct parse *parse, struct spec_side *side, struct 
 		result = parse_sum(parse, side, value, 0);
 	}
 	value->to = parse->at;
+	while (value->to > value->from &&
+	       isspace((unsigned char)parse->source.text[value->to - 1]))
+		value->to--;
 	return result;
 }
 
