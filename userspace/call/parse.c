@@ -440,7 +440,7 @@ static int parse_all(struct parse *parse)
 		result = parse_option(parse);
 	result = result ?: parse_order(parse, &spec->sides[0]);
 	if (!result && spec->pair)
-		result = parse_order(parse, &spec->sides[1]);
+		result = parse_order(parse, &spec->sides[1]) ?: parse_pair_values(parse);
 	return result ?: parse_template(parse) ?: parse_whole(parse);
 }
 

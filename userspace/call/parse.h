@@ -56,6 +56,8 @@ int parse_values(struct parse *parse, struct spec_side *side, bool returned);
 int parse_key(struct parse *parse, struct spec_side *side);
 /* Puts the named parameters that no expression uses before the values, and in order. */
 int parse_order(struct parse *parse, struct spec_side *side);
+/* Whether a span has room for the values of both ends of a pair. */
+int parse_pair_values(struct parse *parse);
 
 /* Near names of a mistyped word: "; near: a, b", or "". */
 struct near_list {
