@@ -150,8 +150,10 @@ static int make_probe(struct find *find, struct set_entry *entry, uint32_t numbe
 
 	if (usdt_arguments(&at, note, find_variable, find) < 0)
 		return error_set(err, EINVAL, "%s: %s: arguments of %s:%s are not understood: '%s'",
-				 spec->source.origin, find->object->path, note->provider,
-				 note->name, note->arguments);
+				 spec->source.origin, find->object->path,
+				 source_show(note->provider, strlen(note->provider)).text,
+				 source_show(note->name, strlen(note->name)).text,
+				 source_show(note->arguments, strlen(note->arguments)).text);
 	refuse_other_kinds(&spec->sides[side], &at);
 	tell_unreadable(find, entry, &spec->sides[side], &at, note);
 	find->code_of = (struct fields_code){.address = note->address};

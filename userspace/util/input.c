@@ -60,7 +60,7 @@ ssize_t input_read(const char *path, char *text, size_t max)
 	if (len < 0)
 		len = errno == EAGAIN ? 0 : -errno;
 	else if (len == 0 && is_fifo(fd))
-		len = -ENXIO;
+		len = -EPIPE;
 	if (len >= 0 && fcntl(fd, F_SETFL, 0))
 		len = -errno;
 	if (len >= 0)
@@ -76,7 +76,7 @@ const char *input_error(int code)
 		return "is a directory";
 	case EINVAL:
 		return "is not a regular file";
-	case ENXIO:
+	case EPIPE:
 		return "nobody writes to this FIFO";
 	default:
 		return strerror(code);

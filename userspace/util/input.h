@@ -11,7 +11,7 @@
  * something to it. Negative errno: -EISDIR a folder, -EINVAL something else. */
 int input_open(const char *path);
 /* Reads all of a text, which a device or a pipe may be, too, to its end or to `max` bytes. Returns
- * how many, or a negative errno: -ENXIO: a FIFO that nobody writes to. */
+ * how many, or a negative errno: -EPIPE: a FIFO that nobody writes to. */
 ssize_t input_read(const char *path, char *text, size_t max);
 ssize_t input_read_fd(int fd, char *text, size_t max);
 /* What was wrong, for a message: "%s: %s". */

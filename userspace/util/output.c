@@ -88,7 +88,7 @@ static int open_regular(struct output *output, struct error *err)
 }
 
 /* A device or a FIFO, which is not waited for. */
-static int open_other(struct output *output, struct error *err)
+static int open_other(struct output *output, bool fifo, struct error *err)
 {
 	int fd = open(output->path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
@@ -97,7 +97,7 @@ static int open_other(struct output *output, struct error *err)
 	if (output->file)
 		return 0;
 	error_set(err, errno, "%s: can't be written: %s", output->path,
-		  errno == ENXIO ? "nobody reads from it" : strerror(errno));
+		  fifo && errno == ENXIO ? "nobody reads from it" : strerror(errno));
 	if (fd >= 0)
 		close(fd);
 	return -EINVAL;
@@ -115,7 +115,7 @@ static int open_named(struct output *output, const char *path, struct error *err
 		return error_set(err, EISDIR, "%s: is a directory; name a file in it", path);
 	if (!exists || S_ISREG(st.st_mode))
 		return open_regular(output, err);
-	return open_other(output, err);
+	return open_other(output, S_ISFIFO(st.st_mode), err);
 }
 
 int output_open(struct output *output, const char *path, struct error *err)
