@@ -232,6 +232,17 @@ static void test_missing_probe_and_provider_are_said_with_near_names(void **stat
 	(void)state;
 }
 
+static void test_control_characters_of_a_path_reach_no_terminal(void **state)
+{
+	struct found found =
+		FIND_IN(SELF, "/bin/\x1b[2Jfruits", "usdt:exe:fruit:nothing", "uprobe:exe:nosuch");
+
+	assert_string_equal(found.said, "--probe: no USDT probe 'nothing' in /bin/?[2Jfruits\n"
+					"--probe: no function 'nosuch' in /bin/?[2Jfruits\n");
+	done(&found);
+	(void)state;
+}
+
 static void test_argument_in_a_vector_register_is_said(void **state)
 {
 	struct found found = find("usdt:exe:fruit:spit(long far)");
@@ -315,6 +326,7 @@ int main(void)
 		cmocka_unit_test(test_copies_of_a_probe_are_one_site),
 		cmocka_unit_test(test_pair_of_probes_is_a_span),
 		cmocka_unit_test(test_missing_probe_and_provider_are_said_with_near_names),
+		cmocka_unit_test(test_control_characters_of_a_path_reach_no_terminal),
 		cmocka_unit_test(test_argument_in_a_vector_register_is_said),
 		cmocka_unit_test(test_double_is_recorded_and_what_is_left_out_is_said),
 		cmocka_unit_test(test_value_that_a_probe_does_not_have_is_said_with_its_place),

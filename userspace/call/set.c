@@ -352,6 +352,18 @@ static const char *const scopes[] = {
 	[CALL_SCOPE_FILES] = "among those given",
 };
 
+/* No control characters of foreign files' names, or of their paths, on terminals. */
+static void say_clean(call_say say, const char *line, bool missing, void *arg)
+{
+	char clean[sizeof(((struct error *)0)->message)];
+
+	snprintf(clean, sizeof(clean), "%s", line);
+	for (char *at = clean; *at; at++)
+		if (((unsigned char)*at < ' ' && *at != '\n') || *at == 127)
+			*at = '?';
+	say(clean, missing, arg);
+}
+
 static void say_entry(const struct set_entry *entry, enum call_scope scope, call_say say, void *arg)
 {
 	const struct call_spec *spec = &entry->spec;
@@ -391,7 +403,8 @@ static void say_entry(const struct set_entry *entry, enum call_scope scope, call
 				 : "");
 		add_near(line, sizeof(line), state, "; near: ");
 	}
-	say(line, (state->looked || scope != CALL_SCOPE_TRACED) && !strcmp(origin, "--probe"), arg);
+	say_clean(say, line,
+		  (state->looked || scope != CALL_SCOPE_TRACED) && !strcmp(origin, "--probe"), arg);
 }
 
 /* It describes probes of a file which is there, and has none of their provider. */
@@ -435,7 +448,7 @@ static void say_group(const struct call_set *set, size_t group, enum call_scope 
 	else
 		snprintf(line, sizeof(line), "%s: nothing that this set describes is %s", name,
 			 scopes[scope]);
-	say(line, false, arg);
+	say_clean(say, line, false, arg);
 }
 
 void call_set_unfound(const struct call_set *set, enum call_scope scope, call_say say, void *arg)
@@ -444,11 +457,12 @@ void call_set_unfound(const struct call_set *set, enum call_scope scope, call_sa
 		const struct set_entry *entry = set->entries.data[i];
 
 		if (entry->state.found && entry->state.trouble)
-			say(entry->state.trouble, false, arg);
+			say_clean(say, entry->state.trouble, false, arg);
 		if (entry->state.refusal)
-			say(entry->state.refusal,
-			    !entry->state.found && !strcmp(entry->spec.source.origin, "--probe"),
-			    arg);
+			say_clean(say, entry->state.refusal,
+				  !entry->state.found &&
+					  !strcmp(entry->spec.source.origin, "--probe"),
+				  arg);
 		else if ((!entry->state.found || entry->state.ifunc) && !entry->spec.quiet &&
 			 entry->spec.type != SPEC_TRACEPOINT)
 			say_entry(entry, scope, say, arg);
@@ -456,7 +470,7 @@ void call_set_unfound(const struct call_set *set, enum call_scope scope, call_sa
 			set->groups.data[entry->spec.group].found = true;
 	}
 	if (set->stripped)
-		say(set->stripped, false, arg);
+		say_clean(say, set->stripped, false, arg);
 	for (size_t i = 0; i < set->groups.len; i++)
 		if (set->groups.data[i].name && !set->groups.data[i].found)
 			say_group(set, i, scope, say, arg);
