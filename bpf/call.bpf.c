@@ -6,9 +6,11 @@
  */
 #include "vmlinux.h"
 #include "call_emit.h"
+#include "call_entry.h"
 #include "call_held.h"
 #include "call_nest.h"
 #include "call_pair.h"
+#include "call_plain.h"
 #include "rate.h"
 #include "stack.h"
 #include "wait.h"
@@ -33,103 +35,6 @@ struct {
 	__uint(key_size, sizeof(__u32));
 	__uint(value_size, sizeof(__u32));
 } call_next SEC(".maps"), call_next_point SEC(".maps");
-
-/*
- * Ids of spans and events: no two of a thread begin in the same nanosecond, and no two sessions
- * have the same seed. The low 22 bits hold any tid (PID_MAX_LIMIT), the rest 73 minutes; which 73
- * minutes these are is mixed in by itself, or else ids would come again in a longer capture.
- */
-#define ID_TID_BITS 22
-#define ID_MULTIPLIER 0x9e3779b97f4a7c15ull /* odd: no two products are equal */
-#define ID_AGE_MULTIPLIER 0xc2b2ae3d27d4eb4full
-
-static __always_inline __u64 call_id(__u64 now, struct task_struct *task)
-{
-	__u64 age = now >> (64 - ID_TID_BITS);
-	__u64 id = (now << ID_TID_BITS | (__u32)task->pid) * ID_MULTIPLIER ^
-		   age * ID_AGE_MULTIPLIER ^ call_seed;
-
-	return id ?: 1;
-}
-
-/* Begins a slot: who calls what and when, and the frame's header. */
-static __always_inline void slot_begin(struct waffle_call_slot *slot, __u32 site, __u64 now,
-				       struct task_struct *task)
-{
-	__u64 *frame = (__u64 *)slot->frame;
-
-	slot->id = call_id(now, task);
-	slot->recipe = site;
-	slot->open = WAFFLE_CALL_DEPTH_MAX;
-	slot->held.ts = now;
-	slot->held.tid = task->pid;
-	slot->held.tgid = task->tgid;
-	slot->held.cpu = bpf_get_smp_processor_id();
-	slot->held.site = site;
-	slot->held.depth = WAFFLE_DEPTH_UNKNOWN;
-	slot->held.has_parent = 0;
-	slot->held.parent_bits = 0;
-	frame[0] = slot->id;
-	frame[1] = frame[2] = frame[3] = 0;
-}
-
-static __always_inline struct waffle_call_thread *call_thread_get(struct task_struct *task)
-{
-	return bpf_task_storage_get(&call_threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-}
-
-static __always_inline struct waffle_recipe *recipe_get(__u64 cookie, __u32 *site)
-{
-	__u32 recipe = (__u32)cookie >> WAFFLE_COOKIE_RECIPE_SHIFT;
-
-	*site = cookie & ((1u << WAFFLE_COOKIE_RECIPE_SHIFT) - 1);
-	return bpf_map_lookup_elem(&recipes, &recipe);
-}
-
-/* ---- programs ---- */
-
-/* What a program at an entry knows. */
-struct entry {
-	struct task_struct *task;
-	struct waffle_call_thread *thread;
-	struct waffle_recipe *recipe;
-	__u64 now, sp, cookie;
-	__u32 site;
-};
-
-/* False: of this thread nothing is recorded. */
-static __always_inline bool entry_thread(struct entry *entry, struct pt_regs *ctx)
-{
-	entry->task = bpf_get_current_task_btf();
-	if (!wanted(entry->task))
-		return false;
-	entry->thread = call_thread_get(entry->task);
-	entry->sp = PT_REGS_SP(ctx);
-	if (!entry->thread)
-		loss_count(1); /* no memory for it */
-	return entry->thread;
-}
-
-static __always_inline bool entry_recipe(struct entry *entry, void *ctx)
-{
-	entry->cookie = bpf_get_attach_cookie(ctx);
-	entry->recipe = recipe_get(entry->cookie, &entry->site);
-	return entry->recipe;
-}
-
-static __always_inline bool entry_get(struct entry *entry, struct pt_regs *ctx)
-{
-	return entry_thread(entry, ctx) && entry_recipe(entry, ctx);
-}
-
-/* Drops the calls that are over; nearly always the thread is in none. */
-static __always_inline void entry_drop_stale(struct entry *entry, struct pt_regs *ctx)
-{
-	if (!entry->thread->depth)
-		return;
-	entry->thread->now = bpf_ktime_get_ns();
-	call_drop_stale(entry->thread, entry->sp, PT_REGS_IP(ctx), PT_REGS_RET(ctx), entry->site);
-}
 
 static __always_inline struct fetches entry_fetches(const struct entry *entry,
 						    struct waffle_call_slot *slot)
@@ -171,10 +76,7 @@ static __always_inline int entry_keep(const struct entry *entry, void *ctx,
 	open_set(entry->thread, slot->open, WAFFLE_OPEN_KEPT);
 	if (!point && entry->recipe->flags & WAFFLE_CALL_PAIR)
 		pair_keep(entry->recipe, entry->task->tgid, slot);
-	if (!point && is_launch(slot))
-		hit_room(slot, LAUNCH_ROOM);
-	else
-		call_hit(slot);
+	call_hit(slot);
 	return entry_stack(entry, ctx, point);
 }
 
@@ -240,7 +142,7 @@ static __always_inline int instant(struct entry *entry, struct pt_regs *ctx)
 	walk = entry_fetches(entry, slot);
 	frame_begin(&walk);
 	if (entry->recipe->flags & WAFFLE_CALL_OUTER)
-		outer_set(entry->thread, ctx);
+		outer_see(entry->thread, ctx);
 	if (entry->recipe->flags & WAFFLE_CALL_PAIR && !pair_begin(&walk, slot))
 		return 0;
 	if (entry_passes(entry, slot))
@@ -262,22 +164,37 @@ int call_instant(struct pt_regs *ctx)
 	return instant(&entry, ctx);
 }
 
-/* An event that may be nested in one that counts by itself: mostly it is, and that is all. */
 SEC("uprobe.multi")
 int call_inner(struct pt_regs *ctx)
 {
 	struct entry entry;
 
-	if (!entry_thread(&entry, ctx))
-		return 0;
-	if (entry.thread->depth) {
-		if (!entry_recipe(&entry, ctx))
-			return 0;
-		entry_drop_stale(&entry, ctx);
-	}
-	if (call_is_inner(entry.thread, ctx) || !entry_recipe(&entry, ctx))
+	if (!entry_thread(&entry, ctx) || entry_is_inner(&entry, ctx) || !entry_recipe(&entry, ctx))
 		return 0;
 	return instant(&entry, ctx);
+}
+
+SEC("uprobe.multi.s")
+int call_plain(struct pt_regs *ctx)
+{
+	struct entry entry;
+
+	if (!entry_thread(&entry, ctx))
+		return 0;
+	entry_cookie(&entry, ctx);
+	entry_drop_stale(&entry, ctx);
+	return plain(&entry, ctx);
+}
+
+SEC("uprobe.multi.s")
+int call_plain_inner(struct pt_regs *ctx)
+{
+	struct entry entry;
+
+	if (!entry_thread(&entry, ctx) || entry_is_inner(&entry, ctx))
+		return 0;
+	entry_cookie(&entry, ctx);
+	return plain(&entry, ctx);
 }
 
 /* Puts a call on its thread's stack of them, as one that does not pass so far. */
@@ -444,10 +361,8 @@ static __always_inline struct waffle_call_slot *entry_asked(struct entry *entry,
 {
 	entry->now = 0;
 	entry->task = bpf_get_current_task_btf();
-	entry->cookie = bpf_get_attach_cookie(ctx);
-	entry->recipe = recipe_get(entry->cookie, &entry->site);
 	entry->thread = call_thread_get(entry->task);
-	return entry->recipe ? slot_asked(entry->thread, at) : NULL;
+	return entry_recipe(entry, ctx) ? slot_asked(entry->thread, at) : NULL;
 }
 
 SEC("uprobe.multi")
@@ -518,10 +433,8 @@ int call_point(void *ctx)
 	entry.task = bpf_get_current_task_btf();
 	if (finished || !target_has(entry.task->tgid))
 		return 0;
-	entry.cookie = bpf_get_attach_cookie(ctx);
-	entry.recipe = recipe_get(entry.cookie, &entry.site);
 	entry.thread = call_thread_get(entry.task);
-	if (!entry.recipe || !entry.thread)
+	if (!entry.thread || !entry_recipe(&entry, ctx))
 		return 0;
 	slot = &entry.thread->slots[WAFFLE_CALL_AT_POINT];
 	slot_begin(slot, entry.site, entry.now, entry.task);

@@ -15,7 +15,8 @@
 #define WAFFLE_FETCHES_MAX 24
 #define WAFFLE_FETCH_LOADS 4
 #define WAFFLE_SAVED_MAX 4
-/* The cookie at a call: its site, its recipe from this bit on, its class in the high half. */
+/* The cookie at a call: its site, its recipe from this bit on, in the high half its class or what
+ * is to be known of a plain call (WAFFLE_COOKIE_PLAIN). */
 #define WAFFLE_COOKIE_RECIPE_SHIFT 20
 #define WAFFLE_ENUMS_MAX 32      /* tables of names */
 #define WAFFLE_ENUM_NAMES_MAX 64 /* of a table; a name has at most 8 bytes */
@@ -83,6 +84,43 @@ struct waffle_word {
 	__u8 is_signed;
 	__s32 offset;
 };
+
+/*
+ * Makes the values of `count` words in a frame. Of the room for them, all that the fields of struct
+ * waffle_word can refer to is touched at most: 64 words, and 256 bytes of the frame.
+ */
+#define WAFFLE_WORD_NUMBERS 64
+#define WAFFLE_WORD_ROOM (63 * sizeof(__u32) + sizeof(__u64))
+static inline __attribute__((always_inline)) void
+waffle_words_make(__u8 *frame, const struct waffle_word *list, __u32 count, const __u64 *words)
+{
+	for (__u32 i = 0; i < WAFFLE_FETCHES_MAX; i++) {
+		const struct waffle_word *word = &list[i];
+		__u32 spare = word->spare & 63;
+		__u64 value;
+
+		if (i >= count)
+			break;
+		value = (words[word->from & 63] + (__u64)(__s64)word->offset) << spare;
+		value = word->is_signed ? (__u64)((__s64)value >> spare) : value >> spare;
+		*(__u64 *)(frame + (word->to & 63) * sizeof(__u32)) = value;
+	}
+}
+
+/*
+ * Ids of spans and events: no two of a thread begin in the same nanosecond, and no two sessions
+ * have the same seed. The low 22 bits hold any tid (PID_MAX_LIMIT), the rest 73 minutes; which 73
+ * minutes these are is mixed in by itself, or else ids would come again in a longer capture.
+ */
+#define WAFFLE_ID_TID_BITS 22
+static inline __attribute__((always_inline)) __u64 waffle_call_id(__u64 now, __u32 tid, __u64 seed)
+{
+	__u64 age = now >> (64 - WAFFLE_ID_TID_BITS);
+	__u64 id = (now << WAFFLE_ID_TID_BITS | tid) * 0x9e3779b97f4a7c15ull ^ /* odd: no two */
+		   age * 0xc2b2ae3d27d4eb4full ^ seed; /* products are equal */
+
+	return id ? id : 1;
+}
 
 /* What is done around a call. */
 /* Counts by itself: what is INNER and nested in it is not recorded. */
@@ -176,8 +214,12 @@ struct waffle_call_thread {
 	__u32 outer; /* of them those that are WAFFLE_CALL_OUTER */
 	__u64 now;   /* of the program under way, which may find that calls have ended */
 	/* Of the last event that is WAFFLE_CALL_OUTER: its stack pointer and what lay there (while
-	 * both are as they were, the thread is still in it), and where it returns to. */
-	__u64 outer_sp, outer_word, outer_link;
+	 * both are as they were, the thread is still in it), where it is and where it returns to.
+	 */
+	__u64 outer_sp, outer_word, outer_ip, outer_link;
+	/* Of the last one in it that was found to be nested: where both are, and by how much lower
+	 * its stack pointer was. */
+	__u64 nested_outer_ip, nested_ip, nested_below;
 	/* Registers; then what lies at the stack pointer, as far as it was read: arguments do. */
 	__u64 words[WAFFLE_CALL_WORDS];
 	__u64 stack_words; /* as many were */
@@ -187,6 +229,19 @@ struct waffle_call_thread {
 	struct waffle_call_open open[WAFFLE_CALL_DEPTH_MAX];
 	struct waffle_call_slot slots[WAFFLE_CALL_AT_COUNT];
 };
+
+/*
+ * A plain call is an event that counts by itself, or is nested in such a one, or neither, and has
+ * no values but words, of arguments' registers and of the first words of the stack. Launches are,
+ * the most frequent calls of all. The kernel tells these words as they are (struct
+ * waffle_rec_plain).
+ */
+#if defined(__x86_64__) || defined(__TARGET_ARCH_x86)
+#define WAFFLE_PLAIN_REGS 6
+#else
+#define WAFFLE_PLAIN_REGS 8
+#endif
+#define WAFFLE_PLAIN_STACK (WAFFLE_PLAIN_WORDS - WAFFLE_PLAIN_REGS)
 
 /* Held calls of a thread: those of half of its depth. */
 #define WAFFLE_CALL_HELD_MAX (WAFFLE_CALL_DEPTH_MAX / 2)
@@ -214,5 +269,14 @@ enum waffle_call_next {
 /* … and one at the return, of all calls or of those that the first one holds. */
 #define WAFFLE_COOKIE_HELD (1ull << 61)
 #define WAFFLE_COOKIE_CLASS(cookie) ((__u32)((cookie) >> 32) & 0xffff)
+/* In that of a plain call, which is in no class: from which word of the stack on, how many, and
+ * whether it is WAFFLE_CALL_OUTER; such a one has the first. */
+#define WAFFLE_COOKIE_PLAIN(first, count, outer)                                                   \
+	((__u64)(first) << 32 | (__u64)(count) << 40 | (__u64)((outer) ? 1 : 0) << 48)
+#define WAFFLE_COOKIE_PLAIN_FIRST(cookie) ((cookie) >> 32 & 0xff)
+#define WAFFLE_COOKIE_PLAIN_COUNT(cookie) ((cookie) >> 40 & 0xff)
+#define WAFFLE_COOKIE_PLAIN_OUTER(cookie) ((cookie) >> 48 & 1)
+#define WAFFLE_COOKIE_RECIPE(cookie) ((__u32)(cookie) >> WAFFLE_COOKIE_RECIPE_SHIFT)
+#define WAFFLE_COOKIE_SITE(cookie) ((__u32)(cookie) & ((1u << WAFFLE_COOKIE_RECIPE_SHIFT) - 1))
 
 #endif

@@ -44,15 +44,6 @@ static __always_inline int hit_room(struct waffle_call_slot *slot, __u32 room)
 	return 0;
 }
 
-/* What launches need: they are the most frequent of all, so that nothing is called for them, and as
- * each line of a ring that is written is a miss of the cache, they get no more. */
-#define LAUNCH_ROOM 96
-
-static __always_inline bool is_launch(const struct waffle_call_slot *slot)
-{
-	return slot->held.frame_bytes > 64 && slot->held.frame_bytes <= LAUNCH_ROOM;
-}
-
 /* Delivers the begin of a call, or all of an event. */
 static __noinline int call_hit(struct waffle_call_slot *slot)
 {

@@ -381,24 +381,6 @@ static __always_inline void regs_read(struct waffle_call_thread *thread, void *c
 		thread->words[i] = ((const __u64 *)ctx)[i];
 }
 
-/* The values of a recipe that has nothing but words. */
-static __always_inline void words_make(const struct waffle_call_thread *thread,
-				       const struct waffle_recipe *recipe,
-				       struct waffle_call_slot *slot)
-{
-	for (__u32 i = 0; i < WAFFLE_FETCHES_MAX; i++) {
-		const struct waffle_word *word = &recipe->words[i];
-		__u32 spare = word->spare & 63;
-		__u64 value;
-
-		if (i >= recipe->word_count)
-			break;
-		value = (thread->words[word->from & 63] + word->offset) << spare;
-		value = word->is_signed ? (__u64)((__s64)value >> spare) : value >> spare;
-		*(__u64 *)(slot->frame + (word->to & 63) * sizeof(__u32)) = value;
-	}
-}
-
 /* Lays out the frame of an entry, or what is known at a return only: `from` 0. */
 static __always_inline void frame_make(struct fetches *walk, __u32 first, __u32 count, __u32 from)
 {
@@ -414,7 +396,8 @@ static __always_inline void frame_begin(struct fetches *walk)
 	const struct waffle_recipe *recipe = walk->recipe;
 
 	if (recipe->word_count && stack_read(walk->thread, recipe->stack_words)) {
-		words_make(walk->thread, recipe, walk->slot);
+		waffle_words_make(walk->slot->frame, recipe->words, recipe->word_count,
+				  walk->thread->words);
 		walk->slot->held.frame_bytes = recipe->word_bytes;
 	} else {
 		frame_make(walk, 0, recipe->begins, sizeof(struct waffle_frame));

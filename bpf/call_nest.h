@@ -15,13 +15,20 @@
 #define RETURN_POPS 0
 #endif
 
+/* The word at an address of the process; 0: it can't be read. */
+static __always_inline __u64 user_word(__u64 address)
+{
+	__u64 word;
+
+	return bpf_probe_read_user(&word, sizeof(word), (void *)address) ? 0 : word;
+}
+
 /* Where a function returns to that is entered with this stack pointer and link register; 0: it
  * can't be read. */
 static __always_inline __u64 link_at(__u64 sp, __u64 link)
 {
-	if (RETURN_POPS && bpf_probe_read_user(&link, sizeof(link), (void *)sp))
-		return 0;
-	return link;
+	barrier_var(link); /* else clang takes it for no argument any more of global functions */
+	return RETURN_POPS ? user_word(sp) : link;
 }
 
 static __always_inline __u64 return_address(struct pt_regs *ctx)
@@ -29,17 +36,33 @@ static __always_inline __u64 return_address(struct pt_regs *ctx)
 	return link_at(PT_REGS_SP(ctx), PT_REGS_RET(ctx));
 }
 
-/* The event at outer_sp is still being called: from it, or by a jump in place of a call. */
-static __always_inline bool outer_holds(const struct waffle_call_thread *thread,
-					struct pt_regs *ctx)
-{
-	__u64 sp = PT_REGS_SP(ctx), there = 0;
+/* The way from one function to the other in a library has more stack than what programs put around
+ * a call of their own. */
+#define NESTED_FAR 128
 
-	if (thread->outer_sp == sp)
+/*
+ * The event at outer_sp is still being called: from it, or by a jump in place of a call. That takes
+ * a look at its stack, which takes longer than all else, but where the same two functions are as
+ * far from each other on the stack as when this was found out, if that is far: then it is the same
+ * way through a library, once more.
+ */
+static __always_inline bool outer_holds(struct waffle_call_thread *thread, struct pt_regs *ctx)
+{
+	__u64 sp = PT_REGS_SP(ctx), below = thread->outer_sp - sp;
+
+	if (!below)
 		return return_address(ctx) == thread->outer_link;
-	return thread->outer_sp > sp &&
-	       !bpf_probe_read_user(&there, sizeof(there), (void *)thread->outer_sp) &&
-	       there == thread->outer_word;
+	if (below == thread->nested_below && PT_REGS_IP(ctx) == thread->nested_ip &&
+	    thread->outer_ip == thread->nested_outer_ip)
+		return true;
+	if (thread->outer_sp < sp || user_word(thread->outer_sp) != thread->outer_word)
+		return false;
+	if (below < NESTED_FAR)
+		return true;
+	thread->nested_below = below;
+	thread->nested_ip = PT_REGS_IP(ctx);
+	thread->nested_outer_ip = thread->outer_ip;
+	return true;
 }
 
 /*
@@ -59,23 +82,26 @@ static __always_inline bool call_is_inner(struct waffle_call_thread *thread, str
 	return inner;
 }
 
-/* Remembers an event that counts by itself, whose registers were read. */
-static __always_inline void outer_set(struct waffle_call_thread *thread, struct pt_regs *ctx)
+/* Remembers an event that counts by itself, and the word at its stack pointer. */
+static __always_inline void outer_set(struct waffle_call_thread *thread, struct pt_regs *ctx,
+				      __u64 word)
 {
-	__u64 sp = PT_REGS_SP(ctx), there = 0;
-
-	thread->outer_sp = 0;
-	if (thread->stack_words)
-		there = thread->words[WAFFLE_CALL_REGS];
-	else if (bpf_probe_read_user(&there, sizeof(there), (void *)sp))
-		return;
-	thread->outer_word = there;
+	thread->outer_word = word;
 #if defined(__TARGET_ARCH_x86)
-	thread->outer_link = thread->outer_word;
+	thread->outer_link = word;
 #else
-	thread->outer_link = return_address(ctx);
+	thread->outer_link = PT_REGS_RET(ctx);
 #endif
-	thread->outer_sp = sp;
+	thread->outer_ip = PT_REGS_IP(ctx);
+	thread->outer_sp = PT_REGS_SP(ctx);
+}
+
+/* The same of one whose registers were read. */
+static __always_inline void outer_see(struct waffle_call_thread *thread, struct pt_regs *ctx)
+{
+	outer_set(thread, ctx,
+		  thread->stack_words ? thread->words[WAFFLE_CALL_REGS]
+				      : user_word(PT_REGS_SP(ctx)));
 }
 
 static __always_inline void open_pop(struct waffle_call_thread *thread, __u32 depth)

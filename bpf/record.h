@@ -39,7 +39,8 @@ enum waffle_rec_kind {
 	WAFFLE_REC_KIND_COUNT,
 	/* Never in a file: a STACK on its way from the kernel. */
 	WAFFLE_REC_FRAMES = WAFFLE_REC_KIND_COUNT,
-	WAFFLE_REC_CODE, /* never in a file: a code object of Python that frames are of */
+	WAFFLE_REC_CODE,  /* never in a file: a code object of Python that frames are of */
+	WAFFLE_REC_PLAIN, /* never in a file: a HIT on its way from the kernel */
 	WAFFLE_REC_RING_COUNT
 };
 
@@ -92,6 +93,16 @@ struct waffle_rec_return {
 /* It did not return: longjmp() or an exception left it. Its thread was out of it at rec.ts, and may
  * have been before. It has no values. */
 #define WAFFLE_RETURN_LEFT 1u
+
+/* A plain call (bpf/call.h): the registers that C passes arguments in, and behind them words of the
+ * stack. probe/ makes the hit. */
+#define WAFFLE_PLAIN_WORDS 9
+struct waffle_rec_plain {
+	struct waffle_rec rec;
+	__u32 tgid;
+	__u32 recipe; /* its number */
+	__u64 words[WAFFLE_PLAIN_WORDS];
+};
 
 /* The stacks of the span or event `id` that begins at rec.ts on rec.tid; numbers as in a wait. */
 struct waffle_rec_stack {

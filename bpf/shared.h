@@ -152,20 +152,26 @@ static __always_inline bool target_has(__u32 tgid)
 	return target_maybe(tgid) && bpf_map_lookup_elem(&targets, &tgid);
 }
 
-/*
- * Reserves a record of a fixed size in a ring and counts it. The counters are atomic because a
- * probe may be preempted by another one on its CPU.
- */
+/* The counters are atomic because a probe may be preempted by another one on its CPU. */
+static __always_inline void record_count(enum waffle_source source, __u32 cpu, bool is_dropped)
+{
+	struct waffle_cpu *counters = cpu_get(cpu);
+
+	if (!counters)
+		return;
+	__sync_fetch_and_add(&counters->produced[source], 1);
+	if (is_dropped)
+		__sync_fetch_and_add(&counters->dropped[source], 1);
+}
+
+/* Reserves a record of a fixed size in a ring and counts it. */
 #define record_reserve(cpu, size) record_reserve_of(WAFFLE_SOURCE_SPANS, cpu, size)
 #define record_reserve_of(source, cpu, size)                                                       \
 	({                                                                                         \
-		struct waffle_cpu *cpu_ = cpu_get(cpu);                                            \
 		void *ring_ = ring_get(cpu), *record_ = NULL;                                      \
-		if (cpu_ && ring_) {                                                               \
-			__sync_fetch_and_add(&cpu_->produced[source], 1);                          \
+		if (ring_) {                                                                       \
 			record_ = bpf_ringbuf_reserve(ring_, size, 0);                             \
-			if (!record_)                                                              \
-				__sync_fetch_and_add(&cpu_->dropped[source], 1);                   \
+			record_count(source, cpu, !record_);                                       \
 		}                                                                                  \
 		record_;                                                                           \
 	})

@@ -79,6 +79,39 @@ def test_process_that_exits_while_it_is_being_armed(waffle, built):
     assert outcomes <= {0, 1} and 0 in outcomes
 
 
+def test_what_is_no_ordinary_file_is_said_and_not_waited_for(waffle, tmp_path):
+    fifo, folder = tmp_path / "fifo", tmp_path / "folder"
+    os.mkfifo(fifo)
+    fifo.chmod(0o755)
+    folder.mkdir()
+    waffle.fails(1, "list", fifo, says=f"list: {fifo}: is not a regular file")
+    waffle.fails(1, "list", "/dev/zero", says="list: /dev/zero: is not a regular file")
+    waffle.fails(1, "list", folder, says=f"list: {folder}: is a directory")
+    waffle.fails(1, "list", "--probe", f"uprobe:{fifo}:f", fifo, says="is not a regular file")
+    waffle.fails(1, "list", "--probe", f"uprobe:{fifo}:f", "/bin/true", says="no file '/")
+    waffle.fails(2, "list", "--probes", fifo, "/bin/true", says="nobody writes to this FIFO")
+    waffle.fails(2, "list", "--probes", folder, "/bin/true", says=f"{folder}: is a directory")
+    waffle.fails(1, "run", "--filter", f"@{fifo}", "--", "true", says="nobody writes to this FIFO")
+    waffle.fails(1, "run", "-o", fifo, "--", "true", says=f"{fifo}: .*nobody reads from it")
+    assert waffle.call("run", "--no-report", "--", fifo).returncode == 126
+    nothing_left(tmp_path, "fifo", "folder")
+
+
+def test_texts_may_come_from_a_pipe(waffle):
+    for option in ("--probes", "--filter"):
+        reading, writing = os.pipe()
+        text = b"uprobe:libc:malloc\n" if option == "--probes" else b'name == "a"'
+        name = f"/proc/self/fd/{reading}"
+        process = subprocess.Popen(
+            [waffle.program, *(["list"] if option == "--probes" else ["report"]), option,
+             name if option == "--probes" else f"@{name}", "/no/such/file"],
+            stderr=subprocess.PIPE, text=True, pass_fds=[reading])
+        os.close(reading)
+        os.write(writing, text)
+        os.close(writing)
+        assert re.search("/no/such/file: .*No such file", process.communicate(timeout=60)[1])
+
+
 def test_not_root(waffle, steps, tmp_path):
     open_folder = tmp_path / "open"
     open_folder.mkdir(mode=0o777)

@@ -5,6 +5,7 @@ import collections
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 
@@ -271,6 +272,40 @@ def test_list_finds_a_file_by_its_plain_name_and_fails_without_one(waffle, built
     assert "span      shop::fill [split]" in found.stdout
     waffle.fails(1, "list", "--probe", "uprobe:splitted:shop::fill", program,
                  says="--probe: no file 'splitted' among those given")
+
+
+def test_file_in_a_folder_with_blanks_colons_and_commas(waffle, built, tmp_path):
+    folder = tmp_path / "my app, 1:2 (new) #3"
+    folder.mkdir()
+    program = shutil.copy(built("split.cpp"), folder)
+    spec = f'uprobe:"{program}":shop::twice<int>(int x) as event twice'
+    probes = tmp_path / "quoted.probes"
+    probes.write_text(spec + " # all of them\n")
+    for options in (("--probe", spec), ("--probes", probes)):
+        assert "event     twice" in waffle.ok("list", *options, program).stdout
+        rows = waffle.run(program, options=("--no-sched", *options)).rows("event")
+        assert [row["name"] for row in rows] == 30 * ["twice"]
+
+
+@pytest.mark.parametrize("spec, names", [
+    ("usdt:exe:doubles:measured", ("arg1", "arg2", "arg3")),
+    ("usdt:exe:doubles:measured(double first, int turn, double second)",
+     ("first", "turn", "second")),
+])
+def test_doubles_of_usdt_probes_and_no_word_of_a_float(waffle, built, spec, names):
+    capture = waffle.run(built("doubles.c"), options=("--no-sched", "--probe", spec))
+    capture.check_sums(lost=0)
+    log = [tuple(said[key] for key in ("first", "turn", "second"))
+           for said in parse_log(capture.result.stdout.splitlines())]
+    assert [tuple(row["args"].get(name) for name in names) for row in capture.rows("event")] == [
+        (float(first), int(turn), float(second)) for first, turn, second in log]
+    assert len(log) == 5 and len({second for _, _, second in log}) == 5
+    told = waffle.call("list", "--probe", spec, built("doubles.c")).stderr
+    left_out = "argument 4 of measured of .*doubles.* is left out: it is a float, "
+    assert len(re.findall(left_out, told)) == (names[0] == "arg1")
+    kept = waffle.run(built("doubles.c"), options=(
+        "--no-sched", "--probe", spec, "--filter", f"kv.{names[0]} > 0.25")).rows("event")
+    assert [row["args"][names[1]] for row in kept] == [2, 3, 4]
 
 
 def test_static_program_has_its_symbols(waffle, start, built):

@@ -139,6 +139,59 @@ static void test_only_files_that_are_described_are_wanted(void **state)
 	(void)state;
 }
 
+static void test_quoted_names_of_files_may_have_anything_in_them_and_are_no_patterns(void **state)
+{
+	struct error err = ERROR_INIT;
+	const struct call_spec *spec;
+	struct call_set *set;
+
+	assert_int_equal(call_set_open(&set, &err), 0);
+	assert_int_equal(call_set_add(set,
+				      "uprobe:libq|\"/opt/my app, v1:2/(a|b)#*.so\":\"f(int, "
+				      "x)\"|g*(int n) as event",
+				      "--probe", &err),
+			 0);
+	assert_true(call_set_wants(set, "/opt/my app, v1:2/(a|b)#*.so"));
+	assert_true(call_set_wants(set, "/x/libq.so.1"));
+	assert_false(call_set_wants(set, "/opt/my app, v1:2/(a|b)#c.so"));
+	assert_false(call_set_wants(set, "/opt/my.so"));
+	spec = &set->entries.data[0]->spec;
+	assert_int_equal(spec->libs.count, 2);
+	assert_int_equal(spec->sides[0].names.count, 2);
+	assert_string_equal(spec->sides[0].names.list[0].text, "f(int, x)");
+	assert_null(spec->sides[0].names.list[0].glob);
+	assert_non_null(spec->sides[0].names.list[1].glob);
+	assert_int_equal(spec->sides[0].param_count, 1);
+	assert_int_equal(call_set_add(set, "usdt:\"a b\":\"p:q\":x", "--probe", &err), 0);
+	assert_string_equal(set->entries.data[1]->spec.provider.list[0].text, "p:q");
+	assert_true(call_set_wants(set, "/lib/a b.so"));
+	call_set_free(set);
+	(void)state;
+}
+
+static void test_options_behind_what_is_returned_are_no_name_of_it(void **state)
+{
+	static const struct {
+		const char *text;
+		uint32_t flag;
+	} options[] = {{"nounwind", WAFFLE_CALL_NOUNWIND},
+		       {"outer", WAFFLE_CALL_OUTER},
+		       {"stack", WAFFLE_CALL_STACK}};
+	struct error err = ERROR_INIT;
+	struct call_set *set;
+	char text[64];
+
+	assert_int_equal(call_set_open(&set, &err), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		snprintf(text, sizeof(text), "uprobe:libc:f -> int %s", options[i].text);
+		assert_int_equal(call_set_add(set, text, "--probe", &err), 0);
+		assert_null(set->entries.data[i]->spec.returned_name);
+		assert_int_equal(set->entries.data[i]->spec.flags, options[i].flag);
+	}
+	call_set_free(set);
+	(void)state;
+}
+
 static void test_descriptions_of_a_file_are_each_for_itself(void **state)
 {
 	char path[32];
@@ -192,6 +245,9 @@ int main(void)
 		cmocka_unit_test(test_file_has_a_description_a_line_that_indented_lines_go_on_with),
 		cmocka_unit_test(test_fault_in_a_file_is_said_with_its_line),
 		cmocka_unit_test(test_only_files_that_are_described_are_wanted),
+		cmocka_unit_test(
+			test_quoted_names_of_files_may_have_anything_in_them_and_are_no_patterns),
+		cmocka_unit_test(test_options_behind_what_is_returned_are_no_name_of_it),
 		cmocka_unit_test(test_descriptions_of_a_file_are_each_for_itself),
 		cmocka_unit_test(test_interpreter_that_was_built_without_probes_is_said_to_be),
 	};

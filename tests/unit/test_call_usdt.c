@@ -57,6 +57,8 @@ static const struct sample {
 	{EM_X86_64, "8@stat", "[r16+16384]+8"},
 	{EM_X86_64, "8@other(%rip) 4@%eax", "? r10+4"},
 	{EM_X86_64, "8f@%xmm0 4@%eax 8@%fs:16", "? r10+4 ?"},
+	{EM_X86_64, "8f@%rax -8f@8(%rsp) 4f@%eax 16f@(%rsp) -16@%rax 1@%al",
+	 "r10+8 [r19+8]-8 ? ? ? r10+1"},
 	/* Old notes have no sizes. */
 	{EM_X86_64, "%rax 16(%rsp) $3", "r10+8 [r19+16]+8 #3+8"},
 	{EM_AARCH64, "-4@x0 8@x30 4@w7", "r0-4 r30+8 r7+4"},
@@ -124,6 +126,7 @@ static void test_damaged_operands_are_refused(void **state)
 
 __attribute__((section(".probes"))) unsigned short fruit_semaphore;
 int fruit_count = 3;
+double fruit_weight = 0.25;
 void fruit_eaten(int which);
 
 void fruit_eaten(int which)
@@ -134,6 +137,9 @@ void fruit_eaten(int which)
 	PROBE("eat__done", "0", "-4@%edi -4@$7");
 	PROBE("eat__done", "0", "-4@%edi -4@$7");
 	PROBE("spit", "0", "8f@%xmm0");
+	PROBE("weigh", "0", "-4@%edi 8f@fruit_weight(%rip) 4f@%eax 8@%fs:16");
+	PROBE_OF("basket", "put", "0", "4@%edi 4f@%eax");
+	PROBE_OF("basket", "take", "0", "4@%edi");
 }
 
 static struct found find(const char *text)
@@ -226,6 +232,17 @@ static void test_missing_probe_and_provider_are_said_with_near_names(void **stat
 	(void)state;
 }
 
+static void test_control_characters_of_a_path_reach_no_terminal(void **state)
+{
+	struct found found =
+		FIND_IN(SELF, "/bin/\x1b[2Jfruits", "usdt:exe:fruit:nothing", "uprobe:exe:nosuch");
+
+	assert_string_equal(found.said, "--probe: no USDT probe 'nothing' in /bin/?[2Jfruits\n"
+					"--probe: no function 'nosuch' in /bin/?[2Jfruits\n");
+	done(&found);
+	(void)state;
+}
+
 static void test_argument_in_a_vector_register_is_said(void **state)
 {
 	struct found found = find("usdt:exe:fruit:spit(long far)");
@@ -236,6 +253,64 @@ static void test_argument_in_a_vector_register_is_said(void **state)
 			    "                      ^~~~~~~~\n");
 	assert_int_equal(found.object->sites.len, 1);
 	assert_int_equal(found.object->sites.data[0].key_count, 0);
+	done(&found);
+	(void)state;
+}
+
+static void test_double_is_recorded_and_what_is_left_out_is_said(void **state)
+{
+	struct found found = find("usdt:exe:fruit:weigh");
+	const struct site_info *site = &found.object->sites.data[0];
+
+	assert_string_equal(found.said,
+			    "--probe: argument 3 of weigh and 1 more of /bin/fruits are left out: "
+			    "the first one is a float, which the kernel can't widen; a double can "
+			    "be read\n");
+	assert_false(found.missing);
+	assert_int_equal(site->key_count, 2);
+	assert_string_equal(site->keys[1].name, "arg2");
+	assert_int_equal(site->keys[1].type, WAFFLE_KEY_F64);
+	assert_int_equal(found.object->calls.data[0].recipe.fetches[1].bytes, 8);
+	done(&found);
+	/* Of all probes that a pattern finds it is said once. */
+	found = find("usdt:exe:basket:*");
+	assert_string_equal(found.said,
+			    "--probe: argument 2 of put of /bin/fruits is left out: it is a float, "
+			    "which the kernel can't widen; a double can be read\n");
+	assert_int_equal(found.object->sites.len, 2);
+	done(&found);
+	/* Nothing is missed of the end of a pair, of which nothing is recorded without a list. */
+	found = find("usdt:exe:basket:take..put key=tid");
+	assert_string_equal(found.said, "");
+	done(&found);
+	(void)state;
+}
+
+static void test_value_that_a_probe_does_not_have_is_said_with_its_place(void **state)
+{
+	struct found found = find("usdt:exe:fruit:weigh(int n, double kg)");
+
+	assert_string_equal(found.said, "");
+	assert_int_equal(found.object->sites.data[0].keys[1].type, WAFFLE_KEY_F64);
+	done(&found);
+	found = find("usdt:exe:basket:put(double kg)");
+	assert_string_equal(found.said,
+			    "--probe: argument 1 of put is no double: '4@%edi 4f@%eax'\n"
+			    "  usdt:exe:basket:put(double kg)\n"
+			    "                      ^~~~~~~~~\n");
+	assert_int_equal(found.object->sites.data[0].key_count, 0);
+	done(&found);
+	found = find("usdt:exe:basket:put {arg1, arg2 as kg}");
+	assert_string_equal(found.said, "--probe: argument 2 of put is a float, which the kernel "
+					"can't widen; a double can be read: '4@%edi 4f@%eax'\n"
+					"  usdt:exe:basket:put {arg1, arg2 as kg}\n"
+					"                             ^~~~\n");
+	assert_int_equal(found.object->sites.data[0].key_count, 1);
+	done(&found);
+	found = find("usdt:exe:basket:take {arg7 as x}");
+	assert_string_equal(found.said, "--probe: there is no argument 7 of take: '4@%edi'\n"
+					"  usdt:exe:basket:take {arg7 as x}\n"
+					"                        ^~~~\n");
 	done(&found);
 	(void)state;
 }
@@ -251,7 +326,10 @@ int main(void)
 		cmocka_unit_test(test_copies_of_a_probe_are_one_site),
 		cmocka_unit_test(test_pair_of_probes_is_a_span),
 		cmocka_unit_test(test_missing_probe_and_provider_are_said_with_near_names),
+		cmocka_unit_test(test_control_characters_of_a_path_reach_no_terminal),
 		cmocka_unit_test(test_argument_in_a_vector_register_is_said),
+		cmocka_unit_test(test_double_is_recorded_and_what_is_left_out_is_said),
+		cmocka_unit_test(test_value_that_a_probe_does_not_have_is_said_with_its_place),
 #endif
 	};
 

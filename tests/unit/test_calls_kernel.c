@@ -304,6 +304,35 @@ static void test_a_launch_counts_once(void **state)
 	(void)state;
 }
 
+PROBED void launch_around(long number);
+
+void launch_around(long number)
+{
+	launch_inner(number);
+	sink++;
+}
+
+/* What a launch that fails does not nest is not taken for nested in it, wherever it is called. */
+static void test_an_inner_launch_behind_one_that_fails_counts_by_itself(void **state)
+{
+	struct rig *rig = RIG("uprobe:exe:launch(i64 number) as event outer",
+			      "uprobe:exe:launch_inner(i64 number) as event inner");
+
+	for (int i = 0; i < 10; i++) {
+		launch(i);
+		launch(-1);
+		launch_inner(i);
+		launch(-2);
+		launch_around(i);
+	}
+	rig_read(rig);
+	assert_int_equal(rig->said.len, 50);
+	assert_int_equal(said_count(rig, WAFFLE_REC_HIT, "launch"), 30);
+	assert_int_equal(said_count(rig, WAFFLE_REC_HIT, "launch_inner"), 20);
+	rig_end(rig);
+	(void)state;
+}
+
 static void test_a_launch_that_jumps_to_an_inner_one_counts_once(void **state)
 {
 	struct rig *rig = RIG("uprobe:exe:launch_jump(i64 number) as event outer",
@@ -451,6 +480,7 @@ int main(void)
 		cmocka_unit_test(test_an_outer_call_that_jumps_to_an_inner_one_returns),
 		cmocka_unit_test(test_an_outer_call_left_by_longjmp_hides_no_inner_ones),
 		cmocka_unit_test(test_a_launch_counts_once),
+		cmocka_unit_test(test_an_inner_launch_behind_one_that_fails_counts_by_itself),
 		cmocka_unit_test(test_a_launch_that_jumps_to_an_inner_one_counts_once),
 		cmocka_unit_test(test_two_descriptions_of_a_function_both_begin_and_end),
 		cmocka_unit_test(test_each_call_of_each_thread_is_there_or_counted),

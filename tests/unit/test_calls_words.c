@@ -85,6 +85,58 @@ static void test_words_are_what_the_interpreter_makes_of_them(void **state)
 	(void)state;
 }
 
+PROBED void take_plain(signed char tiny, unsigned short small, int number, long large, bool flag,
+		       unsigned x, unsigned y, unsigned z, signed char below);
+
+void take_plain(signed char tiny, unsigned short small, int number, long large, bool flag,
+		unsigned x, unsigned y, unsigned z, signed char below)
+{
+	sink += (uint64_t)tiny + small + (uint64_t)number + (uint64_t)large + flag + x + y + z +
+		(uint64_t)below;
+}
+
+#define TAKE_PLAIN                                                                                 \
+	"uprobe:exe:take_plain(i8 tiny, u16 small, i32 number, i64 large, bool flag, xyz box, "    \
+	"i8 below)"
+
+typedef void call_plain(long tiny, long small, long number, long large, long flag, long x, long y,
+			long z, long below);
+
+/* An event whose words are in registers and the first words of the stack comes as these; a span has
+ * them made in the kernel, and one with a name has the interpreter. */
+static void test_plain_calls_are_what_the_kernel_makes_of_them(void **state)
+{
+	struct rig *rig = RIG("enum fruit apple pear", TAKE_PLAIN, TAKE_PLAIN " as event",
+			      TAKE_PLAIN " {*(enum:fruit)(arg4) as fruit} as event");
+	call_plain *volatile call = (call_plain *)(void *)take_plain;
+	const long rest = 0x0123456700000000;
+	const struct box box = {UINT32_MAX, 2, 4000000000};
+	const struct said *said[3];
+
+	call(rest + 0xabcd00 + (uint8_t)-3, rest + 0xabcd0000 + 65535, rest + (uint32_t)-2000000000,
+	     INT64_MIN + 1, rest + 1, rest + UINT32_MAX, rest + 2, rest + 4000000000,
+	     rest + 0xabcd00 + (uint8_t)INT8_MIN);
+	rig_read(rig);
+	assert_int_equal(said_count(rig, WAFFLE_REC_HIT, "take_plain"), 3);
+	assert_int_equal(rig->plain, 1);
+	for (size_t i = 0; i < 3; i++) {
+		said[i] = HIT(rig, i, "take_plain");
+		assert_int_equal(value_of(rig, said[i], "tiny").i64, -3);
+		assert_int_equal(value_of(rig, said[i], "small").u64, 65535);
+		assert_int_equal(value_of(rig, said[i], "number").i64, -2000000000);
+		assert_int_equal(value_of(rig, said[i], "large").i64, INT64_MIN + 1);
+		assert_int_equal(value_of(rig, said[i], "flag").u64, 1);
+		dim_is(rig, said[i], "box", box);
+		assert_int_equal(value_of(rig, said[i], "below").i64, INT8_MIN);
+		assert_int_not_equal(said[i]->id, 0);
+	}
+	assert_int_not_equal(said[0]->id, said[1]->id);
+	assert_int_not_equal(said[1]->id, said[2]->id);
+	assert_int_equal(dropped(rig), 0);
+	rig_end(rig);
+	(void)state;
+}
+
 PROBED void take_last(int a, int b, int c, int d, int e, int f, int g, int h, int i);
 
 void take_last(int a, int b, int c, int d, int e, int f, int g, int h, int i)
@@ -148,6 +200,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_words_are_what_the_interpreter_makes_of_them),
+		cmocka_unit_test(test_plain_calls_are_what_the_kernel_makes_of_them),
 		cmocka_unit_test(test_arguments_at_the_very_end_of_a_stack_are_read),
 	};
 

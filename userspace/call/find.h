@@ -90,6 +90,9 @@ void find_trouble(struct find *find, struct set_entry *entry, const struct error
 /* A function or USDT probe that no probe is right at; a function whose end is not seen. */
 void find_refused(struct set_entry *entry, const char *name);
 void find_endless(struct find *find, const struct find_hit *hit, const struct call_spec *spec);
+/* Argument `number` of a USDT probe, and why it can't be read. */
+void find_unread(struct find *find, struct set_entry *entry, unsigned number, const char *name,
+		 const char *why);
 /* One that the session has no room for. */
 void find_no_room(struct set_entry *entry, const char *name);
 /* When a file's calls are found: says how many of each there are. */

@@ -3,6 +3,11 @@
 #include "call/find.h"
 #include "util/units.h"
 
+#include <stdio.h>
+#include <string.h>
+
+#define ARGUMENT_BYTES (sizeof(struct source_shown) + 40)
+
 void find_trouble(struct find *find, struct set_entry *entry, const struct error *err)
 {
 	if (!entry->state.trouble)
@@ -80,6 +85,33 @@ void find_no_room(struct set_entry *entry, const char *name)
 		entry->state.no_room.first = name;
 }
 
+void find_unread(struct find *find, struct set_entry *entry, unsigned number, const char *name,
+		 const char *why)
+{
+	struct spec_state *state = &entry->state;
+	char first[ARGUMENT_BYTES];
+
+	if (state->unread.count++)
+		return;
+	snprintf(first, sizeof(first), "argument %u of %s", number,
+		 source_show(name, strlen(name)).text);
+	state->unread.first = set_keep(find->set, first);
+	state->unread.why = why;
+}
+
+static void say_unread(struct find *find, struct set_entry *entry)
+{
+	struct spec_state *state = &entry->state;
+	struct error problem = ERROR_INIT;
+	char others[UNITS_TEXT];
+
+	error_set(&problem, ENOTSUP, "%s: %s%s of %s %s left out: %s%s", entry->spec.source.origin,
+		  state->unread.first, units_format_more(others, state->unread.count - 1),
+		  find->object->path, state->unread.count > 1 ? "are" : "is",
+		  state->unread.count > 1 ? "the first one " : "it ", state->unread.why);
+	find_trouble(find, entry, &problem);
+}
+
 static void say_no_room(struct find *find, struct set_entry *entry)
 {
 	struct spec_state *state = &entry->state;
@@ -107,7 +139,10 @@ void find_say(struct find *find)
 			say_endless(find, entry);
 		if (state->refused.count)
 			say_refused(find, entry);
+		if (state->unread.count)
+			say_unread(find, entry);
 		state->no_room.count = state->endless.count = state->refused.count = 0;
+		state->unread.count = 0;
 		state->endless_could = false;
 	}
 }

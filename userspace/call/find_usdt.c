@@ -65,25 +65,53 @@ static bool find_variable(const char *name, size_t len, uint64_t *address, void 
 	return false;
 }
 
-/* A value that people named, and that is not to be had. */
+/* What is declared as another kind of number than the probe has is not read as one. */
+static void refuse_other_kinds(const struct spec_side *side, struct call_at *at)
+{
+	for (unsigned i = 0; i < side->param_count && i < at->count; i++) {
+		struct place_arg *arg = &at->args[i];
+		bool is_float = side->params[i].type.kind == TYPE_FLOAT;
+
+		if (!side->params[i].name || arg->unread || is_float == arg->is_float)
+			continue;
+		arg->unread = is_float ? "is no double" : "is a double";
+		arg->at.count = 0;
+	}
+}
+
+/* Of a value that people asked for by itself. */
+static void tell_value(struct find *find, struct set_entry *entry, const struct call_value *value,
+		       const struct call_at *at, const struct usdt_note *note)
+{
+	bool there = value->index < at->count;
+	struct error err = ERROR_INIT;
+
+	source_fault(&entry->spec.source, value->from, value->to, &err,
+		     there ? "argument %u of %s %s: '%s'" : "there is no argument %u of %s%s: '%s'",
+		     value->index + 1u, source_show(note->name, strlen(note->name)).text,
+		     there ? at->args[value->index].unread : "",
+		     source_show(note->arguments, strlen(note->arguments)).text);
+	find_trouble(find, entry, &err);
+}
+
+/* Tells of values that are not to be had: all that the note has, if none are listed. */
 static void tell_unreadable(struct find *find, struct set_entry *entry,
 			    const struct spec_side *side, const struct call_at *at,
 			    const struct usdt_note *note)
 {
-	struct error err = ERROR_INIT;
+	bool all = side->raw || (!side->listed && !side->value_count);
 
-	for (unsigned i = 0; i < side->param_count; i++) {
-		if (!side->params[i].name || (i < at->count && at->args[i].at.count))
-			continue;
-		source_fault(&entry->spec.source, side->params[i].from, side->params[i].to, &err,
-			     i < at->count
-				     ? "argument %u of %s is in no place that the kernel can read: "
-				       "'%s'"
-				     : "there is no argument %u of %s: '%s'",
-			     i + 1, note->name, note->arguments);
-		find_trouble(find, entry, &err);
-		return;
+	for (unsigned i = 0; i < side->value_count && !all; i++) {
+		const struct call_value *value = &side->values[i];
+
+		if ((value->base == VALUE_PARAM || value->base == VALUE_RAW) &&
+		    (value->index >= at->count || at->args[value->index].unread))
+			tell_value(find, entry, value, at, note);
 	}
+	/* Of the end of a pair nothing is recorded that is not listed. */
+	for (unsigned i = 0; i < at->count && all && side == &entry->spec.sides[0]; i++)
+		if (at->args[i].unread)
+			find_unread(find, entry, i + 1, note->name, at->args[i].unread);
 }
 
 /* The keys that only the end of a pair knows, by the first probe that matches it. */
@@ -122,8 +150,11 @@ static int make_probe(struct find *find, struct set_entry *entry, uint32_t numbe
 
 	if (usdt_arguments(&at, note, find_variable, find) < 0)
 		return error_set(err, EINVAL, "%s: %s: arguments of %s:%s are not understood: '%s'",
-				 spec->source.origin, find->object->path, note->provider,
-				 note->name, note->arguments);
+				 spec->source.origin, find->object->path,
+				 source_show(note->provider, strlen(note->provider)).text,
+				 source_show(note->name, strlen(note->name)).text,
+				 source_show(note->arguments, strlen(note->arguments)).text);
+	refuse_other_kinds(&spec->sides[side], &at);
 	tell_unreadable(find, entry, &spec->sides[side], &at, note);
 	find->code_of = (struct structs_code){.address = note->address};
 	if (side) {

@@ -157,6 +157,20 @@ const char *parse_keep(struct parse *parse, uint32_t from, uint32_t to)
 	return index == STRTAB_NONE ? NULL : strtab_get(parse->tables->strings, index);
 }
 
+int parse_quoted(struct parse *parse, uint32_t *from, uint32_t *to)
+{
+	const char *quote = NULL;
+
+	*from = parse->at + 1;
+	if (*from < parse->source.len)
+		quote = memchr(parse->source.text + *from, '"', parse->source.len - *from);
+	if (!quote)
+		return parse_wrong(parse, "a '\"' without its second one");
+	*to = (uint32_t)(quote - parse->source.text);
+	parse->at = *to + 1;
+	return 0;
+}
+
 int parse_number(struct parse *parse, int64_t *number, int64_t low, int64_t high)
 {
 	char text[32];
@@ -206,7 +220,7 @@ void near_list_add(struct near_list *list, const char *word, const char *name)
 		list->text[list->len] = '\0';
 }
 
-static bool is_option(struct parse *parse)
+bool parse_is_option(struct parse *parse)
 {
 	static const char *const words[] = {"as", "category", "role", "key"};
 	bool found = false;
@@ -223,18 +237,12 @@ static int parse_name(struct parse *parse, const char **name, const char *what)
 {
 	uint32_t from, to;
 
-	if (parse_ended(parse))
+	if (parse_ended(parse) || parse_sees(parse, "->"))
 		return parse_wrong(parse, "expected the %s", what);
 	from = to = parse->at;
 	if (parse->source.text[from] == '"') {
-		const char *quote;
-
-		from++;
-		quote = memchr(parse->source.text + from, '"', parse->source.len - from);
-		if (!quote)
-			return parse_wrong(parse, "a '\"' without its second one");
-		to = (uint32_t)(quote - parse->source.text);
-		parse->at = to + 1;
+		if (parse_quoted(parse, &from, &to))
+			return -EINVAL;
 	} else {
 		while (to < parse->source.len && !isspace((unsigned char)parse->source.text[to]))
 			to++;
@@ -245,6 +253,12 @@ static int parse_name(struct parse *parse, const char **name, const char *what)
 				    what);
 	*name = parse_keep(parse, from, to);
 	return *name ? 0 : parse_memory(parse);
+}
+
+static int event_returns(struct parse *parse)
+{
+	return parse_wrong(parse,
+			   "an event is over at the entry: leave out '-> …', or write 'as span'");
 }
 
 static int parse_as(struct parse *parse)
@@ -262,11 +276,10 @@ static int parse_as(struct parse *parse)
 	if (!span && spec->pair)
 		return parse_wrong(parse, "a pair A..B is a span");
 	if (!span && spec->returned_name)
-		return parse_wrong(parse, "an event is over at the entry: leave out '-> …', or "
-					  "write 'as span'");
+		return event_returns(parse);
 	spec->event = !span;
 	parse->at += span ? 4 : 5;
-	if (parse_ended(parse) || is_option(parse))
+	if (parse_ended(parse) || parse_is_option(parse) || parse_sees(parse, "->"))
 		return 0;
 	if (parse_name(parse, &spec->name, "name behind 'as'"))
 		return -EINVAL;
@@ -310,6 +323,21 @@ static int parse_pair_key(struct parse *parse)
 	return result ?: parse_key(parse, &spec->sides[1]);
 }
 
+/* "->" behind an option: that it has to stand before it is the least that is wrong with it. */
+static int returned_late(struct parse *parse)
+{
+	const struct call_spec *spec = parse->spec;
+
+	if (spec->type != SPEC_UPROBE || spec->pair)
+		return parse_returned(parse);
+	if (spec->event)
+		return event_returns(parse);
+	if (spec->returned.kind)
+		return parse_wrong(parse, "a second '->'");
+	return parse_wrong(parse, "what a function returns stands before the options, behind its "
+				  "parameters");
+}
+
 static int parse_option(struct parse *parse)
 {
 	if (parse_accept_word(parse, "as"))
@@ -326,6 +354,8 @@ static int parse_option(struct parse *parse)
 			return 0;
 		}
 	}
+	if (parse_sees(parse, "->"))
+		return returned_late(parse);
 	return parse_wrong(parse, "unknown option %s: expected " OPTIONS_SHOWN,
 			   parse_show(parse).text);
 }
@@ -410,7 +440,7 @@ static int parse_all(struct parse *parse)
 		result = parse_option(parse);
 	result = result ?: parse_order(parse, &spec->sides[0]);
 	if (!result && spec->pair)
-		result = parse_order(parse, &spec->sides[1]);
+		result = parse_order(parse, &spec->sides[1]) ?: parse_pair_values(parse);
 	return result ?: parse_template(parse) ?: parse_whole(parse);
 }
 

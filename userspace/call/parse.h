@@ -22,6 +22,10 @@ bool parse_accept(struct parse *parse, const char *sign);
 uint32_t parse_word(struct parse *parse);
 bool parse_word_is(struct parse *parse, const char *word);
 bool parse_accept_word(struct parse *parse, const char *word);
+/* Whether an option stands here, which is no name then. */
+bool parse_is_option(struct parse *parse);
+/* What is in the quotes that begin here: [*from, *to). */
+int parse_quoted(struct parse *parse, uint32_t *from, uint32_t *to);
 int parse_expect(struct parse *parse, const char *sign, const char *behind);
 /* A whole number, also 0x…, with a sign if it may have one. */
 int parse_number(struct parse *parse, int64_t *number, int64_t low, int64_t high);
@@ -52,6 +56,8 @@ int parse_values(struct parse *parse, struct spec_side *side, bool returned);
 int parse_key(struct parse *parse, struct spec_side *side);
 /* Puts the named parameters that no expression uses before the values, and in order. */
 int parse_order(struct parse *parse, struct spec_side *side);
+/* Whether a span has room for the values of both ends of a pair. */
+int parse_pair_values(struct parse *parse);
 
 /* Near names of a mistyped word: "; near: a, b", or "". */
 struct near_list {

@@ -39,39 +39,14 @@ static int add_pattern(struct parse *parse, struct spec_names *names, uint32_t f
 	return 0;
 }
 
-/* "a|b*|c" up to `to`. */
-static int add_patterns(struct parse *parse, struct spec_names *names, uint32_t from, uint32_t to)
-{
-	int result = 0;
-
-	names->from = from;
-	names->to = to;
-	for (uint32_t at = from; at <= to && !result; at++) {
-		if (at != to && parse->source.text[at] != '|')
-			continue;
-		result = add_pattern(parse, names, from, at, false);
-		from = at + 1;
-	}
-	parse->at = to;
-	return result;
-}
-
-/* A part of the head that ends with a ':'. */
-int parse_part(struct parse *parse, struct spec_names *names, const char *what)
+/* Where a part of the head ends: at its ':'. */
+static uint32_t part_end(const struct parse *parse)
 {
 	uint32_t at = parse->at;
 
-	while (at < parse->source.len && parse->source.text[at] != ':' &&
-	       !strchr(" \t\n()", parse->source.text[at]))
+	while (at < parse->source.len && !strchr(" \t\n():", parse->source.text[at]))
 		at++;
-	if (at >= parse->source.len || parse->source.text[at] != ':') {
-		parse->at = at;
-		return parse_wrong(parse, "expected ':' behind the %s", what);
-	}
-	if (add_patterns(parse, names, parse->at, at))
-		return -EINVAL;
-	parse->at++;
-	return 0;
+	return at;
 }
 
 /* Behind "<…>" of a template; `at` if it has no end, as in "operator<". */
@@ -102,27 +77,60 @@ static uint32_t name_end(const struct parse *parse)
 	return at;
 }
 
+/* "a|b*|"c d"": a name in quotes is no pattern. */
+static int parse_names(struct parse *parse, struct spec_names *names,
+		       uint32_t (*names_end)(const struct parse *parse))
+{
+	uint32_t from, to;
+	bool more = true;
+
+	names->from = parse->at;
+	while (more) {
+		bool quoted = parse->at < parse->source.len && parse->source.text[parse->at] == '"';
+
+		if (quoted) {
+			if (parse_quoted(parse, &from, &to))
+				return -EINVAL;
+		} else {
+			const char *bar;
+
+			from = parse->at;
+			to = names_end(parse);
+			bar = memchr(parse->source.text + from, '|', to - from);
+			to = bar ? (uint32_t)(bar - parse->source.text) : to;
+			parse->at = to;
+		}
+		if (add_pattern(parse, names, from, to, quoted))
+			return -EINVAL;
+		more = parse->at < parse->source.len && parse->source.text[parse->at] == '|';
+		parse->at += more;
+	}
+	names->to = parse->at;
+	/* Messages that name a single one do without its quotes. */
+	if (names->count == 1) {
+		names->from = from;
+		names->to = to;
+	}
+	return 0;
+}
+
+/* A part of the head that ends with a ':'. */
+int parse_part(struct parse *parse, struct spec_names *names, const char *what)
+{
+	if (parse_names(parse, names, part_end))
+		return -EINVAL;
+	if (parse->at >= parse->source.len || parse->source.text[parse->at] != ':')
+		return parse_wrong(parse, "expected ':' behind the %s", what);
+	parse->at++;
+	return 0;
+}
+
 int parse_side(struct parse *parse, struct spec_side *side)
 {
-	uint32_t end, open;
 	int result;
 
 	parse_blanks(parse);
-	end = name_end(parse);
-	if (parse_sees(parse, "\"")) {
-		const char *quote;
-
-		open = parse->at + 1;
-		quote = memchr(parse->source.text + open, '"', parse->source.len - open);
-		if (!quote)
-			return parse_wrong(parse, "a '\"' without its second one");
-		side->names.from = open;
-		side->names.to = (uint32_t)(quote - parse->source.text);
-		result = add_pattern(parse, &side->names, open, side->names.to, true);
-		parse->at = side->names.to + 1;
-	} else {
-		result = add_patterns(parse, &side->names, parse->at, end);
-	}
+	result = parse_names(parse, &side->names, name_end);
 	if (!result && parse_sees(parse, "("))
 		result = parse_params(parse, side);
 	if (!result && parse_sees(parse, "{"))

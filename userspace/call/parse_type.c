@@ -302,6 +302,8 @@ int parse_type(struct parse *parse, struct call_type *type)
 static int check_named(struct parse *parse, const struct call_type *type, uint32_t from,
 		       bool in_memory)
 {
+	/* Where a USDT probe has it, its note tells. */
+	in_memory |= parse->spec->type == SPEC_USDT;
 	if (type->kind == TYPE_FLOAT && type->bytes == LONG_DOUBLE_BYTES)
 		return source_fault(&parse->source, from, parse->at, parse->err,
 				    "a long double can't be read by the kernel; leave out its "
@@ -452,9 +454,7 @@ int parse_returned(struct parse *parse)
 	from = parse->at;
 	result = parse_type(parse, &spec->returned);
 	len = parse_word(parse);
-	if (!result && len && !parse_word_is(parse, "as") && !parse_word_is(parse, "category") &&
-	    !parse_word_is(parse, "role") && !parse_word_is(parse, "outer") &&
-	    !parse_word_is(parse, "inner") && !parse_word_is(parse, "stack")) {
+	if (!result && len && !parse_is_option(parse)) {
 		result = parse_value_name(parse, &spec->returned_name)
 				 ?: check_named(parse, &spec->returned, from, false);
 	}

@@ -57,6 +57,21 @@ static int unknown_base(struct parse *parse, const struct spec_side *side)
 			   parse_show(parse).text, near.text);
 }
 
+/* Whether argument `index` can be read, as far as is known here: a USDT probe's note knows more. */
+static int check_raw(struct parse *parse, const struct spec_side *side, int index)
+{
+	const struct call_param *param = &side->params[index];
+
+	if (parse->spec->type != SPEC_UPROBE)
+		return 0;
+	if (index < side->param_count && param->type.kind == TYPE_FLOAT && !param->out)
+		return parse_wrong(parse, "a floating-point value, which the kernel can't read");
+	if (index >= side->param_count && index >= SPEC_RAW_ARGS)
+		return parse_wrong(parse, "where an argument behind the sixth one is, the types "
+					  "before it tell: list the parameters");
+	return 0;
+}
+
 /* What an expression begins with. */
 static int parse_base(struct parse *parse, struct spec_side *side, struct call_value *value)
 {
@@ -77,6 +92,8 @@ static int parse_base(struct parse *parse, struct spec_side *side, struct call_v
 			value->in_memory = true;
 		}
 	} else if (raw >= 0) {
+		if (check_raw(parse, side, raw))
+			return -EINVAL;
 		value->base = VALUE_RAW;
 		value->index = (uint8_t)raw;
 		value->name = parse_keep(parse, parse->at, parse->at + len);
@@ -282,6 +299,8 @@ static int parse_expression(struct parse *parse, struct spec_side *side, struct 
 		result = parse_sum(parse, side, value, 0);
 	}
 	value->to = parse->at;
+	while (value->to > value->from && isspace((unsigned char)parse->source.text[value->to - 1]))
+		value->to--;
 	return result;
 }
 
@@ -442,5 +461,28 @@ int parse_order(struct parse *parse, struct spec_side *side)
 						    side->values[i].to, parse->err,
 						    "two values are named '%s'",
 						    side->values[i].name);
+	return 0;
+}
+
+static bool side_has(const struct spec_side *side, const char *name)
+{
+	for (unsigned i = 0; i < side->value_count; i++)
+		if (!strcmp(side->values[i].name, name))
+			return true;
+	return false;
+}
+
+int parse_pair_values(struct parse *parse)
+{
+	const struct spec_side *begin = &parse->spec->sides[0], *end = &parse->spec->sides[1];
+	unsigned count = begin->value_count;
+
+	for (unsigned i = 0; i < end->value_count; i++) {
+		count += !side_has(begin, end->values[i].name);
+		if (count > WAFFLE_KEYS_MAX)
+			return source_fault(&parse->source, end->values[i].from, end->values[i].to,
+					    parse->err, "a span has at most %d values",
+					    WAFFLE_KEYS_MAX);
+	}
 	return 0;
 }

@@ -264,7 +264,8 @@ static int push_noted(struct maker *maker, bool at_return)
 					   .at_return = at_return};
 		bool added;
 
-		value.type = (struct call_type){.kind = TYPE_WORD,
+		value.type = (struct call_type){.kind = maker->at->args[i].is_float ? TYPE_FLOAT
+										    : TYPE_WORD,
 						.bytes = maker->at->args[i].bytes,
 						.is_signed = maker->at->args[i].is_signed};
 		result = push_value(maker, &value, false, &added);

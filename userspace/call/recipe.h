@@ -14,9 +14,10 @@
 /* An argument at a probe. */
 struct place_arg {
 	struct abi_place at; /* at.count 0: not in a register or in memory */
-	/* Of USDT arguments: the type that the note says. */
+	/* Of USDT arguments: the type that the note says, and why it can't be read. */
 	uint8_t bytes;
-	bool is_signed;
+	bool is_signed, is_float;
+	const char *unread; /* NULL: it can */
 };
 
 /* Where values are at a probe. */

@@ -2,15 +2,14 @@
 #include "call/set.h"
 
 #include <ctype.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "call/table.h"
 #include "call/tracepoint.h"
 #include "util/hash.h"
+#include "util/input.h"
 
 int call_set_open(struct call_set **set, struct error *err)
 {
@@ -268,33 +267,19 @@ int call_set_add_table(struct call_set *set, enum call_table table, struct error
 
 static char *read_file(const char *path, struct error *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	char *text = fd >= 0 ? malloc(FILE_BYTES_MAX + 1) : NULL;
-	size_t len = 0;
-	ssize_t got = 1;
+	char *text = malloc(FILE_BYTES_MAX + 1);
+	ssize_t len = text ? input_read(path, text, FILE_BYTES_MAX) : -ENOMEM;
 
-	if (fd < 0) {
-		error_set(err, errno, "%s: %s", path, strerror(errno));
-		return NULL;
-	}
-	while (text && got > 0 && len < FILE_BYTES_MAX) {
-		got = read(fd, text + len, FILE_BYTES_MAX - len);
-		if (got > 0)
-			len += (size_t)got;
-	}
-	if (!text || got < 0 || len == FILE_BYTES_MAX || memchr(text, '\0', len)) {
-		error_set(err, EINVAL, "%s: %s", path,
-			  !text     ? "out of memory"
-			  : got < 0 ? strerror(errno)
+	if (len < 0 || len == FILE_BYTES_MAX || memchr(text, '\0', (size_t)len)) {
+		error_set(err, len < 0 ? (int)-len : EINVAL, "%s: %s", path,
+			  len < 0 ? input_error((int)-len)
 			  : len == FILE_BYTES_MAX
 				  ? "more than the megabyte of a file of descriptions"
 				  : "not a text file, it has a NUL byte");
 		free(text);
-		text = NULL;
-	} else {
-		text[len] = '\0';
+		return NULL;
 	}
-	close(fd);
+	text[len] = '\0';
 	return text;
 }
 
@@ -367,6 +352,18 @@ static const char *const scopes[] = {
 	[CALL_SCOPE_FILES] = "among those given",
 };
 
+/* No control characters of foreign files' names, or of their paths, on terminals. */
+static void say_clean(call_say say, const char *line, bool missing, void *arg)
+{
+	char clean[sizeof(((struct error *)0)->message)];
+
+	snprintf(clean, sizeof(clean), "%s", line);
+	for (char *at = clean; *at; at++)
+		if (((unsigned char)*at < ' ' && *at != '\n') || *at == 127)
+			*at = '?';
+	say(clean, missing, arg);
+}
+
 static void say_entry(const struct set_entry *entry, enum call_scope scope, call_say say, void *arg)
 {
 	const struct call_spec *spec = &entry->spec;
@@ -406,7 +403,8 @@ static void say_entry(const struct set_entry *entry, enum call_scope scope, call
 				 : "");
 		add_near(line, sizeof(line), state, "; near: ");
 	}
-	say(line, (state->looked || scope != CALL_SCOPE_TRACED) && !strcmp(origin, "--probe"), arg);
+	say_clean(say, line,
+		  (state->looked || scope != CALL_SCOPE_TRACED) && !strcmp(origin, "--probe"), arg);
 }
 
 /* It describes probes of a file which is there, and has none of their provider. */
@@ -450,7 +448,7 @@ static void say_group(const struct call_set *set, size_t group, enum call_scope 
 	else
 		snprintf(line, sizeof(line), "%s: nothing that this set describes is %s", name,
 			 scopes[scope]);
-	say(line, false, arg);
+	say_clean(say, line, false, arg);
 }
 
 void call_set_unfound(const struct call_set *set, enum call_scope scope, call_say say, void *arg)
@@ -459,11 +457,12 @@ void call_set_unfound(const struct call_set *set, enum call_scope scope, call_sa
 		const struct set_entry *entry = set->entries.data[i];
 
 		if (entry->state.found && entry->state.trouble)
-			say(entry->state.trouble, false, arg);
+			say_clean(say, entry->state.trouble, false, arg);
 		if (entry->state.refusal)
-			say(entry->state.refusal,
-			    !entry->state.found && !strcmp(entry->spec.source.origin, "--probe"),
-			    arg);
+			say_clean(say, entry->state.refusal,
+				  !entry->state.found &&
+					  !strcmp(entry->spec.source.origin, "--probe"),
+				  arg);
 		else if ((!entry->state.found || entry->state.ifunc) && !entry->spec.quiet &&
 			 entry->spec.type != SPEC_TRACEPOINT)
 			say_entry(entry, scope, say, arg);
@@ -471,7 +470,7 @@ void call_set_unfound(const struct call_set *set, enum call_scope scope, call_sa
 			set->groups.data[entry->spec.group].found = true;
 	}
 	if (set->stripped)
-		say(set->stripped, false, arg);
+		say_clean(say, set->stripped, false, arg);
 	for (size_t i = 0; i < set->groups.len; i++)
 		if (set->groups.data[i].name && !set->groups.data[i].found)
 			say_group(set, i, scope, say, arg);

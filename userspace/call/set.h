@@ -27,6 +27,11 @@ struct spec_state {
 		const char *first;
 	} refused, endless, no_room; /* by the kernel; whose end is not seen; beyond the limit */
 	bool endless_could;          /* it would be seen of some by a return probe */
+	struct {                     /* arguments that were not asked for by a name */
+		uint32_t count;
+		const char *first; /* "argument 2 of NAME" */
+		const char *why;
+	} unread; /* of the file at hand */
 	uint32_t near_count;
 	const char *near[SET_NEAR_MAX];
 };

@@ -298,21 +298,18 @@ static bool arm64_operand(struct scan *scan, struct operand *operand)
 }
 
 /* "-4@": false: it makes no sense. Without it the operand is a word. */
-static bool scan_size(struct scan *scan, struct place_arg *arg, bool *is_float)
+static bool scan_size(struct scan *scan, struct place_arg *arg)
 {
 	const char *sign = scan->at;
 	int64_t size;
 
 	*arg = (struct place_arg){.bytes = 8};
-	*is_float = false;
 	if (!strchr(scan->at, '@') || !scan_number(scan, &size)) {
 		scan->at = sign;
 		return true;
 	}
-	if (*scan->at == 'f') {
-		*is_float = true;
-		scan->at++;
-	}
+	arg->is_float = *scan->at == 'f';
+	scan->at += arg->is_float;
 	if (*scan->at != '@') { /* "16(%rsp)" */
 		scan->at = sign;
 		return true;
@@ -321,7 +318,7 @@ static bool scan_size(struct scan *scan, struct place_arg *arg, bool *is_float)
 	arg->is_signed = size < 0;
 	size = size < 0 ? -size : size;
 	arg->bytes = (uint8_t)size;
-	return size == 1 || size == 2 || size == 4 || size == 8;
+	return size == 1 || size == 2 || size == 4 || size == 8 || size == 16;
 }
 
 /* The load's size is that of the operand; what is in a register is cut by its user. */
@@ -331,8 +328,20 @@ static void set_size(struct place_arg *arg, const struct operand *operand)
 
 	*fetch = operand->fetch;
 	fetch->bytes = arg->bytes;
-	fetch->flags |= arg->is_signed ? WAFFLE_FETCH_SIGNED : 0;
+	fetch->flags |= arg->is_signed && !arg->is_float ? WAFFLE_FETCH_SIGNED : 0;
 	arg->at.count = 1;
+}
+
+/* Why it can't be read; NULL: it can. A double is its eight bytes. */
+static const char *why_unread(const struct place_arg *arg, const struct operand *operand)
+{
+	if (!operand->readable)
+		return "is in no place that the kernel can read";
+	if (arg->bytes > 8)
+		return "has 16 bytes, and a value at most 8";
+	if (arg->is_float && arg->bytes != 8)
+		return "is a float, which the kernel can't widen; a double can be read";
+	return NULL;
 }
 
 int usdt_arguments(struct call_at *at, const struct usdt_note *note, usdt_symbol *symbol, void *arg)
@@ -345,18 +354,19 @@ int usdt_arguments(struct call_at *at, const struct usdt_note *note, usdt_symbol
 	while (*scan.at && at->count < PLACE_ARGS_MAX) {
 		struct place_arg *made = &at->args[at->count];
 		struct operand operand = {.readable = false};
-		bool is_float, ok;
+		bool ok;
 
-		if (!scan_size(&scan, made, &is_float))
+		if (!scan_size(&scan, made))
 			return -EINVAL;
 		ok = at->abi->machine == EM_AARCH64 ? arm64_operand(&scan, &operand)
 						    : x86_operand(&scan, &operand);
 		if (!ok || (*scan.at && *scan.at != ' '))
 			return -EINVAL;
-		if (operand.readable && !is_float)
-			set_size(made, &operand);
-		else
+		made->unread = why_unread(made, &operand);
+		if (made->unread)
 			unreadable++;
+		else
+			set_size(made, &operand);
 		at->count++;
 		scan.at += strspn(scan.at, " ");
 	}

@@ -26,9 +26,9 @@ int usdt_each(Elf *elf, int (*each)(const struct usdt_note *note, void *arg), vo
 typedef bool usdt_symbol(const char *name, size_t len, uint64_t *address, void *arg);
 
 /*
- * Reads the operands of a note into `at`, whose machine is set. An operand that is nowhere the
- * kernel can read it (a vector register, another segment) has at.count 0. Returns how many of
- * those there are, or -EINVAL: the text is not understood from at->count on.
+ * Reads the operands of a note into `at`, whose machine is set. An operand that the kernel can't
+ * read (in a vector register, in another segment, a float) has at.count 0, and why. Returns how
+ * many of those there are, or -EINVAL: the text is not understood from at->count on.
  */
 int usdt_arguments(struct call_at *at, const struct usdt_note *note, usdt_symbol *symbol,
 		   void *arg);

@@ -53,7 +53,14 @@ static int ring_record(void *arg, void *data, size_t size)
 	struct drain *drain = arg;
 	const struct waffle_rec *rec = data;
 	size_t len = record_size(data, size), at = drain->bytes.len;
+	struct kernel_plain_hit hit;
 
+	if (len && rec->kind == WAFFLE_REC_PLAIN) {
+		len = 0;
+		if (kernel_plain_hit(drain->kernel, data, &hit))
+			len = record_size(&hit, sizeof(hit));
+		data = &hit;
+	}
 	if (!len || !vec_reserve(&drain->bytes, len) || !vec_reserve(&drain->pending, 1)) {
 		drain->refused[WAFFLE_SOURCE_SPANS]++;
 		return 0;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "filter/filter.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "util/input.h"
 
 /* What is known of an answer. */
 enum truth { NO, YES, MAYBE };
@@ -26,34 +27,22 @@ void filter_free(struct filter_expr *filter)
 	free(filter);
 }
 
-/* Reads to the end or to one byte more than an expression may have. */
-static ssize_t read_all(int fd, char *text)
-{
-	size_t len = 0;
-
-	while (len <= FILTER_SOURCE_MAX) {
-		ssize_t got = read(fd, text + len, FILTER_SOURCE_MAX + 1 - len);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return -errno;
-		if (got == 0)
-			break;
-		len += (size_t)got;
-	}
-	return (ssize_t)len;
-}
-
-static int parse_file(struct filter_expr **filter, const char *origin, const char *name, int fd,
+/* `path`: NULL: standard input. */
+static int parse_file(struct filter_expr **filter, const char *origin, const char *path,
 		      struct error *err)
 {
-	char *text = malloc(FILTER_SOURCE_MAX + 2);
-	ssize_t len = text ? read_all(fd, text) : -ENOMEM;
+	/* One byte more than an expression may have. */
+	const size_t max = FILTER_SOURCE_MAX + 1;
+	const char *name = path ? path : "standard input";
+	char *text = malloc(max + 1);
+	ssize_t len = -ENOMEM;
 	int result;
 
+	if (text)
+		len = path ? input_read(path, text, max) : input_read_fd(STDIN_FILENO, text, max);
 	if (len < 0) {
-		result = error_set(err, (int)-len, "%s: %s: %s", origin, name, strerror((int)-len));
+		result = error_set(err, (int)-len, "%s: %s: %s", origin, name,
+				   input_error((int)-len));
 	} else if (len > FILTER_SOURCE_MAX) {
 		result = error_set(err, EFBIG, "%s: %s: more than the %d bytes of an expression",
 				   origin, name, FILTER_SOURCE_MAX);
@@ -72,23 +61,15 @@ int filter_open(struct filter_expr **filter, const char *origin, const char *arg
 		struct error *err)
 {
 	const char *name = argument + 1;
-	int fd, result;
 
 	*filter = NULL;
 	if (argument[0] != '@')
 		return filter_parse(filter, origin, argument, err);
-	if (!strcmp(name, "-"))
-		return parse_file(filter, origin, "standard input", STDIN_FILENO, err);
 	if (!*name)
 		return error_set(err, EINVAL,
 				 "%s: '@' without a file: expected @FILE, or @- for standard input",
 				 origin);
-	fd = open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	if (fd < 0)
-		return error_set(err, errno, "%s: %s: %s", origin, name, strerror(errno));
-	result = parse_file(filter, origin, name, fd, err);
-	close(fd);
-	return result;
+	return parse_file(filter, origin, strcmp(name, "-") != 0 ? name : NULL, err);
 }
 
 bool filter_uses(const struct filter_expr *filter, enum filter_field field)

@@ -81,22 +81,12 @@ static int row_call(const struct kernel *kernel, const struct arm_request *reque
 		    const struct object_probe *probe, uint64_t *cookie)
 {
 	const struct arm_use *use = request->uses ? &request->uses[probe->site] : NULL;
-	struct bpf_program *const programs[] = {
-		[OBJECT_PROBE_INSTANT] = kernel->bpf->progs.call_instant,
-		[OBJECT_PROBE_INNER] = kernel->bpf->progs.call_inner,
-		[OBJECT_PROBE_ENTER] = kernel->bpf->progs.call_enter,
-		[OBJECT_PROBE_LEAVE] = kernel->bpf->progs.call_leave,
-		[OBJECT_PROBE_RETURN] = kernel->bpf->progs.call_ret,
-		[OBJECT_PROBE_END] = kernel->bpf->progs.call_end,
-	};
 
 	/* An end has not the keys that are asked of its begin; without that it records nothing. */
 	if (use && use->use == PLAN_DORMANT && probe->type != OBJECT_PROBE_END)
 		return -1;
-	if (!kernel->calls || !call_cookie(kernel, request->first_site + probe->site,
-					   probe->type == OBJECT_PROBE_END ? NULL : use, cookie))
-		return -1;
-	return bpf_program__fd(programs[probe->type]);
+	return call_program(kernel, request->first_site + probe->site, probe->type,
+			    probe->type == OBJECT_PROBE_END ? NULL : use, cookie);
 }
 
 /* Ends are armed before what begins, so that all that begins armed ends so. */

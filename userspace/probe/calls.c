@@ -23,9 +23,9 @@ int calls_configure(struct kernel *kernel, const struct kernel_options *options)
 {
 	struct waffle_bpf *bpf = kernel->bpf;
 	struct bpf_program *const programs[] = {
-		bpf->progs.call_instant, bpf->progs.call_inner, bpf->progs.call_enter,
-		bpf->progs.call_leave,   bpf->progs.call_ret,   bpf->progs.call_end,
-		bpf->progs.call_point,
+		bpf->progs.call_instant, bpf->progs.call_inner, bpf->progs.call_plain,
+		bpf->progs.call_enter,   bpf->progs.call_leave, bpf->progs.call_ret,
+		bpf->progs.call_end,     bpf->progs.call_point, bpf->progs.call_plain_inner,
 	};
 	bool filtered = options->calls && options->filtered;
 	bool stacks = options->calls && options->stacks;
@@ -134,10 +134,13 @@ static int map_set(const struct bpf_map *map, uint32_t index, const void *value)
 int kernel_recipe_set(struct kernel *kernel, uint32_t site, const struct waffle_recipe *recipe)
 {
 	uint32_t number = (uint32_t)kernel->recipes.len;
+	struct loaded_recipe loaded = {.site = site};
 
 	if (number >= WAFFLE_RECIPES_MAX || site >> WAFFLE_COOKIE_RECIPE_SHIFT)
 		return -E2BIG;
-	if (!vec_push(&kernel->recipes, site))
+	if (!kernel->filtered)
+		plain_load(&loaded, recipe);
+	if (!vec_push(&kernel->recipes, loaded))
 		return -ENOMEM;
 	return map_set(kernel->bpf->maps.recipes, number, recipe);
 }
@@ -161,24 +164,64 @@ uint64_t kernel_call_faults(const struct kernel *kernel)
 	return __atomic_load_n(&kernel->bpf->bss->call_faults, __ATOMIC_RELAXED);
 }
 
-bool call_cookie(const struct kernel *kernel, uint32_t site, const struct arm_use *use,
-		 uint64_t *cookie)
+/* The recipe of a site; NULL: it was not set. */
+static const struct loaded_recipe *recipe_of(const struct kernel *kernel, uint32_t site)
 {
-	uint64_t class = 0;
-
-	if (kernel->filtered && use) {
-		if (use->class >= kernel->classes.len)
-			return false;
-		class = kernel->classes.data[use->class].cookie | (uint64_t)use->class << 32;
-	}
 	/* The one that was set last is most often asked for next. */
-	for (size_t i = kernel->recipes.len; i > 0; i--) {
-		if (kernel->recipes.data[i - 1] != site)
-			continue;
-		*cookie = site | (uint64_t)(i - 1) << WAFFLE_COOKIE_RECIPE_SHIFT | class;
+	for (size_t i = kernel->recipes.len; i > 0; i--)
+		if (kernel->recipes.data[i - 1].site == site)
+			return &kernel->recipes.data[i - 1];
+	return NULL;
+}
+
+/* The low half of a call's cookie. */
+static uint64_t recipe_cookie(const struct kernel *kernel, const struct loaded_recipe *recipe)
+{
+	uint64_t number = (uint64_t)(recipe - kernel->recipes.data);
+
+	return recipe->site | number << WAFFLE_COOKIE_RECIPE_SHIFT;
+}
+
+/* All of it, with its class; false: there is no such class. */
+static bool call_cookie(const struct kernel *kernel, const struct loaded_recipe *recipe,
+			const struct arm_use *use, uint64_t *cookie)
+{
+	*cookie = recipe_cookie(kernel, recipe);
+	if (!kernel->filtered || !use)
 		return true;
-	}
-	return false;
+	if (use->class >= kernel->classes.len)
+		return false;
+	*cookie |= kernel->classes.data[use->class].cookie | (uint64_t)use->class << 32;
+	return true;
+}
+
+static int plain_program(const struct kernel *kernel, const struct loaded_recipe *recipe,
+			 uint64_t *cookie)
+{
+	*cookie = recipe_cookie(kernel, recipe) |
+		  WAFFLE_COOKIE_PLAIN(recipe->stack_first, recipe->stack_count, recipe->outer);
+	return bpf_program__fd(recipe->inner ? kernel->bpf->progs.call_plain_inner
+					     : kernel->bpf->progs.call_plain);
+}
+
+int call_program(const struct kernel *kernel, uint32_t site, uint8_t type,
+		 const struct arm_use *use, uint64_t *cookie)
+{
+	struct bpf_program *const programs[] = {
+		[OBJECT_PROBE_INSTANT] = kernel->bpf->progs.call_instant,
+		[OBJECT_PROBE_INNER] = kernel->bpf->progs.call_inner,
+		[OBJECT_PROBE_ENTER] = kernel->bpf->progs.call_enter,
+		[OBJECT_PROBE_LEAVE] = kernel->bpf->progs.call_leave,
+		[OBJECT_PROBE_RETURN] = kernel->bpf->progs.call_ret,
+		[OBJECT_PROBE_END] = kernel->bpf->progs.call_end,
+	};
+	const struct loaded_recipe *recipe = kernel->calls ? recipe_of(kernel, site) : NULL;
+
+	if (!recipe)
+		return -1;
+	if (recipe->is_plain && (type == OBJECT_PROBE_INSTANT || type == OBJECT_PROBE_INNER))
+		return plain_program(kernel, recipe, cookie);
+	return call_cookie(kernel, recipe, use, cookie) ? bpf_program__fd(programs[type]) : -1;
 }
 
 /* A perf event of the tracepoint on each CPU, with the program. */
@@ -214,10 +257,12 @@ static int point_attach(struct kernel *kernel, uint64_t id, uint64_t cookie, int
 int kernel_tracepoint_attach(struct kernel *kernel, uint64_t id, uint32_t site,
 			     const struct arm_use *use)
 {
+	const struct loaded_recipe *recipe = recipe_of(kernel, site);
 	uint64_t cookie;
 
-	return call_cookie(kernel, site, use, &cookie) ? point_attach(kernel, id, cookie, 0)
-						       : -ENOENT;
+	if (!recipe || !call_cookie(kernel, recipe, use, &cookie))
+		return -ENOENT;
+	return point_attach(kernel, id, cookie, 0);
 }
 
 void calls_detach(struct kernel *kernel)

@@ -127,6 +127,14 @@ int kernel_enums_set(struct kernel *kernel, const struct waffle_enum *enums, uin
 struct arm_use;
 int kernel_tracepoint_attach(struct kernel *kernel, uint64_t id, uint32_t site,
 			     const struct arm_use *use);
+/* A call that came as its registers, and the hit that it is. */
+struct kernel_plain_hit {
+	struct waffle_rec_hit rec;
+	uint64_t frame[(WAFFLE_WORD_ROOM + 7) / 8];
+};
+/* False: it is of no recipe that was set. */
+bool kernel_plain_hit(const struct kernel *kernel, const struct waffle_rec_plain *plain,
+		      struct kernel_plain_hit *hit);
 /* Addresses in arguments that could not be read so far. */
 uint64_t kernel_call_faults(const struct kernel *kernel);
 /* Calls that were lost because their thread was in WAFFLE_CALL_DEPTH_MAX others. */

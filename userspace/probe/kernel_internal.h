@@ -21,6 +21,17 @@ struct loaded_class {
 	uint32_t hit_jited, end_jited; /* bytes of machine code; 0: no program of its own */
 };
 
+/* A recipe that the kernel has, and of a plain call what its hits are made by. */
+struct loaded_recipe {
+	uint32_t site;
+	bool is_plain;
+	bool outer, inner; /* WAFFLE_CALL_OUTER, WAFFLE_CALL_INNER */
+	uint8_t word_count;
+	uint8_t stack_first, stack_count; /* words of the stack that are told */
+	uint16_t word_bytes;
+	struct waffle_word words[WAFFLE_FETCHES_MAX];
+};
+
 struct kernel {
 	struct waffle_bpf *bpf;
 	bool multi; /* one link arms many sites */
@@ -33,8 +44,8 @@ struct kernel {
 	uint32_t wait_missing; /* a bit for each of their programs that this kernel can't load */
 	VEC(struct bpf_link *) wait_links;
 	bool calls;
-	VEC(uint32_t) recipes; /* the site of each recipe */
-	VEC(int) point_fds;    /* of tracepoints: perf events and links */
+	VEC(struct loaded_recipe) recipes; /* by number */
+	VEC(int) point_fds;                /* of tracepoints: perf events and links */
 	const char *cpus_folder;
 	uint32_t cpus, slots, ring_count;
 	int *ring_fds;
@@ -69,12 +80,15 @@ void calls_detach(struct kernel *kernel);
 /* After loading. */
 int calls_open(struct kernel *kernel, struct error *err);
 /*
- * The cookie of a call's probes: false if its recipe was not set, or there is no such class. `use`
- * counts in a filtered session.
+ * The program that is attached to a call's probe of a type (enum object_probe_type), and its
+ * cookie; -1: its recipe was not set, or there is no such class. `use` counts in a filtered
+ * session.
  */
 struct arm_use;
-bool call_cookie(const struct kernel *kernel, uint32_t site, const struct arm_use *use,
-		 uint64_t *cookie);
+int call_program(const struct kernel *kernel, uint32_t site, uint8_t type,
+		 const struct arm_use *use, uint64_t *cookie);
+/* Fills in what a plain call's hits are made by, if the call is one. */
+void plain_load(struct loaded_recipe *loaded, const struct waffle_recipe *recipe);
 /* The programs of a class of calls. */
 int call_class_load(const struct kernel *kernel, struct loaded_class *loaded, uint32_t index,
 		    const struct plan_class *class, struct error *err);

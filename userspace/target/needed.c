@@ -17,6 +17,7 @@
 
 #include "target/needed_elsewhere.h"
 #include "target/process.h"
+#include "util/input.h"
 
 /* Whether something in the process's folder of /proc is the same as in ours. */
 static bool same(pid_t pid, const char *what)
@@ -40,7 +41,7 @@ static bool same_files(pid_t pid)
 /* The interpreter that an ELF file names; false: none, or not an ELF file. */
 static bool interpreter_of(const char *program, char *name, size_t size)
 {
-	int fd = open(program, O_RDONLY | O_CLOEXEC);
+	int fd = input_open(program);
 	bool found = false;
 	size_t segments;
 	Elf *elf;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "target/objects.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 
 #include "target/needed.h"
 #include "target/process.h"
+#include "util/input.h"
 
 #define SCRIPT_LINE_BYTES 257 /* of a first line, as many as the kernel reads, and a NUL */
 
@@ -47,10 +47,10 @@ static int add_fd(struct objects *objects, int fd, const char *path, struct erro
 
 int objects_add_file(struct objects *objects, const char *path, struct error *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC), result;
+	int fd = input_open(path), result;
 
 	if (fd < 0)
-		return error_set(err, errno, "%s: %s", path, strerror(errno));
+		return error_set(err, -fd, "%s: %s", path, input_error(-fd));
 	result = add_fd(objects, fd, path, err);
 	close(fd);
 	return result;
@@ -125,7 +125,7 @@ static int command_resolve(const char *command, char path[PATH_MAX], struct erro
 static bool interpreter_resolve(char path[PATH_MAX])
 {
 	char line[SCRIPT_LINE_BYTES], found[PATH_MAX], *name;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = input_open(path);
 	ssize_t len;
 
 	if (fd < 0)

@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "util/input.h"
+
 #define DELETED " (deleted)"
 #define ENVIRONMENT_MAX (1024 * 1024)
 
@@ -103,12 +105,12 @@ int mapping_open(const struct mapping *mapping, pid_t pid, char *path, size_t pa
 	/* map_files names the very file that is mapped; its path may hold another one by now. */
 	snprintf(path, path_size, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, mapping->start,
 		 mapping->end);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 && errno != ESRCH) {
+	fd = input_open(path);
+	if (fd < 0 && fd != -ESRCH) {
 		snprintf(path, path_size, "/proc/%d/root%s", pid, mapping->path);
-		fd = open(path, O_RDONLY | O_CLOEXEC);
+		fd = input_open(path);
 	}
-	return fd < 0 ? -errno : fd;
+	return fd;
 }
 
 /* Whether a file is the one of a mapping. Some file systems (btrfs, overlays) number devices in
@@ -143,19 +145,15 @@ static bool file_is(int fd, const struct mapping *mapping)
 int mapping_open_same(const struct mapping *mapping, pid_t pid, char *path, size_t path_size)
 {
 	int fd = mapping_open(mapping, pid, path, path_size);
-	struct stat status;
 
 	if (fd >= 0 && file_is(fd, mapping))
 		return fd;
 	if (fd >= 0)
 		close(fd);
-	/* Opening what is no file may do something. */
-	if (mapping->path[0] != '/' || stat(mapping->path, &status) || !S_ISREG(status.st_mode))
-		return -ENOENT;
 	snprintf(path, path_size, "%s", mapping->path);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	fd = path[0] == '/' ? input_open(path) : -ENOENT;
 	if (fd < 0 || file_is(fd, mapping))
-		return fd < 0 ? -errno : fd;
+		return fd;
 	close(fd);
 	return -ENOENT;
 }

@@ -87,6 +87,22 @@ static int open_regular(struct output *output, struct error *err)
 	return 0;
 }
 
+/* A device or a FIFO, which is not waited for. */
+static int open_other(struct output *output, bool fifo, struct error *err)
+{
+	int fd = open(output->path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+	if (fd >= 0 && !fcntl(fd, F_SETFL, 0))
+		output->file = fdopen(fd, "w");
+	if (output->file)
+		return 0;
+	error_set(err, errno, "%s: can't be written: %s", output->path,
+		  fifo && errno == ENXIO ? "nobody reads from it" : strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return -EINVAL;
+}
+
 static int open_named(struct output *output, const char *path, struct error *err)
 {
 	size_t len = strlen(path);
@@ -99,10 +115,7 @@ static int open_named(struct output *output, const char *path, struct error *err
 		return error_set(err, EISDIR, "%s: is a directory; name a file in it", path);
 	if (!exists || S_ISREG(st.st_mode))
 		return open_regular(output, err);
-	output->file = fopen(path, "we");
-	if (!output->file)
-		return error_set(err, errno, "%s: can't be written: %s", path, strerror(errno));
-	return 0;
+	return open_other(output, S_ISFIFO(st.st_mode), err);
 }
 
 int output_open(struct output *output, const char *path, struct error *err)
