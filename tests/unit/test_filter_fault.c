@@ -487,7 +487,7 @@ static void test_file_that_cannot_be_read_is_said(void **state)
 	assert_string_equal(err.message, "--filter: /nowhere/x: No such file or directory");
 	err = (struct error)ERROR_INIT;
 	assert_int_equal(filter_open(&filter, "--filter", "@/", &err), -EISDIR);
-	assert_string_equal(err.message, "--filter: /: Is a directory");
+	assert_string_equal(err.message, "--filter: /: is a directory");
 	err = (struct error)ERROR_INIT;
 	assert_int_equal(filter_open(&filter, "--filter", "@/dev/zero", &err), -EFBIG);
 	assert_string_equal(err.message,
