@@ -142,7 +142,7 @@ static __always_inline int instant(struct entry *entry, struct pt_regs *ctx)
 	walk = entry_fetches(entry, slot);
 	frame_begin(&walk);
 	if (entry->recipe->flags & WAFFLE_CALL_OUTER)
-		outer_see(entry->thread, ctx);
+		outer_see(entry->thread, ctx, WAFFLE_COOKIE_RECIPE(entry->cookie));
 	if (entry->recipe->flags & WAFFLE_CALL_PAIR && !pair_begin(&walk, slot))
 		return 0;
 	if (entry_passes(entry, slot))

@@ -145,6 +145,8 @@ struct waffle_recipe {
 	__u8 word_count;  /* in `words`, instead of [0, begins); 0: not all of these are words */
 	__u8 stack_words; /* of the stack, as many have to be read for `words` */
 	__u16 word_bytes; /* the frame with them */
+	/* Of WAFFLE_CALL_OUTER: bytes of its object's code before and behind the probe. */
+	__u32 code_before, code_behind;
 	struct waffle_word words[WAFFLE_FETCHES_MAX];
 	struct waffle_fetch fetches[WAFFLE_FETCHES_MAX];
 };
@@ -214,12 +216,16 @@ struct waffle_call_thread {
 	__u32 outer; /* of them those that are WAFFLE_CALL_OUTER */
 	__u64 now;   /* of the program under way, which may find that calls have ended */
 	/* Of the last event that is WAFFLE_CALL_OUTER: its stack pointer and what lay there (while
-	 * both are as they were, the thread is still in it), where it is and where it returns to.
-	 */
-	__u64 outer_sp, outer_word, outer_ip, outer_link;
-	/* Of the last one in it that was found to be nested: where both are, and by how much lower
-	 * its stack pointer was. */
-	__u64 nested_outer_ip, nested_ip, nested_below;
+	 * both are as they were, the thread is still in it), and where it returns to. */
+	__u64 outer_sp, outer_word, outer_link;
+	/* Of the last but for the same `ip`: the code of the object that it is in, and whether what
+	 * is nested in it is called from there. */
+	__u64 code_ip, code_start, code_end;
+	__u32 code_calls;
+	__u32 outer_failed; /* some of them had nothing nested in them */
+	/* How the last call came to be nested in such an event, and how often that may be taken for
+	 * granted: call_nest.h. */
+	__u64 way_ip, way_code_ip, way_bytes, way_rounds;
 	/* Registers; then what lies at the stack pointer, as far as it was read: arguments do. */
 	__u64 words[WAFFLE_CALL_WORDS];
 	__u64 stack_words; /* as many were */

@@ -201,20 +201,26 @@ static __always_inline __u64 fetch_value(const struct fetches *walk,
 	return call_fetch(walk->thread, walk->slot, walk->now, fetch);
 }
 
-/* Decimal digits of a number that has no name, behind a '#'; what is longer is "#?". */
+/* A number that has no name, behind a '#', as far as 8 bytes have room for its digits; else "#?".
+ */
+#define ENUM_DIGITS 6
 static __always_inline __u64 enum_number(__u64 value, __u32 *len)
 {
-	__u64 text = '#';
-	__u32 tens = value / 10;
+	bool is_negative = (__s64)value < 0;
+	__u64 left = is_negative ? -value : value, text = 0;
 
-	if (value > 99) {
-		*len = 2;
-		return text | '?' << 8;
+	*len = 1 + is_negative;
+	for (int i = 0; i < ENUM_DIGITS && (left || !i); i++, left /= 10) {
+		text = text << 8 | ('0' + left % 10);
+		++*len;
 	}
-	*len = tens ? 3 : 2;
-	if (tens)
-		return text | ('0' + tens) << 8 | (__u64)('0' + value % 10) << 16;
-	return text | ('0' + value) << 8;
+	if (left) {
+		*len = 2;
+		return '#' | '?' << 8;
+	}
+	if (is_negative)
+		text = text << 8 | '-';
+	return text << 8 | '#';
 }
 
 static __always_inline __u64 enum_name(const struct waffle_fetch *fetch, __u64 value, __u32 *len)

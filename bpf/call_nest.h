@@ -15,8 +15,8 @@
 #define RETURN_POPS 0
 #endif
 
-/* The word at an address of the process; 0: it can't be read. */
-static __always_inline __u64 user_word(__u64 address)
+/* The word at an address of the process; 0: it can't be read. Not inlined: call_plain.h. */
+static __noinline __u64 user_word(__u64 address)
 {
 	__u64 word;
 
@@ -36,33 +36,73 @@ static __always_inline __u64 return_address(struct pt_regs *ctx)
 	return link_at(PT_REGS_SP(ctx), PT_REGS_RET(ctx));
 }
 
-/* The way from one function to the other in a library has more stack than what programs put around
- * a call of their own. */
-#define NESTED_FAR 128
+static __always_inline bool code_has(const struct waffle_call_thread *thread, __u64 address)
+{
+	return address - thread->code_start < thread->code_end - thread->code_start;
+}
+
+/* What lay at the stack pointer of the event at outer_sp still does: what the program calls next
+ * writes there, but for functions that have room there which they do not use. */
+static __always_inline bool outer_lies(const struct waffle_call_thread *thread)
+{
+	return user_word(thread->outer_sp) == thread->outer_word;
+}
 
 /*
- * The event at outer_sp is still being called: from it, or by a jump in place of a call. That takes
- * a look at its stack, which takes longer than all else, but where the same two functions are as
- * far from each other on the stack as when this was found out, if that is far: then it is the same
- * way through a library, once more.
+ * The event at outer_sp is still being called: from its library, or by a jump in place of a call.
+ * If it returned and the program calls the inner function itself, that returns to the program. In
+ * between may be who is called in place of the inner function and calls it then; and a library that
+ * the program is linked with is not told from it. Then the stack tells.
  */
 static __always_inline bool outer_holds(struct waffle_call_thread *thread, struct pt_regs *ctx)
 {
-	__u64 sp = PT_REGS_SP(ctx), below = thread->outer_sp - sp;
+	__u64 sp = PT_REGS_SP(ctx), link = return_address(ctx);
 
-	if (!below)
-		return return_address(ctx) == thread->outer_link;
-	if (below == thread->nested_below && PT_REGS_IP(ctx) == thread->nested_ip &&
-	    thread->outer_ip == thread->nested_outer_ip)
-		return true;
-	if (thread->outer_sp < sp || user_word(thread->outer_sp) != thread->outer_word)
+	if (thread->outer_sp <= sp)
+		return thread->outer_sp == sp && link == thread->outer_link;
+	if (!code_has(thread, link))
+		return !thread->code_calls && outer_lies(thread);
+	thread->code_calls = true;
+	return !code_has(thread, thread->outer_link) || outer_lies(thread);
+}
+
+/* How often a way through a library is taken for known until it is looked at again. A short one may
+ * as well be that of a function around the program's own call. */
+#define WAY_ROUNDS 64
+#define WAY_BYTES_MIN 128
+
+/*
+ * Whether the thread has come from the outer event to the inner call the way that it came when
+ * outer_holds() said so: the same two functions, as far from each other on the stack. To look there
+ * takes longer than all else. What could be taken for it is a call by the program behind an event
+ * that failed before it came so far; in a thread that had one of these, each is looked at.
+ */
+static __always_inline bool way_known(struct waffle_call_thread *thread, struct pt_regs *ctx)
+{
+	if (!thread->way_rounds || thread->way_ip != PT_REGS_IP(ctx) ||
+	    thread->way_code_ip != thread->code_ip ||
+	    thread->way_bytes != thread->outer_sp - PT_REGS_SP(ctx))
 		return false;
-	if (below < NESTED_FAR)
-		return true;
-	thread->nested_below = below;
-	thread->nested_ip = PT_REGS_IP(ctx);
-	thread->nested_outer_ip = thread->outer_ip;
+	thread->way_rounds--;
 	return true;
+}
+
+static __always_inline void way_learn(struct waffle_call_thread *thread, struct pt_regs *ctx)
+{
+	__u64 bytes = thread->outer_sp - PT_REGS_SP(ctx);
+
+	if (thread->outer_failed || bytes < WAY_BYTES_MIN)
+		return;
+	thread->way_ip = PT_REGS_IP(ctx);
+	thread->way_code_ip = thread->code_ip;
+	thread->way_bytes = bytes;
+	thread->way_rounds = WAY_ROUNDS;
+}
+
+static __always_inline void outer_fail(struct waffle_call_thread *thread)
+{
+	thread->outer_failed = true;
+	thread->way_rounds = 0;
 }
 
 /*
@@ -77,29 +117,55 @@ static __always_inline bool call_is_inner(struct waffle_call_thread *thread, str
 		return true;
 	if (!thread->outer_sp)
 		return false;
-	inner = outer_holds(thread, ctx);
+	inner = way_known(thread, ctx);
+	if (!inner) {
+		inner = outer_holds(thread, ctx);
+		if (inner)
+			way_learn(thread, ctx);
+		else
+			outer_fail(thread);
+	}
 	thread->outer_sp = 0;
 	return inner;
 }
 
-/* Remembers an event that counts by itself, and the word at its stack pointer. */
-static __always_inline void outer_set(struct waffle_call_thread *thread, struct pt_regs *ctx,
-				      __u64 word)
+/* Where the code is that the event at `ip` is part of. */
+static __noinline int outer_code_set(struct waffle_call_thread *thread, __u64 ip, __u32 number)
 {
+	const struct waffle_recipe *recipe = bpf_map_lookup_elem(&recipes, &number);
+
+	if (!recipe)
+		return 0;
+	if (thread->code_start != ip - recipe->code_before)
+		thread->code_calls = false;
+	thread->code_start = ip - recipe->code_before;
+	thread->code_end = ip + recipe->code_behind;
+	thread->code_ip = ip;
+	return 0;
+}
+
+/* Remembers an event that counts by itself, by its recipe and the word at its stack pointer. */
+static __always_inline void outer_set(struct waffle_call_thread *thread, struct pt_regs *ctx,
+				      __u32 recipe, __u64 word)
+{
+	if (thread->outer_sp)
+		outer_fail(thread); /* nothing was called in the one before */
+	if (thread->code_ip != PT_REGS_IP(ctx))
+		outer_code_set(thread, PT_REGS_IP(ctx), recipe);
 	thread->outer_word = word;
 #if defined(__TARGET_ARCH_x86)
 	thread->outer_link = word;
 #else
 	thread->outer_link = PT_REGS_RET(ctx);
 #endif
-	thread->outer_ip = PT_REGS_IP(ctx);
 	thread->outer_sp = PT_REGS_SP(ctx);
 }
 
 /* The same of one whose registers were read. */
-static __always_inline void outer_see(struct waffle_call_thread *thread, struct pt_regs *ctx)
+static __always_inline void outer_see(struct waffle_call_thread *thread, struct pt_regs *ctx,
+				      __u32 recipe)
 {
-	outer_set(thread, ctx,
+	outer_set(thread, ctx, recipe,
 		  thread->stack_words ? thread->words[WAFFLE_CALL_REGS]
 				      : user_word(PT_REGS_SP(ctx)));
 }

@@ -38,7 +38,8 @@ static __always_inline int plain(const struct entry *entry, struct pt_regs *ctx)
 	plain_stack(thread, PT_REGS_SP(ctx) + WAFFLE_COOKIE_PLAIN_FIRST(cookie) * sizeof(__u64),
 		    WAFFLE_COOKIE_PLAIN_COUNT(cookie));
 	if (WAFFLE_COOKIE_PLAIN_OUTER(cookie))
-		outer_set(thread, ctx, thread->words[WAFFLE_CALL_REGS]);
+		outer_set(thread, ctx, WAFFLE_COOKIE_RECIPE(cookie),
+			  thread->words[WAFFLE_CALL_REGS]);
 	rec = record_reserve(cpu, sizeof(*rec));
 	if (!rec)
 		return 0;

@@ -20,7 +20,7 @@ from sim_log import (
     read_log,
 )
 from test_sim import RANKS, named, sim  # noqa: F401  (sim: a fixture)
-from tracer import Program, Waffle, tries, wait_until
+from tracer import ROOT, Program, Waffle, compile_program, tries, wait_until
 
 STEPS = 12
 
@@ -199,6 +199,29 @@ def test_a_host_function_is_named_and_followed_and_no_gpu(sim, waffle, function)
     said = rf"waits for host function \w*{function} on stream 0x"
     assert re.match(said, cause["chain"][0]["meaning"])
     assert cause["chain"][-1]["comm"].startswith("sim stream")
+
+
+@pytest.mark.parametrize("before", [1, 300])
+@pytest.mark.parametrize("how", ["", "kv.stream >= 0"])  # told as registers, or under a filter
+def test_a_launch_by_the_driver_behind_a_failed_one_counts(sim, waffle, tmp_path, before, how):  # noqa: F811
+    libraries = ["libcudart.so.12", "libnccl.so.2", "libcuda.so.1"]
+    program = compile_program(
+        "fallback.c",
+        tmp_path / "fallback",
+        "-D_GNU_SOURCE",
+        f"-I{ROOT}",
+        f"-I{ROOT}/tests/sim",
+        f"-L{sim}",
+        f"-Wl,-rpath,{sim}",
+        *[f"-l:{library}" for library in libraries],
+    )
+    options = ["--filter", how] if how else []
+    capture = waffle.run(program, str(before), options=options)
+    first, failed, direct = map(int, capture.result.stdout.split("\n")[0].split())
+    assert (first, failed, direct) == (before, 100, 100)
+    launches = [row["name"] for row in capture.rows("event") if "LaunchKernel" in row["name"]]
+    assert launches.count("cudaLaunchKernel") == first + failed
+    assert launches.count("cuLaunchKernel") == direct
 
 
 def test_demo_explains_the_late_rank(sim, waffle):  # noqa: F811

@@ -159,9 +159,10 @@ def compile_program(source, out, *flags, compiler=None):
     command = [compiler or ("g++" if cplusplus else "gcc")]
     command += ["-std=c++17"] if cplusplus else ["-std=gnu11"]
     command += ["-O2", "-g", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/include"]
+    out = pathlib.Path(out).resolve()
     command += ["-o", str(out), str(path), *flags, "-pthread"]
-    subprocess.run(command, check=True)
-    return pathlib.Path(out)
+    subprocess.run(command, check=True, cwd=out.parent)  # where some leave more files
+    return out
 
 
 LIBRARIES = "-lbpf -lelf -ldw -lprotobuf-c -lzstd -lyajl -lz -lm -lpthread".split()

@@ -48,14 +48,24 @@ static void test_arguments_come_as_the_function_was_given_them(void **state)
 
 static void test_numbers_without_a_name_are_numbers(void **state)
 {
+	static const struct {
+		int number;
+		const char *text;
+	} cases[] = {
+		{7, "#7"},         {42, "#42"},           {100, "#100"},     {999999, "#999999"},
+		{-1, "#-1"},       {-999999, "#-999999"}, {1000000, "#?"},   {-1000000, "#?"},
+		{1, "pear"},       {INT32_MAX, "#?"},     {INT32_MIN, "#?"}, {-10, "#-10"},
+		{12040, "#12040"},
+	};
 	struct rig *rig = RIG("enum fruit apple pear", TAKE_ALL);
 
-	take_all(0, 0, 0, 0, false, "", 7, NULL);
-	take_all(0, 0, 0, 0, false, "", 42, NULL);
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		take_all(0, 0, 0, 0, false, "", (unsigned)cases[i].number, NULL);
 	rig_read(rig);
-	text_is(rig, HIT(rig, 0, "take_all"), "kind", "#7");
-	text_is(rig, HIT(rig, 0, "take_all"), "text", "");
-	text_is(rig, HIT(rig, 2, "take_all"), "kind", "#42");
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		text_is(rig, HIT(rig, 2 * i, "take_all"), "kind", cases[i].text);
+		text_is(rig, HIT(rig, 2 * i, "take_all"), "text", "");
+	}
 	rig_end(rig);
 	(void)state;
 }

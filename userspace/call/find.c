@@ -172,6 +172,19 @@ static uint32_t pair_number(const struct find_hit *hit)
 	return hit->entry + 1;
 }
 
+/* Tells a call that counts by itself where the code of its object is. */
+static void put_code(const struct find *find, uint64_t probe, struct waffle_recipe *recipe)
+{
+	for (uint32_t i = 0; i < find->segments.count; i++) {
+		const struct elf_segment *segment = &find->segments.list[i];
+
+		if (probe < segment->address || probe - segment->address >= segment->size)
+			continue;
+		recipe->code_before = (uint32_t)(probe - segment->address);
+		recipe->code_behind = (uint32_t)(segment->size - recipe->code_before);
+	}
+}
+
 static int make_call(struct find *find, const struct find_hit *hit, const struct call_spec *spec,
 		     struct recipe_made *made, struct error *err)
 {
@@ -188,6 +201,8 @@ static int make_call(struct find *find, const struct find_hit *hit, const struct
 	find->code_of = (struct structs_code){.address = hit->address};
 	call_at_function(&at, abi, &spec->sides[0]);
 	result = recipe_make(hit->side ? &begin : made, spec, &at, &find->lookup, err);
+	if (!result && made->recipe.flags & WAFFLE_CALL_OUTER && !hit->side)
+		put_code(find, hit->address + hit->place.shift, &made->recipe);
 	if (!result && hit->side) {
 		call_at_function(&at, abi, &spec->sides[1]);
 		result = recipe_make_end(made, spec, &at, &find->lookup, &begin, err);

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Launches by the runtime that fail before they come to the driver, each followed by one by the
+ * driver, from functions with more and more of the stack that they do not write. With a number as
+ * argument, so many launches by the runtime come first that do not fail. Prints how many there were
+ * of each.
+ */
+#include <alloca.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/sim/programs/kernels.h"
+
+KERNEL(known, "_Z5knownmPfi")
+
+#define DEPTHS 100
+
+static const dim3 grid = {1, 1, 1}, block = {32, 1, 1};
+
+static void unknown(void)
+{
+}
+
+/* 0, or an error of the runtime's. */
+static __attribute__((noinline)) int by_runtime(const void *function)
+{
+	uint64_t ns = 0;
+	float *data = NULL;
+	int count = 0, result;
+	void *args[] = {&ns, &data, &count};
+
+	result = (int)cudaLaunchKernel(function, grid, block, args, 0, NULL);
+	__asm__ volatile("" ::: "memory");
+	return result;
+}
+
+static __attribute__((noinline)) void by_driver(CUfunction function, unsigned bytes)
+{
+	uint64_t ns = 0;
+	float *data = NULL;
+	int count = 0;
+	void *args[] = {&ns, &data, &count};
+	char *room = alloca(bytes);
+
+	__asm__ volatile("" ::"r"(room) : "memory");
+	MUST(cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, NULL, args, NULL));
+	__asm__ volatile("" ::"r"(room) : "memory");
+}
+
+int main(int argc, char **argv)
+{
+	int first = argc > 1 ? atoi(argv[1]) : 0, failed = 0;
+	CUfunction function;
+	CUmodule module;
+
+	MUST(cudaDeviceSynchronize());
+	MUST(cuModuleLoadData(&module, &kernels_fatbin));
+	MUST(cuModuleGetFunction(&function, module, "_Z5knownmPfi"));
+	for (int i = 0; i < first; i++)
+		MUST(by_runtime((const void *)known));
+	for (unsigned i = 0; i < DEPTHS; i++) {
+		failed += by_runtime((const void *)unknown) != 0;
+		by_driver(function, 16 * i);
+	}
+	MUST(cudaDeviceSynchronize());
+	printf("%d %d %d\n", first, failed, DEPTHS);
+	return 0;
+}
