@@ -60,6 +60,8 @@ static void add_tables(struct store_writer *writer)
 	check(store_writer_add_mapping(writer, &mapping, &err), &err);
 	check(store_writer_add_symbol(writer, &symbol, &err), &err);
 	check(store_writer_add_name(writer, &name, &err), &err);
+	name.since = 1500;
+	check(store_writer_add_name(writer, &name, &err), &err);
 }
 
 static void make_file_seed(const char *folder, unsigned seed, bool finished)

@@ -29,8 +29,8 @@ static inline void gpu_begin(struct capture *capture)
 	capture_begin(capture, true);
 	calls_add_sites(capture);
 	for (uint32_t pid = 10; pid < 40; pid += 10) {
-		struct store_name gemm = {GEMM, pid, "void gemm<float>(float*, int)"};
-		struct store_name softmax = {SOFTMAX, pid, "softmax"};
+		struct store_name gemm = {GEMM, pid, "void gemm<float>(float*, int)", 0};
+		struct store_name softmax = {SOFTMAX, pid, "softmax", 0};
 
 		capture_must(store_writer_add_name(capture->writer, &gemm, &err), err);
 		capture_must(store_writer_add_name(capture->writer, &softmax, &err), err);

@@ -46,7 +46,7 @@ static const struct model *load_calls(struct capture *capture)
 					.end = 0x8000,
 					.path = "/gone/app"};
 	struct store_symbol symbol = {0xffffffff81000010, 0x10, "do_ioctl"};
-	struct store_name name = {0x9000, CAPTURE_PID, "gemm(float*)"};
+	struct store_name name = {0x9000, CAPTURE_PID, "gemm(float*)", 0};
 	struct error err = ERROR_INIT;
 
 	calls_begin(capture);

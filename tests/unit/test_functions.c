@@ -93,10 +93,10 @@ static void hit(struct naming_test *test, const struct site_info *site, uint64_t
 	must(functions_record(test->functions, site, 0, &buffer.rec, &err), &err);
 }
 
-static void returns(struct naming_test *test, const struct site_info *site, uint64_t id,
-		    uint64_t handle)
+static void returns_at(struct naming_test *test, const struct site_info *site, uint64_t id,
+		       uint64_t handle, uint64_t ts)
 {
-	struct record_buffer buffer = {.ret = {.rec.kind = WAFFLE_REC_RETURN,
+	struct record_buffer buffer = {.ret = {.rec = {.kind = WAFFLE_REC_RETURN, .ts = ts},
 					       .tgid = (uint32_t)getpid(),
 					       .span_id = id,
 					       .frame_bytes = 8}};
@@ -104,6 +104,12 @@ static void returns(struct naming_test *test, const struct site_info *site, uint
 
 	*(uint64_t *)(&buffer.ret + 1) = handle;
 	must(functions_record(test->functions, site, 1, &buffer.rec, &err), &err);
+}
+
+static void returns(struct naming_test *test, const struct site_info *site, uint64_t id,
+		    uint64_t handle)
+{
+	returns_at(test, site, id, handle, 0);
 }
 
 /* The names in the file, "value=name " each, in their order. */
@@ -127,6 +133,9 @@ static void assert_names(struct naming_test *test, const char *expected)
 		else
 			snprintf(text + strlen(text), sizeof(text) - strlen(text), "%x=%s ",
 				 (unsigned)name->value, name->name);
+		if (name->since)
+			snprintf(text + strlen(text), sizeof(text) - strlen(text), "from %u ",
+				 (unsigned)name->since);
 	}
 	assert_string_equal(text, expected);
 	store_reader_close(reader);
@@ -209,6 +218,21 @@ static void test_handle_from_before_is_found_in_the_variable_that_keeps_it(void 
 	assert_names(&test, "4000=saxpy(int, float, float*, float*) ");
 }
 
+static void test_handle_that_is_got_again_has_its_new_name_from_then_on(void **state)
+{
+	struct naming_test test = begin(state);
+
+	hit(&test, &name_site, 10, 0, "first");
+	returns_at(&test, &name_site, 10, 0x1000, 500);
+	hit(&test, &launch, 11, 0x1000, NULL);
+	hit(&test, &name_site, 12, 0, "second");
+	returns_at(&test, &name_site, 12, 0x1000, 600);
+	hit(&test, &launch, 13, 0x1000, NULL);
+	hit(&test, &name_site, 14, 0, NULL); /* its name can't be read */
+	returns_at(&test, &name_site, 14, 0x1000, 700);
+	assert_names(&test, "1000=first from 500 1000=second from 600 1000= from 700 ");
+}
+
 static void test_handles_that_are_never_given_back_do_not_pile_up(void **state)
 {
 	struct naming_test test = begin(state);
@@ -272,6 +296,7 @@ int main(void)
 		with_folder(test_function_has_the_name_that_it_was_registered_under),
 		with_folder(test_handle_has_the_name_of_its_function),
 		with_folder(test_handle_from_before_is_found_in_the_variable_that_keeps_it),
+		with_folder(test_handle_that_is_got_again_has_its_new_name_from_then_on),
 		with_folder(test_handles_that_are_never_given_back_do_not_pile_up),
 		cmocka_unit_test(test_what_is_armed_is_told_in_words),
 		cmocka_unit_test(test_sites_without_functions_are_no_concern),

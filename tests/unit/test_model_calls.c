@@ -354,7 +354,7 @@ static void test_filter_asks_for_the_depth_and_the_parents_of_calls(void **state
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct store_name name = {0x9000, CAPTURE_PID, "my::gemm(float*)"};
+		struct store_name name = {0x9000, CAPTURE_PID, "my::gemm(float*)", 0};
 		struct error err = ERROR_INIT;
 		struct filter_expr *filter;
 		struct capture capture;
@@ -408,9 +408,9 @@ static const char *event_text(const struct model *model, size_t index, const cha
 static void test_addresses_of_code_are_shown_by_the_names_of_their_process(void **state)
 {
 	static const struct store_name names[] = {
-		{0x9000, CAPTURE_PID, "old"},
-		{0x9000, 11, "other(int)"},
-		{0x9000, CAPTURE_PID, "gemm(float*)"},
+		{0x9000, CAPTURE_PID, "old", 0},
+		{0x9000, 11, "other(int)", 0},
+		{0x9000, CAPTURE_PID, "gemm(float*)", 0},
 	};
 	struct error err = ERROR_INIT;
 	struct capture capture;
@@ -440,6 +440,39 @@ static void test_addresses_of_code_are_shown_by_the_names_of_their_process(void 
 	assert_true(value_walk_next(&walk, &value));
 	assert_int_equal(value.u64, 0x55);
 	assert_false(value_walk_next(&walk, &value));
+	capture_free(&capture);
+}
+
+static void test_value_has_the_name_that_held_at_its_time(void **state)
+{
+	static const struct store_name names[] = {
+		{0x9000, CAPTURE_PID, "third", 4000}, {0x9000, CAPTURE_PID, "no longer", 3000},
+		{0x9000, CAPTURE_PID, "", 3000},      {0x9000, CAPTURE_PID, "second", 2000},
+		{0x9000, CAPTURE_PID, "first", 0},    {0x9000, 11, "other", 2500},
+		{0xa000, CAPTURE_PID, "late", 3000},
+	};
+	static const struct {
+		uint64_t ts, value;
+		const char *name;
+	} rows[] = {
+		{1500, 0x9000, "first"},  {1600, 0xa000, "0xa000"}, {1999, 0x9000, "first"},
+		{2000, 0x9000, "second"}, {2999, 0x9000, "second"}, {3000, 0x9000, "0x9000"},
+		{3001, 0xa000, "late"},   {3999, 0x9000, "0x9000"}, {4000, 0x9000, "third"},
+	};
+	struct error err = ERROR_INIT;
+	struct capture capture;
+	const struct model *model;
+
+	(void)state;
+	calls_begin(&capture);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		call_hit(&capture, rows[i].ts, 20, CALL_LAUNCH, i + 1, rows[i].value, 1, 1, 0);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		capture_must(store_writer_add_name(capture.writer, &names[i], &err), err);
+	model = capture_load(&capture, 9000);
+	assert_int_equal(model->events.len, sizeof(rows) / sizeof(rows[0]));
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		assert_string_equal(event_text(model, i, "kernel"), rows[i].name);
 	capture_free(&capture);
 }
 
@@ -533,6 +566,7 @@ int main(void)
 			test_pair_that_meets_by_a_key_is_a_parent_only_if_seen_whole_on_its_thread),
 		cmocka_unit_test(test_filter_asks_for_the_depth_and_the_parents_of_calls),
 		cmocka_unit_test(test_addresses_of_code_are_shown_by_the_names_of_their_process),
+		cmocka_unit_test(test_value_has_the_name_that_held_at_its_time),
 		cmocka_unit_test(test_name_with_a_key_in_it_is_filled_with_values),
 		cmocka_unit_test(test_template_with_too_many_values_keeps_its_own_name),
 		cmocka_unit_test(test_stacks_are_found_by_the_id_of_their_span),

@@ -20,7 +20,7 @@ static void test_names_of_values_come_back(void **state)
 
 	must(store_writer_add_name(writer, &name, &err), &err);
 	flush_writer(writer, 0);
-	name = (struct store_name){.value = ~0ull, .pid = UINT32_MAX, .name = "gemm"};
+	name = (struct store_name){.value = ~0ull, .pid = UINT32_MAX, .name = "gemm", .since = ~0ull};
 	must(store_writer_add_name(writer, &name, &err), &err);
 	close_writer(writer, 1);
 	reader = open_reader(test->path);
@@ -31,6 +31,8 @@ static void test_names_of_values_come_back(void **state)
 	assert_int_equal(store_reader_name(reader, 1)->value, ~0ull);
 	assert_int_equal(store_reader_name(reader, 1)->pid, UINT32_MAX);
 	assert_string_equal(store_reader_name(reader, 1)->name, "gemm");
+	assert_int_equal(store_reader_name(reader, 0)->since, 0);
+	assert_int_equal(store_reader_name(reader, 1)->since, ~0ull);
 	assert_null(store_reader_name(reader, 2));
 	store_reader_close(reader);
 }

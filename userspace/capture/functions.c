@@ -43,13 +43,13 @@ struct space {
 /* A value to be named after the function at an offset of a file; or, without a value, the handles
  * that a file's variables have, if the byte at that offset is at `address`. */
 struct question {
-	uint64_t value, offset, address;
+	uint64_t value, since, offset, address;
 	uint32_t pid;
 	int fd;
 };
 
 struct answer {
-	uint64_t value;
+	uint64_t value, since;
 	uint32_t pid;
 	char *name;
 };
@@ -173,6 +173,7 @@ static void answer_add(struct functions *functions, struct answer answer)
 
 struct handle_search {
 	struct functions *functions;
+	uint64_t since;
 	uint32_t pid;
 };
 
@@ -180,20 +181,22 @@ static void handle_found(uint64_t handle, const char *name, void *arg)
 {
 	const struct handle_search *search = arg;
 
-	answer_add(search->functions, (struct answer){handle, search->pid, strdup(name)});
+	answer_add(search->functions,
+		   (struct answer){handle, search->since, search->pid, strdup(name)});
 }
 
 static void question_answer(struct functions *functions, struct symbolizer *symbolizer,
 			    const struct question *question)
 {
-	struct handle_search search = {functions, question->pid};
+	struct handle_search search = {functions, question->since, question->pid};
 
 	if (!question->value)
 		handles_find(question->fd, (pid_t)question->pid, question->address,
 			     question->offset, handle_found, &search);
 	else if (symbolizer)
-		answer_add(functions, (struct answer){question->value, question->pid,
-						      function_at(symbolizer, question)});
+		answer_add(functions,
+			   (struct answer){question->value, question->since, question->pid,
+					   function_at(symbolizer, question)});
 }
 
 static void *look_up(void *arg)
@@ -249,7 +252,7 @@ int functions_write(struct functions *functions, bool all, struct error *err)
 		pthread_cond_wait(&functions->idle, &functions->lock);
 	for (size_t i = 0; i < functions->answers.len; i++) {
 		struct answer *answer = &functions->answers.data[i];
-		struct store_name name = {answer->value, answer->pid, answer->name};
+		struct store_name name = {answer->value, answer->pid, answer->name, answer->since};
 
 		if (!result)
 			result = store_writer_add_name(functions->writer, &name, err);
@@ -366,11 +369,12 @@ static void find_handles(struct functions *functions, struct space *space)
 }
 
 /* Has a value named after the function at an address of the process, if there is one. */
-static void name_by_address(struct functions *functions, uint32_t pid, uint64_t value,
+static void name_by_address(struct functions *functions, const struct question *asked,
 			    uint64_t address, bool may_be_handle)
 {
-	struct space *space = space_of(functions, (pid_t)pid);
-	struct question question = {.value = value, .pid = pid};
+	struct question question = *asked;
+	pid_t pid = (pid_t)question.pid;
+	struct space *space = space_of(functions, pid);
 	const struct mapping *mapping;
 
 	if (!space)
@@ -385,7 +389,7 @@ static void name_by_address(struct functions *functions, uint32_t pid, uint64_t 
 	if (!mapping)
 		return;
 	question.offset = address - mapping->start + mapping->offset;
-	question.fd = module_fd(functions, mapping, (pid_t)pid);
+	question.fd = module_fd(functions, mapping, pid);
 	if (question.fd >= 0)
 		ask(functions, &question);
 }
@@ -479,6 +483,7 @@ static int handle_named(struct functions *functions, const struct site_info *sit
 {
 	struct pending *pending = pending_get(functions, end->span_id, false);
 	uint64_t handle = 0;
+	bool known = false;
 	int result = 0;
 
 	if (!pending)
@@ -489,13 +494,18 @@ static int handle_named(struct functions *functions, const struct site_info *sit
 	if (!handle && site->role == SITE_ROLE_NAME)
 		handle = pending->host;
 	if (handle)
-		see_first(functions, end->tgid, handle); /* a later name takes its place */
+		known = !see_first(functions, end->tgid, handle);
 	if (handle && site->role == SITE_ROLE_HANDLE && pending->host)
-		name_by_address(functions, end->tgid, handle, pending->host, false);
-	if (handle && site->role == SITE_ROLE_NAME && pending->text) {
+		name_by_address(
+			functions,
+			&(struct question){.value = handle, .since = end->rec.ts, .pid = end->tgid},
+			pending->host, false);
+	/* It may have been another function's before. */
+	if (handle && site->role == SITE_ROLE_NAME && (pending->text || known)) {
+		const char *text = pending->text ?: "";
 		char plain[DEMANGLE_MAX];
-		struct store_name name = {handle, end->tgid,
-					  demangle(pending->text, plain) ?: pending->text};
+		struct store_name name = {handle, end->tgid, demangle(text, plain) ?: text,
+					  end->rec.ts};
 
 		result = store_writer_add_name(functions->writer, &name, err);
 	}
@@ -525,7 +535,9 @@ static void values_name(struct functions *functions, const struct site_info *sit
 
 	while (value_walk_next(&walk, &value))
 		if (value.type == WAFFLE_KEY_CODE && see_first(functions, pid, value.u64))
-			name_by_address(functions, pid, value.u64, value.u64, !gives_handles(site));
+			name_by_address(functions,
+					&(struct question){.value = value.u64, .pid = pid},
+					value.u64, !gives_handles(site));
 }
 
 int functions_record(struct functions *functions, const struct site_info *site, unsigned first,

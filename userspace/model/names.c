@@ -13,14 +13,22 @@
 #define CACHE_SLOTS 1024 /* a power of two */
 
 struct known {
-	uint64_t value;
+	uint64_t value, since;
 	uint32_t pid;
-	uint32_t number; /* of the reader's name; of several for a value the last one counts */
+	uint32_t number; /* of the reader's name; of several for a time the last one counts */
 };
 
+/* What a value stands for from one time until just before another. */
 struct cached {
-	uint64_t value;
+	uint64_t value, since, until;
 	const char *name; /* NULL: the slot is free */
+	uint32_t pid;
+	bool known;
+};
+
+/* A value that a process had at some time. */
+struct naming_use {
+	uint64_t value, ts;
 	uint32_t pid;
 };
 
@@ -39,13 +47,20 @@ static int known_compare(const void *left, const void *right)
 		return a->pid < b->pid ? -1 : 1;
 	if (a->value != b->value)
 		return a->value < b->value ? -1 : 1;
+	if (a->since != b->since)
+		return a->since < b->since ? -1 : 1;
 	return a->number < b->number ? -1 : a->number > b->number;
 }
 
-/* The last one of the value, or NULL. */
-static const struct known *known_find(const struct naming *naming, uint32_t pid, uint64_t value)
+static bool is_of(const struct known *known, const struct naming_use *use)
 {
-	const struct known wanted = {.value = value, .pid = pid, .number = UINT32_MAX};
+	return known->pid == use->pid && known->value == use->value;
+}
+
+/* How many are not behind the last one that holds at that time. */
+static size_t known_before(const struct naming *naming, const struct naming_use *use)
+{
+	const struct known wanted = {use->value, use->ts, use->pid, UINT32_MAX};
 	size_t low = 0, high = naming->count;
 
 	while (low < high) {
@@ -56,42 +71,83 @@ static const struct known *known_find(const struct naming *naming, uint32_t pid,
 		else
 			high = middle;
 	}
-	if (!low || naming->known[low - 1].pid != pid || naming->known[low - 1].value != value)
-		return NULL;
-	return &naming->known[low - 1];
+	return low;
 }
 
 /* NULL: out of memory. */
-static const char *name_make(const struct naming *naming, uint32_t pid, uint64_t value)
+static const char *text_keep(const struct naming *naming, const char *text)
 {
-	const struct known *known = known_find(naming, pid, value);
 	struct strtab *strings = naming->model->strings;
-	char hex[24];
-	const char *text = hex;
-	uint32_t index;
+	uint32_t index = strtab_add(strings, text, strlen(text));
 
-	if (known)
-		text = store_reader_name(naming->model->reader, known->number)->name;
-	else
-		snprintf(hex, sizeof(hex), "0x%" PRIx64, value);
-	index = strtab_add(strings, text, strlen(text));
 	return index == STRTAB_NONE ? NULL : strtab_get(strings, index);
 }
 
-static const char *name_of(const struct naming *naming, uint32_t pid, uint64_t value)
+static const char *number_text(const struct naming *naming, uint64_t value)
 {
-	uint64_t hash = (value ^ (uint64_t)pid << 32) * 0x9e3779b97f4a7c15ull;
-	struct cached *slot = &naming->cache[hash >> 32 & (CACHE_SLOTS - 1)];
+	char hex[24];
 
-	if (!slot->name || slot->value != value || slot->pid != pid)
-		*slot = (struct cached){value, name_make(naming, pid, value), pid};
-	return slot->name;
+	snprintf(hex, sizeof(hex), "0x%" PRIx64, value);
+	return text_keep(naming, hex);
 }
 
-static int name_values(const struct naming *naming, uint32_t site, uint32_t thread, uint32_t frame)
+static void slot_fill(const struct naming *naming, struct cached *slot,
+		      const struct naming_use *use)
+{
+	size_t before = known_before(naming, use);
+	const struct known *at = before ? &naming->known[before - 1] : NULL;
+	const char *name = "";
+
+	*slot = (struct cached){.value = use->value, .until = UINT64_MAX, .pid = use->pid};
+	if (before < naming->count && is_of(&naming->known[before], use))
+		slot->until = naming->known[before].since;
+	if (at && is_of(at, use)) {
+		slot->since = at->since;
+		name = store_reader_name(naming->model->reader, at->number)->name;
+	}
+	slot->known = *name;
+	slot->name = slot->known ? text_keep(naming, name) : number_text(naming, use->value);
+}
+
+static const struct cached *name_at(const struct naming *naming, const struct naming_use *use)
+{
+	uint64_t hash = (use->value ^ (uint64_t)use->pid << 32) * 0x9e3779b97f4a7c15ull;
+	struct cached *slot = &naming->cache[hash >> 32 & (CACHE_SLOTS - 1)];
+
+	if (!slot->name || slot->value != use->value || slot->pid != use->pid ||
+	    use->ts < slot->since || use->ts >= slot->until)
+		slot_fill(naming, slot, use);
+	return slot;
+}
+
+/*
+ * The value is from the begin of a call or from its end: it has a name that holds then. Where it
+ * came to stand for another function meanwhile it stays a number. NULL: out of memory.
+ */
+static const char *name_of(const struct naming *naming, struct naming_use use, uint64_t end_ts)
+{
+	struct cached begin = *name_at(naming, &use);
+
+	if (!begin.name || end_ts < begin.until)
+		return begin.name;
+	use.ts = end_ts;
+	if (!begin.known)
+		return name_at(naming, &use)->name;
+	return name_at(naming, &use)->name == begin.name ? begin.name
+							 : number_text(naming, use.value);
+}
+
+/* What has values. */
+struct holder {
+	uint32_t site, thread, frame;
+	uint64_t ts, end_ts;
+};
+
+static int name_values(const struct naming *naming, const struct holder *holder)
 {
 	struct model *model = naming->model;
-	struct value_walk walk = model_values(model, site, frame);
+	struct value_walk walk = model_values(model, holder->site, holder->frame);
+	struct naming_use use = {.ts = holder->ts, .pid = model->threads.data[holder->thread].pid};
 	struct value value;
 
 	while (value_walk_next(&walk, &value)) {
@@ -100,7 +156,8 @@ static int name_values(const struct naming *naming, uint32_t site, uint32_t thre
 
 		if (value.type != WAFFLE_KEY_CODE)
 			continue;
-		text = (uintptr_t)name_of(naming, model->threads.data[thread].pid, value.u64);
+		use.value = value.u64;
+		text = (uintptr_t)name_of(naming, use, holder->end_ts);
 		if (!text)
 			return -ENOMEM;
 		/* Values are whole words from the begin of model.frames on. */
@@ -108,6 +165,14 @@ static int name_values(const struct naming *naming, uint32_t site, uint32_t thre
 			text;
 	}
 	return 0;
+}
+
+/* A call that gives a handle has it at its end. */
+static uint64_t begin_ts(const struct model *model, const struct model_span *span)
+{
+	enum site_role role = model->sites.data[span->site].role;
+
+	return role == SITE_ROLE_NAME || role == SITE_ROLE_HANDLE ? span->end_ts : span->start_ts;
 }
 
 static bool has_code(const struct site_info *site)
@@ -126,14 +191,16 @@ static int name_all(const struct naming *naming, const bool *wanted)
 		const struct model_span *span = &model->spans.data[i];
 
 		if (span->site < model->sites.len && wanted[span->site] &&
-		    name_values(naming, span->site, span->thread, span->frame))
+		    name_values(naming, &(struct holder){span->site, span->thread, span->frame,
+							 begin_ts(model, span), span->end_ts}))
 			return -ENOMEM;
 	}
 	for (size_t i = 0; i < model->events.len; i++) {
 		const struct model_event *event = &model->events.data[i];
 
 		if (event->site < model->sites.len && wanted[event->site] &&
-		    name_values(naming, event->site, event->thread, event->frame))
+		    name_values(naming, &(struct holder){event->site, event->thread, event->frame,
+							 event->ts, event->ts}))
 			return -ENOMEM;
 	}
 	return 0;
@@ -151,7 +218,7 @@ static int naming_prepare(struct naming *naming)
 	for (size_t i = 0; i < naming->count; i++) {
 		const struct store_name *name = store_reader_name(reader, (uint32_t)i);
 
-		naming->known[i] = (struct known){name->value, name->pid, (uint32_t)i};
+		naming->known[i] = (struct known){name->value, name->since, name->pid, (uint32_t)i};
 	}
 	qsort(naming->known, naming->count, sizeof(*naming->known), known_compare);
 	return 0;

@@ -155,7 +155,8 @@ bool symbol_put(byte_vec *to, struct strtab *strings, const struct store_symbol 
 bool name_put(byte_vec *to, struct strtab *strings, const struct store_name *name)
 {
 	return varint_put(to, name->pid) && varint_put(to, name->value) &&
-	       reference_put(to, strings, name->name);
+	       reference_put(to, strings, name->name) &&
+	       (!name->since || varint_put(to, name->since));
 }
 
 bool index_put(byte_vec *to, const chunk_entries *entries)
@@ -458,19 +459,32 @@ int dictionary_get_symbols(struct dictionary *dictionary, struct cursor *cursor,
 	return cursor->at == cursor->end ? 0 : -EBADMSG;
 }
 
-int dictionary_get_names(struct dictionary *dictionary, struct cursor *cursor, uint32_t count)
+static int names_get(struct dictionary *dictionary, struct cursor *cursor, uint32_t count,
+		     bool timed)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		struct store_name name = {.pid = get_u32(cursor)};
 
 		name.value = get_varint(cursor);
 		name.name = reference_get(dictionary, cursor);
+		if (timed)
+			name.since = get_varint(cursor);
 		if (cursor->bad || dictionary->names.len == STORE_TABLE_MAX)
 			return -EBADMSG;
 		if (!vec_push(&dictionary->names, name))
 			return -ENOMEM;
 	}
 	return cursor->at == cursor->end ? 0 : -EBADMSG;
+}
+
+int dictionary_get_names(struct dictionary *dictionary, struct cursor *cursor, uint32_t count)
+{
+	return names_get(dictionary, cursor, count, false);
+}
+
+int dictionary_get_timed_names(struct dictionary *dictionary, struct cursor *cursor, uint32_t count)
+{
+	return names_get(dictionary, cursor, count, true);
 }
 
 int meta_get(struct store_meta *meta, struct dictionary *dictionary, struct cursor *cursor)

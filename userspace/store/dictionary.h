@@ -62,6 +62,8 @@ int dictionary_get_objects(struct dictionary *dictionary, struct cursor *cursor,
 int dictionary_get_mappings(struct dictionary *dictionary, struct cursor *cursor, uint32_t count);
 int dictionary_get_symbols(struct dictionary *dictionary, struct cursor *cursor, uint32_t count);
 int dictionary_get_names(struct dictionary *dictionary, struct cursor *cursor, uint32_t count);
+int dictionary_get_timed_names(struct dictionary *dictionary, struct cursor *cursor,
+			       uint32_t count);
 /* The meta's strings are kept by the dictionary. */
 int meta_get(struct store_meta *meta, struct dictionary *dictionary, struct cursor *cursor);
 /* Fills the entries; offsets follow from the lengths, from `offset` exactly to `end`. */

@@ -33,6 +33,7 @@ enum chunk_type {
 	CHUNK_MAPPINGS,
 	CHUNK_SYMBOLS,
 	CHUNK_NAMES,
+	CHUNK_TIMED_NAMES, /* with the time from which each holds */
 	CHUNK_TYPE_COUNT
 };
 

@@ -47,10 +47,15 @@ typedef int (*dictionary_get_fn)(struct dictionary *dictionary, struct cursor *c
 /* Chunks that are read at once; the others when they are needed, or not at all: a later minor
  * version may add types. */
 static const dictionary_get_fn dictionary_get[CHUNK_TYPE_COUNT] = {
-	[CHUNK_STRINGS] = dictionary_get_strings,     [CHUNK_SITES] = dictionary_get_sites,
-	[CHUNK_PROCESSES] = dictionary_get_processes, [CHUNK_STACKS] = dictionary_get_stacks,
-	[CHUNK_OBJECTS] = dictionary_get_objects,     [CHUNK_MAPPINGS] = dictionary_get_mappings,
-	[CHUNK_SYMBOLS] = dictionary_get_symbols,     [CHUNK_NAMES] = dictionary_get_names,
+	[CHUNK_STRINGS] = dictionary_get_strings,
+	[CHUNK_SITES] = dictionary_get_sites,
+	[CHUNK_PROCESSES] = dictionary_get_processes,
+	[CHUNK_STACKS] = dictionary_get_stacks,
+	[CHUNK_OBJECTS] = dictionary_get_objects,
+	[CHUNK_MAPPINGS] = dictionary_get_mappings,
+	[CHUNK_SYMBOLS] = dictionary_get_symbols,
+	[CHUNK_NAMES] = dictionary_get_names,
+	[CHUNK_TIMED_NAMES] = dictionary_get_timed_names,
 };
 
 static int load_dictionaries(struct store_reader *reader, struct error *err)

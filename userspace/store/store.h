@@ -107,11 +107,13 @@ struct store_symbol {
 };
 
 /* What a value of a key of type WAFFLE_KEY_CODE stands for: a function of a process, or the name
- * under which a handle was got. Of several for a value the last one counts. */
+ * under which a handle was got. Of several for a value that counts which holds from the latest time
+ * at or before the record's, and of those with the same time the last. */
 struct store_name {
 	uint64_t value;
 	uint32_t pid;
-	const char *name; /* demangled */
+	const char *name; /* demangled; "": it is not known what the value stands for since then */
+	uint64_t since;   /* 0: from the begin on, as in older files */
 };
 
 /* ---- writer ---- */

@@ -25,13 +25,14 @@ enum table {
 	TABLE_MAPPINGS,
 	TABLE_SYMBOLS,
 	TABLE_NAMES,
+	TABLE_TIMED_NAMES,
 	TABLE_COUNT
 };
 static const uint16_t table_chunks[TABLE_COUNT] = {
 	[TABLE_SITES] = CHUNK_SITES,       [TABLE_PROCESSES] = CHUNK_PROCESSES,
 	[TABLE_STACKS] = CHUNK_STACKS,     [TABLE_OBJECTS] = CHUNK_OBJECTS,
 	[TABLE_MAPPINGS] = CHUNK_MAPPINGS, [TABLE_SYMBOLS] = CHUNK_SYMBOLS,
-	[TABLE_NAMES] = CHUNK_NAMES,
+	[TABLE_NAMES] = CHUNK_NAMES,       [TABLE_TIMED_NAMES] = CHUNK_TIMED_NAMES,
 };
 
 /* Entries of a table that are still to be written. */
@@ -283,10 +284,12 @@ int store_writer_add_symbol(struct store_writer *writer, const struct store_symb
 int store_writer_add_name(struct store_writer *writer, const struct store_name *name,
 			  struct error *err)
 {
+	enum table table = name->since ? TABLE_TIMED_NAMES : TABLE_NAMES;
+
 	if (writer->code)
 		return writer_result(writer, err);
-	return added(writer, TABLE_NAMES,
-		     name_put(&writer->tables[TABLE_NAMES].bytes, writer->strings, name), err);
+	return added(writer, table, name_put(&writer->tables[table].bytes, writer->strings, name),
+		     err);
 }
 
 /* ---- records ---- */

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values that stand for one function after another have the name of each while it is theirs."""
+
+from test_calls import ONLY, logged, named, probes
+
+USE = "uprobe:exe:use(code function, int id) as event"
+GET = "uprobe:exe:get(out code function, str kernel) -> int role name"
+
+
+def check(waffle, specs, *command):
+    result = waffle.run(*command, options=[*ONLY, *probes(*specs)])
+    told = [(row["id"], row["name"]) for row in logged(result.result.stdout.splitlines(), "use")]
+    uses = [row["args"] for row in named(result, "use")]
+    assert told and [(args["id"], args["function"]) for args in uses] == told
+    return result
+
+
+def test_handle_has_the_name_that_it_was_got_by_last(waffle, built):
+    program = built("reused.c", "-DNAMED=unused")
+    capture = check(waffle, [USE, GET], program, "handles")
+    got = [row["args"] for row in named(capture, "get")]
+    assert len(got) == 12 and all(args["function"] == args["kernel"] for args in got)
