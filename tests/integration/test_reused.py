@@ -20,3 +20,21 @@ def test_handle_has_the_name_that_it_was_got_by_last(waffle, built):
     capture = check(waffle, [USE, GET], program, "handles")
     got = [row["args"] for row in named(capture, "get")]
     assert len(got) == 12 and all(args["function"] == args["kernel"] for args in got)
+
+
+def test_address_has_the_name_of_the_library_that_is_there(waffle, built):
+    program = built("reused.c", "-DNAMED=unused")
+    names = [f"plugin_{letter}" for letter in "abc"]
+    files = [
+        built("reused.c", f"-DNAMED={name}", "-Dmain=other", "-shared", "-fPIC", name=f"{name}.so")
+        for name in names
+    ]
+    check(waffle, [USE], program, "plugins", *[f"{f}:{n}" for f, n in zip(files, names)])
+
+
+def test_address_has_the_name_of_the_program_that_is_there(waffle, built):
+    first, second = [
+        built("reused.c", f"-DNAMED={name}", "-no-pie", name=name) for name in ("first", "second")
+    ]
+    capture = check(waffle, [USE], first, "execs", second)
+    assert {row["args"]["function"] for row in named(capture, "use")} == {"first", "second"}

@@ -2,18 +2,16 @@
 #include "capture/functions.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "capture/drain.h"
 #include "capture/handles.h"
+#include "capture/spaces.h"
 #include "target/demangle.h"
-#include "target/descriptors.h"
 #include "target/process.h"
 #include "target/symbols.h"
 #include "util/map.h"
@@ -21,7 +19,8 @@
 
 #define VALUES_MAX (1u << 20) /* named or not, each once */
 #define MODULES_MAX 4096
-#define PENDING_MAX 4096      /* calls that give handles and have not returned */
+#define PENDING_MAX 4096 /* calls that give handles and have not returned */
+#define KNOWN_SLOTS 256
 #define RESCAN_NS 20000000ull /* between two looks at the mappings of a process */
 
 /* A file with code that has addresses to be named. It stays open: the process may end, the file may
@@ -30,14 +29,6 @@ struct module {
 	uint64_t ino;
 	uint32_t dev;
 	int fd;
-};
-
-/* What was last seen of a process's memory. */
-struct space {
-	pid_t pid;
-	uint64_t ts;
-	bool handles; /* those from before the capture were looked for */
-	struct mappings mappings;
 };
 
 /* A value to be named after the function at an offset of a file; or, without a value, the handles
@@ -61,11 +52,18 @@ struct pending {
 	char *text;
 };
 
+/* A value that was seen, in the latest state of all memory. */
+struct known {
+	uint64_t value;
+	uint32_t pid;
+};
+
 struct functions {
 	struct store_writer *writer;
-	struct map seen; /* hashes of (process, value) */
+	struct map seen; /* hashes of (process, value), and with the time since when */
 	VEC(struct module) modules;
-	VEC(struct space) spaces;
+	struct spaces spaces;
+	struct known known[KNOWN_SLOTS];
 	struct map pending_index; /* span id → index in `pending` */
 	VEC(struct pending) pending;
 	/* The thread that looks up. */
@@ -110,14 +108,12 @@ void functions_close(struct functions *functions)
 	thread_stop(functions);
 	for (size_t i = 0; i < functions->modules.len; i++)
 		close(functions->modules.data[i].fd);
-	for (size_t i = 0; i < functions->spaces.len; i++)
-		mappings_free(&functions->spaces.data[i].mappings);
+	spaces_free(&functions->spaces);
 	for (size_t i = 0; i < functions->pending.len; i++)
 		free(functions->pending.data[i].text);
 	for (size_t i = 0; i < functions->answers.len; i++)
 		free(functions->answers.data[i].name);
 	vec_free(&functions->modules);
-	vec_free(&functions->spaces);
 	vec_free(&functions->pending);
 	vec_free(&functions->questions);
 	vec_free(&functions->answers);
@@ -265,61 +261,11 @@ int functions_write(struct functions *functions, bool all, struct error *err)
 
 /* ---- addresses ---- */
 
-static struct space *space_of(struct functions *functions, pid_t pid)
-{
-	for (size_t i = 0; i < functions->spaces.len; i++)
-		if (functions->spaces.data[i].pid == pid)
-			return &functions->spaces.data[i];
-	if (!vec_push(&functions->spaces, (struct space){.pid = pid}))
-		return NULL;
-	return &functions->spaces.data[functions->spaces.len - 1];
-}
-
-static const struct mapping *mapping_at(const struct space *space, uint64_t address)
-{
-	for (size_t i = 0; i < space->mappings.list.len; i++) {
-		const struct mapping *mapping = &space->mappings.list.data[i];
-
-		if (address >= mapping->start && address < mapping->end && mapping->ino)
-			return mapping;
-	}
-	return NULL;
-}
-
-static void space_read(struct space *space)
-{
-	struct error ignored = ERROR_INIT;
-	struct mappings mappings;
-
-	space->ts = clock_monotonic_ns();
-	if (process_mappings(&mappings, space->pid, &ignored))
-		return; /* it is gone: what was seen is the best there is */
-	mappings_free(&space->mappings);
-	space->mappings = mappings;
-}
-
-/* Opens the file of a mapping; of a process that is gone only what still has its path. */
-static int mapping_fd(const struct mapping *mapping, pid_t pid)
-{
-	struct stat status;
-	char path[4096];
-	int fd = mapping_open(mapping, pid, path, sizeof(path));
-
-	if (fd >= 0)
-		return fd;
-	fd = open(mapping->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd >= 0 && (fstat(fd, &status) || status.st_ino != mapping->ino ||
-			dev_of_kernel(status.st_dev) != mapping->dev)) {
-		close(fd);
-		fd = -1;
-	}
-	return fd;
-}
-
 /* The open file of a mapping; -1: it can't be opened. */
 static int module_fd(struct functions *functions, const struct mapping *mapping, pid_t pid)
 {
 	struct module module = {.ino = mapping->ino, .dev = mapping->dev};
+	char path[4096];
 
 	for (size_t i = 0; i < functions->modules.len; i++) {
 		const struct module *known = &functions->modules.data[i];
@@ -329,7 +275,7 @@ static int module_fd(struct functions *functions, const struct mapping *mapping,
 	}
 	if (!mapping->ino || functions->modules.len >= MODULES_MAX)
 		return -1;
-	module.fd = mapping_fd(mapping, pid);
+	module.fd = mapping_open_same(mapping, pid, path, sizeof(path));
 	if (module.fd >= 0 && !vec_push(&functions->modules, module)) {
 		close(module.fd);
 		module.fd = -1;
@@ -337,26 +283,58 @@ static int module_fd(struct functions *functions, const struct mapping *mapping,
 	return module.fd;
 }
 
-static bool see_first(struct functions *functions, uint32_t pid, uint64_t value)
+static bool see(struct functions *functions, uint64_t key)
 {
-	uint64_t key = value ^ (uint64_t)pid * 0x9e3779b97f4a7c15ull;
+	return functions->seen.len < VALUES_MAX && map_get(&functions->seen, key) == MAP_NONE &&
+	       map_set(&functions->seen, key, 1);
+}
 
-	return value && functions->seen.len < VALUES_MAX &&
-	       map_get(&functions->seen, key) == MAP_NONE && map_set(&functions->seen, key, 1);
+static uint64_t value_key(uint32_t pid, uint64_t value)
+{
+	return value ^ (uint64_t)pid * 0x9e3779b97f4a7c15ull;
+}
+
+/* Whether the value is seen for the first time since something else is there; *again: it was seen
+ * before that. */
+static bool see_first(struct functions *functions, uint32_t pid, uint64_t value, uint64_t since,
+		      bool *again)
+{
+	uint64_t key = value_key(pid, value);
+
+	*again = false;
+	if (!value || !see(functions, (key ^ since) * 0xc2b2ae3d27d4eb4full))
+		return false;
+	*again = !see(functions, key);
+	return true;
+}
+
+/* Most values are those that were seen last. */
+static bool was_seen(struct functions *functions, uint32_t pid, uint64_t value, uint64_t ts)
+{
+	struct known *known = &functions->known[(value_key(pid, value) >> 3) % KNOWN_SLOTS];
+	bool same = known->value == value && known->pid == pid;
+
+	if (ts < functions->spaces.told_ts)
+		return false;
+	*known = (struct known){value, pid};
+	return same;
 }
 
 /* A value that is no address: all handles are looked for that the program has kept, once. */
 static void find_handles(struct functions *functions, struct space *space)
 {
+	struct error ignored = ERROR_INIT;
+	struct mappings now;
 	uint64_t ino = 0;
 
-	if (space->handles)
+	if (space->handles || process_mappings(&now, space->pid, &ignored))
 		return;
 	space->handles = true;
-	for (size_t i = 0; i < space->mappings.list.len; i++) {
-		const struct mapping *mapping = &space->mappings.list.data[i];
+	for (size_t i = 0; i < now.list.len; i++) {
+		const struct mapping *mapping = &now.list.data[i];
 		struct question question = {.offset = mapping->offset,
 					    .address = mapping->start,
+					    .since = space->begin_ts,
 					    .pid = (uint32_t)space->pid};
 
 		if (!mapping->ino || mapping->ino == ino)
@@ -366,32 +344,57 @@ static void find_handles(struct functions *functions, struct space *space)
 		if (question.fd >= 0)
 			ask(functions, &question);
 	}
+	mappings_free(&now);
 }
 
-/* Has a value named after the function at an address of the process, if there is one. */
-static void name_by_address(struct functions *functions, const struct question *asked,
-			    uint64_t address, bool may_be_handle)
+/* What was at an address of the process. */
+static struct place place_at(struct space *space, uint64_t address, uint64_t ts)
+{
+	struct place place = space_place(space, address, ts);
+
+	if (place.mapping || (space->read_ts && clock_monotonic_ns() - space->read_ts < RESCAN_NS))
+		return place;
+	space_read(space);
+	return space_place(space, address, ts);
+}
+
+/* Has a value named after the function at a place of the process, if there is one; false: not. */
+static bool name_by_place(struct functions *functions, const struct question *asked,
+			  const struct place *place, uint64_t address)
 {
 	struct question question = *asked;
-	pid_t pid = (pid_t)question.pid;
-	struct space *space = space_of(functions, pid);
-	const struct mapping *mapping;
 
-	if (!space)
-		return;
-	mapping = mapping_at(space, address);
-	if (!mapping && (!space->ts || clock_monotonic_ns() - space->ts >= RESCAN_NS)) {
-		space_read(space);
-		mapping = mapping_at(space, address);
-	}
-	if (!mapping && may_be_handle)
-		find_handles(functions, space);
-	if (!mapping)
-		return;
-	question.offset = address - mapping->start + mapping->offset;
-	question.fd = module_fd(functions, mapping, pid);
+	if (!place->mapping)
+		return false;
+	question.offset = address - place->mapping->start + place->mapping->offset;
+	question.fd = module_fd(functions, place->mapping, (pid_t)question.pid);
 	if (question.fd >= 0)
 		ask(functions, &question);
+	return question.fd >= 0;
+}
+
+static void value_name(struct functions *functions, uint32_t pid, uint64_t value, uint64_t ts,
+		       bool may_be_handle)
+{
+	struct question question = {.value = value, .pid = pid};
+	struct space *space;
+	struct place place;
+	bool again;
+
+	if (was_seen(functions, pid, value, ts))
+		return;
+	space = spaces_get(&functions->spaces, (pid_t)pid);
+	if (!space)
+		return;
+	place = place_at(space, value, ts);
+	if (!see_first(functions, pid, value, place.since, &again))
+		return;
+	question.since = place.since;
+	/* Unless the question is answered it is not known what this is now. */
+	if (again)
+		answer_add(functions, (struct answer){value, place.since, pid, strdup("")});
+	if (!name_by_place(functions, &question, &place, value) && !place.mapping && may_be_handle)
+		find_handles(functions, space);
 }
 
 /* ---- handles ---- */
@@ -427,23 +430,6 @@ static void pending_remove(struct functions *functions, struct pending *pending)
 	functions->pending.len--;
 }
 
-#define NAME_MAX_BYTES 4096
-
-/* A string in a process's memory; NULL: it can't be read. */
-static char *text_at(uint32_t pid, uint64_t address)
-{
-	char path[32], text[NAME_MAX_BYTES];
-	ssize_t got;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%u/mem", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	got = fd < 0 ? -1 : pread(fd, text, sizeof(text), (off_t)address);
-	if (fd >= 0)
-		close(fd);
-	return got > 0 && memchr(text, '\0', (size_t)got) ? strdup(text) : NULL;
-}
-
 /*
  * The first text and the first function among the values. A kernel's name that the call did not
  * have to read comes as its address: its page may not be in memory, and the kernel's programs can't
@@ -457,7 +443,7 @@ static void values_find(struct value_walk walk, uint32_t pid, char **text, uint6
 		if (value.type == WAFFLE_KEY_STR && !*text && value.text_len)
 			*text = strndup(value.text, value.text_len);
 		if (value.type == WAFFLE_KEY_PTR && !*text && !strcmp(value.key->name, "kernel"))
-			*text = text_at(pid, value.u64);
+			*text = handles_text((pid_t)pid, value.u64);
 		if (value.type == WAFFLE_KEY_CODE && !*code)
 			*code = value.u64;
 	}
@@ -478,6 +464,26 @@ static void handle_begins(struct functions *functions, const struct site_info *s
 			    &pending->text, &pending->host);
 }
 
+/* A handle is got; false: it was not known. */
+static bool handle_seen(struct functions *functions, const struct waffle_rec_return *end,
+			uint64_t handle, uint64_t host, enum site_role role)
+{
+	struct question question = {.value = handle, .since = end->rec.ts, .pid = end->tgid};
+	struct space *space = spaces_get(&functions->spaces, (pid_t)end->tgid);
+	struct place place;
+	bool again, first;
+
+	if (!space)
+		return false;
+	place = space_place(space, handle, end->rec.ts);
+	first = see_first(functions, end->tgid, handle, place.since, &again);
+	if (role == SITE_ROLE_HANDLE && host) {
+		place = place_at(space, host, end->rec.ts);
+		name_by_place(functions, &question, &place, host);
+	}
+	return !first || again;
+}
+
 static int handle_named(struct functions *functions, const struct site_info *site, unsigned first,
 			const struct waffle_rec_return *end, struct error *err)
 {
@@ -494,12 +500,7 @@ static int handle_named(struct functions *functions, const struct site_info *sit
 	if (!handle && site->role == SITE_ROLE_NAME)
 		handle = pending->host;
 	if (handle)
-		known = !see_first(functions, end->tgid, handle);
-	if (handle && site->role == SITE_ROLE_HANDLE && pending->host)
-		name_by_address(
-			functions,
-			&(struct question){.value = handle, .since = end->rec.ts, .pid = end->tgid},
-			pending->host, false);
+		known = handle_seen(functions, end, handle, pending->host, site->role);
 	/* It may have been another function's before. */
 	if (handle && site->role == SITE_ROLE_NAME && (pending->text || known)) {
 		const char *text = pending->text ?: "";
@@ -529,15 +530,13 @@ bool functions_concern(const struct site_info *site)
 }
 
 static void values_name(struct functions *functions, const struct site_info *site,
-			struct value_walk walk, uint32_t pid)
+			struct value_walk walk, uint32_t pid, uint64_t ts)
 {
 	struct value value;
 
 	while (value_walk_next(&walk, &value))
-		if (value.type == WAFFLE_KEY_CODE && see_first(functions, pid, value.u64))
-			name_by_address(functions,
-					&(struct question){.value = value.u64, .pid = pid},
-					value.u64, !gives_handles(site));
+		if (value.type == WAFFLE_KEY_CODE)
+			value_name(functions, pid, value.u64, ts, !gives_handles(site));
 }
 
 int functions_record(struct functions *functions, const struct site_info *site, unsigned first,
@@ -548,21 +547,22 @@ int functions_record(struct functions *functions, const struct site_info *site, 
 
 	if (rec->kind == WAFFLE_REC_HIT) {
 		values_name(functions, site, value_walk_begin(site, hit + 1, hit->frame_bytes),
-			    hit->tgid);
+			    hit->tgid, rec->ts);
 		if (gives_handles(site))
 			handle_begins(functions, site, hit);
 	} else if (rec->kind == WAFFLE_REC_RETURN) {
 		if (gives_handles(site))
 			return handle_named(functions, site, first, end, err);
 		values_name(functions, site,
-			    value_walk_from(site, first, end + 1, end->frame_bytes), end->tgid);
+			    value_walk_from(site, first, end + 1, end->frame_bytes), end->tgid,
+			    rec->ts);
 	}
 	return 0;
 }
 
 void functions_process(struct functions *functions, pid_t pid)
 {
-	struct space *space = space_of(functions, pid);
+	struct space *space = spaces_get(&functions->spaces, pid);
 
 	if (!space)
 		return;
@@ -572,15 +572,14 @@ void functions_process(struct functions *functions, pid_t pid)
 		module_fd(functions, &space->mappings.list.data[i], pid);
 }
 
-void functions_forget(struct functions *functions, pid_t pid)
+void functions_told(struct functions *functions, const struct mmap_event *event)
 {
-	for (size_t i = 0; i < functions->spaces.len; i++) {
-		struct space *space = &functions->spaces.data[i];
+	memset(functions->known, 0, sizeof(functions->known));
+	spaces_told(&functions->spaces, event);
+}
 
-		if (space->pid != pid)
-			continue;
-		mappings_free(&space->mappings);
-		*space = functions->spaces.data[--functions->spaces.len];
-		return;
-	}
+void functions_forget(struct functions *functions, pid_t pid, uint64_t ts)
+{
+	memset(functions->known, 0, sizeof(functions->known));
+	spaces_begin(&functions->spaces, pid, ts);
 }

@@ -2,9 +2,9 @@
 /*
  * Names of functions that calls have as values (WAFFLE_KEY_CODE): addresses in the process, which
  * its symbol tables name, and handles, which are named when the process gets them (roles NAME and
- * HANDLE). Each is looked up once, while the process lives, and written into the capture's table of
- * names. A large library's symbols take a second to read, which is time that the drain does not
- * have: a thread of its own does it.
+ * HANDLE). Each is looked up once for what is mapped there, while the process lives, and written
+ * into the capture's table of names. A large library's symbols take a second to read, which is time
+ * that the drain does not have: a thread of its own does it.
  */
 #ifndef WAFFLE_CAPTURE_FUNCTIONS_H
 #define WAFFLE_CAPTURE_FUNCTIONS_H
@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "store/store.h"
+#include "target/mmap_watch.h"
 
 struct functions;
 
@@ -35,6 +36,8 @@ int functions_write(struct functions *functions, bool all, struct error *err);
 /* A process that has such sites armed: where its files are is read while it lives. */
 void functions_process(struct functions *functions, pid_t pid);
 /* The process runs a new program, or has ended: its addresses mean something else from now on. */
-void functions_forget(struct functions *functions, pid_t pid);
+void functions_forget(struct functions *functions, pid_t pid, uint64_t ts);
+/* The kernel told of it, before the records from that time on are seen. */
+void functions_told(struct functions *functions, const struct mmap_event *event);
 
 #endif

@@ -122,3 +122,19 @@ int handles_find(int fd, pid_t pid, uint64_t address, uint64_t offset,
 	elf_file_close(&file);
 	return 0;
 }
+
+#define NAME_MAX_BYTES 4096
+
+char *handles_text(pid_t pid, uint64_t address)
+{
+	char path[32], text[NAME_MAX_BYTES];
+	ssize_t got;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	got = fd < 0 ? -1 : pread(fd, text, sizeof(text), (off_t)address);
+	if (fd >= 0)
+		close(fd);
+	return got > 0 && memchr(text, '\0', (size_t)got) ? strdup(text) : NULL;
+}

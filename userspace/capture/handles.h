@@ -22,4 +22,8 @@
 int handles_find(int fd, pid_t pid, uint64_t address, uint64_t offset,
 		 void (*each)(uint64_t handle, const char *name, void *arg), void *arg);
 
+/* The name that a process gives for a handle, at an address of its memory; the copy is the
+ * caller's. NULL: it can't be read. */
+char *handles_text(pid_t pid, uint64_t address);
+
 #endif

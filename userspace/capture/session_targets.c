@@ -107,6 +107,8 @@ static void mapping_notice(const struct mmap_event *event, void *arg)
 	if (target && event->kind == MMAP_MAPPED && event->mapping.ino)
 		target->maps_changed = true;
 	details_told(session->details, event, target);
+	if ((target || event->kind == MMAP_LOST) && arming_concerns_functions(session->arming))
+		functions_told(session->functions, event);
 }
 
 int targets_mappings(struct session *session, uint64_t before_ts)
