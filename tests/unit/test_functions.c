@@ -75,11 +75,11 @@ static struct naming_test begin(void **state)
 	return test;
 }
 
-static void hit(struct naming_test *test, const struct site_info *site, uint64_t id, uint64_t word,
-		const char *text)
+static void hit_at(struct naming_test *test, const struct site_info *site, uint64_t id,
+		   uint64_t word, const char *text, uint64_t ts)
 {
 	struct record_buffer buffer = {
-		.hit = {.rec.kind = WAFFLE_REC_HIT, .tgid = (uint32_t)getpid()}};
+		.hit = {.rec = {.kind = WAFFLE_REC_HIT, .ts = ts}, .tgid = (uint32_t)getpid()}};
 	uint64_t *frame = (uint64_t *)(&buffer.hit + 1);
 	struct error err = ERROR_INIT;
 
@@ -91,6 +91,12 @@ static void hit(struct naming_test *test, const struct site_info *site, uint64_t
 		buffer.hit.frame_bytes += (strlen(text) + 7) & ~7u;
 	}
 	must(functions_record(test->functions, site, 0, &buffer.rec, &err), &err);
+}
+
+static void hit(struct naming_test *test, const struct site_info *site, uint64_t id, uint64_t word,
+		const char *text)
+{
+	hit_at(test, site, id, word, text, 0);
 }
 
 static void returns_at(struct naming_test *test, const struct site_info *site, uint64_t id,
@@ -150,6 +156,27 @@ static void test_function_of_the_process_is_named_once(void **state)
 	hit(&test, &launch, 11, (uintptr_t)kernel_of_test + 1, NULL); /* not where it begins */
 	hit(&test, &launch, 12, 0, NULL);
 	assert_names(&test, "kernel_of_test ");
+}
+
+static void test_address_at_which_something_else_is_mapped_loses_its_name(void **state)
+{
+	struct mmap_event event = {.kind = MMAP_MAPPED,
+				   .pid = getpid(),
+				   .ts = 200,
+				   .mapping = {.start = (uintptr_t)kernel_of_test,
+					       .end = (uintptr_t)kernel_of_test + 1,
+					       .path = (char *)""}};
+	struct naming_test test = begin(state);
+	struct error err = ERROR_INIT;
+
+	hit_at(&test, &launch, 10, (uintptr_t)kernel_of_test, NULL, 100);
+	must(functions_write(test.functions, true, &err), &err);
+	functions_told(test.functions, &event); /* by no file's code */
+	hit_at(&test, &launch, 11, (uintptr_t)kernel_of_test, NULL, 199);
+	hit_at(&test, &launch, 12, (uintptr_t)kernel_of_test, NULL, 200);
+	hit_at(&test, &launch, 13, (uintptr_t)kernel_of_test, NULL, 300);
+	/* It may be a handle now: these are looked for. */
+	assert_names(&test, "kernel_of_test 4000=saxpy(int, float, float*, float*)  from 200 ");
 }
 
 static void test_stub_is_named_as_the_kernel_that_it_launches(void **state)
@@ -291,6 +318,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		with_folder(test_function_of_the_process_is_named_once),
+		with_folder(test_address_at_which_something_else_is_mapped_loses_its_name),
 		with_folder(test_stub_is_named_as_the_kernel_that_it_launches),
 		with_folder(test_handle_has_the_name_that_it_was_got_by),
 		with_folder(test_function_has_the_name_that_it_was_registered_under),
