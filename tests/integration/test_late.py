@@ -207,6 +207,21 @@ def test_library_that_is_written_to_is_disarmed(waffle, start, built, caller, ca
     called_until_seen(waffle, program, attached, library)
 
 
+def test_library_that_is_written_to_between_two_loads(waffle, start, caller, called, tmp_path):  # noqa: F811
+    """As a plugin that is built anew: it is armed when it is loaded again."""
+    library = tmp_path / "libcalled.so"
+    shutil.copy(called, library)
+    program = start(caller, library)
+    program.until("ready")
+    attached = attach(waffle, program, *ONLY, *probes(ADD))
+    assert links(attached.process)
+    program.ask("close", "did")
+    library.write_bytes(called.read_bytes())
+    wait_until(lambda: not links(attached.process), "disarming")
+    program.ask(f"open {library}", "did")
+    called_until_seen(waffle, program, attached, library)
+
+
 def called_until_seen(waffle, program, attached, library):
     """Calls until the probes are in it: from some call on all are seen, with the right results."""
     sites = json.loads(waffle.ok("list", "--json", library, *probes(ADD)).stdout)["sites"]
