@@ -48,11 +48,14 @@ static __always_inline bool outer_lies(const struct waffle_call_thread *thread)
 	return user_word(thread->outer_sp) == thread->outer_word;
 }
 
+/* What two calls return to that are made by the same object, nearly always. */
+#define NEAR_BYTES (1ull << 20)
+
 /*
  * The event at outer_sp is still being called: from its library, or by a jump in place of a call.
  * If it returned and the program calls the inner function itself, that returns to the program. In
- * between may be who is called in place of the inner function and calls it then; and a library that
- * the program is linked with is not told from it. Then the stack tells.
+ * between may be who is called in place of the inner function and calls it then, from elsewhere;
+ * and a library that the program is linked with is not told from it. Then the stack tells.
  */
 static __always_inline bool outer_holds(struct waffle_call_thread *thread, struct pt_regs *ctx)
 {
@@ -61,7 +64,9 @@ static __always_inline bool outer_holds(struct waffle_call_thread *thread, struc
 	if (thread->outer_sp <= sp)
 		return thread->outer_sp == sp && link == thread->outer_link;
 	if (!code_has(thread, link))
-		return !thread->code_calls && outer_lies(thread);
+		return !thread->code_calls &&
+		       link - thread->outer_link + NEAR_BYTES > 2 * NEAR_BYTES &&
+		       outer_lies(thread);
 	thread->code_calls = true;
 	return !code_has(thread, thread->outer_link) || outer_lies(thread);
 }
