@@ -78,11 +78,14 @@ def one_launch(scale, kind, entries):
 def launches(scale):
     driver = entry("libcuda.so.1", "cuLaunchKernel")
     runtime = entry("libcudart.so.12", "cudaLaunchKernel")
+    took = {}  # ns that a decoded launch takes longer, by who launches
     over, alone = one_launch(scale, "driver", [driver])
+    took["driver"] = typical(over["decoded"])
     yield Row("decoded launch by the driver / empty uprobe", ratio(over, "decoded", "empty"), "x",
               1.5, note=f"{typical(over['decoded']):.0f} ns, empty uprobe "
               f"{typical(over['empty']):.0f} ns, on a simulated launch of {alone:.0f} ns")
     over, alone = one_launch(scale, "runtime", [runtime, driver])
+    took["runtime"] = typical(over["decoded"])
     yield Row("decoded launch by the runtime / two empty uprobes",
               ratio(over, "decoded", "empty"), "x", 1.5,
               note=f"the runtime calls the driver, and the two are counted once: "
@@ -103,7 +106,8 @@ def launches(scale):
         for name, what in (("decoded", "calls only"), ("all", "with the scheduler")):
             yield Row(f"{RATE:,} launches a second by the {kind}, speed lost, {what}", lost[name],
                       "%", 3, note=f"{rate:,.0f} a second untraced; with empty uprobes "
-                      f"{lost['empty']:.2f} %")
+                      f"{lost['empty']:.2f} %; by the {took[kind]:.0f} ns a launch "
+                      f"{100 / (1 + 1e9 / rate / took[kind]):.2f} %")
 
 
 def attach_once(pids):

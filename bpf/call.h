@@ -46,12 +46,15 @@ enum waffle_format {
 	 * that has no name. */
 	WAFFLE_FORMAT_ENUM,
 	/* How many calls with this value came before in the process, in all recipes of the same
-	 * `constant`: the sequence number of a communicator's collectives. */
+	 * `constant`: the sequence number of a communicator's collectives. With WAFFLE_FETCH_TAG
+	 * the value is an address, and the 8 bytes at `tag` behind it tell what is there now from
+	 * what was there before. */
 	WAFFLE_FORMAT_SEQUENCE,
 };
 
 #define WAFFLE_FETCH_SIGNED 1u
 #define WAFFLE_FETCH_KERNEL 2u /* its addresses are the kernel's (tracepoints) */
+#define WAFFLE_FETCH_TAG 4u    /* SEQUENCE: it has a `tag` */
 
 /*
  * value = start; for each load: value = *(word *)(value + offset[i]), the last one of `bytes`
@@ -67,7 +70,7 @@ struct waffle_fetch {
 	__u8 bytes; /* 1, 2, 4 or 8; 0 in BYTES means WAFFLE_STR_MAX */
 	__u8 flags; /* WAFFLE_FETCH_* */
 	__s32 offset[WAFFLE_FETCH_LOADS + 1];
-	__u32 reserved;
+	__s32 tag;
 	__u64 constant;
 };
 

@@ -44,7 +44,7 @@ extern struct call_enums_map {
 } call_enums SEC(".maps");
 
 struct sequence_key {
-	__u64 value;
+	__u64 value, tag;
 	__u32 tgid, group;
 };
 
@@ -244,8 +244,11 @@ static __always_inline __u64 sequence_next(const struct fetches *walk,
 					   const struct waffle_fetch *fetch, __u64 value)
 {
 	struct sequence_key key = {.value = value, .tgid = walk->tgid, .group = fetch->constant};
-	__u64 *count = bpf_map_lookup_elem(&call_sequences, &key), zero = 0;
+	__u64 *count, zero = 0;
 
+	if (fetch->flags & WAFFLE_FETCH_TAG)
+		user_read(&key.tag, sizeof(key.tag), value + fetch->tag, fetch->flags);
+	count = bpf_map_lookup_elem(&call_sequences, &key);
 	if (!count) {
 		bpf_map_update_elem(&call_sequences, &key, &zero, BPF_NOEXIST);
 		count = bpf_map_lookup_elem(&call_sequences, &key);

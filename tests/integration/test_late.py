@@ -207,6 +207,39 @@ def test_library_that_is_written_to_is_disarmed(waffle, start, built, caller, ca
     called_until_seen(waffle, program, attached, library)
 
 
+def test_library_that_is_written_to_between_two_loads(waffle, start, caller, called, tmp_path):  # noqa: F811
+    """As a plugin that is built anew: it is armed when it is loaded again."""
+    library = tmp_path / "libcalled.so"
+    shutil.copy(called, library)
+    program = start(caller, library)
+    program.until("ready")
+    attached = attach(waffle, program, *ONLY, *probes(ADD))
+    assert links(attached.process)
+    program.ask("close", "did")
+    library.write_bytes(called.read_bytes())
+    wait_until(lambda: not links(attached.process), "disarming")
+    program.ask(f"open {library}", "did")
+    called_until_seen(waffle, program, attached, library)
+
+
+def test_function_of_a_program_that_a_shell_begins(waffle, start, caller, called):  # noqa: F811
+    """The shell has none of that name, which is an error only if its children are not followed."""
+    shell = start("sh", "-c", f"echo ready; read go; {caller} {called}; true")
+    shell.until("ready")
+    specs = probes("uprobe:exe:thread_main as event")
+    attached = attach(waffle, shell, "--follow", *ONLY, *specs)
+    shell.say("go")
+    shell.until("ready pid=")
+    wait_until(lambda: links(attached.process), "arming")
+    shell.ask("threads 3", "did")
+    shell.finish()
+    assert len(attached.wait().rows("event")) == 3
+    shell = start("sh", "-c", "echo ready; read end")
+    shell.until("ready")
+    plain = waffle.call("attach", "-p", shell.pid, "--no-report", *ONLY, *specs)
+    assert plain.returncode and "no function 'thread_main' in " in plain.stderr
+
+
 def called_until_seen(waffle, program, attached, library):
     """Calls until the probes are in it: from some call on all are seen, with the right results."""
     sites = json.loads(waffle.ok("list", "--json", library, *probes(ADD)).stdout)["sites"]

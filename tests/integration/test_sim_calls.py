@@ -76,6 +76,18 @@ def test_collectives_are_numbered_by_communicator(calls):
     check_sequences(*calls)
 
 
+def test_communicator_at_the_address_of_an_earlier_one_is_numbered_from_0(waffle, sim):  # noqa: F811
+    capture = waffle.run(
+        sys.executable, ROOT / "tests/integration/programs/nccl_again.py", "3", stdin=None,
+        env={**os.environ, "LD_LIBRARY_PATH": str(sim)},
+    )  # fmt: skip
+    made = capture.result.stdout.split()
+    assert 1 < len(made) == len(set(made)) + 1
+    rows = sorted((r for r in capture.rows() if r.get("name") == "ncclAllReduce"), key=began)
+    assert [r["args"]["seq"] for r in rows] == [0, 1, 2] * len(made)
+    assert len({r["args"]["comm"] for r in rows}) == len(made)
+
+
 def test_what_nccl_launches_is_counted_once_beside_its_calls(calls):
     """One kernel for each rank in a group, though a group may hold two calls of a rank."""
     rows, logs = calls

@@ -174,6 +174,8 @@ static const struct sample {
 	 "expected a number from 0 to 2147483647", "                               ^~~~~~~~~~~"},
 	{"uprobe:libc:f(ptr r) {out seq(r)}", "calls are numbered at their entry",
 	 "                          ^~~~~~"},
+	{"uprobe:libc:f(ptr r) {seq(r, x)}", "expected a number, found 'x'",
+	 "                             ^"},
 	{"uprobe:libc:f(ptr r) {r as}", "expected a name behind 'as'",
 	 "                          ^"},
 	{"uprobe:libc:f{arg1 as x", "expected '}' behind the values, found the end",

@@ -155,6 +155,24 @@ static void test_calls_are_numbered_for_each_communicator(void **state)
 	(void)state;
 }
 
+static void test_what_is_new_at_an_old_address_is_numbered_from_0(void **state)
+{
+	struct rig *rig = RIG("uprobe:exe:collective(ptr comm) {seq(comm, 8) as seq} as event");
+	static const uint64_t hashes[] = {7, 7, 8, 8, 8, 7}, numbers[] = {0, 1, 0, 1, 2, 2};
+	uint64_t comm[2] = {0};
+
+	for (size_t i = 0; i < 6; i++) {
+		comm[1] = hashes[i];
+		collective(comm);
+	}
+	rig_read(rig);
+	assert_int_equal(rig->said.len, 6);
+	for (size_t i = 0; i < 6; i++)
+		assert_int_equal(value_of(rig, HIT(rig, i, "collective"), "seq").u64, numbers[i]);
+	rig_end(rig);
+	(void)state;
+}
+
 /* ---- nesting ---- */
 
 static void test_recursive_calls_return_in_reverse(void **state)
@@ -482,6 +500,7 @@ int main(void)
 		cmocka_unit_test(test_structs_by_value_and_behind_pointers),
 		cmocka_unit_test(test_what_is_known_at_the_return_only_comes_then),
 		cmocka_unit_test(test_calls_are_numbered_for_each_communicator),
+		cmocka_unit_test(test_what_is_new_at_an_old_address_is_numbered_from_0),
 		cmocka_unit_test(test_recursive_calls_return_in_reverse),
 		cmocka_unit_test(test_calls_too_deep_are_counted_as_lost_and_the_others_return),
 		cmocka_unit_test(test_calls_left_by_longjmp_end_so_and_hide_nothing),

@@ -72,8 +72,13 @@ int call_set_find_ahead(struct call_set *set, struct object *object, int fd,
 void call_set_came(struct call_set *set, const struct call_ahead *ahead);
 void call_ahead_free(struct call_ahead *ahead);
 
-/* What was looked through; only to traced processes may more files come. */
-enum call_scope { CALL_SCOPE_TRACED, CALL_SCOPE_PROCESS, CALL_SCOPE_FILES };
+/* What was looked through; to traced processes more files may come. */
+enum call_scope {
+	CALL_SCOPE_TRACED,
+	CALL_SCOPE_FOLLOWED, /* traced, and programs that are begun later will be */
+	CALL_SCOPE_PROCESS,
+	CALL_SCOPE_FILES,
+};
 
 /*
  * "no function 'cudaLaunchKernl' in libcudart.so.12; near: cudaLaunchKernel": a line for each

@@ -166,6 +166,27 @@ static int parse_fields(struct parse *parse, struct call_value *value)
 	return result;
 }
 
+/* "16", "$rank" */
+static int parse_offset(struct parse *parse, bool minus, struct value_step *step)
+{
+	int64_t number = 0;
+	int result = 0;
+
+	if (!minus && parse_accept(parse, "$")) {
+		uint32_t len = parse_word(parse);
+
+		step->name = parse_keep(parse, parse->at, parse->at + len);
+		parse->at += len;
+		if (!step->name || !len)
+			return parse_wrong(parse, "expected a name behind '$'");
+	} else {
+		result = parse_number(parse, &number, 0, OFFSET_MAX);
+	}
+	step->offset = (int32_t)(minus ? -number : number);
+	step->to = parse->at;
+	return result;
+}
+
 /* "+16", "-8", "+$rank" */
 static int parse_offsets(struct parse *parse, struct call_value *value)
 {
@@ -175,27 +196,15 @@ static int parse_offsets(struct parse *parse, struct call_value *value)
 	       (parse_sees(parse, "+") || (parse_sees(parse, "-") && !parse_sees(parse, "->")))) {
 		struct value_step step = {.kind = STEP_ADD, .from = parse->at};
 		bool minus = parse_accept(parse, "-");
-		int64_t number = 0;
 
 		if (!minus)
 			parse_accept(parse, "+");
 		if (value->by_fields)
 			return parse_wrong(parse, "an offset can't be added to a field: write "
 						  "*(type)(…) around");
-		result = settle(parse, value);
-		if (!result && !minus && parse_accept(parse, "$")) {
-			uint32_t len = parse_word(parse);
-
-			step.name = parse_keep(parse, parse->at, parse->at + len);
-			parse->at += len;
-			if (!step.name || !len)
-				return parse_wrong(parse, "expected a name behind '$'");
-		} else if (!result) {
-			result = parse_number(parse, &number, 0, OFFSET_MAX);
-		}
-		step.offset = (int32_t)(minus ? -number : number);
-		step.to = parse->at;
-		result = result ?: add_step(parse, value, step);
+		result = settle(parse, value)
+				 ?: parse_offset(parse, minus, &step)
+				 ?: add_step(parse, value, step);
 		value->name = NULL;
 		value->type = (struct call_type){.kind = TYPE_POINTER, .bytes = 8};
 	}
@@ -252,7 +261,7 @@ static int parse_sum(struct parse *parse, struct spec_side *side, struct call_va
 	return result ?: parse_fields(parse, value) ?: parse_offsets(parse, value);
 }
 
-/* "seq(comm)", "seq:coll(comm)" */
+/* "seq(comm)", "seq:coll(comm)", "seq:coll(comm, $hash)" */
 static int parse_sequence(struct parse *parse, struct spec_side *side, struct call_value *value)
 {
 	const char *group = "seq";
@@ -269,8 +278,13 @@ static int parse_sequence(struct parse *parse, struct spec_side *side, struct ca
 	}
 	if (!group)
 		return parse_memory(parse);
-	result = parse_expect(parse, "(", "behind 'seq'") ?: parse_sum(parse, side, value, 0)
-		 ?: parse_expect(parse, ")", "behind the value");
+	result = parse_expect(parse, "(", "behind 'seq'") ?: parse_sum(parse, side, value, 0);
+	value->tagged = !result && parse_accept(parse, ",");
+	if (value->tagged) {
+		parse_blanks(parse);
+		result = parse_offset(parse, false, &value->tag);
+	}
+	result = result ?: parse_expect(parse, ")", "behind the value");
 	if (result)
 		return result;
 	value->sequence = true;

@@ -118,6 +118,21 @@ static int follow(struct maker *maker, struct call_value *value, struct waffle_f
 	return result;
 }
 
+/* Without an offset that is not known in this file, it is the value alone that is counted. */
+static void set_sequence(const struct maker *maker, const struct call_value *value,
+			 struct waffle_fetch *fetch)
+{
+	const struct recipe_lookup *lookup = maker->lookup;
+	const struct value_step *tag = &value->tag;
+
+	fetch->format = WAFFLE_FORMAT_SEQUENCE;
+	fetch->constant = value->sequence_group;
+	fetch->tag = tag->offset;
+	if (value->tagged && (!tag->name || (lookup && lookup->offset &&
+					     lookup->offset(lookup->arg, tag->name, &fetch->tag))))
+		fetch->flags |= WAFFLE_FETCH_TAG;
+}
+
 /* The format of a value of one word, by its type. */
 static void set_format(struct waffle_fetch *fetch, const struct call_type *type)
 {
@@ -228,10 +243,8 @@ static int push_value(struct maker *maker, struct call_value *value, bool save, 
 		result = load(maker, value, fetch);
 	set_format(fetch, &value->type);
 	narrow(maker, value, fetch);
-	if (value->sequence) {
-		fetch->format = WAFFLE_FORMAT_SEQUENCE;
-		fetch->constant = value->sequence_group;
-	}
+	if (value->sequence)
+		set_sequence(maker, value, fetch);
 	return result ?: push_fetch(maker, value, part, fetch);
 }
 

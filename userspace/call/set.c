@@ -348,6 +348,7 @@ static void add_near(char *line, size_t size, const struct spec_state *state, co
 /* Where files were looked for. */
 static const char *const scopes[] = {
 	[CALL_SCOPE_TRACED] = "in a traced process",
+	[CALL_SCOPE_FOLLOWED] = "in a traced process",
 	[CALL_SCOPE_PROCESS] = "in the process",
 	[CALL_SCOPE_FILES] = "among those given",
 };
@@ -362,6 +363,26 @@ static void say_clean(call_say say, const char *line, bool missing, void *arg)
 		if (((unsigned char)*at < ' ' && *at != '\n') || *at == 127)
 			*at = '?';
 	say(clean, missing, arg);
+}
+
+/* Whether what it describes may be in a program that is begun later. */
+static bool may_come(const struct set_entry *entry, enum call_scope scope)
+{
+	const struct spec_names *libs = &entry->spec.libs;
+
+	for (uint32_t i = 0; scope == CALL_SCOPE_FOLLOWED && i < libs->count; i++)
+		if (!strcmp(libs->list[i].text, "exe"))
+			return true;
+	return false;
+}
+
+/* Whether a fault is one of the command line. */
+static bool is_missing(const struct set_entry *entry, enum call_scope scope)
+{
+	bool final =
+		entry->state.looked || (scope != CALL_SCOPE_TRACED && scope != CALL_SCOPE_FOLLOWED);
+
+	return final && !may_come(entry, scope) && !strcmp(entry->spec.source.origin, "--probe");
 }
 
 static void say_entry(const struct set_entry *entry, enum call_scope scope, call_say say, void *arg)
@@ -392,7 +413,7 @@ static void say_entry(const struct set_entry *entry, enum call_scope scope, call
 	} else if (state->trouble) {
 		snprintf(line, sizeof(line), "%s", state->trouble);
 	} else {
-		snprintf(line, sizeof(line), "%s: no %s '%s' in %s%s", origin,
+		snprintf(line, sizeof(line), "%s: no %s '%s' in %s%s%s", origin,
 			 provider ? "USDT probe of a provider"
 			 : usdt   ? "USDT probe"
 				  : "function",
@@ -400,11 +421,12 @@ static void say_entry(const struct set_entry *entry, enum call_scope scope, call
 			 state->stripped && !usdt
 				 ? ", which is stripped: of its functions only those are known "
 				   "that it exports"
-				 : "");
+				 : "",
+			 may_come(entry, scope) ? "; it is looked for in programs that are begun"
+						: "");
 		add_near(line, sizeof(line), state, "; near: ");
 	}
-	say_clean(say, line,
-		  (state->looked || scope != CALL_SCOPE_TRACED) && !strcmp(origin, "--probe"), arg);
+	say_clean(say, line, is_missing(entry, scope), arg);
 }
 
 /* It describes probes of a file which is there, and has none of their provider. */
@@ -460,9 +482,7 @@ void call_set_unfound(const struct call_set *set, enum call_scope scope, call_sa
 			say_clean(say, entry->state.trouble, false, arg);
 		if (entry->state.refusal)
 			say_clean(say, entry->state.refusal,
-				  !entry->state.found &&
-					  !strcmp(entry->spec.source.origin, "--probe"),
-				  arg);
+				  !entry->state.found && is_missing(entry, scope), arg);
 		else if ((!entry->state.found || entry->state.ifunc) && !entry->spec.quiet &&
 			 entry->spec.type != SPEC_TRACEPOINT)
 			say_entry(entry, scope, say, arg);

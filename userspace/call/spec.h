@@ -86,6 +86,8 @@ struct call_value {
 	bool by_fields; /* the last field says the type */
 	uint32_t sequence_group;
 	struct value_step steps[SPEC_STEPS_MAX];
+	bool tagged; /* of a sequence: what is at `tag` behind the value counts, too */
+	struct value_step tag;
 	struct call_type type;
 	uint32_t from, to; /* in the description */
 };

@@ -25,8 +25,7 @@ int arming_open(struct arming **arming, struct kernel *kernel, struct store_writ
 	(*arming)->kernel = kernel;
 	(*arming)->writer = writer;
 	(*arming)->options = *options;
-	(*arming)->changes =
-		options->calls || options->follow ? inotify_init1(IN_CLOEXEC | IN_NONBLOCK) : -1;
+	(*arming)->changes = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	return 0;
 }
 

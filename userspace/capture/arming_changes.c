@@ -36,8 +36,6 @@ int file_watch(struct arming *arming, struct file *file, int fd)
 {
 	char link[32];
 
-	if (!arming->options.follow && !file->expected)
-		return 0;
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	file->watch = inotify_add_watch(arming->changes, link, WATCH_NAMES | IN_MODIFY);
 	if (file->watch < 0) {

@@ -91,9 +91,11 @@ static void unfound_say(const char *line, bool missing, void *arg)
 int warn_of_unfound(struct session *session, bool strict)
 {
 	struct unfound unfound = {.session = session, .strict = strict};
+	enum call_scope scope =
+		strict && session->options->follow ? CALL_SCOPE_FOLLOWED : CALL_SCOPE_TRACED;
 
 	if (session->options->calls)
-		call_set_unfound(session->options->calls, CALL_SCOPE_TRACED, unfound_say, &unfound);
+		call_set_unfound(session->options->calls, scope, unfound_say, &unfound);
 	return unfound.result;
 }
 

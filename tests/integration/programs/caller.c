@@ -2,6 +2,7 @@
 /*
  * Calls the functions of a library (called.c) as its standard input says, and logs every call:
  *	open FILE   dlopen() it; also each argument of the command line; it may be linked instead
+ *	close       dlclose() of what was opened last
  *	add N       called_add(i, i * 1000000007), N times
  *	text WORD   called_text(WORD, length)
  *	nowhere     called_text() of a null pointer, and of addresses that are not mapped
@@ -60,15 +61,16 @@ static void find_functions(void *library)
 		to[i] = dlsym(library, names[i]);
 }
 
+static void *opened; /* last */
+
 static bool open_library(const char *path)
 {
-	void *library = dlopen(path, RTLD_NOW);
-
-	if (library)
-		find_functions(library);
+	opened = dlopen(path, RTLD_NOW);
+	if (opened)
+		find_functions(opened);
 	else
 		printf("did error=%s\n", dlerror());
-	return library;
+	return opened;
 }
 
 static void add(int a, long b)
@@ -209,6 +211,8 @@ static void line(char *words)
 	n = atol(argument);
 	if (!strncmp(words, "open", 4)) {
 		open_library(argument);
+	} else if (!strncmp(words, "close", 5)) {
+		dlclose(opened);
 	} else if (!strncmp(words, "add", 3)) {
 		for (int i = 0; i < n; i++)
 			add(i, i * 1000000007l);
