@@ -20,7 +20,8 @@ static void test_names_of_values_come_back(void **state)
 
 	must(store_writer_add_name(writer, &name, &err), &err);
 	flush_writer(writer, 0);
-	name = (struct store_name){.value = ~0ull, .pid = UINT32_MAX, .name = "gemm", .since = ~0ull};
+	name = (struct store_name){
+		.value = ~0ull, .pid = UINT32_MAX, .name = "gemm", .since = ~0ull};
 	must(store_writer_add_name(writer, &name, &err), &err);
 	close_writer(writer, 1);
 	reader = open_reader(test->path);
