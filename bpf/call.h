@@ -92,6 +92,11 @@ struct waffle_word {
  * Makes the values of `count` words in a frame. Of the room for them, all that the fields of struct
  * waffle_word can refer to is touched at most: 64 words, and 256 bytes of the frame.
  */
+#ifdef __bpf__
+#define WAFFLE_WORD_STORE(to, value) (*(__u64 *)(to) = (value)) /* its stores need no alignment */
+#else
+#define WAFFLE_WORD_STORE(to, value) __builtin_memcpy(to, &(value), sizeof(value))
+#endif
 #define WAFFLE_WORD_NUMBERS 64
 #define WAFFLE_WORD_ROOM (63 * sizeof(__u32) + sizeof(__u64))
 static inline __attribute__((always_inline)) void
@@ -106,7 +111,7 @@ waffle_words_make(__u8 *frame, const struct waffle_word *list, __u32 count, cons
 			break;
 		value = (words[word->from & 63] + (__u64)(__s64)word->offset) << spare;
 		value = word->is_signed ? (__u64)((__s64)value >> spare) : value >> spare;
-		*(__u64 *)(frame + (word->to & 63) * sizeof(__u32)) = value;
+		WAFFLE_WORD_STORE(frame + (word->to & 63) * sizeof(__u32), value);
 	}
 }
 
