@@ -22,14 +22,30 @@ def test_handle_has_the_name_that_it_was_got_by_last(waffle, built):
     assert len(got) == 12 and all(args["function"] == args["kernel"] for args in got)
 
 
-def test_address_has_the_name_of_the_library_that_is_there(waffle, built):
+def plugins(built):
+    """The program, and its arguments."""
     program = built("reused.c", "-DNAMED=unused")
     names = [f"plugin_{letter}" for letter in "abc"]
     files = [
         built("reused.c", f"-DNAMED={name}", "-Dmain=other", "-shared", "-fPIC", name=f"{name}.so")
         for name in names
     ]
-    check(waffle, [USE], program, "plugins", *[f"{f}:{n}" for f, n in zip(files, names)])
+    return [program, "plugins", *[f"{file}:{name}" for file, name in zip(files, names)]]
+
+
+def test_address_has_the_name_of_the_library_that_is_there(waffle, built):
+    check(waffle, [USE], *plugins(built))
+
+
+def test_frame_is_of_the_library_that_was_there(waffle, built):
+    sleep = "uprobe:libc.so.6:usleep(unsigned us) as event"
+    command = plugins(built)
+    result = waffle.run(*command, options=[*ONLY, "--stacks", "probes", *probes(sleep)])
+    told = [(row["id"], row["name"]) for row in logged(result.result.stdout.splitlines(), "use")]
+    calls = [(row["args"]["us"], row["user_stack"][1]) for row in named(result, "usleep")]
+    assert [(us, frame["function"]) for us, frame in calls] == told
+    modules = {word.split(":")[1]: word.split(":")[0] for word in command[2:]}
+    assert all(frame["module"] == modules[frame["function"]] for _, frame in calls)
 
 
 def test_address_has_the_name_of_the_program_that_is_there(waffle, built):

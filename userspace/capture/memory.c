@@ -21,6 +21,7 @@
 
 struct known {
 	struct mappings mappings; /* by address */
+	struct mappings told;     /* the same, only by what the kernel told */
 	uint64_t next_ts;         /* not read again before */
 	uint64_t gap_ns;
 	uint64_t read_ts; /* when they were last read, 0: never; what was told before is older */
@@ -43,6 +44,7 @@ struct memory {
 	VEC(struct known) known;
 	VEC(uint32_t) unused;  /* of `known` */
 	struct map written;    /* hashes of mappings */
+	uint64_t rows;         /* mappings in the file */
 	struct map program_of; /* hash of a file → index in `programs` */
 	VEC(struct program) programs;
 };
@@ -60,8 +62,10 @@ void memory_close(struct memory *memory)
 {
 	if (!memory)
 		return;
-	for (size_t i = 0; i < memory->known.len; i++)
+	for (size_t i = 0; i < memory->known.len; i++) {
 		mappings_free(&memory->known.data[i].mappings);
+		mappings_free(&memory->known.data[i].told);
+	}
 	vec_free(&memory->known);
 	vec_free(&memory->unused);
 	vec_free(&memory->programs);
@@ -94,13 +98,18 @@ static size_t first_behind(const struct mappings *mappings, uint64_t address)
 	return low;
 }
 
+static const struct mapping *mapping_in(const struct mappings *mappings, uint64_t address)
+{
+	size_t at = first_behind(mappings, address);
+
+	if (at == mappings->list.len || address < mappings->list.data[at].start)
+		return NULL;
+	return &mappings->list.data[at];
+}
+
 static const struct mapping *mapping_of(const struct known *known, uint64_t address)
 {
-	size_t at = first_behind(&known->mappings, address);
-
-	if (at == known->mappings.list.len || address < known->mappings.list.data[at].start)
-		return NULL;
-	return &known->mappings.list.data[at];
+	return mapping_in(&known->mappings, address);
 }
 
 /* Up to when everything is known. */
@@ -174,6 +183,39 @@ static void mapping_describe(struct store_mapping *row, const struct program *pr
 	row->segment_count = program->segment_count;
 }
 
+/* Of a mapping that was written; of one that the kernel told of, too, which has its right time. */
+static uint64_t mapping_key(pid_t pid, const struct mapping *mapping, bool told)
+{
+	uint64_t key = mix(mix(told ? 3 : 2, (uint32_t)pid), mapping->start);
+
+	return mix(mix(mix(mix(key, mapping->end), mapping->offset), mapping->ino), mapping->dev);
+}
+
+static void forget_written(struct memory *memory, pid_t pid, const struct mapping *mapping)
+{
+	map_remove(&memory->written, mapping_key(pid, mapping, false));
+	map_remove(&memory->written, mapping_key(pid, mapping, true));
+}
+
+/* What is no more there is written again when it comes back. */
+static void forget_replaced(struct memory *memory, const struct mappings *mappings, pid_t pid,
+			    const struct mapping *mapping)
+{
+	const struct mapping *list = mappings->list.data;
+
+	for (size_t i = first_behind(mappings, mapping->start);
+	     i < mappings->list.len && list[i].start < mapping->end; i++)
+		if (list[i].ino != mapping->ino || list[i].dev != mapping->dev)
+			forget_written(memory, pid, &list[i]);
+}
+
+static void forget_all(struct memory *memory, struct mappings *mappings, pid_t pid)
+{
+	for (size_t i = 0; i < mappings->list.len; i++)
+		forget_written(memory, pid, &mappings->list.data[i]);
+	mappings_free(mappings);
+}
+
 /* When a mapping was seen. */
 struct sighting {
 	pid_t pid;
@@ -198,13 +240,12 @@ static int mapping_write(struct memory *memory, const struct known *known,
 				    .dev = mapping->dev,
 				    .pid = (uint32_t)seen.pid,
 				    .path = mapping->path};
-	uint64_t key =
-		mix(mix(mix(mix(mix(mix(2, row.pid), row.start), row.end), row.offset), row.ino),
-		    row.dev);
+	uint64_t key = mapping_key(seen.pid, mapping, seen.told);
 	const struct program *program = NULL;
 
+	forget_replaced(memory, seen.told ? &known->told : &known->mappings, seen.pid, mapping);
 	if ((!mapping->ino && !mapping->executable) || map_get(&memory->written, key) != MAP_NONE ||
-	    memory->written.len >= WRITTEN_MAX)
+	    memory->rows >= WRITTEN_MAX)
 		return 0;
 	if (mapping->ino && mapping->executable)
 		program = program_of(memory, mapping, seen.pid, seen.told);
@@ -215,9 +256,11 @@ static int mapping_write(struct memory *memory, const struct known *known,
 		row.ino = row.dev = 0;
 		if (!seen.told)
 			row.ts = last_ts(known) + 1;
-	} else if (!map_set(&memory->written, key, 1)) {
+	} else if (!map_set(&memory->written, key, 1) ||
+		   !map_set(&memory->written, mapping_key(seen.pid, mapping, false), 1)) {
 		return 0;
 	}
+	memory->rows++;
 	if (program)
 		mapping_describe(&row, program);
 	return store_writer_add_mapping(memory->writer, &row, err);
@@ -397,6 +440,10 @@ static int told_mapping(struct memory *memory, struct known *known, const struct
 	int result = mapping_write(memory, known, mapping,
 				   (struct sighting){event->pid, event->ts, true}, err);
 
+	/* Without memory a file that comes back keeps the name of the one before. */
+	if (!is_same(mapping_in(&known->told, mapping->start), mapping) &&
+	    known->told.list.len < RANGES_MAX)
+		mapping_insert(&known->told, mapping);
 	if (event->ts <= known->read_ts)
 		return result;
 	known->told_ts = event->ts;
@@ -411,9 +458,10 @@ static void told_exec(struct memory *memory, struct known *known, const struct m
 {
 	known->begun = true;
 	map_remove(&memory->parents, (uint64_t)event->pid);
+	forget_all(memory, &known->told, event->pid);
 	if (event->ts <= known->read_ts)
 		return;
-	mappings_free(&known->mappings);
+	forget_all(memory, &known->mappings, event->pid);
 	known->whole = true;
 }
 
@@ -458,6 +506,7 @@ void memory_forget(struct memory *memory, pid_t pid)
 	if (index == MAP_NONE)
 		return;
 	mappings_free(&memory->known.data[index].mappings);
+	mappings_free(&memory->known.data[index].told);
 	if (!vec_push(&memory->unused, index))
 		memory->known.data[index] = (struct known){0}; /* stays unused */
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Values that stand for one function after another. "reused handles": a handle, got again by other
- * names. "reused plugins FILE:FUNCTION...": addresses, of libraries that are opened and closed in
- * turn. "reused execs PROGRAM": NAMED's address in this program and then in that one, which has a
- * function of another name there. Each use is logged: "use id=N name=NAME".
+ * names. "reused plugins FILE:FUNCTION...": addresses, of libraries that are opened, called and
+ * closed in turn. "reused execs PROGRAM": NAMED's address in this program and then in that one,
+ * which has a function of another name there. Each use is logged: "use id=N name=NAME".
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 
 __attribute__((noipa)) int NAMED(int x)
 {
-	return x + 1;
+	return usleep((unsigned)x) + 1;
 }
 
 __attribute__((noipa)) void use(const void *function, int id)
@@ -56,13 +56,15 @@ static void plugins(char **list, int count)
 {
 	for (int i = 0; i < ROUNDS * count; i++) {
 		char *path = strdup(list[i % count]), *name = strchr(path, ':');
-		void *library;
+		void *library, *function;
 
 		*name++ = '\0';
 		library = dlopen(path, RTLD_NOW);
 		if (!library)
 			exit(1);
-		use_logged(dlsym(library, name), i, name);
+		function = dlsym(library, name);
+		use_logged(function, i, name);
+		((int (*)(int))function)(i);
 		dlclose(library);
 		free(path);
 	}
