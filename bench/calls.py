@@ -82,14 +82,14 @@ def launches(scale):
     over, alone = one_launch(scale, "driver", [driver])
     took["driver"] = typical(over["decoded"])
     yield Row("decoded launch by the driver / empty uprobe", ratio(over, "decoded", "empty"), "x",
-              1.5, note=f"{typical(over['decoded']):.0f} ns, empty uprobe "
+              1.5, note=f"{took['driver']:.0f} ns, empty uprobe "
               f"{typical(over['empty']):.0f} ns, on a simulated launch of {alone:.0f} ns")
     over, alone = one_launch(scale, "runtime", [runtime, driver])
     took["runtime"] = typical(over["decoded"])
     yield Row("decoded launch by the runtime / two empty uprobes",
               ratio(over, "decoded", "empty"), "x", 1.5,
               note=f"the runtime calls the driver, and the two are counted once: "
-              f"{typical(over['decoded']):.0f} ns, two empty uprobes "
+              f"{took['runtime']:.0f} ns, two empty uprobes "
               f"{typical(over['empty']):.0f} ns")
     for kind, entries in (("driver", [driver]), ("runtime", [runtime, driver])):
         with workload(kind, RATE) as load:

@@ -88,10 +88,6 @@ struct waffle_word {
 	__s32 offset;
 };
 
-/*
- * Makes the values of `count` words in a frame. Of the room for them, all that the fields of struct
- * waffle_word can refer to is touched at most: 64 words, and 256 bytes of the frame.
- */
 #ifdef __bpf__
 #define WAFFLE_WORD_STORE(to, value) (*(__u64 *)(to) = (value)) /* its stores need no alignment */
 #else
@@ -99,6 +95,10 @@ struct waffle_word {
 #endif
 #define WAFFLE_WORD_NUMBERS 64
 #define WAFFLE_WORD_ROOM (63 * sizeof(__u32) + sizeof(__u64))
+/*
+ * Makes the values of `count` words in a frame. Of the room for them, all that the fields of struct
+ * waffle_word can refer to is touched at most: 64 words, and 256 bytes of the frame.
+ */
 static inline __attribute__((always_inline)) void
 waffle_words_make(__u8 *frame, const struct waffle_word *list, __u32 count, const __u64 *words)
 {

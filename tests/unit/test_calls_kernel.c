@@ -140,6 +140,14 @@ static void test_what_is_known_at_the_return_only_comes_then(void **state)
 	(void)state;
 }
 
+static void numbers_are(struct rig *rig, const uint64_t numbers[6])
+{
+	rig_read(rig);
+	assert_int_equal(rig->said.len, 6);
+	for (size_t i = 0; i < 6; i++)
+		assert_int_equal(value_of(rig, HIT(rig, i, "collective"), "seq").u64, numbers[i]);
+}
+
 static void test_calls_are_numbered_for_each_communicator(void **state)
 {
 	struct rig *rig = RIG("uprobe:exe:collective(ptr comm) {seq(comm) as seq} as event");
@@ -147,10 +155,7 @@ static void test_calls_are_numbered_for_each_communicator(void **state)
 
 	for (size_t i = 0; i < 6; i++)
 		collective((void *)comms[i]);
-	rig_read(rig);
-	assert_int_equal(rig->said.len, 6);
-	for (size_t i = 0; i < 6; i++)
-		assert_int_equal(value_of(rig, HIT(rig, i, "collective"), "seq").u64, numbers[i]);
+	numbers_are(rig, numbers);
 	rig_end(rig);
 	(void)state;
 }
@@ -165,10 +170,7 @@ static void test_what_is_new_at_an_old_address_is_numbered_from_0(void **state)
 		comm[1] = hashes[i];
 		collective(comm);
 	}
-	rig_read(rig);
-	assert_int_equal(rig->said.len, 6);
-	for (size_t i = 0; i < 6; i++)
-		assert_int_equal(value_of(rig, HIT(rig, i, "collective"), "seq").u64, numbers[i]);
+	numbers_are(rig, numbers);
 	rig_end(rig);
 	(void)state;
 }

@@ -58,14 +58,18 @@ int memory_open(struct memory **memory, struct store_writer *writer, struct erro
 	return 0;
 }
 
+static void known_free(struct known *known)
+{
+	mappings_free(&known->mappings);
+	mappings_free(&known->told);
+}
+
 void memory_close(struct memory *memory)
 {
 	if (!memory)
 		return;
-	for (size_t i = 0; i < memory->known.len; i++) {
-		mappings_free(&memory->known.data[i].mappings);
-		mappings_free(&memory->known.data[i].told);
-	}
+	for (size_t i = 0; i < memory->known.len; i++)
+		known_free(&memory->known.data[i]);
 	vec_free(&memory->known);
 	vec_free(&memory->unused);
 	vec_free(&memory->programs);
@@ -105,11 +109,6 @@ static const struct mapping *mapping_in(const struct mappings *mappings, uint64_
 	if (at == mappings->list.len || address < mappings->list.data[at].start)
 		return NULL;
 	return &mappings->list.data[at];
-}
-
-static const struct mapping *mapping_of(const struct known *known, uint64_t address)
-{
-	return mapping_in(&known->mappings, address);
 }
 
 /* Up to when everything is known. */
@@ -303,7 +302,7 @@ static int scan(struct memory *memory, struct known *known, pid_t pid, bool *new
 	for (size_t i = 0; i < seen->list.len && i < RANGES_MAX && !result; i++) {
 		result = mapping_write(memory, known, &seen->list.data[i],
 				       (struct sighting){pid, now, false}, err);
-		*news = *news || !mapping_of(known, seen->list.data[i].start);
+		*news = *news || !mapping_in(&known->mappings, seen->list.data[i].start);
 	}
 	if (seen == &mappings) {
 		mappings_free(&known->mappings);
@@ -343,7 +342,7 @@ int memory_need(struct memory *memory, pid_t pid, const uint64_t *addresses, uin
 	if (!known)
 		return 0;
 	for (uint32_t i = 0; i < count && !missing; i++)
-		missing = !mapping_of(known, addresses[i]);
+		missing = !mapping_in(&known->mappings, addresses[i]);
 	if (!missing)
 		return 0;
 	now = clock_monotonic_ns();
@@ -366,7 +365,7 @@ uint32_t memory_code(const struct memory *memory, pid_t pid, const uint64_t *add
 	if (!known || !known->whole || !known->mappings.list.len)
 		return count;
 	for (uint32_t i = 0; i < count; i++) {
-		const struct mapping *range = mapping_of(known, addresses[i]);
+		const struct mapping *range = mapping_in(&known->mappings, addresses[i]);
 
 		if (i && (!range || !range->executable))
 			return i;
@@ -432,6 +431,13 @@ static bool is_same(const struct mapping *a, const struct mapping *b)
 	       a->ino == b->ino && a->dev == b->dev && a->executable == b->executable;
 }
 
+/* Has a mapping there, in the place of what was. False: there is no room. */
+static bool mapping_put(struct mappings *mappings, const struct mapping *mapping)
+{
+	return is_same(mapping_in(mappings, mapping->start), mapping) ||
+	       (mappings->list.len < RANGES_MAX && mapping_insert(mappings, mapping));
+}
+
 static int told_mapping(struct memory *memory, struct known *known, const struct mmap_event *event,
 			struct error *err)
 {
@@ -440,15 +446,12 @@ static int told_mapping(struct memory *memory, struct known *known, const struct
 	int result = mapping_write(memory, known, mapping,
 				   (struct sighting){event->pid, event->ts, true}, err);
 
-	/* Without memory a file that comes back keeps the name of the one before. */
-	if (!is_same(mapping_in(&known->told, mapping->start), mapping) &&
-	    known->told.list.len < RANGES_MAX)
-		mapping_insert(&known->told, mapping);
+	/* Without room a file that comes back keeps the name of the one before. */
+	mapping_put(&known->told, mapping);
 	if (event->ts <= known->read_ts)
 		return result;
 	known->told_ts = event->ts;
-	if (!is_same(mapping_of(known, mapping->start), mapping) &&
-	    (known->mappings.list.len >= RANGES_MAX || !mapping_insert(&known->mappings, mapping)))
+	if (!mapping_put(&known->mappings, mapping))
 		known->whole = false;
 	return result;
 }
@@ -505,8 +508,7 @@ void memory_forget(struct memory *memory, pid_t pid)
 	map_remove(&memory->parents, (uint64_t)pid);
 	if (index == MAP_NONE)
 		return;
-	mappings_free(&memory->known.data[index].mappings);
-	mappings_free(&memory->known.data[index].told);
+	known_free(&memory->known.data[index]);
 	if (!vec_push(&memory->unused, index))
 		memory->known.data[index] = (struct known){0}; /* stays unused */
 }

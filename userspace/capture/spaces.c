@@ -32,20 +32,11 @@ void spaces_free(struct spaces *spaces)
 	vec_free(&spaces->list);
 }
 
-static struct space *find(struct spaces *spaces, pid_t pid)
+struct space *spaces_get(struct spaces *spaces, pid_t pid)
 {
 	for (size_t i = 0; i < spaces->list.len; i++)
 		if (spaces->list.data[i].pid == pid)
 			return &spaces->list.data[i];
-	return NULL;
-}
-
-struct space *spaces_get(struct spaces *spaces, pid_t pid)
-{
-	struct space *space = find(spaces, pid);
-
-	if (space)
-		return space;
 	if (!vec_push(&spaces->list, (struct space){.pid = pid}))
 		return NULL;
 	return &spaces->list.data[spaces->list.len - 1];

@@ -25,6 +25,7 @@ static const struct abi *abi_here(void)
 static bool words_are_plain(struct loaded_recipe *loaded, const struct waffle_recipe *recipe)
 {
 	unsigned first = WAFFLE_CALL_WORDS, end = WAFFLE_CALL_REGS;
+	const struct abi *abi = abi_here();
 
 	/* What tells whether a call is nested in it lies at the stack pointer. */
 	if (recipe->flags & WAFFLE_CALL_OUTER) {
@@ -37,7 +38,7 @@ static bool words_are_plain(struct loaded_recipe *loaded, const struct waffle_re
 		if (from >= WAFFLE_CALL_REGS) {
 			first = from < first ? from : first;
 			end = from < end ? end : from + 1;
-		} else if (!memchr(abi_here()->registers, (int)from, WAFFLE_PLAIN_REGS)) {
+		} else if (!memchr(abi->registers, (int)from, WAFFLE_PLAIN_REGS)) {
 			return false;
 		}
 	}
@@ -65,6 +66,7 @@ void plain_load(struct loaded_recipe *loaded, const struct waffle_recipe *recipe
 bool kernel_plain_hit(const struct kernel *kernel, const struct waffle_rec_plain *plain,
 		      struct kernel_plain_hit *hit)
 {
+	const struct abi *abi = abi_here();
 	const struct loaded_recipe *recipe;
 	__u64 words[WAFFLE_WORD_NUMBERS] = {0};
 
@@ -74,7 +76,7 @@ bool kernel_plain_hit(const struct kernel *kernel, const struct waffle_rec_plain
 	if (!recipe->is_plain)
 		return false;
 	for (unsigned i = 0; i < WAFFLE_PLAIN_REGS; i++)
-		words[abi_here()->registers[i]] = plain->words[i];
+		words[abi->registers[i]] = plain->words[i];
 	memcpy(words + WAFFLE_CALL_REGS + recipe->stack_first, plain->words + WAFFLE_PLAIN_REGS,
 	       recipe->stack_count * sizeof(*words));
 	*hit = (struct kernel_plain_hit){
