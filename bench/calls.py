@@ -2,6 +2,7 @@
 """What it costs to watch CUDA and NCCL. The libraries are stand-ins (docs/simulation.md) in which a
 launch itself takes next to nothing, so that the probes are what is measured."""
 
+import collections
 import contextlib
 import functools
 import json
@@ -75,6 +76,30 @@ def one_launch(scale, kind, entries):
     return over, typical(costs["untraced"])
 
 
+def middle(values):
+    """As text: the median of percents, and from where to where they are."""
+    return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f}) %"
+
+
+def speed_lost(scale, kind, entries):
+    """Percents of its speed that a program loses which makes RATE launches a second: tracer → one
+    of each of several processes, as their memory lies differently; and the rate, untraced."""
+    lost, rates = collections.defaultdict(list), []
+    for _ in range(scale.processes):
+        with workload(kind, RATE) as load:
+            tracers = {
+                "untraced": nothing,
+                "empty": functools.partial(empty, load.pid, *entries),
+                "decoded": functools.partial(waffle, load.pid, *DECODED),
+                "all": functools.partial(waffle, load.pid),
+            }
+            costs = interleave(load, tracers, scale.few, scale.seconds)
+        rates.append(1e9 / typical(costs["untraced"]))
+        for name in list(tracers)[1:]:
+            lost[name].append((1 - 1 / ratio(costs, name, "untraced")) * 100)
+    return lost, statistics.median(rates)
+
+
 def launches(scale):
     driver = entry("libcuda.so.1", "cuLaunchKernel")
     runtime = entry("libcudart.so.12", "cudaLaunchKernel")
@@ -92,22 +117,13 @@ def launches(scale):
               f"{took['runtime']:.0f} ns, two empty uprobes "
               f"{typical(over['empty']):.0f} ns")
     for kind, entries in (("driver", [driver]), ("runtime", [runtime, driver])):
-        with workload(kind, RATE) as load:
-            tracers = {
-                "untraced": nothing,
-                "empty": functools.partial(empty, load.pid, *entries),
-                "decoded": functools.partial(waffle, load.pid, *DECODED),
-                "all": functools.partial(waffle, load.pid),
-            }
-            # What is looked for is a few parts of a thousand.
-            costs = interleave(load, tracers, 2 * scale.rounds, scale.seconds)
-        rate = 1e9 / typical(costs["untraced"])
-        lost = {name: (1 - 1 / ratio(costs, name, "untraced")) * 100 for name in list(tracers)[1:]}
+        lost, rate = speed_lost(scale, kind, entries)
+        said = (f"{rate:,.0f} a second untraced; with empty uprobes {middle(lost['empty'])}; by "
+                f"the {took[kind]:.0f} ns a launch {100 / (1 + 1e9 / rate / took[kind]):.2f} %")
         for name, what in (("decoded", "calls only"), ("all", "with the scheduler")):
-            yield Row(f"{RATE:,} launches a second by the {kind}, speed lost, {what}", lost[name],
-                      "%", 3, note=f"{rate:,.0f} a second untraced; with empty uprobes "
-                      f"{lost['empty']:.2f} %; by the {took[kind]:.0f} ns a launch "
-                      f"{100 / (1 + 1e9 / rate / took[kind]):.2f} %")
+            yield Row(f"{RATE:,} launches a second by the {kind}, speed lost, {what}",
+                      statistics.median(lost[name]), "%", 3,
+                      note=f"{len(lost[name])} processes: {middle(lost[name])}; {said}")
 
 
 def attach_once(pids):

@@ -9,6 +9,10 @@
  * those of bench/window.h, but of CPU time, so that others on the CPU don't count; an operation is
  * a launch with the computing behind it. The stream's thread sleeps meanwhile: it does what was
  * launched when that is waited for, which isn't counted.
+ *
+ * The machine computes now faster and now slower, by more than launches are to cost. So it computes
+ * without launches, too, before and behind each batch of them, and what the batch took is told at
+ * the speed of the beginning.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -24,12 +28,14 @@ KERNEL(nothing, "_Z7nothingmPfi")
 #define WARM_UP 80 /* batches */
 #define CALIBRATE 16
 #define AT_ONCE 256 /* launches between two looks at the clock; fewer than wake the stream */
+#define ALONE 64    /* times that it computes without a launch, at each end of them */
 
 struct launcher {
 	CUfunction function; /* NULL: by the runtime */
 	cudaStream_t stream;
 	uint64_t turns; /* of computing, behind each launch */
 	uint64_t value;
+	double compute_ns; /* of CPU time, in the beginning; 0: it does not compute */
 };
 
 static void compute(struct launcher *launcher)
@@ -74,6 +80,16 @@ static double run(struct launcher *launcher, unsigned batches)
 	return (double)spent / batches / AT_ONCE;
 }
 
+/* ns of CPU time that the computing behind a launch takes now. */
+static double compute_now(struct launcher *launcher)
+{
+	uint64_t begin = window_clock(CLOCK_THREAD_CPUTIME_ID);
+
+	for (unsigned i = 0; i < ALONE; i++)
+		compute(launcher);
+	return (double)(window_clock(CLOCK_THREAD_CPUTIME_ID) - begin) / ALONE;
+}
+
 /* Sets how much computing makes one launch and what is behind it last period_ns. */
 static void calibrate(struct launcher *launcher, double period_ns)
 {
@@ -87,21 +103,29 @@ static void calibrate(struct launcher *launcher, double period_ns)
 			break;
 		launcher->turns = (uint64_t)((period_ns - alone) / turn) + 1;
 	}
+	for (int i = 0; i < WARM_UP; i++)
+		launcher->compute_ns += compute_now(launcher) / WARM_UP;
 }
 
 /* One window of WINDOW_NS. */
 static void window_run(struct launcher *launcher)
 {
 	uint64_t until = window_now() + WINDOW_NS, now;
+	double sum = 0, computed = 0, speed = 1;
 	unsigned batches = 0;
-	double sum = 0;
 
 	do {
+		if (launcher->compute_ns > 0)
+			computed += compute_now(launcher) / 2;
 		sum += run(launcher, 1);
+		if (launcher->compute_ns > 0)
+			computed += compute_now(launcher) / 2;
 		batches++;
 		now = window_now();
 	} while (now < until);
-	printf("%llu %.3f\n", (unsigned long long)now, sum / batches);
+	if (launcher->compute_ns > 0)
+		speed = launcher->compute_ns * batches / computed;
+	printf("%llu %.3f\n", (unsigned long long)now, sum / batches * speed);
 	fflush(stdout);
 }
 
