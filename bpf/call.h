@@ -257,6 +257,24 @@ struct waffle_call_thread {
 #endif
 #define WAFFLE_PLAIN_STACK (WAFFLE_PLAIN_WORDS - WAFFLE_PLAIN_REGS)
 
+/*
+ * The way of plain calls out of the kernel: slots of each CPU, which take less time than a ring
+ * buffer, as there is no lock. Where a CPU's slots are full, the ring buffers have room.
+ */
+#define WAFFLE_PLAIN_SLOTS 4096u /* of a CPU; a power of two */
+struct waffle_plain_slot {
+	__u64 number; /* 1 and more; that of the slot's turn when the record is whole */
+	struct waffle_rec_plain rec;
+};
+/* Of a CPU: slots taken, and read so far, which capture/ writes; each on a cache line of its own.
+ */
+struct waffle_plain_ends {
+	__u64 head;
+	__u64 padding[7];
+	__u64 tail;
+	__u64 more_padding[7];
+};
+
 /* Held calls of a thread: those of half of its depth. */
 #define WAFFLE_CALL_HELD_MAX (WAFFLE_CALL_DEPTH_MAX / 2)
 struct waffle_call_helds {

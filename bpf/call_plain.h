@@ -27,30 +27,49 @@ static __noinline int plain_stack(struct waffle_call_thread *thread, __u64 at, _
 	return 0;
 }
 
-static __always_inline int plain(const struct entry *entry, struct pt_regs *ctx)
+/* The next slot of this CPU; NULL: they are full, or another program comes in between. */
+static __always_inline struct waffle_plain_slot *plain_slot_take(__u64 *number)
 {
-	struct waffle_call_thread *thread = entry->thread;
 	__u32 cpu = bpf_get_smp_processor_id();
-	__u64 cookie = entry->cookie;
-	struct waffle_rec_plain *rec;
+	struct waffle_plain_ends *ends = bpf_map_lookup_elem(&plain_ends, &cpu);
+	struct waffle_plain_slot *slot;
+	__u64 head;
+	__u32 index;
 
-	thread->now = bpf_ktime_get_ns();
-	plain_stack(thread, PT_REGS_SP(ctx) + WAFFLE_COOKIE_PLAIN_FIRST(cookie) * sizeof(__u64),
-		    WAFFLE_COOKIE_PLAIN_COUNT(cookie));
-	if (WAFFLE_COOKIE_PLAIN_OUTER(cookie))
-		outer_set(thread, ctx, WAFFLE_COOKIE_RECIPE(cookie),
-			  thread->words[WAFFLE_CALL_REGS]);
-	rec = record_reserve(cpu, sizeof(*rec));
-	if (!rec)
-		return 0;
+	if (!ends)
+		return NULL;
+	head = ends->head;
+	index = cpu * WAFFLE_PLAIN_SLOTS + (head & (WAFFLE_PLAIN_SLOTS - 1));
+	slot = bpf_map_lookup_elem(&plain_slots, &index);
+	if (!slot || head - ends->tail >= WAFFLE_PLAIN_SLOTS ||
+	    __sync_val_compare_and_swap(&ends->head, head, head + 1) != head)
+		return NULL;
+	*number = head + 1;
+	return slot;
+}
+
+static __always_inline void plain_slot_publish(struct waffle_plain_slot *slot, __u64 number)
+{
+#if defined(__TARGET_ARCH_x86)
+	barrier(); /* stores are seen in order */
+	*(volatile __u64 *)&slot->number = number;
+#else
+	__sync_lock_test_and_set(&slot->number, number);
+#endif
+}
+
+static __always_inline void plain_fill(struct waffle_rec_plain *rec, struct task_struct *task,
+				       const struct waffle_call_thread *thread, struct pt_regs *ctx,
+				       __u32 recipe)
+{
 	rec->rec = (struct waffle_rec){
 		.ts = thread->now,
-		.tid = entry->task->pid,
+		.tid = task->pid,
 		.kind = WAFFLE_REC_PLAIN,
-		.cpu = cpu,
+		.cpu = bpf_get_smp_processor_id(),
 	};
-	rec->tgid = entry->task->tgid;
-	rec->recipe = WAFFLE_COOKIE_RECIPE(cookie);
+	rec->tgid = task->tgid;
+	rec->recipe = recipe;
 	rec->words[0] = PT_REGS_PARM1(ctx);
 	rec->words[1] = PT_REGS_PARM2(ctx);
 	rec->words[2] = PT_REGS_PARM3(ctx);
@@ -64,7 +83,38 @@ static __always_inline int plain(const struct entry *entry, struct pt_regs *ctx)
 #pragma unroll
 	for (int i = 0; i < WAFFLE_PLAIN_STACK; i++)
 		rec->words[WAFFLE_PLAIN_REGS + i] = thread->words[WAFFLE_CALL_REGS + i];
+}
+
+/* Where there is no slot. Not inlined, as it hardly ever is needed and takes stack. */
+static __noinline int plain_by_ring(const struct waffle_call_thread *thread, struct pt_regs *ctx,
+				    __u32 recipe)
+{
+	struct waffle_rec_plain *rec = record_reserve(bpf_get_smp_processor_id(), sizeof(*rec));
+
+	if (!rec)
+		return 0;
+	plain_fill(rec, bpf_get_current_task_btf(), thread, ctx, recipe);
 	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+static __always_inline int plain(const struct entry *entry, struct pt_regs *ctx)
+{
+	struct waffle_call_thread *thread = entry->thread;
+	__u64 cookie = entry->cookie, number;
+	__u32 recipe = WAFFLE_COOKIE_RECIPE(cookie);
+	struct waffle_plain_slot *slot;
+
+	thread->now = bpf_ktime_get_ns();
+	plain_stack(thread, PT_REGS_SP(ctx) + WAFFLE_COOKIE_PLAIN_FIRST(cookie) * sizeof(__u64),
+		    WAFFLE_COOKIE_PLAIN_COUNT(cookie));
+	if (WAFFLE_COOKIE_PLAIN_OUTER(cookie))
+		outer_set(thread, ctx, recipe, thread->words[WAFFLE_CALL_REGS]);
+	slot = plain_slot_take(&number);
+	if (!slot)
+		return plain_by_ring(thread, ctx, recipe);
+	plain_fill(&slot->rec, entry->task, thread, ctx, recipe);
+	plain_slot_publish(slot, number);
 	return 0;
 }
 

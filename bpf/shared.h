@@ -4,8 +4,8 @@
  *
  * Two ways out of the kernel. Spans, events and tasks go through BPF ring buffers, one for a group
  * of CPUs. Switches are too frequent for that: each CPU writes fixed slots of its own, without lock
- * or wake-up, since the scheduler's tracepoints run with interrupts off. Nobody is woken in either
- * case: capture/ polls.
+ * or wake-up, since the scheduler's tracepoints run with interrupts off. So do plain calls
+ * (call_plain.h), as long as there are slots. Nobody is woken in either case: capture/ polls.
  */
 #ifndef WAFFLE_SHARED_H
 #define WAFFLE_SHARED_H

@@ -2,9 +2,12 @@
 """Produced = delivered + lost, exactly, and a loss is seen in everything that is shown."""
 
 import json
+import os
 import re
+import signal
 
-from tracer import named, parse_log
+from test_probes import arm
+from tracer import named, parse_log, wait_until
 
 
 def flooded(waffle, built, ms, *options):
@@ -81,3 +84,27 @@ def test_flood_with_the_scheduler_on_loses_nothing(waffle, built):
     capture, made = flooded(waffle, built, 200)
     assert capture.info()["records"]["lost"] == 0
     assert [row["args"]["n"] for row in named(capture.rows(), "flood")] == list(range(made))
+
+
+def state_of(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as f:
+        return f.read().rpartition(")")[2].split()[0]
+
+
+def test_calls_for_which_a_cpu_has_no_slot_any_more_go_by_the_ring_buffer(waffle, built, start):
+    path = built("burst.c")
+    program = start(path)
+    program.until("ready")
+    call = f"uprobe:{path}:tick(u64 thread, u64 number) as event"
+    attached = arm(waffle, program.pid, path, "--probe", call)
+    os.kill(attached.process.pid, signal.SIGSTOP)
+    wait_until(lambda: state_of(attached.process.pid) == "T", "stopping the tracer")
+    program.say("go")
+    program.until("done")
+    os.kill(attached.process.pid, signal.SIGCONT)
+    program.finish()
+    capture = attached.wait()
+    capture.check_sums(lost=0)
+    ticks = [row["args"] for row in named(capture.rows(), "tick")]
+    for thread in (0, 1):
+        assert [t["number"] for t in ticks if t["thread"] == thread] == list(range(10_000))

@@ -16,18 +16,18 @@ struct pending {
 	size_t at; /* in bytes */
 };
 
-/* One ordered source of the merge: a CPU's switches, or the records of the rings. */
+/* One ordered source of the merge: a CPU's switches, or all else. */
 struct cursor {
 	uint64_t ts;
-	uint32_t source; /* CPU number; RINGS */
+	uint32_t source; /* CPU number; OTHERS */
 };
-#define RINGS UINT32_MAX
+#define OTHERS UINT32_MAX
 
 struct drain {
 	struct kernel *kernel;
 	struct drain_callbacks callbacks;
 	struct ring_buffer *rings;
-	VEC(uint8_t) bytes;          /* records copied from the rings */
+	VEC(uint8_t) bytes;          /* records copied from rings and slots */
 	VEC(struct pending) pending; /* their times and places */
 	size_t next;                 /* first of `pending` not yet delivered */
 	uint64_t *position, *end;    /* per CPU: next switch to read, end of this round */
@@ -48,7 +48,8 @@ uint64_t clock_monotonic_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
 }
 
-static int ring_record(void *arg, void *data, size_t size)
+/* Of a ring buffer or a slot: copies it, with its time. */
+static int record_came(void *arg, void *data, size_t size)
 {
 	struct drain *drain = arg;
 	const struct waffle_rec *rec = data;
@@ -74,6 +75,24 @@ static int ring_record(void *arg, void *data, size_t size)
 	return 0;
 }
 
+/* Plain calls that came by the slots of CPUs: no more than were there when it began. */
+static void plain_consume(struct drain *drain)
+{
+	const struct waffle_rec_plain *rec;
+
+	for (uint32_t cpu = 0; cpu < kernel_cpu_count(drain->kernel); cpu++) {
+		uint64_t count = 0;
+
+		while (count < WAFFLE_PLAIN_SLOTS &&
+		       (rec = kernel_plain(drain->kernel, cpu, count))) {
+			record_came(drain, (void *)(uintptr_t)rec, sizeof(*rec));
+			count++;
+		}
+		if (count)
+			kernel_plain_read(drain->kernel, cpu, count);
+	}
+}
+
 int drain_open(struct drain **drain, struct kernel *kernel, const struct drain_callbacks *callbacks,
 	       struct error *err)
 {
@@ -90,9 +109,9 @@ int drain_open(struct drain **drain, struct kernel *kernel, const struct drain_c
 	made->end = calloc(cpus, sizeof(*made->end));
 	made->heap = calloc((size_t)cpus + 1, sizeof(*made->heap));
 	made->dropped = calloc((size_t)cpus * WAFFLE_SOURCE_COUNT, sizeof(*made->dropped));
-	made->rings = ring_buffer__new(kernel_ring_fd(kernel, 0), ring_record, made, NULL);
+	made->rings = ring_buffer__new(kernel_ring_fd(kernel, 0), record_came, made, NULL);
 	for (uint32_t i = 1; made->rings && i < kernel_ring_count(kernel); i++)
-		if (ring_buffer__add(made->rings, kernel_ring_fd(kernel, i), ring_record, made)) {
+		if (ring_buffer__add(made->rings, kernel_ring_fd(kernel, i), record_came, made)) {
 			ring_buffer__free(made->rings);
 			made->rings = NULL;
 		}
@@ -165,7 +184,7 @@ static void heap_down(struct drain *drain, size_t at)
 /* The time of a source's next record, or UINT64_MAX if it has none in this round. */
 static uint64_t cursor_ts(const struct drain *drain, uint32_t source)
 {
-	if (source == RINGS)
+	if (source == OTHERS)
 		return drain->next < drain->pending.len ? drain->pending.data[drain->next].ts
 							: UINT64_MAX;
 	if (drain->position[source] == drain->end[source])
@@ -179,10 +198,10 @@ static void heap_build(struct drain *drain)
 
 	drain->heap_len = 0;
 	for (uint32_t i = 0; i <= cpus; i++) {
-		uint32_t source = i < cpus ? i : RINGS;
+		uint32_t source = i < cpus ? i : OTHERS;
 		uint64_t ts;
 
-		if (source != RINGS)
+		if (source != OTHERS)
 			drain->end[source] = __atomic_load_n(
 				&kernel_cpu(drain->kernel, source)->head, __ATOMIC_ACQUIRE);
 		ts = cursor_ts(drain, source);
@@ -214,7 +233,7 @@ static void merge(struct drain *drain, uint64_t before_ts)
 	while (drain->heap_len && drain->heap[0].ts < before_ts) {
 		struct cursor *top = &drain->heap[0];
 
-		if (top->source == RINGS) {
+		if (top->source == OTHERS) {
 			size_t at = drain->pending.data[drain->next++].at;
 
 			struct waffle_rec *rec = (struct waffle_rec *)(drain->bytes.data + at);
@@ -301,6 +320,7 @@ int drain_round(struct drain *drain, bool final)
 	uint64_t before_ts = final ? UINT64_MAX : clock_monotonic_ns() - SETTLE_NS;
 
 	ring_buffer__consume(drain->rings);
+	plain_consume(drain);
 	pending_sort(drain);
 	heap_build(drain);
 	if (!drain->failed)
@@ -323,6 +343,8 @@ void drain_counts(const struct drain *drain, struct store_counts *counts)
 		};
 		for (uint32_t cpu = 0; cpu < kernel_cpu_count(drain->kernel); cpu++) {
 			counts[source].produced += kernel_cpu(drain->kernel, cpu)->produced[source];
+			if (source == WAFFLE_SOURCE_SPANS)
+				counts[source].produced += kernel_plain_count(drain->kernel, cpu);
 			counts[source].lost += kernel_cpu(drain->kernel, cpu)->dropped[source];
 		}
 	}

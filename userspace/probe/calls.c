@@ -50,7 +50,10 @@ int calls_configure(struct kernel *kernel, const struct kernel_options *options)
 	    bpf_map__set_max_entries(bpf->maps.call_next_point, NEXT_SLOTS) ||
 	    (filtered && bpf_map__set_max_entries(bpf->maps.call_pairs_held, PAIRS_HELD_MAX)))
 		return -EINVAL;
-	return bpf_map__set_max_entries(bpf->maps.recipes, WAFFLE_RECIPES_MAX)
+	return bpf_map__set_max_entries(bpf->maps.plain_ends, kernel->cpus)
+		       ?: bpf_map__set_max_entries(bpf->maps.plain_slots,
+						   kernel->cpus * WAFFLE_PLAIN_SLOTS)
+		       ?: bpf_map__set_max_entries(bpf->maps.recipes, WAFFLE_RECIPES_MAX)
 		       ?: bpf_map__set_max_entries(bpf->maps.call_enums, WAFFLE_ENUMS_MAX)
 		       ?: bpf_map__set_max_entries(bpf->maps.call_sequences, SEQUENCES_MAX)
 			  ?: bpf_map__set_max_entries(bpf->maps.call_pairs, PAIRS_MAX);
@@ -80,8 +83,10 @@ int calls_open(struct kernel *kernel, struct error *err)
 		{bpf->maps.call_next_point, bpf->progs.call_stacks_take_point, WAFFLE_CALL_STACKS,
 		 bpf->rodata->call_stacks},
 	};
-	int result = 0;
+	int result = kernel->calls ? plain_map(kernel, err) : 0;
 
+	if (result)
+		return result;
 	for (size_t i = 0; kernel->calls && !result && i < sizeof(rows) / sizeof(rows[0]); i++)
 		if (rows[i].wanted)
 			result = next_set(rows[i].map, rows[i].slot,

@@ -142,7 +142,7 @@ static int rings_make(struct kernel *kernel, uint64_t bytes, struct error *err)
 	return 0;
 }
 
-static void *map_memory(struct bpf_map *map, size_t bytes, bool writable)
+void *map_memory(const struct bpf_map *map, size_t bytes, bool writable)
 {
 	void *memory = mmap(NULL, bytes, PROT_READ | (writable ? PROT_WRITE : 0), MAP_SHARED,
 			    bpf_map__fd(map), 0);
@@ -282,6 +282,7 @@ void kernel_close(struct kernel *kernel)
 	free(kernel->ring_fds);
 	classes_close(kernel);
 	calls_detach(kernel);
+	plain_unmap(kernel);
 	vec_free(&kernel->recipes);
 	waits_detach(kernel);
 	stacks_close(kernel);

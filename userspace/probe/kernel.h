@@ -135,6 +135,16 @@ struct kernel_plain_hit {
 /* False: it is of no recipe that was set. */
 bool kernel_plain_hit(const struct kernel *kernel, const struct waffle_rec_plain *plain,
 		      struct kernel_plain_hit *hit);
+/*
+ * Of the plain calls that came by a CPU's slots (bpf/call.h) the one behind `ahead` others that
+ * were not read yet; valid until kernel_plain_read(), which tells how many were. NULL: there is
+ * none, or it is still being written.
+ */
+const struct waffle_rec_plain *kernel_plain(const struct kernel *kernel, uint32_t cpu,
+					    uint64_t ahead);
+void kernel_plain_read(struct kernel *kernel, uint32_t cpu, uint64_t count);
+/* How many came so far. */
+uint64_t kernel_plain_count(const struct kernel *kernel, uint32_t cpu);
 /* Addresses in arguments that could not be read so far. */
 uint64_t kernel_call_faults(const struct kernel *kernel);
 /* Calls that were lost because their thread was in WAFFLE_CALL_DEPTH_MAX others. */

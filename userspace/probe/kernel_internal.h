@@ -9,6 +9,7 @@
 #include "util/vec.h"
 
 struct bpf_link;
+struct bpf_map;
 struct waffle_bpf;
 
 /* The programs of a class of sites. */
@@ -44,8 +45,10 @@ struct kernel {
 	uint32_t wait_missing; /* a bit for each of their programs that this kernel can't load */
 	VEC(struct bpf_link *) wait_links;
 	bool calls;
-	VEC(struct loaded_recipe) recipes; /* by number */
-	VEC(int) point_fds;                /* of tracepoints: perf events and links */
+	VEC(struct loaded_recipe) recipes;    /* by number */
+	struct waffle_plain_ends *plain_ends; /* NULL: no calls */
+	const struct waffle_plain_slot *plain_slots;
+	VEC(int) point_fds; /* of tracepoints: perf events and links */
 	const char *cpus_folder;
 	uint32_t cpus, slots, ring_count;
 	int *ring_fds;
@@ -87,12 +90,17 @@ int calls_open(struct kernel *kernel, struct error *err);
 struct arm_use;
 int call_program(const struct kernel *kernel, uint32_t site, uint8_t type,
 		 const struct arm_use *use, uint64_t *cookie);
+/* Maps the slots of plain calls, after loading. */
+int plain_map(struct kernel *kernel, struct error *err);
+void plain_unmap(struct kernel *kernel);
 /* Fills in what a plain call's hits are made by, if the call is one. */
 void plain_load(struct loaded_recipe *loaded, const struct waffle_recipe *recipe);
 /* The programs of a class of calls. */
 int call_class_load(const struct kernel *kernel, struct loaded_class *loaded, uint32_t index,
 		    const struct plan_class *class, struct error *err);
 
+/* NULL: it can't be mapped, errno says why. */
+void *map_memory(const struct bpf_map *map, size_t bytes, bool writable);
 /* Bytes of its machine code; 0: the kernel won't say. */
 uint32_t jited_bytes(int program);
 /* A program of a filter, in classes.c; a descriptor of its own. */

@@ -4,7 +4,9 @@
  * their arguments are in, and the values are made of them here, by the words of their recipes.
  */
 #include <elf.h>
+#include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "call/abi.h"
 #include "probe/kernel_internal.h"
@@ -61,6 +63,60 @@ void plain_load(struct loaded_recipe *loaded, const struct waffle_recipe *recipe
 	loaded->word_count = recipe->word_count;
 	loaded->word_bytes = recipe->word_bytes;
 	memcpy(loaded->words, recipe->words, sizeof(loaded->words));
+}
+
+static size_t ends_bytes(const struct kernel *kernel)
+{
+	return sizeof(*kernel->plain_ends) * kernel->cpus;
+}
+
+static size_t slots_bytes(const struct kernel *kernel)
+{
+	return sizeof(*kernel->plain_slots) * kernel->cpus * WAFFLE_PLAIN_SLOTS;
+}
+
+int plain_map(struct kernel *kernel, struct error *err)
+{
+	kernel->plain_ends = map_memory(kernel->bpf->maps.plain_ends, ends_bytes(kernel), true);
+	kernel->plain_slots = map_memory(kernel->bpf->maps.plain_slots, slots_bytes(kernel), false);
+	if (!kernel->plain_ends || !kernel->plain_slots)
+		return error_set(err, errno, "mapping BPF maps: %s", strerror(errno));
+	return 0;
+}
+
+void plain_unmap(struct kernel *kernel)
+{
+	if (kernel->plain_ends)
+		munmap(kernel->plain_ends, ends_bytes(kernel));
+	if (kernel->plain_slots)
+		munmap((void *)(uintptr_t)kernel->plain_slots, slots_bytes(kernel));
+}
+
+const struct waffle_rec_plain *kernel_plain(const struct kernel *kernel, uint32_t cpu,
+					    uint64_t ahead)
+{
+	const struct waffle_plain_slot *slot;
+	uint64_t at;
+
+	if (!kernel->plain_ends)
+		return NULL;
+	at = kernel->plain_ends[cpu].tail + ahead;
+	slot = &kernel->plain_slots[(uint64_t)cpu * WAFFLE_PLAIN_SLOTS +
+				    (at & (WAFFLE_PLAIN_SLOTS - 1))];
+	return __atomic_load_n(&slot->number, __ATOMIC_ACQUIRE) == at + 1 ? &slot->rec : NULL;
+}
+
+void kernel_plain_read(struct kernel *kernel, uint32_t cpu, uint64_t count)
+{
+	struct waffle_plain_ends *ends = &kernel->plain_ends[cpu];
+
+	__atomic_store_n(&ends->tail, ends->tail + count, __ATOMIC_RELEASE);
+}
+
+uint64_t kernel_plain_count(const struct kernel *kernel, uint32_t cpu)
+{
+	return kernel->plain_ends ? __atomic_load_n(&kernel->plain_ends[cpu].head, __ATOMIC_RELAXED)
+				  : 0;
 }
 
 bool kernel_plain_hit(const struct kernel *kernel, const struct waffle_rec_plain *plain,
