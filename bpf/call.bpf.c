@@ -23,8 +23,6 @@ __u64 call_faults;
 __u64 call_too_deep; /* of the lost ones, calls that had no slot any more */
 
 struct call_threads_map call_threads SEC(".maps");
-struct plain_ends_map plain_ends SEC(".maps");
-struct plain_slots_map plain_slots SEC(".maps");
 struct recipes_map recipes SEC(".maps");
 struct call_enums_map call_enums SEC(".maps");
 struct call_sequences_map call_sequences SEC(".maps");

@@ -29,22 +29,6 @@ extern struct call_threads_map {
 } call_threads SEC(".maps");
 
 /* The sizes of these are set before loading. */
-extern struct plain_ends_map {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct waffle_plain_ends);
-} plain_ends SEC(".maps");
-
-extern struct plain_slots_map {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct waffle_plain_slot);
-} plain_slots SEC(".maps");
-
 extern struct recipes_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);

@@ -5,6 +5,23 @@
 
 #include "call_entry.h"
 
+/* The sizes of these are set before loading. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct waffle_plain_ends);
+} plain_ends SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct waffle_plain_slot);
+} plain_slots SEC(".maps");
+
 /*
  * Plain calls: the most frequent ones are, so that nothing is done here that they can do without.
  * What takes time is the functions of the kernel that are called, each 5 to 10 ns where returns are

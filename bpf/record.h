@@ -39,9 +39,10 @@ enum waffle_rec_kind {
 	WAFFLE_REC_KIND_COUNT,
 	/* Never in a file: a STACK on its way from the kernel. */
 	WAFFLE_REC_FRAMES = WAFFLE_REC_KIND_COUNT,
-	WAFFLE_REC_CODE,  /* never in a file: a code object of Python that frames are of */
-	WAFFLE_REC_PLAIN, /* never in a file: a HIT on its way from the kernel */
-	WAFFLE_REC_RING_COUNT
+	WAFFLE_REC_CODE, /* never in a file: a code object of Python that frames are of */
+	WAFFLE_REC_RING_COUNT,
+	/* A HIT on its way from the kernel; probe/ hands over the HIT. */
+	WAFFLE_REC_PLAIN = WAFFLE_REC_RING_COUNT
 };
 
 /* Where records come from; each source counts what it produced and what it dropped. */

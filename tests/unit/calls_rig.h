@@ -204,9 +204,7 @@ struct rig {
 	struct plan *plan;
 	struct arm_use *uses;
 	struct armed *armed;
-	struct ring_buffer *rings;
 	VEC(struct said) said;
-	unsigned plain; /* of them, came as their registers */
 };
 
 static void must(int result, const struct error *err)
@@ -215,19 +213,12 @@ static void must(int result, const struct error *err)
 		fail_msg("%s", err->message);
 }
 
-static int record_take(void *context, void *data, size_t size)
+static void record_take(const void *data, size_t size, void *context)
 {
 	struct rig *rig = context;
 	const struct waffle_rec *rec = data;
-	struct kernel_plain_hit plain;
 	struct said said;
 
-	if (rec->kind == WAFFLE_REC_PLAIN) {
-		assert_true(kernel_plain_hit(rig->kernel, data, &plain));
-		rig->plain++;
-		rec = data = &plain.rec.rec;
-		size = sizeof(plain);
-	}
 	said = (struct said){.rec = *rec};
 	if (rec->kind == WAFFLE_REC_HIT) {
 		const struct waffle_rec_hit *hit = data;
@@ -247,10 +238,9 @@ static int record_take(void *context, void *data, size_t size)
 		said.flags = end->flags;
 		memcpy(said.frame, end + 1, end->frame_bytes);
 	} else {
-		return 0;
+		return;
 	}
 	assert_non_null(vec_push(&rig->said, said));
-	return 0;
 }
 
 static void rig_find(struct rig *rig, const char *const *texts)
@@ -321,12 +311,6 @@ static struct rig *rig_begin(const char *filter, const char *const *texts)
 		options.rate = rig->filter->rate;
 	}
 	must(kernel_open(&rig->kernel, &options, &err), &err);
-	rig->rings = ring_buffer__new(kernel_ring_fd(rig->kernel, 0), record_take, rig, NULL);
-	assert_non_null(rig->rings);
-	for (uint32_t i = 1; i < kernel_ring_count(rig->kernel); i++)
-		assert_int_equal(ring_buffer__add(rig->rings, kernel_ring_fd(rig->kernel, i),
-						  record_take, rig),
-				 0);
 	rig_find(rig, texts);
 	if (rig->plan)
 		rig_plan(rig);
@@ -339,7 +323,6 @@ static struct rig *rig_begin(const char *filter, const char *const *texts)
 static void rig_end(struct rig *rig)
 {
 	armed_release(rig->armed);
-	ring_buffer__free(rig->rings);
 	kernel_close(rig->kernel);
 	plan_free(rig->plan);
 	filter_free(rig->filter);
@@ -360,9 +343,19 @@ static int said_compare(const void *a, const void *b)
 /* Everything that was said so far, by time. */
 static void rig_read(struct rig *rig)
 {
-	assert_true(ring_buffer__consume(rig->rings) >= 0);
+	kernel_take(rig->kernel, record_take, rig);
 	if (rig->said.len)
 		qsort(rig->said.data, rig->said.len, sizeof(*rig->said.data), said_compare);
+}
+
+/* How many came as their registers. */
+static inline uint64_t plain_count(const struct rig *rig)
+{
+	uint64_t count = 0;
+
+	for (uint32_t cpu = 0; cpu < kernel_cpu_count(rig->kernel); cpu++)
+		count += kernel_plain_count(rig->kernel, cpu);
+	return count;
 }
 
 /* The record at an index, which has to be of that kind and function. */

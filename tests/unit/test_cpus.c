@@ -100,28 +100,15 @@ static void frequency_changes(struct kernel *kernel, uint32_t khz, uint32_t cpu)
 		bpf_prog_test_run_opts(bpf_program__fd(kernel->bpf->progs.on_frequency), &run), 0);
 }
 
-static int record_take(void *arg, void *data, size_t bytes)
+static void record_take(const void *data, size_t bytes, void *arg)
 {
 	struct machine *machine = arg;
 
-	if (((struct waffle_rec *)data)->kind != WAFFLE_REC_FREQUENCY)
-		return 0;
+	if (((const struct waffle_rec *)data)->kind != WAFFLE_REC_FREQUENCY)
+		return;
 	assert_int_equal(bytes, sizeof(machine->records[0]));
 	assert_in_range(machine->count, 0, RECORDS_MAX - 1);
-	machine->records[machine->count++] = *(struct waffle_rec_frequency *)data;
-	return 0;
-}
-
-static void records_read(struct machine *machine, struct kernel *kernel)
-{
-	for (uint32_t i = 0; i < kernel_ring_count(kernel); i++) {
-		struct ring_buffer *ring =
-			ring_buffer__new(kernel_ring_fd(kernel, i), record_take, machine, NULL);
-
-		assert_non_null(ring);
-		ring_buffer__consume(ring);
-		ring_buffer__free(ring);
-	}
+	machine->records[machine->count++] = *(const struct waffle_rec_frequency *)data;
 }
 
 static void check_record(const struct waffle_rec_frequency *record, uint32_t khz, uint32_t flags)
@@ -158,7 +145,7 @@ static void test_kernel_tells_of_changes_that_are_worth_it(void **state)
 	frequency_changes(kernel, 3500000, 0);
 	kernel_finish(kernel);
 	frequency_changes(kernel, 1000000, 0);
-	records_read(machine, kernel);
+	kernel_take(kernel, record_take, machine);
 	for (uint32_t i = 0; i < kernel_cpu_count(kernel); i++)
 		produced += kernel_cpu(kernel, i)->produced[WAFFLE_SOURCE_WAITS];
 	kernel_detach(kernel);

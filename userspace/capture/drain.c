@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/drain.h"
 
-#include <bpf/libbpf.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -26,8 +25,7 @@ struct cursor {
 struct drain {
 	struct kernel *kernel;
 	struct drain_callbacks callbacks;
-	struct ring_buffer *rings;
-	VEC(uint8_t) bytes;          /* records copied from rings and slots */
+	VEC(uint8_t) bytes;          /* records copied from the kernel */
 	VEC(struct pending) pending; /* their times and places */
 	size_t next;                 /* first of `pending` not yet delivered */
 	uint64_t *position, *end;    /* per CPU: next switch to read, end of this round */
@@ -48,23 +46,16 @@ uint64_t clock_monotonic_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
 }
 
-/* Of a ring buffer or a slot: copies it, with its time. */
-static int record_came(void *arg, void *data, size_t size)
+/* Copies it, with its time. */
+static void record_came(const void *data, size_t size, void *arg)
 {
 	struct drain *drain = arg;
 	const struct waffle_rec *rec = data;
 	size_t len = record_size(data, size), at = drain->bytes.len;
-	struct kernel_plain_hit hit;
 
-	if (len && rec->kind == WAFFLE_REC_PLAIN) {
-		len = 0;
-		if (kernel_plain_hit(drain->kernel, data, &hit))
-			len = record_size(&hit, sizeof(hit));
-		data = &hit;
-	}
 	if (!len || !vec_reserve(&drain->bytes, len) || !vec_reserve(&drain->pending, 1)) {
 		drain->refused[WAFFLE_SOURCE_SPANS]++;
-		return 0;
+		return;
 	}
 	memcpy(drain->bytes.data + at, data, len);
 	drain->bytes.len += len;
@@ -72,25 +63,6 @@ static int record_came(void *arg, void *data, size_t size)
 	if (rec->kind == WAFFLE_REC_FORK || rec->kind == WAFFLE_REC_EXEC ||
 	    rec->kind == WAFFLE_REC_EXIT)
 		drain->callbacks.notice(rec, drain->callbacks.arg);
-	return 0;
-}
-
-/* Plain calls that came by the slots of CPUs: no more than were there when it began. */
-static void plain_consume(struct drain *drain)
-{
-	const struct waffle_rec_plain *rec;
-
-	for (uint32_t cpu = 0; cpu < kernel_cpu_count(drain->kernel); cpu++) {
-		uint64_t count = 0;
-
-		while (count < WAFFLE_PLAIN_SLOTS &&
-		       (rec = kernel_plain(drain->kernel, cpu, count))) {
-			record_came(drain, (void *)(uintptr_t)rec, sizeof(*rec));
-			count++;
-		}
-		if (count)
-			kernel_plain_read(drain->kernel, cpu, count);
-	}
 }
 
 int drain_open(struct drain **drain, struct kernel *kernel, const struct drain_callbacks *callbacks,
@@ -109,13 +81,7 @@ int drain_open(struct drain **drain, struct kernel *kernel, const struct drain_c
 	made->end = calloc(cpus, sizeof(*made->end));
 	made->heap = calloc((size_t)cpus + 1, sizeof(*made->heap));
 	made->dropped = calloc((size_t)cpus * WAFFLE_SOURCE_COUNT, sizeof(*made->dropped));
-	made->rings = ring_buffer__new(kernel_ring_fd(kernel, 0), record_came, made, NULL);
-	for (uint32_t i = 1; made->rings && i < kernel_ring_count(kernel); i++)
-		if (ring_buffer__add(made->rings, kernel_ring_fd(kernel, i), record_came, made)) {
-			ring_buffer__free(made->rings);
-			made->rings = NULL;
-		}
-	if (!made->position || !made->end || !made->heap || !made->dropped || !made->rings) {
+	if (!made->position || !made->end || !made->heap || !made->dropped) {
 		drain_close(made);
 		return error_set(err, ENOMEM, "reading the kernel's buffers: out of memory");
 	}
@@ -127,7 +93,6 @@ void drain_close(struct drain *drain)
 {
 	if (!drain)
 		return;
-	ring_buffer__free(drain->rings);
 	vec_free(&drain->bytes);
 	vec_free(&drain->pending);
 	free(drain->position);
@@ -319,8 +284,7 @@ int drain_round(struct drain *drain, bool final)
 {
 	uint64_t before_ts = final ? UINT64_MAX : clock_monotonic_ns() - SETTLE_NS;
 
-	ring_buffer__consume(drain->rings);
-	plain_consume(drain);
+	kernel_take(drain->kernel, record_came, drain);
 	pending_sort(drain);
 	heap_build(drain);
 	if (!drain->failed)

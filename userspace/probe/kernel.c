@@ -21,9 +21,6 @@
 #include "target/process.h"
 #include "waffle.skel.h"
 
-/* CPUs that share a ring for spans: a ring has one lock. */
-#define CPUS_PER_RING_SHIFT 3
-
 static int quiet_print(enum libbpf_print_level level, const char *format, va_list args)
 {
 	(void)level;
@@ -37,7 +34,7 @@ static int verbose_print(enum libbpf_print_level level, const char *format, va_l
 	return level == LIBBPF_DEBUG ? 0 : vfprintf(stderr, format, args);
 }
 
-static uint64_t power_of_two(uint64_t value, uint64_t min)
+uint64_t power_of_two(uint64_t value, uint64_t min)
 {
 	uint64_t power = min;
 
@@ -105,7 +102,6 @@ static int configure(struct kernel *kernel, const struct kernel_options *options
 	kernel->slots = options->sched ? (uint32_t)power_of_two(options->sched_slots, 16) : 1;
 	kernel->multi = has_uprobe_multi();
 	bpf->rodata->sched_slots = kernel->slots;
-	bpf->rodata->ring_shift = CPUS_PER_RING_SHIFT;
 	bpf->rodata->follow_children = options->follow;
 	bpf->bss->stop_on_exec = options->hold_exec;
 	bpf_program__set_autoload(bpf->progs.on_switch, options->sched);
@@ -121,25 +117,7 @@ static int configure(struct kernel *kernel, const struct kernel_options *options
 		       ?: bpf_map__set_max_entries(bpf->maps.sched_tails, cpus)
 		       ?: bpf_map__set_max_entries(bpf->maps.waiting, cpus)
 			  ?: bpf_map__set_max_entries(bpf->maps.sched_ring, cpus * kernel->slots)
-			     ?: bpf_map__set_max_entries(bpf->maps.rings, kernel->ring_count);
-}
-
-static int rings_make(struct kernel *kernel, uint64_t bytes, struct error *err)
-{
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	uint32_t size = (uint32_t)power_of_two(bytes, page);
-
-	for (uint32_t i = 0; i < kernel->ring_count; i++) {
-		int fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "waffle_spans", 0, 0, size, NULL);
-
-		if (fd < 0)
-			return error_set(err, errno, "a ring buffer of %u bytes: %s", size,
-					 strerror(errno));
-		kernel->ring_fds[i] = fd;
-		if (bpf_map_update_elem(bpf_map__fd(kernel->bpf->maps.rings), &i, &fd, BPF_ANY))
-			return error_set(err, errno, "a ring buffer: %s", strerror(errno));
-	}
-	return 0;
+			     ?: rings_configure(kernel);
 }
 
 void *map_memory(const struct bpf_map *map, size_t bytes, bool writable)
@@ -216,7 +194,7 @@ static int kernel_load(struct kernel *kernel, const struct kernel_options *optio
 	result = waffle_bpf__load(kernel->bpf);
 	if (result)
 		return load_failed(err, -result);
-	result = rings_make(kernel, options->ring_bytes, err);
+	result = rings_open(kernel, options->ring_bytes, err);
 	if (!result)
 		result = memory_map(kernel, err);
 	if (!result)
@@ -252,13 +230,7 @@ int kernel_open(struct kernel **kernel, const struct kernel_options *options, st
 	made->sched = options->sched;
 	made->stacks = options->stacks || options->stacks_of_waits;
 	made->cpus = (uint32_t)cpus;
-	made->ring_count =
-		((uint32_t)cpus + (1u << CPUS_PER_RING_SHIFT) - 1) >> CPUS_PER_RING_SHIFT;
-	made->ring_fds = malloc(made->ring_count * sizeof(int));
-	for (uint32_t i = 0; made->ring_fds && i < made->ring_count; i++)
-		made->ring_fds[i] = -1;
-	result = made->ring_fds ? kernel_load(made, options, err)
-				: error_set(err, ENOMEM, "out of memory");
+	result = kernel_load(made, options, err);
 	if (result)
 		kernel_close(made);
 	else
@@ -276,10 +248,7 @@ void kernel_close(struct kernel *kernel)
 		munmap(kernel->tail_memory, sizeof(struct waffle_tail) * kernel->cpus);
 	if (kernel->slot_memory)
 		munmap((void *)(uintptr_t)kernel->slot_memory, kernel->slot_bytes);
-	for (uint32_t i = 0; kernel->ring_fds && i < kernel->ring_count; i++)
-		if (kernel->ring_fds[i] >= 0)
-			close(kernel->ring_fds[i]);
-	free(kernel->ring_fds);
+	rings_close(kernel);
 	classes_close(kernel);
 	calls_detach(kernel);
 	plain_unmap(kernel);
@@ -424,16 +393,6 @@ const struct waffle_rec_switch *kernel_slot(const struct kernel *kernel, uint32_
 {
 	return &kernel->slot_memory[(uint64_t)cpu * kernel->slots +
 				    (position & (kernel->slots - 1))];
-}
-
-uint32_t kernel_ring_count(const struct kernel *kernel)
-{
-	return kernel->ring_count;
-}
-
-int kernel_ring_fd(const struct kernel *kernel, uint32_t ring)
-{
-	return kernel->ring_fds[ring];
 }
 
 void kernel_exec_known(struct kernel *kernel, dev_t dev, ino_t ino)

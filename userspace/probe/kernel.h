@@ -73,6 +73,17 @@ const struct waffle_cpu *kernel_cpu(const struct kernel *kernel, uint32_t cpu);
 struct waffle_tail *kernel_tail(const struct kernel *kernel, uint32_t cpu);
 const struct waffle_rec_switch *kernel_slot(const struct kernel *kernel, uint32_t cpu,
 					    uint64_t position);
+
+/*
+ * What the programs at sites and calls have told since the last time: hands over each record, of a
+ * CPU in the order in which they were begun, in `size` bytes that are valid until it returns. What
+ * makes no sense is handed over as it is.
+ */
+typedef void kernel_take_fn(const void *rec, size_t size, void *arg);
+void kernel_take(struct kernel *kernel, kernel_take_fn *take, void *arg);
+/* Plain calls of a CPU (bpf/call.h) so far that waffle_cpu.produced does not count. */
+uint64_t kernel_plain_count(const struct kernel *kernel, uint32_t cpu);
+/* The ring buffers, to wait for. */
 uint32_t kernel_ring_count(const struct kernel *kernel);
 int kernel_ring_fd(const struct kernel *kernel, uint32_t ring);
 
@@ -127,24 +138,6 @@ int kernel_enums_set(struct kernel *kernel, const struct waffle_enum *enums, uin
 struct arm_use;
 int kernel_tracepoint_attach(struct kernel *kernel, uint64_t id, uint32_t site,
 			     const struct arm_use *use);
-/* A call that came as its registers, and the hit that it is. */
-struct kernel_plain_hit {
-	struct waffle_rec_hit rec;
-	uint64_t frame[(WAFFLE_WORD_ROOM + 7) / 8];
-};
-/* False: it is of no recipe that was set. */
-bool kernel_plain_hit(const struct kernel *kernel, const struct waffle_rec_plain *plain,
-		      struct kernel_plain_hit *hit);
-/*
- * Of the plain calls that came by a CPU's slots (bpf/call.h) the one behind `ahead` others that
- * were not read yet; valid until kernel_plain_read(), which tells how many were. NULL: there is
- * none, or it is still being written.
- */
-const struct waffle_rec_plain *kernel_plain(const struct kernel *kernel, uint32_t cpu,
-					    uint64_t ahead);
-void kernel_plain_read(struct kernel *kernel, uint32_t cpu, uint64_t count);
-/* How many came so far. */
-uint64_t kernel_plain_count(const struct kernel *kernel, uint32_t cpu);
 /* Addresses in arguments that could not be read so far. */
 uint64_t kernel_call_faults(const struct kernel *kernel);
 /* Calls that were lost because their thread was in WAFFLE_CALL_DEPTH_MAX others. */

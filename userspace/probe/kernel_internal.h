@@ -10,6 +10,7 @@
 
 struct bpf_link;
 struct bpf_map;
+struct ring_buffer;
 struct waffle_bpf;
 
 /* The programs of a class of sites. */
@@ -52,6 +53,9 @@ struct kernel {
 	const char *cpus_folder;
 	uint32_t cpus, slots, ring_count;
 	int *ring_fds;
+	struct ring_buffer *rings; /* reads all of them */
+	kernel_take_fn *take;      /* of kernel_take() under way */
+	void *take_arg;
 	const struct waffle_cpu *cpu_memory;
 	struct waffle_tail *tail_memory;
 	const struct waffle_rec_switch *slot_memory;
@@ -90,9 +94,18 @@ int calls_open(struct kernel *kernel, struct error *err);
 struct arm_use;
 int call_program(const struct kernel *kernel, uint32_t site, uint8_t type,
 		 const struct arm_use *use, uint64_t *cookie);
+/* Ring buffers: their number and the programs' table of them, before loading; made after it. */
+int rings_configure(struct kernel *kernel);
+int rings_open(struct kernel *kernel, uint64_t bytes, struct error *err);
+void rings_close(struct kernel *kernel);
+/* The least power of two times `min` that is not below `value`. */
+uint64_t power_of_two(uint64_t value, uint64_t min);
 /* Maps the slots of plain calls, after loading. */
 int plain_map(struct kernel *kernel, struct error *err);
 void plain_unmap(struct kernel *kernel);
+/* Takes a plain call as the hit that it is; all that are in the slots. */
+void plain_take(const struct kernel *kernel, const struct waffle_rec_plain *plain);
+void plain_slots_take(struct kernel *kernel);
 /* Fills in what a plain call's hits are made by, if the call is one. */
 void plain_load(struct loaded_recipe *loaded, const struct waffle_recipe *recipe);
 /* The programs of a class of calls. */

@@ -92,35 +92,20 @@ void plain_unmap(struct kernel *kernel)
 		munmap((void *)(uintptr_t)kernel->plain_slots, slots_bytes(kernel));
 }
 
-const struct waffle_rec_plain *kernel_plain(const struct kernel *kernel, uint32_t cpu,
-					    uint64_t ahead)
-{
-	const struct waffle_plain_slot *slot;
-	uint64_t at;
-
-	if (!kernel->plain_ends)
-		return NULL;
-	at = kernel->plain_ends[cpu].tail + ahead;
-	slot = &kernel->plain_slots[(uint64_t)cpu * WAFFLE_PLAIN_SLOTS +
-				    (at & (WAFFLE_PLAIN_SLOTS - 1))];
-	return __atomic_load_n(&slot->number, __ATOMIC_ACQUIRE) == at + 1 ? &slot->rec : NULL;
-}
-
-void kernel_plain_read(struct kernel *kernel, uint32_t cpu, uint64_t count)
-{
-	struct waffle_plain_ends *ends = &kernel->plain_ends[cpu];
-
-	__atomic_store_n(&ends->tail, ends->tail + count, __ATOMIC_RELEASE);
-}
-
 uint64_t kernel_plain_count(const struct kernel *kernel, uint32_t cpu)
 {
 	return kernel->plain_ends ? __atomic_load_n(&kernel->plain_ends[cpu].head, __ATOMIC_RELAXED)
 				  : 0;
 }
 
-bool kernel_plain_hit(const struct kernel *kernel, const struct waffle_rec_plain *plain,
-		      struct kernel_plain_hit *hit)
+struct plain_hit {
+	struct waffle_rec_hit rec;
+	uint64_t frame[(WAFFLE_WORD_ROOM + 7) / 8];
+};
+
+/* False: it is of no recipe that was set. */
+static bool hit_make(const struct kernel *kernel, const struct waffle_rec_plain *plain,
+		     struct plain_hit *hit)
 {
 	const struct abi *abi = abi_here();
 	const struct loaded_recipe *recipe;
@@ -135,7 +120,7 @@ bool kernel_plain_hit(const struct kernel *kernel, const struct waffle_rec_plain
 		words[abi->registers[i]] = plain->words[i];
 	memcpy(words + WAFFLE_CALL_REGS + recipe->stack_first, plain->words + WAFFLE_PLAIN_REGS,
 	       recipe->stack_count * sizeof(*words));
-	*hit = (struct kernel_plain_hit){
+	*hit = (struct plain_hit){
 		.rec = {.rec = plain->rec,
 			.tgid = plain->tgid,
 			.site = recipe->site,
@@ -146,4 +131,40 @@ bool kernel_plain_hit(const struct kernel *kernel, const struct waffle_rec_plain
 	hit->rec.rec.kind = WAFFLE_REC_HIT;
 	waffle_words_make((uint8_t *)hit->frame, recipe->words, recipe->word_count, words);
 	return true;
+}
+
+void plain_take(const struct kernel *kernel, const struct waffle_rec_plain *plain)
+{
+	struct plain_hit hit;
+
+	if (hit_make(kernel, plain, &hit))
+		kernel->take(&hit, sizeof(hit), kernel->take_arg);
+	else
+		kernel->take(plain, sizeof(*plain), kernel->take_arg);
+}
+
+/* At most as many as there are slots, as others come meanwhile. One that is still being written is
+ * waited for: the next time. */
+static void slots_take(const struct kernel *kernel, uint32_t cpu)
+{
+	const struct waffle_plain_slot *slots =
+		&kernel->plain_slots[(uint64_t)cpu * WAFFLE_PLAIN_SLOTS];
+	struct waffle_plain_ends *ends = &kernel->plain_ends[cpu];
+	uint64_t from = ends->tail, at = from;
+
+	for (; at - from < WAFFLE_PLAIN_SLOTS; at++) {
+		const struct waffle_plain_slot *slot = &slots[at & (WAFFLE_PLAIN_SLOTS - 1)];
+
+		if (__atomic_load_n(&slot->number, __ATOMIC_ACQUIRE) != at + 1)
+			break;
+		plain_take(kernel, &slot->rec);
+	}
+	if (at != from)
+		__atomic_store_n(&ends->tail, at, __ATOMIC_RELEASE);
+}
+
+void plain_slots_take(struct kernel *kernel)
+{
+	for (uint32_t cpu = 0; kernel->plain_ends && cpu < kernel->cpus; cpu++)
+		slots_take(kernel, cpu);
 }

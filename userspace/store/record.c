@@ -37,7 +37,6 @@ static const struct kind_row kinds[] = {
 	[WAFFLE_REC_STACK] = {"stack", sizeof(struct waffle_rec_stack), WAFFLE_SOURCE_SPANS},
 	[WAFFLE_REC_FRAMES] = {"frames", sizeof(struct waffle_rec_frames), WAFFLE_SOURCE_SPANS},
 	[WAFFLE_REC_CODE] = {"code", sizeof(struct waffle_rec_code), WAFFLE_SOURCE_SPANS},
-	[WAFFLE_REC_PLAIN] = {"plain", sizeof(struct waffle_rec_plain), WAFFLE_SOURCE_SPANS},
 };
 _Static_assert(sizeof(kinds) / sizeof(kinds[0]) == WAFFLE_REC_RING_COUNT, "a row a kind");
 _Static_assert(sizeof(struct waffle_rec_hit) + WAFFLE_FRAME_MAX + 7 <= RECORD_BYTES_MAX &&

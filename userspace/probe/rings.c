@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the programs at sites and calls tell: ring buffers, and slots for plain calls (plain.c). */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "probe/kernel_internal.h"
+#include "waffle.skel.h"
+
+/* CPUs that share a ring, as a ring has one lock. */
+#define CPUS_PER_RING_SHIFT 3
+
+int rings_configure(struct kernel *kernel)
+{
+	kernel->ring_count =
+		(kernel->cpus + (1u << CPUS_PER_RING_SHIFT) - 1) >> CPUS_PER_RING_SHIFT;
+	kernel->bpf->rodata->ring_shift = CPUS_PER_RING_SHIFT;
+	return bpf_map__set_max_entries(kernel->bpf->maps.rings, kernel->ring_count);
+}
+
+static int ring_take(void *arg, void *data, size_t size)
+{
+	const struct kernel *kernel = arg;
+	const struct waffle_rec *rec = data;
+
+	if (size >= sizeof(struct waffle_rec_plain) && rec->kind == WAFFLE_REC_PLAIN)
+		plain_take(kernel, data);
+	else
+		kernel->take(data, size, kernel->take_arg);
+	return 0;
+}
+
+/* Adds a ring to those that are read. The first one makes the reader. */
+static int ring_read(struct kernel *kernel, int fd)
+{
+	if (kernel->rings)
+		return ring_buffer__add(kernel->rings, fd, ring_take, kernel);
+	kernel->rings = ring_buffer__new(fd, ring_take, kernel, NULL);
+	return kernel->rings ? 0 : -errno;
+}
+
+static int ring_make(struct kernel *kernel, uint32_t number, uint32_t size)
+{
+	int fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "waffle_spans", 0, 0, size, NULL);
+
+	if (fd < 0)
+		return -errno;
+	kernel->ring_fds[number] = fd;
+	if (bpf_map_update_elem(bpf_map__fd(kernel->bpf->maps.rings), &number, &fd, BPF_ANY))
+		return -errno;
+	return ring_read(kernel, fd);
+}
+
+int rings_open(struct kernel *kernel, uint64_t bytes, struct error *err)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint32_t size = (uint32_t)power_of_two(bytes, page);
+	int result = 0;
+
+	kernel->ring_fds = malloc(kernel->ring_count * sizeof(int));
+	if (!kernel->ring_fds)
+		return error_set(err, ENOMEM, "out of memory");
+	memset(kernel->ring_fds, -1, kernel->ring_count * sizeof(int));
+	for (uint32_t i = 0; i < kernel->ring_count && !result; i++)
+		result = ring_make(kernel, i, size);
+	return result ? error_set(err, -result, "a ring buffer of %u bytes: %s", size,
+				  strerror(-result))
+		      : 0;
+}
+
+void rings_close(struct kernel *kernel)
+{
+	ring_buffer__free(kernel->rings);
+	for (uint32_t i = 0; kernel->ring_fds && i < kernel->ring_count; i++)
+		if (kernel->ring_fds[i] >= 0)
+			close(kernel->ring_fds[i]);
+	free(kernel->ring_fds);
+}
+
+void kernel_take(struct kernel *kernel, kernel_take_fn *take, void *arg)
+{
+	kernel->take = take;
+	kernel->take_arg = arg;
+	ring_buffer__consume(kernel->rings);
+	plain_slots_take(kernel);
+}
+
+uint32_t kernel_ring_count(const struct kernel *kernel)
+{
+	return kernel->ring_count;
+}
+
+int kernel_ring_fd(const struct kernel *kernel, uint32_t ring)
+{
+	return kernel->ring_fds[ring];
+}
