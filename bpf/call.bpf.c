@@ -53,6 +53,15 @@ static __always_inline bool entry_wants_stack(const struct entry *entry)
 	return call_stacks && entry->recipe->flags & WAFFLE_CALL_STACK;
 }
 
+/* `instruction`: the probe is at one, not behind the return. */
+static __always_inline void entry_stack_at(const struct entry *entry, bool instruction)
+{
+	if (call_stacks)
+		entry->thread->at_call = instruction && entry->recipe->flags & WAFFLE_CALL_FUNCTION
+						 ? WAFFLE_STACK_CALL
+						 : 0;
+}
+
 /* The last thing that a program does. Another one takes the stacks, as the verifier takes longer
  * for that than for all else: it is loaded only if some are wanted. */
 static __always_inline int entry_stack(const struct entry *entry, void *ctx, bool point)
@@ -137,6 +146,7 @@ static __always_inline int instant(struct entry *entry, struct pt_regs *ctx)
 	struct fetches walk;
 
 	entry->now = bpf_ktime_get_ns();
+	entry_stack_at(entry, true);
 	slot_begin(slot, entry->site, entry->now, entry->task);
 	regs_read(entry->thread, ctx);
 	walk = entry_fetches(entry, slot);
@@ -240,6 +250,7 @@ int call_enter(struct pt_regs *ctx)
 		return 0;
 	}
 	slot = &thread->slots[WAFFLE_CALL_AT_UPROBE];
+	entry_stack_at(&entry, true);
 	slot_begin(slot, entry.site, entry.now, entry.task);
 	slot->open = depth;
 	open_begin(&entry, ctx, depth, slot->id);
@@ -276,7 +287,7 @@ static __always_inline int slot_end(const struct entry *entry, void *ctx,
 	return 0;
 }
 
-static __always_inline int leave(struct pt_regs *ctx, __u64 popped)
+static __always_inline int leave(struct pt_regs *ctx, __u64 popped, bool returned)
 {
 	struct waffle_call_slot *slot;
 	struct entry entry;
@@ -286,6 +297,7 @@ static __always_inline int leave(struct pt_regs *ctx, __u64 popped)
 	if (!entry_get(&entry, ctx))
 		return 0;
 	entry.thread->now = entry.now;
+	entry_stack_at(&entry, !returned);
 	at = open_returning(entry.thread, entry.sp - popped, entry.site);
 	slot = &entry.thread->slots[WAFFLE_CALL_AT_UPROBE];
 	barrier_var(at);
@@ -300,14 +312,14 @@ static __always_inline int leave(struct pt_regs *ctx, __u64 popped)
 SEC("uretprobe.multi")
 int call_leave(struct pt_regs *ctx)
 {
-	return leave(ctx, RETURN_POPS);
+	return leave(ctx, RETURN_POPS, true);
 }
 
 /* At a return instruction: the stack pointer is what it was at the entry. */
 SEC("uprobe.multi")
 int call_ret(struct pt_regs *ctx)
 {
-	return leave(ctx, 0);
+	return leave(ctx, 0, false);
 }
 
 /* The end of a pair, on whatever thread. */
@@ -323,6 +335,7 @@ int call_end(struct pt_regs *ctx)
 	entry.now = bpf_ktime_get_ns();
 	if (!entry_get(&entry, ctx))
 		return 0;
+	entry_stack_at(&entry, true);
 	slot = &entry.thread->slots[WAFFLE_CALL_AT_UPROBE];
 	regs_read(entry.thread, ctx);
 	walk = entry_fetches(&entry, slot);
@@ -403,10 +416,10 @@ int call_accept_point(void *ctx)
 SEC("uprobe.multi")
 int call_stacks_take(struct pt_regs *ctx)
 {
-	struct waffle_call_slot *slot =
-		slot_asked(call_thread_get(bpf_get_current_task_btf()), WAFFLE_CALL_AT_UPROBE);
+	struct waffle_call_thread *thread = call_thread_get(bpf_get_current_task_btf());
+	struct waffle_call_slot *slot = slot_asked(thread, WAFFLE_CALL_AT_UPROBE);
 
-	return slot ? stack_emit(slot->id, slot->held.ts, 0, 0) : 0;
+	return slot ? stack_emit(slot->id, slot->held.ts, 0, thread->at_call) : 0;
 }
 
 /* At a tracepoint the kernel's stack tells more than that it is one. */

@@ -141,6 +141,9 @@ static inline __attribute__((always_inline)) __u64 waffle_call_id(__u64 now, __u
 /* A pair of one thread, both ends in one function: as with calls, stack pointers tell which of them
  * were left. */
 #define WAFFLE_CALL_FRAME 64u
+/* Of a function: at its probes, but for a return probe, it was called just now or returns at once.
+ */
+#define WAFFLE_CALL_FUNCTION 128u
 
 struct waffle_recipe {
 	__u8 begins;  /* fetches for the frame at the entry: [0, begins) */
@@ -238,6 +241,7 @@ struct waffle_call_thread {
 	__u64 words[WAFFLE_CALL_WORDS];
 	__u64 stack_words; /* as many were */
 	__u64 context;     /* of a tracepoint's program: its address as a number */
+	__u64 at_call;     /* WAFFLE_STACK_CALL or 0: how the program under way takes stacks */
 	__u64 frame_count;
 	struct waffle_call_frame frames[WAFFLE_CALL_FRAMES_MAX];
 	struct waffle_call_open open[WAFFLE_CALL_DEPTH_MAX];

@@ -70,10 +70,11 @@ struct walk {
 	__u64 thread;       /* Python's: PyThreadState */
 	__u64 frame;        /* _PyInterpreterFrame */
 	__u32 zero;
-	__u32 waits;  /* it is of_wait */
-	__u32 count;  /* addresses */
-	__u32 python; /* frames of Python */
-	__u32 cut;    /* WAFFLE_CUT_* */
+	__u32 waits;   /* it is of_wait */
+	__u32 count;   /* addresses */
+	__u32 python;  /* frames of Python */
+	__u32 cut;     /* WAFFLE_CUT_* */
+	__u32 at_call; /* WAFFLE_STACK_CALL */
 	__u64 words[WORDS];
 };
 
@@ -267,6 +268,8 @@ static long walk_frame(__u32 index, void *context)
 		if (walk->mapping.pages && pc <= 0xffffffff)
 			stack_row_find(walk, pc);
 	}
+	if (!index && walk->at_call && walk->row.rule == WAFFLE_UNWIND_UNKNOWN)
+		walk->row = waffle_unwind_entry();
 	if (!waffle_unwind_step(NULL, &walk->row, &walk->regs)) {
 		/* A caller of 0 says so, too, but not one that frame pointers led to by chance. */
 		rule = walk->row.rule & WAFFLE_UNWIND_RULE_BITS;
@@ -305,6 +308,7 @@ static __always_inline void user_walk(struct walk *walk, struct task_struct *tas
 #endif
 	}
 	walk->cut = walk->regs.ip ? WAFFLE_CUT_USER : 0; /* threads of the kernel have none */
+	walk->at_call = (flags & WAFFLE_STACK_CALL) != 0;
 	walk->mapping.start = walk->mapping.end = 0;
 	walk->trampoline = 0;
 	walk->return_probe = (__u64)BPF_CORE_READ(task, utask, return_instances);

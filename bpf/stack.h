@@ -66,6 +66,7 @@ struct waffle_stack_file {
 #define WAFFLE_STACK_SITE 1u /* at a macro's probe, which is called: include/waffle/arch.h */
 #define WAFFLE_STACK_NO_PYTHON 2u
 #define WAFFLE_STACK_WAIT 4u /* of a wait or wake-up, not of a span: id 0 */
+#define WAFFLE_STACK_CALL 8u /* as a call leaves it: the frame pointer is the caller's still */
 
 /* In a wait's or wake-up's record: its user stack came before, as FRAMES of the same thread and
  * time. */

@@ -100,6 +100,18 @@ static inline int waffle_unwind_saved(void *context, const struct waffle_unwind_
 
 #endif
 
+/* How to step from a function that was called just now, where no table says it: its frame pointer
+ * is not set up yet. */
+static inline struct waffle_unwind_row waffle_unwind_entry(void)
+{
+	struct waffle_unwind_row row = {.rule = WAFFLE_UNWIND_SP};
+
+#if defined(__x86_64__) || defined(__TARGET_ARCH_x86)
+	row.cfa = 1; /* behind the return address */
+#endif
+	return row;
+}
+
 /* From a frame to its caller's, as `row` says. False: there is no caller, or none to be found. */
 static inline int waffle_unwind_step(void *context, const struct waffle_unwind_row *row,
 				     struct waffle_unwind_regs *regs)

@@ -460,6 +460,17 @@ def test_a_stack_that_no_table_leads_out_of_is_marked(waffle, built, tmp_path, f
         assert row.get("user_stack_cut", False) == (not whole)
 
 
+@pytest.mark.parametrize("what", [" as event", " as span", "(i32 n) -> i32 ret"])
+@pytest.mark.parametrize("how", [(), ("--filter", "dur >= 0 || kind == event")])
+def test_by_frame_pointers_a_probed_function_has_its_caller(waffle, built, what, how):
+    flags = ("-fno-omit-frame-pointer", "-fno-asynchronous-unwind-tables", "-g0")
+    path = built("nested.c", "-O1", *flags)
+    probe = f"uprobe:{path}:innermost{what}"
+    capture = waffle.run(path, options=("--probe", probe, "--stacks", "probes", *how))
+    [row] = [r for r in capture.rows() if r.get("name") == "innermost"]
+    assert names_of(row["user_stack"])[:4] == ["innermost", "middle", "outermost", "main"]
+
+
 def test_wrong_words_are_said_with_what_there_is(waffle):
     waffle.fails(2, "attach", "-p", "1", "--stacks", "span", says="did you mean spans?")
     waffle.fails(2, "attach", "-p", "1", "--stacks", "gpu", says="there are cuda, nccl, probes")

@@ -220,6 +220,7 @@ static int make_call(struct find *find, const struct find_hit *hit, const struct
 		made->recipe.pair = pair_number(hit);
 		made->recipe.flags |= hit->side ? WAFFLE_CALL_END : WAFFLE_CALL_PAIR;
 	}
+	made->recipe.flags |= WAFFLE_CALL_FUNCTION;
 	return result;
 }
 

@@ -51,7 +51,8 @@ static bool words_are_plain(struct loaded_recipe *loaded, const struct waffle_re
 
 void plain_load(struct loaded_recipe *loaded, const struct waffle_recipe *recipe)
 {
-	const uint32_t not_asked = WAFFLE_CALL_NOUNWIND; /* of what is no span */
+	/* Neither of what is no span nor of what has no stack. */
+	const uint32_t not_asked = WAFFLE_CALL_NOUNWIND | WAFFLE_CALL_FUNCTION;
 	const uint32_t flags = WAFFLE_CALL_OUTER | WAFFLE_CALL_INNER | not_asked;
 
 	if (recipe->flags & ~flags || recipe->saves || recipe->returns ||
