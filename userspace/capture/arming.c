@@ -274,9 +274,10 @@ static void warn_left_out(struct arming *arming, const struct object *object,
 			 object->path, armed_refused(armed), object->probes.len);
 }
 
-int file_arm(struct arming *arming, uint32_t index, const char *path, pid_t pid, struct error *err)
+int file_arm(struct arming *arming, uint32_t index, int fd, pid_t pid, struct error *err)
 {
 	struct file *file = &arming->files.data[index];
+	char path[64];
 	struct arm arm = {.pid = arming->options.follow ? -1 : pid, .file = index};
 	struct arm_request request = {
 		.object = file->object,
@@ -289,6 +290,8 @@ int file_arm(struct arming *arming, uint32_t index, const char *path, pid_t pid,
 	struct error problem = ERROR_INIT;
 	int result;
 
+	/* Any other path may lead elsewhere by now, or nowhere: what maps a file may exec. */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (!file->object || file_is_armed(arming, pid, index))
 		return 0;
 	result = kernel_arm(arming->kernel, &arm.armed, &request, &problem);
@@ -365,8 +368,8 @@ int arming_scan(struct arming *arming, pid_t pid, struct error *err)
 		if (fd < 0)
 			continue; /* unmapped meanwhile, or not reachable */
 		index = file_add(arming, fd, mapping->path, false, err);
+		result = index < 0 ? index : file_arm(arming, (uint32_t)index, fd, pid, err);
 		close(fd);
-		result = index < 0 ? index : file_arm(arming, (uint32_t)index, path, pid, err);
 		if (!result && !vec_push(&seen.files.list, (uint32_t)index))
 			result = error_set(err, ENOMEM, "out of memory");
 	}
@@ -393,9 +396,9 @@ static void arm_needed(const char *path, const char *shown, void *arg)
 	if (!strcmp(path, shown)) /* it leads us to the same file as the process */
 		arming_watch_links(context->arming, path);
 	index = file_add(context->arming, fd, shown, false, &ignored);
-	close(fd);
 	if (index >= 0)
-		file_arm(context->arming, (uint32_t)index, path, context->pid, &ignored);
+		file_arm(context->arming, (uint32_t)index, fd, context->pid, &ignored);
+	close(fd);
 }
 
 void arming_scan_needed(struct arming *arming, pid_t pid)

@@ -164,7 +164,7 @@ static void path_expect(const char *path, void *arg)
 	    call_set_wants(expecting->arming->options.calls, real))
 		index = expected_add(expecting->arming, fd, real);
 	if (index >= 0)
-		file_arm(expecting->arming, (uint32_t)index, link, expecting->pid, &ignored);
+		file_arm(expecting->arming, (uint32_t)index, fd, expecting->pid, &ignored);
 	close(fd);
 }
 

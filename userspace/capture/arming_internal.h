@@ -84,8 +84,9 @@ int file_find(const struct arming *arming, dev_t dev, ino_t ino);
  * one that is `expected` also -ENOENT: nothing is in it, or there is no room. */
 int file_add(struct arming *arming, int fd, const char *shown_path, bool expected,
 	     struct error *err);
-/* Arms a file in a process. -ESRCH: the process is gone; other failures leave a warning. */
-int file_arm(struct arming *arming, uint32_t index, const char *path, pid_t pid, struct error *err);
+/* Arms a file, open as fd, in a process. -ESRCH: the process is gone; other failures leave a
+ * warning. */
+int file_arm(struct arming *arming, uint32_t index, int fd, pid_t pid, struct error *err);
 bool file_is_armed(const struct arming *arming, pid_t pid, uint32_t file);
 
 /* arming_calls.c */
