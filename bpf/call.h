@@ -144,6 +144,7 @@ static inline __attribute__((always_inline)) __u64 waffle_call_id(__u64 now, __u
 /* Of a function: at its probes, but for a return probe, it was called just now or returns at once.
  */
 #define WAFFLE_CALL_FUNCTION 128u
+#define WAFFLE_CALL_TABLE 256u /* of the tables of CUDA and NCCL */
 
 struct waffle_recipe {
 	__u8 begins;  /* fetches for the frame at the entry: [0, begins) */
@@ -234,9 +235,10 @@ struct waffle_call_thread {
 	__u64 code_ip, code_start, code_end;
 	__u32 code_calls;
 	__u32 outer_failed; /* some of them had nothing nested in them */
-	/* How the last call came to be nested in such an event, and how often that may be taken for
-	 * granted: call_nest.h. */
-	__u64 way_ip, way_code_ip, way_bytes, way_frame, way_rounds;
+	/* How a call came to be nested in such an event, and how many were taken for nested for
+	 * that: call_nest.h. */
+	__u64 way_ip, way_code_ip, way_bytes, way_frame, way_skips, way_random;
+	__u64 code_way; /* the last event is of a WAFFLE_CALL_TABLE */
 	/* Registers; then what lies at the stack pointer, as far as it was read: arguments do. */
 	__u64 words[WAFFLE_CALL_WORDS];
 	__u64 stack_words; /* as many were */

@@ -71,10 +71,18 @@ static __always_inline bool outer_holds(struct waffle_call_thread *thread, struc
 	return !code_has(thread, thread->outer_link) || outer_lies(thread);
 }
 
-/* How often a way through a library is taken for known until it is looked at again. A short one may
- * as well be that of a function around the program's own call. */
-#define WAY_ROUNDS 64
-#define WAY_BYTES_MIN 128
+/*
+ * To look where a call returns to takes longer than all else about it. Of CUDA's and NCCL's tables,
+ * most calls that come to the inner function the way that another did are taken for nested as that
+ * one was: from the same outer function, as far below it on the stack, and between the two a frame
+ * of the same size (these libraries have frame pointers, and long ways). What can be taken for one
+ * is a call by the program behind an outer event that failed before it came so far. So one in
+ * WAY_LOOKS is looked at, at random; when one turns out not to be nested, those of its thread that
+ * were not looked at are counted as lost, as some may have been like it, and from then on each is
+ * looked at. So they are if the program's own come another way.
+ */
+#define WAY_LOOKS 16
+#define WAY_BYTES_MIN 128 /* a short one may as well be that of a function around a call */
 
 /* How far above the stack pointer the frame pointer is. */
 static __always_inline __u64 frame_bytes(struct pt_regs *ctx)
@@ -82,41 +90,37 @@ static __always_inline __u64 frame_bytes(struct pt_regs *ctx)
 	return PT_REGS_FP(ctx) - PT_REGS_SP(ctx);
 }
 
-/*
- * Whether the thread has come from the outer event to the inner call the way that it came when
- * outer_holds() said so: the same two functions, as far from each other on the stack, and between
- * them a frame of the same size, as NVIDIA's runtime has frame pointers. To look there takes longer
- * than all else. What could be taken for it is a call by the program behind an event that failed
- * before it came so far; in a thread that had one of these, each is looked at.
- */
-static __always_inline bool way_known(struct waffle_call_thread *thread, struct pt_regs *ctx)
+static __always_inline bool way_known(const struct waffle_call_thread *thread, struct pt_regs *ctx)
 {
-	if (!thread->way_rounds || thread->way_ip != PT_REGS_IP(ctx) ||
-	    thread->way_code_ip != thread->code_ip ||
-	    thread->way_bytes != thread->outer_sp - PT_REGS_SP(ctx) ||
-	    thread->way_frame != frame_bytes(ctx))
-		return false;
-	thread->way_rounds--;
-	return true;
+	return thread->way_ip == PT_REGS_IP(ctx) && thread->way_code_ip == thread->code_ip &&
+	       thread->way_bytes == thread->outer_sp - PT_REGS_SP(ctx) &&
+	       thread->way_frame == frame_bytes(ctx);
+}
+
+static __always_inline bool way_look(struct waffle_call_thread *thread)
+{
+	/* Knuth's MMIX generator, of which the high bits are good. */
+	thread->way_random = thread->way_random * 6364136223846793005ull + 1442695040888963407ull;
+	return thread->way_random < ~0ull / WAY_LOOKS;
 }
 
 static __always_inline void way_learn(struct waffle_call_thread *thread, struct pt_regs *ctx)
 {
 	__u64 bytes = thread->outer_sp - PT_REGS_SP(ctx);
 
-	if (thread->outer_failed || bytes < WAY_BYTES_MIN || frame_bytes(ctx) >= bytes)
+	if (!thread->code_way || thread->outer_failed || bytes < WAY_BYTES_MIN ||
+	    frame_bytes(ctx) >= bytes)
 		return;
 	thread->way_ip = PT_REGS_IP(ctx);
 	thread->way_code_ip = thread->code_ip;
 	thread->way_bytes = bytes;
 	thread->way_frame = frame_bytes(ctx);
-	thread->way_rounds = WAY_ROUNDS;
 }
 
 static __always_inline void outer_fail(struct waffle_call_thread *thread)
 {
 	thread->outer_failed = true;
-	thread->way_rounds = 0;
+	thread->way_ip = 0;
 }
 
 /*
@@ -125,19 +129,22 @@ static __always_inline void outer_fail(struct waffle_call_thread *thread)
  */
 static __always_inline bool call_is_inner(struct waffle_call_thread *thread, struct pt_regs *ctx)
 {
-	bool inner;
+	bool known, inner = true;
 
 	if (thread->outer)
 		return true;
 	if (!thread->outer_sp)
 		return false;
-	inner = way_known(thread, ctx);
-	if (!inner) {
-		inner = outer_holds(thread, ctx);
-		if (inner)
-			way_learn(thread, ctx);
-		else
-			outer_fail(thread);
+	known = way_known(thread, ctx);
+	if (known && !way_look(thread)) {
+		thread->way_skips++;
+	} else if (outer_holds(thread, ctx)) {
+		way_learn(thread, ctx);
+	} else {
+		if (known)
+			loss_count(thread->way_skips);
+		outer_fail(thread);
+		inner = false;
 	}
 	thread->outer_sp = 0;
 	return inner;
@@ -155,6 +162,7 @@ static __noinline int outer_code_set(struct waffle_call_thread *thread, __u64 ip
 	thread->code_start = ip - recipe->code_before;
 	thread->code_end = ip + recipe->code_behind;
 	thread->code_ip = ip;
+	thread->code_way = (recipe->flags & WAFFLE_CALL_TABLE) != 0;
 	return 0;
 }
 

@@ -14,7 +14,7 @@ from sim_log import began
 from test_calls import ADD, ONLY, args_of, called, caller, logged, named, probes  # noqa: F401
 from test_sim import sim  # noqa: F401
 from test_sim_calls import is_armed
-from tracer import PROGRAMS, probed_bytes, wait_until
+from tracer import PROGRAMS, probed_bytes, tries, wait_until
 
 LAUNCHES = 40
 
@@ -238,6 +238,30 @@ def test_function_of_a_program_that_a_shell_begins(waffle, start, caller, called
     shell.until("ready")
     plain = waffle.call("attach", "-p", shell.pid, "--no-report", *ONLY, *specs)
     assert plain.returncode and "no function 'thread_main' in " in plain.stderr
+
+
+MANY = "many(i64 left, i64 b, i64 c, i64 d, i64 e, i64 f, i64 g, i64 h, i64 i, i64 j)"
+
+
+@tries(3)  # on a busy machine one may be over before it is armed
+def test_programs_that_exec_while_they_are_armed(waffle, start, built):
+    """From some generation on all calls are seen, of each function; nothing went wrong meanwhile."""
+    again = built("again.c")
+    shell = start("sh", "-c", f"echo ready; read go; {again} 600 & {again} 600 & wait")
+    shell.until("ready")
+    specs = probes("uprobe:exe:few(i64 left) as event", f"uprobe:exe:{MANY} as event")
+    attached = attach(waffle, shell, "--follow", *ONLY, *specs)
+    shell.say("go")
+    shell.finish()
+    capture = attached.wait()
+    assert "arming" not in capture.result.stderr
+    for name in ("few", "many"):
+        left = {}
+        for row in named(capture, name):
+            left.setdefault(row["pid"], []).append(row["args"]["left"])
+        assert len(left) == 2
+        for seen in left.values():
+            assert seen == list(range(seen[0], -1, -1))
 
 
 def called_until_seen(waffle, program, attached, library):

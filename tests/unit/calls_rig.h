@@ -14,7 +14,7 @@
 
 #include <bpf/libbpf.h>
 
-#include "call/call.h"
+#include "call/set.h"
 #include "filter/filter.h"
 #include "filter/plan.h"
 #include "probe/kernel.h"
@@ -243,7 +243,8 @@ static void record_take(const void *data, size_t size, void *context)
 	assert_non_null(vec_push(&rig->said, said));
 }
 
-static void rig_find(struct rig *rig, const char *const *texts)
+/* `flags`: of all descriptions, beside those that they say. */
+static void rig_find(struct rig *rig, uint32_t flags, const char *const *texts)
 {
 	struct error err = ERROR_INIT;
 	int fd = open(SELF, O_RDONLY | O_CLOEXEC);
@@ -252,6 +253,8 @@ static void rig_find(struct rig *rig, const char *const *texts)
 	must(call_set_open(&rig->set, &err), &err);
 	for (; *texts; texts++)
 		must(call_set_add(rig->set, *texts, "test", &err), &err);
+	for (size_t i = 0; i < rig->set->entries.len; i++)
+		rig->set->entries.data[i]->spec.flags |= flags;
 	must(object_read(&rig->object, fd, SELF, &err), &err);
 	must(call_set_find(rig->set, rig->object, fd, &err), &err);
 	close(fd);
@@ -297,7 +300,7 @@ static void rig_plan(struct rig *rig)
 		must(kernel_class_load(rig->kernel, i, &rig->plan->classes.data[i], &err), &err);
 }
 
-static struct rig *rig_begin(const char *filter, const char *const *texts)
+static struct rig *rig_begin(const char *filter, uint32_t flags, const char *const *texts)
 {
 	struct kernel_options options = {.ring_bytes = 4 << 20, .calls = true};
 	struct rig *rig = calloc(1, sizeof(*rig));
@@ -311,14 +314,15 @@ static struct rig *rig_begin(const char *filter, const char *const *texts)
 		options.rate = rig->filter->rate;
 	}
 	must(kernel_open(&rig->kernel, &options, &err), &err);
-	rig_find(rig, texts);
+	rig_find(rig, flags, texts);
 	if (rig->plan)
 		rig_plan(rig);
 	rig_arm(rig);
 	return rig;
 }
-#define RIG(...) rig_begin(NULL, (const char *const[]){__VA_ARGS__, NULL})
-#define RIG_FILTERED(filter, ...) rig_begin(filter, (const char *const[]){__VA_ARGS__, NULL})
+#define RIG_FLAGS(flags, ...) rig_begin(NULL, flags, (const char *const[]){__VA_ARGS__, NULL})
+#define RIG(...) RIG_FLAGS(0, __VA_ARGS__)
+#define RIG_FILTERED(filter, ...) rig_begin(filter, 0, (const char *const[]){__VA_ARGS__, NULL})
 
 static void rig_end(struct rig *rig)
 {

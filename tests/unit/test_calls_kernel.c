@@ -3,6 +3,7 @@
  * Calls in the kernel: functions of this very program are described, found, armed and called, and
  * what the kernel says of them is compared with what they were called with. Needs root.
  */
+#include <alloca.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -363,6 +364,74 @@ static void test_an_inner_launch_behind_one_that_fails_counts_by_itself(void **s
 	(void)state;
 }
 
+/* The same frame, as large as that of a library may be, around a launch that is nested in another
+ * and one that is not. With alloca() functions have a frame pointer. */
+PROBED void launch_framed(long number);
+PROBED void launch_alone(long number);
+static volatile size_t frame_room = 200;
+
+void launch_framed(long number)
+{
+	volatile char *room = alloca(frame_room);
+
+	room[0] = (char)number;
+	if (number >= 0)
+		launch_inner(number);
+	sink += room[0];
+}
+
+void launch_alone(long number)
+{
+	volatile char *room = alloca(frame_room);
+
+	room[0] = (char)number;
+	if (number >= 0)
+		launch_inner(number);
+	sink += room[0];
+}
+
+#define FRAMED_ROUNDS 400
+
+static struct rig *launch_both_ways(uint32_t flags)
+{
+	struct rig *rig = RIG_FLAGS(flags, "uprobe:exe:launch_framed(i64 number) as event outer",
+				    "uprobe:exe:launch_inner(i64 number) as event inner");
+
+	for (int i = 0; i < FRAMED_ROUNDS; i++) {
+		for (int nested = 0; nested < 4; nested++)
+			launch_framed(i);
+		launch_framed(-1); /* fails, and is done by itself */
+		launch_alone(i);
+	}
+	rig_read(rig);
+	assert_int_equal(said_count(rig, WAFFLE_REC_HIT, "launch_framed"), 5 * FRAMED_ROUNDS);
+	return rig;
+}
+
+static void test_a_launch_by_itself_as_far_below_as_a_nested_one_counts(void **state)
+{
+	struct rig *rig = launch_both_ways(0);
+
+	assert_int_equal(said_count(rig, WAFFLE_REC_HIT, "launch_inner"), FRAMED_ROUNDS);
+	assert_int_equal(dropped(rig), 0);
+	rig_end(rig);
+	(void)state;
+}
+
+/* Of CUDA's tables not each is looked at: what may be missing is counted, and none for long. */
+static void test_launches_that_are_taken_for_nested_without_a_look_are_counted(void **state)
+{
+	struct rig *rig = launch_both_ways(WAFFLE_CALL_TABLE);
+	uint64_t seen = said_count(rig, WAFFLE_REC_HIT, "launch_inner");
+	const struct said *last = &rig->said.data[rig->said.len - 1];
+
+	assert_in_range(seen, FRAMED_ROUNDS * 3 / 4, FRAMED_ROUNDS);
+	assert_true(seen + dropped(rig) >= FRAMED_ROUNDS);
+	assert_string_equal(rig->object->sites.data[last->site].name, "launch_inner");
+	rig_end(rig);
+	(void)state;
+}
+
 static void test_a_launch_that_jumps_to_an_inner_one_counts_once(void **state)
 {
 	struct rig *rig = RIG("uprobe:exe:launch_jump(i64 number) as event outer",
@@ -512,6 +581,9 @@ int main(void)
 		cmocka_unit_test(test_an_outer_call_left_by_longjmp_hides_no_inner_ones),
 		cmocka_unit_test(test_a_launch_counts_once),
 		cmocka_unit_test(test_an_inner_launch_behind_one_that_fails_counts_by_itself),
+		cmocka_unit_test(test_a_launch_by_itself_as_far_below_as_a_nested_one_counts),
+		cmocka_unit_test(
+			test_launches_that_are_taken_for_nested_without_a_look_are_counted),
 		cmocka_unit_test(test_a_launch_that_jumps_to_an_inner_one_counts_once),
 		cmocka_unit_test(test_two_descriptions_of_a_function_both_begin_and_end),
 		cmocka_unit_test(test_each_call_of_each_thread_is_there_or_counted),

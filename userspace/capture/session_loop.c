@@ -11,6 +11,7 @@
 
 #define FLUSH_NS 1000000000ull /* between two chunks at most: what a killed tracer loses */
 #define PROGRESS_NS 100000000ull
+#define WAIT_MS_MAX 1000
 
 int session_watch(struct session *session, int fd, uint32_t events, uint64_t tag)
 {
@@ -156,11 +157,22 @@ static int dispatch(struct session *session, const struct epoll_event *events, i
 	return 0;
 }
 
+/* No longer than until the time is up. */
+static int wait_ms(const struct session *session)
+{
+	uint64_t spent = clock_monotonic_ns() - session->armed_ts;
+	uint64_t duration = session->options->duration_ns, left = WAIT_MS_MAX;
+
+	if (duration)
+		left = spent < duration ? (duration - spent) / 1000000 + 1 : 0;
+	return targets_wait_ms(session, left < WAIT_MS_MAX ? (int)left : WAIT_MS_MAX);
+}
+
 int loop_run(struct session *session)
 {
 	while (true) {
 		struct epoll_event events[32];
-		int count = epoll_wait(session->epoll, events, 32, targets_wait_ms(session, 1000));
+		int count = epoll_wait(session->epoll, events, 32, wait_ms(session));
 		int result;
 		uint64_t now;
 

@@ -53,7 +53,8 @@ void plain_load(struct loaded_recipe *loaded, const struct waffle_recipe *recipe
 {
 	/* Neither of what is no span nor of what has no stack. */
 	const uint32_t not_asked = WAFFLE_CALL_NOUNWIND | WAFFLE_CALL_FUNCTION;
-	const uint32_t flags = WAFFLE_CALL_OUTER | WAFFLE_CALL_INNER | not_asked;
+	const uint32_t flags =
+		WAFFLE_CALL_OUTER | WAFFLE_CALL_INNER | WAFFLE_CALL_TABLE | not_asked;
 
 	if (recipe->flags & ~flags || recipe->saves || recipe->returns ||
 	    recipe->word_count != recipe->begins || !words_are_plain(loaded, recipe))

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Calls two functions and becomes the same program again, as often as its argument says. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+__attribute__((noinline)) void few(int64_t left)
+{
+	__asm__ volatile("" : : "r"(left));
+}
+
+/* More words than are told as they are: this one has another kind of probe. */
+__attribute__((noinline)) void many(int64_t left, long b, long c, long d, long e, long f, long g,
+				    long h, long i, long j)
+{
+	__asm__ volatile(""
+			 :
+			 : "r"(left), "r"(b), "r"(c), "r"(d), "r"(e), "r"(f), "m"(g), "m"(h),
+			   "m"(i), "m"(j));
+}
+
+int main(int argc, char **argv)
+{
+	long left = argc > 1 ? atol(argv[1]) : 0;
+	char text[32];
+
+	few(left);
+	many(left, 1, 2, 3, 4, 5, 6, 7, 8, 9);
+	snprintf(text, sizeof(text), "%ld", left - 1);
+	if (left)
+		execl(argv[0], argv[0], text, (char *)NULL);
+	return left != 0;
+}
