@@ -3,6 +3,7 @@
 have structs that differ under one name, and return what is asked for."""
 
 import os
+import re
 import shutil
 import subprocess
 
@@ -163,6 +164,25 @@ def test_fields_of_all_types_are_read_from_units_without_a_language(
                         "numbers": "a value of its type can't be shown",
                         "open": "a value of its type can't be shown"}.items():
         assert says in refused(waffle, program, f"uprobe:exe:look(part_t *p) {{p->{field}}}")
+
+
+@pytest.mark.parametrize("how", [None, "one", "several"])
+def test_arrays_begin_where_the_language_of_the_source_file_lets_them(waffle, tmp_path, how):
+    """In Ada the first index is 1: an array that ends at 11 is shorter by one."""
+    sources = []
+    for name in "parts", "parts_other":
+        source = compile_program(f"{name}.c", tmp_path / f"{name}.s", "-S", "-dA")
+        text, count = re.subn(r"(\.byte\s+)0x\w+(\s+\S+ DW_AT_language)", r"\g<1>0xd\2",
+                              source.read_text())
+        assert count == 1
+        source.write_text(text)
+        sources.append(source)
+    program = tmp_path / "parts"
+    tool("gcc", "-o", program, *sources)
+    capture = waffle.run(pack(how, program), options=(
+        "--probe", "uprobe:exe:look(struct part *p) {p->in.name} as event"))
+    assert capture.result.stderr == ""
+    assert [row["args"] for row in capture.rows("event")] == [{"name": "twelve byte"}]
 
 
 @pytest.mark.parametrize("how", ["one", "several"])
