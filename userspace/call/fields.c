@@ -186,8 +186,8 @@ static bool pointer_type(Dwarf_Die *type, struct call_type *made)
 }
 
 /* Where arrays begin that do not say so: by the language of their unit. Those that dwz made for
- * several source files have none; what is in them is read as the code's own source file reads it.
- * (dwarf_aggregate_size() gives up there.) */
+ * several source files have none, so that dwarf_aggregate_size() gives up; what is in them is
+ * read as the code's own source file reads it. */
 static Dwarf_Sword first_index(Dwarf_Die *array, struct structs_code *code)
 {
 	Dwarf_Sword first = 0;
@@ -215,8 +215,8 @@ static bool bound(Dwarf_Attribute *attribute, Dwarf_Sword *value)
 	return true;
 }
 
-/* How many elements a dimension has; 0: it has none, or how many is not known before the program
- * runs. What compilers write as -1 in four bytes is no length either. */
+/* How many elements a dimension has; 0: none, or it is not known before the program runs. What
+ * compilers write as -1 in four bytes is no length either. */
 static uint32_t dimension_count(Dwarf_Die *dimension, Dwarf_Sword first)
 {
 	Dwarf_Attribute attribute;
