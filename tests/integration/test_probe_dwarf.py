@@ -3,6 +3,7 @@
 have structs that differ under one name, and return what is asked for."""
 
 import os
+import re
 import shutil
 import subprocess
 
@@ -10,6 +11,11 @@ import pytest
 from tracer import PROGRAMS, compile_program, find_tool
 
 OTHER = PROGRAMS / "structs_other.c"
+PARTS = {
+    "magic": 43, "in.level": -3, "in.number": 99, "in.name": "twelve bytes",
+    "other->text": "union", "other->name": "other", "path": "/a/path", "color": -1,
+    "next->in.name": "last", "rows": "rowstwo", "words": "words", "bytes": "bytes", "ready": True,
+}
 SPECS = [
     *(f"uprobe:exe:{f}(struct state *s) {{s->x}} -> int r" for f in ("here", "there")),
     *(f"uprobe:exe:{f}(pair_t *p) {{p->v as x}} -> int r" for f in ("here_pair", "there_pair")),
@@ -36,6 +42,19 @@ def check_values(waffle, program, **process_options):
     rows = capture.rows("span")
     assert {row["name"]: row["args"] for row in rows} == {
         name: {"x": value, "r": value} for name, value in VALUES.items()}
+
+
+def check_classes(waffle, program):
+    capture = waffle.run(program, options=(
+        "--probe", "uprobe:exe:depot::look(depot::Parcel *p) {p->box.width, p->count, "
+        "p->box.label} -> int r",
+        "--probe", "uprobe:exe:depot::peek(depot::Parcel::Box *b) {b->width, b->label} -> long r"))
+    assert capture.result.stderr == "" and capture.result.stdout == "66\n"
+    assert [row["args"] for row in capture.rows("span")] == [
+        {"width": 31, "count": 4, "label": "label", "r": 35},
+        {"width": 31, "label": "label", "r": 31}]
+    said = refused(waffle, program, "uprobe:exe:depot::look(depot::Parcel *p) {p->limit}")
+    assert "no field 'limit' in struct Parcel" in said
 
 
 def refused(waffle, program, *specs, **process_options):
@@ -67,14 +86,7 @@ def test_fields_of_classes_are_read_from_the_units_that_a_compiler_makes(
         waffle, tmp_path, compiler, version, flags):
     program = compile_program("classes.cpp", tmp_path / "classes",
                               PROGRAMS / "classes_other.cpp", version, *flags, compiler=compiler)
-    capture = waffle.run(program, options=(
-        "--probe", "uprobe:exe:depot::look(depot::Parcel *p) {p->box.width, p->count, "
-        "p->box.label} -> int r",
-        "--probe", "uprobe:exe:depot::peek(depot::Parcel::Box *b) {b->width, b->label} -> long r"))
-    assert capture.result.stderr == "" and capture.result.stdout == "66\n"
-    assert [row["args"] for row in capture.rows("span")] == [
-        {"width": 31, "count": 4, "label": "label", "r": 35},
-        {"width": 31, "label": "label", "r": 31}]
+    check_classes(waffle, program)
 
 
 @pytest.mark.parametrize("flags", [(SPLIT,), (SPLIT, TYPES)])
@@ -116,6 +128,67 @@ def test_fields_are_read_from_what_dwz_made_for_one(waffle, tmp_path):
     program = build(tmp_path)
     tool("dwz", program)
     check_values(waffle, program)
+
+
+def pack(how, program):
+    """By dwz, as debug information is packed for distributions."""
+    if how == "one":
+        tool("dwz", program)
+    elif how == "several":
+        second = shutil.copy(program, program.parent / "second")
+        tool("dwz", "-m", program.parent / "common", program, second)
+    packed = program if how == "one" else program.parent / "common"
+    if how:
+        units = subprocess.run([find_tool("readelf"), "--debug-dump=info", packed], check=True,
+                               capture_output=True, text=True).stdout
+        assert "DW_TAG_partial_unit" in units
+    return program
+
+
+@pytest.mark.parametrize("how", [None, "one", "several"])
+@pytest.mark.parametrize("compiler, version", [
+    ("gcc", "-gdwarf-4"), ("gcc", "-gdwarf-5"), ("clang", "-gdwarf-4")])
+def test_fields_of_all_types_are_read_from_units_without_a_language(
+        waffle, tmp_path, compiler, version, how):
+    program = pack(how, compile_program("parts.c", tmp_path / "parts", version,
+                                        PROGRAMS / "parts_other.c", compiler=compiler))
+    values = ", ".join(f"p->{field} as v{i}" for i, field in enumerate(PARTS))
+    specs = [f"uprobe:exe:{function}({struct} *p) {{{values}}} as event"
+             for function, struct in (("look", "struct part"), ("look_other", "part_t"))]
+    capture = waffle.run(program, options=[w for s in specs for w in ("--probe", s)])
+    assert capture.result.stderr == ""
+    expected = {f"v{i}": value for i, value in enumerate(PARTS.values())}
+    assert [row["args"] for row in capture.rows("event")] == [expected] * 2
+    for field, says in {"in": "a struct: name one of its fields",
+                        "bits": "a bit-field can't be read",
+                        "numbers": "a value of its type can't be shown",
+                        "open": "a value of its type can't be shown"}.items():
+        assert says in refused(waffle, program, f"uprobe:exe:look(part_t *p) {{p->{field}}}")
+
+
+@pytest.mark.parametrize("how", [None, "one", "several"])
+def test_arrays_begin_where_the_language_of_the_source_file_lets_them(waffle, tmp_path, how):
+    """In Ada the first index is 1: an array that ends at 11 is shorter by one."""
+    sources = []
+    for name in "parts", "parts_other":
+        source = compile_program(f"{name}.c", tmp_path / f"{name}.s", "-S", "-dA")
+        text, count = re.subn(r"(\.byte\s+)0x\w+(\s+\S+ DW_AT_language)", r"\g<1>0xd\2",
+                              source.read_text())
+        assert count == 1
+        source.write_text(text)
+        sources.append(source)
+    program = tmp_path / "parts"
+    tool("gcc", "-o", program, *sources)
+    capture = waffle.run(pack(how, program), options=(
+        "--probe", "uprobe:exe:look(struct part *p) {p->in.name} as event"))
+    assert capture.result.stderr == ""
+    assert [row["args"] for row in capture.rows("event")] == [{"name": "twelve byte"}]
+
+
+@pytest.mark.parametrize("how", ["one", "several"])
+def test_fields_of_classes_are_read_from_what_dwz_made(waffle, tmp_path, how):
+    check_classes(waffle, pack(how, compile_program("classes.cpp", tmp_path / "classes",
+                                                    PROGRAMS / "classes_other.cpp")))
 
 
 def debug_dir_with(tmp_path, program, where):

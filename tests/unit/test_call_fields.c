@@ -13,6 +13,7 @@ struct wire {
 
 struct request;
 typedef struct request request_t;
+typedef char word_t[6];
 
 struct request {
 	const char *path;
@@ -28,6 +29,11 @@ struct request {
 	float half;
 	unsigned flag : 3;
 	int (*done)(int);
+	char rows[2][5];
+	word_t words[3];
+	char longer[300];
+	char none[0];
+	char open[];
 };
 
 int handle_request(request_t *r);
@@ -106,6 +112,20 @@ static void test_fields_are_read_where_the_compiler_put_them(void **state)
 	(void)state;
 }
 
+static void test_arrays_are_as_long_as_all_their_dimensions(void **state)
+{
+	struct found found = find("r->rows, r->words, r->longer");
+	const struct waffle_fetch *fetches = found.object->calls.data[0].recipe.fetches;
+
+	assert_string_equal(found.said, "");
+	assert_int_equal(fetches[0].format, WAFFLE_FORMAT_BYTES);
+	assert_int_equal(fetches[0].bytes, 10);
+	assert_int_equal(fetches[1].bytes, 18);
+	assert_int_equal(fetches[2].bytes, WAFFLE_STR_MAX - 1);
+	done(&found);
+	(void)state;
+}
+
 static void test_what_can_not_be_read_is_said_at_its_place(void **state)
 {
 	static const struct {
@@ -125,6 +145,12 @@ static void test_what_can_not_be_read_is_said_at_its_place(void **state)
 			     "                                                 ^~~~~~~\n"},
 		{"r->half", "--probe: a value of its type can't be shown\n"
 			    "  uprobe:exe:handle_request(struct request *r) {r->half}\n"
+			    "                                                 ^~~~~~\n"},
+		{"r->none", "--probe: a value of its type can't be shown\n"
+			    "  uprobe:exe:handle_request(struct request *r) {r->none}\n"
+			    "                                                 ^~~~~~\n"},
+		{"r->open", "--probe: a value of its type can't be shown\n"
+			    "  uprobe:exe:handle_request(struct request *r) {r->open}\n"
 			    "                                                 ^~~~~~\n"},
 		{"r->flag", "--probe: a bit-field can't be read\n"
 			    "  uprobe:exe:handle_request(struct request *r) {r->flag}\n"
@@ -173,6 +199,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fields_are_read_where_the_compiler_put_them),
+		cmocka_unit_test(test_arrays_are_as_long_as_all_their_dimensions),
 		cmocka_unit_test(test_what_can_not_be_read_is_said_at_its_place),
 		cmocka_unit_test(test_missing_struct_is_said_with_near_names),
 		cmocka_unit_test(test_struct_of_many_sources_is_near_once),

@@ -13,6 +13,7 @@
 /* What the steps are replaced by, and where they have come to. */
 struct path {
 	struct call_value *value;
+	struct structs_code *code;
 	const struct source *source;
 	struct error *err;
 	struct value_step steps[SPEC_STEPS_MAX];
@@ -58,6 +59,7 @@ static bool find_member(struct member_search *search, Dwarf_Die *type, int32_t *
 		int32_t at, inside;
 
 		if ((tag != DW_TAG_member && tag != DW_TAG_inheritance) ||
+		    die_is_declaration(&child) || /* static: it is not in the struct */
 		    !member_offset(&child, &at))
 			continue;
 		if (own && tag == DW_TAG_member) {
@@ -183,21 +185,92 @@ static bool pointer_type(Dwarf_Die *type, struct call_type *made)
 	return true;
 }
 
-static bool array_type(Dwarf_Die *type, struct call_type *made)
+/* Where arrays begin that do not say so: by the language of their unit. Those that dwz made for
+ * several source files have none, so that dwarf_aggregate_size() gives up; what is in them is
+ * read as the code's own source file reads it. */
+static Dwarf_Sword first_index(Dwarf_Die *array, struct structs_code *code)
 {
-	Dwarf_Die element;
-	Dwarf_Word size;
+	Dwarf_Sword first = 0;
+	Dwarf_Die unit;
+	int language = dwarf_diecu(array, &unit, NULL, NULL) ? dwarf_srclang(&unit) : -1;
 
-	if (!die_type(type, &element) || !is_char(&element) || dwarf_aggregate_size(type, &size) ||
-	    !size)
+	if (language < 0 && code->has_unit)
+		language = dwarf_srclang(&code->unit);
+	if (language < 0 || dwarf_default_lower_bound(language, &first))
+		return 0;
+	return first;
+}
+
+/* A bound is read with its sign where its form has one. */
+static bool bound(Dwarf_Attribute *attribute, Dwarf_Sword *value)
+{
+	unsigned form = dwarf_whatform(attribute);
+	Dwarf_Word word;
+
+	if (form == DW_FORM_sdata || form == DW_FORM_implicit_const)
+		return !dwarf_formsdata(attribute, value);
+	if (dwarf_formudata(attribute, &word))
+		return false;
+	*value = (Dwarf_Sword)word;
+	return true;
+}
+
+/* How many elements a dimension has; 0: none, or it is not known before the program runs. What
+ * compilers write as -1 in four bytes is no length either. */
+static uint32_t dimension_count(Dwarf_Die *dimension, Dwarf_Sword first)
+{
+	Dwarf_Attribute attribute;
+	Dwarf_Sword last, count;
+	Dwarf_Word word;
+
+	if (dwarf_tag(dimension) != DW_TAG_subrange_type)
+		return 0;
+	if (dwarf_attr(dimension, DW_AT_count, &attribute))
+		return !dwarf_formudata(&attribute, &word) && word <= INT32_MAX ? (uint32_t)word
+										: 0;
+	if (dwarf_attr(dimension, DW_AT_lower_bound, &attribute) && !bound(&attribute, &first))
+		return 0;
+	if (!dwarf_attr(dimension, DW_AT_upper_bound, &attribute) || !bound(&attribute, &last) ||
+	    __builtin_sub_overflow(last, first, &count) || count < 0 || count >= INT32_MAX)
+		return 0;
+	return (uint32_t)count + 1;
+}
+
+/* The elements of all dimensions together; 0: not known, or none. */
+static uint32_t array_count(Dwarf_Die *array, struct structs_code *code)
+{
+	Dwarf_Sword first = first_index(array, code);
+	uint32_t count = 1;
+	Dwarf_Die dimension;
+
+	if (dwarf_child(array, &dimension))
+		return 0;
+	do {
+		if (__builtin_mul_overflow(count, dimension_count(&dimension, first), &count))
+			return 0;
+	} while (count && !dwarf_siblingof(&dimension, &dimension));
+	return count;
+}
+
+/* Elements may be arrays of their own: of a typedef. */
+static bool array_type(Dwarf_Die *type, struct structs_code *code, struct call_type *made)
+{
+	Dwarf_Die element = *type;
+	uint32_t count = 1;
+
+	for (unsigned i = 0; i < NESTED_MAX && dwarf_tag(&element) == DW_TAG_array_type; i++)
+		if (__builtin_mul_overflow(count, array_count(&element, code), &count) ||
+		    !die_type(&element, &element))
+			return false;
+	if (!count || !is_char(&element))
 		return false;
 	*made = (struct call_type){.kind = TYPE_BYTES, .bytes = 8};
-	made->size = size < WAFFLE_STR_MAX ? (uint32_t)size : WAFFLE_STR_MAX - 1;
+	made->size = count < WAFFLE_STR_MAX ? count : WAFFLE_STR_MAX - 1;
 	return true;
 }
 
 /* What a value of that type is to waffle. */
-static bool value_type(Dwarf_Die *type, struct call_type *made)
+static bool value_type(Dwarf_Die *type, struct structs_code *code, struct call_type *made)
 {
 	switch (dwarf_tag(type)) {
 	case DW_TAG_base_type:
@@ -207,7 +280,7 @@ static bool value_type(Dwarf_Die *type, struct call_type *made)
 	case DW_TAG_rvalue_reference_type:
 		return pointer_type(type, made);
 	case DW_TAG_array_type:
-		return array_type(type, made);
+		return array_type(type, code, made);
 	case DW_TAG_enumeration_type:
 		return enumeration_type(type, made);
 	default:
@@ -226,7 +299,7 @@ static int take_fields(struct path *path, Dwarf_Die *type, unsigned first)
 	memcpy(path->steps, value->steps, first * sizeof(path->steps[0]));
 	for (unsigned i = first; i < value->step_count && !result; i++)
 		result = take_field(path, &value->steps[i], i == first);
-	if (!result && !value_type(&path->type, &path->made))
+	if (!result && !value_type(&path->type, path->code, &path->made))
 		result = fault(path, &value->steps[value->step_count - 1],
 			       die_is_struct(&path->type) ? "a struct: name one of its fields"
 							  : "a value of its type can't be shown");
@@ -312,7 +385,7 @@ int fields_resolve(struct dwarf_file *dwarf, struct structs_code *code, const ch
 		   struct call_value *value, unsigned first, const struct source *source,
 		   const char *file, struct error *err)
 {
-	struct path path = {.value = value, .source = source, .err = err};
+	struct path path = {.value = value, .code = code, .source = source, .err = err};
 	struct structs structs = {.file = dwarf, .name = name};
 	int result;
 

@@ -21,6 +21,7 @@ class Parcel : public Counted
 	explicit Parcel(int width);
 	virtual ~Parcel();
 	Box box;
+	static int limit; /* is not in the object */
 };
 } // namespace depot
 
