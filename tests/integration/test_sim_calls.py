@@ -25,7 +25,7 @@ from tracer import ROOT, Program, Waffle, compile_program, tries, wait_until
 STEPS = 12
 
 
-# With the runtime of CUDA 12, of CUDA 13, and linked into the program, and with NCCL linked into it.
+# With the runtime of CUDA 12, of CUDA 13, linked into the program; with NCCL linked into it.
 PROGRAMS = ["calls", "calls-13", "calls-static", "calls-nccl"]
 
 

@@ -27,11 +27,10 @@ struct set_named {
 
 /* Why a description found nothing, or not all that it names. */
 struct spec_state {
-	uint32_t found; /* probes */
-	const char
-		*looked; /* the last file that has some of it, or where it was looked for; NULL */
-	bool stripped;   /* that file has only the symbols that it exports */
-	bool provider;   /* that file has USDT probes of the provider */
+	uint32_t found;      /* probes */
+	const char *looked;  /* the last file that has some of it, else that was searched; NULL */
+	bool stripped;       /* that file has only the symbols that it exports */
+	bool provider;       /* that file has USDT probes of the provider */
 	const char *trouble; /* a message, said once */
 	const char *ahead;   /* a file that it was found in before a process has it */
 	const char *refusal; /* another one: of functions that can't be probed */
@@ -45,8 +44,8 @@ struct spec_state {
 		uint32_t count;
 		const char *first; /* "argument 2 of NAME" */
 		const char *why;
-	} unread; /* of the file at hand */
-	struct set_near providers;
+	} unread;                                  /* of the file at hand */
+	struct set_near providers;                 /* where `provider` is false */
 	struct set_named names[2][SPEC_NAMES_MAX]; /* as spec.sides[].names */
 };
 
