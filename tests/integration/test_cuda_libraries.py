@@ -3,6 +3,7 @@
 they are probed, and calls that fail, as a program and as waffle-bpf saw them."""
 
 import json
+import mmap
 import os
 import re
 import subprocess
@@ -132,6 +133,29 @@ def test_kernels_of_a_stripped_program_have_the_names_they_were_registered_under
     kernels = {r["args"]["kernel"].partition("(")[0] for r in launches}
     assert {"embed", "attention", "mlp"} <= kernels
     assert not any(k.startswith("0x") for k in kernels)
+
+
+def test_a_stripped_program_with_nccl_linked_in_is_told(waffle, start, tmp_path):
+    sim = waffle.program.parent / "sim"
+    stripped = tmp_path / "stripped"
+    subprocess.check_call(["strip", "-o", stripped, sim / "calls-nccl"])
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(sim)}
+    told = f"{stripped} has NCCL linked into it and is stripped"
+    whole = waffle.ok("list", sim / "calls-nccl")
+    assert "ncclAllReduce" in whole.stdout and "stripped" not in whole.stderr
+    assert told in waffle.ok("list", stripped).stderr
+    ran = waffle.ok("run", "--no-report", "-o", waffle.path(), "--", stripped, env=environment)
+    assert told in ran.stderr
+    program = start(stripped, "--pause", env=environment)
+    program.until("simulated calls: ready")
+    assert told in waffle.ok(
+        "attach", "-p", program.pid, "--no-report", "-d", "1ms", "-o", waffle.path()).stderr
+    # One that has it as a library is not meant, and what tells is what the real one has, too.
+    subprocess.check_call(["strip", "-o", stripped, sim / "calls"])
+    assert "NCCL" not in waffle.ok("list", stripped).stderr
+    with open(nvidia.library("libnccl.so.2"), "rb") as file, mmap.mmap(
+            file.fileno(), 0, access=mmap.ACCESS_READ) as real:
+        assert re.search(rb"NCCL version \d[^\0]*\+cuda", real)
 
 
 @pytest.mark.parametrize("simulated", [False, True])

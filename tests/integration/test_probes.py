@@ -323,6 +323,58 @@ def test_stripped_program_is_said_to_be(waffle, built, tmp_path):
     assert "which is stripped" in result.stderr
 
 
+# A program, what is described, what is missing of it and what is near, and whether it is
+# of no use without.
+LACKING = [
+    ("probed.c", "uprobe:exe:job_begin..job_ent key=arg1", {"job_ent": "job_end"}, True),
+    ("probed.c", "uprobe:exe:job_begn..job_end key=arg1", {"job_begn": "job_begin"}, True),
+    ("probed.c", "uprobe:exe:job_begn..job_ent key=arg1",
+     {"job_begn": "job_begin", "job_ent": "job_end"}, True),
+    ("probed.c", "uprobe:exe:job_begin|climb_entr(long) as event", {"climb_entr": "climb_enter"},
+     False),
+    ("probed.c", "uprobe:exe:climb_enter|climb_entr..climb_leave key=tid",
+     {"climb_entr": "climb_enter"}, False),
+    ("doubles.c", "usdt:exe:doubles:measured..measurd key=tid", {"measurd": "measured"}, True),
+    ("doubles.c", "usdt:exe:doubles:measurd..measured key=tid", {"measurd": "measured"}, True),
+    ("doubles.c", "usdt:exe:doubles:measured|measurd(,int turn)", {"measurd": "measured"}, False),
+]
+
+
+def lacking(stderr):
+    return {name: near.partition(",")[0] for name, near in
+            re.findall(r"no (?:function|USDT probe) '(\w+)' in [^;\n]*; near: (.*)", stderr)}
+
+
+@pytest.mark.parametrize("source, spec, missing, fatal", LACKING)
+def test_what_is_missing_of_a_description_is_said_with_near_names(
+        waffle, built, source, spec, missing, fatal):
+    listed = waffle.call("list", "--probe", spec, built(source))
+    assert (lacking(listed.stderr), listed.returncode) == (missing, int(fatal))
+    ran = waffle.ok("run", "--no-report", "--no-sched", "-o", waffle.path(), "--probe", spec, "--",
+                    built(source))
+    assert lacking(ran.stderr) == missing
+
+
+@pytest.mark.parametrize("spec, missing, fatal", [row[1:] for row in LACKING if "probed" in row[0]])
+def test_attach_says_what_is_missing_of_a_description(waffle, start, built, spec, missing, fatal):
+    running = start(built("probed.c"))
+    running.until("ready")
+    said = waffle.call("attach", "-p", running.pid, "--no-report", "--no-sched", "-d", "1ms",
+                       "-o", waffle.path(), "--probe", spec)
+    assert (lacking(said.stderr), said.returncode) == (missing, int(fatal))
+
+
+def test_a_cxx_function_that_is_only_there_as_a_clone_is_a_near_name(waffle, tmp_path):
+    source, program = tmp_path / "clone.s", tmp_path / "clone"
+    clone = "_ZN2ns6Server6handleEi.isra.0"
+    source.write_text(f".globl main\n.type main, %function\nmain: ret\n.size main, . - main\n"
+                      f'.type "{clone}", %function\n"{clone}": ret\n.size "{clone}", 1\n')
+    subprocess.check_call(["gcc", "-o", program, source])
+    told = waffle.call("list", "--probe", "uprobe:exe:ns::Server::handle as event", program)
+    assert lacking(told.stderr.replace("ns::Server::", "")) == {"handle": clone}
+    assert clone in waffle.ok("list", "--probe", f"uprobe:exe:{clone} as event", program).stdout
+
+
 def test_python_collections_and_imports_are_spans_by_the_interpreters_own_probes(waffle, tmp_path):
     script = tmp_path / "collect.py"
     (tmp_path / "upper.py").write_text("import lower\n")

@@ -25,8 +25,8 @@ from tracer import ROOT, Program, Waffle, compile_program, tries, wait_until
 STEPS = 12
 
 
-# With the runtime of CUDA 12, of CUDA 13, and linked into the program.
-PROGRAMS = ["calls", "calls-13", "calls-static"]
+# With the runtime of CUDA 12, of CUDA 13, linked into the program; with NCCL linked into it.
+PROGRAMS = ["calls", "calls-13", "calls-static", "calls-nccl"]
 
 
 @pytest.fixture(scope="module", params=[("run", PROGRAMS[0])] + [("attach", p) for p in PROGRAMS])

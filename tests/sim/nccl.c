@@ -2,6 +2,7 @@
 /* The stand-in of libnccl.so.2: its functions. Data are not reduced: only time passes. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 
 #include "nccl_work.h"
@@ -9,6 +10,8 @@
 SIM_NOTE;
 
 #define VERSION 22809 /* 2.28.9 */
+/* The real one begins a line with its version as this one does. */
+#define VERSION_LINE "NCCL version 2.28.9+cuda12.9 (simulated)"
 
 extern const struct waffle_simulation waffle_simulation;
 NCCL_API const struct waffle_simulation waffle_simulation = {
@@ -33,11 +36,23 @@ DEFINE_NCCL(ncclGetUniqueId, ncclUniqueId *uniqueId)
 	return ncclSuccess;
 }
 
+/* Once in a process, as the real one: NCCL_DEBUG=VERSION. */
+static void tell_version(int rank)
+{
+	static bool told;
+	const char *debug = getenv("NCCL_DEBUG");
+
+	if (!rank && debug && strcmp(debug, "NONE") != 0 &&
+	    !__atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
+		puts(VERSION_LINE);
+}
+
 static ncclResult_t init_rank(ncclComm_t *comm, int nranks, const ncclUniqueId *id, int rank)
 {
 	char name[64];
 	ncclResult_t result;
 
+	tell_version(rank);
 	comm_name(id, name);
 	result = comm_join(comm, name, nranks, rank, rank);
 	return result == ncclSuccess ? join_submit(*comm) : result;

@@ -39,7 +39,12 @@ $(SIM)/calls-static: tests/sim/programs/calls.c tests/sim/runtime.c tests/sim/ru
 	$(CC) $(SIM_CFLAGS) -DSIM_RUNTIME_VERSION=12090 -I. -Iinclude -o $@ $(filter %.c,$^) \
 		-L$(SIM) -l:libnccl.so.2 -l:libcuda.so.1 -Wl,-rpath,'$$ORIGIN' -ldl -lpthread
 
-SIM_VARIANTS := $(SIM)/calls-13 $(SIM)/calls-static
+# With NCCL linked into it.
+$(SIM)/calls-nccl: tests/sim/programs/calls.c tests/sim/nccl.c tests/sim/nccl_work.c tests/sim/nccl_comm.c tests/sim/simulation.c $(SIM)/calls
+	$(CC) $(SIM_CFLAGS) -I. -Iinclude -o $@ $(filter %.c,$^) \
+		-L$(SIM) -l:libcudart.so.12 -l:libcuda.so.1 -Wl,-rpath,'$$ORIGIN' -ldl -lpthread -lrt
+
+SIM_VARIANTS := $(SIM)/calls-13 $(SIM)/calls-static $(SIM)/calls-nccl
 
 sim: $(SIM_LIBS) $(SIM_PROGRAMS) $(SIM_VARIANTS)
 

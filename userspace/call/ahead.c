@@ -71,7 +71,7 @@ int call_set_find_ahead(struct call_set *set, struct object *object, int fd,
 {
 	size_t count = set->entries.len;
 	struct call_ahead *made = calloc(1, sizeof(*made) + count * sizeof(made->states[0]));
-	const char *stripped = set->stripped;
+	const char *stripped[SET_INSIDES];
 	uint32_t calls = set->calls;
 	int result;
 
@@ -79,10 +79,11 @@ int call_set_find_ahead(struct call_set *set, struct object *object, int fd,
 	if (!made)
 		return error_set(err, ENOMEM, "out of memory");
 	made->count = count;
+	memcpy(stripped, set->stripped, sizeof(stripped));
 	states_swap(set, made);
 	result = call_set_find(set, object, fd, err);
 	states_swap(set, made);
-	set->stripped = stripped;
+	memcpy(set->stripped, stripped, sizeof(stripped));
 	if (!result && set->calls > WAFFLE_RECIPES_MAX / 2)
 		result = error_set(err, E2BIG, "%s: too many calls to look for them ahead",
 				   object->path);
@@ -98,25 +99,35 @@ int call_set_find_ahead(struct call_set *set, struct object *object, int fd,
 	return 0;
 }
 
+static void named_add(struct set_named *named, const struct set_named *more)
+{
+	named->matched |= more->matched;
+	named->ifunc |= more->ifunc;
+	if (!named->near.count)
+		named->near = more->near;
+}
+
 /* Adds what was found in one more file. */
 static void state_add(struct spec_state *state, const struct spec_state *more)
 {
 	if (!more->looked && !more->found)
 		return;
 	state->found += more->found;
-	state->looked = more->looked;
-	state->stripped = more->stripped;
-	state->ifunc |= more->ifunc;
+	if (more->found || state->found == more->found) {
+		state->looked = more->looked;
+		state->stripped = more->stripped;
+	}
 	state->provider |= more->provider;
 	state->probed += more->probed;
 	if (!state->trouble)
 		state->trouble = more->trouble;
 	if (!state->refusal)
 		state->refusal = more->refusal;
-	if (!state->near_count) {
-		memcpy(state->near, more->near, sizeof(state->near));
-		state->near_count = more->near_count;
-	}
+	if (!state->providers.count)
+		state->providers = more->providers;
+	for (unsigned side = 0; side < 2; side++)
+		for (unsigned i = 0; i < SPEC_NAMES_MAX; i++)
+			named_add(&state->names[side][i], &more->names[side][i]);
 }
 
 void call_set_came(struct call_set *set, const struct call_ahead *ahead)

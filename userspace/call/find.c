@@ -461,7 +461,7 @@ int call_set_find(struct call_set *set, struct object *object, int fd, struct er
 	if (!result && functions)
 		result = find_functions(&find);
 	if (!result && functions)
-		find_static_runtime(&find);
+		find_static(&find);
 	if (!result && usdt)
 		result = find_usdt(&find);
 	find_say(&find);

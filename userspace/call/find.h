@@ -67,13 +67,13 @@ struct call_spec *find_as_event(const struct call_spec *spec);
 /* find_usdt.c: adds the USDT probes that descriptions name. */
 int find_usdt(struct find *find);
 
-/* Keeps the nearest names to `word`, the nearest one first. */
-void find_near(struct find *find, struct set_entry *entry, const char *word, const char *name);
+/* Keeps the nearest names to `word`. */
+void find_near(struct find *find, struct set_near *near, const char *word, const char *name);
 /* What a probe at this very instruction costs: enum object_probe_cost. */
 uint8_t find_cost(struct find *find, uint64_t address, uint64_t offset);
 
-/* find_static.c: remembers if this is a stripped program that has CUDA's runtime in it. */
-void find_static_runtime(struct find *find);
+/* find_static.c: remembers if this is a stripped program that has CUDA's runtime or NCCL in it. */
+void find_static(struct find *find);
 
 /* The type of the probe at which an event, or what begins a pair, is recorded. */
 uint8_t find_instant(const struct recipe_made *made);

@@ -1,37 +1,84 @@
 // SPDX-License-Identifier: Apache-2.0
-/* CUDA's runtime linked into a program, as nvcc does it by default: without the program's symbols
- * its functions can't be found, and people should know why. */
+/* CUDA's runtime and NCCL linked into a program: without the program's symbols their functions
+ * can't be found, and people should know why. */
+#include <ctype.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "call/find.h"
 
-/* What a program with kernels calls first, wherever the runtime is. */
-#define REGISTERS "__cudaRegisterFatBinary"
+/* A library that is known by what it leaves in a stripped program. */
+struct inside {
+	enum site_role role; /* of a row of its table */
+	const char *symbol;  /* a dynamic one, if its functions are imported or exported */
+	const char
+		*text; /* in .rodata, then a version, then `behind`; NULL: .nv_fatbin is enough */
+	const char *behind;
+	const char *name, *lost;
+};
 
-static bool imports(const struct find *find, const char *name)
+static const struct inside insides[] = {
+	/* What a program with kernels calls first, wherever the runtime is. */
+	{SITE_ROLE_LAUNCH, "__cudaRegisterFatBinary", NULL, NULL, "CUDA's runtime",
+	 "of its launches and copies only those are seen that the driver is called for"},
+	/* What it logs when it begins: "NCCL version 2.32.3+cuda12.9". */
+	{SITE_ROLE_COLLECTIVE, "ncclCommInitRank", "NCCL version ", "+cuda", "NCCL",
+	 "of its collectives and messages none is seen"},
+};
+_Static_assert(sizeof(insides) / sizeof(insides[0]) == SET_INSIDES, "a message for each");
+
+static bool is_wanted(const struct find *find, enum site_role role)
 {
-	GElf_Sym symbol;
-
-	return elf_file_dynamic_symbol(&find->file, name, &symbol) && symbol.st_shndx == SHN_UNDEF;
+	for (size_t i = 0; i < find->wanted.len; i++)
+		if (find->set->entries.data[find->wanted.data[i]]->spec.role == role)
+			return true;
+	return false;
 }
 
-void find_static_runtime(struct find *find)
+/* Whether a text in [at, end) is the row's, with a version. */
+static bool text_is(const struct inside *inside, const char *at, const char *end)
 {
-	bool wanted = false;
-	char line[PATH_MAX + 200];
+	const char *stop = memchr(at, '\0', (size_t)(end - at));
+	size_t len = strlen(inside->text);
 
-	for (size_t i = 0; i < find->wanted.len; i++)
-		wanted |= find->set->entries.data[find->wanted.data[i]]->spec.role ==
-			  SITE_ROLE_LAUNCH;
-	if (!wanted || !find->is_exe || !find->stripped ||
-	    !elf_file_has_section(&find->file, ".nv_fatbin") || imports(find, REGISTERS))
+	return stop && (size_t)(stop - at) > len && isdigit((unsigned char)at[len]) &&
+	       strstr(at + len, inside->behind);
+}
+
+static bool has_text(const struct find *find, const struct inside *inside)
+{
+	GElf_Shdr header;
+	Elf_Scn *section = elf_file_section(&find->file, ".rodata", &header);
+	Elf_Data *data = section ? elf_getdata(section, NULL) : NULL;
+	const char *at = data ? data->d_buf : NULL, *end = at ? at + data->d_size : NULL;
+
+	for (; at && (at = memmem(at, (size_t)(end - at), inside->text, strlen(inside->text)));
+	     at++)
+		if (text_is(inside, at, end))
+			return true;
+	return false;
+}
+
+void find_static(struct find *find)
+{
+	char line[PATH_MAX + 200];
+	GElf_Sym symbol;
+
+	/* Both have kernels of their own, or are of no use without. */
+	if (!find->is_exe || !find->stripped || !elf_file_has_section(&find->file, ".nv_fatbin"))
 		return;
-	snprintf(line, sizeof(line),
-		 "%s has CUDA's runtime linked into it and is stripped: of its launches and copies "
-		 "only those are seen that the driver is called for; keep its symbols, or install "
-		 "its debug file",
-		 find->object->path);
-	find->set->stripped = set_keep(find->set, line);
+	for (unsigned i = 0; i < SET_INSIDES; i++) {
+		const struct inside *inside = &insides[i];
+
+		if (!is_wanted(find, inside->role) ||
+		    elf_file_dynamic_symbol(&find->file, inside->symbol, &symbol) ||
+		    (inside->text && !has_text(find, inside)))
+			continue;
+		snprintf(line, sizeof(line),
+			 "%s has %s linked into it and is stripped: %s; keep its symbols, or "
+			 "install its debug file",
+			 find->object->path, inside->name, inside->lost);
+		find->set->stripped[i] = set_keep(find->set, line);
+	}
 }

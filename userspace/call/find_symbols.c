@@ -65,10 +65,12 @@ static bool is_wanted(const struct find *find, uint32_t entry)
 
 /* A piece of a function where control is only ever jumped to: a probe of its return would take what
  * is on the stack there for the return address, and write over it. */
-static void refuse_fragment(struct find *find, struct set_entry *entry, const char *name)
+static void refuse_fragment(struct find *find, struct set_which which, const char *name)
 {
+	struct set_entry *entry = find->set->entries.data[which.entry];
 	struct error problem = ERROR_INIT;
 
+	entry->state.names[which.side][which.at].matched = true;
 	error_set(&problem, EINVAL,
 		  "%s: '%s' of %s is no function but a part of one that it jumps to: describe the "
 		  "function",
@@ -82,19 +84,25 @@ static bool symbol_is_go(const char *name)
 	return strchr(name, '.') && func_part(name) == FUNC_WHOLE;
 }
 
+static struct set_named *which_named(const struct find *find, struct set_which which)
+{
+	return &find->set->entries.data[which.entry]->state.names[which.side][which.at];
+}
+
 static int add_hit(struct table *table, const struct symbol *symbol, const char *name,
-		   uint32_t entry, uint8_t side, bool exact)
+		   struct set_which which, bool exact)
 {
 	struct find *find = table->find;
-	struct find_hit hit = {.entry = entry,
-			       .side = side,
+	struct set_named *named = which_named(find, which);
+	struct find_hit hit = {.entry = which.entry,
+			       .side = which.side,
 			       .rank = symbol->rank,
 			       .address = symbol->address,
 			       .size = symbol->size,
 			       .go = find->go && symbol_is_go(symbol->name)};
 
 	if (symbol->type == STT_GNU_IFUNC) {
-		find->set->entries.data[entry]->state.ifunc |= exact;
+		named->ifunc |= exact;
 		return 0;
 	}
 	/* Labels without a type are code only if they lie in it; by patterns nobody means them. */
@@ -103,9 +111,10 @@ static int add_hit(struct table *table, const struct symbol *symbol, const char 
 		return 0;
 	if (cfi_index_stack(find->frames, symbol->address) == CFI_STACK_USED) {
 		if (exact)
-			refuse_fragment(find, find->set->entries.data[entry], name);
+			refuse_fragment(find, which, name);
 		return 0;
 	}
+	named->matched = true;
 	hit.name = strtab_get(find->object->strings,
 			      strtab_add(find->object->strings, name, strlen(name)));
 	return vec_push(&table->hits->list, hit) ? 0 : -ENOMEM;
@@ -132,13 +141,12 @@ static int match_exact(struct match *match)
 	     at != MAP_NONE && !result; at = set->names.data[at].next) {
 		const struct set_name *name = &set->names.data[at];
 
-		if (strcmp(name->name, symbol) != 0 || !is_wanted(find, name->entry))
+		if (strcmp(name->name, symbol) != 0 || !is_wanted(find, name->which.entry))
 			continue;
 		if (match->part == FUNC_FRAGMENT)
-			refuse_fragment(find, set->entries.data[name->entry], symbol);
+			refuse_fragment(find, name->which, symbol);
 		else
-			result = add_hit(match->table, match->symbol, symbol, name->entry,
-					 name->side, true);
+			result = add_hit(match->table, match->symbol, symbol, name->which, true);
 	}
 	return result;
 }
@@ -177,7 +185,7 @@ static bool match_read(struct match *match)
 	return match->mangled;
 }
 
-static int match_glob(struct match *match, uint32_t entry, uint8_t side,
+static int match_glob(struct match *match, struct set_which which,
 		      const struct spec_pattern *pattern)
 {
 	const char *name = match->symbol->name;
@@ -194,11 +202,11 @@ static int match_glob(struct match *match, uint32_t entry, uint8_t side,
 		name = text;
 	}
 	return glob_matches(pattern->glob, name, len)
-		       ? add_hit(match->table, match->symbol, name, entry, side, false)
+		       ? add_hit(match->table, match->symbol, name, which, false)
 		       : 0;
 }
 
-static int match_written(struct match *match, uint32_t entry, uint8_t side,
+static int match_written(struct match *match, struct set_which which,
 			 const struct spec_pattern *pattern)
 {
 	char text[DEMANGLE_MAX], part[300];
@@ -209,7 +217,7 @@ static int match_written(struct match *match, uint32_t entry, uint8_t side,
 	    !match_read(match) || !func_name_is(&match->name, pattern->text))
 		return 0;
 	func_name_put(&match->name, func_name_has_args(pattern->text), text);
-	return add_hit(match->table, match->symbol, text, entry, side, true);
+	return add_hit(match->table, match->symbol, text, which, true);
 }
 
 /* Descriptions with patterns, and, in C++, with names that have to be written out. */
@@ -225,12 +233,13 @@ static int match_patterns(struct match *match)
 		if (spec->type != SPEC_UPROBE || spec->quiet)
 			continue;
 		for (uint8_t side = 0; side < 1 + spec->pair && !result; side++)
-			for (unsigned k = 0; k < spec->sides[side].names.count && !result; k++) {
+			for (uint8_t k = 0; k < spec->sides[side].names.count && !result; k++) {
 				const struct spec_pattern *pattern =
 					&spec->sides[side].names.list[k];
+				struct set_which which = {entry, side, k};
 
-				result = pattern->glob ? match_glob(match, entry, side, pattern)
-						       : match_written(match, entry, side, pattern);
+				result = pattern->glob ? match_glob(match, which, pattern)
+						       : match_written(match, which, pattern);
 			}
 	}
 	return result;
@@ -254,33 +263,32 @@ static int table_match(struct table *table)
 	return result;
 }
 
-void find_near(struct find *find, struct set_entry *entry, const char *word, const char *name)
+void find_near(struct find *find, struct set_near *near, const char *word, const char *name)
 {
-	struct spec_state *state = &entry->state;
 	unsigned distance = near_distance(word, name);
-	uint32_t at = state->near_count;
+	uint32_t at = near->count;
 
 	for (const char *byte = name; *byte; byte++)
 		if ((unsigned char)*byte < ' ' || *byte == 127)
 			return; /* no control characters of foreign files on terminals */
-	for (uint32_t i = 0; i < state->near_count; i++)
-		if (!strcmp(state->near[i], name))
+	for (uint32_t i = 0; i < near->count; i++)
+		if (!strcmp(near->names[i], name))
 			return;
 	while (at > 0) {
-		unsigned other = near_distance(word, state->near[at - 1]);
+		unsigned other = near_distance(word, near->names[at - 1]);
 
 		if (other < distance ||
-		    (other == distance && strcmp(state->near[at - 1], name) < 0))
+		    (other == distance && strcmp(near->names[at - 1], name) < 0))
 			break;
 		if (at < SET_NEAR_MAX)
-			state->near[at] = state->near[at - 1];
+			near->names[at] = near->names[at - 1];
 		at--;
 	}
 	if (at == SET_NEAR_MAX)
 		return;
-	state->near[at] = set_keep(find->set, name);
-	if (state->near_count < SET_NEAR_MAX)
-		state->near_count++;
+	near->names[at] = set_keep(find->set, name);
+	if (near->count < SET_NEAR_MAX)
+		near->count++;
 }
 
 /* What a function that is chosen at load time is chosen from: __memcpy_avx_unaligned of memcpy. */
@@ -292,29 +300,41 @@ static bool is_choice(const struct symbol *symbol, const char *name)
 	return symbol->type == STT_FUNC && !strncmp(plain, name, len) && plain[len] == '_';
 }
 
-static bool is_near(const struct set_entry *entry, const struct symbol *symbol)
+/* A C++ function that has a similar name, as people write it; a clone is meant by all of it. */
+static void near_written(struct match *match, struct set_named *named, const char *word)
 {
-	const struct spec_pattern *pattern = &entry->spec.sides[0].names.list[0];
-
-	if (entry->spec.type != SPEC_UPROBE || entry->spec.quiet || pattern->glob)
-		return false;
-	if (entry->state.ifunc)
-		return is_choice(symbol, pattern->text);
-	return !entry->state.found && near_name(pattern->text, symbol->name);
-}
-
-/* A C++ function that has a similar name, as people write it. */
-static void near_written(struct match *match, struct set_entry *entry)
-{
-	const char *word = entry->spec.sides[0].names.list[0].text;
 	char text[DEMANGLE_MAX];
 
-	if (entry->state.found || entry->state.ifunc || entry->spec.quiet ||
-	    entry->spec.sides[0].names.list[0].glob || !match_read(match) || match->name.clone ||
-	    !func_name_is_near(&match->name, word))
+	if (!match_read(match) || !func_name_is_near(&match->name, word))
 		return;
-	func_name_put(&match->name, func_name_has_args(word), text);
-	find_near(match->table->find, entry, word, text);
+	if (!match->name.clone)
+		func_name_put(&match->name, func_name_has_args(word), text);
+	find_near(match->table->find, &named->near, word,
+		  match->name.clone ? match->symbol->name : text);
+}
+
+static void near_named(struct match *match, struct set_named *named, const char *word)
+{
+	const struct symbol *symbol = match->symbol;
+
+	if (named->ifunc ? is_choice(symbol, word)
+			 : !named->matched && near_name(word, symbol->name))
+		find_near(match->table->find, &named->near, word, symbol->name);
+	else if (!named->ifunc && !named->matched)
+		near_written(match, named, word);
+}
+
+static void near_entry(struct match *match, struct set_entry *entry)
+{
+	const struct call_spec *spec = &entry->spec;
+
+	if (spec->type != SPEC_UPROBE || spec->quiet)
+		return;
+	for (unsigned side = 0; side < 1u + spec->pair; side++)
+		for (unsigned i = 0; i < spec->sides[side].names.count; i++)
+			if (!spec->sides[side].names.list[i].glob)
+				near_named(match, &entry->state.names[side][i],
+					   spec->sides[side].names.list[i].text);
 }
 
 /* Names like those that were not found. */
@@ -330,15 +350,8 @@ static void table_near(struct table *table)
 		    func_part(symbol.name) == FUNC_FRAGMENT)
 			continue;
 		match_begin(&match, table, &symbol);
-		for (size_t k = 0; k < find->wanted.len; k++) {
-			struct set_entry *entry = find->set->entries.data[find->wanted.data[k]];
-
-			if (is_near(entry, &symbol))
-				find_near(find, entry, entry->spec.sides[0].names.list[0].text,
-					  symbol.name);
-			else
-				near_written(&match, entry);
-		}
+		for (size_t k = 0; k < find->wanted.len; k++)
+			near_entry(&match, find->set->entries.data[find->wanted.data[k]]);
 	}
 }
 
@@ -381,22 +394,45 @@ static int files_each(struct find *find, struct find_hits *hits, bool near)
 	return result ?: tables_each(find, hits, find->file.elf, SHT_DYNSYM, near, &dynsym);
 }
 
+/* Whether something is missing that near names are of use for. */
+static bool lacks_name(const struct set_entry *entry)
+{
+	const struct call_spec *spec = &entry->spec;
+	bool lacks = false;
+
+	for (unsigned side = 0; side < 1u + spec->pair; side++)
+		for (unsigned i = 0; i < spec->sides[side].names.count; i++)
+			lacks |= entry->state.names[side][i].ifunc ||
+				 !entry->state.names[side][i].matched;
+	return lacks && !spec->quiet;
+}
+
+static void looked_in(const struct find *find, struct spec_state *state)
+{
+	state->looked = set_keep(find->set, find->object->path);
+	state->stripped = find->stripped;
+}
+
 int find_symbols(struct find *find, struct find_hits *hits)
 {
 	bool missing = false;
 
 	if (files_each(find, hits, false))
 		return error_set(find->err, ENOMEM, "out of memory");
-	for (size_t i = 0; i < hits->list.len; i++)
-		find->set->entries.data[hits->list.data[i].entry]->state.found++;
+	for (size_t i = 0; i < hits->list.len; i++) {
+		struct set_entry *entry = find->set->entries.data[hits->list.data[i].entry];
+
+		entry->state.found++;
+		looked_in(find, &entry->state);
+	}
 	for (size_t i = 0; i < find->wanted.len; i++) {
 		struct set_entry *entry = find->set->entries.data[find->wanted.data[i]];
 
 		if (entry->spec.type != SPEC_UPROBE)
 			continue;
-		entry->state.looked = set_keep(find->set, find->object->path);
-		entry->state.stripped = find->stripped;
-		missing |= (!entry->state.found || entry->state.ifunc) && !entry->spec.quiet;
+		if (!entry->state.found)
+			looked_in(find, &entry->state);
+		missing |= lacks_name(entry);
 	}
 	if (missing)
 		files_each(find, hits, true);

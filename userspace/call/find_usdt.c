@@ -180,6 +180,14 @@ static int make_probe(struct find *find, struct set_entry *entry, uint32_t numbe
 	return result;
 }
 
+static void mark_matched(struct set_entry *entry, unsigned side, const char *name)
+{
+	const struct spec_names *names = &entry->spec.sides[side].names;
+
+	for (unsigned i = 0; i < names->count; i++)
+		entry->state.names[side][i].matched |= spec_pattern_matches(&names->list[i], name);
+}
+
 static int add_probe(struct find *find, uint32_t number, unsigned side,
 		     const struct usdt_note *note)
 {
@@ -196,6 +204,7 @@ static int add_probe(struct find *find, uint32_t number, unsigned side,
 		find->object->bad_notes++;
 		return 0;
 	}
+	mark_matched(entry, side, note->name);
 	name = strtab_get(find->object->strings,
 			  strtab_add(find->object->strings, note->name, strlen(note->name)));
 	probe.cost = find_cost(find, note->address, probe.offset);
@@ -214,6 +223,7 @@ static int add_probe(struct find *find, uint32_t number, unsigned side,
 					      : WAFFLE_SITE_EVENT,
 			   &probe.site);
 	entry->state.found++;
+	entry->state.looked = set_keep(find->set, find->object->path);
 	entry->state.probed++;
 	if (result || probe.site == MAP_NONE)
 		return result;
@@ -222,19 +232,24 @@ static int add_probe(struct find *find, uint32_t number, unsigned side,
 		       : error_set(find->err, ENOMEM, "out of memory");
 }
 
+/* A note that may be meant by a name that is not found. */
 static void note_near(struct find *find, struct set_entry *entry, const struct usdt_note *note)
 {
-	if (spec_names_match(&entry->spec.provider, note->provider)) {
-		/* Names of other providers are of no interest any more. */
-		if (!entry->state.provider)
-			entry->state.near_count = 0;
-		entry->state.provider = true;
-		if (near_name(entry->spec.sides[0].names.list[0].text, note->name))
-			find_near(find, entry, entry->spec.sides[0].names.list[0].text, note->name);
-	} else if (!entry->state.provider &&
-		   near_name(entry->spec.provider.list[0].text, note->provider)) {
-		find_near(find, entry, entry->spec.provider.list[0].text, note->provider);
+	const char *provider = entry->spec.provider.list[0].text;
+
+	if (!spec_names_match(&entry->spec.provider, note->provider)) {
+		if (!entry->state.provider && near_name(provider, note->provider))
+			find_near(find, &entry->state.providers, provider, note->provider);
+		return;
 	}
+	for (unsigned side = 0; side < 1u + entry->spec.pair; side++)
+		for (unsigned i = 0; i < entry->spec.sides[side].names.count; i++) {
+			const char *text = entry->spec.sides[side].names.list[i].text;
+			struct set_named *named = &entry->state.names[side][i];
+
+			if (!named->matched && near_name(text, note->name))
+				find_near(find, &named->near, text, note->name);
+		}
 }
 
 static int match_note(const struct usdt_note *note, void *arg)
@@ -244,19 +259,17 @@ static int match_note(const struct usdt_note *note, void *arg)
 
 	for (size_t i = 0; i < find->wanted.len && !result; i++) {
 		struct set_entry *entry = find->set->entries.data[find->wanted.data[i]];
-		bool matched = false;
 
 		if (entry->spec.type != SPEC_USDT)
 			continue;
-		entry->state.looked = set_keep(find->set, find->object->path);
+		entry->state.provider |= spec_names_match(&entry->spec.provider, note->provider);
 		for (unsigned side = 0; side < 1u + entry->spec.pair && !result; side++) {
 			if (!spec_names_match(&entry->spec.provider, note->provider) ||
 			    !spec_names_match(&entry->spec.sides[side].names, note->name))
 				continue;
-			matched = true;
 			result = add_probe(find, find->wanted.data[i], side, note);
 		}
-		if (!matched && !entry->state.found && !result)
+		if (!entry->spec.quiet && !result)
 			note_near(find, entry, note);
 	}
 	return result;
@@ -272,7 +285,8 @@ int find_usdt(struct find *find)
 
 		if (entry->spec.type != SPEC_USDT)
 			continue;
-		entry->state.looked = set_keep(find->set, find->object->path);
+		if (!entry->state.found)
+			entry->state.looked = set_keep(find->set, find->object->path);
 		if (find->abi)
 			continue;
 		error_set(&problem, ENOTSUP,

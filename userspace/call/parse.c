@@ -498,15 +498,17 @@ const char *spec_name(const struct call_spec *spec, const char *func, struct str
 	return strtab_get(strings, strtab_add(strings, text, strlen(text)));
 }
 
+bool spec_pattern_matches(const struct spec_pattern *pattern, const char *text)
+{
+	return pattern->glob ? glob_matches(pattern->glob, text, strlen(text))
+			     : !strcmp(pattern->text, text);
+}
+
 bool spec_names_match(const struct spec_names *names, const char *text)
 {
-	for (unsigned i = 0; i < names->count; i++) {
-		const struct spec_pattern *pattern = &names->list[i];
-
-		if (pattern->glob ? glob_matches(pattern->glob, text, strlen(text))
-				  : !strcmp(pattern->text, text))
+	for (unsigned i = 0; i < names->count; i++)
+		if (spec_pattern_matches(&names->list[i], text))
 			return true;
-	}
 	return false;
 }
 

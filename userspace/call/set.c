@@ -113,12 +113,11 @@ static int index_names(struct call_set *set, uint32_t entry, struct error *err)
 	if (spec->type != SPEC_UPROBE)
 		return 0;
 	for (uint8_t side = 0; side < 1 + spec->pair; side++)
-		for (unsigned i = 0; i < spec->sides[side].names.count; i++) {
+		for (uint8_t i = 0; i < spec->sides[side].names.count; i++) {
 			const struct spec_pattern *pattern = &spec->sides[side].names.list[i];
 			uint64_t hash = hash_text(HASH_BEGIN, pattern->text);
 			struct set_name name = {.name = pattern->text,
-						.entry = entry,
-						.side = side,
+						.which = {entry, side, i},
 						.next = map_get(&set->heads, hash)};
 
 			if (pattern->glob)
@@ -335,14 +334,19 @@ const struct waffle_enum *call_set_enums(const struct call_set *set, uint32_t *c
 }
 
 /* "; near: a, b" behind a line. */
-static void add_near(char *line, size_t size, const struct spec_state *state, const char *before)
+static void add_near(char *line, size_t size, const struct set_near *near, const char *before)
 {
 	size_t len = strlen(line);
 
-	for (uint32_t i = 0; i < state->near_count; i++) {
-		snprintf(line + len, size - len, "%s%s", i ? ", " : before, state->near[i]);
+	for (uint32_t i = 0; i < near->count; i++) {
+		snprintf(line + len, size - len, "%s%s", i ? ", " : before, near->names[i]);
 		len = strlen(line);
 	}
+}
+
+static struct source_shown names_shown(const struct call_spec *spec, const struct spec_names *names)
+{
+	return source_show(spec->source.text + names->from, names->to - names->from);
 }
 
 /* Where files were looked for. */
@@ -385,48 +389,103 @@ static bool is_missing(const struct set_entry *entry, enum call_scope scope)
 	return final && !may_come(entry, scope) && !strcmp(entry->spec.source.origin, "--probe");
 }
 
+static void say_no_file(const struct set_entry *entry, enum call_scope scope, call_say say,
+			void *arg)
+{
+	const struct call_spec *spec = &entry->spec;
+	const char *ahead = entry->state.ahead;
+	char line[1024];
+
+	snprintf(line, sizeof(line), "%s: no file '%s' %s%s%s%s", spec->source.origin,
+		 names_shown(spec, &spec->libs).text, scopes[scope],
+		 ahead ? " yet; if it opens " : "", ahead ? ahead : "",
+		 ahead ? " its calls are recorded from the first one on" : "");
+	say_clean(say, line, is_missing(entry, scope), arg);
+}
+
+static void say_ifunc(const struct set_entry *entry, const char *name, const struct set_near *near,
+		      enum call_scope scope, call_say say, void *arg)
+{
+	char line[1024];
+
+	snprintf(line, sizeof(line),
+		 "%s: '%s' of %s is chosen from several functions when it is loaded, by what the "
+		 "CPU can do: describe one of those%s",
+		 entry->spec.source.origin, name, entry->state.looked,
+		 near->count ? "" : ", whose names have been stripped here");
+	add_near(line, sizeof(line), near, ", such as ");
+	say_clean(say, line, is_missing(entry, scope), arg);
+}
+
+static void say_no_name(const struct set_entry *entry, const char *name,
+			const struct set_near *near, bool missing, enum call_scope scope,
+			call_say say, void *arg)
+{
+	const struct spec_state *state = &entry->state;
+	bool usdt = entry->spec.type == SPEC_USDT, provider = usdt && !state->provider;
+	char line[1024];
+
+	snprintf(line, sizeof(line), "%s: no %s '%s' in %s%s%s", entry->spec.source.origin,
+		 provider ? "USDT probe of a provider"
+		 : usdt   ? "USDT probe"
+			  : "function",
+		 name, state->looked,
+		 state->stripped && !usdt ? ", which is stripped: of its functions only those are "
+					    "known that it exports"
+					  : "",
+		 may_come(entry, scope) ? "; it is looked for in programs that are begun" : "");
+	add_near(line, sizeof(line), near, "; near: ");
+	say_clean(say, line, missing, arg);
+}
+
+/* What is not there of a side: it is of no use without one of its alternatives. Where some of a
+ * description was found and it is of several files, the rest may be in one that comes later. */
+static void say_side(const struct set_entry *entry, unsigned side, enum call_scope scope,
+		     call_say say, void *arg)
+{
+	const struct spec_names *libs = &entry->spec.libs, *names = &entry->spec.sides[side].names;
+	const struct set_named *named = entry->state.names[side];
+	bool final = !entry->state.found || (libs->count == 1 && !libs->list[0].glob);
+	bool missing = final && is_missing(entry, scope);
+
+	for (unsigned i = 0; i < names->count; i++)
+		missing &= !named[i].matched;
+	for (unsigned i = 0; i < names->count; i++) {
+		const char *text = names->list[i].text;
+		struct source_shown name = source_show(text, strlen(text));
+
+		if (named[i].ifunc)
+			say_ifunc(entry, name.text, &named[i].near, scope, say, arg);
+		else if (!named[i].matched)
+			say_no_name(entry, name.text, &named[i].near, missing, scope, say, arg);
+	}
+}
+
+static bool has_ifunc(const struct set_entry *entry)
+{
+	bool has = false;
+
+	for (unsigned side = 0; side < 2; side++)
+		for (unsigned i = 0; i < SPEC_NAMES_MAX; i++)
+			has |= entry->state.names[side][i].ifunc;
+	return has;
+}
+
 static void say_entry(const struct set_entry *entry, enum call_scope scope, call_say say, void *arg)
 {
 	const struct call_spec *spec = &entry->spec;
 	const struct spec_state *state = &entry->state;
-	bool usdt = spec->type == SPEC_USDT, provider = usdt && !state->provider;
-	const struct spec_names *names = !state->looked ? &spec->libs
-					 : provider     ? &spec->provider
-							: &spec->sides[0].names;
-	struct source_shown name =
-		source_show(spec->source.text + names->from, names->to - names->from);
-	const char *origin = spec->source.origin;
-	char line[1024];
 
-	if (!state->looked) {
-		snprintf(line, sizeof(line), "%s: no file '%s' %s%s%s%s", origin, name.text,
-			 scopes[scope], state->ahead ? " yet; if it opens " : "",
-			 state->ahead ? state->ahead : "",
-			 state->ahead ? " its calls are recorded from the first one on" : "");
-	} else if (state->ifunc) {
-		snprintf(line, sizeof(line),
-			 "%s: '%s' of %s is chosen from several functions when it is loaded, by "
-			 "what the CPU can do: describe one of those%s",
-			 origin, name.text, state->looked,
-			 state->near_count ? "" : ", whose names have been stripped here");
-		add_near(line, sizeof(line), state, ", such as ");
-	} else if (state->trouble) {
-		snprintf(line, sizeof(line), "%s", state->trouble);
-	} else {
-		snprintf(line, sizeof(line), "%s: no %s '%s' in %s%s%s", origin,
-			 provider ? "USDT probe of a provider"
-			 : usdt   ? "USDT probe"
-				  : "function",
-			 name.text, state->looked,
-			 state->stripped && !usdt
-				 ? ", which is stripped: of its functions only those are known "
-				   "that it exports"
-				 : "",
-			 may_come(entry, scope) ? "; it is looked for in programs that are begun"
-						: "");
-		add_near(line, sizeof(line), state, "; near: ");
-	}
-	say_clean(say, line, is_missing(entry, scope), arg);
+	if (!state->looked)
+		say_no_file(entry, scope, say, arg);
+	else if (!state->found && state->trouble && !has_ifunc(entry))
+		say_clean(say, state->trouble, is_missing(entry, scope), arg);
+	else if (spec->type == SPEC_USDT && !state->provider)
+		say_no_name(entry, names_shown(spec, &spec->provider).text, &state->providers,
+			    is_missing(entry, scope), scope, say, arg);
+	else
+		for (unsigned side = 0; side < 1u + spec->pair; side++)
+			say_side(entry, side, scope, say, arg);
 }
 
 /* It describes probes of a file which is there, and has none of their provider. */
@@ -483,14 +542,14 @@ void call_set_unfound(const struct call_set *set, enum call_scope scope, call_sa
 		if (entry->state.refusal)
 			say_clean(say, entry->state.refusal,
 				  !entry->state.found && is_missing(entry, scope), arg);
-		else if ((!entry->state.found || entry->state.ifunc) && !entry->spec.quiet &&
-			 entry->spec.type != SPEC_TRACEPOINT)
+		else if (!entry->spec.quiet && entry->spec.type != SPEC_TRACEPOINT)
 			say_entry(entry, scope, say, arg);
 		if (entry->state.found)
 			set->groups.data[entry->spec.group].found = true;
 	}
-	if (set->stripped)
-		say_clean(say, set->stripped, false, arg);
+	for (unsigned i = 0; i < SET_INSIDES; i++)
+		if (set->stripped[i])
+			say_clean(say, set->stripped[i], false, arg);
 	for (size_t i = 0; i < set->groups.len; i++)
 		if (set->groups.data[i].name && !set->groups.data[i].found)
 			say_group(set, i, scope, say, arg);

@@ -10,13 +10,26 @@
 #include "util/map.h"
 
 #define SET_NEAR_MAX 3
+#define SET_INSIDES 2 /* libraries that are known if they are linked into a stripped program */
 
-/* Why a description found nothing. */
+/* Names like one that was not found, the nearest one first. */
+struct set_near {
+	uint32_t count;
+	const char *names[SET_NEAR_MAX];
+};
+
+/* What became of one name of a description. */
+struct set_named {
+	bool matched; /* something has it */
+	bool ifunc;   /* that function is chosen when the file is loaded */
+	struct set_near near;
+};
+
+/* Why a description found nothing, or not all that it names. */
 struct spec_state {
 	uint32_t found;      /* probes */
-	const char *looked;  /* the last file where it was looked for; NULL: none */
+	const char *looked;  /* the last file that has some of it, else that was searched; NULL */
 	bool stripped;       /* that file has only the symbols that it exports */
-	bool ifunc;          /* its function is chosen when the file is loaded */
 	bool provider;       /* that file has USDT probes of the provider */
 	const char *trouble; /* a message, said once */
 	const char *ahead;   /* a file that it was found in before a process has it */
@@ -31,9 +44,9 @@ struct spec_state {
 		uint32_t count;
 		const char *first; /* "argument 2 of NAME" */
 		const char *why;
-	} unread; /* of the file at hand */
-	uint32_t near_count;
-	const char *near[SET_NEAR_MAX];
+	} unread;                                  /* of the file at hand */
+	struct set_near providers;                 /* where `provider` is false */
+	struct set_named names[2][SPEC_NAMES_MAX]; /* as spec.sides[].names */
 };
 
 struct set_entry {
@@ -41,11 +54,16 @@ struct set_entry {
 	struct spec_state state;
 };
 
+/* Which name: alternative `at` of a description's side. */
+struct set_which {
+	uint32_t entry;
+	uint8_t side, at;
+};
+
 /* A function that descriptions name as it is, without a pattern. */
 struct set_name {
 	const char *name;
-	uint32_t entry;
-	uint8_t side;
+	struct set_which which;
 	uint32_t next; /* with the same hash; MAP_NONE: none */
 };
 
@@ -65,7 +83,8 @@ struct call_set {
 	VEC(struct set_group) groups;
 	VEC(struct call_library) libraries; /* made when they are asked for */
 	uint32_t calls;                     /* recipes made so far */
-	const char *stripped; /* a message: CUDA's runtime is in a stripped program; NULL */
+	/* Messages: a library is in a stripped program (find_static.c); NULL. */
+	const char *stripped[SET_INSIDES];
 	struct place_kernel kernel;
 };
 

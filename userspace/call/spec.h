@@ -161,6 +161,7 @@ bool spec_is_enum(const char *text);
 
 /* The name for spans of a function, kept; {func} in it is filled in. */
 const char *spec_name(const struct call_spec *spec, const char *func, struct strtab *strings);
+bool spec_pattern_matches(const struct spec_pattern *pattern, const char *text);
 bool spec_names_match(const struct spec_names *names, const char *text);
 
 /* Letter of include/waffle/abi.h for a value of that type; 0: such a value can't be a key. */
