@@ -55,6 +55,16 @@ def kept(waffle, whole_captures):
     return compare
 
 
+def test_tracepoint_that_matches_is_one_that_can_match(waffle):
+    def said(name):
+        options = [*ONLY, *probes("tracepoint:sched:sched_process_exit(prio)")]
+        options += ["--filter", f'name == "{name}"', "--no-report", "-o", waffle.path()]
+        return waffle.ok("run", *options, "--", "/bin/true").stderr
+
+    assert "no site can match the filter" not in said("sched_process_exit")
+    assert "no site can match the filter; there are sites named" in said("sched_process_exec")
+
+
 @pytest.mark.parametrize(
     "condition, count",
     [

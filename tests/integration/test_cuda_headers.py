@@ -219,6 +219,14 @@ def test_every_name_is_declared_by_some_header(declared):
     assert undeclared == UNDECLARED
 
 
+def test_every_function_that_orders_streams_or_makes_one_has_a_row(declared):
+    """Nodes of graphs are put on no stream."""
+    names = r"(?!cu(da)?Graph)cu\w*(EventRecord|RecordEvent|WaitEvent|StreamCreate)\w*"
+    there = {n for header in declared.values() for n in header if re.fullmatch(names, n)}
+    assert len(there) > 20
+    assert there <= {name for row in every_row() for name in row.names}
+
+
 def test_a_wrong_row_is_seen(compiled):
     row = nvidia.Row("uprobe:libcudart:cudaMemset(ptr, size_t, size_t bytes) -> int")
     done = compiled("libcudart.so.13", [], "\n".join(asserts(row, "cudaMemset")))

@@ -178,6 +178,13 @@ def test_all_outputs_say_that_it_is_simulated(training, tmp_path):
     chrome = json.loads(capture.export("chrome", tmp_path / "t.json").read_text())
     assert chrome["otherData"]["simulated"] is True
     assert b"simulated: CUDA and NCCL" in capture.export("perfetto").read_bytes()
+    records = capture.export("records", tmp_path / "t.records").read_text().splitlines()
+    assert json.loads(records[0]) == {"kind": "capture", "simulated": True}
+    assert "simulated: CUDA and NCCL" in capture.waffle.ok("view", capture.path).stdout
+    capture.waffle.ok("report", "--html", tmp_path / "t.html", capture.path)
+    page = (tmp_path / "t.html").read_text()
+    data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.S)[1])
+    assert any(text.startswith("simulated: CUDA and NCCL") for text in data["warnings"])
 
 
 HOST = """

@@ -47,6 +47,23 @@ static void tell_version(int rank)
 		puts(VERSION_LINE);
 }
 
+/* A device's memory is the host's, as in the driver. */
+DEFINE_NCCL(ncclMemAlloc, void **ptr, size_t size)
+{
+	SIM_CALL(ncclResult_t);
+	if (!ptr || !size)
+		return ncclInvalidArgument;
+	*ptr = malloc(size);
+	return *ptr ? ncclSuccess : ncclSystemError;
+}
+
+DEFINE_NCCL(ncclMemFree, void *ptr)
+{
+	SIM_CALL(ncclResult_t);
+	free(ptr);
+	return ncclSuccess;
+}
+
 static ncclResult_t init_rank(ncclComm_t *comm, int nranks, const ncclUniqueId *id, int rank)
 {
 	char name[64];

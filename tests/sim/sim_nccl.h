@@ -62,6 +62,8 @@ typedef struct ncclConfig_v22800 {
 
 NCCL_DECLARE(ncclGetVersion, int *version);
 NCCL_DECLARE(ncclGetUniqueId, ncclUniqueId *uniqueId);
+NCCL_DECLARE(ncclMemAlloc, void **ptr, size_t size);
+NCCL_DECLARE(ncclMemFree, void *ptr);
 NCCL_DECLARE(ncclCommInitRank, ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank);
 NCCL_DECLARE(ncclCommInitRankConfig, ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank,
 	     ncclConfig_t *config);

@@ -31,6 +31,8 @@ enum call_site {
 	CALL_COPY_BATCH,             /* span: copies, stream */
 	CALL_JOB,                    /* span: id; a pair that meets by it */
 	CALL_HOST,                   /* event: stream, host */
+	CALL_RECORD_CONTEXT,         /* event: context, event */
+	CALL_WAIT_CONTEXT,           /* the same */
 	CALL_SITES_END
 };
 
@@ -123,6 +125,10 @@ static const struct site_info call_sites[] = {
 	 .keys = {CALL_U64("id")}},
 	CALL_SITE("cudaLaunchHostFunc", "cuda", WAFFLE_SITE_EVENT, SITE_ROLE_LAUNCH, 2,
 		  CALL_PTR("stream"), {WAFFLE_KEY_CODE, "host"}),
+	CALL_SITE("cudaExecutionCtxRecordEvent", "cuda", WAFFLE_SITE_EVENT, SITE_ROLE_EVENT_RECORD,
+		  2, CALL_PTR("context"), CALL_PTR("event")),
+	CALL_SITE("cudaExecutionCtxWaitEvent", "cuda", WAFFLE_SITE_EVENT, SITE_ROLE_STREAM_WAIT, 2,
+		  CALL_PTR("context"), CALL_PTR("event")),
 };
 _Static_assert(sizeof(call_sites) / sizeof(call_sites[0]) == CALL_SITES_END - CALL_LAUNCH,
 	       "a row a site");

@@ -247,6 +247,46 @@ static void test_events_lead_from_the_wait_to_the_work_before_their_record(void 
 	gpu_free(gpu, &capture);
 }
 
+/* Which streams a context has is not known: nothing is said of the default stream, nor of the one
+ * on which the event was recorded before. */
+static void test_event_of_a_context_leads_to_its_record_and_to_no_guessed_stream(void **state)
+{
+	struct model_gpu_op ops[OPS_MAX], op;
+	struct capture capture;
+	const struct model *model;
+	struct model_gpu *gpu;
+
+	(void)state;
+	calls_begin(&capture);
+	launch(&capture, 2000, 20, 1, 0);
+	launch(&capture, 2001, 20, 2, 0xa);
+	call_hit(&capture, 2010, 20, CALL_RECORD, 3, 0xe, 0xa);
+	call_hit(&capture, 2020, 20, CALL_RECORD_CONTEXT, 4, 0xc, 0xe);
+	call_hit(&capture, 2030, 20, CALL_WAIT_CONTEXT, 5, 0xd, 0xe);
+	call_hit(&capture, 2035, 20, CALL_WAIT, 6, 0xb, 0xe);
+	call_span(&capture, 2040, 2100, 20, CALL_SYNC_EVENT, 7, 0xe);
+	call_span(&capture, 2110, 2120, 20, CALL_SYNC, 8, 0xb);
+	call_span(&capture, 2200, 2300, 20, CALL_SYNC_DEVICE, 9);
+	gpu = gpu_load(&capture, 9000, &model);
+	assert_true(model_gpu_recorded(gpu, CAPTURE_PID, 0xe, 2100, &op));
+	assert_int_equal(op_id(model, &op), 4);
+	assert_int_equal(links_between(model, 3, 2), 1);
+	assert_int_equal(links_between(model, 5, 4), 1);
+	assert_int_equal(links_between(model, 6, 4), 1);
+	assert_int_equal(links_between(model, 7, 4), 1);
+	assert_int_equal(awaited(model, gpu, 7, ops), 0);
+	assert_int_equal(awaited(model, gpu, 8, ops), 1);
+	assert_int_equal(op_id(model, &ops[0]), 6);
+	assert_false(model_gpu_behind(gpu, &ops[0], &op));
+	assert_int_equal(links_between(model, 8, 6), 1);
+	/* Nobody is known to have waited for what the two streams have. */
+	assert_int_equal(awaited(model, gpu, 9, ops), 2);
+	assert_int_equal(links_between(model, 9, 1), 1);
+	assert_int_equal(links_between(model, 9, 2), 1);
+	assert_int_equal(model->links.len, 7);
+	gpu_free(gpu, &capture);
+}
+
 static void test_stream_that_waits_for_an_event_stands_for_the_other_stream(void **state)
 {
 	struct model_gpu_op ops[OPS_MAX], op;
@@ -369,6 +409,8 @@ int main(void)
 		cmocka_unit_test(test_two_threads_that_wait_at_once_wait_for_the_same),
 		cmocka_unit_test(test_device_synchronisation_waits_for_the_last_of_each_stream),
 		cmocka_unit_test(test_events_lead_from_the_wait_to_the_work_before_their_record),
+		cmocka_unit_test(
+			test_event_of_a_context_leads_to_its_record_and_to_no_guessed_stream),
 		cmocka_unit_test(test_stream_that_waits_for_an_event_stands_for_the_other_stream),
 		cmocka_unit_test(test_copy_without_a_stream_waits_for_the_default_stream),
 		cmocka_unit_test(test_calls_in_a_group_are_put_on_their_stream_when_it_ends),

@@ -85,7 +85,8 @@ bool arming_concerns_functions(const struct arming *arming);
 /* What is armed. */
 struct armed_counts arming_counts(const struct arming *arming);
 
-/* All sites of the files that are mapped, and those that are armed because they can match. */
+/* All sites of the files that are mapped and of tracepoints, and those of them that are armed
+ * because they can match. */
 uint64_t arming_site_count(const struct arming *arming);
 uint64_t arming_match_count(const struct arming *arming);
 /* Names of the first of them, in quotes: "'a', 'b', …"; `near`: of those that it may be a slip of.

@@ -180,6 +180,7 @@ int arming_tracepoints(struct arming *arming, struct error *err)
 			result = plan_site(arming->options.plan, &list[i].site, &use.use,
 					   &use.class, err)
 					 ?: arming_classes(arming, err);
+		arming->matching += use.use == PLAN_MATCHES;
 		if (result || use.use == PLAN_DORMANT)
 			continue;
 		result = tracepoint_arm(arming, &list[i], number,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "export/html_internal.h"
+#include "export/report_text.h"
 #include "export/summary_json.h"
 #include "store/record.h"
 #include "util/output.h"
@@ -137,6 +138,8 @@ static void warnings_json(struct html_page *page)
 
 	json_key(page->json, "warnings");
 	json_array_begin(page->json);
+	if (report_simulated(page->model))
+		json_string(page->json, report_simulated(page->model));
 	if (report->truncated)
 		warning(page,
 			"The file is cut off: the capture was not finished, %s at its end are "

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "export/perfetto_internal.h"
+#include "export/report_text.h"
 
 static ProtobufCBinaryData text_of(struct perfetto *p, const char *text)
 {
@@ -172,8 +173,8 @@ static void put_capture_track(struct perfetto *p)
 	mark_uint(p, &sequence, "delivered", counts->delivered);
 	mark_uint(p, &sequence, "lost", counts->lost);
 	event_put(p);
-	if (model_simulated(p->model)) {
-		mark_begin(p, &sequence, "simulated: CUDA and NCCL are stand-ins", p->start_ts);
+	if (report_simulated(p->model)) {
+		mark_begin(p, &sequence, report_simulated(p->model), p->start_ts);
 		event_put(p);
 	}
 }

@@ -2,13 +2,14 @@
 /*
  * The records of the file as they are, one JSON object a line, each with the number by which `why
  * --evidence` names it. Nothing is made of them here: what they mean is in bpf/record.h, where the
- * fields have the same names.
+ * fields have the same names. Before them {"kind": "capture", "simulated": true}, if it is.
  */
 #include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "export/formats.h"
+#include "export/summary_json.h"
 #include "store/record.h"
 #include "util/json.h"
 
@@ -161,6 +162,18 @@ static void write_record(struct json *json, const struct waffle_rec *rec, uint64
 	json_line(json);
 }
 
+/* Of the capture as a whole; no record has such a line. */
+static void write_simulated(struct json *json, const struct model *model)
+{
+	if (!model_simulated(model))
+		return;
+	json_object_begin(json);
+	json_field_string(json, "kind", "capture");
+	summary_json_simulated(json, model);
+	json_object_end(json);
+	json_line(json);
+}
+
 /* What the model is made of: all of it, or what is inside of its window. */
 static struct store_window window_of(const struct model *model)
 {
@@ -181,6 +194,7 @@ int records_write(const struct model *model, FILE *out, struct error *err)
 
 	if (!json)
 		return error_set(err, ENOMEM, "records: out of memory");
+	write_simulated(json, model);
 	result = store_reader_seek(model->reader, window_of(model), err);
 	while (!result && (result = store_reader_next(model->reader, &rec, err)) > 0) {
 		uint64_t number = store_reader_number(model->reader);

@@ -89,10 +89,19 @@ static size_t expression_line(char *to, const char *expression)
 	return len;
 }
 
+const char *report_simulated(const struct model *model)
+{
+	return model_simulated(model)
+		       ? "simulated: CUDA and NCCL are stand-ins here, no GPU has worked"
+		       : NULL;
+}
+
 void report_put_simulated(FILE *out, const struct model *model)
 {
-	if (model_simulated(model))
-		fputs("simulated: CUDA and NCCL are stand-ins here, no GPU has worked\n", out);
+	const char *says = report_simulated(model);
+
+	if (says)
+		fprintf(out, "%s\n", says);
 }
 
 void report_put_expression(FILE *out, const char *expression)

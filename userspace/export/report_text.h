@@ -25,7 +25,8 @@ bool report_colour_for(FILE *out);
 /* Text from a traced program without what would move a terminal's cursor. Returns the columns. */
 int report_put_text(FILE *out, const char *text, size_t len);
 
-/* A line that says so, if model_simulated(). */
+/* What says so, if model_simulated(); else NULL. And as a line. */
+const char *report_simulated(const struct model *model);
 void report_put_simulated(FILE *out, const struct model *model);
 
 /* A filter expression on one line: without comments, each break a blank. */

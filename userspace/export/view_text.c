@@ -182,6 +182,8 @@ static void put_head(const struct drawing *drawing, uint64_t threads)
 		 units_format_duration(all, grid->to_ts - grid->from_ts),
 		 units_format_duration(column, (grid->to_ts - grid->from_ts) / grid->columns),
 		 threads, threads == 1 ? "" : "s");
+	if (report_simulated(drawing->model))
+		put_line(drawing, "", "%s", report_simulated(drawing->model));
 	if (drawing->model->filtered.expression)
 		put_line(drawing, "", "filtered: %" PRIu64 " spans are left out",
 			 drawing->model->filtered.spans);

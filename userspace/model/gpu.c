@@ -75,6 +75,14 @@ uint64_t gpu_stream_of(const struct model_gpu *gpu, uint32_t site, uint32_t fram
 									: stream;
 }
 
+bool gpu_of_context(const struct model_gpu *gpu, uint32_t site)
+{
+	const struct gpu_site *at = gpu_site(gpu, site);
+
+	return at->keys[GPU_STREAM] == GPU_KEY_NONE &&
+	       (at->role == SITE_ROLE_EVENT_RECORD || at->role == SITE_ROLE_STREAM_WAIT);
+}
+
 /* NCCL's calls of a communicator that does not block return with the work under way. */
 static bool may_be_in_progress(unsigned role)
 {

@@ -151,7 +151,8 @@ static void awaited_of_event(struct awaited *awaited, const struct model_span *s
 	uint64_t event = gpu_number(gpu, span->site, span->frame, GPU_EVENT, 0);
 	struct model_gpu_op record;
 
-	if (!model_gpu_recorded(gpu, pid, event, span->start_ts, &record))
+	if (!model_gpu_recorded(gpu, pid, event, span->start_ts, &record) ||
+	    record.channel == MODEL_NONE)
 		return;
 	awaited->until_ts = record.ts;
 	awaited_of_stream(awaited, pid, record.stream, record.thread);
@@ -239,7 +240,8 @@ bool model_gpu_is_known(const struct model_gpu *gpu, uint32_t span)
 	case SITE_ROLE_SYNC_EVENT:
 		return model_gpu_recorded(gpu, pid,
 					  gpu_number(gpu, at->site, at->frame, GPU_EVENT, 0),
-					  at->start_ts, &op);
+					  at->start_ts, &op) &&
+		       op.channel != MODEL_NONE;
 	default:
 		return false;
 	}

@@ -140,6 +140,9 @@ uint64_t gpu_number(const struct model_gpu *gpu, uint32_t site, uint32_t frame, 
 		    uint64_t missing);
 /* The stream that a call names: STREAM_PER_THREAD where that is what 0 means. */
 uint64_t gpu_stream_of(const struct model_gpu *gpu, uint32_t site, uint32_t frame);
+/* Whether a call records an event, or waits for one, on all streams of a context: which these are
+ * is not known. */
+bool gpu_of_context(const struct model_gpu *gpu, uint32_t site);
 /* MODEL_NONE: there is none. `thread` counts for a stream only. */
 uint32_t gpu_stream(const struct model_gpu *gpu, uint32_t pid, uint64_t stream, uint32_t thread);
 uint32_t gpu_channel(const struct model_gpu *gpu, enum channel_kind kind, uint32_t pid,

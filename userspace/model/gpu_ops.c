@@ -33,7 +33,8 @@ struct model_gpu_op gpu_op(const struct model_gpu *gpu, uint32_t node)
 		op.role == SITE_ROLE_LAUNCH && gpu_site(gpu, site)->keys[GPU_HOST] != GPU_KEY_NONE;
 	op.pid = model->threads.data[op.thread].pid;
 	op.stream = gpu_stream_of(gpu, site, frame);
-	op.channel = gpu_stream(gpu, op.pid, op.stream, op.thread);
+	op.channel = gpu_of_context(gpu, site) ? MODEL_NONE
+					       : gpu_stream(gpu, op.pid, op.stream, op.thread);
 	return op;
 }
 

@@ -158,15 +158,23 @@ static int add_sync_event(struct scan *scan, const struct item *item)
 	if (scan->gpu->channels.data[channel].last == MODEL_NONE)
 		return 0;
 	item_of_node(scan->gpu->model, scan->gpu->channels.data[channel].last, &record);
+	if (gpu_of_context(scan->gpu, record.site))
+		return 0;
 	return gpu_sync_add(scan->gpu, record.ts, item->span, item_stream(scan, &record));
 }
 
 static int add_record(struct scan *scan, const struct item *item)
 {
-	/* The stream is there from now on. */
-	if (item_stream(scan, item) == MODEL_NONE)
+	uint32_t event = item_event(scan, item);
+
+	if (event == MODEL_NONE)
 		return -ENOMEM;
-	return put_add(scan, (struct put){item->node, item_event(scan, item)});
+	/* With a stream gpu_graph_take() has seen it, and the stream is there from now on. */
+	if (gpu_of_context(scan->gpu, item->site))
+		scan->gpu->channels.data[event].graph = 0;
+	else if (item_stream(scan, item) == MODEL_NONE)
+		return -ENOMEM;
+	return put_add(scan, (struct put){item->node, event});
 }
 
 /* One part more, told from the parts before. */
@@ -332,27 +340,41 @@ static int add_stream(struct scan *scan, const struct item *item)
 	return 0;
 }
 
+/* If one of the two streams is the legacy one, that does not wait for the other by itself. */
+static int order_streams(struct scan *scan, uint32_t own, uint32_t record_node)
+{
+	struct channel *channels, *at;
+	struct item record;
+	uint32_t other;
+
+	item_of_node(scan->gpu->model, record_node, &record);
+	if (gpu_of_context(scan->gpu, record.site))
+		return 0;
+	other = item_stream(scan, &record);
+	if (other == MODEL_NONE)
+		return -ENOMEM;
+	channels = scan->gpu->channels.data;
+	at = &channels[channels[own].handle == STREAM_NULL ? other : own];
+	if (own != other && at->blocking == STREAM_UNKNOWN &&
+	    (channels[own].handle == STREAM_NULL || channels[other].handle == STREAM_NULL))
+		at->blocking = STREAM_ORDERED;
+	return 0;
+}
+
 /* A stream that waits for an event of another one. */
 static int add_stream_wait(struct scan *scan, const struct item *item)
 {
-	uint32_t own = item_stream(scan, item), event = item_event(scan, item), other;
-	struct channel *channels, *at;
-	struct item record;
+	uint32_t own, event, record;
 
+	if (gpu_of_context(scan->gpu, item->site))
+		return 0;
+	own = item_stream(scan, item);
+	event = item_event(scan, item);
 	if (own == MODEL_NONE || event == MODEL_NONE)
 		return -ENOMEM;
-	channels = scan->gpu->channels.data;
-	if (channels[event].last != MODEL_NONE) {
-		item_of_node(scan->gpu->model, channels[event].last, &record);
-		other = item_stream(scan, &record);
-		if (other == MODEL_NONE)
-			return -ENOMEM;
-		channels = scan->gpu->channels.data;
-		at = &channels[channels[own].handle == STREAM_NULL ? other : own];
-		if (own != other && at->blocking == STREAM_UNKNOWN &&
-		    (channels[own].handle == STREAM_NULL || channels[other].handle == STREAM_NULL))
-			at->blocking = STREAM_ORDERED;
-	}
+	record = scan->gpu->channels.data[event].last;
+	if (record != MODEL_NONE && order_streams(scan, own, record))
+		return -ENOMEM;
 	return put_add(scan, (struct put){item->node, own});
 }
 

@@ -63,7 +63,8 @@ static int pass_on_sync(struct model_gpu *gpu, const struct channel *channel, ui
 
 	if (gpu_site(gpu, site)->role != SITE_ROLE_STREAM_WAIT ||
 	    !model_gpu_recorded(gpu, channel->pid, gpu_number(gpu, site, frame, GPU_EVENT, 0), ts,
-				&record))
+				&record) ||
+	    record.channel == MODEL_NONE)
 		return 0;
 	at = gpu_sync_after(gpu, channel, ts);
 	if (at == channel->sync_count)

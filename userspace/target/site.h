@@ -41,8 +41,8 @@ enum site_role {
 	SITE_ROLE_SYNC_STREAM,  /* stream */
 	SITE_ROLE_SYNC_EVENT,   /* event */
 	SITE_ROLE_SYNC_DEVICE,  /* of all streams of the process's device */
-	SITE_ROLE_EVENT_RECORD, /* event, stream */
-	SITE_ROLE_STREAM_WAIT,  /* stream, event */
+	SITE_ROLE_EVENT_RECORD, /* event, stream (absent: all of a context) */
+	SITE_ROLE_STREAM_WAIT,  /* event, stream (likewise) */
 	SITE_ROLE_COLLECTIVE,   /* count, datatype, op or root, comm, rank, nranks, seq, stream */
 	SITE_ROLE_P2P,          /* comm, rank, nranks, seq, stream */
 	SITE_ROLE_GROUP_START,

@@ -49,9 +49,19 @@ def cuda(lib):
          ptr(0x88), kernel=0x5000, grid=[1, 2, 3], block=[4, 5, 6], shared_bytes=7, stream=0x88)
     call(lib, "cudaEventRecord", ptr(0x11), ptr(0x22), event=0x11, stream=0x22)
     call(lib, "cudaStreamWaitEvent", ptr(0x23), ptr(0x12), 0, stream=0x23, event=0x12)
+    if hasattr(lib, "cudaExecutionCtxRecordEvent"):  # since CUDA 13
+        contexts(lib)
     call(lib, "cudaStreamSynchronize", ptr(0x99), stream=0x99)
     call(lib, "cudaDeviceSynchronize")
     call(lib, "cudaFree", ptr(0x6000), address=0x6000)
+
+
+def contexts(lib):
+    call(lib, "cudaExecutionCtxRecordEvent", ptr(0x31), ptr(0x13), context=0x31, event=0x13)
+    call(lib, "cudaExecutionCtxWaitEvent", ptr(0x32), ptr(0x14), context=0x32, event=0x14)
+    stream = ctypes.c_void_p(0xABC0)
+    call(lib, "cudaExecutionCtxStreamCreate", ctypes.byref(stream), ptr(0x33), 1, -2, context=0x33,
+         flags=1, priority=-2, out=("stream", stream))
 
 
 def nccl(lib):

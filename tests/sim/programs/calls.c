@@ -162,6 +162,8 @@ static void allocations(struct calls *calls)
 	MUST(LOGGED(cudaFree, (memory), "\"address\": %lu", U(memory)));
 	MUST(LOGGED(cuMemAlloc_v2, (&device, 7005), ALLOC_KEYS, 7005, (uintptr_t)device));
 	MUST(LOGGED(cuMemFree_v2, (device), "\"address\": %lu", (uintptr_t)device));
+	MUST(LOGGED(ncclMemAlloc, (&memory, 7006), ALLOC_KEYS, 7006, U(memory)));
+	MUST(LOGGED(ncclMemFree, (memory), "\"address\": %lu", U(memory)));
 	/* A call that fails is recorded, too. */
 	LOGGED(cudaMalloc, (&memory, 0), "\"bytes\": %d", 0);
 }
