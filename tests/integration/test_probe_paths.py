@@ -155,3 +155,18 @@ def test_path_with_a_link_of_another_mount_namespace(
     program.say("add 5")
     program.finish()
     assert args_of(named(attached.wait(), "called_add"), "a") == [(i,) for i in range(5)]
+
+
+@pytest.mark.parametrize("path", [
+    "/own/libcalled.so.1", "/links/libcalled.so", "/folder/libc*.so.1", "/mnt/own/libcalled.so.1"])
+def test_path_as_seen_below_another_root(waffle, start, caller, called, path):  # noqa: F811
+    script = (
+        "mount -t tmpfs none /mnt && mkdir /mnt/own /mnt/links /mnt/lib /mnt/lib64 /mnt/usr && "
+        f"cp {caller} /mnt/caller && cp {called} /mnt/own/libcalled.so.1 && "
+        "for i in usr lib lib64; do mkdir -p /mnt/$i && mount --bind /$i /mnt/$i; done && "
+        "ln -s /own/libcalled.so.1 /mnt/links/libcalled.so && ln -s own /mnt/folder && "
+        "exec chroot /mnt /caller /links/libcalled.so"
+    )
+    program = start("unshare", "-m", "sh", "-c", script)
+    program.until("ready")
+    assert listed(waffle, *probes(add_of(path)), "--pid", program.pid) == ["called_add"]

@@ -47,8 +47,7 @@ static bool follow(const struct root *root, const char *path, char real[PATH_MAX
 		    : realpath(path, real) != NULL;
 }
 
-/* What of a library is followed: all of a path, the folders of a pattern before what is variable in
- * it. */
+/* How much of a library is followed: all of a path, of a pattern the folders before what varies. */
 static size_t literal_len(const struct spec_pattern *lib)
 {
 	size_t len = lib->glob ? strcspn(lib->text, "*?[") : strlen(lib->text);
@@ -111,9 +110,10 @@ static bool lib_is(const struct spec_pattern *lib, struct set_file *file)
 	if (lib->text[0] != '/')
 		return false;
 	/* Descriptions of a library mostly follow one another. */
-	if (!file->last || strcmp(file->last, lib->text) != 0)
+	if (!file->last || !file->last->glob != !lib->glob ||
+	    strcmp(file->last->text, lib->text) != 0)
 		file->last_leads = leads_to(lib, file);
-	file->last = lib->text;
+	file->last = lib;
 	return file->last_leads;
 }
 

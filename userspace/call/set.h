@@ -76,8 +76,8 @@ const char *set_keep(struct call_set *set, const char *text);
 struct set_file {
 	const char *path; /* as it is shown */
 	bool is_exe;
-	pid_t process;    /* that has it; 0: none */
-	const char *last; /* the last path that was followed, and whether it led here */
+	pid_t process;                   /* that has it; 0: none */
+	const struct spec_pattern *last; /* that was followed, and whether it led here */
 	bool last_leads;
 };
 /* Whether a description's library is that file. */
