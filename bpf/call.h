@@ -236,7 +236,7 @@ struct waffle_call_thread {
 	__u32 outer_failed; /* some of them had nothing nested in them */
 	/* How the last call came to be nested in such an event, and how often that may be taken for
 	 * granted: call_nest.h. */
-	__u64 way_ip, way_code_ip, way_bytes, way_rounds;
+	__u64 way_ip, way_code_ip, way_bytes, way_frame, way_rounds;
 	/* Registers; then what lies at the stack pointer, as far as it was read: arguments do. */
 	__u64 words[WAFFLE_CALL_WORDS];
 	__u64 stack_words; /* as many were */

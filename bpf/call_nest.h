@@ -76,17 +76,25 @@ static __always_inline bool outer_holds(struct waffle_call_thread *thread, struc
 #define WAY_ROUNDS 64
 #define WAY_BYTES_MIN 128
 
+/* How far above the stack pointer the frame pointer is. */
+static __always_inline __u64 frame_bytes(struct pt_regs *ctx)
+{
+	return PT_REGS_FP(ctx) - PT_REGS_SP(ctx);
+}
+
 /*
  * Whether the thread has come from the outer event to the inner call the way that it came when
- * outer_holds() said so: the same two functions, as far from each other on the stack. To look there
- * takes longer than all else. What could be taken for it is a call by the program behind an event
- * that failed before it came so far; in a thread that had one of these, each is looked at.
+ * outer_holds() said so: the same two functions, as far from each other on the stack, and between
+ * them a frame of the same size, as NVIDIA's runtime has frame pointers. To look there takes longer
+ * than all else. What could be taken for it is a call by the program behind an event that failed
+ * before it came so far; in a thread that had one of these, each is looked at.
  */
 static __always_inline bool way_known(struct waffle_call_thread *thread, struct pt_regs *ctx)
 {
 	if (!thread->way_rounds || thread->way_ip != PT_REGS_IP(ctx) ||
 	    thread->way_code_ip != thread->code_ip ||
-	    thread->way_bytes != thread->outer_sp - PT_REGS_SP(ctx))
+	    thread->way_bytes != thread->outer_sp - PT_REGS_SP(ctx) ||
+	    thread->way_frame != frame_bytes(ctx))
 		return false;
 	thread->way_rounds--;
 	return true;
@@ -96,11 +104,12 @@ static __always_inline void way_learn(struct waffle_call_thread *thread, struct 
 {
 	__u64 bytes = thread->outer_sp - PT_REGS_SP(ctx);
 
-	if (thread->outer_failed || bytes < WAY_BYTES_MIN)
+	if (thread->outer_failed || bytes < WAY_BYTES_MIN || frame_bytes(ctx) >= bytes)
 		return;
 	thread->way_ip = PT_REGS_IP(ctx);
 	thread->way_code_ip = thread->code_ip;
 	thread->way_bytes = bytes;
+	thread->way_frame = frame_bytes(ctx);
 	thread->way_rounds = WAY_ROUNDS;
 }
 

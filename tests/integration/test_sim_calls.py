@@ -213,7 +213,7 @@ def test_a_host_function_is_named_and_followed_and_no_gpu(sim, waffle, function)
     assert cause["chain"][-1]["comm"].startswith("sim stream")
 
 
-@pytest.mark.parametrize("before", [0, 1, 300])
+@pytest.mark.parametrize("before", [0, 1, 70])
 @pytest.mark.parametrize("how", ["", "kv.stream >= 0"])  # told as registers, or under a filter
 def test_a_launch_by_the_driver_behind_a_failed_one_counts(sim, waffle, tmp_path, before, how):  # noqa: F811
     libraries = ["libcudart.so.12", "libnccl.so.2", "libcuda.so.1"]
@@ -230,7 +230,7 @@ def test_a_launch_by_the_driver_behind_a_failed_one_counts(sim, waffle, tmp_path
     options = ["--filter", how] if how else []
     capture = waffle.run(program, str(before), options=options)
     first, failed, direct = map(int, capture.result.stdout.split("\n")[0].split())
-    assert (first, failed, direct) == (before, 100, 100)
+    assert (first, failed, direct) == (before * 100, 200, 200)
     launches = [row["name"] for row in capture.rows("event") if "LaunchKernel" in row["name"]]
     assert launches.count("cudaLaunchKernel") == first + failed
     assert launches.count("cuLaunchKernel") == direct

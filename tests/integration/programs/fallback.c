@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Launches by the runtime that fail before they come to the driver, each followed by one by the
- * driver, from functions with more and more of the stack that they do not write. With a number as
- * argument, so many launches by the runtime come first that do not fail. Prints how many there were
- * of each.
+ * driver, from functions with more and more of the stack that they do not write, each on a thread
+ * of its own. With a number as argument, so many launches by the runtime come first on each that do
+ * not fail. Prints how many there were of each.
  */
 #include <alloca.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,6 +15,7 @@
 KERNEL(known, "_Z5knownmPfi")
 
 #define DEPTHS 100
+#define FAILURES 2 /* on each thread */
 
 static const dim3 grid = {1, 1, 1}, block = {32, 1, 1};
 
@@ -47,22 +49,35 @@ static __attribute__((noinline)) void by_driver(CUfunction function, unsigned by
 	__asm__ volatile("" ::"r"(room) : "memory");
 }
 
+static CUfunction function;
+static int first, failed;
+
+static void *fall_back(void *depth)
+{
+	for (int i = 0; i < first; i++)
+		MUST(by_runtime((const void *)known));
+	for (int i = 0; i < FAILURES; i++) {
+		failed += by_runtime((const void *)unknown) != 0;
+		by_driver(function, 16 * (unsigned)(uintptr_t)depth);
+	}
+	return NULL;
+}
+
 int main(int argc, char **argv)
 {
-	int first = argc > 1 ? atoi(argv[1]) : 0, failed = 0;
-	CUfunction function;
 	CUmodule module;
 
+	first = argc > 1 ? atoi(argv[1]) : 0;
 	MUST(cudaDeviceSynchronize());
 	MUST(cuModuleLoadData(&module, &kernels_fatbin));
 	MUST(cuModuleGetFunction(&function, module, "_Z5knownmPfi"));
-	for (int i = 0; i < first; i++)
-		MUST(by_runtime((const void *)known));
-	for (unsigned i = 0; i < DEPTHS; i++) {
-		failed += by_runtime((const void *)unknown) != 0;
-		by_driver(function, 16 * i);
+	for (uintptr_t depth = 0; depth < DEPTHS; depth++) {
+		pthread_t thread;
+
+		MUST(pthread_create(&thread, NULL, fall_back, (void *)depth));
+		pthread_join(thread, NULL);
 	}
 	MUST(cudaDeviceSynchronize());
-	printf("%d %d %d\n", first, failed, DEPTHS);
+	printf("%d %d %d\n", first * DEPTHS, failed, DEPTHS * FAILURES);
 	return 0;
 }
