@@ -37,6 +37,10 @@ int call_set_add_file(struct call_set *set, const char *path, struct error *err)
 enum call_table { CALL_TABLE_CUDA, CALL_TABLE_NCCL, CALL_TABLE_COUNT };
 int call_set_add_table(struct call_set *set, enum call_table table, struct error *err);
 
+/* The process whose files are looked at from now on: paths of descriptions are followed below its
+ * root as well as below ours. 0: it is no one's. */
+void call_set_process(struct call_set *set, pid_t pid);
+
 /* Whether anything can be found in a file of that path: most files are not even opened. */
 bool call_set_wants(const struct call_set *set, const char *path);
 

@@ -386,11 +386,13 @@ static int find_functions(struct find *find)
 
 static int find_wanted(struct find *find, bool *functions, bool *usdt)
 {
+	struct set_file file = {
+		.path = find->object->path, .is_exe = find->is_exe, .process = find->set->process};
+
 	for (uint32_t i = 0; i < find->set->entries.len; i++) {
 		const struct call_spec *spec = &find->set->entries.data[i]->spec;
 
-		if (spec->type == SPEC_TRACEPOINT ||
-		    !set_lib_matches(spec, find->object->path, find->is_exe))
+		if (spec->type == SPEC_TRACEPOINT || !set_lib_matches(spec, &file))
 			continue;
 		if (!vec_push(&find->wanted, i))
 			return error_set(find->err, ENOMEM, "out of memory");

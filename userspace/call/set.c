@@ -53,51 +53,6 @@ const char *set_keep(struct call_set *set, const char *text)
 	return strtab_get(set->tables.strings, strtab_add(set->tables.strings, text, strlen(text)));
 }
 
-const char *path_base(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
-bool set_name_is(const char *name, const char *path)
-{
-	bool whole = strchr(name, '/');
-	const char *base = whole ? path : path_base(path);
-	size_t len = strlen(name);
-
-	return !strncmp(base, name, len) &&
-	       (!base[len] || (!whole && (base[len] == '-' || base[len] == '.')));
-}
-
-static bool lib_is(const struct spec_pattern *lib, const char *path)
-{
-	const char *text = strchr(lib->text, '/') ? path : path_base(path);
-
-	return lib->glob ? glob_matches(lib->glob, text, strlen(text))
-			 : set_name_is(lib->text, path);
-}
-
-bool set_lib_matches(const struct call_spec *spec, const char *path, bool is_exe)
-{
-	for (unsigned i = 0; i < spec->libs.count; i++)
-		if (strcmp(spec->libs.list[i].text, "exe") != 0 ? lib_is(&spec->libs.list[i], path)
-								: is_exe)
-			return true;
-	return false;
-}
-
-bool call_set_wants(const struct call_set *set, const char *path)
-{
-	/* Whether it is a program is seen when it is open; a library is not called otherwise. */
-	bool may_be_exe = !strstr(path_base(path), ".so");
-
-	for (size_t i = 0; i < set->entries.len; i++)
-		if (set_lib_matches(&set->entries.data[i]->spec, path, may_be_exe))
-			return true;
-	return false;
-}
-
 bool call_set_wants_stacks(const struct call_set *set)
 {
 	for (size_t i = 0; i < set->entries.len; i++)

@@ -86,12 +86,21 @@ struct call_set {
 	/* Messages: a library is in a stripped program (find_static.c); NULL. */
 	const char *stripped[SET_INSIDES];
 	struct place_kernel kernel;
+	pid_t process; /* whose files are looked at; 0: no one's */
 };
 
 /* Keeps a text as long as the set; never NULL. */
 const char *set_keep(struct call_set *set, const char *text);
-/* Whether a description's library is the file of that path. */
-bool set_lib_matches(const struct call_spec *spec, const char *path, bool is_exe);
+/* A file that libraries of descriptions are compared with, one after the other. */
+struct set_file {
+	const char *path; /* as it is shown */
+	bool is_exe;
+	pid_t process;                   /* that has it; 0: none */
+	const struct spec_pattern *last; /* that was followed, and whether it led here */
+	bool last_leads;
+};
+/* Whether a description's library is that file. */
+bool set_lib_matches(const struct call_spec *spec, struct set_file *file);
 /* The same of one name: "libcudart" is libcudart.so.12 and libcudart-80664282.so.10.2. */
 bool set_name_is(const char *name, const char *path);
 const char *path_base(const char *path);

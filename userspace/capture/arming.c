@@ -355,11 +355,19 @@ static void memory_refresh(struct arming *arming, pid_t pid)
 	memory->mappings = seen.mappings;
 }
 
+/* Paths of descriptions are those that this process sees. */
+static void look_at(struct arming *arming, pid_t pid)
+{
+	if (arming->options.calls)
+		call_set_process(arming->options.calls, pid);
+}
+
 int arming_scan(struct arming *arming, pid_t pid, struct error *err)
 {
 	struct memory seen = {.pid = pid};
 	int result = process_mappings(&seen.mappings, pid, err);
 
+	look_at(arming, pid);
 	for (size_t i = 0; !result && i < seen.mappings.list.len; i++) {
 		const struct mapping *mapping = &seen.mappings.list.data[i];
 		char path[4096];
@@ -408,6 +416,7 @@ void arming_scan_needed(struct arming *arming, pid_t pid)
 		pid_t pid;
 	} context = {arming, pid};
 
+	look_at(arming, pid);
 	needed_each(pid, arm_needed, &context);
 }
 

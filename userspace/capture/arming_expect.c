@@ -225,6 +225,7 @@ void arming_expect(struct arming *arming, pid_t pid)
 		return;
 	}
 	expecting.search = search;
+	call_set_process(arming->options.calls, pid);
 	folders_add(arming, memory, search);
 	if (memory->folders != search_hash(search)) {
 		memory->folders = search_hash(search);

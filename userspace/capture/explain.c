@@ -17,8 +17,11 @@ static int objects_find(struct objects *objects, const struct session_options *o
 
 	objects->more = options->calls ? calls_find : NULL;
 	objects->arg = options->calls;
-	for (size_t i = 0; i < options->pid_count && !result; i++)
+	for (size_t i = 0; i < options->pid_count && !result; i++) {
+		if (options->calls)
+			call_set_process(options->calls, options->pids[i]);
 		result = objects_add_process(objects, options->pids[i], err);
+	}
 	if (!result && options->command)
 		result = objects_add_command(objects, options->command[0], err);
 	return result;

@@ -308,9 +308,13 @@ static int list(const struct command *command, const struct list_options *option
 {
 	struct objects objects = {.more = calls_find, .arg = options->probes.calls};
 	struct error err = ERROR_INIT;
-	int result = options->pid ? objects_add_process(&objects, (pid_t)options->pid, &err) : 0;
-	int code;
+	int code, result = 0;
 
+	if (options->pid) {
+		call_set_process(options->probes.calls, (pid_t)options->pid);
+		result = objects_add_process(&objects, (pid_t)options->pid, &err);
+		call_set_process(options->probes.calls, 0);
+	}
 	for (int i = 0; i < argc && !result; i++)
 		result = objects_add_file(&objects, argv[i], &err);
 	code = result ? command_fail(command, &err, EXIT_FAILED)

@@ -70,6 +70,21 @@ void root_close(struct root *root)
 	root->fd = -1;
 }
 
+bool root_follow(const struct root *root, const char *path, char real[PATH_MAX])
+{
+	int place = open_in_root(root, path, O_PATH);
+	char name[64];
+	ssize_t len;
+
+	if (place < 0)
+		return false;
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", place);
+	len = readlink(name, real, PATH_MAX - 1);
+	real[len > 0 ? len : 0] = '\0';
+	close(place);
+	return len > 0;
+}
+
 int root_file(const struct root *root, const char *path)
 {
 	int place = open_in_root(root, path, O_PATH), fd = -EINVAL;

@@ -8,6 +8,7 @@
 #define WAFFLE_TARGET_ROOT_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
 struct root {
@@ -24,6 +25,9 @@ void root_close(struct root *root);
 
 /* A path that the kernel shows us, as the process sees it. */
 const char *root_inside(const struct root *root, const char *path);
+
+/* Where a path leads to, as the kernel shows that to us; false: nowhere. */
+bool root_follow(const struct root *root, const char *path, char real[PATH_MAX]);
 
 /* Opens a file to read it; a negative errno, -EINVAL: it is a folder, a device, … */
 int root_file(const struct root *root, const char *path);
