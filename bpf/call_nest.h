@@ -123,29 +123,36 @@ static __always_inline void outer_fail(struct waffle_call_thread *thread)
 	thread->way_ip = 0;
 }
 
+/* Whether a call is nested in the event at outer_sp, by a look. Not inlined, as it is rare and
+ * takes stack. */
+static __noinline int inner_look(struct waffle_call_thread *thread, struct pt_regs *ctx)
+{
+	if (outer_holds(thread, ctx)) {
+		way_learn(thread, ctx);
+		return true;
+	}
+	if (way_known(thread, ctx))
+		loss_count(thread->way_skips);
+	outer_fail(thread);
+	return false;
+}
+
 /*
  * Whether a call is part of one that counts by itself. An event that does is forgotten when the
  * first call in it was met: what it starts is one launch.
  */
 static __always_inline bool call_is_inner(struct waffle_call_thread *thread, struct pt_regs *ctx)
 {
-	bool known, inner = true;
+	bool inner = true;
 
 	if (thread->outer)
 		return true;
 	if (!thread->outer_sp)
 		return false;
-	known = way_known(thread, ctx);
-	if (known && !way_look(thread)) {
+	if (way_known(thread, ctx) && !way_look(thread))
 		thread->way_skips++;
-	} else if (outer_holds(thread, ctx)) {
-		way_learn(thread, ctx);
-	} else {
-		if (known)
-			loss_count(thread->way_skips);
-		outer_fail(thread);
-		inner = false;
-	}
+	else
+		inner = inner_look(thread, ctx);
 	thread->outer_sp = 0;
 	return inner;
 }
