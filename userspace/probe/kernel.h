@@ -75,9 +75,9 @@ const struct waffle_rec_switch *kernel_slot(const struct kernel *kernel, uint32_
 					    uint64_t position);
 
 /*
- * What the programs at sites and calls have told since the last time: hands over each record, of a
- * CPU in the order in which they were begun, in `size` bytes that are valid until it returns. What
- * makes no sense is handed over as it is.
+ * What the programs at sites and calls have told since the last time: hands over each record, in
+ * `size` bytes that are valid until it returns. They are not in order: plain calls come behind all
+ * others, and rings one behind the other. What makes no sense is handed over as it is.
  */
 typedef void kernel_take_fn(const void *rec, size_t size, void *arg);
 void kernel_take(struct kernel *kernel, kernel_take_fn *take, void *arg);
