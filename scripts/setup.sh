@@ -13,7 +13,7 @@ build=${BUILD:-build}
 build_packages="gcc g++ clang make pkg-config protobuf-c-compiler libprotobuf-c-dev libzstd-dev
  libyajl-dev libcapstone-dev zlib1g-dev libc6-dev"
 check_packages="lld llvm git liblzma-dev libbz2-dev clang-format clang-tidy dwz libcmocka-dev
- protobuf-compiler python3 python3-venv procps strace bpftrace libc6-dbg libdebuginfod-dev
+ protobuf-compiler python3 python3-venv procps strace bpftrace libc6-dbg
  gcc-aarch64-linux-gnu g++-aarch64-linux-gnu libc6-dev-arm64-cross redis-server redis-tools
  chromium-headless-shell postgresql openmpi-bin libopenmpi-dev mpich libmpich-dev"
 # From backports where the release's own are too old: bpf links with uprobe.multi came with 1.3.
@@ -181,7 +181,10 @@ missing)
 	exit
 	;;
 build) packages=$build_packages ;;
-check) packages="$build_packages $check_packages" ;;
+check)
+	packages="$build_packages $check_packages"
+	newer_packages="$newer_packages libdebuginfod-dev" # of the same source as libelf-dev
+	;;
 *)
 	say "usage: setup.sh [build|check|missing]"
 	exit 2
