@@ -304,8 +304,6 @@ static int finish(struct session *session)
 	kernel_detach(session->kernel);
 	result = drain_rest(session);
 	warn_of_faults(session);
-	if (details_warning(session->details))
-		session_notify(session, details_warning(session->details));
 	if (details_stack_warning(session->details))
 		session_notify(session, details_stack_warning(session->details));
 	session->result->sites = arming_site_count(session->arming);
@@ -369,10 +367,8 @@ int session_run(const struct session_options *options, const struct session_even
 	started = !code;
 	if (started) {
 		warn_after_arming(&session);
-		if (options->command) {
-			details_ready(session.details);
+		if (options->command)
 			launch_go(&session.launch);
-		}
 		code = loop_run(&session);
 		/* What a command is made of is known by now. */
 		if (options->command)
