@@ -452,6 +452,12 @@ class Waffle:
         return attached.wait_armed(program.pid, *paths)
 
 
+def with_tracefs(*command):
+    """The command in a mount namespace where tracefs is mounted; machines need not have it."""
+    script = 'mount -t tracefs tracefs /sys/kernel/tracing && exec "$@"'
+    return ["unshare", "--mount", "sh", "-c", script, "sh", *command]
+
+
 def find_tool(name):
     path = shutil.which(name)
     assert path, f"{name} is not installed; run make setup"

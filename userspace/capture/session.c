@@ -161,12 +161,31 @@ static int state_store(const struct waffle_rec *rec, void *arg)
 	return record_store(&state.rec, arg);
 }
 
-int session_drain(struct session *session, bool final)
+int session_drain(struct session *session)
 {
-	int result = drain_round(session->drain, final);
+	int result = drain_round(session->drain, false);
 
 	drain_counts(session->drain, session->result->counts);
-	return result ?: functions_write(session->functions, final, session->err);
+	session->busy = session->busy || result > 0;
+	return result < 0 ? result : functions_write(session->functions, false, session->err);
+}
+
+/* What was produced before the end, which takes as long as it takes, unless somebody asks again. */
+static int drain_rest(struct session *session)
+{
+	int result = 1;
+
+	while (result > 0) {
+		result = drain_round(session->drain, true);
+		if (loop_impatient(session)) {
+			drain_give_up(session->drain);
+			session_notify(session, "what was not written yet is counted as lost");
+		}
+	}
+	drain_counts(session->drain, session->result->counts);
+	if (result == -ECANCELED)
+		return 0;
+	return result ?: functions_write(session->functions, true, session->err);
 }
 
 int session_configure(struct kernel_options *kernel, struct plan **plan,
@@ -275,10 +294,8 @@ static int finish(struct session *session)
 	session->result->tracer_cpu_ns = cpu_ns() - session->result->ready_cpu_ns;
 	arming_release(session->arming);
 	kernel_detach(session->kernel);
-	result = session_drain(session, true);
+	result = drain_rest(session);
 	warn_of_faults(session);
-	if (details_warning(session->details))
-		session_notify(session, details_warning(session->details));
 	if (details_stack_warning(session->details))
 		session_notify(session, details_stack_warning(session->details));
 	session->result->sites = arming_site_count(session->arming);
@@ -323,10 +340,8 @@ int session_run(const struct session_options *options, const struct session_even
 	started = !code;
 	if (started) {
 		warn_after_arming(&session);
-		if (options->command) {
-			details_ready(session.details);
+		if (options->command)
 			launch_go(&session.launch);
-		}
 		code = loop_run(&session);
 		/* What a command is made of is known by now. */
 		if (options->command)

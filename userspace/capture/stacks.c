@@ -144,7 +144,10 @@ static int file_read(struct stacks *stacks, struct file *file, int fd, const cha
 		return 0; /* unmapped meanwhile, or no program: frame pointers are left */
 	elf_file_segments(&elf, &file->segments);
 	result = cfi_table_read(&file->table, &elf);
-	if (!result)
+	if (!result && file->table.cut && !stacks->warning[0])
+		snprintf(stacks->warning, sizeof(stacks->warning),
+			 "stacks: through %s they are cut: its unwinding table is too large", path);
+	if (!result && !elf_file_changed(&elf))
 		table_publish(stacks, file);
 	free(file->table.rows);
 	file->table.rows = NULL;

@@ -10,6 +10,7 @@
 #include "capture/explain.h"
 #include "export/explain.h"
 #include "target/objects.h"
+#include "util/outlet.h"
 #include "util/units.h"
 
 int set_duration(void *options, const char *value, struct error *err)
@@ -146,12 +147,13 @@ struct display {
 	bool terminal;
 	bool line_open;
 	uint64_t last_records, last_ns;
+	struct outlet outlet; /* to stderr, while programs are traced */
 };
 
 static void display_clear(struct display *display)
 {
 	if (display->line_open)
-		fputs("\r\033[K", stderr);
+		fputs("\r\033[K", display->outlet.stream);
 	display->line_open = false;
 }
 
@@ -160,7 +162,8 @@ static void display_tell(const char *line, void *arg)
 	struct display *display = arg;
 
 	display_clear(display);
-	fprintf(stderr, "waffle-bpf: %s: %s\n", display->command, line);
+	fprintf(display->outlet.stream, "waffle-bpf: %s: %s\n", display->command, line);
+	fflush(display->outlet.stream);
 }
 
 static void display_notify(const char *line, void *arg)
@@ -174,11 +177,14 @@ static void display_notify(const char *line, void *arg)
 static void display_progress(const struct session_result *so_far, uint64_t elapsed_ns, void *arg)
 {
 	struct display *display = arg;
+	FILE *to = display->outlet.stream;
 	uint64_t records = 0, lost = 0, total = display->options->session.duration_ns;
 	char count[UNITS_TEXT], rate[UNITS_TEXT], drops[UNITS_TEXT], size[UNITS_TEXT],
 		time_text[UNITS_TEXT], armed[ARMED_TEXT];
 	uint64_t per_second = 0;
 
+	if (outlet_is_full(&display->outlet))
+		return;
 	for (unsigned i = 0; i < WAFFLE_SOURCE_COUNT; i++) {
 		records += so_far->counts[i].delivered;
 		lost += so_far->counts[i].lost;
@@ -188,18 +194,16 @@ static void display_progress(const struct session_result *so_far, uint64_t elaps
 					(double)(elapsed_ns - display->last_ns));
 	display->last_records = records;
 	display->last_ns = elapsed_ns;
-	fprintf(stderr, "\r\033[K%s: %s records, %s/s, %s lost, %s",
-		armed_text(armed, &so_far->armed), units_format_count(count, records),
-		units_format_count(rate, per_second), units_format_count(drops, lost),
-		units_format_bytes(size, so_far->file_bytes));
+	fprintf(to, "\r\033[K%s: %s records, %s/s, %s lost, %s", armed_text(armed, &so_far->armed),
+		units_format_count(count, records), units_format_count(rate, per_second),
+		units_format_count(drops, lost), units_format_bytes(size, so_far->file_bytes));
 	if (total)
-		fprintf(stderr, ", %s left",
+		fprintf(to, ", %s left",
 			units_format_duration(time_text,
 					      total > elapsed_ns ? total - elapsed_ns : 0));
 	else
-		fprintf(stderr, ", %s; Ctrl-C to end",
-			units_format_duration(time_text, elapsed_ns));
-	fflush(stderr);
+		fprintf(to, ", %s; Ctrl-C to end", units_format_duration(time_text, elapsed_ns));
+	fflush(to);
 	display->line_open = true;
 }
 
@@ -255,6 +259,7 @@ static int explain_command(const struct command *command, struct capture_options
 	};
 	struct error err = ERROR_INIT;
 
+	display.outlet.stream = stderr;
 	if (options->session.command && objects_command_is_script(options->session.command[0]))
 		display_notify("the command is a script: its interpreter is shown; the sites of "
 			       "programs that it starts are found when they start",
@@ -286,8 +291,10 @@ int capture_command(const struct command *command, struct capture_options *optio
 	if (!options->output && default_name(name, sizeof(name), program, &err))
 		return command_fail(command, &err, EXIT_FAILED);
 	options->session.output = options->output ? options->output : name;
+	outlet_open(&display.outlet, STDERR_FILENO);
 	code = session_run(&options->session, &events, result, &err);
 	display_clear(&display);
+	outlet_close(&display.outlet);
 	if (!result->file_written || result->exec_errno) {
 		if (result->file_written || !options->output)
 			unlink(options->session.output); /* nothing is in it */
