@@ -538,9 +538,10 @@ int details_record(struct details *details, struct waffle_rec *rec, struct error
 	return seen[rec->kind](details, rec, err);
 }
 
-static void file_needed(const char *path, const char *shown, void *arg)
+static void file_needed(int fd, const char *path, bool ours, void *arg)
 {
-	stacks_file(arg, path, shown);
+	(void)ours;
+	stacks_file(arg, fd, path);
 }
 
 void details_needed(struct details *details, pid_t pid)
