@@ -20,6 +20,7 @@
 #include "probe/kernel_internal.h"
 #include "target/process.h"
 #include "waffle.skel.h"
+#include "util/terminal.h"
 
 static int quiet_print(enum libbpf_print_level level, const char *format, va_list args)
 {
@@ -31,7 +32,13 @@ static int quiet_print(enum libbpf_print_level level, const char *format, va_lis
 
 static int verbose_print(enum libbpf_print_level level, const char *format, va_list args)
 {
-	return level == LIBBPF_DEBUG ? 0 : vfprintf(stderr, format, args);
+	char *text;
+
+	if (level == LIBBPF_DEBUG || vasprintf(&text, format, args) < 0)
+		return 0;
+	terminal_log(stderr, text);
+	free(text);
+	return 0;
 }
 
 uint64_t power_of_two(uint64_t value, uint64_t min)
