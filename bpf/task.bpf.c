@@ -136,6 +136,21 @@ static __always_inline void exec_hold(__u32 tgid, struct linux_binprm *bprm)
 		bpf_send_signal(19); /* SIGSTOP */
 }
 
+/* A thread that is not the main one takes over the process's own tid (de_thread() of fs/exec.c):
+ * that of its own is gone. */
+static __always_inline void tid_left(struct task_struct *task, __u32 tid)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct waffle_rec_exit *rec = record_reserve(cpu, sizeof(*rec));
+
+	if (!rec)
+		return;
+	record_begin(&rec->rec, WAFFLE_REC_EXIT, tid, cpu);
+	rec->tgid = task->tgid;
+	rec->code = 0;
+	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
+}
+
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm *bprm)
 {
@@ -145,6 +160,8 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	if (!target_has(task->tgid))
 		return 0;
 	exec_hold(task->tgid, bprm);
+	if (old_pid != task->pid && !finished)
+		tid_left(task, old_pid);
 	rec = finished ? NULL : record_reserve(cpu, sizeof(*rec));
 	if (rec) {
 		record_begin(&rec->rec, WAFFLE_REC_EXEC, task->pid, cpu);
