@@ -185,6 +185,21 @@ static void child_end(pid_t pid, int ends[2])
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+static void child_sleeps(pid_t pid)
+{
+	char path[64], process_state;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	do {
+		sleep_ms(1);
+		file = fopen(path, "r");
+		assert_non_null(file);
+		assert_int_equal(fscanf(file, "%*d %*s %c", &process_state), 1);
+		fclose(file);
+	} while (process_state != 'S');
+}
+
 /* ---- tests ---- */
 
 static void test_bit_of_a_process_goes_with_it(void **state)
@@ -299,6 +314,7 @@ static void test_switches_of_a_thread_without_state_are_counted_as_lost(void **s
 	rig_open(&rig, 0);
 	unsetenv("WAFFLE_STORAGE_OLD");
 	pid = child_start(ends, 0);
+	child_sleeps(pid);
 	assert_int_equal(lost(&rig, WAFFLE_SOURCE_SCHED), 0);
 	pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	assert_true(pidfd >= 0);
