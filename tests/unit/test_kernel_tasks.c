@@ -27,7 +27,7 @@
 #include "util/vec.h"
 #include "waffle.skel.h"
 
-#define THREADS 4 /* 7 at most */
+#define THREADS 4              /* 7 at most */
 #define WAIT_NS 20000000000ull /* for what comes at once on a machine that is not busy */
 
 struct seen {
