@@ -79,11 +79,19 @@ const struct waffle_rec_switch *kernel_slot(const struct kernel *kernel, uint32_
 					    uint64_t position);
 
 /*
- * What the programs at sites and calls have told since the last time: hands over each record, in
- * `size` bytes that are valid until it returns. They are not in order: plain calls come behind all
- * others, and rings one behind the other. What makes no sense is handed over as it is.
+ * What the programs at sites and calls have told waits in queues: ring buffers, and the plain calls
+ * of each CPU. Within a queue the records are nearly in the order of their times.
+ */
+uint32_t kernel_queue_count(const struct kernel *kernel);
+/*
+ * Hands over the records of a queue, each in `size` bytes that are valid until `take` returns. Ends
+ * after about `bytes`, because producers may be faster than the caller for ever. What makes no
+ * sense is handed over as it is. Returns whether the queue was found empty.
  */
 typedef void kernel_take_fn(const void *rec, size_t size, void *arg);
+bool kernel_queue_take(struct kernel *kernel, uint32_t queue, size_t bytes, kernel_take_fn *take,
+		       void *arg);
+/* All queues, one behind the other, until each was found empty. */
 void kernel_take(struct kernel *kernel, kernel_take_fn *take, void *arg);
 /* Plain calls of a CPU (bpf/call.h) so far that waffle_cpu.produced does not count. */
 uint64_t kernel_plain_count(const struct kernel *kernel, uint32_t cpu);
@@ -188,5 +196,17 @@ struct armed_unsupported armed_unsupported(const struct armed *armed);
 void armed_release(struct armed *armed);
 /* Many at once take no longer than one; NULLs are passed over. */
 void armed_release_all(struct armed *const *list, size_t count);
+
+/* A function of the running kernel. */
+struct kernel_symbol {
+	char name[256];  /* "vfs_read", or with its module: "ext4_map_blocks [ext4]" */
+	uint32_t offset; /* bytes from its beginning */
+};
+
+/* The function at an address in the kernel; false: it has no name. Names hold for this boot, and
+ * those of modules and BPF programs while they are loaded. For sessions that take stacks, and one
+ * thread at a time. */
+bool kernel_symbol_find(const struct kernel *kernel, uint64_t address,
+			struct kernel_symbol *symbol);
 
 #endif

@@ -54,8 +54,10 @@ struct kernel {
 	uint32_t cpus, slots, ring_count;
 	int *ring_fds;
 	struct ring_buffer *rings; /* reads all of them */
-	kernel_take_fn *take;      /* of kernel_take() under way */
+	/* Of kernel_queue_take() under way. */
+	kernel_take_fn *take;
 	void *take_arg;
+	size_t take_left; /* bytes */
 	const struct waffle_cpu *cpu_memory;
 	struct waffle_tail *tail_memory;
 	const struct waffle_rec_switch *slot_memory;
@@ -103,9 +105,10 @@ uint64_t power_of_two(uint64_t value, uint64_t min);
 /* Maps the slots of plain calls, after loading. */
 int plain_map(struct kernel *kernel, struct error *err);
 void plain_unmap(struct kernel *kernel);
-/* Takes a plain call as the hit that it is; all that are in the slots. */
+/* Takes a plain call as the hit that it is. */
 void plain_take(const struct kernel *kernel, const struct waffle_rec_plain *plain);
-void plain_slots_take(struct kernel *kernel);
+/* The slots of a CPU, until `take_left` is used up; whether none is left. */
+bool plain_slots_take(struct kernel *kernel, uint32_t cpu);
 /* Fills in what a plain call's hits are made by, if the call is one. */
 void plain_load(struct loaded_recipe *loaded, const struct waffle_recipe *recipe);
 /* The programs of a class of calls. */
