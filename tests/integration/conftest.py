@@ -9,6 +9,10 @@ import pytest
 
 import tracer
 
+# `run` would start programs as the user who called sudo for the tests, from folders of root.
+for name in ("SUDO_USER", "SUDO_UID", "SUDO_GID", "SUDO_COMMAND"):
+    os.environ.pop(name, None)
+
 # Far more than any test takes, on a busy machine too.
 LONGEST_S = 600
 
