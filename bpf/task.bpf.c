@@ -56,6 +56,23 @@ struct {
 	__type(value, __u32);
 } stopped SEC(".maps");
 
+/* Since when the program of a target is there: its last exec, or its birth. Of a target that is not
+ * in it nothing is read any more, so it is as large as `targets`. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, WAFFLE_MAX_TARGETS);
+	__type(key, __u32);
+	__type(value, __u64);
+} programs_since SEC(".maps");
+
+static __always_inline void program_begins(__u32 tgid)
+{
+	__u64 now = bpf_ktime_get_ns();
+
+	if (bpf_map_update_elem(&programs_since, &tgid, &now, BPF_ANY))
+		bpf_map_delete_elem(&programs_since, &tgid);
+}
+
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
@@ -66,6 +83,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 		return 0;
 	if (follow_children) {
 		bpf_map_update_elem(&targets, &tgid, &one, BPF_ANY);
+		program_begins(tgid);
 		__sync_fetch_and_or(&tgid_bits[(tgid >> 6) & (WAFFLE_TGID_WORDS - 1)],
 				    1ull << (tgid & 63));
 	}
@@ -104,6 +122,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 
 	if (!target_has(task->tgid))
 		return 0;
+	program_begins(task->tgid);
 	exec_hold(task->tgid, bprm);
 	rec = finished ? NULL : record_reserve(cpu, sizeof(*rec));
 	if (rec) {
@@ -135,8 +154,10 @@ int BPF_PROG(on_exit, struct task_struct *task)
 		rec->code = task->signal->group_exit_code ?: task->exit_code;
 		bpf_ringbuf_submit(rec, last ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 	}
-	if (last)
+	if (last) {
 		bpf_map_delete_elem(&targets, &tgid);
+		bpf_map_delete_elem(&programs_since, &tgid);
+	}
 	return 0;
 }
 
