@@ -84,11 +84,11 @@ enum bpf_attach_type kernel_site_attach_type(const struct kernel *kernel)
 }
 
 /* The programs at sites, which are written for uprobe.multi. */
-static void site_programs_configure(struct kernel *kernel)
+void kernel_site_programs_configure(const struct kernel *kernel, struct waffle_bpf *bpf)
 {
 	struct bpf_program *program = NULL;
 
-	while ((program = bpf_object__next_program(kernel->bpf->obj, program)))
+	while ((program = bpf_object__next_program(bpf->obj, program)))
 		if (bpf_program__expected_attach_type(program) == BPF_TRACE_UPROBE_MULTI)
 			bpf_program__set_expected_attach_type(program,
 							      kernel_site_attach_type(kernel));
@@ -109,7 +109,7 @@ static int configure(struct kernel *kernel, const struct kernel_options *options
 	bpf_program__set_autoload(bpf->progs.on_migrate, options->sched);
 	bpf->rodata->stack_tables = options->stacks_of_waits;
 	bpf_program__set_autoload(bpf->progs.hit_stack, options->stacks);
-	site_programs_configure(kernel);
+	kernel_site_programs_configure(kernel, bpf);
 	return waits_configure(kernel, options)
 		       ?: classes_configure(kernel, options)
 		       ?: calls_configure(kernel, options)
