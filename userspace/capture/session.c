@@ -200,6 +200,7 @@ int session_configure(struct kernel_options *kernel, struct plan **plan,
 		      const struct session_options *options, struct error *err)
 {
 	const struct filter_expr *filter = options->filter;
+	const struct call_tracepoint *points;
 	int result;
 
 	*plan = NULL;
@@ -215,6 +216,7 @@ int session_configure(struct kernel_options *kernel, struct plan **plan,
 		.stacks_of_waits = stack_choice_has_waits(options->stacks),
 		.hold_exec = options->command && session_wants_probes(options),
 		.calls = options->calls != NULL,
+		.points = options->calls && call_set_tracepoints(options->calls, &points),
 	};
 	if (!filter)
 		return 0;

@@ -99,12 +99,27 @@ int warn_of_unfound(struct session *session, bool strict)
 	return unfound.result;
 }
 
+static void warn_of_targets(struct session *session)
+{
+	uint64_t refused = kernel_targets_refused(session->kernel);
+	char line[160];
+
+	if (!refused)
+		return;
+	snprintf(line, sizeof(line),
+		 "%" PRIu64 " child processes were not followed: no more than %d processes are "
+		 "traced at a time",
+		 refused, WAFFLE_MAX_TARGETS);
+	session_notify(session, line);
+}
+
 void warn_of_faults(struct session *session)
 {
 	uint64_t faults = kernel_call_faults(session->kernel);
 	uint64_t deep = kernel_calls_too_deep(session->kernel);
 	char line[240];
 
+	warn_of_targets(session);
 	if (deep) {
 		snprintf(line, sizeof(line),
 			 "%" PRIu64 " calls were lost because their thread was in %d others that "

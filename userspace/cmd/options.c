@@ -7,6 +7,7 @@
 
 #include "cmd/help.h"
 #include "util/near.h"
+#include "util/terminal.h"
 #include "util/units.h"
 
 /* One run of options_parse(). Positional arguments are gathered at the front of argv meanwhile. */
@@ -181,7 +182,7 @@ int option_number(const char *name, const char *value, uint64_t min, uint64_t ma
 int command_fail(const struct command *command, const struct error *err, enum exit_code code)
 {
 	fflush(stdout);
-	fprintf(stderr, "waffle-bpf: %s: %s\n", command->name, err->message);
+	terminal_message(stderr, "waffle-bpf: %s: %s", command->name, err->message);
 	return code;
 }
 

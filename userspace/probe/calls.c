@@ -25,6 +25,7 @@ static void programs_autoload(struct waffle_bpf *bpf, bool loaded, bool filtered
 		bpf->progs.call_instant, bpf->progs.call_inner, bpf->progs.call_plain,
 		bpf->progs.call_enter,   bpf->progs.call_leave, bpf->progs.call_ret,
 		bpf->progs.call_end,     bpf->progs.call_point, bpf->progs.call_plain_inner,
+		bpf->progs.call_exec,
 	};
 
 	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
