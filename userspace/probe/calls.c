@@ -133,7 +133,11 @@ static int calls_load(struct kernel *kernel)
 	programs_autoload(bpf, true, kernel->filtered, kernel->bpf->rodata->call_stacks);
 	kernel_site_programs_configure(kernel, bpf);
 	result = maps_share(kernel->bpf, bpf) ?: waffle_bpf__load(bpf);
-	return result ?: next_programs_set(kernel);
+	if (!result)
+		result = next_programs_set(kernel);
+	if (!result && !(bpf->links.call_exec = bpf_program__attach(bpf->progs.call_exec)))
+		result = -errno;
+	return result;
 }
 
 /* Loads a program into the array that holds it from then on. */

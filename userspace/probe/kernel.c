@@ -310,7 +310,6 @@ static int attach_all(struct kernel *kernel, bool attach)
 		{bpf->progs.on_migrate, &bpf->links.on_migrate, kernel->sched},
 		{bpf->progs.on_wakeup_new, &bpf->links.on_wakeup_new, true}, /* names */
 		{bpf->progs.on_switch, &bpf->links.on_switch, kernel->sched},
-		{bpf->progs.call_exec, &bpf->links.call_exec, kernel->calls},
 		{bpf->progs.filter_thread_exit, &bpf->links.filter_thread_exit,
 		 kernel->keep_children},
 	};
