@@ -56,6 +56,7 @@ struct session {
 	struct rlimit files; /* of open files, as it was */
 	bool warned;         /* of a file that could not be armed */
 	struct map told;     /* hashes of what was said of calls that were not found */
+	bool full;           /* the file has the size that it may have */
 	unsigned interrupts;
 	bool child_done;
 };
@@ -111,6 +112,8 @@ void warn_after_arming(struct session *session);
 /* Calls that were described and have not been found so far, each said once. -ENOENT with `strict`,
  * if there is one that will not be found: its library is there and has no such function. */
 int warn_of_unfound(struct session *session, bool strict);
+/* At the end: stacks and names that the file had no room for. */
+void warn_of_tables(struct session *session);
 /* At the end: values of calls that could not be read. */
 void warn_of_faults(struct session *session);
 

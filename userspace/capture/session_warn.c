@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "capture/session_internal.h"
+#include "util/units.h"
 
 static void line_say(const char *line, void *arg)
 {
@@ -159,4 +160,17 @@ void warn_after_arming(struct session *session)
 		warn_of_no_sites(session);
 	if (!session->options->command)
 		warn_of_names(session);
+}
+
+void warn_of_tables(struct session *session)
+{
+	uint64_t count = store_writer_left_out(session->writer);
+	char line[160], text[UNITS_TEXT];
+
+	if (!count)
+		return;
+	snprintf(line, sizeof(line),
+		 "the file's tables of stacks and names are full: %s entries were left out",
+		 units_format_count(text, count));
+	session_notify(session, line);
 }
