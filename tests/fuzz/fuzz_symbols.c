@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Any bytes as an ELF file: its symbols, lines and inlined functions are looked up without a fault.
- * Also as the text of /proc/kallsyms, as notes, and as a mangled name.
+ * Also as notes, and as a mangled name.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -15,7 +15,6 @@
 #include "target/cfi.h"
 #include "target/cfi_index.h"
 #include "target/demangle.h"
-#include "target/kallsyms.h"
 #include "target/symbols.h"
 #include "require.h"
 
@@ -129,17 +128,9 @@ static void read_function_name(const char *symbol)
 
 static void read_text(const uint8_t *data, size_t size)
 {
-	struct error err = ERROR_INIT;
-	struct kernel_symbol symbol;
-	struct kallsyms *kallsyms;
 	struct build_id id;
 	char demangled[DEMANGLE_MAX], *text;
 
-	if (!kallsyms_parse(&kallsyms, (const char *)data, size, &err)) {
-		if (kallsyms_find(kallsyms, 0xffffffff81000123, &symbol))
-			require(strlen(symbol.name) && symbol.module);
-		kallsyms_free(kallsyms);
-	}
 	build_id_from_notes(&id, data, size);
 	text = strndup((const char *)data, size);
 	require(text);

@@ -69,7 +69,6 @@ static int writer_open(struct session *session)
 	char sources[SOURCES_TEXT];
 	struct utsname name;
 	char host[256] = "";
-	int result;
 
 	uname(&name);
 	gethostname(host, sizeof(host) - 1);
@@ -87,7 +86,16 @@ static int writer_open(struct session *session)
 	meta.sched = session_wants_sched(session->options);
 	meta.sources = sources_text(sources, session_sources(session));
 	session->start_ts = session->flush_ts = meta.start_ts;
-	result = store_writer_open(&session->writer, session->options->output, &meta, session->err);
+	return store_writer_open(&session->writer, session->options->output, &meta, session->err);
+}
+
+int session_publish(struct session *session)
+{
+	int result;
+
+	if (session->result->file_written)
+		return 0;
+	result = store_writer_publish(session->writer, session->err);
 	session->result->file_written = !result;
 	return result;
 }
@@ -323,8 +331,6 @@ static int finish(struct session *session)
 	kernel_detach(session->kernel);
 	result = drain_rest(session);
 	warn_of_faults(session);
-	if (details_warning(session->details))
-		session_notify(session, details_warning(session->details));
 	if (details_stack_warning(session->details))
 		session_notify(session, details_stack_warning(session->details));
 	warn_of_tables(session);
@@ -349,6 +355,27 @@ static void close_all(struct session *session)
 	loop_close(session);
 }
 
+/* An old file of the name stays if nothing was captured. `failed` has its message already. */
+static int writer_close(struct session *session, bool started, int failed)
+{
+	struct session_result *result = session->result;
+	struct error problem = ERROR_INIT;
+	struct stat file;
+	int written;
+
+	if (!session->writer)
+		return 0;
+	if (!result->file_written && (!started || result->exec_errno)) {
+		store_writer_discard(session->writer);
+		return 0;
+	}
+	written = store_writer_close(session->writer, session->end_ts, result->counts, &problem);
+	result->file_written |= !written;
+	if (!stat(session->options->output, &file))
+		result->file_bytes = (uint64_t)file.st_size;
+	return written && !failed ? error_set(session->err, -written, "%s", problem.message) : 0;
+}
+
 int session_run(const struct session_options *options, const struct session_events *events,
 		struct session_result *result, struct error *err)
 {
@@ -360,20 +387,16 @@ int session_run(const struct session_options *options, const struct session_even
 				  .epoll = -1,
 				  .timer = -1,
 				  .signals = -1};
-	struct error close_error = ERROR_INIT;
-	struct stat file;
 	int code, closed = 0;
 	bool started;
 
 	*result = (struct session_result){.exit_status = -1};
-	code = start(&session);
+	code = start(&session) ?: (options->command ? 0 : session_publish(&session));
 	started = !code;
 	if (started) {
 		warn_after_arming(&session);
-		if (options->command) {
-			details_ready(session.details);
+		if (options->command)
 			launch_go(&session.launch);
-		}
 		code = loop_run(&session);
 		/* What a command is made of is known by now. */
 		if (options->command)
@@ -381,19 +404,7 @@ int session_run(const struct session_options *options, const struct session_even
 		warn_of_unfound(&session, false);
 		closed = finish(&session);
 	}
-	if (session.writer) {
-		int written = store_writer_close(session.writer, session.end_ts, result->counts,
-						 &close_error);
-
-		if (!code && !closed && written)
-			closed = error_set(err, -written, "%s", close_error.message);
-		if (!started) { /* nothing was captured */
-			unlink(options->output);
-			result->file_written = false;
-		} else if (!stat(options->output, &file)) {
-			result->file_bytes = (uint64_t)file.st_size;
-		}
-	}
+	closed = writer_close(&session, started, code ?: closed) ?: closed;
 	close_all(&session);
 	return code ?: closed;
 }

@@ -55,7 +55,7 @@ struct session_result {
 	struct armed_counts armed;
 	int exit_status;   /* of the command, as waitpid() gives it; -1: none, or still running */
 	int exec_errno;    /* the command could not be run */
-	bool file_written; /* a file is there, also if the session failed */
+	bool file_written; /* the file has its name, also if the session failed later */
 };
 
 /* The messages of a session on the way ("no sites in …") go to `notify`, one line each, no newline.

@@ -73,6 +73,8 @@ bool session_wants_stacks(const struct session_options *options);
 uint32_t session_sources(const struct session *session);
 /* A round. */
 int session_drain(struct session *session);
+/* Gives the file its name, once it is sure that there is something to capture. */
+int session_publish(struct session *session);
 
 /* session_loop.c */
 int loop_open(struct session *session);

@@ -144,7 +144,10 @@ static int file_read(struct stacks *stacks, struct file *file, int fd, const cha
 		return 0; /* unmapped meanwhile, or no program: frame pointers are left */
 	elf_file_segments(&elf, &file->segments);
 	result = cfi_table_read(&file->table, &elf);
-	if (!result)
+	if (!result && file->table.cut && !stacks->warning[0])
+		snprintf(stacks->warning, sizeof(stacks->warning),
+			 "stacks: through %s they are cut: its unwinding table is too large", path);
+	if (!result && !elf_file_changed(&elf))
 		table_publish(stacks, file);
 	free(file->table.rows);
 	file->table.rows = NULL;
@@ -187,22 +190,21 @@ static int64_t file_of(struct stacks *stacks, const struct mapping *mapping, pid
 	return file_add(stacks, &inode, fd, path);
 }
 
-void stacks_file(struct stacks *stacks, const char *path, const char *shown)
+void stacks_file(struct stacks *stacks, int fd, const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct waffle_inode inode = {0};
 	struct stat status;
+	int kept;
 
-	if (fd < 0)
-		return;
 	if (!fstat(fd, &status)) {
 		inode.ino = status.st_ino;
 		inode.dev = major(status.st_dev) << 20 | minor(status.st_dev);
 	}
 	if (!inode.ino || map_get(&stacks->file_at, file_key(&inode)) != MAP_NONE)
-		close(fd);
-	else
-		file_add(stacks, &inode, fd, shown);
+		return;
+	kept = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (kept >= 0)
+		file_add(stacks, &inode, kept, path);
 }
 
 /* ---- processes ---- */

@@ -20,8 +20,8 @@ void stacks_free(struct stacks *stacks);
 int stacks_process(struct stacks *stacks, pid_t pid, struct error *err);
 /* What stacks lack, and why; NULL: nothing that is known. */
 const char *stacks_warning(const struct stacks *stacks);
-/* A file that processes will map, where they see it as `shown`: known before they do. */
-void stacks_file(struct stacks *stacks, const char *path, const char *shown);
+/* A file that processes will map, open at `fd`, which stays the caller's: known before they do. */
+void stacks_file(struct stacks *stacks, int fd, const char *path);
 /* A process has a child, of which the kernel's side knows already: bpf/stack.h. */
 int stacks_fork(struct stacks *stacks, pid_t parent, pid_t child, struct error *err);
 /* The process has ended, or runs a new program. */

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/capture_options.h"
 
+#include <ctype.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -12,6 +14,7 @@
 #include "target/objects.h"
 #include "util/memory_limit.h"
 #include "util/outlet.h"
+#include "util/output.h"
 #include "util/units.h"
 
 int set_duration(void *options, const char *value, struct error *err)
@@ -117,7 +120,12 @@ enum exit_code capture_options_open(const struct command *command, struct captur
  * taken by an empty file at once, so that two captures that begin in one second do not get the same
  * one.
  */
-static int default_name(char *name, size_t size, const char *program, struct error *err)
+struct default_name {
+	char text[256];
+	struct stat taken; /* the empty file */
+};
+
+static int default_name(struct default_name *name, const char *program, struct error *err)
 {
 	time_t now = time(NULL);
 	struct tm local;
@@ -127,9 +135,10 @@ static int default_name(char *name, size_t size, const char *program, struct err
 	int fd = -1;
 
 	for (; program[len] && len < sizeof(safe) - 1; len++) {
-		unsigned char c = (unsigned char)program[len];
+		char c = program[len];
 
-		safe[len] = c > ' ' && c < 127 && c != '/' ? (char)c : '_';
+		/* No character that a shell or an option parser takes for something else. */
+		safe[len] = isalnum((unsigned char)c) || (len && strchr("-.+", c)) ? c : '_';
 	}
 	safe[len] = '\0';
 	localtime_r(&now, &local);
@@ -139,16 +148,29 @@ static int default_name(char *name, size_t size, const char *program, struct err
 
 		if (number > 1)
 			snprintf(suffix, sizeof(suffix), "-%u", number);
-		snprintf(name, size, "%s-%s%s.waffle", len ? safe : "capture", stamp, suffix);
-		fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+		snprintf(name->text, sizeof(name->text), "%s-%s%s.waffle", len ? safe : "capture",
+			 stamp, suffix);
+		fd = open(name->text, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, OUTPUT_MODE);
 		if (fd < 0 && errno != EEXIST)
 			break;
 	}
 	if (fd < 0)
-		return error_set(err, errno, "%s: %s; give another place with -o", name,
+		return error_set(err, errno, "%s: %s; give another place with -o", name->text,
 				 strerror(errno));
+	output_give_to_caller(fd);
+	fstat(fd, &name->taken);
 	close(fd);
 	return 0;
+}
+
+/* Removes the empty file of a capture that was not begun, if it still is the one. */
+static void default_name_release(const struct default_name *name)
+{
+	struct stat now;
+
+	if (!lstat(name->text, &now) && now.st_dev == name->taken.st_dev &&
+	    now.st_ino == name->taken.st_ino)
+		unlink(name->text);
 }
 
 /* What the progress line needs: shown on a terminal only. */
@@ -294,22 +316,22 @@ int capture_command(const struct command *command, struct capture_options *optio
 		.arg = &display,
 	};
 	struct error err = ERROR_INIT;
-	char name[256];
+	struct default_name name = {.text = ""};
 	int code, reported = EXIT_DONE;
 
 	*result = (struct session_result){.exit_status = -1};
 	if (options->filter.explain)
 		return explain_command(command, options);
-	if (!options->output && default_name(name, sizeof(name), program, &err))
+	if (!options->output && default_name(&name, program, &err))
 		return command_fail(command, &err, EXIT_FAILED);
-	options->session.output = options->output ? options->output : name;
+	options->session.output = options->output ? options->output : name.text;
 	outlet_open(&display.outlet, STDERR_FILENO);
 	code = session_run(&options->session, &events, result, &err);
 	display_clear(&display);
 	outlet_close(&display.outlet);
-	if (!result->file_written || result->exec_errno) {
-		if (result->file_written || !options->output)
-			unlink(options->session.output); /* nothing is in it */
+	if (!result->file_written) {
+		if (!options->output)
+			default_name_release(&name);
 	} else {
 		summary_print(options, result, options->session.output);
 		if (!options->no_report)

@@ -107,14 +107,16 @@ static void signal_ignore(int number)
 }
 
 /*
- * A reader that went away (`waffle-bpf report F | head`) must not kill a capture half-way: writes
- * fail instead. A handler and not SIG_IGN, which a program started by `run` would inherit.
+ * A reader that went away (`waffle-bpf report F | head`) or a limit of file sizes must not kill a
+ * capture half-way, nor leave a temporary file behind: writes fail instead. A handler and not
+ * SIG_IGN, which a program started by `run` would inherit.
  */
-static void pipe_signal_catch(void)
+static void write_signals_catch(void)
 {
 	struct sigaction action = {.sa_handler = signal_ignore, .sa_flags = SA_RESTART};
 
 	sigaction(SIGPIPE, &action, NULL);
+	sigaction(SIGXFSZ, &action, NULL);
 }
 
 /* Standard output that could not be written is a failure, unless its reader just went away. */
@@ -137,7 +139,7 @@ int main(int argc, char **argv)
 	const struct command *command;
 	const char *name = argc > 1 ? argv[1] : "";
 
-	pipe_signal_catch();
+	write_signals_catch();
 	if (!*name) {
 		help_overview(stderr, &command_table);
 		return EXIT_USAGE;

@@ -193,4 +193,16 @@ void armed_release(struct armed *armed);
 /* Many at once take no longer than one; NULLs are passed over. */
 void armed_release_all(struct armed *const *list, size_t count);
 
+/* A function of the running kernel. */
+struct kernel_symbol {
+	char name[256];  /* "vfs_read", or with its module: "ext4_map_blocks [ext4]" */
+	uint32_t offset; /* bytes from its beginning */
+};
+
+/* The function at an address in the kernel; false: it has no name. Names hold for this boot, and
+ * those of modules and BPF programs while they are loaded. For sessions that take stacks, and one
+ * thread at a time. */
+bool kernel_symbol_find(const struct kernel *kernel, uint64_t address,
+			struct kernel_symbol *symbol);
+
 #endif

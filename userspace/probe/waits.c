@@ -165,6 +165,8 @@ int waits_configure(struct kernel *kernel, const struct kernel_options *options)
 	kernel->wait_sources = sources_possible(kernel, options->sched ? options->wait_sources : 0,
 						&kernel->wait_missing, &steal);
 	bpf->rodata->wait_sources = kernel->wait_sources;
+	bpf_program__set_autoload(bpf->progs.symbolize,
+				  kernel->stacks || kernel->wait_sources & WAFFLE_WAIT_STACKS);
 	bpf->rodata->steal_by_tick = steal == CPUS_STEAL_TICK;
 	bpf->rodata->stack_gap_ns = options->stack_gap_ns;
 	set_calls(bpf);

@@ -121,12 +121,16 @@ struct store_name {
 struct store_writer;
 
 /*
- * Creates `path` (O_EXCL beside it, renamed into place at once so that a killed writer leaves a
- * readable file; an old file of the name is replaced). The file belongs to the user who called
- * sudo.
+ * Creates a file beside `path`, for the user who called sudo only (util/output.h). It gets its
+ * name, and replaces an old file of that name, with store_writer_publish() or store_writer_close().
  */
 int store_writer_open(struct store_writer **writer, const char *path, const struct store_meta *meta,
 		      struct error *err);
+
+/* Gives the file its name: from now on a killed writer leaves a readable file. */
+int store_writer_publish(struct store_writer *writer, struct error *err);
+/* Frees the writer. Nothing of it is left, unless it was published; an old file stays. */
+void store_writer_discard(struct store_writer *writer);
 
 /* Adds a site; sites are numbered 0, 1, … in the order of adding, and hits name them so. */
 int store_writer_add_site(struct store_writer *writer, const struct site_info *site,

@@ -43,7 +43,8 @@ struct waiting {
 
 struct store_writer {
 	char *path;
-	int fd;
+	struct output output;
+	int fd;             /* of the output, which is written to without a buffer */
 	uint64_t bytes;     /* of whole chunks, the file's header included */
 	uint64_t persisted; /* records in them */
 	chunk_entries index;
@@ -429,8 +430,7 @@ uint64_t store_writer_bytes(const struct store_writer *writer)
 
 static void writer_free(struct store_writer *writer)
 {
-	if (writer->fd >= 0)
-		close(writer->fd);
+	output_abort(&writer->output);
 	encoder_free(writer->encoder);
 	encoder_free(writer->tasks);
 	strtab_free(writer->strings);
@@ -449,7 +449,6 @@ static struct store_writer *writer_new(const char *path)
 
 	if (!writer)
 		return NULL;
-	writer->fd = -1;
 	writer->path = strdup(path);
 	writer->encoder = encoder_new();
 	writer->tasks = encoder_new();
@@ -489,32 +488,37 @@ int store_writer_open(struct store_writer **result, const char *path, const stru
 		      struct error *err)
 {
 	struct store_writer *writer = writer_new(path);
-	struct output output;
 	int ret;
 
 	if (!writer)
 		return error_set(err, ENOMEM, "%s: out of memory", path);
-	ret = output_open(&output, path, err);
-	if (ret)
-		goto failed;
-	writer->fd = fcntl(fileno(output.file), F_DUPFD_CLOEXEC, 3);
-	if (writer->fd < 0) {
-		ret = error_set(err, errno, "%s: %s", path, strerror(errno));
-	} else {
+	ret = output_open(&writer->output, path, err);
+	if (!ret) {
+		writer->fd = fileno(writer->output.file);
 		write_begin(writer, meta);
 		ret = writer_result(writer, err);
 	}
-	if (!ret)
-		ret = output_commit(&output, err);
-	else
-		output_abort(&output);
 	if (ret)
-		goto failed;
-	*result = writer;
-	return 0;
-failed:
-	writer_free(writer);
+		writer_free(writer);
+	else
+		*result = writer;
 	return ret;
+}
+
+int store_writer_publish(struct store_writer *writer, struct error *err)
+{
+	struct error problem = ERROR_INIT;
+	int ret;
+
+	if (writer->code)
+		return writer_result(writer, err);
+	ret = output_publish(&writer->output, &problem);
+	return ret ? error_set(err, -ret, "%s", problem.message) : 0;
+}
+
+void store_writer_discard(struct store_writer *writer)
+{
+	writer_free(writer);
 }
 
 /* A file without an index is as good, only slower to open. */
@@ -555,10 +559,12 @@ int store_writer_close(struct store_writer *writer, uint64_t end_ts,
 		memcpy(writer->counts, counts, sizeof(writer->counts));
 		write_end(writer, end_ts);
 	}
-	if (close(writer->fd) && !writer->code)
-		writer_fail(writer, errno, strerror(errno));
-	writer->fd = -1;
 	ret = writer_result(writer, err);
+	/* What was written before a failure is kept. */
+	if (ret)
+		output_publish(&writer->output, &(struct error)ERROR_INIT);
+	else
+		ret = output_commit(&writer->output, err);
 	writer_free(writer);
 	return ret;
 }

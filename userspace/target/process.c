@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <elf.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -306,6 +307,24 @@ const char *environment_value(char *const *environment, const char *name)
 		if (!strncmp(*environment, name, len) && (*environment)[len] == '=')
 			return *environment + len + 1;
 	return NULL;
+}
+
+bool process_is_privileged(pid_t pid)
+{
+	uint64_t pair[2] = {AT_SECURE, 1};
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/auxv", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return true;
+	/* The kernel writes whole pairs; what can't be read is taken for the worse. */
+	while (read(fd, pair, sizeof(pair)) == sizeof(pair) && pair[0] != AT_SECURE &&
+	       pair[0] != AT_NULL)
+		pair[1] = 1;
+	close(fd);
+	return pair[0] != AT_SECURE || pair[1];
 }
 
 const char *process_own_namespace(void)

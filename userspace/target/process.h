@@ -64,6 +64,9 @@ bool process_link(pid_t pid, const char *name, char path[PATH_MAX]);
 char **process_environment(pid_t pid, char **text);
 /* The value of a variable in such a list; NULL: it is not set. */
 const char *environment_value(char *const *environment, const char *name);
+/* Whether its program has rights that who started it lacks, as a set-user-ID program has: the
+ * kernel then says AT_SECURE. It is taken to have them if that can't be read. */
+bool process_is_privileged(pid_t pid);
 /* "PID" or "time" if waffle is in such a namespace that is not the kernel's first, as in a
  * container: processes or moments have other numbers there than in the kernel's records. NULL: in
  * none. */

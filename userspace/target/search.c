@@ -52,7 +52,7 @@ static bool list_folder_add(const char *path, void *arg)
 /* The folders of a list that the file at `path` names, or the environment. */
 static void list_add(struct search *search, const char *list, const char *path)
 {
-	struct loader_base base = {path, search->root.folder};
+	const struct loader_base base = {path, search->root.folder, NULL};
 
 	loader_folders_each(list, &base, list_folder_add, search);
 }
@@ -226,7 +226,7 @@ static bool folder_list(const char *folder, void *arg)
 void search_system(const struct search *search, search_each each, void *arg)
 {
 	struct listing listing = {search, each, arg};
-	const struct loader_base none = {"", ""};
+	const struct loader_base none = {"", "", NULL};
 	size_t bytes;
 	char *cache = root_read(&search->root, LOADER_CACHE, LOADER_CACHE_MAX, &bytes);
 
