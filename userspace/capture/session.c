@@ -227,6 +227,7 @@ int session_configure(struct kernel_options *kernel, struct plan **plan,
 		      const struct session_options *options, struct error *err)
 {
 	const struct filter_expr *filter = options->filter;
+	const struct call_tracepoint *points;
 	int result;
 
 	*plan = NULL;
@@ -242,6 +243,7 @@ int session_configure(struct kernel_options *kernel, struct plan **plan,
 		.stacks_of_waits = stack_choice_has_waits(options->stacks),
 		.hold_exec = options->command && session_wants_probes(options),
 		.calls = options->calls != NULL,
+		.points = options->calls && call_set_tracepoints(options->calls, &points),
 	};
 	if (!filter)
 		return 0;
@@ -333,7 +335,6 @@ static int finish(struct session *session)
 	warn_of_faults(session);
 	if (details_stack_warning(session->details))
 		session_notify(session, details_stack_warning(session->details));
-	warn_of_tables(session);
 	session->result->sites = arming_site_count(session->arming);
 	session->result->armed = arming_counts(session->arming);
 	return result;

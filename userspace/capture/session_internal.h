@@ -114,9 +114,7 @@ void warn_after_arming(struct session *session);
 /* Calls that were described and have not been found so far, each said once. -ENOENT with `strict`,
  * if there is one that will not be found: its library is there and has no such function. */
 int warn_of_unfound(struct session *session, bool strict);
-/* At the end: stacks and names that the file had no room for. */
-void warn_of_tables(struct session *session);
-/* At the end: values of calls that could not be read. */
+/* At the end: what could not be followed, recorded or read. */
 void warn_of_faults(struct session *session);
 
 #endif

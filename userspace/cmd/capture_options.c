@@ -15,6 +15,7 @@
 #include "util/memory_limit.h"
 #include "util/outlet.h"
 #include "util/output.h"
+#include "util/terminal.h"
 #include "util/units.h"
 
 int set_duration(void *options, const char *value, struct error *err)
@@ -195,7 +196,7 @@ static void display_tell(const char *line, void *arg)
 	struct display *display = arg;
 
 	display_clear(display);
-	fprintf(display->outlet.stream, "waffle-bpf: %s: %s\n", display->command, line);
+	terminal_message(display->outlet.stream, "waffle-bpf: %s: %s", display->command, line);
 	fflush(display->outlet.stream);
 }
 
@@ -253,9 +254,10 @@ static void summary_print(const struct capture_options *options,
 		records += result->counts[i].delivered;
 		lost += result->counts[i].lost;
 	}
-	fprintf(stderr,
+	terminal_message(
+		stderr,
 		"%s: %s records in %s, %s lost, %s; %s armed; waffle-bpf used %s of a CPU, %s "
-		"until ready\n",
+		"until ready",
 		path, units_format_count(count, records),
 		units_format_duration(time_text, result->duration_ns),
 		units_format_count(lost_text, lost), units_format_bytes(size, result->file_bytes),

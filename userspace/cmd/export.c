@@ -10,6 +10,7 @@
 #include "export/export.h"
 #include "export/summary_json.h"
 #include "util/json.h"
+#include "util/terminal.h"
 #include "util/units.h"
 
 struct export_options {
@@ -117,7 +118,8 @@ static void print_line(const struct export_options *o, const char *path, const s
 {
 	char bytes[UNITS_TEXT], lost[UNITS_TEXT];
 
-	printf("%s (%s): %s", path, units_format_bytes(bytes, file_bytes(path)), o->exporter->help);
+	terminal_put(stdout, path, strlen(path));
+	printf(" (%s): %s", units_format_bytes(bytes, file_bytes(path)), o->exporter->help);
 	if (model->counts.lost)
 		printf(" %s records were lost; the export shows where.",
 		       units_format_count(lost, model->counts.lost));

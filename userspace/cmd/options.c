@@ -6,8 +6,9 @@
 #include <string.h>
 
 #include "cmd/help.h"
-#include "util/near.h"
 #include "util/memory_limit.h"
+#include "util/near.h"
+#include "util/terminal.h"
 #include "util/units.h"
 
 /* One run of options_parse(). Positional arguments are gathered at the front of argv meanwhile. */
@@ -196,15 +197,19 @@ int set_memory_limit(void *options, const char *value, struct error *err)
 
 int command_fail(const struct command *command, const struct error *err, enum exit_code code)
 {
-	const char *none = strstr(err->message, "out of memory");
+	bool none = command->reads_captures && memory_limit_get() &&
+		    strstr(err->message, "out of memory");
 	char limit[UNITS_TEXT];
 
 	fflush(stdout);
-	fprintf(stderr, "waffle-bpf: %s: %s", command->name, err->message);
-	if (none && command->reads_captures && memory_limit_get())
-		fprintf(stderr, "; the limit is %s, and --memory-limit sets another",
-			units_format_bytes(limit, memory_limit_get()));
-	fputc('\n', stderr);
+	if (none)
+		terminal_message(stderr,
+				 "waffle-bpf: %s: %s; the limit is %s, and --memory-limit sets "
+				 "another",
+				 command->name, err->message,
+				 units_format_bytes(limit, memory_limit_get()));
+	else
+		terminal_message(stderr, "waffle-bpf: %s: %s", command->name, err->message);
 	return code;
 }
 

@@ -26,6 +26,7 @@ int calls_configure(struct kernel *kernel, const struct kernel_options *options)
 		bpf->progs.call_instant, bpf->progs.call_inner, bpf->progs.call_plain,
 		bpf->progs.call_enter,   bpf->progs.call_leave, bpf->progs.call_ret,
 		bpf->progs.call_end,     bpf->progs.call_point, bpf->progs.call_plain_inner,
+		bpf->progs.call_exec,
 	};
 	bool filtered = options->calls && options->filtered;
 	bool stacks = options->calls && options->stacks;

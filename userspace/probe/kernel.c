@@ -20,6 +20,7 @@
 #include "probe/kernel_internal.h"
 #include "target/process.h"
 #include "waffle.skel.h"
+#include "util/terminal.h"
 
 static int quiet_print(enum libbpf_print_level level, const char *format, va_list args)
 {
@@ -31,7 +32,13 @@ static int quiet_print(enum libbpf_print_level level, const char *format, va_lis
 
 static int verbose_print(enum libbpf_print_level level, const char *format, va_list args)
 {
-	return level == LIBBPF_DEBUG ? 0 : vfprintf(stderr, format, args);
+	char *text;
+
+	if (level == LIBBPF_DEBUG || vasprintf(&text, format, args) < 0)
+		return 0;
+	terminal_log(stderr, text);
+	free(text);
+	return 0;
 }
 
 uint64_t power_of_two(uint64_t value, uint64_t min)
@@ -103,7 +110,10 @@ static int configure(struct kernel *kernel, const struct kernel_options *options
 	kernel->multi = has_uprobe_multi();
 	bpf->rodata->sched_slots = kernel->slots;
 	bpf->rodata->follow_children = options->follow;
+	/* To try what kernels before 6.4 get. */
+	bpf->rodata->storage_is_old = getenv("WAFFLE_STORAGE_OLD") != NULL;
 	bpf->bss->stop_on_exec = options->hold_exec;
+	bpf->rodata->call_points = options->points;
 	bpf_program__set_autoload(bpf->progs.on_switch, options->sched);
 	bpf_program__set_autoload(bpf->progs.on_waking, options->sched);
 	bpf_program__set_autoload(bpf->progs.on_migrate, options->sched);
@@ -113,6 +123,8 @@ static int configure(struct kernel *kernel, const struct kernel_options *options
 	return waits_configure(kernel, options)
 		       ?: classes_configure(kernel, options)
 		       ?: calls_configure(kernel, options)
+		       ?: bpf_map__set_max_entries(bpf->maps.targets,
+						   options->targets_max ?: WAFFLE_MAX_TARGETS)
 		       ?: bpf_map__set_max_entries(bpf->maps.cpus, cpus)
 		       ?: bpf_map__set_max_entries(bpf->maps.sched_tails, cpus)
 		       ?: bpf_map__set_max_entries(bpf->maps.waiting, cpus)
@@ -275,6 +287,11 @@ int kernel_target_add(struct kernel *kernel, pid_t pid, struct error *err)
 	return 0;
 }
 
+uint64_t kernel_targets_refused(const struct kernel *kernel)
+{
+	return __atomic_load_n(&kernel->bpf->bss->targets_refused, __ATOMIC_RELAXED);
+}
+
 /* Programs of the tracepoints; those of the scheduler only if it is recorded. */
 static int attach_all(struct kernel *kernel, bool attach)
 {
@@ -288,10 +305,12 @@ static int attach_all(struct kernel *kernel, bool attach)
 		{bpf->progs.on_exec, &bpf->links.on_exec, true},
 		{bpf->progs.on_exit, &bpf->links.on_exit, true},
 		{bpf->progs.on_fork, &bpf->links.on_fork, true},
+		{bpf->progs.on_free, &bpf->links.on_free, true},
 		{bpf->progs.on_waking, &bpf->links.on_waking, kernel->sched},
 		{bpf->progs.on_migrate, &bpf->links.on_migrate, kernel->sched},
 		{bpf->progs.on_wakeup_new, &bpf->links.on_wakeup_new, true}, /* names */
 		{bpf->progs.on_switch, &bpf->links.on_switch, kernel->sched},
+		{bpf->progs.call_exec, &bpf->links.call_exec, kernel->calls},
 		{bpf->progs.filter_thread_exit, &bpf->links.filter_thread_exit,
 		 kernel->keep_children},
 	};
@@ -312,13 +331,6 @@ static int attach_all(struct kernel *kernel, bool attach)
 void kernel_finish(struct kernel *kernel)
 {
 	__atomic_store_n(&kernel->bpf->bss->finished, true, __ATOMIC_SEQ_CST);
-}
-
-int kernel_attach(struct kernel *kernel, struct error *err)
-{
-	int result = attach_all(kernel, true) ?: waits_attach(kernel);
-
-	return result ? load_failed(err, -result) : 0;
 }
 
 void kernel_detach(struct kernel *kernel)
@@ -371,6 +383,25 @@ int kernel_snapshot(struct kernel *kernel, bool at_end,
 	return result ? error_set(err, -result, "reading the threads' states: %s",
 				  strerror(-result))
 		      : 0;
+}
+
+static int record_ignore(const struct waffle_rec *rec, void *arg)
+{
+	(void)rec;
+	(void)arg;
+	return 0;
+}
+
+int kernel_attach(struct kernel *kernel, struct error *err)
+{
+	/* A snapshot makes the states of threads, which the scheduler's programs may not be able to
+	 * do (bpf/shared.h: scheduler_allocates()). */
+	int result = kernel_snapshot(kernel, false, record_ignore, NULL, err);
+
+	if (result)
+		return result;
+	result = attach_all(kernel, true) ?: waits_attach(kernel);
+	return result ? load_failed(err, -result) : 0;
 }
 
 uint32_t kernel_cpu_count(const struct kernel *kernel)

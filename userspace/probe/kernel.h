@@ -34,6 +34,8 @@ struct kernel_options {
 	uint64_t stack_gap_ns;   /* between two user stacks of a thread whose waits are short */
 	const char *cpus_folder; /* where frequencies are read; NULL: CPUS_FOLDER (cpus.h) */
 	bool calls;              /* there may be calls: functions, USDT probes, tracepoints */
+	bool points;             /* tracepoints are among them */
+	uint32_t targets_max;    /* processes at a time; 0: WAFFLE_MAX_TARGETS */
 	/* Sites are armed by a plan that is not static; the rest is of no use without. */
 	bool filtered;
 	bool holds;         /* spans may be decided at their end */
@@ -48,6 +50,8 @@ int kernel_open(struct kernel **kernel, const struct kernel_options *options, st
 void kernel_close(struct kernel *kernel);
 
 int kernel_target_add(struct kernel *kernel, pid_t pid, struct error *err);
+/* Children so far that are not followed, as there were WAFFLE_MAX_TARGETS processes at the time. */
+uint64_t kernel_targets_refused(const struct kernel *kernel);
 
 /* From now on nothing is recorded, though all is still attached. */
 void kernel_finish(struct kernel *kernel);
