@@ -321,7 +321,7 @@ class Attached:
                 values = semaphores(pid, path)
                 if not values or not all(values):
                     return False
-            return True
+            return self.capture.path.exists()
 
         wait_until(armed, f"arming of {[str(p) for p in paths]} in {pid}", timeout)
         return self

@@ -56,6 +56,7 @@ struct session {
 	struct rlimit files; /* of open files, as it was */
 	bool warned;         /* of a file that could not be armed */
 	struct map told;     /* hashes of what was said of calls that were not found */
+	bool full;           /* the file has the size that it may have */
 	unsigned interrupts;
 	bool child_done;
 };
@@ -72,6 +73,8 @@ bool session_wants_stacks(const struct session_options *options);
 uint32_t session_sources(const struct session *session);
 /* A round. */
 int session_drain(struct session *session);
+/* Gives the file its name, once it is sure that there is something to capture. */
+int session_publish(struct session *session);
 
 /* session_loop.c */
 int loop_open(struct session *session);
@@ -111,7 +114,7 @@ void warn_after_arming(struct session *session);
 /* Calls that were described and have not been found so far, each said once. -ENOENT with `strict`,
  * if there is one that will not be found: its library is there and has no such function. */
 int warn_of_unfound(struct session *session, bool strict);
-/* At the end: values of calls that could not be read. */
+/* At the end: what could not be followed, recorded or read. */
 void warn_of_faults(struct session *session);
 
 #endif

@@ -56,7 +56,6 @@ int loop_open(struct session *session)
 	sigset_t set;
 
 	files_raise(session);
-	signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error of write(), not the end */
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
@@ -114,7 +113,7 @@ static bool stopping(const struct session *session, uint64_t now)
 {
 	const struct session_options *options = session->options;
 
-	return !session->targets.len || session->interrupts >= 2 ||
+	return !session->targets.len || session->full || session->interrupts >= 2 ||
 	       (!options->command && session->interrupts) ||
 	       (options->duration_ns && now - session->armed_ts >= options->duration_ns);
 }
@@ -123,6 +122,8 @@ static int housekeeping(struct session *session, uint64_t now)
 {
 	struct session_result *result = session->result;
 
+	if (launch_executed(&session->launch) && session_publish(session))
+		return -EIO;
 	if (now - session->flush_ts >= FLUSH_NS) {
 		session->flush_ts = now;
 		if (store_writer_flush(session->writer, result->counts, session->err))

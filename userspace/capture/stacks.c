@@ -475,7 +475,8 @@ int stacks_python(struct stacks *stacks, const struct waffle_rec_frames *frames,
 	const struct process *process = index == MAP_NONE ? NULL : &stacks->processes.data[index];
 	char text[PYTHON_NAME_MAX + PYTHON_FILE_MAX + 32];
 
-	if (!process || stacks->frame_count >= PYTHON_FRAMES_MAX)
+	if (!process || stacks->frame_count >= PYTHON_FRAMES_MAX ||
+	    !store_writer_has_room(stacks->writer))
 		return 0;
 	for (uint32_t i = 0; i < frames->python_count; i++, words += 2) {
 		uint32_t told = map_get(&stacks->code_at, code_key(process, words[0]));

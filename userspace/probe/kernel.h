@@ -34,6 +34,8 @@ struct kernel_options {
 	uint64_t stack_gap_ns;   /* between two user stacks of a thread whose waits are short */
 	const char *cpus_folder; /* where frequencies are read; NULL: CPUS_FOLDER (cpus.h) */
 	bool calls;              /* there may be calls: functions, USDT probes, tracepoints */
+	bool points;             /* tracepoints are among them */
+	uint32_t targets_max;    /* processes at a time; 0: WAFFLE_MAX_TARGETS */
 	/* Sites are armed by a plan that is not static; the rest is of no use without. */
 	bool filtered;
 	bool holds;         /* spans may be decided at their end */
@@ -52,6 +54,8 @@ int kernel_target_add(struct kernel *kernel, pid_t pid, struct error *err);
  * before the capture. UINT64_MAX: it is no target, or has ended. The kernel knows an exec before
  * the program's first instruction, and so before the exec's record is read. */
 uint64_t kernel_program_since(const struct kernel *kernel, pid_t pid);
+/* Children so far that are not followed, as there were WAFFLE_MAX_TARGETS processes at the time. */
+uint64_t kernel_targets_refused(const struct kernel *kernel);
 
 /* From now on nothing is recorded, though all is still attached. */
 void kernel_finish(struct kernel *kernel);

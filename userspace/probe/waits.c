@@ -30,6 +30,7 @@ static const struct wait_program programs[] = {
 	{"on_fault", "page_fault_user", WAFFLE_WAIT_FAULTS, 0, false},
 	{"on_fault_kernel", "page_fault_kernel", WAFFLE_WAIT_FAULTS, 0, false},
 	{"on_io_complete", "block_rq_complete", WAFFLE_WAIT_IO, 0, false},
+	{"on_io_merge", "block_rq_merge", WAFFLE_WAIT_IO, 0, true},
 	{"on_io_issue", "block_rq_issue", WAFFLE_WAIT_IO, 0, false},
 	{"on_io_start", "block_io_start", WAFFLE_WAIT_IO, 0, true},
 	{"on_signal", "signal_generate", WAFFLE_WAIT_SIGNALS, 0, false},
