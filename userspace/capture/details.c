@@ -205,6 +205,11 @@ static int user_stack_finish(struct details *details, struct store_stack *stack,
 	return result;
 }
 
+static bool stack_has_room(struct details *details)
+{
+	return details->stack_count < STACKS_MAX && store_writer_has_room(details->writer);
+}
+
 /* Puts the file's number of a stack in place of the kernel's. `pid` 0: a stack of the kernel. */
 static int stack_replace(struct details *details, uint32_t *number, uint32_t pid, struct error *err)
 {
@@ -223,7 +228,7 @@ static int stack_replace(struct details *details, uint32_t *number, uint32_t pid
 	stack.count = kernel_stack(details->kernel, *number, addresses);
 	stack.cut = stack.count == WAFFLE_STACK_DEPTH;
 	*number = 0;
-	if (!stack.count || details->stack_count >= STACKS_MAX ||
+	if (!stack.count || !stack_has_room(details) ||
 	    !map_set(&details->stacks, key, details->stack_count + 1))
 		return 0;
 	result = pid ? user_stack_finish(details, &stack, err)
@@ -253,7 +258,7 @@ static int frames_number(struct details *details, uint32_t *number, struct store
 		*number = known;
 		return 0;
 	}
-	if (!stack->count || details->stack_count >= STACKS_MAX ||
+	if (!stack->count || !stack_has_room(details) ||
 	    !map_set(&details->frames, key, details->stack_count + 1))
 		return 0;
 	result = stack->addresses[0] & STORE_PYTHON ? 0 : user_stack_finish(details, stack, err);
@@ -382,8 +387,7 @@ static int see_frames(struct details *details, struct waffle_rec *rec, struct er
 			 ?: frames_number(details, &stack->user_stack, &user, err);
 	if (result || !python || !details->span_stacks)
 		return result;
-	count = stacks_python(details->span_stacks, (pid_t)frames.tgid, pairs, python, addresses,
-			      err);
+	count = stacks_python(details->span_stacks, &frames, pairs, addresses, err);
 	if (count < 0)
 		return count;
 	user.count = (uint32_t)count;

@@ -12,6 +12,7 @@
 #include "capture/explain.h"
 #include "export/explain.h"
 #include "target/objects.h"
+#include "util/memory_limit.h"
 #include "util/outlet.h"
 #include "util/output.h"
 #include "util/terminal.h"
@@ -70,6 +71,16 @@ int set_sched_size(void *options, const char *value, struct error *err)
 {
 	return set_size("sched-size", value,
 			&((struct capture_options *)options)->session.sched_bytes, err);
+}
+
+int set_max_size(void *options, const char *value, struct error *err)
+{
+	uint64_t *bytes = &((struct capture_options *)options)->session.max_bytes;
+	int result = option_bytes("max-size", value, bytes, err);
+
+	if (!result && *bytes < SESSION_MAX_BYTES_MIN)
+		result = error_set(err, EINVAL, "--max-size: must be at least 4MiB");
+	return result;
 }
 
 void capture_options_init(struct capture_options *options)
@@ -258,6 +269,7 @@ static void summary_print(const struct capture_options *options,
 
 static int report_print(const char *path, bool json)
 {
+	memory_limit_set(memory_limit_default());
 	/* The filter was at work already; WAFFLE_FILTER is not to be asked again. */
 	char *arguments[] = {(char *)(uintptr_t)path, "--filter=", "--json", NULL};
 

@@ -70,6 +70,7 @@ static const struct option_row rows[] = {
 	{"json", 0, NULL, "Print what was written as a JSON object.",
 	 .at = offsetof(struct export_options, json)},
 	FILTER_OPTION_ROWS(struct export_options, filter),
+	MEMORY_OPTION_ROW,
 };
 
 /* FILE without ".waffle", with the extension. NULL: out of memory. */
@@ -215,5 +216,6 @@ const struct command command_export = {
 		"their own.",
 	.options = rows,
 	.option_count = sizeof(rows) / sizeof(rows[0]),
+	.reads_captures = true,
 	.run = run,
 };

@@ -8,6 +8,7 @@
 
 #include "cmd/command.h"
 #include "cmd/help.h"
+#include "util/memory_limit.h"
 #include "util/near.h"
 #include "util/terminal.h"
 
@@ -157,5 +158,7 @@ int main(int argc, char **argv)
 	command = command_find(name);
 	if (!command)
 		return command_unknown(name);
+	if (command->reads_captures)
+		memory_limit_set(memory_limit_default());
 	return output_finish(command->run(command, argc - 2, argv + 2));
 }

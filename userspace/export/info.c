@@ -179,6 +179,9 @@ static void put_what_is_missing(FILE *out, const struct model *model, const stru
 		fprintf(out,
 			"cut off     the capture was not finished, %s at its end are unusable\n",
 			units_format_bytes(text, bytes_cut));
+	if (store_reader_skipped(model->reader))
+		fprintf(out, "%-12s%s stacks and names: there are too many\n", "left out",
+			units_format_count(text, store_reader_skipped(model->reader)));
 	if (model->losses.len)
 		fprintf(out, "loss        in %zu intervals, %" PRIu64 " spans were open in them\n",
 			model->losses.len, sum->with_loss);

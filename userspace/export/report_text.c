@@ -483,6 +483,10 @@ static void print_warnings(const struct printer *printer)
 			"file is cut off: the capture was not finished, %s at its end are "
 			"unusable\n",
 			units_format_bytes(count, report->bytes_cut));
+	if (report->skipped)
+		fprintf(printer->out,
+			"%s stacks and names of the file are left out: there are too many\n",
+			units_format_count(count, report->skipped));
 	for (unsigned i = 0; i < WAFFLE_SOURCE_COUNT; i++)
 		if (report->losses[i].count)
 			fprintf(printer->out,
