@@ -3,7 +3,9 @@
 
 import os
 import pathlib
+import shutil
 import signal
+import tempfile
 
 import pytest
 
@@ -68,6 +70,15 @@ def built(tmp_path_factory):
         return done[key]
 
     return build
+
+
+@pytest.fixture
+def public():
+    """public(program): a copy of it that any user may execute. pytest's own folders are for one user
+    only, and each session sees to that."""
+    with tempfile.TemporaryDirectory(prefix="waffle-public-") as folder:
+        os.chmod(folder, 0o755)
+        yield lambda program: pathlib.Path(shutil.copy(program, folder))
 
 
 @pytest.fixture

@@ -9,8 +9,6 @@ import subprocess
 
 import pytest
 
-import tracer
-
 USER = "waffle-test"
 
 
@@ -31,9 +29,8 @@ def user_with_groups():
 
 
 @pytest.fixture(name="identity")
-def identity_program(built):
-    tracer.let_all_in(built("identity.c"))
-    return built("identity.c")
+def identity_program(built, public):
+    return public(built("identity.c"))
 
 
 def said(text):
@@ -111,9 +108,8 @@ def test_children_are_traced_and_the_users_too(waffle, identity, user):
     assert len([row for row in capture.rows("span") if row["name"] == "identity"]) == 2
 
 
-def test_file_that_only_root_may_execute_is_126(waffle, identity, user, tmp_path):
-    mine = tmp_path / "mine"
-    mine.write_bytes(identity.read_bytes())
+def test_file_that_only_root_may_execute_is_126(waffle, user, public):
+    mine = public("/bin/true")
     mine.chmod(0o700)
     result = waffle.call("run", "-q", "-o", waffle.path(), "--", mine, env=sudo(user))
     assert result.returncode == 126 and "Permission denied" in result.stderr

@@ -152,15 +152,6 @@ def semaphores(pid, path, elf=None):
 # ---- the programs under test ----
 
 
-def let_all_in(path):
-    """Any user may execute the file, and enter the folders above it."""
-    path = pathlib.Path(path)
-    path.chmod(0o755)
-    for folder in path.parents:
-        if folder.stat().st_mode & 0o005 != 0o005:
-            folder.chmod(0o755)
-
-
 def compile_program(source, out, *flags, compiler=None):
     """Compiles a program of tests/integration/programs as an application would be."""
     path = PROGRAMS / source
