@@ -109,6 +109,22 @@ static __always_inline __u32 stack_take(void *ctx, __u64 flags, __u64 now, enum 
 	return number < 0 ? 0 : number + 1;
 }
 
+/*
+ * The same task, for following pointers that are read from it. Up from Linux 6.4 the verifier
+ * compares each field that is followed from a trusted pointer with lists of safe ones, by linear
+ * searches through all types of the kernel: 1 ms each time, and most of the time that loading took.
+ * It does not for an untrusted pointer; the program's instructions are the same. Only one of the
+ * files that are linked may name this function (libbpf 1.4): bpf/sched.bpf.c.
+ */
+extern void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym __weak;
+
+static __always_inline struct task_struct *task_untrusted(struct task_struct *task)
+{
+	return bpf_ksym_exists(bpf_rdonly_cast)
+		       ? bpf_rdonly_cast(task, bpf_core_type_id_kernel(struct task_struct))
+		       : task;
+}
+
 /* Time that the cgroups of a task were throttled so far, on all CPUs; four levels up. */
 static __always_inline __u64 throttled_ns(struct task_struct *task)
 {
@@ -118,7 +134,7 @@ static __always_inline __u64 throttled_ns(struct task_struct *task)
 	if (!(wait_sources & WAFFLE_WAIT_QUOTA) ||
 	    !bpf_core_field_exists(struct task_group, cfs_bandwidth))
 		return 0;
-	group = task->sched_task_group;
+	group = task_untrusted(task)->sched_task_group;
 	for (int level = 0; level < 4 && group; level++) {
 		ns += group->cfs_bandwidth.throttled_time;
 		group = group->parent;
@@ -164,7 +180,7 @@ static __always_inline bool call_is_in(const volatile __u64 *calls, __s32 number
 
 static __always_inline struct file *file_of(struct task_struct *task, __u32 descriptor)
 {
-	struct files_struct *files = task->files;
+	struct files_struct *files = task_untrusted(task)->files;
 	struct file *file = NULL, **files_at;
 	struct fdtable *table;
 

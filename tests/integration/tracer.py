@@ -321,7 +321,7 @@ class Attached:
                 values = semaphores(pid, path)
                 if not values or not all(values):
                     return False
-            return True
+            return self.capture.path.exists()
 
         wait_until(armed, f"arming of {[str(p) for p in paths]} in {pid}", timeout)
         return self
@@ -450,6 +450,12 @@ class Waffle:
         """Attaches to a Program and waits until these files are armed in it."""
         attached = self.attach("-p", program.pid, "-q", "--no-report", *options, **process_options)
         return attached.wait_armed(program.pid, *paths)
+
+
+def with_tracefs(*command):
+    """The command in a mount namespace where tracefs is mounted; machines need not have it."""
+    script = 'mount -t tracefs tracefs /sys/kernel/tracing && exec "$@"'
+    return ["unshare", "--mount", "sh", "-c", script, "sh", *command]
 
 
 def find_tool(name):

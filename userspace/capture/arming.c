@@ -390,23 +390,20 @@ int arming_scan(struct arming *arming, pid_t pid, struct error *err)
 	return 0;
 }
 
-static void arm_needed(const char *path, const char *shown, void *arg)
+static void arm_needed(int fd, const char *path, bool ours, void *arg)
 {
 	const struct {
 		struct arming *arming;
 		pid_t pid;
 	} *context = arg;
 	struct error ignored = ERROR_INIT;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), index;
+	int index;
 
-	if (fd < 0)
-		return;
-	if (!strcmp(path, shown)) /* it leads us to the same file as the process */
+	if (ours)
 		arming_watch_links(context->arming, path);
-	index = file_add(context->arming, fd, shown, false, &ignored);
+	index = file_add(context->arming, fd, path, false, &ignored);
 	if (index >= 0)
 		file_arm(context->arming, (uint32_t)index, fd, context->pid, &ignored);
-	close(fd);
 }
 
 void arming_scan_needed(struct arming *arming, pid_t pid)

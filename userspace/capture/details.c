@@ -2,7 +2,6 @@
 #include "capture/details.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +10,6 @@
 #include "capture/naming.h"
 #include "capture/stacks.h"
 #include "capture/told.h"
-#include "target/kallsyms.h"
 #include "target/needed.h"
 #include "util/map.h"
 #include "util/vec.h"
@@ -45,27 +43,7 @@ struct details {
 	VEC(bool)
 	interrupts;       /* of the stacks by the file's numbers, from 1 on: see is_interrupt() */
 	struct map woken; /* tids whose wake-up was an interrupt → what the switch has to say */
-	/* Reading the kernel's symbols takes long enough for processes to end meanwhile. */
-	pthread_t reader;
-	bool reading;
-	struct kallsyms *kallsyms;
-	struct error problem;
 };
-
-static void *symbols_read(void *arg)
-{
-	struct details *details = arg;
-
-	kallsyms_read(&details->kallsyms, NULL, &details->problem);
-	return NULL;
-}
-
-static void symbols_wait(struct details *details)
-{
-	if (details->reading)
-		pthread_join(details->reader, NULL);
-	details->reading = false;
-}
 
 static bool mappings_wanted(const struct details *details)
 {
@@ -94,8 +72,6 @@ int details_open(struct details **details, struct kernel *kernel, struct store_w
 		details_close(made);
 		return result;
 	}
-	if (kernel_wait_sources(kernel) & WAFFLE_WAIT_STACKS || made->span_stacks)
-		made->reading = !pthread_create(&made->reader, NULL, symbols_read, made);
 	*details = made;
 	return 0;
 }
@@ -104,12 +80,10 @@ void details_close(struct details *details)
 {
 	if (!details)
 		return;
-	symbols_wait(details);
 	memory_close(details->memory);
 	naming_close(details->naming);
 	told_close(details->told);
 	stacks_free(details->span_stacks);
-	kallsyms_free(details->kallsyms);
 	map_free(&details->tgids);
 	map_free(&details->stacks);
 	map_free(&details->frames);
@@ -119,17 +93,6 @@ void details_close(struct details *details)
 	map_free(&details->woken);
 	vec_free(&details->interrupts);
 	free(details);
-}
-
-void details_ready(struct details *details)
-{
-	symbols_wait(details);
-}
-
-const char *details_warning(struct details *details)
-{
-	symbols_wait(details);
-	return details->problem.message[0] ? details->problem.message : NULL;
 }
 
 const char *details_stack_warning(const struct details *details)
@@ -155,81 +118,80 @@ static uint32_t process_of(const struct details *details, uint32_t tid)
 
 /* ---- stacks ---- */
 
-static int symbol_add(struct details *details, uint64_t address, struct error *err)
-{
-	struct kernel_symbol found;
-	char name[256];
+/* What a function of the kernel is to a stack. */
+enum symbol_role { SYMBOL_UNKNOWN, SYMBOL_PLAIN, SYMBOL_TRACING, SYMBOL_INTERRUPT };
 
-	if (map_get(&details->symbols, address) != MAP_NONE ||
-	    details->symbols.len >= SYMBOLS_MAX || !map_set(&details->symbols, address, 1) ||
-	    !kallsyms_find(details->kallsyms, address, &found))
+static enum symbol_role symbol_role(const char *name)
+{
+	static const struct {
+		const char *beginning;
+		enum symbol_role role;
+	} rows[] = {
+		/* Our own program on the stack, and the tracepoint that called it. */
+		{"bpf_prog_", SYMBOL_TRACING},
+		{"bpf_trace_run", SYMBOL_TRACING},
+		{"__bpf_trace_", SYMBOL_TRACING},
+		{"__traceiter_", SYMBOL_TRACING},
+		{"bpf_trampoline_", SYMBOL_TRACING},
+		/* Where an interrupt enters the kernel: arch/x86/include/asm/idtentry.h and
+		 * arch/arm64/kernel/entry.S. */
+		{"asm_sysvec_", SYMBOL_INTERRUPT},
+		{"asm_common_interrupt", SYMBOL_INTERRUPT},
+		{"asm_spurious_interrupt", SYMBOL_INTERRUPT},
+		{"el1h_64_irq", SYMBOL_INTERRUPT},
+		{"el0t_64_irq", SYMBOL_INTERRUPT},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (!strncmp(name, rows[i].beginning, strlen(rows[i].beginning)))
+			return rows[i].role;
+	return SYMBOL_PLAIN;
+}
+
+/* Adds the name of an address in the kernel to the file, once. */
+static int symbol_add(struct details *details, uint64_t address, enum symbol_role *role,
+		      struct error *err)
+{
+	uint32_t known = map_get(&details->symbols, address);
+	struct kernel_symbol found;
+
+	*role = known != MAP_NONE ? known : SYMBOL_UNKNOWN;
+	if (known != MAP_NONE || details->symbols.len >= SYMBOLS_MAX)
 		return 0;
-	if (*found.module)
-		snprintf(name, sizeof(name), "%.190s [%.60s]", found.name, found.module);
-	else
-		snprintf(name, sizeof(name), "%.250s", found.name);
+	if (kernel_symbol_find(details->kernel, address, &found))
+		*role = symbol_role(found.name);
+	if (!map_set(&details->symbols, address, *role) || *role == SYMBOL_UNKNOWN)
+		return 0;
 	return store_writer_add_symbol(details->writer,
 				       &(struct store_symbol){.address = address,
-							      .offset = (uint32_t)found.offset,
-							      .name = name},
+							      .offset = found.offset,
+							      .name = found.name},
 				       err);
-}
-
-/* Whether an address lies in a function whose name begins with one of these. */
-static bool name_begins(const struct details *details, uint64_t address,
-			const char *const *beginnings, size_t count)
-{
-	struct kernel_symbol found;
-
-	if (!kallsyms_find(details->kallsyms, address, &found))
-		return false;
-	for (size_t i = 0; i < count; i++)
-		if (!strncmp(found.name, beginnings[i], strlen(beginnings[i])))
-			return true;
-	return false;
-}
-
-/* Our own program on the stack, and the tracepoint that called it. */
-static bool is_tracing(const struct details *details, uint64_t address)
-{
-	static const char *const beginnings[] = {"bpf_prog_", "bpf_trace_run", "__bpf_trace_",
-						 "__traceiter_", "bpf_trampoline_"};
-
-	return name_begins(details, address, beginnings, sizeof(beginnings) / sizeof(*beginnings));
-}
-
-/* Where an interrupt enters the kernel: arch/x86/include/asm/idtentry.h and
- * arch/arm64/kernel/entry.S. */
-static bool is_interrupt(const struct details *details, uint64_t address)
-{
-	static const char *const beginnings[] = {"asm_sysvec_", "asm_common_interrupt",
-						 "asm_spurious_interrupt", "el1h_64_irq",
-						 "el0t_64_irq"};
-
-	return name_begins(details, address, beginnings, sizeof(beginnings) / sizeof(*beginnings));
 }
 
 /* Names the functions of a stack of the kernel, and takes those off that made it. */
 static int kernel_stack_finish(struct details *details, struct store_stack *stack, bool *interrupt,
 			       struct error *err)
 {
-	int result = 0;
+	uint32_t made = 0;
 
-	symbols_wait(details);
-	while (stack->count > 1 && is_tracing(details, stack->addresses[0])) {
-		stack->addresses++;
-		stack->count--;
-	}
-	for (uint32_t i = 0; i < stack->count && !*interrupt; i++) {
-		*interrupt = is_interrupt(details, stack->addresses[i]);
-		if (*interrupt) { /* what was interrupted is not what did it */
+	for (uint32_t i = 0; i < stack->count; i++) {
+		enum symbol_role role;
+		int result = symbol_add(details, stack->addresses[i], &role, err);
+
+		if (result)
+			return result;
+		if (role == SYMBOL_TRACING && made == i && i + 1 < stack->count)
+			made++;
+		if (role == SYMBOL_INTERRUPT) { /* what was interrupted is not what did it */
+			*interrupt = true;
 			stack->count = i + 1;
 			stack->cut = false;
 		}
 	}
-	for (uint32_t i = 0; i < stack->count && details->kallsyms && !result; i++)
-		result = symbol_add(details, stack->addresses[i], err);
-	return result;
+	stack->addresses += made;
+	stack->count -= made;
+	return 0;
 }
 
 static int user_stack_finish(struct details *details, struct store_stack *stack, struct error *err)
@@ -241,6 +203,11 @@ static int user_stack_finish(struct details *details, struct store_stack *stack,
 	stack->cut |= count < stack->count;
 	stack->count = count;
 	return result;
+}
+
+static bool stack_has_room(struct details *details)
+{
+	return details->stack_count < STACKS_MAX && store_writer_has_room(details->writer);
 }
 
 /* Puts the file's number of a stack in place of the kernel's. `pid` 0: a stack of the kernel. */
@@ -261,7 +228,7 @@ static int stack_replace(struct details *details, uint32_t *number, uint32_t pid
 	stack.count = kernel_stack(details->kernel, *number, addresses);
 	stack.cut = stack.count == WAFFLE_STACK_DEPTH;
 	*number = 0;
-	if (!stack.count || details->stack_count >= STACKS_MAX ||
+	if (!stack.count || !stack_has_room(details) ||
 	    !map_set(&details->stacks, key, details->stack_count + 1))
 		return 0;
 	result = pid ? user_stack_finish(details, &stack, err)
@@ -291,7 +258,7 @@ static int frames_number(struct details *details, uint32_t *number, struct store
 		*number = known;
 		return 0;
 	}
-	if (!stack->count || details->stack_count >= STACKS_MAX ||
+	if (!stack->count || !stack_has_room(details) ||
 	    !map_set(&details->frames, key, details->stack_count + 1))
 		return 0;
 	result = stack->addresses[0] & STORE_PYTHON ? 0 : user_stack_finish(details, stack, err);
@@ -420,8 +387,7 @@ static int see_frames(struct details *details, struct waffle_rec *rec, struct er
 			 ?: frames_number(details, &stack->user_stack, &user, err);
 	if (result || !python || !details->span_stacks)
 		return result;
-	count = stacks_python(details->span_stacks, (pid_t)frames.tgid, pairs, python, addresses,
-			      err);
+	count = stacks_python(details->span_stacks, &frames, pairs, addresses, err);
 	if (count < 0)
 		return count;
 	user.count = (uint32_t)count;
@@ -576,9 +542,10 @@ int details_record(struct details *details, struct waffle_rec *rec, struct error
 	return seen[rec->kind](details, rec, err);
 }
 
-static void file_needed(const char *path, const char *shown, void *arg)
+static void file_needed(int fd, const char *path, bool ours, void *arg)
 {
-	stacks_file(arg, path, shown);
+	(void)ours;
+	stacks_file(arg, fd, path);
 }
 
 void details_needed(struct details *details, pid_t pid)

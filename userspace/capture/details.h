@@ -17,10 +17,6 @@ int details_open(struct details **details, struct kernel *kernel, struct store_w
 		 struct error *err);
 void details_close(struct details *details);
 
-/* Waits until names can be looked up without delay; a program that starts now is not gone before
- * its first files were named. */
-void details_ready(struct details *details);
-
 /* What the kernel told of mappings of any process; of targets, it takes its turn among the records.
  * `traced`: the process is known to be a target. */
 void details_told(struct details *details, const struct mmap_event *event, bool traced);
@@ -37,8 +33,6 @@ void details_needed(struct details *details, pid_t pid);
 /* A process has a new program or mapping: what it has mapped is written while it lives. */
 int details_process(struct details *details, pid_t pid, struct error *err);
 
-/* Why the functions of the kernel have no names; NULL: they do, or none were needed. */
-const char *details_warning(struct details *details);
 /* What stacks of spans lack; NULL: nothing that is known. */
 const char *details_stack_warning(const struct details *details);
 

@@ -2,6 +2,7 @@
 #include "capture/launch.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,6 +76,14 @@ int launch_failure(struct launch *launch)
 	close(launch->failed);
 	launch->failed = -1;
 	return code;
+}
+
+bool launch_executed(const struct launch *launch)
+{
+	struct pollfd failed = {.fd = launch->failed, .events = POLLIN};
+
+	/* The exec closed the other end, and nothing was written to it. */
+	return launch->failed >= 0 && poll(&failed, 1, 0) == 1 && !(failed.revents & POLLIN);
 }
 
 void launch_abort(struct launch *launch)

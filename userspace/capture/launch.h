@@ -3,6 +3,7 @@
 #ifndef WAFFLE_CAPTURE_LAUNCH_H
 #define WAFFLE_CAPTURE_LAUNCH_H
 
+#include <stdbool.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 
@@ -26,6 +27,8 @@ int launch_prepare(struct launch *launch, char **command, const struct rlimit *f
  */
 void launch_go(struct launch *launch);
 int launch_failure(struct launch *launch);
+/* Whether the exec is known to have worked. */
+bool launch_executed(const struct launch *launch);
 
 /* Kills a child that has not been let go. Nothing to do otherwise. */
 void launch_abort(struct launch *launch);

@@ -269,7 +269,6 @@ static int finish(struct builder *builder)
 static void builder_free(struct builder *builder)
 {
 	vec_free(&builder->threads);
-	vec_free(&builder->execs);
 	vec_free(&builder->sites);
 	vec_free(&builder->names);
 	map_free(&builder->returned);
@@ -335,6 +334,7 @@ void model_free(struct model *model)
 	vec_free(&model->stacks);
 	vec_free(&model->losses);
 	vec_free(&model->forks);
+	vec_free(&model->execs);
 	vec_free(&model->frames);
 	vec_free(&model->syscall_args);
 	map_free(&model->span_ids);

@@ -148,15 +148,32 @@ static void socket_detail(pid_t pid, uint64_t ino, char *detail, size_t size)
 
 /* ---- descriptors ---- */
 
+/* What is known of a file without asking its server, which may not answer: just then somebody wants
+ * to know what the program waits for. */
+static int file_know(int folder, const char *path, struct statx *info)
+{
+	return statx(folder, path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE | STATX_INO,
+		     info)
+		       ? -errno
+		       : 0;
+}
+
+static uint32_t dev_of_file(const struct statx *info)
+{
+	return info->stx_dev_major << 20 | info->stx_dev_minor;
+}
+
 /* Reads the name of an open descriptor; what it is, into `info`. */
-static int descriptor_read(struct descriptor *found, pid_t pid, int fd, struct stat *info)
+static int descriptor_read(struct descriptor *found, pid_t pid, int fd, struct statx *info)
 {
 	char path[64];
 	ssize_t len;
+	int result;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, fd);
-	if (stat(path, info))
-		return -errno;
+	result = file_know(AT_FDCWD, path, info);
+	if (result)
+		return result;
 	len = readlink(path, found->name, sizeof(found->name) - 1);
 	if (len < 0)
 		return -errno;
@@ -165,27 +182,27 @@ static int descriptor_read(struct descriptor *found, pid_t pid, int fd, struct s
 	return 0;
 }
 
-static void descriptor_detail(struct descriptor *found, pid_t pid, const struct stat *info)
+static void descriptor_detail(struct descriptor *found, pid_t pid, const struct statx *info)
 {
 	char table[64], point[PATH_MAX];
 
-	if (S_ISCHR(info->st_mode) || S_ISBLK(info->st_mode)) {
+	if (S_ISCHR(info->stx_mode) || S_ISBLK(info->stx_mode)) {
 		snprintf(found->detail, sizeof(found->detail), "%s device %u:%u",
-			 S_ISCHR(info->st_mode) ? "character" : "block", major(info->st_rdev),
-			 minor(info->st_rdev));
-	} else if (S_ISSOCK(info->st_mode)) {
-		socket_detail(pid, info->st_ino, found->detail, sizeof(found->detail));
-	} else if (S_ISFIFO(info->st_mode) && found->name[0] == '/') {
+			 S_ISCHR(info->stx_mode) ? "character" : "block", info->stx_rdev_major,
+			 info->stx_rdev_minor);
+	} else if (S_ISSOCK(info->stx_mode)) {
+		socket_detail(pid, info->stx_ino, found->detail, sizeof(found->detail));
+	} else if (S_ISFIFO(info->stx_mode) && found->name[0] == '/') {
 		snprintf(found->detail, sizeof(found->detail), DESCRIPTOR_FIFO);
 	} else if (found->name[0] == '/') {
 		snprintf(table, sizeof(table), "/proc/%d/mountinfo", pid);
-		mount_find(table, dev_of_kernel(info->st_dev), found->detail, sizeof(found->detail),
-			   point, sizeof(point));
+		mount_find(table, dev_of_file(info), found->detail, sizeof(found->detail), point,
+			   sizeof(point));
 	}
 }
 
 static int descriptor_search(struct descriptor *found, pid_t pid, const struct file_key *key,
-			     struct stat *info)
+			     struct statx *info)
 {
 	int result = -ENOENT;
 	struct dirent *entry;
@@ -198,8 +215,8 @@ static int descriptor_search(struct descriptor *found, pid_t pid, const struct f
 		return errno == ENOENT ? -ESRCH : -errno;
 	while (result && (entry = readdir(folder))) {
 		if (!isdigit((unsigned char)entry->d_name[0]) ||
-		    fstatat(dirfd(folder), entry->d_name, info, 0) || info->st_ino != key->ino ||
-		    dev_of_kernel(info->st_dev) != key->dev)
+		    file_know(dirfd(folder), entry->d_name, info) || info->stx_ino != key->ino ||
+		    dev_of_file(info) != key->dev)
 			continue;
 		result = descriptor_read(found, pid, atoi(entry->d_name), info);
 	}
@@ -209,13 +226,13 @@ static int descriptor_search(struct descriptor *found, pid_t pid, const struct f
 
 int descriptor_find(struct descriptor *found, pid_t pid, int fd, const struct file_key *key)
 {
-	struct stat info = {0};
+	struct statx info = {0};
 	int result = -ENOENT;
 
 	/* Some file systems show another device (btrfs, overlayfs): the inode will do here. */
 	if (fd >= 0)
 		result = descriptor_read(found, pid, fd, &info);
-	if (result || info.st_ino != key->ino) {
+	if (result || info.stx_ino != key->ino) {
 		result = descriptor_search(found, pid, key, &info);
 		/* One inode serves all eventfds, epolls, timers, …: which one it was is not known.
 		 */

@@ -15,7 +15,6 @@
 #include "util/input.h"
 
 #define DELETED " (deleted)"
-#define ENVIRONMENT_MAX (1024 * 1024)
 
 void mapping_path_trim(char *path)
 {
@@ -267,35 +266,6 @@ pid_t process_parent(pid_t pid)
 	long parent = status_field(pid, "PPid");
 
 	return parent > 0 ? (pid_t)parent : 0;
-}
-
-char **process_environment(pid_t pid, char **text)
-{
-	char path[64], **list;
-	size_t len = 0, count = 0;
-	ssize_t got;
-	int fd;
-
-	*text = NULL;
-	snprintf(path, sizeof(path), "/proc/%d/environ", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return NULL;
-	*text = calloc(1, ENVIRONMENT_MAX + 1);
-	while (*text && len < ENVIRONMENT_MAX &&
-	       (got = read(fd, *text + len, ENVIRONMENT_MAX - len)) > 0)
-		len += (size_t)got;
-	close(fd);
-	for (size_t i = 0; *text && i < len; i++)
-		count += !(*text)[i];
-	list = *text ? calloc(count + 1, sizeof(*list)) : NULL;
-	if (list) {
-		char *at = *text;
-
-		for (size_t i = 0; i < count; i++, at += strlen(at) + 1)
-			list[i] = at;
-	}
-	return list;
 }
 
 const char *environment_value(char *const *environment, const char *name)
