@@ -82,6 +82,7 @@ static int writer_open(struct session *session)
 	meta.version = WAFFLE_VERSION;
 	meta.command = session->options->label;
 	meta.filter = session->options->filter ? filter_source(session->options->filter) : "";
+	meta.tracer_pid = (uint32_t)getpid();
 	meta.cpu_count = kernel_cpu_count(session->kernel);
 	meta.sched = session_wants_sched(session->options);
 	meta.sources = sources_text(sources, session_sources(session));
@@ -119,7 +120,8 @@ static int functions_see(struct session *session, const struct waffle_rec *rec)
 	case WAFFLE_REC_EXEC:
 	case WAFFLE_REC_EXIT:
 		if (rec->kind == WAFFLE_REC_EXEC || rec->tid == end->tgid)
-			functions_forget(session->functions, (pid_t)end->tgid, rec->ts);
+			functions_forget(session->functions, (pid_t)end->tgid, rec->ts,
+					 rec->kind == WAFFLE_REC_EXIT);
 		return 0;
 	default:
 		return 0;
