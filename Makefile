@@ -87,12 +87,12 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(SKEL) $(PROTO_C)
 
 # The report's page. Its Content-Security-Policy names the script and the style by their hashes.
 csp_hash = sha256-$$(sha256sum < $(1) | head -c 64 | sed 's/../\\x&/g' | xargs -0 printf '%b' | base64)
-$(BUILD)/obj/userspace/export/html/files.o: userspace/export/html/files.S $(HTML)
+$(BUILD)/obj/userspace/export/html/files.o: userspace/export/html/files.S $(HTML) $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(CC) $(HARDEN_ARCH) -DSTYLE_HASH="\"$(call csp_hash,userspace/export/html/style.css)\"" \
 		-DSCRIPT_HASH="\"$(call csp_hash,userspace/export/html/script.js)\"" -c -o $@ $<
 
-$(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c
+$(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) -std=gnu17 $(CFLAGS) -fPIE $(HARDEN) -c -o $@ $<
 
