@@ -129,3 +129,24 @@ def test_a_reader_of_messages_that_has_stopped_stops_nothing(waffle, start, tmp_
     assert tracer.wait(20) == 0
     said = text.decode().strip("x")
     assert "no sites" in said and "records in" in said, said
+
+
+def test_a_capture_that_takes_more_memory_than_allowed_ends_with_one_line(waffle, maker):
+    path = waffle.path()
+    subprocess.run([maker, "bench", path, "2000000"], check=True)
+    assert path.stat().st_size < 40 << 20
+    for command in ("report", "info", "why", "view"):
+        waffle.fails(1, command, "--memory-limit", "64MiB", path, says="the limit is 64.0 MiB")
+    waffle.ok("report", path)
+
+
+def test_max_size_ends_the_capture_with_what_it_has(waffle, built, start):
+    program = deluge(start, built)
+    attached = waffle.attach("--max-size", "4MiB", "--no-report", "--pid", program.pid)
+    capture = attached.wait()
+    program.kill()
+    assert "has reached its --max-size of 4.00 MiB" in capture.result.stderr
+    assert 1 << 20 < capture.path.stat().st_size <= 4 << 20
+    info = capture.info()
+    assert not info["truncated"]
+    assert info["records"]["produced"] == info["records"]["delivered"] + info["records"]["lost"]

@@ -237,7 +237,12 @@ static int user_stack_finish(struct details *details, struct store_stack *stack,
 	return result;
 }
 
-/* Numbers a stack. Frames of Python are not in memory. -ENOSPC: there are STACKS_MAX. */
+static bool stack_has_room(struct details *details)
+{
+	return details->stack_count < STACKS_MAX && store_writer_has_room(details->writer);
+}
+
+/* Numbers a stack. Frames of Python are not in memory. -ENOSPC: the file has no room. */
 static int stack_add(struct details *details, uint32_t *number, struct store_stack *stack,
 		     struct error *err)
 {
@@ -258,7 +263,7 @@ static int stack_add(struct details *details, uint32_t *number, struct store_sta
 	}
 	if (!stack->count)
 		return 0;
-	if (details->stack_count >= STACKS_MAX)
+	if (!stack_has_room(details))
 		return -ENOSPC;
 	if (!map_set(&details->frames, key, details->stack_count + 1))
 		return -ENOMEM;
@@ -417,8 +422,7 @@ static int see_frames(struct details *details, struct waffle_rec *rec, struct er
 	result = frames_number(details, &stack->user_stack, &user, err);
 	if (result || !python || !details->span_stacks)
 		return result;
-	count = stacks_python(details->span_stacks, (pid_t)frames.tgid, pairs, python, addresses,
-			      err);
+	count = stacks_python(details->span_stacks, &frames, pairs, addresses, err);
 	if (count < 0)
 		return count;
 	user.count = (uint32_t)count;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/session.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "capture/session_internal.h"
+#include "util/units.h"
 
 int session_fail(struct session *session, const char *what)
 {
@@ -140,9 +142,27 @@ static void record_renumber(struct session *session, struct waffle_rec *rec)
 		*site = arming_number(session->arming, *site);
 }
 
-static int record_store(struct waffle_rec *rec, void *arg)
+/* What the file still takes when nothing more is recorded: the chunks in the making, the last
+ * states of threads, tables and the index. */
+#define END_BYTES (1u << 20)
+
+/* Whether the file has the size that it may have; then nothing more of the kernel is written. */
+static bool is_full(struct session *session)
 {
-	struct session *session = arg;
+	uint64_t max = session->options->max_bytes;
+	char line[128], text[UNITS_TEXT];
+
+	if (session->full || !max || store_writer_bytes(session->writer) + END_BYTES < max)
+		return session->full;
+	session->full = true;
+	snprintf(line, sizeof(line), "the file has reached its --max-size of %s: the capture ends",
+		 units_format_bytes(text, max));
+	session_notify(session, line);
+	return true;
+}
+
+static int record_store(struct waffle_rec *rec, struct session *session)
+{
 	int result;
 
 	if (rec->kind == WAFFLE_REC_SPAN_END) {
@@ -155,6 +175,11 @@ static int record_store(struct waffle_rec *rec, void *arg)
 		return result;
 	record_renumber(session, rec);
 	return store_writer_append(session->writer, rec, session->err);
+}
+
+static int record_drained(struct waffle_rec *rec, void *arg)
+{
+	return is_full(arg) ? -ECANCELED : record_store(rec, arg);
 }
 
 static int round_begin(uint64_t before_ts, void *arg)
@@ -175,6 +200,8 @@ int session_drain(struct session *session)
 
 	drain_counts(session->drain, session->result->counts);
 	session->busy = session->busy || result > 0;
+	if (result == -ECANCELED)
+		result = 0; /* it is full, and ends */
 	return result < 0 ? result : functions_write(session->functions, false, session->err);
 }
 
@@ -248,7 +275,7 @@ static int arming_start(struct session *session)
 					      .sites = options->sources & CAPTURE_SPANS,
 					      .follow = options->follow};
 
-	return functions_open(&session->functions, session->writer, session->err)
+	return functions_open(&session->functions, session->kernel, session->writer, session->err)
 		       ?: arming_open(&session->arming, session->kernel, session->writer, &arming,
 				      session->err);
 }
@@ -256,7 +283,7 @@ static int arming_start(struct session *session)
 static int start(struct session *session)
 {
 	const struct session_options *options = session->options;
-	struct drain_callbacks callbacks = {record_store, targets_notice, round_begin, session};
+	struct drain_callbacks callbacks = {record_drained, targets_notice, round_begin, session};
 	int result = loop_open(session)
 			     ?: session_kernel_open(session)
 			     ?: drain_open(&session->drain, session->kernel, &callbacks, session->err)

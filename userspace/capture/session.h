@@ -32,12 +32,14 @@ struct session_options {
 	struct call_set *calls; /* what is looked for besides sites; NULL: nothing; the caller's */
 	bool keep_children;     /* with a filter: what is inside a kept span is kept as well */
 	uint64_t duration_ns;   /* from when all is armed; 0: until the targets exit or a signal */
+	uint64_t max_bytes;     /* of the file; 0: no limit */
 	uint64_t ring_bytes;    /* per ring for spans */
 	uint64_t sched_bytes;   /* per CPU for switches */
 	uint64_t wait_min_ns;   /* shorter waits are not explained */
 	uint64_t stack_gap_ns;  /* between two user stacks of a thread whose waits are short */
 };
 
+#define SESSION_MAX_BYTES_MIN (4ull << 20)
 #define SESSION_RING_BYTES (32ull << 20)
 #define SESSION_SCHED_BYTES (4ull << 20)
 #define SESSION_WAIT_MIN_NS 50000ull

@@ -56,6 +56,7 @@ struct session {
 	struct rlimit files; /* of open files, as it was */
 	bool warned;         /* of a file that could not be armed */
 	struct map told;     /* hashes of what was said of calls that were not found */
+	bool full;           /* the file has the size that it may have */
 	unsigned interrupts;
 	bool child_done;
 };

@@ -113,7 +113,7 @@ static bool stopping(const struct session *session, uint64_t now)
 {
 	const struct session_options *options = session->options;
 
-	return !session->targets.len || session->interrupts >= 2 ||
+	return !session->targets.len || session->full || session->interrupts >= 2 ||
 	       (!options->command && session->interrupts) ||
 	       (options->duration_ns && now - session->armed_ts >= options->duration_ns);
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "capture/session_internal.h"
+#include "util/units.h"
 
 static void line_say(const char *line, void *arg)
 {
@@ -125,6 +126,19 @@ static void warn_of_stacks(struct session *session)
 	session_notify(session, line);
 }
 
+static void warn_of_tables(struct session *session)
+{
+	uint64_t count = store_writer_left_out(session->writer);
+	char line[160], text[UNITS_TEXT];
+
+	if (!count)
+		return;
+	snprintf(line, sizeof(line),
+		 "the file's tables of stacks and names are full: %s entries were left out",
+		 units_format_count(text, count));
+	session_notify(session, line);
+}
+
 void warn_of_faults(struct session *session)
 {
 	uint64_t faults = kernel_call_faults(session->kernel);
@@ -133,6 +147,7 @@ void warn_of_faults(struct session *session)
 
 	warn_of_targets(session);
 	warn_of_stacks(session);
+	warn_of_tables(session);
 	if (deep) {
 		snprintf(line, sizeof(line),
 			 "%" PRIu64 " calls were lost because their thread was in %d others that "

@@ -12,8 +12,10 @@
 #include "capture/explain.h"
 #include "export/explain.h"
 #include "target/objects.h"
+#include "util/memory_limit.h"
 #include "util/outlet.h"
 #include "util/output.h"
+#include "util/terminal.h"
 #include "util/units.h"
 
 int set_duration(void *options, const char *value, struct error *err)
@@ -69,6 +71,16 @@ int set_sched_size(void *options, const char *value, struct error *err)
 {
 	return set_size("sched-size", value,
 			&((struct capture_options *)options)->session.sched_bytes, err);
+}
+
+int set_max_size(void *options, const char *value, struct error *err)
+{
+	uint64_t *bytes = &((struct capture_options *)options)->session.max_bytes;
+	int result = option_bytes("max-size", value, bytes, err);
+
+	if (!result && *bytes < SESSION_MAX_BYTES_MIN)
+		result = error_set(err, EINVAL, "--max-size: must be at least 4MiB");
+	return result;
 }
 
 void capture_options_init(struct capture_options *options)
@@ -184,7 +196,7 @@ static void display_tell(const char *line, void *arg)
 	struct display *display = arg;
 
 	display_clear(display);
-	fprintf(display->outlet.stream, "waffle-bpf: %s: %s\n", display->command, line);
+	terminal_message(display->outlet.stream, "waffle-bpf: %s: %s", display->command, line);
 	fflush(display->outlet.stream);
 }
 
@@ -242,9 +254,10 @@ static void summary_print(const struct capture_options *options,
 		records += result->counts[i].delivered;
 		lost += result->counts[i].lost;
 	}
-	fprintf(stderr,
+	terminal_message(
+		stderr,
 		"%s: %s records in %s, %s lost, %s; %s armed; waffle-bpf used %s of a CPU, %s "
-		"until ready\n",
+		"until ready",
 		path, units_format_count(count, records),
 		units_format_duration(time_text, result->duration_ns),
 		units_format_count(lost_text, lost), units_format_bytes(size, result->file_bytes),
@@ -255,6 +268,7 @@ static void summary_print(const struct capture_options *options,
 
 static int report_print(const char *path, bool json)
 {
+	memory_limit_set(memory_limit_default());
 	/* The filter was at work already; WAFFLE_FILTER is not to be asked again. */
 	char *arguments[] = {(char *)(uintptr_t)path, "--filter=", "--json", NULL};
 

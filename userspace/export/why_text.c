@@ -8,6 +8,7 @@
 #include "export/why_chain.h"
 #include "export/why_node.h"
 #include "store/record.h"
+#include "util/terminal.h"
 #include "util/units.h"
 
 static const char *const paints[] = {"\033[1m", "\033[1;31m", "\033[2m", "\033[0m"};
@@ -20,7 +21,7 @@ void why_paint(const struct why_printer *printer, enum why_paint which)
 
 void why_put(const struct why_printer *printer, const char *text)
 {
-	report_put_text(printer->out, text, strlen(text));
+	terminal_put(printer->out, text, strlen(text));
 }
 
 void why_put_duration(const struct why_printer *printer, uint64_t ns)

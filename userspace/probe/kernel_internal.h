@@ -36,6 +36,7 @@ struct loaded_recipe {
 
 struct kernel {
 	struct waffle_bpf *bpf;
+	struct waffle_bpf *call_bpf; /* the programs at calls; NULL: no call was armed yet */
 	bool multi; /* one link arms many sites */
 	bool sched;
 	bool filtered;
@@ -71,6 +72,8 @@ struct kernel {
 /* The attach type that all programs at sites have: they go to each other by tail calls, and the
  * kernel wants it the same then. */
 enum bpf_attach_type kernel_site_attach_type(const struct kernel *kernel);
+/* Sets it, before loading. */
+void kernel_site_programs_configure(const struct kernel *kernel, struct waffle_bpf *bpf);
 
 /* Sizes of the filter's maps and constants of its programs, before loading. */
 int classes_configure(struct kernel *kernel, const struct kernel_options *options);

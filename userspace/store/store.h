@@ -138,7 +138,13 @@ int store_writer_add_site(struct store_writer *writer, const struct site_info *s
 int store_writer_add_process(struct store_writer *writer, const struct store_process *process,
 			     struct error *err);
 
-/* Each adds an entry to its table; strings and arrays are copied. */
+/* Whether one more stack, object or name has room. Readers keep all tables in memory, so there is
+ * an end to it; what comes then is left out, and counted as such also if the answer is no. */
+bool store_writer_has_room(struct store_writer *writer);
+uint64_t store_writer_left_out(const struct store_writer *writer);
+
+/* Each adds an entry to its table; strings and arrays are copied. Without room: 0, too. Who numbers
+ * entries has to ask before. */
 int store_writer_add_stack(struct store_writer *writer, const struct store_stack *stack,
 			   struct error *err);
 int store_writer_add_object(struct store_writer *writer, const struct store_object *object,
@@ -202,6 +208,8 @@ uint32_t store_reader_name_count(const struct store_reader *reader);
 const struct store_name *store_reader_name(const struct store_reader *reader, uint32_t index);
 /* The writer did not finish, or the file was cut: how many bytes at its end can't be used. */
 bool store_reader_truncated(const struct store_reader *reader, uint64_t *bytes);
+/* Entries of tables that were not read, because they take more memory than a file of ours does. */
+uint64_t store_reader_skipped(const struct store_reader *reader);
 /* Data chunks of the file, and those decoded since the last seek (for tests of the index). */
 uint64_t store_reader_chunks(const struct store_reader *reader, uint64_t *decoded);
 

@@ -53,7 +53,10 @@ struct store_writer {
 	struct strtab *strings;
 	uint32_t strings_written;
 	struct waiting tables[TABLE_COUNT];
-	uint32_t site_count;
+	uint32_t counts_of[TABLE_COUNT]; /* all entries */
+	uint32_t strings_counted;
+	size_t tables_bytes; /* that they take in a reader */
+	uint64_t left_out;   /* entries that found no room */
 	struct store_counts counts[WAFFLE_SOURCE_COUNT];
 	ZSTD_CCtx *zstd;
 	byte_vec out;        /* a chunk as it goes to the file */
@@ -206,14 +209,53 @@ static int write_dictionaries(struct store_writer *writer)
 	return ret;
 }
 
-/* An entry was put into a table's bytes, or there was no memory for it. */
-static int added(struct store_writer *writer, enum table table, bool put, struct error *err)
+/* Whether a table has room for one more entry. */
+static bool has_room(const struct store_writer *writer, enum table table)
 {
-	if (!put)
+	uint32_t max = table == TABLE_PROCESSES ? STORE_PROCESSES_MAX : STORE_TABLE_MAX;
+
+	return writer->counts_of[table] < max && writer->tables_bytes < STORE_TABLES_BYTES_MAX;
+}
+
+bool store_writer_has_room(struct store_writer *writer)
+{
+	if (has_room(writer, TABLE_STACKS) && has_room(writer, TABLE_OBJECTS) &&
+	    has_room(writer, TABLE_NAMES))
+		return true;
+	writer->left_out++;
+	return false;
+}
+
+uint64_t store_writer_left_out(const struct store_writer *writer)
+{
+	return writer->left_out;
+}
+
+/* Of an entry that is optional; false: *result is what to return. */
+static bool may_add(struct store_writer *writer, enum table table, int *result, struct error *err)
+{
+	*result = writer_result(writer, err);
+	if (*result || has_room(writer, table))
+		return !*result;
+	writer->left_out++;
+	return false;
+}
+
+/* An entry of `count` parts was put into a table's bytes, or there was no memory for it. */
+static int added(struct store_writer *writer, enum table table, uint32_t count, bool put,
+		 struct error *err)
+{
+	if (!put) {
 		writer_fail(writer, ENOMEM, "out of memory");
-	else
-		writer->tables[table].count++;
-	if (put && writer->tables[table].bytes.len >= DICTIONARY_BYTES)
+		return writer_result(writer, err);
+	}
+	writer->tables[table].count++;
+	writer->counts_of[table]++;
+	writer->tables_bytes += table_bytes((enum chunk_type)table_chunks[table], count);
+	for (; writer->strings_counted < strtab_count(writer->strings); writer->strings_counted++)
+		writer->tables_bytes +=
+			string_bytes(strtab_length(writer->strings, writer->strings_counted));
+	if (writer->tables[table].bytes.len >= DICTIONARY_BYTES)
 		write_dictionaries(writer);
 	return writer_result(writer, err);
 }
@@ -223,11 +265,10 @@ int store_writer_add_site(struct store_writer *writer, const struct site_info *s
 {
 	if (writer->code)
 		return writer_result(writer, err);
-	if (writer->site_count == STORE_SITES_MAX || site->key_count > WAFFLE_KEYS_MAX)
+	if (writer->counts_of[TABLE_SITES] == STORE_SITES_MAX || site->key_count > WAFFLE_KEYS_MAX)
 		return error_set(err, E2BIG, "%s: no room for site '%s': too many %s", writer->path,
 				 site->name, site->key_count > WAFFLE_KEYS_MAX ? "keys" : "sites");
-	writer->site_count++;
-	return added(writer, TABLE_SITES,
+	return added(writer, TABLE_SITES, 0,
 		     site_put(&writer->tables[TABLE_SITES].bytes, writer->strings, site) &&
 			     encoder_add_site(writer->encoder, site),
 		     err);
@@ -236,9 +277,11 @@ int store_writer_add_site(struct store_writer *writer, const struct site_info *s
 int store_writer_add_process(struct store_writer *writer, const struct store_process *process,
 			     struct error *err)
 {
-	if (writer->code)
-		return writer_result(writer, err);
-	return added(writer, TABLE_PROCESSES,
+	int result;
+
+	if (!may_add(writer, TABLE_PROCESSES, &result, err))
+		return result;
+	return added(writer, TABLE_PROCESSES, 0,
 		     process_put(&writer->tables[TABLE_PROCESSES].bytes, writer->strings, process),
 		     err);
 }
@@ -246,18 +289,22 @@ int store_writer_add_process(struct store_writer *writer, const struct store_pro
 int store_writer_add_stack(struct store_writer *writer, const struct store_stack *stack,
 			   struct error *err)
 {
-	if (writer->code)
-		return writer_result(writer, err);
-	return added(writer, TABLE_STACKS, stack_put(&writer->tables[TABLE_STACKS].bytes, stack),
-		     err);
+	int result;
+
+	if (!may_add(writer, TABLE_STACKS, &result, err))
+		return result;
+	return added(writer, TABLE_STACKS, stack->count,
+		     stack_put(&writer->tables[TABLE_STACKS].bytes, stack), err);
 }
 
 int store_writer_add_object(struct store_writer *writer, const struct store_object *object,
 			    struct error *err)
 {
-	if (writer->code)
-		return writer_result(writer, err);
-	return added(writer, TABLE_OBJECTS,
+	int result;
+
+	if (!may_add(writer, TABLE_OBJECTS, &result, err))
+		return result;
+	return added(writer, TABLE_OBJECTS, 0,
 		     object_put(&writer->tables[TABLE_OBJECTS].bytes, writer->strings, object),
 		     err);
 }
@@ -265,9 +312,11 @@ int store_writer_add_object(struct store_writer *writer, const struct store_obje
 int store_writer_add_mapping(struct store_writer *writer, const struct store_mapping *mapping,
 			     struct error *err)
 {
-	if (writer->code)
-		return writer_result(writer, err);
-	return added(writer, TABLE_MAPPINGS,
+	int result;
+
+	if (!may_add(writer, TABLE_MAPPINGS, &result, err))
+		return result;
+	return added(writer, TABLE_MAPPINGS, mapping->segment_count,
 		     mapping_put(&writer->tables[TABLE_MAPPINGS].bytes, writer->strings, mapping),
 		     err);
 }
@@ -275,9 +324,11 @@ int store_writer_add_mapping(struct store_writer *writer, const struct store_map
 int store_writer_add_symbol(struct store_writer *writer, const struct store_symbol *symbol,
 			    struct error *err)
 {
-	if (writer->code)
-		return writer_result(writer, err);
-	return added(writer, TABLE_SYMBOLS,
+	int result;
+
+	if (!may_add(writer, TABLE_SYMBOLS, &result, err))
+		return result;
+	return added(writer, TABLE_SYMBOLS, 0,
 		     symbol_put(&writer->tables[TABLE_SYMBOLS].bytes, writer->strings, symbol),
 		     err);
 }
@@ -286,11 +337,12 @@ int store_writer_add_name(struct store_writer *writer, const struct store_name *
 			  struct error *err)
 {
 	enum table table = name->since ? TABLE_TIMED_NAMES : TABLE_NAMES;
+	int result;
 
-	if (writer->code)
-		return writer_result(writer, err);
-	return added(writer, table, name_put(&writer->tables[table].bytes, writer->strings, name),
-		     err);
+	if (!may_add(writer, table, &result, err))
+		return result;
+	return added(writer, table, 0,
+		     name_put(&writer->tables[table].bytes, writer->strings, name), err);
 }
 
 /* ---- records ---- */
