@@ -97,6 +97,9 @@ int session_publish(struct session *session)
 		return 0;
 	result = store_writer_publish(session->writer, session->err);
 	session->result->file_written = !result;
+	if (!result && session->options->warn_of_root)
+		session_notify(session, "the command runs as root; --user NAME runs it as another "
+					"user, --user root without this line");
 	return result;
 }
 
@@ -370,6 +373,7 @@ static int writer_close(struct session *session, bool started, int failed)
 		store_writer_discard(session->writer);
 		return 0;
 	}
+	session_publish(session); /* its failure is that of what follows, too */
 	written = store_writer_close(session->writer, session->end_ts, result->counts, &problem);
 	result->file_written |= !written;
 	if (!stat(session->options->output, &file))

@@ -103,7 +103,7 @@ int targets_open(struct session *session)
 				 ?: kernel_target_add(session->kernel, options->pids[i], session->err)
 				 ?: target_add(session, options->pids[i]);
 	if (!result && options->command)
-		result = launch_prepare(&session->launch, options->command, &session->files,
+		result = launch_prepare(&session->launch, options->command, options->account, &session->files,
 					session->err)
 				 ?: kernel_target_add(session->kernel, session->launch.pid,
 						      session->err)
