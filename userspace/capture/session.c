@@ -82,6 +82,7 @@ static int writer_open(struct session *session)
 	meta.version = WAFFLE_VERSION;
 	meta.command = session->options->label;
 	meta.filter = session->options->filter ? filter_source(session->options->filter) : "";
+	meta.tracer_pid = (uint32_t)getpid();
 	meta.cpu_count = kernel_cpu_count(session->kernel);
 	meta.sched = session_wants_sched(session->options);
 	meta.sources = sources_text(sources, session_sources(session));
