@@ -14,7 +14,7 @@
 #include "util/map.h"
 #include "util/vec.h"
 
-#define THREADS_MAX (1u << 20) /* whose process is known */
+#define THREADS_MAX (1u << 19) /* whose process is known; as many more of before */
 #define STACKS_MAX (1u << 20)
 #define SYMBOLS_MAX (1u << 20)
 
@@ -31,12 +31,14 @@ struct details {
 	struct naming *naming;
 	struct told *told;          /* NULL: what is mapped is not wanted */
 	struct stacks *span_stacks; /* NULL: those of spans are not wanted */
-	struct map tgids;           /* tid → tgid */
+	struct map tgids;     /* tid → tgid, of threads that were asked for or told of last */
+	struct map old_tgids; /* those before */
 	struct map stacks; /* the kernel's number, and the process of a user stack → the file's */
 	/* User stacks of waits that were walked by tables, until the wait is over: by tid the index
 	 * in `walks`. */
 	struct map waits;
 	VEC(struct walk) walks;
+	VEC(uint32_t) unused_walks;
 	struct map frames; /* hash of a process and a stack of FRAMES → the file's */
 	uint32_t stack_count;
 	struct map symbols; /* addresses in the kernel that were named */
@@ -89,6 +91,8 @@ void details_close(struct details *details)
 	map_free(&details->frames);
 	map_free(&details->waits);
 	vec_free(&details->walks);
+	vec_free(&details->unused_walks);
+	map_free(&details->old_tgids);
 	map_free(&details->symbols);
 	map_free(&details->woken);
 	vec_free(&details->interrupts);
@@ -102,18 +106,45 @@ const char *details_stack_warning(const struct details *details)
 
 /* ---- threads ---- */
 
+/* The exits of threads that are not traced are not told: those that were not heard of for longest
+ * make room. */
 static void thread_is_of(struct details *details, uint32_t tid, uint32_t tgid)
 {
-	if (details->tgids.len < THREADS_MAX || map_get(&details->tgids, tid) != MAP_NONE)
-		map_set(&details->tgids, tid, tgid);
+	if (details->tgids.len >= THREADS_MAX) {
+		map_free(&details->old_tgids);
+		details->old_tgids = details->tgids;
+		details->tgids = (struct map){0};
+	}
+	map_set(&details->tgids, tid, tgid);
 }
 
 /* 0: not known. */
-static uint32_t process_of(const struct details *details, uint32_t tid)
+static uint32_t process_of(struct details *details, uint32_t tid)
 {
 	uint32_t tgid = map_get(&details->tgids, tid);
 
-	return tgid == MAP_NONE ? 0 : tgid;
+	if (tgid != MAP_NONE || !details->old_tgids.len)
+		return tgid == MAP_NONE ? 0 : tgid;
+	tgid = map_get(&details->old_tgids, tid);
+	if (tgid == MAP_NONE)
+		return 0;
+	thread_is_of(details, tid, tgid);
+	return tgid;
+}
+
+static void walk_forget(struct details *details, uint32_t tid)
+{
+	uint32_t index = map_remove(&details->waits, tid);
+
+	if (index != MAP_NONE)
+		(void)vec_push(&details->unused_walks, index);
+}
+
+static void thread_forget(struct details *details, uint32_t tid)
+{
+	map_remove(&details->tgids, tid);
+	map_remove(&details->old_tgids, tid);
+	walk_forget(details, tid);
 }
 
 /* ---- stacks ---- */
@@ -352,10 +383,14 @@ static int see_walk(struct details *details, const struct waffle_rec *rec, struc
 		details->walks.data[index] = walk;
 		return 0;
 	}
-	return vec_push(&details->walks, walk) &&
-			       map_set(&details->waits, rec->tid, (uint32_t)details->walks.len - 1)
-		       ? 0
-		       : -ENOMEM;
+	if (details->unused_walks.len)
+		index = details->unused_walks.data[--details->unused_walks.len];
+	else if (vec_push(&details->walks, walk))
+		index = (uint32_t)details->walks.len - 1;
+	else
+		return -ENOMEM;
+	details->walks.data[index] = walk;
+	return map_set(&details->waits, rec->tid, index) ? 0 : -ENOMEM;
 }
 
 /* Becomes the record that the file has: it is shorter, and lies where this one was. */
@@ -485,16 +520,21 @@ static int see_exec(struct details *details, struct waffle_rec *rec, struct erro
 	return mappings_write(details, (pid_t)tgid, err);
 }
 
+void details_forget(struct details *details, pid_t pid)
+{
+	memory_forget(details->memory, pid);
+	if (details->span_stacks)
+		stacks_forget(details->span_stacks, pid);
+	thread_forget(details, (uint32_t)pid);
+}
+
 static int see_exit(struct details *details, struct waffle_rec *rec, struct error *err)
 {
 	(void)err;
-	if (rec->tid == ((const struct waffle_rec_exit *)rec)->tgid) {
-		memory_forget(details->memory, (pid_t)rec->tid);
-		if (details->span_stacks)
-			stacks_forget(details->span_stacks, (pid_t)rec->tid);
-	}
-	map_remove(&details->tgids, rec->tid);
-	map_remove(&details->waits, rec->tid);
+	if (rec->tid == ((const struct waffle_rec_exit *)rec)->tgid)
+		details_forget(details, (pid_t)rec->tid);
+	else
+		thread_forget(details, rec->tid);
 	return 0;
 }
 

@@ -32,6 +32,8 @@ void details_needed(struct details *details, pid_t pid);
 
 /* A process has a new program or mapping: what it has mapped is written while it lives. */
 int details_process(struct details *details, pid_t pid, struct error *err);
+/* It is gone, whether or not the record of its exit came. */
+void details_forget(struct details *details, pid_t pid);
 
 /* What stacks of spans lack; NULL: nothing that is known. */
 const char *details_stack_warning(const struct details *details);
