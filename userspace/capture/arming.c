@@ -12,6 +12,7 @@
 
 #include "capture/arming_internal.h"
 #include "target/loader.h"
+#include "target/mapping_file.h"
 #include "target/needed.h"
 #include "util/near.h"
 #include "util/units.h"

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "capture/hit_image.h"
+#include "target/mapping_file.h"
 #include "target/process.h"
 #include "target/python.h"
 #include "target/unwind.h"
