@@ -10,7 +10,7 @@ build=${BUILD:-build}
 packages="gcc g++ clang lld llvm make pkg-config git protobuf-c-compiler libprotobuf-c-dev libzstd-dev
  libyajl-dev libcapstone-dev zlib1g-dev liblzma-dev libbz2-dev libc6-dev
  clang-format clang-tidy dwz libcmocka-dev protobuf-compiler python3 python3-venv strace bpftrace
- gcc-aarch64-linux-gnu g++-aarch64-linux-gnu libc6-dev-arm64-cross redis-server redis-tools
+ gcc-aarch64-linux-gnu g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user musl-tools redis-server redis-tools
  chromium-headless-shell postgresql openmpi-bin libopenmpi-dev
  mpich libmpich-dev"
 # From backports where the release's own are too old: bpf links with uprobe.multi came with 1.3.
