@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# waffle's one makefile: setup all check kernels zoo gpu demo bench fuzz lint docs install clean
+# waffle's one makefile: setup all demo check kernels zoo gpu bench fuzz lint docs install clean
+# `make setup` installs what a build needs, `make demo` and `make check` install what they need.
 # make STATIC=1 links one static binary; SANITIZE=address,undefined builds with sanitizers, best
 # with a BUILD of its own.
 
@@ -33,6 +34,15 @@ LIBS := -lbpf -lelf -ldw -lcapstone -lprotobuf-c -lzstd -lyajl -lz -lm -lpthread
 STATIC_SRC := $(wildcard userspace/static/*.c)
 STATIC_LIBS := -Wl,--start-group $(LIBS:-lyajl=-lyajl_s) -llzma -lbz2 -Wl,--end-group
 LINK_LIBS := $(if $(STATIC),-static $(STATIC_SRC:%.c=$(BUILD)/obj/%.o) $(STATIC_LIBS),$(LIBS))
+
+# A build that lacks something ends before it begins, with one line.
+INSTALLS := setup setup-check demo check clean
+ifneq ($(filter-out $(INSTALLS),$(or $(MAKECMDGOALS),all)),)
+MISSING := $(shell scripts/setup.sh missing)
+ifneq ($(MISSING),)
+$(error not installed: $(MISSING). `make setup` installs what a build needs)
+endif
+endif
 
 FOLDERS := util target call filter probe capture store model analyze export
 LIB_SRC := $(foreach d,$(FOLDERS),$(wildcard userspace/$(d)/*.c))
@@ -175,7 +185,10 @@ docs: $(BUILD)/waffle-bpf $(BUILD)/waffle-bpf.8 $(BUILD)/unit/test_why_meaning
 	$(BUILD)/unit/test_why_meaning print > docs/why-meanings.md
 
 setup:
-	@scripts/setup.sh
+	@scripts/setup.sh build
+
+setup-check:
+	@scripts/setup.sh check
 
 check:
 	@scripts/check.sh
@@ -196,7 +209,9 @@ gpu: all
 	WAFFLE_GPU=1 WAFFLE_BPF=$(BUILD)/waffle-bpf $(BUILD)/venv/bin/pytest -q -p no:cacheprovider \
 		tests/integration/test_gpu.py
 
-demo: all examples
+demo: setup
+	@echo "== Building"
+	@$(MAKE) -s --no-print-directory -j$$(nproc) all examples
 	@BUILD=$(BUILD) scripts/demo.sh
 
 include tests/sim/sim.mk
@@ -223,4 +238,4 @@ clean:
 -include $(LIB_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(UNIT_BIN:=.d) $(FUZZ_BIN:=.d) $(TIDY_OK:.ok=.d)
 FORCE:
 .PHONY: all unit-programs unit asan fuzz-bin fuzz-programs fuzz examples lint lint-format lint-code lint-docs \
-	docs setup check kernels zoo gpu demo bench install clean FORCE
+	docs setup setup-check check kernels zoo gpu demo bench install clean FORCE

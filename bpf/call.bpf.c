@@ -22,7 +22,6 @@ const volatile bool call_filtered = false;
 __u64 call_faults;
 __u64 call_too_deep; /* of the lost ones, calls that had no slot any more */
 
-struct call_threads_map call_threads SEC(".maps");
 struct recipes_map recipes SEC(".maps");
 struct call_enums_map call_enums SEC(".maps");
 struct call_sequences_map call_sequences SEC(".maps");
@@ -359,6 +358,26 @@ int call_end(struct pt_regs *ctx)
 	return slot_end(&entry, ctx, slot);
 }
 
+/* ---- a new program ---- */
+
+/* The thread is out of all calls, whose stack pointers mean nothing any more. Else they would hide
+ * those of the new program. */
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(call_exec, struct task_struct *task)
+{
+	struct waffle_call_thread *thread = bpf_task_storage_get(&call_threads, task, NULL, 0);
+
+	if (!thread)
+		return 0;
+	thread->now = bpf_ktime_get_ns();
+	calls_drop_all(thread);
+	frames_drop(thread, 0);
+	bpf_task_storage_delete(&call_held_low, task);
+	bpf_task_storage_delete(&call_held_high, task);
+	bpf_task_storage_delete(&call_threads, task);
+	return 0;
+}
+
 /* ---- what passes a filter ---- */
 
 /* The slot that the program before this one meant. */
@@ -427,10 +446,11 @@ SEC("tracepoint")
 int call_stacks_take_point(void *ctx)
 {
 	struct waffle_call_slot *slot =
-		slot_asked(call_thread_get(bpf_get_current_task_btf()), WAFFLE_CALL_AT_POINT);
-	long number = bpf_get_stackid(ctx, &stacks, 0);
+		slot_asked(call_thread_at_point(bpf_get_current_task_btf()), WAFFLE_CALL_AT_POINT);
 
-	return slot ? stack_emit(slot->id, slot->held.ts, number < 0 ? 0 : number + 1, 0) : 0;
+	return slot ? stack_emit(slot->id, slot->held.ts,
+				 stack_number(ctx, 0, slot->held.ts, STACK_OF_POINT), 0)
+		    : 0;
 }
 
 /* ---- tracepoints ---- */
@@ -446,8 +466,12 @@ int call_point(void *ctx)
 	entry.task = bpf_get_current_task_btf();
 	if (finished || !target_has(entry.task->tgid))
 		return 0;
-	entry.thread = call_thread_get(entry.task);
-	if (!entry.thread || !entry_recipe(&entry, ctx))
+	entry.thread = call_thread_at_point(entry.task);
+	if (!entry.thread) {
+		loss_count(1);
+		return 0;
+	}
+	if (!entry_recipe(&entry, ctx))
 		return 0;
 	slot = &entry.thread->slots[WAFFLE_CALL_AT_POINT];
 	slot_begin(slot, entry.site, entry.now, entry.task);

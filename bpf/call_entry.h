@@ -31,6 +31,14 @@ static __always_inline struct waffle_call_thread *call_thread_get(struct task_st
 	return bpf_task_storage_get(&call_threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
+/* Any tracepoint may be one of the scheduler's. */
+static __always_inline struct waffle_call_thread *call_thread_at_point(struct task_struct *task)
+{
+	if (scheduler_allocates())
+		return call_thread_get(task);
+	return bpf_task_storage_get(&call_threads, task, NULL, 0);
+}
+
 static __always_inline struct waffle_recipe *recipe_get(__u64 cookie)
 {
 	__u32 recipe = WAFFLE_COOKIE_RECIPE(cookie);

@@ -6,6 +6,7 @@
 
 #include "call.h"
 #include "emit.h"
+#include "thread_storage.h"
 
 /* Words of struct pt_regs that recipes refer to (arch/x86/include/asm/ptrace.h, arch/arm64/…). */
 #if defined(__TARGET_ARCH_x86)
@@ -20,13 +21,6 @@ extern const volatile __u64 call_seed;
 
 /* Addresses in arguments that could not be read. */
 extern __u64 call_faults;
-
-extern struct call_threads_map {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct waffle_call_thread);
-} call_threads SEC(".maps");
 
 /* The sizes of these are set before loading. */
 extern struct recipes_map {

@@ -323,6 +323,24 @@ static __always_inline void open_drop_below(struct open_walk *walk)
 		bpf_loop(WAFFLE_CALL_DEPTH_MAX, open_drop_one, walk, 0);
 }
 
+static long open_drop_last(__u32 round, void *context)
+{
+	const struct open_walk *walk = context;
+	__u64 at = open_before(walk->thread, 0);
+
+	if (at >= WAFFLE_CALL_DEPTH_MAX)
+		return 1;
+	open_drop(walk->thread, at);
+	return 0;
+}
+
+static __always_inline void calls_drop_all(struct waffle_call_thread *thread)
+{
+	struct open_walk walk = {.thread = thread};
+
+	bpf_loop(WAFFLE_CALL_DEPTH_MAX, open_drop_last, &walk, 0);
+}
+
 static long open_find_left(__u32 round, void *context)
 {
 	struct open_walk *walk = context;

@@ -12,7 +12,7 @@
  */
 static __always_inline bool wanted(struct task_struct *task)
 {
-	return !finished && (!follow_children || thread_get(task));
+	return !finished && (!follow_children || thread_is_traced(task));
 }
 
 /* Copies a frame of at most `room` bytes into a record with that much room. `ts` 0: now. */

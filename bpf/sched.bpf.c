@@ -328,7 +328,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	if (!state)
 		return 0;
 	/* Of the traced one: the kernel has just used what leads there from it. */
-	stolen_ns = from ? cpu_stolen_ns(prev) : cpu_stolen_ns(next);
+	stolen_ns = cpu_stolen_ns(task_untrusted(from ? prev : next));
 	if (from) {
 		thread_leaves(state, from, prev, cpu, stolen_ns, now);
 		waits_for(from, preempt || !prev_state ? cpu + 1 : 0);

@@ -49,6 +49,7 @@ struct waffle_inode {
 extern const volatile __u32 sched_slots; /* slots a CPU, a power of two */
 extern const volatile __u32 ring_shift;  /* CPUs per ring, as a power of two */
 extern const volatile bool follow_children;
+extern const volatile bool storage_is_old; /* as on a kernel before 6.4: scheduler_allocates() */
 
 /* Set while running. */
 extern __u64 tgid_bits[WAFFLE_TGID_WORDS];
@@ -109,9 +110,9 @@ extern struct threads_map {
 } threads SEC(".maps");
 
 /* Threads outside the target that were named, by tid; the value is their start time, as tids are
- * reused. */
+ * reused. One that was not seen for long is forgotten, and named again. */
 extern struct named_map {
-	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, WAFFLE_MAX_NAMED);
 	__type(key, __u32);
 	__type(value, __u64);
@@ -169,22 +170,26 @@ static __always_inline void record_count(enum waffle_source source, __u32 cpu, b
 #define record_reserve_of(source, cpu, size)                                                       \
 	({                                                                                         \
 		void *ring_ = ring_get(cpu), *record_ = NULL;                                      \
-		if (ring_) {                                                                       \
+		if (ring_)                                                                         \
 			record_ = bpf_ringbuf_reserve(ring_, size, 0);                             \
-			record_count(source, cpu, !record_);                                       \
-		}                                                                                  \
+		record_count(source, cpu, !record_);                                               \
 		record_;                                                                           \
 	})
 
 /* Records that never came to be: produced and lost at once. */
-static __always_inline void loss_count(__u64 count)
+static __always_inline void loss_count_of(enum waffle_source source, __u64 count)
 {
 	struct waffle_cpu *cpu = cpu_get(bpf_get_smp_processor_id());
 
 	if (!cpu || !count)
 		return;
-	__sync_fetch_and_add(&cpu->produced[WAFFLE_SOURCE_SPANS], count);
-	__sync_fetch_and_add(&cpu->dropped[WAFFLE_SOURCE_SPANS], count);
+	__sync_fetch_and_add(&cpu->produced[source], count);
+	__sync_fetch_and_add(&cpu->dropped[source], count);
+}
+
+static __always_inline void loss_count(__u64 count)
+{
+	loss_count_of(WAFFLE_SOURCE_SPANS, count);
 }
 
 static __always_inline void record_begin(struct waffle_rec *rec, enum waffle_rec_kind kind,
@@ -228,21 +233,74 @@ static __always_inline void name_stranger(struct task_struct *task)
 		task_emit(task, NULL, 0);
 }
 
-/* The state of a thread of the target, made when it is seen first; NULL for all other threads. */
-static __always_inline struct thread_state *thread_get(struct task_struct *task)
-{
-	__u32 tgid = task->tgid;
-	struct thread_state *state;
+/* One of these came with Linux 6.4, the other one took its place later (bpf_local_storage.h). */
+struct bpf_local_storage_map___new {
+	bool bpf_ma, use_kmalloc_nolock;
+} __attribute__((preserve_access_index));
 
-	if (!target_maybe(tgid))
-		return NULL;
-	state = bpf_task_storage_get(&threads, task, NULL, 0);
-	if (state || !bpf_map_lookup_elem(&targets, &tgid))
-		return state;
-	state = bpf_task_storage_get(&threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+/*
+ * Whether the scheduler's programs may make task storage. Kernels before 6.4 take it from
+ * kmalloc(), which may wake up kswapd: a deadlock, if that is done under a run queue's lock.
+ */
+static __always_inline bool scheduler_allocates(void)
+{
+	return !storage_is_old &&
+	       (bpf_core_field_exists(struct bpf_local_storage_map___new, bpf_ma) ||
+		bpf_core_field_exists(struct bpf_local_storage_map___new, use_kmalloc_nolock));
+}
+
+/* Makes the state of a thread of the target; NULL: there is no memory for it, or another program is
+ * in the midst of its task storage. */
+static __noinline __attribute__((unused)) struct thread_state *thread_make(struct task_struct *task)
+{
+	struct thread_state *state =
+		bpf_task_storage_get(&threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
 	if (state)
 		task_emit(task, NULL, WAFFLE_TASK_TRACED_FLAG);
 	return state;
+}
+
+/* A thread of the target has no state yet: nearly all get theirs when they are forked. What is
+ * missing of one that has none is counted. */
+static __noinline __attribute__((unused)) struct thread_state *thread_meet(struct task_struct *task)
+{
+	__u32 tgid = task->tgid;
+	struct thread_state *state = NULL;
+
+	if (!bpf_map_lookup_elem(&targets, &tgid))
+		return NULL;
+	if (scheduler_allocates())
+		state = thread_make(task);
+	if (!state)
+		loss_count_of(WAFFLE_SOURCE_SCHED, 1);
+	return state;
+}
+
+/* The state of a thread of the target; NULL for all other threads. */
+static __always_inline struct thread_state *thread_get(struct task_struct *task)
+{
+	struct thread_state *state;
+
+	if (!target_maybe(task->tgid))
+		return NULL;
+	state = bpf_task_storage_get(&threads, task, NULL, 0);
+	return state ?: thread_meet(task);
+}
+
+/* Whether a thread is one of the target, where memory may be allocated. */
+static __always_inline bool thread_is_traced(struct task_struct *task)
+{
+	__u32 tgid = task->tgid;
+
+	if (!target_maybe(tgid))
+		return false;
+	if (bpf_task_storage_get(&threads, task, NULL, 0))
+		return true;
+	if (!bpf_map_lookup_elem(&targets, &tgid))
+		return false;
+	thread_make(task);
+	return true;
 }
 
 #define X86_TS_COMPAT 2u         /* arch/x86/include/asm/thread_info.h */

@@ -3,12 +3,12 @@
 #include "vmlinux.h"
 #include "stack.h"
 #include "emit.h"
+#include "thread_storage.h"
 
 #define WAFFLE_UNWIND_READ(context, word, address)                                                 \
 	bpf_probe_read_user(word, sizeof(__u64), (void *)(address))
 #include "unwind_step.h"
 
-#define WORDS 256                  /* a power of two; 64 addresses and 48 frames of Python fit */
 #define WAFFLE_STACK_PAGE_SHIFT 12 /* vm_pgoff counts pages of the kernel: 4 KiB */
 #define RETURN_PROBES_MAX 32
 
@@ -56,39 +56,6 @@ struct {
 	__type(key, struct code_key);
 	__type(value, __u32);
 } python_codes SEC(".maps");
-
-/* Walks under way. They are the thread's own: another one may interrupt it on its CPU. */
-struct walk {
-	struct waffle_stack_process process;
-	struct waffle_unwind_regs regs;
-	struct waffle_unwind_mapping mapping; /* of the last frame */
-	struct waffle_unwind_row row;         /* that holds for it */
-	__u64 trampoline;   /* that return probes have put in place of return addresses; 0: none */
-	__u64 return_probe; /* the kernel's innermost one that the walk has not come to */
-	__u64 return_stack; /* of the one that is looked for */
-	__u64 ts;           /* of the span or event */
-	__u64 thread;       /* Python's: PyThreadState */
-	__u64 frame;        /* _PyInterpreterFrame */
-	__u32 zero;
-	__u32 waits;   /* it is of_wait */
-	__u32 count;   /* addresses */
-	__u32 python;  /* frames of Python */
-	__u32 cut;     /* WAFFLE_CUT_* */
-	__u32 at_call; /* WAFFLE_STACK_CALL */
-	__u64 words[WORDS];
-};
-
-struct walks {
-	struct walk of_span;
-	struct walk of_wait; /* the thread may lose its CPU in the midst of the other one */
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct walks);
-} stack_walks SEC(".maps");
 
 /* bpf_loop() takes a pointer to the stack. */
 struct context {
@@ -489,17 +456,26 @@ static __always_inline int frames_copy(struct walk *walk, __u32 room, __u64 id, 
 	return 0;
 }
 
+/* Waits are seen by the scheduler's programs. */
+static __always_inline struct walks *walks_get(struct task_struct *task, __u64 flags)
+{
+	if (flags & WAFFLE_STACK_WAIT && !scheduler_allocates())
+		return bpf_task_storage_get(&stack_walks, task, NULL, 0);
+	return bpf_task_storage_get(&stack_walks, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+
 __noinline int stack_emit(__u64 id, __u64 ts, __u64 kernel_stack, __u64 flags)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct waffle_stack_process *process;
 	__u32 tgid = task->tgid, words;
-	struct walks *walks =
-		bpf_task_storage_get(&stack_walks, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct walks *walks = walks_get(task, flags);
 	struct walk *walk;
 
-	if (!walks)
+	if (!walks) {
+		loss_count(1);
 		return 0;
+	}
 	walk = flags & WAFFLE_STACK_WAIT ? &walks->of_wait : &walks->of_span;
 	process = bpf_map_lookup_elem(&stack_processes, &tgid);
 	if (process)

@@ -4,6 +4,7 @@
 #include "vmlinux.h"
 #include "shared.h"
 #include "stack.h"
+#include "thread_storage.h"
 #include "wait.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -11,6 +12,8 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 const volatile __u32 sched_slots = 1;
 const volatile __u32 ring_shift = 0;
 const volatile bool follow_children = false;
+const volatile bool storage_is_old = false;
+const volatile bool call_points = false;
 const volatile __u32 wait_sources = 0;
 const volatile __u64 wait_min_ns = ~0ull;
 const volatile bool stack_tables = false;
@@ -23,13 +26,18 @@ __u64 tgid_bits[WAFFLE_TGID_WORDS];
 bool stop_on_exec;
 bool finished;
 bool snapshot_at_end;
+__u32 stack_numbers;
+__u64 targets_refused; /* processes that found no room among the targets */
 
 struct cpus_map cpus SEC(".maps");
 struct targets_map targets SEC(".maps");
 struct threads_map threads SEC(".maps");
+struct call_threads_map call_threads SEC(".maps");
+struct stack_walks_map stack_walks SEC(".maps");
 struct named_map named SEC(".maps");
 struct rings_map rings SEC(".maps");
 struct stacks_map stacks SEC(".maps");
+struct stack_scratches_map stack_scratches SEC(".maps");
 
 /* Programs whose sites are armed, or that have none: their exec need not wait for userspace. */
 struct {
@@ -38,6 +46,22 @@ struct {
 	__type(key, struct waffle_inode);
 	__type(value, __u32);
 } known_programs SEC(".maps");
+
+__noinline int stack_hash(struct stack_scratch *scratch, __u32 count)
+{
+	__u64 hash = count;
+
+	if (!scratch)
+		return 0;
+	for (__u32 i = 0; i < WAFFLE_STACK_DEPTH; i++) {
+		if (i >= count)
+			break;
+		hash = (hash ^ scratch->addresses[i]) * 0x9e3779b97f4a7c15ull;
+		hash ^= hash >> 29;
+	}
+	scratch->hash = hash;
+	return 0;
+}
 
 /* The last faults of a thread; what it does after its exit is not told. */
 static __always_inline void faults_flush(struct task_struct *task)
@@ -56,27 +80,79 @@ struct {
 	__type(value, __u32);
 } stopped SEC(".maps");
 
+/* Since when the program of a target is there: its last exec, or its birth. Of a target that is not
+ * in it nothing is read any more, so it is as large as `targets`. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, WAFFLE_MAX_TARGETS);
+	__type(key, __u32);
+	__type(value, __u64);
+} programs_since SEC(".maps");
+
+static __always_inline void program_begins(__u32 tgid)
+{
+	__u64 now = bpf_ktime_get_ns();
+
+	if (bpf_map_update_elem(&programs_since, &tgid, &now, BPF_ANY))
+		bpf_map_delete_elem(&programs_since, &tgid);
+}
+
+/* Makes what is kept of a thread of the target, before it runs. */
+static __always_inline struct thread_state *thread_born(struct task_struct *task)
+{
+	if (!scheduler_allocates() && stack_tables)
+		bpf_task_storage_get(&stack_walks, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!scheduler_allocates() && call_points)
+		bpf_task_storage_get(&call_threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	return bpf_task_storage_get(&threads, task, NULL, 0) ?: thread_make(task);
+}
+
+static __always_inline __u64 *tgid_word(__u32 tgid)
+{
+	return &tgid_bits[(tgid >> 6) & (WAFFLE_TGID_WORDS - 1)];
+}
+
+/* A child that finds no room is not followed, which is one loss: of its FORK. */
+static __always_inline bool target_add(__u32 tgid)
+{
+	__u32 one = 1;
+
+	if (bpf_map_update_elem(&targets, &tgid, &one, BPF_ANY)) {
+		__sync_fetch_and_add(&targets_refused, 1);
+		loss_count(1);
+		return false;
+	}
+	program_begins(tgid);
+	/* Behind the entry: on_free() looks at it once more when it has cleared the bit. */
+	__sync_fetch_and_or(tgid_word(tgid), 1ull << (tgid & 63));
+	return true;
+}
+
+/* Runs in the parent, before the child does. */
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
-	__u32 cpu = bpf_get_smp_processor_id(), tgid = child->tgid, one = 1;
+	__u32 cpu = bpf_get_smp_processor_id(), tgid = child->tgid;
 	struct waffle_rec_fork *rec;
 
-	if (finished || !target_has(parent->tgid) || parent->tgid == child->tgid)
+	if (finished || !target_has(parent->tgid))
 		return 0;
-	if (follow_children) {
-		bpf_map_update_elem(&targets, &tgid, &one, BPF_ANY);
-		__sync_fetch_and_or(&tgid_bits[(tgid >> 6) & (WAFFLE_TGID_WORDS - 1)],
-				    1ull << (tgid & 63));
+	if (parent->tgid == child->tgid) {
+		thread_born(child);
+		return 0;
 	}
+	if (follow_children && !target_add(tgid))
+		return 0;
 	stack_fork(parent->tgid, tgid);
 	rec = record_reserve(cpu, sizeof(*rec));
-	if (!rec)
-		return 0;
-	record_begin(&rec->rec, WAFFLE_REC_FORK, parent->pid, cpu);
-	rec->tgid = parent->tgid;
-	rec->child_tgid = tgid;
-	bpf_ringbuf_submit(rec, BPF_RB_FORCE_WAKEUP);
+	if (rec) {
+		record_begin(&rec->rec, WAFFLE_REC_FORK, parent->pid, cpu);
+		rec->tgid = parent->tgid;
+		rec->child_tgid = tgid;
+		bpf_ringbuf_submit(rec, BPF_RB_FORCE_WAKEUP);
+	}
+	if (follow_children)
+		thread_born(child);
 	return 0;
 }
 
@@ -96,6 +172,21 @@ static __always_inline void exec_hold(__u32 tgid, struct linux_binprm *bprm)
 		bpf_send_signal(19); /* SIGSTOP */
 }
 
+/* A thread that is not the main one takes over the process's own tid (de_thread() of fs/exec.c):
+ * that of its own is gone. */
+static __always_inline void tid_left(struct task_struct *task, __u32 tid)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct waffle_rec_exit *rec = record_reserve(cpu, sizeof(*rec));
+
+	if (!rec)
+		return;
+	record_begin(&rec->rec, WAFFLE_REC_EXIT, tid, cpu);
+	rec->tgid = task->tgid;
+	rec->code = 0;
+	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
+}
+
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm *bprm)
 {
@@ -104,7 +195,10 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 
 	if (!target_has(task->tgid))
 		return 0;
+	program_begins(task->tgid);
 	exec_hold(task->tgid, bprm);
+	if (old_pid != task->pid && !finished)
+		tid_left(task, old_pid);
 	rec = finished ? NULL : record_reserve(cpu, sizeof(*rec));
 	if (rec) {
 		record_begin(&rec->rec, WAFFLE_REC_EXEC, task->pid, cpu);
@@ -123,7 +217,10 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	struct waffle_rec_exit *rec;
 	bool last;
 
-	if (!target_has(tgid))
+	/* Threads that leave together all find that they are the last one, and the first of them
+	 * takes the process off the targets: then their state tells that they are traced. */
+	if (!target_maybe(tgid) ||
+	    (!bpf_task_storage_get(&threads, task, NULL, 0) && !target_has(tgid)))
 		return 0;
 	last = task->signal->live.counter == 0;
 	if (!finished)
@@ -135,8 +232,53 @@ int BPF_PROG(on_exit, struct task_struct *task)
 		rec->code = task->signal->group_exit_code ?: task->exit_code;
 		bpf_ringbuf_submit(rec, last ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 	}
-	if (last)
+	if (last) {
 		bpf_map_delete_elem(&targets, &tgid);
+		bpf_map_delete_elem(&programs_since, &tgid);
+	}
+	return 0;
+}
+
+/* Processes that share a bit: PID_MAX_LIMIT of include/linux/threads.h is 2^22. */
+#define TGIDS_A_BIT ((1u << 22) / (64 * WAFFLE_TGID_WORDS))
+
+struct bit_owners {
+	__u32 tgid;
+	bool is_owned;
+};
+
+static long bit_owner(__u32 round, void *context)
+{
+	struct bit_owners *owners = context;
+	__u32 tgid = owners->tgid + round * 64 * WAFFLE_TGID_WORDS;
+
+	owners->is_owned = bpf_map_lookup_elem(&targets, &tgid);
+	return owners->is_owned;
+}
+
+static __always_inline bool bit_is_owned(__u32 tgid)
+{
+	struct bit_owners owners = {.tgid = tgid & (64 * WAFFLE_TGID_WORDS - 1)};
+
+	bpf_loop(TGIDS_A_BIT, bit_owner, &owners, 0);
+	return owners.is_owned;
+}
+
+/*
+ * A process is gone, with its last switch off a CPU behind it: its bit goes, too, or else each
+ * switch of the machine would take the long way after some 65,536 processes. Another one may be
+ * born into that bit meanwhile, which does not run yet.
+ */
+SEC("tp_btf/sched_process_free")
+int BPF_PROG(on_free, struct task_struct *task)
+{
+	__u32 tgid = task->tgid;
+
+	if ((__u32)task->pid != tgid || !target_maybe(tgid) || bit_is_owned(tgid))
+		return 0;
+	__sync_fetch_and_and(tgid_word(tgid), ~(1ull << (tgid & 63)));
+	if (bit_is_owned(tgid))
+		__sync_fetch_and_or(tgid_word(tgid), 1ull << (tgid & 63));
 	return 0;
 }
 
@@ -185,7 +327,9 @@ int snapshot(struct bpf_iter__task *ctx)
 	struct thread_state *thread;
 	__u32 state;
 
-	thread = task ? thread_get(task) : NULL;
+	if (!task || !target_has(task->tgid))
+		return 0;
+	thread = thread_born(task);
 	if (!thread)
 		return 0;
 	stolen_snapshot(thread, task);

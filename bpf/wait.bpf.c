@@ -123,6 +123,17 @@ int BPF_PROG(on_io_issue, struct request *request)
 	return io_begin(request, BPF_NOEXIST);
 }
 
+/* A request has become part of another one: it never completes, and its address is used again. A
+ * raw tracepoint, so that a test can run it. */
+SEC("raw_tp/block_rq_merge")
+int on_io_merge(__u64 *args)
+{
+	__u64 key = args[0];
+
+	bpf_map_delete_elem(&requests, &key);
+	return 0;
+}
+
 /* include/linux/blk_types.h: the operation in the low byte, odd ones write; flags above. */
 static __always_inline __u32 io_flags(__u32 cmd_flags)
 {

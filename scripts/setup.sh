@@ -1,18 +1,22 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs what a build and the tests need: Debian packages, and the Python packages of
-# tests/requirements.txt in a virtual environment. Does nothing, and needs no network, if all of it
-# is there. waffle-bpf itself needs only the first list.
+# Installs what waffle needs, and nothing that is already there.
+#
+#   setup.sh build     what `make` and `make demo` need: Debian packages
+#   setup.sh check     also what the tests need: servers, MPI, a browser, NVIDIA's libraries, and the
+#                      Python packages of tests/requirements.txt in a virtual environment
+#   setup.sh missing   installs nothing; prints the programs and libraries that a build lacks
 set -eu
 cd "$(dirname "$0")/.."
 
 build=${BUILD:-build}
-packages="gcc g++ clang lld llvm make pkg-config git protobuf-c-compiler libprotobuf-c-dev libzstd-dev
- libyajl-dev libcapstone-dev zlib1g-dev liblzma-dev libbz2-dev libc6-dev
- clang-format clang-tidy dwz libcmocka-dev protobuf-compiler python3 python3-venv strace bpftrace
- gcc-aarch64-linux-gnu g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user musl-tools redis-server redis-tools
- chromium-headless-shell postgresql openmpi-bin libopenmpi-dev
- mpich libmpich-dev"
+build_packages="gcc g++ clang make pkg-config protobuf-c-compiler libprotobuf-c-dev libzstd-dev
+ libyajl-dev libcapstone-dev zlib1g-dev libc6-dev"
+check_packages="lld llvm git liblzma-dev libbz2-dev clang-format clang-tidy dwz libcmocka-dev
+ protobuf-compiler python3 python3-venv procps strace bpftrace libc6-dbg
+ gcc-aarch64-linux-gnu g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user musl-tools
+ redis-server redis-tools
+ chromium-headless-shell postgresql openmpi-bin libopenmpi-dev mpich libmpich-dev"
 # From backports where the release's own are too old: bpf links with uprobe.multi came with 1.3.
 newer_packages="libbpf-dev bpftool libelf-dev libdw-dev"
 libbpf_min=1:1.3
@@ -105,22 +109,44 @@ setup_packages() {
 		fi
 	fi
 	[ -z "$missing" ] || apt_install $missing
+}
+
+setup_clang_runtime() {
+	local missing
 	missing=$(missing_of "$(clang_runtime)")
 	[ -z "$missing" ] || apt_install $missing
 }
 
-# Without dpkg nothing is installed, only looked for.
-check_programs() {
-	local lacking=
-	for program in gcc g++ clang bpftool protoc-c pkg-config clang-format clang-tidy python3; do
+# The programs and libraries that a build needs and that are not there, on one line.
+build_lacks() {
+	local lacking= library
+	for program in gcc g++ clang bpftool protoc-c pkg-config; do
 		command -v $program >/dev/null || lacking="$lacking $program"
 	done
-	pkg-config --atleast-version=1.3 libbpf 2>/dev/null || lacking="$lacking libbpf>=1.3"
-	for library in libelf libdw libprotobuf-c libzstd yajl capstone zlib cmocka; do
-		pkg-config --exists $library 2>/dev/null || lacking="$lacking $library"
+	if command -v pkg-config >/dev/null; then
+		pkg-config --atleast-version=1.3 libbpf || lacking="$lacking libbpf>=1.3"
+		for library in libelf libdw libprotobuf-c libzstd yajl capstone zlib; do
+			pkg-config --exists $library || lacking="$lacking $library"
+		done
+	fi
+	echo $lacking
+}
+
+# The same of the tests.
+check_lacks() {
+	local lacking=
+	for program in clang-format clang-tidy python3; do
+		command -v $program >/dev/null || lacking="$lacking $program"
 	done
-	[ -z "$lacking" ] && return
-	say "this is not Debian; install with your package manager, development files included:$lacking"
+	pkg-config --exists cmocka 2>/dev/null || lacking="$lacking cmocka"
+	echo $lacking
+}
+
+# Without dpkg nothing is installed, only looked for.
+only_look() {
+	local lacking=$1
+	[ -n "$lacking" ] || return 0
+	say "this is not Debian; install with your package manager, development files included: $lacking"
 	say "the names of the Debian packages:" $packages $newer_packages
 	exit 1
 }
@@ -149,6 +175,32 @@ setup_cuda() {
 	echo "$want" >"$venv/requirements-cuda.done"
 }
 
-if command -v dpkg-query >/dev/null; then setup_packages; else check_programs; fi
-setup_python
-setup_cuda
+set -- "${1:-build}"
+case $1 in
+missing)
+	build_lacks
+	exit
+	;;
+build) packages=$build_packages ;;
+check)
+	packages="$build_packages $check_packages"
+	newer_packages="$newer_packages libdebuginfod-dev" # of the same source as libelf-dev
+	;;
+*)
+	say "usage: setup.sh [build|check|missing]"
+	exit 2
+	;;
+esac
+
+if command -v dpkg-query >/dev/null; then
+	setup_packages
+	[ "$1" != check ] || setup_clang_runtime
+elif [ "$1" = check ]; then
+	only_look "$(echo $(build_lacks) $(check_lacks))"
+else
+	only_look "$(build_lacks)"
+fi
+if [ "$1" = check ]; then
+	setup_python
+	setup_cuda
+fi

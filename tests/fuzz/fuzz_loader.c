@@ -33,13 +33,13 @@ static bool check_folder(const char *folder, void *arg)
 static void check_list(const char *list)
 {
 	static const struct loader_base bases[] = {
-		{"/usr/bin/program", "/tmp"}, {"/program", "/"}, {"", ""}};
+		{"/usr/bin/program", "/tmp", "lib64"}, {"/program", "/", NULL}, {"", "", ""}};
 
 	for (unsigned i = 0; i < sizeof(bases) / sizeof(bases[0]); i++) {
 		size_t count = 0;
 
 		loader_folders_each(list, &bases[i], check_folder, &count);
-		require(count <= strlen(list));
+		require(count <= strlen(list) + 1);
 	}
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Any bytes as an ELF file: its symbols, lines and inlined functions are looked up without a fault.
- * Also as the text of /proc/kallsyms, as notes, and as a mangled name.
+ * Also as notes, and as a mangled name.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -15,7 +15,6 @@
 #include "target/cfi.h"
 #include "target/cfi_index.h"
 #include "target/demangle.h"
-#include "target/kallsyms.h"
 #include "target/symbols.h"
 #include "require.h"
 
@@ -90,6 +89,7 @@ static void see_handle(uint64_t handle, const char *name, void *arg)
 /* `data`: as it would be in a process's memory. */
 static void read_object(int fd, const uint8_t *data)
 {
+	struct image image;
 	struct symbol_module_state state;
 	struct symbolizer *symbolizer;
 	struct build_id id;
@@ -106,7 +106,9 @@ static void read_object(int fd, const uint8_t *data)
 	look_up(symbolizer, module);
 	symbolizer_close(symbolizer);
 	read_unwinding(path);
-	handles_find(fd, getpid(), (uintptr_t)data, 0, see_handle, NULL);
+	require(!image_open(&image, getpid()));
+	handles_find(fd, &image, (uintptr_t)data, 0, see_handle, NULL);
+	image_close(&image);
 }
 
 static void read_function_name(const char *symbol)
@@ -129,17 +131,9 @@ static void read_function_name(const char *symbol)
 
 static void read_text(const uint8_t *data, size_t size)
 {
-	struct error err = ERROR_INIT;
-	struct kernel_symbol symbol;
-	struct kallsyms *kallsyms;
 	struct build_id id;
 	char demangled[DEMANGLE_MAX], *text;
 
-	if (!kallsyms_parse(&kallsyms, (const char *)data, size, &err)) {
-		if (kallsyms_find(kallsyms, 0xffffffff81000123, &symbol))
-			require(strlen(symbol.name) && symbol.module);
-		kallsyms_free(kallsyms);
-	}
 	build_id_from_notes(&id, data, size);
 	text = strndup((const char *)data, size);
 	require(text);

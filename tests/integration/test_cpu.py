@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-from tracer import parse_log, tries
+from tracer import parse_log
 
 TICK_NS = 10_000_000
 LEAST_NS = 50_000  # less is not told
@@ -26,7 +26,6 @@ def spin(waffle, built):
     return run
 
 
-@tries(3)
 def test_what_is_stolen_is_what_the_kernel_leaves_out_of_cpu_time(spin):
     capture, said = spin(1500)
     begin, end, tid = said["begin"], said["end"], said["thread"]["tid"]
@@ -50,7 +49,6 @@ def test_what_is_stolen_is_what_the_kernel_leaves_out_of_cpu_time(spin):
         assert abs(running - (end["exec"] - begin["exec"]) - stolen) <= 0.01 * running
 
 
-@tries(3)
 def test_why_has_stolen_time_outside_of_running(spin, waffle):
     capture, said = spin(800)
     tid = said["thread"]["tid"]

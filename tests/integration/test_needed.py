@@ -28,6 +28,23 @@ def test_library_that_the_cache_of_another_root_knows(waffle, user_of_library, t
     check_user_of_library(waffle.run("chroot", tmp_path, f"/{user.name}").rows())
 
 
+def test_library_that_is_preloaded_for_all_programs(waffle, built, tmp_path):
+    """/etc/ld.so.preload of the program's own root; its name stands for what is needed."""
+    library = built("library.c", "-shared", "-fPIC", "-Wl,-soname,liblate.so", name="liblate.so")
+    user = built("needs_library.c", f"-L{library.parent}", "-llate", name="preloaded")
+    needed = subprocess.run(["ldd", user], capture_output=True, text=True, check=True).stdout
+    for path in re.findall(r"(/\S+) \(0x", needed):
+        place = tmp_path / path[1:]
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, place)
+    (tmp_path / "odd").mkdir()
+    shutil.copy(library, tmp_path / "odd/other-name.so")
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/ld.so.preload").write_text("# x\n/odd/other-name.so # y\n", encoding="ascii")
+    shutil.copy(user, tmp_path)
+    check_user_of_library(waffle.run("chroot", tmp_path, f"/{user.name}").rows())
+
+
 # ---- another file during the capture ----
 
 

@@ -292,7 +292,7 @@ class Bpftrace:
 
     def __init__(self, pid, start):
         script = self.SCRIPT.format(48) + 'BEGIN { printf("ready\\n"); }'
-        self.program = start("bpftrace", "-q", "-e", script, pid)
+        self.program = start(*tracer.with_tracefs("bpftrace", "-q", "-e", script, pid))
         self.program.until("ready")
 
     def stacks(self, count):

@@ -128,9 +128,11 @@ def semaphores(pid, path, elf=None):
         with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
             for line in maps:
                 fields = line.split(None, 5)
+                # The path of a file in another mount namespace is shown from that one's root on,
+                # which may be above ours.
                 if len(fields) == 6 and fields[5].removesuffix("\n").removesuffix(
                     " (deleted)"
-                ) == str(path):
+                ).endswith(str(path)):
                     start = int(fields[0].split("-")[0], 16)
                     offset = int(fields[2], 16)
                     page = loads[0][1] - loads[0][0]
@@ -321,7 +323,7 @@ class Attached:
                 values = semaphores(pid, path)
                 if not values or not all(values):
                     return False
-            return True
+            return self.capture.path.exists()
 
         wait_until(armed, f"arming of {[str(p) for p in paths]} in {pid}", timeout)
         return self
@@ -450,6 +452,12 @@ class Waffle:
         """Attaches to a Program and waits until these files are armed in it."""
         attached = self.attach("-p", program.pid, "-q", "--no-report", *options, **process_options)
         return attached.wait_armed(program.pid, *paths)
+
+
+def with_tracefs(*command):
+    """The command in a mount namespace where tracefs is mounted; machines need not have it."""
+    script = 'mount -t tracefs tracefs /sys/kernel/tracing && exec "$@"'
+    return ["unshare", "--mount", "sh", "-c", script, "sh", *command]
 
 
 def find_tool(name):

@@ -50,6 +50,7 @@ static inline struct store_writer *open_writer(const char *path)
 	struct store_writer *writer = NULL;
 
 	must(store_writer_open(&writer, path, &fixture_meta, &err), &err);
+	must(store_writer_publish(writer, &err), &err);
 	for (unsigned i = 0; i < FIXTURE_SITES; i++)
 		must(store_writer_add_site(writer, &fixture_sites[i], &err), &err);
 	return writer;

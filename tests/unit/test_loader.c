@@ -206,7 +206,7 @@ static bool see_folder(const char *folder, void *arg)
 static const char *folders_of(const char *list, const char *origin)
 {
 	static struct seen seen;
-	const struct loader_base base = {origin, "/work"};
+	const struct loader_base base = {origin, "/work", NULL};
 
 	seen = (struct seen){0};
 	loader_folders_each(list, &base, see_folder, &seen);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <dirent.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -228,6 +229,169 @@ static void test_file_belongs_to_the_caller_of_sudo_if_that_is_a_number(void **s
 	assert_int_equal(owner_with_sudo_uid(test, ""), 0);
 }
 
+static void write_and_commit(const char *path, const char *text)
+{
+	struct error err = ERROR_INIT;
+	struct output output;
+
+	if (output_open(&output, path, &err))
+		fail_msg("%s", err.message);
+	fputs(text, output.file);
+	if (output_commit(&output, &err))
+		fail_msg("%s", err.message);
+}
+
+static void test_only_the_owner_can_read_the_file(void **state)
+{
+	struct output_test *test = *state;
+	mode_t mask = umask(0);
+	struct stat st;
+
+	write_text(test->path, "old");
+	assert_int_equal(chmod(test->path, 0666), 0);
+	write_and_commit(test->path, "new");
+	umask(mask);
+	assert_int_equal(stat(test->path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+}
+
+static void test_published_file_has_its_name_and_takes_what_comes_later(void **state)
+{
+	struct output_test *test = *state;
+	struct error err = ERROR_INIT;
+	struct output output;
+
+	assert_int_equal(output_open(&output, test->path, &err), 0);
+	assert_int_not_equal(access(test->path, F_OK), 0);
+	assert_int_equal(output_publish(&output, &err), 0);
+	fputs("later", output.file);
+	fflush(output.file);
+	assert_holds(test->path, "later");
+	output_abort(&output);
+	assert_holds(test->path, "later");
+	assert_int_equal(count_files(test->folder), 1);
+}
+
+static void test_fifo_is_written_to_and_stays(void **state)
+{
+	struct output_test *test = *state;
+	struct error err = ERROR_INIT;
+	struct output output;
+	char read_back[8] = {0};
+	struct stat st;
+	int reader;
+
+	assert_int_equal(mkfifo(test->path, 0600), 0);
+	assert_int_equal(output_open(&output, test->path, &err), -EINVAL);
+	assert_non_null(strstr(err.message, "nobody reads from it"));
+	reader = open(test->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	assert_true(reader >= 0);
+	write_and_commit(test->path, "text");
+	assert_int_equal(read(reader, read_back, sizeof(read_back)), 4);
+	assert_string_equal(read_back, "text");
+	err = (struct error)ERROR_INIT;
+	assert_int_equal(output_open(&output, test->path, &err), 0);
+	output_abort(&output);
+	close(reader);
+	assert_int_equal(lstat(test->path, &st), 0);
+	assert_true(S_ISFIFO(st.st_mode));
+}
+
+static void test_link_is_replaced_and_what_it_leads_to_is_not_touched(void **state)
+{
+	struct output_test *test = *state;
+	char target[96];
+	struct stat st;
+
+	snprintf(target, sizeof(target), "%s/target", test->folder);
+	write_text(target, "untouched");
+	assert_int_equal(symlink(target, test->path), 0);
+	write_and_commit(test->path, "new");
+	assert_holds(target, "untouched");
+	assert_holds(test->path, "new");
+	assert_int_equal(lstat(test->path, &st), 0);
+	assert_true(S_ISREG(st.st_mode));
+	unlink(target);
+}
+
+static void test_link_to_a_device_or_a_pipe_is_refused(void **state)
+{
+	struct output_test *test = *state;
+	struct error err = ERROR_INIT;
+	struct output output;
+	char target[96];
+
+	snprintf(target, sizeof(target), "%s/target", test->folder);
+	assert_int_equal(mkfifo(target, 0600), 0);
+	assert_int_equal(symlink(target, test->path), 0);
+	assert_int_equal(output_open(&output, test->path, &err), -ELOOP);
+	assert_non_null(strstr(err.message, "is a symbolic link"));
+	unlink(test->path);
+	unlink(target);
+	assert_int_equal(symlink("/dev/full", test->path), 0);
+	err = (struct error)ERROR_INIT;
+	assert_int_equal(output_open(&output, test->path, &err), -ELOOP);
+	assert_int_equal(count_files(test->folder), 1);
+}
+
+static void test_folder_that_is_exchanged_meanwhile_leads_nowhere_else(void **state)
+{
+	struct output_test *test = *state;
+	struct error err = ERROR_INIT;
+	char mine[96], moved[96], other[96], path[128];
+	struct output output;
+
+	snprintf(mine, sizeof(mine), "%s/mine", test->folder);
+	snprintf(moved, sizeof(moved), "%s/moved", test->folder);
+	snprintf(other, sizeof(other), "%s/other", test->folder);
+	assert_int_equal(mkdir(mine, 0755) | mkdir(other, 0755), 0);
+	snprintf(path, sizeof(path), "%s/x", mine);
+	assert_int_equal(output_open(&output, path, &err), 0);
+	fputs("text", output.file);
+	assert_int_equal(rename(mine, moved), 0);
+	assert_int_equal(symlink(other, mine), 0);
+	assert_int_equal(output_commit(&output, &err), 0);
+	assert_int_equal(count_files(other), 0);
+	snprintf(path, sizeof(path), "%s/x", moved);
+	assert_holds(path, "text");
+	unlink(path);
+	unlink(mine);
+	assert_int_equal(rmdir(moved) | rmdir(other), 0);
+}
+
+/* A shell's `> FILE` behind -o /dev/stdout is the caller's own. */
+static void test_descriptor_by_its_name_is_written_to(void **state)
+{
+	struct output_test *test = *state;
+	struct error err = ERROR_INIT;
+	struct output output;
+	char path[32];
+	int fd = open(test->path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+
+	assert_true(fd >= 0);
+	snprintf(path, sizeof(path), "/dev/fd/%d", fd);
+	write_and_commit(path, "text");
+	assert_holds(test->path, "text");
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	write_and_commit(path, "more");
+	assert_holds(test->path, "textmore");
+	close(fd);
+	assert_int_equal(output_open(&output, path, &err), -EINVAL);
+	assert_non_null(strstr(err.message, "Bad file descriptor"));
+}
+
+static void test_disk_is_refused(void **state)
+{
+	struct output_test *test = *state;
+	struct error err = ERROR_INIT;
+	struct output output;
+
+	if (mknod(test->path, S_IFBLK | 0600, 0))
+		skip();
+	assert_int_equal(output_open(&output, test->path, &err), -EINVAL);
+	assert_non_null(strstr(err.message, "is a disk"));
+}
+
 #define with_folder(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -242,6 +406,14 @@ int main(void)
 		cmocka_unit_test(test_dash_is_standard_output_which_stays_open),
 		with_folder(test_file_in_the_current_folder_needs_no_slash),
 		with_folder(test_file_belongs_to_the_caller_of_sudo_if_that_is_a_number),
+		with_folder(test_only_the_owner_can_read_the_file),
+		with_folder(test_published_file_has_its_name_and_takes_what_comes_later),
+		with_folder(test_fifo_is_written_to_and_stays),
+		with_folder(test_link_is_replaced_and_what_it_leads_to_is_not_touched),
+		with_folder(test_link_to_a_device_or_a_pipe_is_refused),
+		with_folder(test_folder_that_is_exchanged_meanwhile_leads_nowhere_else),
+		with_folder(test_descriptor_by_its_name_is_written_to),
+		with_folder(test_disk_is_refused),
 	};
 
 	return cmocka_run_group_tests_name("output", tests, NULL, NULL);

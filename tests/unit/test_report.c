@@ -347,21 +347,6 @@ static void test_text_report_has_colour_only_if_asked_and_no_foreign_escapes(voi
 	capture_free(&capture);
 }
 
-static void test_text_of_a_program_can_not_move_the_cursor(void **state)
-{
-	static const char hostile[] = "a\033[2Jb\nc\x7f\xc2\x9b"
-				      "d\xff";
-	char *text = NULL;
-	size_t len;
-	FILE *out = open_memstream(&text, &len);
-
-	(void)state;
-	report_put_text(out, hostile, sizeof(hostile) - 1);
-	fclose(out);
-	assert_string_equal(text, "a?[2Jb?c??d\xef\xbf\xbd");
-	free(text);
-}
-
 static void test_text_report_shows_losses(void **state)
 {
 	struct capture capture;
@@ -469,7 +454,6 @@ int main(void)
 		cmocka_unit_test(test_report_json_has_what_scripts_rely_on),
 		cmocka_unit_test(test_info_json_counts_what_is_there),
 		cmocka_unit_test(test_text_report_has_colour_only_if_asked_and_no_foreign_escapes),
-		cmocka_unit_test(test_text_of_a_program_can_not_move_the_cursor),
 		cmocka_unit_test(test_text_report_shows_losses),
 		cmocka_unit_test(test_text_says_which_filters_were_at_work_on_a_line_each),
 		cmocka_unit_test(test_json_has_the_filters_as_they_were_written),

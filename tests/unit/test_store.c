@@ -431,6 +431,29 @@ static void test_file_of_a_writer_that_did_not_finish_has_all_flushed_records(vo
 	close_writer(writer, 1);
 }
 
+static void test_discarded_writer_leaves_the_old_file_and_nothing_else(void **state)
+{
+	struct store_test *test = *state;
+	struct error err = ERROR_INIT;
+	struct store_writer *writer;
+	struct store_reader *reader;
+	struct record_source source = FIXTURE_SOURCE(3);
+
+	writer = open_writer(test->path);
+	append_random(writer, &source, 7);
+	close_writer(writer, 1);
+	must(store_writer_open(&writer, test->path, &fixture_meta, &err), &err);
+	append_random(writer, &source, 5);
+	flush_writer(writer, 5);
+	store_writer_discard(writer);
+	reader = open_reader(test->path);
+	source = (struct record_source)FIXTURE_SOURCE(3);
+	for (unsigned i = 0; i < 7; i++)
+		assert_next_is_random(reader, &source);
+	assert_at_end(reader);
+	store_reader_close(reader); /* the teardown fails if anything is left in the folder */
+}
+
 /* A file of nothing but META, cut or followed by what a later version may add. */
 static void write_meta_file(const char *path, const unsigned char *meta, size_t bytes)
 {
@@ -451,15 +474,16 @@ static void write_meta_file(const char *path, const unsigned char *meta, size_t 
 static void test_meta_without_a_filter_and_with_more_than_is_known_is_read(void **state)
 {
 	static const unsigned char meta[] = "\x05\x06\x07\x02\x01\x01h\x01k\x01m\x01v\x02"
-					    "ab\x04pid1\x02io\xff\xff";
+					    "ab\x04pid1\x02io\x2a\xff\xff";
 	const size_t without = 5 + 4 * 2 + 3, with = without + 5, sources = with + 3;
 	const struct {
 		size_t bytes;
 		const char *filter, *sources;
-	} rows[] = {{without, "", ""},
-		    {with, "pid1", ""},
-		    {sources, "pid1", "io"},
-		    {sizeof(meta) - 1, "pid1", "io"}};
+		uint32_t tracer_pid;
+	} rows[] = {{without, "", "", 0},
+		    {with, "pid1", "", 0},
+		    {sources, "pid1", "io", 0},
+		    {sizeof(meta) - 1, "pid1", "io", 42}};
 	struct store_test *test = *state;
 	struct store_reader *reader;
 	struct error err = ERROR_INIT;
@@ -471,6 +495,7 @@ static void test_meta_without_a_filter_and_with_more_than_is_known_is_read(void 
 		assert_string_equal(store_reader_meta(reader)->command, "ab");
 		assert_string_equal(store_reader_meta(reader)->filter, rows[i].filter);
 		assert_string_equal(store_reader_meta(reader)->sources, rows[i].sources);
+		assert_int_equal(store_reader_meta(reader)->tracer_pid, rows[i].tracer_pid);
 		store_reader_close(reader);
 	}
 	write_meta_file(test->path, meta, with - 1);
@@ -496,6 +521,7 @@ int main(void)
 		with_folder(test_mappings_and_the_segments_of_their_files_come_back),
 		with_folder(test_meta_without_a_filter_and_with_more_than_is_known_is_read),
 		with_folder(test_file_of_a_writer_that_did_not_finish_has_all_flushed_records),
+		with_folder(test_discarded_writer_leaves_the_old_file_and_nothing_else),
 	};
 
 	return cmocka_run_group_tests_name("store", tests, NULL, NULL);

@@ -407,7 +407,7 @@ static void test_file_belongs_to_the_user_who_called_sudo(void **state)
 	assert_int_equal(stat(test->path, &st), 0);
 	assert_int_equal(st.st_uid, 12345);
 	assert_int_equal(st.st_gid, 23456);
-	assert_int_equal(st.st_mode & 0777, 0644);
+	assert_int_equal(st.st_mode & 0777, 0600);
 }
 
 #define with_folder(f) cmocka_unit_test_setup_teardown(f, store_setup, store_teardown)

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <unwind.h>
 
@@ -413,6 +414,7 @@ static void test_a_damaged_file_is_read_without_harm(void **state)
 	Elf_Scn *section = NULL;
 	unsigned char *bytes;
 	size_t names, size;
+	struct stat status;
 	char path[] = "/tmp/waffle-cfi-XXXXXX";
 	uint64_t random = 1;
 	int fd = mkstemp(path);
@@ -426,8 +428,13 @@ static void test_a_damaged_file_is_read_without_harm(void **state)
 		    !strcmp(elf_strptr(file.elf, names, header.sh_name), ".eh_frame"))
 			break;
 	assert_non_null(section);
-	bytes = (unsigned char *)elf_rawfile(file.elf, &size);
+	assert_int_equal(fstat(file.fd, &status), 0);
+	size = (size_t)status.st_size;
+	bytes = malloc(size);
+	assert_non_null(bytes);
+	assert_int_equal(pread(file.fd, bytes, size, 0), (ssize_t)size);
 	assert_int_equal(write(fd, bytes, size), (ssize_t)size);
+	free(bytes);
 	elf_file_close(&file);
 	for (int round = 0; round < 200; round++) {
 		struct cfi_index *index;

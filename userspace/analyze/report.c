@@ -492,6 +492,7 @@ int report_new(struct report **report, const struct model *model,
 		making.report->model = model;
 		making.report->truncated =
 			store_reader_truncated(model->reader, &making.report->bytes_cut);
+		making.report->skipped = store_reader_skipped(model->reader);
 		good = make(&making, options);
 	}
 	free(making.rows);

@@ -91,6 +91,7 @@ struct report {
 	struct report_source_loss losses[WAFFLE_SOURCE_COUNT];
 	uint64_t bytes_cut; /* of a file that was cut off */
 	bool truncated;
+	uint64_t skipped; /* store_reader_skipped() */
 };
 
 struct report_options {

@@ -450,6 +450,7 @@ int call_set_find(struct call_set *set, struct object *object, int fd, struct er
 			    .abi = abi_find(object->machine),
 			    .err = err};
 	bool functions = false, usdt = false;
+	size_t probes = object->probes.len;
 	int result;
 
 	if (!call_set_wants(set, object->path))
@@ -466,6 +467,10 @@ int call_set_find(struct call_set *set, struct object *object, int fd, struct er
 		find_static(&find);
 	if (!result && usdt)
 		result = find_usdt(&find);
+	if (!result && (elf_file_changed(&find.file) || elf_file_changed(&find.debug))) {
+		object->probes.len = probes; /* of none is known if it is right */
+		result = error_set(err, ESTALE, "%s: it changed while it was read", object->path);
+	}
 	find_say(&find);
 	vec_free(&find.wanted);
 	dwarf_file_close(&find.dwarf);

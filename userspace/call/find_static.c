@@ -46,11 +46,14 @@ static bool text_is(const struct inside *inside, const char *at, const char *end
 	       strstr(at + len, inside->behind);
 }
 
+#define TEXTS_MAX (256u << 20) /* bytes of constants that are searched */
+
 static bool has_text(const struct find *find, const struct inside *inside)
 {
 	GElf_Shdr header;
 	Elf_Scn *section = elf_file_section(&find->file, ".rodata", &header);
-	Elf_Data *data = section ? elf_getdata(section, NULL) : NULL;
+	bool small = section && header.sh_size <= TEXTS_MAX;
+	Elf_Data *data = small ? elf_getdata(section, NULL) : NULL;
 	const char *at = data ? data->d_buf : NULL, *end = at ? at + data->d_size : NULL;
 
 	for (; at && (at = memmem(at, (size_t)(end - at), inside->text, strlen(inside->text)));

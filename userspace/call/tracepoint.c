@@ -3,8 +3,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <mntent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +10,11 @@
 
 #include "call/parse.h"
 #include "call/set.h"
+#include "call/tracefs.h"
 
 #define FORMAT_BYTES 65536 /* of a format file */
-#define CONTEXT_MIN 8      /* the kernel keeps these bytes of the record to itself */
+#define FOLDER_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+#define CONTEXT_MIN 8 /* the kernel keeps these bytes of the record to itself */
 
 /* The value behind "key:" in a line of a format. */
 static bool line_number(const char *line, const char *key, uint32_t *number)
@@ -198,26 +198,6 @@ int tracepoint_recipe(struct recipe_made *made, const struct call_spec *spec,
 	return result;
 }
 
-/* Where tracefs is; false: nowhere. */
-static bool tracefs_find(char path[PATH_MAX])
-{
-	FILE *mounts = setmntent("/proc/mounts", "re");
-	struct mntent *entry;
-	bool found = false;
-
-	while (mounts && !found && (entry = getmntent(mounts))) {
-		if (!strcmp(entry->mnt_type, "tracefs"))
-			found = snprintf(path, PATH_MAX, "%s/events", entry->mnt_dir) < PATH_MAX;
-		else if (!strcmp(entry->mnt_type, "debugfs")) /* tracefs is mounted on a visit */
-			found = snprintf(path, PATH_MAX, "%s/tracing/events", entry->mnt_dir) <
-					PATH_MAX &&
-				!access(path, R_OK);
-	}
-	if (mounts)
-		endmntent(mounts);
-	return found;
-}
-
 /* What is gone through: the folders of categories, and in them those of tracepoints. */
 struct points {
 	struct call_set *set;
@@ -268,10 +248,10 @@ static int point_add(struct points *points, const char *category, const char *na
 	return 0;
 }
 
-static int point_read(struct points *points, const char *path, const char *category,
-		      const char *name)
+/* Reads the file "format" of the tracepoint's folder. */
+static int point_read(struct points *points, int folder, const char *category, const char *name)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC), result = 0;
+	int fd = openat(folder, "format", O_RDONLY | O_CLOEXEC), result = 0;
 	struct tracepoint_format *format = malloc(sizeof(*format));
 	char *text = malloc(FORMAT_BYTES);
 	ssize_t len = fd >= 0 && text ? read(fd, text, FORMAT_BYTES - 1) : -1;
@@ -290,21 +270,17 @@ static int point_read(struct points *points, const char *path, const char *categ
 	return result;
 }
 
-/* Calls `each` with the folders in a folder, in order of their names. */
-static int folders_each(const char *path,
-			int (*each)(struct points *points, const char *path, const char *category,
-				    const char *name),
-			struct points *points, const char *category)
+typedef int visit_fn(struct points *points, int parent, const char *category, const char *name);
+
+/* Calls `visit` with the name of each folder in `parent`, in order. */
+static int folders_each(int parent, visit_fn *visit, struct points *points, const char *category)
 {
 	struct dirent **list;
-	int count = scandir(path, &list, NULL, alphasort), result = 0;
-	char inner[PATH_MAX];
+	int count = scandirat(parent, ".", &list, NULL, alphasort), result = 0;
 
 	for (int i = 0; i < count; i++) {
-		if (!result && list[i]->d_type == DT_DIR && list[i]->d_name[0] != '.' &&
-		    snprintf(inner, sizeof(inner), "%s/%s", path, list[i]->d_name) <
-			    (int)sizeof(inner))
-			result = each(points, inner, category, list[i]->d_name);
+		if (!result && list[i]->d_type == DT_DIR && list[i]->d_name[0] != '.')
+			result = visit(points, parent, category, list[i]->d_name);
 		free(list[i]);
 	}
 	if (count >= 0)
@@ -312,25 +288,27 @@ static int folders_each(const char *path,
 	return result;
 }
 
-static int visit_point(struct points *points, const char *path, const char *category,
-		       const char *name)
+static int visit_point(struct points *points, int parent, const char *category, const char *name)
 {
 	const struct spec_names *names = &points->spec->sides[0].names;
-	char format[PATH_MAX];
+	int folder, result;
 
 	if (!spec_names_match(names, name)) {
 		near_list_add(&points->near, names->list[0].text, name);
 		return 0;
 	}
-	if (snprintf(format, sizeof(format), "%s/format", path) >= (int)sizeof(format))
+	folder = openat(parent, name, FOLDER_FLAGS);
+	if (folder < 0)
 		return 0;
-	return point_read(points, format, category, name);
+	result = point_read(points, folder, category, name);
+	close(folder);
+	return result;
 }
 
-static int visit_category(struct points *points, const char *path, const char *category,
-			  const char *name)
+static int visit_category(struct points *points, int parent, const char *category, const char *name)
 {
 	const struct spec_names *provider = &points->spec->provider;
+	int folder, result;
 
 	(void)category;
 	if (!spec_names_match(provider, name)) {
@@ -341,7 +319,12 @@ static int visit_category(struct points *points, const char *path, const char *c
 	if (!points->category)
 		points->near = (struct near_list){.len = 0};
 	points->category = true;
-	return folders_each(path, visit_point, points, name);
+	folder = openat(parent, name, FOLDER_FLAGS);
+	if (folder < 0)
+		return 0;
+	result = folders_each(folder, visit_point, points, name);
+	close(folder);
+	return result;
 }
 
 /* Whether one of those that were added has that field. */
@@ -364,15 +347,12 @@ int tracepoints_add(struct call_set *set, const struct call_spec *spec, struct e
 {
 	struct points points = {.set = set, .spec = spec, .err = err};
 	const struct spec_names *names = &spec->sides[0].names;
-	char path[PATH_MAX];
-	int result;
+	int events = tracefs_open_events(err), result;
 
-	if (!tracefs_find(path) || access(path, R_OK | X_OK))
-		return error_set(err, EACCES,
-				 "%s: tracefs is not mounted or can't be read: tracepoints need "
-				 "root and a mounted /sys/kernel/tracing",
-				 spec->source.origin);
-	result = folders_each(path, visit_category, &points, NULL);
+	if (events < 0)
+		return events;
+	result = folders_each(events, visit_category, &points, NULL);
+	close(events);
 	if (result || points.added)
 		return result ?: template_check(spec, has_field, &points, err);
 	if (!points.category)

@@ -17,10 +17,6 @@ int details_open(struct details **details, struct kernel *kernel, struct store_w
 		 struct error *err);
 void details_close(struct details *details);
 
-/* Waits until names can be looked up without delay; a program that starts now is not gone before
- * its first files were named. */
-void details_ready(struct details *details);
-
 /* What the kernel told of mappings of any process; of targets, it takes its turn among the records.
  * `traced`: the process is known to be a target. */
 void details_told(struct details *details, const struct mmap_event *event, bool traced);
@@ -36,10 +32,13 @@ void details_needed(struct details *details, pid_t pid);
 
 /* A process has a new program or mapping: what it has mapped is written while it lives. */
 int details_process(struct details *details, pid_t pid, struct error *err);
+/* It is gone, whether or not the record of its exit came. */
+void details_forget(struct details *details, pid_t pid);
 
-/* Why the functions of the kernel have no names; NULL: they do, or none were needed. */
-const char *details_warning(struct details *details);
 /* What stacks of spans lack; NULL: nothing that is known. */
+/* Stacks of waits, wake-ups, spans and events so far that are not in the file though they were
+ * taken: it has as many as it may, or a thread waited while very many others were told of. */
+uint64_t details_stacks_left_out(const struct details *details);
 const char *details_stack_warning(const struct details *details);
 
 #endif

@@ -9,6 +9,15 @@
 
 /* How long a record may be under way between its time stamp and its being readable. */
 #define SETTLE_NS 2000000ull
+/*
+ * What one round may cost. Producers that are faster than the drain fill the kernel's buffers then,
+ * and the kernel counts what it drops; the drain's memory and the time until the next look at
+ * signals stay as they are.
+ */
+#define TAKEN_BYTES_MAX (8u << 20)  /* copied and not delivered yet */
+#define SHARE_BYTES_MIN (64u << 10) /* of a queue in a round */
+#define MERGE_NS 20000000ull
+#define MERGE_RECORDS 16 /* between two looks at the clock */
 
 struct pending {
 	uint64_t ts;
@@ -28,7 +37,13 @@ struct drain {
 	VEC(uint8_t) bytes;          /* records copied from the kernel */
 	VEC(struct pending) pending; /* their times and places */
 	size_t next;                 /* first of `pending` not yet delivered */
-	uint64_t *position, *end;    /* per CPU: next switch to read, end of this round */
+	uint64_t *queue_ts;          /* per queue of the kernel: what is older was taken from it */
+	uint64_t taken_ts;           /* of the record that was taken last */
+	uint64_t goal_ts; /* what is older is delivered in this round, and those that go on with it
+			   */
+	bool unfinished;  /* the goal was not reached yet */
+	uint64_t delivered_ts;    /* the last goal that was reached */
+	uint64_t *position, *end; /* per CPU: next switch to read, end of this round */
 	struct cursor *heap;
 	size_t heap_len;
 	uint64_t *dropped;       /* per CPU and source: as of the last round */
@@ -57,12 +72,24 @@ static void record_came(const void *data, size_t size, void *arg)
 		drain->refused[WAFFLE_SOURCE_SPANS]++;
 		return;
 	}
+	drain->taken_ts = rec->ts;
 	memcpy(drain->bytes.data + at, data, len);
 	drain->bytes.len += len;
 	drain->pending.data[drain->pending.len++] = (struct pending){.ts = rec->ts, .at = at};
 	if (rec->kind == WAFFLE_REC_FORK || rec->kind == WAFFLE_REC_EXEC ||
 	    rec->kind == WAFFLE_REC_EXIT)
 		drain->callbacks.notice(rec, drain->callbacks.arg);
+}
+
+/* Nothing is older than the capture. */
+static uint64_t *queues_open(const struct kernel *kernel, uint64_t now)
+{
+	uint32_t count = kernel_queue_count(kernel);
+	uint64_t *queue_ts = calloc(count, sizeof(*queue_ts));
+
+	for (uint32_t i = 0; queue_ts && i < count; i++)
+		queue_ts[i] = now;
+	return queue_ts;
 }
 
 int drain_open(struct drain **drain, struct kernel *kernel, const struct drain_callbacks *callbacks,
@@ -77,11 +104,12 @@ int drain_open(struct drain **drain, struct kernel *kernel, const struct drain_c
 	made->kernel = kernel;
 	made->callbacks = *callbacks;
 	made->losses_from_ts = clock_monotonic_ns();
+	made->queue_ts = queues_open(kernel, made->losses_from_ts);
 	made->position = calloc(cpus, sizeof(*made->position));
 	made->end = calloc(cpus, sizeof(*made->end));
 	made->heap = calloc((size_t)cpus + 1, sizeof(*made->heap));
 	made->dropped = calloc((size_t)cpus * WAFFLE_SOURCE_COUNT, sizeof(*made->dropped));
-	if (!made->position || !made->end || !made->heap || !made->dropped) {
+	if (!made->queue_ts || !made->position || !made->end || !made->heap || !made->dropped) {
 		drain_close(made);
 		return error_set(err, ENOMEM, "reading the kernel's buffers: out of memory");
 	}
@@ -95,6 +123,7 @@ void drain_close(struct drain *drain)
 		return;
 	vec_free(&drain->bytes);
 	vec_free(&drain->pending);
+	free(drain->queue_ts);
 	free(drain->position);
 	free(drain->end);
 	free(drain->heap);
@@ -192,11 +221,16 @@ static int deliver(struct drain *drain, struct waffle_rec *rec, enum waffle_sour
 	return result;
 }
 
-/* Delivers, oldest first, all records before a time. */
-static void merge(struct drain *drain, uint64_t before_ts)
+/* Delivers, oldest first, the records before the goal. False: the time was up. */
+static bool merge(struct drain *drain)
 {
-	while (drain->heap_len && drain->heap[0].ts < before_ts) {
+	uint64_t end_ts = clock_monotonic_ns() + MERGE_NS;
+
+	for (unsigned count = 1; drain->heap_len && drain->heap[0].ts < drain->goal_ts; count++) {
 		struct cursor *top = &drain->heap[0];
+
+		if (count % MERGE_RECORDS == 0 && clock_monotonic_ns() >= end_ts)
+			return false;
 
 		if (top->source == OTHERS) {
 			size_t at = drain->pending.data[drain->next++].at;
@@ -215,14 +249,17 @@ static void merge(struct drain *drain, uint64_t before_ts)
 			*top = drain->heap[--drain->heap_len];
 		heap_down(drain, 0);
 	}
+	return true;
 }
 
-/* Drops the delivered records from the front of the copies. */
+/* Drops the delivered records from the front of the copies, once that is worth copying the rest. */
 static void compact(struct drain *drain)
 {
 	size_t keep = drain->pending.len - drain->next;
 	VEC(uint8_t) bytes = {0};
 
+	if (drain->next < keep)
+		return;
 	if (!keep) {
 		drain->bytes.len = 0;
 	} else {
@@ -280,22 +317,79 @@ static void report_losses(struct drain *drain)
 	drain->losses_from_ts = begin - SETTLE_NS;
 }
 
+/* The queue of which least is known. */
+static uint32_t queue_behind(const struct drain *drain)
+{
+	uint32_t behind = 0;
+
+	for (uint32_t i = 1; i < kernel_queue_count(drain->kernel); i++)
+		if (drain->queue_ts[i] < drain->queue_ts[behind])
+			behind = i;
+	return behind;
+}
+
+/*
+ * Copies what is in the queues, of each its share. While there is no room it is delivered first; if
+ * that can't go on because one queue lags behind, more is taken of that one alone. Returns whether
+ * more is there.
+ */
+static bool queues_take(struct drain *drain)
+{
+	uint32_t count = kernel_queue_count(drain->kernel), behind = queue_behind(drain);
+	bool full = drain->bytes.len >= TAKEN_BYTES_MAX, more = false;
+	size_t share = TAKEN_BYTES_MAX / count;
+	uint64_t now = clock_monotonic_ns();
+
+	if (full && drain->unfinished)
+		return true;
+	share = share > SHARE_BYTES_MIN ? share : SHARE_BYTES_MIN;
+	for (uint32_t i = 0; i < count; i++) {
+		bool empty = false;
+
+		drain->taken_ts = 0;
+		if (!full || i == behind)
+			empty = kernel_queue_take(drain->kernel, i, share, record_came, drain);
+		if (empty)
+			drain->queue_ts[i] = now;
+		else if (drain->taken_ts > drain->queue_ts[i])
+			drain->queue_ts[i] = drain->taken_ts;
+		more = more || !empty;
+	}
+	return more;
+}
+
 int drain_round(struct drain *drain, bool final)
 {
-	uint64_t before_ts = final ? UINT64_MAX : clock_monotonic_ns() - SETTLE_NS;
+	bool more = queues_take(drain);
 
-	kernel_take(drain->kernel, record_came, drain);
 	pending_sort(drain);
 	heap_build(drain);
+	if (!drain->unfinished)
+		drain->goal_ts = final && !more ? UINT64_MAX
+						: drain->queue_ts[queue_behind(drain)] - SETTLE_NS;
 	if (!drain->failed)
-		drain->failed = drain->callbacks.round(before_ts, drain->callbacks.arg);
-	merge(drain, before_ts);
+		drain->failed = drain->callbacks.round(drain->goal_ts, drain->callbacks.arg);
+	drain->unfinished = !merge(drain);
+	if (!drain->unfinished)
+		drain->delivered_ts = drain->goal_ts;
 	compact(drain);
 	for (uint32_t cpu = 0; cpu < kernel_cpu_count(drain->kernel); cpu++)
 		__atomic_store_n(&kernel_tail(drain->kernel, cpu)->tail, drain->position[cpu],
 				 __ATOMIC_RELEASE);
 	report_losses(drain);
-	return drain->failed;
+	more = more || drain->unfinished || (final && drain->goal_ts != UINT64_MAX);
+	/* At the end all is taken also after a failure: it is counted as lost. */
+	return more && (final || !drain->failed) ? 1 : drain->failed;
+}
+
+void drain_give_up(struct drain *drain)
+{
+	drain->failed = drain->failed ?: -ECANCELED;
+}
+
+uint64_t drain_delivered_ts(const struct drain *drain)
+{
+	return drain->delivered_ts;
 }
 
 void drain_counts(const struct drain *drain, struct store_counts *counts)

@@ -19,8 +19,8 @@ struct drain_callbacks {
 	int (*record)(struct waffle_rec *rec, void *arg);
 	/* A fork, exec or exit, as soon as it is seen and before its turn in the order. */
 	void (*notice)(const struct waffle_rec *rec, void *arg);
-	/* A round has seen what there is, and will deliver records before this time. Non-zero stops
-	 * the draining. */
+	/* A round will deliver records before this time, and may end earlier: then the next one
+	 * goes on with the same time. Non-zero stops the draining. */
 	int (*round)(uint64_t before_ts, void *arg);
 	void *arg;
 };
@@ -29,9 +29,16 @@ int drain_open(struct drain **drain, struct kernel *kernel, const struct drain_c
 	       struct error *err);
 void drain_close(struct drain *drain);
 
-/* One round. `final`: nothing is produced any more, so nothing waits. Negative errno if `record`
- * failed. */
+/*
+ * One round: some milliseconds and a bounded amount of memory, as programs may produce faster than
+ * this delivers, for ever. `final`: nothing is produced any more, so nothing waits. 1: there is
+ * more to do at once; negative errno if `record` failed.
+ */
 int drain_round(struct drain *drain, bool final);
+/* From now on records are taken and counted as lost, which is fast. */
+void drain_give_up(struct drain *drain);
+/* All records before this time were delivered. */
+uint64_t drain_delivered_ts(const struct drain *drain);
 
 /* What was counted so far, per source (an array of WAFFLE_SOURCE_COUNT). What waits is counted as
  * neither delivered nor lost until it comes. */

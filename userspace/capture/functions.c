@@ -10,14 +10,16 @@
 
 #include "capture/drain.h"
 #include "capture/handles.h"
+#include "capture/hit_image.h"
 #include "capture/spaces.h"
 #include "target/demangle.h"
+#include "target/mapping_file.h"
 #include "target/process.h"
 #include "target/symbols.h"
 #include "util/map.h"
 #include "util/vec.h"
 
-#define VALUES_MAX (1u << 20) /* named or not, each once */
+#define VALUES_MAX (1u << 20) /* of a process, named or not, each once */
 #define MODULES_MAX 4096
 #define PENDING_MAX 4096 /* calls that give handles and have not returned */
 #define KNOWN_SLOTS 256
@@ -35,6 +37,7 @@ struct module {
  * that a file's variables have, if the byte at that offset is at `address`. */
 struct question {
 	uint64_t value, since, offset, address;
+	uint64_t ts; /* of what asks */
 	uint32_t pid;
 	int fd;
 };
@@ -47,6 +50,7 @@ struct answer {
 
 /* A call that gives a handle, until it returns. */
 struct pending {
+	uint32_t pid;
 	uint64_t id;
 	uint64_t host;
 	char *text;
@@ -59,8 +63,8 @@ struct known {
 };
 
 struct functions {
+	const struct kernel *kernel;
 	struct store_writer *writer;
-	struct map seen; /* hashes of (process, value), and with the time since when */
 	VEC(struct module) modules;
 	struct spaces spaces;
 	struct known known[KNOWN_SLOTS];
@@ -76,13 +80,15 @@ struct functions {
 	VEC(struct answer) answers;
 };
 
-int functions_open(struct functions **functions, struct store_writer *writer, struct error *err)
+int functions_open(struct functions **functions, const struct kernel *kernel,
+		   struct store_writer *writer, struct error *err)
 {
 	struct functions *made = calloc(1, sizeof(*made));
 
 	*functions = made;
 	if (!made)
 		return error_set(err, ENOMEM, "out of memory");
+	made->kernel = kernel;
 	made->writer = writer;
 	pthread_mutex_init(&made->lock, NULL);
 	pthread_cond_init(&made->wake, NULL);
@@ -117,7 +123,6 @@ void functions_close(struct functions *functions)
 	vec_free(&functions->pending);
 	vec_free(&functions->questions);
 	vec_free(&functions->answers);
-	map_free(&functions->seen);
 	map_free(&functions->pending_index);
 	pthread_cond_destroy(&functions->wake);
 	pthread_cond_destroy(&functions->idle);
@@ -181,14 +186,23 @@ static void handle_found(uint64_t handle, const char *name, void *arg)
 		   (struct answer){handle, search->since, search->pid, strdup(name)});
 }
 
+static void handles_answer(struct functions *functions, const struct question *question)
+{
+	struct handle_search search = {functions, question->since, question->pid};
+	struct image image;
+
+	if (hit_image_open(&image, functions->kernel, (pid_t)question->pid, question->ts))
+		return;
+	handles_find(question->fd, &image, question->address, question->offset, handle_found,
+		     &search);
+	image_close(&image);
+}
+
 static void question_answer(struct functions *functions, struct symbolizer *symbolizer,
 			    const struct question *question)
 {
-	struct handle_search search = {functions, question->since, question->pid};
-
 	if (!question->value)
-		handles_find(question->fd, (pid_t)question->pid, question->address,
-			     question->offset, handle_found, &search);
+		handles_answer(functions, question);
 	else if (symbolizer)
 		answer_add(functions,
 			   (struct answer){question->value, question->since, question->pid,
@@ -283,10 +297,10 @@ static int module_fd(struct functions *functions, const struct mapping *mapping,
 	return module.fd;
 }
 
-static bool see(struct functions *functions, uint64_t key)
+static bool see(struct space *space, uint64_t key)
 {
-	return functions->seen.len < VALUES_MAX && map_get(&functions->seen, key) == MAP_NONE &&
-	       map_set(&functions->seen, key, 1);
+	return space->seen.len < VALUES_MAX && map_get(&space->seen, key) == MAP_NONE &&
+	       map_set(&space->seen, key, 1);
 }
 
 static uint64_t value_key(uint32_t pid, uint64_t value)
@@ -296,15 +310,14 @@ static uint64_t value_key(uint32_t pid, uint64_t value)
 
 /* Whether the value is seen for the first time since something else is there; *again: it was seen
  * before that. */
-static bool see_first(struct functions *functions, uint32_t pid, uint64_t value, uint64_t since,
-		      bool *again)
+static bool see_first(struct space *space, uint64_t value, uint64_t since, bool *again)
 {
-	uint64_t key = value_key(pid, value);
+	uint64_t key = value_key((uint32_t)space->pid, value);
 
 	*again = false;
-	if (!value || !see(functions, (key ^ since) * 0xc2b2ae3d27d4eb4full))
+	if (!value || !see(space, (key ^ since) * 0xc2b2ae3d27d4eb4full))
 		return false;
-	*again = !see(functions, key);
+	*again = !see(space, key);
 	return true;
 }
 
@@ -321,7 +334,7 @@ static bool was_seen(struct functions *functions, uint32_t pid, uint64_t value, 
 }
 
 /* A value that is no address: all handles are looked for that the program has kept, once. */
-static void find_handles(struct functions *functions, struct space *space)
+static void find_handles(struct functions *functions, struct space *space, uint64_t ts)
 {
 	struct error ignored = ERROR_INIT;
 	struct mappings now;
@@ -335,6 +348,7 @@ static void find_handles(struct functions *functions, struct space *space)
 		struct question question = {.offset = mapping->offset,
 					    .address = mapping->start,
 					    .since = space->begin_ts,
+					    .ts = ts,
 					    .pid = (uint32_t)space->pid};
 
 		if (!mapping->ino || mapping->ino == ino)
@@ -387,14 +401,14 @@ static void value_name(struct functions *functions, uint32_t pid, uint64_t value
 	if (!space)
 		return;
 	place = place_at(space, value, ts);
-	if (!see_first(functions, pid, value, place.since, &again))
+	if (!see_first(space, value, place.since, &again))
 		return;
 	question.since = place.since;
 	/* Unless the question is answered it is not known what this is now. */
 	if (again)
 		answer_add(functions, (struct answer){value, place.since, pid, strdup("")});
 	if (!name_by_place(functions, &question, &place, value) && !place.mapping && may_be_handle)
-		find_handles(functions, space);
+		find_handles(functions, space, ts);
 }
 
 /* ---- handles ---- */
@@ -430,12 +444,26 @@ static void pending_remove(struct functions *functions, struct pending *pending)
 	functions->pending.len--;
 }
 
+/* The text at an address that the program had given at a time; NULL: it is gone. */
+static char *text_at(const struct functions *functions, pid_t pid, uint64_t ts, uint64_t address)
+{
+	struct image image;
+	char *text;
+
+	if (hit_image_open(&image, functions->kernel, pid, ts))
+		return NULL;
+	text = handles_text(&image, address);
+	image_close(&image);
+	return text;
+}
+
 /*
  * The first text and the first function among the values. A kernel's name that the call did not
  * have to read comes as its address: its page may not be in memory, and the kernel's programs can't
  * bring it there.
  */
-static void values_find(struct value_walk walk, uint32_t pid, char **text, uint64_t *code)
+static void values_find(const struct functions *functions, struct value_walk walk, uint32_t pid,
+			uint64_t ts, char **text, uint64_t *code)
 {
 	struct value value;
 
@@ -443,7 +471,7 @@ static void values_find(struct value_walk walk, uint32_t pid, char **text, uint6
 		if (value.type == WAFFLE_KEY_STR && !*text && value.text_len)
 			*text = strndup(value.text, value.text_len);
 		if (value.type == WAFFLE_KEY_PTR && !*text && !strcmp(value.key->name, "kernel"))
-			*text = handles_text((pid_t)pid, value.u64);
+			*text = text_at(functions, (pid_t)pid, ts, value.u64);
 		if (value.type == WAFFLE_KEY_CODE && !*code)
 			*code = value.u64;
 	}
@@ -459,9 +487,11 @@ static void handle_begins(struct functions *functions, const struct site_info *s
 		return;
 	memcpy(&head, hit + 1, sizeof(head));
 	pending = pending_get(functions, head.id, true);
-	if (pending)
-		values_find(value_walk_begin(site, hit + 1, hit->frame_bytes), hit->tgid,
-			    &pending->text, &pending->host);
+	if (!pending)
+		return;
+	pending->pid = hit->tgid;
+	values_find(functions, value_walk_begin(site, hit + 1, hit->frame_bytes), hit->tgid,
+		    hit->rec.ts, &pending->text, &pending->host);
 }
 
 /* A handle is got; false: it was not known. */
@@ -476,7 +506,7 @@ static bool handle_seen(struct functions *functions, const struct waffle_rec_ret
 	if (!space)
 		return false;
 	place = space_place(space, handle, end->rec.ts);
-	first = see_first(functions, end->tgid, handle, place.since, &again);
+	first = see_first(space, handle, place.since, &again);
 	if (role == SITE_ROLE_HANDLE && host) {
 		place = place_at(space, host, end->rec.ts);
 		name_by_place(functions, &question, &place, host);
@@ -494,8 +524,8 @@ static int handle_named(struct functions *functions, const struct site_info *sit
 
 	if (!pending)
 		return 0; /* begun before the capture */
-	values_find(value_walk_from(site, first, end + 1, end->frame_bytes), end->tgid,
-		    &pending->text, &handle);
+	values_find(functions, value_walk_from(site, first, end + 1, end->frame_bytes), end->tgid,
+		    end->rec.ts, &pending->text, &handle);
 	/* A function may be registered under a name: then it is an argument. */
 	if (!handle && site->role == SITE_ROLE_NAME)
 		handle = pending->host;
@@ -578,8 +608,14 @@ void functions_told(struct functions *functions, const struct mmap_event *event)
 	spaces_told(&functions->spaces, event);
 }
 
-void functions_forget(struct functions *functions, pid_t pid, uint64_t ts)
+void functions_forget(struct functions *functions, pid_t pid, uint64_t ts, bool exited)
 {
 	memset(functions->known, 0, sizeof(functions->known));
-	spaces_begin(&functions->spaces, pid, ts);
+	for (size_t i = functions->pending.len; i > 0; i--)
+		if (functions->pending.data[i - 1].pid == (uint32_t)pid)
+			pending_remove(functions, &functions->pending.data[i - 1]);
+	if (exited)
+		spaces_forget(&functions->spaces, pid);
+	else
+		spaces_begin(&functions->spaces, pid, ts);
 }

@@ -111,10 +111,10 @@ static int row_write(struct naming *naming, struct object_row *row, uint32_t pid
 
 	if (row->number && row->name_hash == hash)
 		return 0;
-	result = naming->count >= OBJECTS_MAX
-			 ? 0
-			 : store_writer_add_object(naming->writer, &object, err);
-	if (result || naming->count >= OBJECTS_MAX)
+	if (naming->count >= OBJECTS_MAX || !store_writer_has_room(naming->writer))
+		return 0;
+	result = store_writer_add_object(naming->writer, &object, err);
+	if (result)
 		return result;
 	row->name_hash = hash;
 	row->number = ++naming->count;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/session.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "capture/session_internal.h"
+#include "util/units.h"
 
 int session_fail(struct session *session, const char *what)
 {
@@ -67,7 +69,6 @@ static int writer_open(struct session *session)
 	char sources[SOURCES_TEXT];
 	struct utsname name;
 	char host[256] = "";
-	int result;
 
 	uname(&name);
 	gethostname(host, sizeof(host) - 1);
@@ -81,12 +82,25 @@ static int writer_open(struct session *session)
 	meta.version = WAFFLE_VERSION;
 	meta.command = session->options->label;
 	meta.filter = session->options->filter ? filter_source(session->options->filter) : "";
+	meta.tracer_pid = (uint32_t)getpid();
 	meta.cpu_count = kernel_cpu_count(session->kernel);
 	meta.sched = session_wants_sched(session->options);
 	meta.sources = sources_text(sources, session_sources(session));
 	session->start_ts = session->flush_ts = meta.start_ts;
-	result = store_writer_open(&session->writer, session->options->output, &meta, session->err);
+	return store_writer_open(&session->writer, session->options->output, &meta, session->err);
+}
+
+int session_publish(struct session *session)
+{
+	int result;
+
+	if (session->result->file_written)
+		return 0;
+	result = store_writer_publish(session->writer, session->err);
 	session->result->file_written = !result;
+	if (!result && session->options->warn_of_root)
+		session_notify(session, "the command runs as root; --user NAME runs it as another "
+					"user, --user root without this line");
 	return result;
 }
 
@@ -106,7 +120,8 @@ static int functions_see(struct session *session, const struct waffle_rec *rec)
 	case WAFFLE_REC_EXEC:
 	case WAFFLE_REC_EXIT:
 		if (rec->kind == WAFFLE_REC_EXEC || rec->tid == end->tgid)
-			functions_forget(session->functions, (pid_t)end->tgid, rec->ts);
+			functions_forget(session->functions, (pid_t)end->tgid, rec->ts,
+					 rec->kind == WAFFLE_REC_EXIT);
 		return 0;
 	default:
 		return 0;
@@ -132,9 +147,27 @@ static void record_renumber(struct session *session, struct waffle_rec *rec)
 		*site = arming_number(session->arming, *site);
 }
 
-static int record_store(struct waffle_rec *rec, void *arg)
+/* What the file still takes when nothing more is recorded: the chunks in the making, the last
+ * states of threads, tables and the index. */
+#define END_BYTES (1u << 20)
+
+/* Whether the file has the size that it may have; then nothing more of the kernel is written. */
+static bool is_full(struct session *session)
 {
-	struct session *session = arg;
+	uint64_t max = session->options->max_bytes;
+	char line[128], text[UNITS_TEXT];
+
+	if (session->full || !max || store_writer_bytes(session->writer) + END_BYTES < max)
+		return session->full;
+	session->full = true;
+	snprintf(line, sizeof(line), "the file has reached its --max-size of %s: the capture ends",
+		 units_format_bytes(text, max));
+	session_notify(session, line);
+	return true;
+}
+
+static int record_store(struct waffle_rec *rec, struct session *session)
+{
 	int result;
 
 	if (rec->kind == WAFFLE_REC_SPAN_END) {
@@ -149,6 +182,11 @@ static int record_store(struct waffle_rec *rec, void *arg)
 	return store_writer_append(session->writer, rec, session->err);
 }
 
+static int record_drained(struct waffle_rec *rec, void *arg)
+{
+	return is_full(arg) ? -ECANCELED : record_store(rec, arg);
+}
+
 static int round_begin(uint64_t before_ts, void *arg)
 {
 	return targets_mappings(arg, before_ts);
@@ -161,18 +199,40 @@ static int state_store(const struct waffle_rec *rec, void *arg)
 	return record_store(&state.rec, arg);
 }
 
-int session_drain(struct session *session, bool final)
+int session_drain(struct session *session)
 {
-	int result = drain_round(session->drain, final);
+	int result = drain_round(session->drain, false);
 
 	drain_counts(session->drain, session->result->counts);
-	return result ?: functions_write(session->functions, final, session->err);
+	session->busy = session->busy || result > 0;
+	if (result == -ECANCELED)
+		result = 0; /* it is full, and ends */
+	return result < 0 ? result : functions_write(session->functions, false, session->err);
+}
+
+/* What was produced before the end, which takes as long as it takes, unless somebody asks again. */
+static int drain_rest(struct session *session)
+{
+	int result = 1;
+
+	while (result > 0) {
+		result = drain_round(session->drain, true);
+		if (loop_impatient(session)) {
+			drain_give_up(session->drain);
+			session_notify(session, "what was not written yet is counted as lost");
+		}
+	}
+	drain_counts(session->drain, session->result->counts);
+	if (result == -ECANCELED)
+		return 0;
+	return result ?: functions_write(session->functions, true, session->err);
 }
 
 int session_configure(struct kernel_options *kernel, struct plan **plan,
 		      const struct session_options *options, struct error *err)
 {
 	const struct filter_expr *filter = options->filter;
+	const struct call_tracepoint *points;
 	int result;
 
 	*plan = NULL;
@@ -188,6 +248,7 @@ int session_configure(struct kernel_options *kernel, struct plan **plan,
 		.stacks_of_waits = stack_choice_has_waits(options->stacks),
 		.hold_exec = options->command && session_wants_probes(options),
 		.calls = options->calls != NULL,
+		.points = options->calls && call_set_tracepoints(options->calls, &points),
 	};
 	if (!filter)
 		return 0;
@@ -219,7 +280,7 @@ static int arming_start(struct session *session)
 					      .sites = options->sources & CAPTURE_SPANS,
 					      .follow = options->follow};
 
-	return functions_open(&session->functions, session->writer, session->err)
+	return functions_open(&session->functions, session->kernel, session->writer, session->err)
 		       ?: arming_open(&session->arming, session->kernel, session->writer, &arming,
 				      session->err);
 }
@@ -227,7 +288,7 @@ static int arming_start(struct session *session)
 static int start(struct session *session)
 {
 	const struct session_options *options = session->options;
-	struct drain_callbacks callbacks = {record_store, targets_notice, round_begin, session};
+	struct drain_callbacks callbacks = {record_drained, targets_notice, round_begin, session};
 	int result = loop_open(session)
 			     ?: session_kernel_open(session)
 			     ?: drain_open(&session->drain, session->kernel, &callbacks, session->err)
@@ -275,10 +336,8 @@ static int finish(struct session *session)
 	session->result->tracer_cpu_ns = cpu_ns() - session->result->ready_cpu_ns;
 	arming_release(session->arming);
 	kernel_detach(session->kernel);
-	result = session_drain(session, true);
+	result = drain_rest(session);
 	warn_of_faults(session);
-	if (details_warning(session->details))
-		session_notify(session, details_warning(session->details));
 	if (details_stack_warning(session->details))
 		session_notify(session, details_stack_warning(session->details));
 	session->result->sites = arming_site_count(session->arming);
@@ -302,6 +361,28 @@ static void close_all(struct session *session)
 	loop_close(session);
 }
 
+/* An old file of the name stays if nothing was captured. `failed` has its message already. */
+static int writer_close(struct session *session, bool started, int failed)
+{
+	struct session_result *result = session->result;
+	struct error problem = ERROR_INIT;
+	struct stat file;
+	int written;
+
+	if (!session->writer)
+		return 0;
+	if (!result->file_written && (!started || result->exec_errno)) {
+		store_writer_discard(session->writer);
+		return 0;
+	}
+	session_publish(session); /* its failure is that of what follows, too */
+	written = store_writer_close(session->writer, session->end_ts, result->counts, &problem);
+	result->file_written |= !written;
+	if (!stat(session->options->output, &file))
+		result->file_bytes = (uint64_t)file.st_size;
+	return written && !failed ? error_set(session->err, -written, "%s", problem.message) : 0;
+}
+
 int session_run(const struct session_options *options, const struct session_events *events,
 		struct session_result *result, struct error *err)
 {
@@ -313,20 +394,16 @@ int session_run(const struct session_options *options, const struct session_even
 				  .epoll = -1,
 				  .timer = -1,
 				  .signals = -1};
-	struct error close_error = ERROR_INIT;
-	struct stat file;
 	int code, closed = 0;
 	bool started;
 
 	*result = (struct session_result){.exit_status = -1};
-	code = start(&session);
+	code = start(&session) ?: (options->command ? 0 : session_publish(&session));
 	started = !code;
 	if (started) {
 		warn_after_arming(&session);
-		if (options->command) {
-			details_ready(session.details);
+		if (options->command)
 			launch_go(&session.launch);
-		}
 		code = loop_run(&session);
 		/* What a command is made of is known by now. */
 		if (options->command)
@@ -334,19 +411,7 @@ int session_run(const struct session_options *options, const struct session_even
 		warn_of_unfound(&session, false);
 		closed = finish(&session);
 	}
-	if (session.writer) {
-		int written = store_writer_close(session.writer, session.end_ts, result->counts,
-						 &close_error);
-
-		if (!code && !closed && written)
-			closed = error_set(err, -written, "%s", close_error.message);
-		if (!started) { /* nothing was captured */
-			unlink(options->output);
-			result->file_written = false;
-		} else if (!stat(options->output, &file)) {
-			result->file_bytes = (uint64_t)file.st_size;
-		}
-	}
+	closed = writer_close(&session, started, code ?: closed) ?: closed;
 	close_all(&session);
 	return code ?: closed;
 }

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "call/call.h"
+#include "capture/account.h"
 #include "capture/armed.h"
 #include "capture/sources.h"
 #include "capture/stack_choice.h"
@@ -23,6 +24,8 @@ struct session_options {
 	const pid_t *pids; /* attach to these … */
 	size_t pid_count;
 	char **command;                   /* … or run this */
+	const struct account *account;    /* … as this user; NULL: as who we are; the caller's */
+	bool warn_of_root;                /* nobody asked for it to run as root */
 	const char *output;               /* path of the file to write */
 	const char *label;                /* what is traced, for people */
 	bool follow;                      /* children too */
@@ -32,12 +35,14 @@ struct session_options {
 	struct call_set *calls; /* what is looked for besides sites; NULL: nothing; the caller's */
 	bool keep_children;     /* with a filter: what is inside a kept span is kept as well */
 	uint64_t duration_ns;   /* from when all is armed; 0: until the targets exit or a signal */
+	uint64_t max_bytes;     /* of the file; 0: no limit */
 	uint64_t ring_bytes;    /* per ring for spans */
 	uint64_t sched_bytes;   /* per CPU for switches */
 	uint64_t wait_min_ns;   /* shorter waits are not explained */
 	uint64_t stack_gap_ns;  /* between two user stacks of a thread whose waits are short */
 };
 
+#define SESSION_MAX_BYTES_MIN (4ull << 20)
 #define SESSION_RING_BYTES (32ull << 20)
 #define SESSION_SCHED_BYTES (4ull << 20)
 #define SESSION_WAIT_MIN_NS 50000ull
@@ -51,9 +56,9 @@ struct session_result {
 	uint64_t file_bytes;
 	uint64_t sites;
 	struct armed_counts armed;
-	int exit_status;   /* of the command, as waitpid() gives it; -1: none, or still running */
-	int exec_errno;    /* the command could not be run */
-	bool file_written; /* a file is there, also if the session failed */
+	int exit_status; /* of the command, as waitpid() gives it; -1: none, or still running */
+	int exec_errno;  /* the command could not be run; negative: it could not become its user */
+	bool file_written; /* the file has its name, also if the session failed later */
 };
 
 /* The messages of a session on the way ("no sites in …") go to `notify`, one line each, no newline.

@@ -23,7 +23,8 @@ enum { TAG_TIMER, TAG_SIGNAL, TAG_RING, TAG_MMAP, TAG_FILE, TAG_PROCESS };
 
 struct target {
 	pid_t pid;
-	int pidfd;
+	int pidfd;         /* -1: there are too many processes for one each */
+	uint64_t exit_ts;  /* it has exited by then; 0: it lives */
 	bool exec_pending; /* a new program runs and its sites are not armed yet */
 	bool maps_changed;
 	uint64_t scan_ts; /* of the end of the last look at its mappings */
@@ -45,6 +46,12 @@ struct session {
 	struct store_writer *writer;
 	struct launch launch;
 	VEC(struct target) targets;
+	struct map target_at; /* pid → index in `targets` */
+	size_t unwatched;     /* targets without a pidfd */
+	uint64_t look_ts;     /* when they were last looked at */
+	size_t files_max;     /* descriptors that we may have */
+	size_t next_target;   /* where the next look at the targets begins */
+	bool busy;            /* there is more to do at once: a round has a budget */
 	int epoll, timer, signals;
 	sigset_t old_mask;
 	uint64_t start_ts, armed_ts, end_ts, flush_ts, progress_ts;
@@ -52,6 +59,7 @@ struct session {
 	struct rlimit files; /* of open files, as it was */
 	bool warned;         /* of a file that could not be armed */
 	struct map told;     /* hashes of what was said of calls that were not found */
+	bool full;           /* the file has the size that it may have */
 	unsigned interrupts;
 	bool child_done;
 };
@@ -66,13 +74,18 @@ bool session_wants_probes(const struct session_options *options);
 bool session_wants_stacks(const struct session_options *options);
 /* What this kernel can give of what is wanted. */
 uint32_t session_sources(const struct session *session);
-int session_drain(struct session *session, bool final);
+/* A round. */
+int session_drain(struct session *session);
+/* Gives the file its name, once it is sure that there is something to capture. */
+int session_publish(struct session *session);
 
 /* session_loop.c */
 int loop_open(struct session *session);
 int session_watch(struct session *session, int fd, uint32_t events, uint64_t tag);
 /* Until the time is up, the targets are gone or a signal comes. */
 int loop_run(struct session *session);
+/* Whether a signal came since the last look. */
+bool loop_impatient(struct session *session);
 void loop_close(struct session *session);
 
 /* session_targets.c */
@@ -80,15 +93,18 @@ int targets_open(struct session *session);
 /* Late libraries are watched for before the first look at the mappings: none slips through. */
 void targets_watch(struct session *session);
 int targets_arm(struct session *session);
-/* Arms new programs and libraries. A process that is gone is no error here. */
 /* How long to wait at most until the next of them is to be looked at. */
 int targets_wait_ms(const struct session *session, int most);
+/* Arms new programs and libraries, of as many processes as there is time for. A process that is
+ * gone is no error here. */
 int targets_rearm(struct session *session);
 /* For drain_open(): new processes and programs. Called from within a drain: only takes note. */
 void targets_notice(const struct waffle_rec *rec, void *arg);
 /* For it, too: new mappings. Records before `before_ts` follow. */
 int targets_mappings(struct session *session, uint64_t before_ts);
-void target_remove(struct session *session, pid_t pid);
+void target_exited(struct session *session, pid_t pid);
+/* Those that have exited, once their last records were delivered. */
+void targets_remove(struct session *session);
 void targets_close(struct session *session);
 
 /* session_warn.c */
@@ -101,7 +117,7 @@ void warn_after_arming(struct session *session);
 /* Calls that were described and have not been found so far, each said once. -ENOENT with `strict`,
  * if there is one that will not be found: its library is there and has no such function. */
 int warn_of_unfound(struct session *session, bool strict);
-/* At the end: values of calls that could not be read. */
+/* At the end: what could not be followed, recorded or read. */
 void warn_of_faults(struct session *session);
 
 #endif

@@ -49,6 +49,7 @@ static void files_raise(struct session *session)
 	limit = session->files;
 	limit.rlim_cur = limit.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &limit);
+	session->files_max = limit.rlim_cur;
 }
 
 int loop_open(struct session *session)
@@ -56,7 +57,6 @@ int loop_open(struct session *session)
 	sigset_t set;
 
 	files_raise(session);
-	signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error of write(), not the end */
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
@@ -85,8 +85,8 @@ static void child_reap(struct session *session)
 	}
 }
 
-/* A first Ctrl-C also goes to a command that runs in our terminal: let it end by itself. Others
- * are passed on. */
+/* Their number, which only grows. A first Ctrl-C also goes to a command that runs in our terminal:
+ * let it end by itself. Others are passed on. */
 static void signals_read(struct session *session)
 {
 	struct signalfd_siginfo info;
@@ -101,11 +101,20 @@ static void signals_read(struct session *session)
 	}
 }
 
+/* A signal that comes while the last records are written: the person does not want to wait. */
+bool loop_impatient(struct session *session)
+{
+	unsigned before = session->interrupts;
+
+	signals_read(session);
+	return session->interrupts != before;
+}
+
 static bool stopping(const struct session *session, uint64_t now)
 {
 	const struct session_options *options = session->options;
 
-	return !session->targets.len || session->interrupts >= 2 ||
+	return !session->targets.len || session->full || session->interrupts >= 2 ||
 	       (!options->command && session->interrupts) ||
 	       (options->duration_ns && now - session->armed_ts >= options->duration_ns);
 }
@@ -114,6 +123,8 @@ static int housekeeping(struct session *session, uint64_t now)
 {
 	struct session_result *result = session->result;
 
+	if (launch_executed(&session->launch) && session_publish(session))
+		return -EIO;
 	if (now - session->flush_ts >= FLUSH_NS) {
 		session->flush_ts = now;
 		if (store_writer_flush(session->writer, result->counts, session->err))
@@ -139,19 +150,15 @@ static int dispatch(struct session *session, const struct epoll_event *events, i
 			    errno != EAGAIN)
 				return session_fail(session, "timer");
 			break;
-		case TAG_SIGNAL:
-			signals_read(session);
-			break;
 		case TAG_FILE: /* at once: the next program may be about to load it */
 			arming_changed(session->arming);
 			break;
-		case TAG_RING: /* woken for a fork or an exec: the drain sees it */
+		case TAG_SIGNAL: /* read in each turn, however many others are ready */
+		case TAG_RING:   /* woken for a fork or an exec: the drain sees it */
 		case TAG_MMAP:
 			break;
 		default:
-			/* Its last records are in the rings before it is taken off the list. */
-			session_drain(session, false);
-			target_remove(session, (pid_t)(events[i].data.u64 - TAG_PROCESS));
+			target_exited(session, (pid_t)(events[i].data.u64 - TAG_PROCESS));
 		}
 	}
 	return 0;
@@ -165,6 +172,8 @@ static int wait_ms(const struct session *session)
 
 	if (duration)
 		left = spent < duration ? (duration - spent) / 1000000 + 1 : 0;
+	if (session->busy)
+		return 0;
 	return targets_wait_ms(session, left < WAIT_MS_MAX ? (int)left : WAIT_MS_MAX);
 }
 
@@ -178,10 +187,13 @@ int loop_run(struct session *session)
 
 		if (count < 0 && errno != EINTR)
 			return session_fail(session, "epoll");
+		session->busy = false;
 		result = dispatch(session, events, count > 0 ? count : 0)
-				 ?: session_drain(session, false)
+				 ?: session_drain(session)
 				 ?: timer_adapt(session)
 				 ?: targets_rearm(session);
+		targets_remove(session);
+		signals_read(session);
 		now = clock_monotonic_ns();
 		child_reap(session);
 		if (!result)

@@ -11,13 +11,16 @@
 #define RESCAN_MIN_NS 2000000ull
 #define RESCAN_MAX_NS 50000000ull
 #define RESCAN_TIMES 4
+/* For looks at processes, until records are drained again. */
+#define REARM_NS 20000000ull
+#define LOOK_NS 1000000000ull /* between two looks for exits that nothing told of */
+#define EXITED_WAIT_MS 3      /* until the last records of a process have settled */
 
 static struct target *target_find(struct session *session, pid_t pid)
 {
-	for (size_t i = 0; i < session->targets.len; i++)
-		if (session->targets.data[i].pid == pid)
-			return &session->targets.data[i];
-	return NULL;
+	uint32_t index = map_get(&session->target_at, (uint64_t)pid);
+
+	return index == MAP_NONE ? NULL : &session->targets.data[index];
 }
 
 /* Writes down what /proc says of a process. */
@@ -33,35 +36,104 @@ static int target_describe(struct session *session, pid_t pid)
 	return store_writer_add_process(session->writer, &process, session->err);
 }
 
+static void target_remove(struct session *session, struct target *target)
+{
+	pid_t pid = target->pid;
+
+	if (target->pidfd >= 0)
+		close(target->pidfd);
+	else
+		session->unwatched--;
+	map_remove(&session->target_at, (uint64_t)pid);
+	*target = session->targets.data[--session->targets.len];
+	if (target != &session->targets.data[session->targets.len])
+		map_set(&session->target_at, (uint64_t)target->pid,
+			(uint32_t)(target - session->targets.data));
+	arming_forget(session->arming, pid);
+	kernel_filter_forget(session->kernel, pid);
+	details_forget(session->details, pid);
+}
+
+/* Descriptors are for more than processes: half of them may go into watching exits. */
+static bool may_watch(const struct session *session)
+{
+	return session->targets.len - session->unwatched < session->files_max / 2;
+}
+
+/* A descriptor that tells of its exit, or -1: it is watched without one. -ESRCH: it is gone. */
+static int target_open(const struct session *session, pid_t pid)
+{
+	int fd = may_watch(session) ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+
+	if (fd >= 0 || !kill(pid, 0) || errno == EPERM)
+		return fd;
+	return -ESRCH;
+}
+
 /* Follows a process until it exits. A process that is gone already is none: 0. */
 static int target_add(struct session *session, pid_t pid)
 {
-	struct target target = {.pid = pid};
-	int result;
+	struct target target = {.pid = pid}, *known = target_find(session, pid);
+	int result = 0;
 
-	if (target_find(session, pid))
+	if (known && !known->exit_ts)
 		return 0;
-	target.pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-	if (target.pidfd < 0)
-		return errno == ESRCH || errno == EINVAL ? 0 : session_fail(session, "pidfd_open");
-	if (!vec_push(&session->targets, target)) {
-		close(target.pidfd);
+	if (known) /* its number was given out again */
+		target_remove(session, known);
+	target.pidfd = target_open(session, pid);
+	if (target.pidfd == -ESRCH)
+		return 0;
+	if (!vec_reserve(&session->targets, 1) ||
+	    !map_set(&session->target_at, (uint64_t)pid, (uint32_t)session->targets.len)) {
+		if (target.pidfd >= 0)
+			close(target.pidfd);
 		return error_set(session->err, ENOMEM, "out of memory");
 	}
-	result = session_watch(session, target.pidfd, EPOLLIN, TAG_PROCESS + (uint64_t)pid);
+	session->targets.data[session->targets.len++] = target;
+	if (target.pidfd >= 0)
+		result = session_watch(session, target.pidfd, EPOLLIN | EPOLLONESHOT,
+				       TAG_PROCESS + (uint64_t)pid);
+	else
+		session->unwatched++;
 	return result ?: target_describe(session, pid);
 }
 
-void target_remove(struct session *session, pid_t pid)
+void target_exited(struct session *session, pid_t pid)
 {
 	struct target *target = target_find(session, pid);
 
-	if (!target)
+	if (target)
+		target->exit_ts = clock_monotonic_ns();
+}
+
+/* Of those without a descriptor. */
+static void exits_look(struct session *session)
+{
+	uint64_t now = clock_monotonic_ns();
+
+	if (!session->unwatched || now - session->look_ts < LOOK_NS)
 		return;
-	close(target->pidfd);
-	*target = session->targets.data[--session->targets.len];
-	arming_forget(session->arming, pid);
-	kernel_filter_forget(session->kernel, pid);
+	session->look_ts = now;
+	for (size_t i = 0; i < session->targets.len; i++) {
+		struct target *target = &session->targets.data[i];
+
+		if (target->pidfd < 0 && !target->exit_ts && kill(target->pid, 0) && errno == ESRCH)
+			target->exit_ts = now;
+	}
+}
+
+void targets_remove(struct session *session)
+{
+	uint64_t delivered_ts = drain_delivered_ts(session->drain);
+
+	exits_look(session);
+
+	for (size_t i = session->targets.len; i > 0; i--) {
+		struct target *target = &session->targets.data[i - 1];
+
+		if (target->exit_ts && target->exit_ts < delivered_ts)
+			target_remove(session, target);
+	}
 }
 
 int targets_open(struct session *session)
@@ -74,7 +146,7 @@ int targets_open(struct session *session)
 				 ?: kernel_target_add(session->kernel, options->pids[i], session->err)
 				 ?: target_add(session, options->pids[i]);
 	if (!result && options->command)
-		result = launch_prepare(&session->launch, options->command, &session->files,
+		result = launch_prepare(&session->launch, options->command, options->account, &session->files,
 					session->err)
 				 ?: kernel_target_add(session->kernel, session->launch.pid,
 						      session->err)
@@ -95,6 +167,8 @@ void targets_notice(const struct waffle_rec *rec, void *arg)
 		target = target_find(session, (pid_t)((const struct waffle_rec_exit *)rec)->tgid);
 		if (target)
 			target->exec_pending = true;
+	} else if (rec->kind == WAFFLE_REC_EXIT && session->unwatched) {
+		session->look_ts = 0;
 	}
 }
 
@@ -153,44 +227,63 @@ int targets_wait_ms(const struct session *session, int most)
 
 		if (target->maps_changed)
 			most = ms_until(rescan_ts(target), now, most);
+		if (target->exit_ts && most > EXITED_WAIT_MS)
+			most = EXITED_WAIT_MS;
 	}
 	return most;
 }
 
+/* `gone` says why it could not be looked at, and -ESRCH that it is gone. */
+static int target_rearm(struct session *session, struct target *target, struct error *gone)
+{
+	bool exec = target->exec_pending;
+	uint64_t now = clock_monotonic_ns();
+	int result;
+
+	target->exec_pending = target->maps_changed = false;
+	if (details_process(session->details, target->pid, session->err))
+		return -EIO;
+	result = process_arm(session, target->pid, gone);
+	target->scan_ts = clock_monotonic_ns();
+	target->scan_ns = target->scan_ts - now;
+	if (exec) {
+		if (session->options->command && session_wants_probes(session->options) && !result)
+			arming_scan_needed(session->arming, target->pid);
+		if (!result)
+			arming_expect(session->arming, target->pid);
+		if (session->options->command && !result)
+			details_needed(session->details, target->pid);
+		if (!result)
+			arming_program_known(session->arming, target->pid);
+		kernel_exec_release(session->kernel, target->pid);
+		if (!result)
+			result = target_describe(session, target->pid);
+	} else if (!result) {
+		arming_expect(session->arming, target->pid);
+	}
+	return result;
+}
+
 int targets_rearm(struct session *session)
 {
+	uint64_t begin = clock_monotonic_ns();
+
 	arming_changed(session->arming);
 	for (size_t i = 0; i < session->targets.len; i++) {
-		struct target *target = &session->targets.data[i];
-		struct error gone = ERROR_INIT;
-		bool exec = target->exec_pending;
+		struct target *target =
+			&session->targets.data[session->next_target++ % session->targets.len];
 		uint64_t now = clock_monotonic_ns();
+		struct error gone = ERROR_INIT;
 		int result;
 
-		if (!exec && (!target->maps_changed || now < rescan_ts(target)))
+		if (!target->exec_pending && (!target->maps_changed || now < rescan_ts(target)))
 			continue;
-		target->exec_pending = target->maps_changed = false;
-		if (details_process(session->details, target->pid, session->err))
-			return -EIO;
-		result = process_arm(session, target->pid, &gone);
-		target->scan_ts = clock_monotonic_ns();
-		target->scan_ns = target->scan_ts - now;
-		if (exec) {
-			if (session->options->command && session_wants_probes(session->options) &&
-			    !result)
-				arming_scan_needed(session->arming, target->pid);
-			if (!result)
-				arming_expect(session->arming, target->pid);
-			if (session->options->command && !result)
-				details_needed(session->details, target->pid);
-			if (!result)
-				arming_program_known(session->arming, target->pid);
-			kernel_exec_release(session->kernel, target->pid);
-			if (!result)
-				result = target_describe(session, target->pid);
-		} else if (!result) {
-			arming_expect(session->arming, target->pid);
+		if (now - begin >= REARM_NS) {
+			session->next_target--; /* it is the first the next time */
+			session->busy = true;
+			break;
 		}
+		result = target_rearm(session, target, &gone);
 		if (result && result != -ESRCH)
 			return error_set(session->err, -result, "%s", gone.message);
 	}
@@ -228,6 +321,8 @@ void targets_watch(struct session *session)
 void targets_close(struct session *session)
 {
 	for (size_t i = 0; i < session->targets.len; i++)
-		close(session->targets.data[i].pidfd);
+		if (session->targets.data[i].pidfd >= 0)
+			close(session->targets.data[i].pidfd);
 	vec_free(&session->targets);
+	map_free(&session->target_at);
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "capture/session_internal.h"
+#include "util/units.h"
 
 static void line_say(const char *line, void *arg)
 {
@@ -99,12 +100,54 @@ int warn_of_unfound(struct session *session, bool strict)
 	return unfound.result;
 }
 
+static void warn_of_targets(struct session *session)
+{
+	uint64_t refused = kernel_targets_refused(session->kernel);
+	char line[160];
+
+	if (!refused)
+		return;
+	snprintf(line, sizeof(line),
+		 "%" PRIu64 " child processes were not followed: no more than %d processes are "
+		 "traced at a time",
+		 refused, WAFFLE_MAX_TARGETS);
+	session_notify(session, line);
+}
+
+static void warn_of_stacks(struct session *session)
+{
+	uint64_t left_out = details_stacks_left_out(session->details);
+	char line[160];
+
+	if (!left_out)
+		return;
+	snprintf(line, sizeof(line),
+		 "%" PRIu64 " stacks were left out: there were too many different ones", left_out);
+	session_notify(session, line);
+}
+
+static void warn_of_tables(struct session *session)
+{
+	uint64_t count = store_writer_left_out(session->writer);
+	char line[160], text[UNITS_TEXT];
+
+	if (!count)
+		return;
+	snprintf(line, sizeof(line),
+		 "the file's tables of stacks and names are full: %s entries were left out",
+		 units_format_count(text, count));
+	session_notify(session, line);
+}
+
 void warn_of_faults(struct session *session)
 {
 	uint64_t faults = kernel_call_faults(session->kernel);
 	uint64_t deep = kernel_calls_too_deep(session->kernel);
 	char line[240];
 
+	warn_of_targets(session);
+	warn_of_stacks(session);
+	warn_of_tables(session);
 	if (deep) {
 		snprintf(line, sizeof(line),
 			 "%" PRIu64 " calls were lost because their thread was in %d others that "

@@ -87,7 +87,9 @@ uint64_t told_round(struct told *told, uint64_t before_ts)
 		qsort(told->events.data, told->events.len, sizeof(*told->events.data), earlier);
 	until_ts = told->until_ts;
 	told->until_ts = before_ts - 1;
-	return until_ts;
+	/* The last round was cut short: records that are older than these events are still to come.
+	 */
+	return until_ts == told->until_ts ? 0 : until_ts;
 }
 
 const struct told_event *told_next(struct told *told, uint64_t ts)

@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/capture_options.h"
 
+#include <ctype.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "capture/explain.h"
 #include "export/explain.h"
 #include "target/objects.h"
+#include "util/memory_limit.h"
+#include "util/outlet.h"
+#include "util/output.h"
+#include "util/terminal.h"
 #include "util/units.h"
 
 int set_duration(void *options, const char *value, struct error *err)
@@ -67,6 +73,16 @@ int set_sched_size(void *options, const char *value, struct error *err)
 			&((struct capture_options *)options)->session.sched_bytes, err);
 }
 
+int set_max_size(void *options, const char *value, struct error *err)
+{
+	uint64_t *bytes = &((struct capture_options *)options)->session.max_bytes;
+	int result = option_bytes("max-size", value, bytes, err);
+
+	if (!result && *bytes < SESSION_MAX_BYTES_MIN)
+		result = error_set(err, EINVAL, "--max-size: must be at least 4MiB");
+	return result;
+}
+
 void capture_options_init(struct capture_options *options)
 {
 	*options = (struct capture_options){.session = {.sources = CAPTURE_DEFAULT,
@@ -81,6 +97,7 @@ void capture_options_free(struct capture_options *options)
 	vec_free(&options->pids);
 	vec_free(&options->comms);
 	stack_choice_free(options->stacks);
+	account_free(options->account);
 	filter_options_free(&options->filter);
 	probe_options_free(&options->probes);
 }
@@ -105,7 +122,12 @@ enum exit_code capture_options_open(const struct command *command, struct captur
  * taken by an empty file at once, so that two captures that begin in one second do not get the same
  * one.
  */
-static int default_name(char *name, size_t size, const char *program, struct error *err)
+struct default_name {
+	char text[256];
+	struct stat taken; /* the empty file */
+};
+
+static int default_name(struct default_name *name, const char *program, struct error *err)
 {
 	time_t now = time(NULL);
 	struct tm local;
@@ -115,9 +137,10 @@ static int default_name(char *name, size_t size, const char *program, struct err
 	int fd = -1;
 
 	for (; program[len] && len < sizeof(safe) - 1; len++) {
-		unsigned char c = (unsigned char)program[len];
+		char c = program[len];
 
-		safe[len] = c > ' ' && c < 127 && c != '/' ? (char)c : '_';
+		/* No character that a shell or an option parser takes for something else. */
+		safe[len] = isalnum((unsigned char)c) || (len && strchr("-.+", c)) ? c : '_';
 	}
 	safe[len] = '\0';
 	localtime_r(&now, &local);
@@ -127,16 +150,29 @@ static int default_name(char *name, size_t size, const char *program, struct err
 
 		if (number > 1)
 			snprintf(suffix, sizeof(suffix), "-%u", number);
-		snprintf(name, size, "%s-%s%s.waffle", len ? safe : "capture", stamp, suffix);
-		fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+		snprintf(name->text, sizeof(name->text), "%s-%s%s.waffle", len ? safe : "capture",
+			 stamp, suffix);
+		fd = open(name->text, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, OUTPUT_MODE);
 		if (fd < 0 && errno != EEXIST)
 			break;
 	}
 	if (fd < 0)
-		return error_set(err, errno, "%s: %s; give another place with -o", name,
+		return error_set(err, errno, "%s: %s; give another place with -o", name->text,
 				 strerror(errno));
+	output_give_to_caller(fd);
+	fstat(fd, &name->taken);
 	close(fd);
 	return 0;
+}
+
+/* Removes the empty file of a capture that was not begun, if it still is the one. */
+static void default_name_release(const struct default_name *name)
+{
+	struct stat now;
+
+	if (!lstat(name->text, &now) && now.st_dev == name->taken.st_dev &&
+	    now.st_ino == name->taken.st_ino)
+		unlink(name->text);
 }
 
 /* What the progress line needs: shown on a terminal only. */
@@ -146,12 +182,13 @@ struct display {
 	bool terminal;
 	bool line_open;
 	uint64_t last_records, last_ns;
+	struct outlet outlet; /* to stderr, while programs are traced */
 };
 
 static void display_clear(struct display *display)
 {
 	if (display->line_open)
-		fputs("\r\033[K", stderr);
+		fputs("\r\033[K", display->outlet.stream);
 	display->line_open = false;
 }
 
@@ -160,7 +197,8 @@ static void display_tell(const char *line, void *arg)
 	struct display *display = arg;
 
 	display_clear(display);
-	fprintf(stderr, "waffle-bpf: %s: %s\n", display->command, line);
+	terminal_message(display->outlet.stream, "waffle-bpf: %s: %s", display->command, line);
+	fflush(display->outlet.stream);
 }
 
 static void display_notify(const char *line, void *arg)
@@ -174,11 +212,14 @@ static void display_notify(const char *line, void *arg)
 static void display_progress(const struct session_result *so_far, uint64_t elapsed_ns, void *arg)
 {
 	struct display *display = arg;
+	FILE *to = display->outlet.stream;
 	uint64_t records = 0, lost = 0, total = display->options->session.duration_ns;
 	char count[UNITS_TEXT], rate[UNITS_TEXT], drops[UNITS_TEXT], size[UNITS_TEXT],
 		time_text[UNITS_TEXT], armed[ARMED_TEXT];
 	uint64_t per_second = 0;
 
+	if (outlet_is_full(&display->outlet))
+		return;
 	for (unsigned i = 0; i < WAFFLE_SOURCE_COUNT; i++) {
 		records += so_far->counts[i].delivered;
 		lost += so_far->counts[i].lost;
@@ -188,18 +229,16 @@ static void display_progress(const struct session_result *so_far, uint64_t elaps
 					(double)(elapsed_ns - display->last_ns));
 	display->last_records = records;
 	display->last_ns = elapsed_ns;
-	fprintf(stderr, "\r\033[K%s: %s records, %s/s, %s lost, %s",
-		armed_text(armed, &so_far->armed), units_format_count(count, records),
-		units_format_count(rate, per_second), units_format_count(drops, lost),
-		units_format_bytes(size, so_far->file_bytes));
+	fprintf(to, "\r\033[K%s: %s records, %s/s, %s lost, %s", armed_text(armed, &so_far->armed),
+		units_format_count(count, records), units_format_count(rate, per_second),
+		units_format_count(drops, lost), units_format_bytes(size, so_far->file_bytes));
 	if (total)
-		fprintf(stderr, ", %s left",
+		fprintf(to, ", %s left",
 			units_format_duration(time_text,
 					      total > elapsed_ns ? total - elapsed_ns : 0));
 	else
-		fprintf(stderr, ", %s; Ctrl-C to end",
-			units_format_duration(time_text, elapsed_ns));
-	fflush(stderr);
+		fprintf(to, ", %s; Ctrl-C to end", units_format_duration(time_text, elapsed_ns));
+	fflush(to);
 	display->line_open = true;
 }
 
@@ -216,9 +255,10 @@ static void summary_print(const struct capture_options *options,
 		records += result->counts[i].delivered;
 		lost += result->counts[i].lost;
 	}
-	fprintf(stderr,
+	terminal_message(
+		stderr,
 		"%s: %s records in %s, %s lost, %s; %s armed; waffle-bpf used %s of a CPU, %s "
-		"until ready\n",
+		"until ready",
 		path, units_format_count(count, records),
 		units_format_duration(time_text, result->duration_ns),
 		units_format_count(lost_text, lost), units_format_bytes(size, result->file_bytes),
@@ -229,6 +269,7 @@ static void summary_print(const struct capture_options *options,
 
 static int report_print(const char *path, bool json)
 {
+	memory_limit_set(memory_limit_default());
 	/* The filter was at work already; WAFFLE_FILTER is not to be asked again. */
 	char *arguments[] = {(char *)(uintptr_t)path, "--filter=", "--json", NULL};
 
@@ -255,6 +296,7 @@ static int explain_command(const struct command *command, struct capture_options
 	};
 	struct error err = ERROR_INIT;
 
+	display.outlet.stream = stderr;
 	if (options->session.command && objects_command_is_script(options->session.command[0]))
 		display_notify("the command is a script: its interpreter is shown; the sites of "
 			       "programs that it starts are found when they start",
@@ -277,20 +319,22 @@ int capture_command(const struct command *command, struct capture_options *optio
 		.arg = &display,
 	};
 	struct error err = ERROR_INIT;
-	char name[256];
+	struct default_name name = {.text = ""};
 	int code, reported = EXIT_DONE;
 
 	*result = (struct session_result){.exit_status = -1};
 	if (options->filter.explain)
 		return explain_command(command, options);
-	if (!options->output && default_name(name, sizeof(name), program, &err))
+	if (!options->output && default_name(&name, program, &err))
 		return command_fail(command, &err, EXIT_FAILED);
-	options->session.output = options->output ? options->output : name;
+	options->session.output = options->output ? options->output : name.text;
+	outlet_open(&display.outlet, STDERR_FILENO);
 	code = session_run(&options->session, &events, result, &err);
 	display_clear(&display);
-	if (!result->file_written || result->exec_errno) {
-		if (result->file_written || !options->output)
-			unlink(options->session.output); /* nothing is in it */
+	outlet_close(&display.outlet);
+	if (!result->file_written) {
+		if (!options->output)
+			default_name_release(&name);
 	} else {
 		summary_print(options, result, options->session.output);
 		if (!options->no_report)

@@ -18,6 +18,8 @@ struct capture_options {
 	VEC(const char *) comms;
 	const char *output;          /* NULL: named after the program and the time */
 	struct stack_choice *stacks; /* NULL: none */
+	const char *user;            /* of run; NULL: who called sudo */
+	struct account *account;     /* the same, looked up; NULL: as we are */
 	bool json, no_report, quiet;
 	struct filter_options filter;
 	struct probe_options probes;
@@ -29,6 +31,7 @@ int set_sources(void *options, const char *value, struct error *err);
 int set_stacks(void *options, const char *value, struct error *err);
 int set_ring_size(void *options, const char *value, struct error *err);
 int set_sched_size(void *options, const char *value, struct error *err);
+int set_max_size(void *options, const char *value, struct error *err);
 
 /* The rows of both commands' tables. */
 #define CAPTURE_OPTION_ROWS                                                                        \
@@ -37,6 +40,9 @@ int set_sched_size(void *options, const char *value, struct error *err);
 	 .at = offsetof(struct capture_options, output)},                                          \
 		{"duration", 'd', "TIME",                                                          \
 		 "stop TIME after all is armed, such as 10s, 500ms or 2m", .set = set_duration},   \
+		{"max-size", 0, "SIZE",                                                            \
+		 "end the capture before its file is larger than SIZE (default no limit)",         \
+		 .set = set_max_size},                                                             \
 		PROBE_OPTION_ROWS(struct capture_options, probes),                                 \
 		{"no-sched", 0, NULL, "record spans and events only, not the scheduler",           \
 		 .set = set_no_sched},                                                             \

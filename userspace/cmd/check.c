@@ -19,6 +19,7 @@
 #include <yajl/yajl_version.h>
 #include <zstd.h>
 
+#include "call/tracefs.h"
 #include "cmd/command.h"
 #include "target/process.h"
 #include "util/json.h"
@@ -310,18 +311,16 @@ static enum check_status check_schedstat(const struct facts *facts, char detail[
 
 static enum check_status check_tracefs(const struct facts *facts, char detail[DETAIL])
 {
-	static const char *const places[] = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
-	char path[64];
+	struct error err = ERROR_INIT;
+	int events = tracefs_open_events(&err);
 
 	(void)facts;
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		snprintf(path, sizeof(path), "%s/events", places[i]);
-		if (access(path, F_OK))
-			continue;
-		snprintf(detail, DETAIL, "%s", places[i]);
-		return CHECK_OK;
+	if (events < 0) {
+		snprintf(detail, DETAIL, "%s", strerror(-events));
+		return CHECK_LIMITED;
 	}
-	snprintf(detail, DETAIL, "not mounted or not readable; waffle does not use it");
+	close(events);
+	snprintf(detail, DETAIL, "the descriptions of tracepoints can be read");
 	return CHECK_OK;
 }
 
@@ -385,7 +384,9 @@ static const struct check checks[] = {
 	{"locked memory", "raise it: ulimit -l unlimited", check_memlock},
 	{"schedstat", "times of threads that began before the capture will not be checked",
 	 check_schedstat},
-	{"tracefs", "", check_tracefs},
+	{"tracefs",
+	 "run as root or mount it on /sys/kernel/tracing; only probes on tracepoints need it",
+	 check_tracefs},
 	{"libbpf", "install libbpf 1.3 or later, or build with make STATIC=1", check_libbpf},
 	{"libraries", "", check_libraries},
 };

@@ -36,6 +36,7 @@ struct command {
 	const char *details;   /* paragraphs for the man page, or "" */
 	const struct option_row *options;
 	size_t option_count;
+	bool reads_captures; /* with no more memory than is right for that */
 	/* Runs with the arguments behind the command's name; returns an enum exit_code. */
 	int (*run)(const struct command *command, int argc, char **argv);
 };
@@ -58,6 +59,15 @@ int option_duration(const char *name, const char *value, uint64_t *ns, struct er
 int option_bytes(const char *name, const char *value, uint64_t *bytes, struct error *err);
 int option_number(const char *name, const char *value, uint64_t min, uint64_t max, uint64_t *number,
 		  struct error *err);
+
+/* Of commands that read captures. */
+int set_memory_limit(void *options, const char *value, struct error *err);
+#define MEMORY_OPTION_ROW                                                                          \
+	{                                                                                          \
+		"memory-limit", 0, "SIZE",                                                         \
+			"take no more memory than SIZE (default half of the machine's)",           \
+			.set = set_memory_limit                                                    \
+	}
 
 /* Prints "waffle-bpf: COMMAND: MESSAGE" on stderr and returns the code. */
 int command_fail(const struct command *command, const struct error *err, enum exit_code code);

@@ -12,6 +12,7 @@
 
 #include "cmd/command.h"
 #include "model/model.h"
+#include "util/terminal.h"
 
 #define RANKS "4"
 #define STEPS "40"
@@ -61,8 +62,10 @@ static int step(const struct command *command, const char *title, char **argv)
 	int argc = 0;
 
 	printf("== %s: waffle-bpf %s", title, command->name);
-	for (; argv[argc]; argc++)
-		printf(" %s", argv[argc]);
+	for (; argv[argc]; argc++) {
+		putchar(' ');
+		terminal_put(stdout, argv[argc], strlen(argv[argc]));
+	}
 	printf("\n\n");
 	fflush(stdout);
 	argc = command->run(command, argc, argv);
@@ -149,9 +152,12 @@ static void say_begin(void)
 static void say_end(const struct demo *demo)
 {
 	char path[PATH_MAX];
+	const char *name = realpath(demo->trace, path) ? path : demo->trace;
 
-	printf("The trace is %s\n", realpath(demo->trace, path) ? path : demo->trace);
-	printf("Open it in Perfetto: https://ui.perfetto.dev, then \"Open trace file\". It stays\n"
+	fputs("The trace is ", stdout);
+	terminal_put(stdout, name, strlen(name));
+	printf("\nOpen it in Perfetto: https://ui.perfetto.dev, then \"Open trace file\". It "
+	       "stays\n"
 	       "on this machine. All GPU work in it is simulated.\n");
 }
 

@@ -10,6 +10,7 @@
 #include "export/export.h"
 #include "export/summary_json.h"
 #include "util/json.h"
+#include "util/terminal.h"
 #include "util/units.h"
 
 struct export_options {
@@ -69,6 +70,7 @@ static const struct option_row rows[] = {
 	{"json", 0, NULL, "Print what was written as a JSON object.",
 	 .at = offsetof(struct export_options, json)},
 	FILTER_OPTION_ROWS(struct export_options, filter),
+	MEMORY_OPTION_ROW,
 };
 
 /* FILE without ".waffle", with the extension. NULL: out of memory. */
@@ -116,7 +118,8 @@ static void print_line(const struct export_options *o, const char *path, const s
 {
 	char bytes[UNITS_TEXT], lost[UNITS_TEXT];
 
-	printf("%s (%s): %s", path, units_format_bytes(bytes, file_bytes(path)), o->exporter->help);
+	terminal_put(stdout, path, strlen(path));
+	printf(" (%s): %s", units_format_bytes(bytes, file_bytes(path)), o->exporter->help);
 	if (model->counts.lost)
 		printf(" %s records were lost; the export shows where.",
 		       units_format_count(lost, model->counts.lost));
@@ -213,5 +216,6 @@ const struct command command_export = {
 		"their own.",
 	.options = rows,
 	.option_count = sizeof(rows) / sizeof(rows[0]),
+	.reads_captures = true,
 	.run = run,
 };

@@ -7,6 +7,7 @@
 
 #include "export/explain.h"
 #include "filter/plan.h"
+#include "util/terminal.h"
 
 static int filter_read(struct filter_options *options, struct error *err)
 {
@@ -45,7 +46,7 @@ static void warning_print(const char *line, void *arg)
 {
 	const struct command *command = arg;
 
-	fprintf(stderr, "waffle-bpf: %s: %s\n", command->name, line);
+	terminal_message(stderr, "waffle-bpf: %s: %s", command->name, line);
 }
 
 /* What may be a mistake in the filter, by the sites of the file. A plan is made for what it learns

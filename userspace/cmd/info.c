@@ -9,6 +9,7 @@
 
 static const struct option_row rows[] = {
 	{"json", 0, NULL, "Print JSON.", .at = 0 /* the bool is all there is */},
+	MEMORY_OPTION_ROW,
 };
 
 static int print_info(const struct model *model, bool json, struct error *err)
@@ -56,5 +57,6 @@ const struct command command_info = {
 	.details = "",
 	.options = rows,
 	.option_count = sizeof(rows) / sizeof(rows[0]),
+	.reads_captures = true,
 	.run = info_run,
 };

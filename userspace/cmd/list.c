@@ -7,6 +7,7 @@
 #include "cmd/probe_options.h"
 #include "target/objects.h"
 #include "util/json.h"
+#include "util/terminal.h"
 
 struct list_options {
 	uint64_t pid;
@@ -79,12 +80,10 @@ static unsigned copies(const struct object *object, size_t site)
 	return count;
 }
 
-/* For people: a file's sites, one a line. Control characters of foreign names are not shown as
- * such. */
+/* For people: a file's sites, one a line. */
 static void print_text(const char *text)
 {
-	for (; *text; text++)
-		putchar((unsigned char)*text < ' ' || *text == 127 ? '?' : *text);
+	terminal_put(stdout, text, strlen(text));
 }
 
 static void print_site(const struct site_info *site)
@@ -263,7 +262,7 @@ static void unfound_print(const char *line, bool missing, void *arg)
 	struct unfound *unfound = arg;
 
 	unfound->missing |= missing;
-	fprintf(stderr, "waffle-bpf: %s: %s\n", unfound->command->name, line);
+	terminal_message(stderr, "waffle-bpf: %s: %s", unfound->command->name, line);
 }
 
 static int print(const struct command *command, const struct objects *objects,
@@ -287,8 +286,9 @@ static int print(const struct command *command, const struct objects *objects,
 			puts("no sites: built without waffle.h, or its notes were stripped; and no "
 			     "calls of CUDA or NCCL");
 		if (objects->bad_notes)
-			fprintf(stderr,
-				"waffle-bpf: list: %llu notes make no sense and were left out\n",
+			terminal_message(
+				stderr,
+				"waffle-bpf: list: %llu notes make no sense and were left out",
 				(unsigned long long)objects->bad_notes);
 	}
 	fflush(stdout);

@@ -8,7 +8,9 @@
 
 #include "cmd/command.h"
 #include "cmd/help.h"
+#include "util/memory_limit.h"
 #include "util/near.h"
+#include "util/terminal.h"
 
 static int help_run(const struct command *command, int argc, char **argv);
 
@@ -63,15 +65,18 @@ static const struct command *command_find(const char *name)
 static int command_unknown(const char *name)
 {
 	const char *glue = "; did you mean ";
+	char near[256] = "";
+	size_t len = 0;
 
-	fprintf(stderr, "waffle-bpf: %s: no such command", name);
 	for (size_t i = 0; i < command_table.count; i++) {
 		if (!near_name(name, commands[i]->name))
 			continue;
-		fprintf(stderr, "%s%s", glue, commands[i]->name);
+		len += (size_t)snprintf(near + len, sizeof(near) - len, "%s%s", glue,
+					commands[i]->name);
 		glue = " or ";
 	}
-	fprintf(stderr, "%s\n", *glue == ';' ? "; see waffle-bpf help" : "?");
+	terminal_message(stderr, "waffle-bpf: %s: no such command%s%s", name, near,
+			 len ? "?" : "; see waffle-bpf help");
 	return EXIT_USAGE;
 }
 
@@ -106,14 +111,16 @@ static void signal_ignore(int number)
 }
 
 /*
- * A reader that went away (`waffle-bpf report F | head`) must not kill a capture half-way: writes
- * fail instead. A handler and not SIG_IGN, which a program started by `run` would inherit.
+ * A reader that went away (`waffle-bpf report F | head`) or a limit of file sizes must not kill a
+ * capture half-way, nor leave a temporary file behind: writes fail instead. A handler and not
+ * SIG_IGN, which a program started by `run` would inherit.
  */
-static void pipe_signal_catch(void)
+static void write_signals_catch(void)
 {
 	struct sigaction action = {.sa_handler = signal_ignore, .sa_flags = SA_RESTART};
 
 	sigaction(SIGPIPE, &action, NULL);
+	sigaction(SIGXFSZ, &action, NULL);
 }
 
 /* Standard output that could not be written is a failure, unless its reader just went away. */
@@ -127,7 +134,8 @@ static int output_finish(int code)
 		return code;
 	if (code != EXIT_DONE) /* it has said why already */
 		return code;
-	fprintf(stderr, "waffle-bpf: standard output could not be written; is the disk full?\n");
+	terminal_message(stderr,
+			 "waffle-bpf: standard output could not be written; is the disk full?");
 	return EXIT_FAILED;
 }
 
@@ -136,7 +144,7 @@ int main(int argc, char **argv)
 	const struct command *command;
 	const char *name = argc > 1 ? argv[1] : "";
 
-	pipe_signal_catch();
+	write_signals_catch();
 	if (!*name) {
 		help_overview(stderr, &command_table);
 		return EXIT_USAGE;
@@ -150,5 +158,7 @@ int main(int argc, char **argv)
 	command = command_find(name);
 	if (!command)
 		return command_unknown(name);
+	if (command->reads_captures)
+		memory_limit_set(memory_limit_default());
 	return output_finish(command->run(command, argc - 2, argv + 2));
 }

@@ -6,10 +6,14 @@
 #include <string.h>
 
 #include "cmd/help.h"
+#include "util/memory_limit.h"
 #include "util/near.h"
+#include "util/terminal.h"
 #include "util/units.h"
 
 /* One run of options_parse(). Positional arguments are gathered at the front of argv meanwhile. */
+#define MEMORY_LIMIT_MIN (64u << 20)
+
 struct parse {
 	const struct command *command;
 	int argc;
@@ -178,10 +182,34 @@ int option_number(const char *name, const char *value, uint64_t min, uint64_t ma
 			 name, value, min, max);
 }
 
+int set_memory_limit(void *options, const char *value, struct error *err)
+{
+	uint64_t bytes;
+	int result = option_bytes("memory-limit", value, &bytes, err);
+
+	(void)options;
+	if (!result && bytes < MEMORY_LIMIT_MIN)
+		result = error_set(err, EINVAL, "--memory-limit: must be at least 64MiB");
+	if (!result)
+		memory_limit_set(bytes);
+	return result;
+}
+
 int command_fail(const struct command *command, const struct error *err, enum exit_code code)
 {
+	bool none = command->reads_captures && memory_limit_get() &&
+		    strstr(err->message, "out of memory");
+	char limit[UNITS_TEXT];
+
 	fflush(stdout);
-	fprintf(stderr, "waffle-bpf: %s: %s\n", command->name, err->message);
+	if (none)
+		terminal_message(stderr,
+				 "waffle-bpf: %s: %s; the limit is %s, and --memory-limit sets "
+				 "another",
+				 command->name, err->message,
+				 units_format_bytes(limit, memory_limit_get()));
+	else
+		terminal_message(stderr, "waffle-bpf: %s: %s", command->name, err->message);
 	return code;
 }
 

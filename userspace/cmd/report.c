@@ -66,6 +66,7 @@ static const struct option_row rows[] = {
 	{"to", 0, "TIME", "Read only what happened up to this time since the begin.",
 	 .set = set_to},
 	FILTER_OPTION_ROWS(struct report_cli, filter),
+	MEMORY_OPTION_ROW,
 };
 
 static uint64_t after(uint64_t start, uint64_t ns)
@@ -170,5 +171,6 @@ const struct command command_report = {
 		   "blocked and who ended that; counters, events and threads; and what was lost.",
 	.options = rows,
 	.option_count = sizeof(rows) / sizeof(rows[0]),
+	.reads_captures = true,
 	.run = report_run,
 };

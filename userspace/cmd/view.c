@@ -51,6 +51,7 @@ static const struct option_row rows[] = {
 	{"width", 'w', "N", "Draw N columns; the default is the terminal's width, 80 in a pipe.",
 	 .set = set_width},
 	FILTER_OPTION_ROWS(struct view_cli, filter),
+	MEMORY_OPTION_ROW,
 };
 
 static uint64_t after(uint64_t start, uint64_t ns)
@@ -121,5 +122,6 @@ const struct command command_view = {
 		"a terminal, and not if NO_COLOR is set.",
 	.options = rows,
 	.option_count = sizeof(rows) / sizeof(rows[0]),
+	.reads_captures = true,
 	.run = view_run,
 };

@@ -65,6 +65,7 @@ static const struct option_row rows[] = {
 	{"json", 0, NULL, "Print JSON, as docs/why.schema.json says.",
 	 .at = offsetof(struct why_cli, json)},
 	FILTER_OPTION_ROWS(struct why_cli, filter),
+	MEMORY_OPTION_ROW,
 };
 
 /* What could not be written is main()'s to say, for all commands alike. */
@@ -209,5 +210,6 @@ const struct command command_why = {
 		"docs/why.md tells what each cause means and what can't be known.",
 	.options = rows,
 	.option_count = sizeof(rows) / sizeof(rows[0]),
+	.reads_captures = true,
 	.run = why_run,
 };

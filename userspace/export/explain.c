@@ -6,6 +6,7 @@
 
 #include "export/report_text.h"
 #include "util/json.h"
+#include "util/terminal.h"
 #include "util/units.h"
 
 /* Where a part of an expression is decided: of a capture in the first two places, of a file that is
@@ -56,7 +57,7 @@ static void part_print(const char *part, void *arg)
 
 static void put(FILE *out, const char *text)
 {
-	report_put_text(out, text, strlen(text));
+	terminal_put(out, text, strlen(text));
 }
 
 static void put_head(const struct filter_expr *filter, FILE *out)
@@ -169,8 +170,8 @@ static void put_residual(const struct filter_expr *filter, const struct residual
 		break;
 	case FILTER_TEST:
 		predicate = &filter->predicates.data[node->predicate];
-		report_put_text(out, filter->source + predicate->from,
-				predicate->to - predicate->from);
+		terminal_put(out, filter->source + predicate->from,
+			     predicate->to - predicate->from);
 		break;
 	case FILTER_SAMPLE:
 		fprintf(out, "sample(%" PRIu32 "/%" PRIu32 ")", node->keep, node->of);

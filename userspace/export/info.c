@@ -8,6 +8,7 @@
 #include "export/report_text.h"
 #include "export/summary_json.h"
 #include "store/record.h"
+#include "util/terminal.h"
 #include "util/units.h"
 
 struct tally {
@@ -121,7 +122,7 @@ static void put_field(FILE *out, const char *name, const char *text)
 	if (!*text)
 		return;
 	fprintf(out, "%-12s", name);
-	report_put_text(out, text, strlen(text));
+	terminal_put(out, text, strlen(text));
 	fputc('\n', out);
 }
 
@@ -164,7 +165,7 @@ static void put_processes(FILE *out, const struct model *model)
 		fprintf(out, "%-12s%u  ", i ? "" : "processes", process->pid);
 		if (!*cmdline)
 			cmdline = model_comm(model, process->main_thread);
-		report_put_text(out, cmdline, strlen(cmdline));
+		terminal_put(out, cmdline, strlen(cmdline));
 		fputc('\n', out);
 	}
 }
@@ -178,6 +179,9 @@ static void put_what_is_missing(FILE *out, const struct model *model, const stru
 		fprintf(out,
 			"cut off     the capture was not finished, %s at its end are unusable\n",
 			units_format_bytes(text, bytes_cut));
+	if (store_reader_skipped(model->reader))
+		fprintf(out, "%-12s%s stacks and names: there are too many\n", "left out",
+			units_format_count(text, store_reader_skipped(model->reader)));
 	if (model->losses.len)
 		fprintf(out, "loss        in %zu intervals, %" PRIu64 " spans were open in them\n",
 			model->losses.len, sum->with_loss);

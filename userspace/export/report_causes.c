@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/terminal.h"
 #include "util/units.h"
 #include "util/utf8.h"
 
@@ -41,7 +42,7 @@ static void paint(const struct printer *printer, const char *code)
 
 static void put(FILE *out, const char *text)
 {
-	report_put_text(out, text, strlen(text));
+	terminal_put(out, text, strlen(text));
 }
 
 static unsigned columns_of(const char *text)
@@ -83,7 +84,7 @@ static void put_object(FILE *out, const char *object, unsigned room, bool begin)
 	if (room < OBJECT_COLUMNS)
 		room = OBJECT_COLUMNS;
 	if (columns > room && begin) {
-		report_put_text(out, object, (size_t)(skip(object, room - 1) - object));
+		terminal_put(out, object, (size_t)(skip(object, room - 1) - object));
 		fputs("…", out);
 		return;
 	}

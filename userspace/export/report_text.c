@@ -9,6 +9,7 @@
 #include "export/report_causes.h"
 #include "store/record.h"
 #include "util/syscall_names.h"
+#include "util/terminal.h"
 #include "util/units.h"
 #include "util/utf8.h"
 
@@ -34,32 +35,6 @@ bool report_colour_for(FILE *out)
 	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
 
 	return isatty(fileno(out)) && !(no_color && *no_color) && term && strcmp(term, "dumb");
-}
-
-int report_put_text(FILE *out, const char *text, size_t len)
-{
-	char *clean = malloc(UTF8_CLEAN_MAX(len) + 1);
-	int columns = 0;
-
-	if (!clean)
-		return 0;
-	len = utf8_clean(text, len, clean);
-	for (size_t i = 0; i < len; i++) {
-		unsigned char c = (unsigned char)clean[i];
-
-		/* C0, DEL, and C1 as UTF-8 writes it (c2 80 … c2 9f) */
-		if (c < 0x20 || c == 0x7f) {
-			fputc('?', out);
-		} else if (c == 0xc2 && i + 1 < len && (unsigned char)clean[i + 1] < 0xa0) {
-			fputc('?', out);
-			i++;
-		} else {
-			fputc(c, out);
-		}
-		columns += (c & 0xc0) != 0x80;
-	}
-	free(clean);
-	return columns;
 }
 
 /* Copies an expression to `to`, which has room for it, and returns its length there. */
@@ -109,13 +84,13 @@ void report_put_expression(FILE *out, const char *expression)
 	char *line = malloc(strlen(expression) + 1);
 
 	if (line)
-		report_put_text(out, line, expression_line(line, expression));
+		terminal_put(out, line, expression_line(line, expression));
 	free(line);
 }
 
 static int put(const struct printer *printer, const char *text)
 {
-	return report_put_text(printer->out, text, strlen(text));
+	return terminal_put(printer->out, text, strlen(text));
 }
 
 static void paint(const struct printer *printer, enum paint which)
@@ -251,7 +226,7 @@ static void put_text_value(const struct printer *printer, const struct value *va
 	if (value->null)
 		put(printer, value->lost ? "?" : "NULL");
 	else
-		report_put_text(printer->out, value->text, shown);
+		terminal_put(printer->out, value->text, shown);
 	if (value->cut || shown < value->text_len)
 		fputs("…", printer->out);
 }
@@ -508,6 +483,10 @@ static void print_warnings(const struct printer *printer)
 			"file is cut off: the capture was not finished, %s at its end are "
 			"unusable\n",
 			units_format_bytes(count, report->bytes_cut));
+	if (report->skipped)
+		fprintf(printer->out,
+			"%s stacks and names of the file are left out: there are too many\n",
+			units_format_count(count, report->skipped));
 	for (unsigned i = 0; i < WAFFLE_SOURCE_COUNT; i++)
 		if (report->losses[i].count)
 			fprintf(printer->out,

@@ -22,9 +22,6 @@ int report_print_json(const struct report *report, FILE *out);
 /* Colours are for terminals, and not where NO_COLOR is set (no-color.org) or TERM is dumb. */
 bool report_colour_for(FILE *out);
 
-/* Text from a traced program without what would move a terminal's cursor. Returns the columns. */
-int report_put_text(FILE *out, const char *text, size_t len);
-
 /* What says so, if model_simulated(); else NULL. And as a line. */
 const char *report_simulated(const struct model *model);
 void report_put_simulated(FILE *out, const struct model *model);

@@ -10,6 +10,7 @@
 #include "target/symbols.h"
 #include "util/map.h"
 #include "util/strtab.h"
+#include "util/terminal.h"
 #include "util/vec.h"
 
 /* Frames of one stack with all that is inlined: what is beyond is left out. */
@@ -556,7 +557,7 @@ struct why_names stack_names_for_why(struct stack_names *names)
 
 static void put(FILE *out, const char *text)
 {
-	report_put_text(out, text, strlen(text));
+	terminal_put(out, text, strlen(text));
 }
 
 void stack_put_frame(FILE *out, const struct stack_frame *frame)

@@ -70,6 +70,7 @@ void summary_json_records(struct json *json, const struct model *model)
 	json_array_end(json);
 	json_field_bool(json, "truncated", store_reader_truncated(model->reader, &bytes_cut));
 	json_field_u64(json, "bytes_cut", bytes_cut);
+	json_field_u64(json, "table_entries_skipped", store_reader_skipped(model->reader));
 	json_field_u64(json, "bad_records", model->bad_records);
 }
 

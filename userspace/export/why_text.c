@@ -8,6 +8,7 @@
 #include "export/why_chain.h"
 #include "export/why_node.h"
 #include "store/record.h"
+#include "util/terminal.h"
 #include "util/units.h"
 
 static const char *const paints[] = {"\033[1m", "\033[1;31m", "\033[2m", "\033[0m"};
@@ -20,7 +21,7 @@ void why_paint(const struct why_printer *printer, enum why_paint which)
 
 void why_put(const struct why_printer *printer, const char *text)
 {
-	report_put_text(printer->out, text, strlen(text));
+	terminal_put(printer->out, text, strlen(text));
 }
 
 void why_put_duration(const struct why_printer *printer, uint64_t ns)
@@ -95,12 +96,20 @@ static void print_times(const struct why_printer *printer, const struct why_inst
 	fputc('\n', printer->out);
 }
 
+/* A twentieth of a span is too much for a tracer to take. */
+#define OWN_PARTS 20
+
 static void print_doubts(const struct why_printer *printer, const struct why_instance *instance)
 {
 	why_paint(printer, WHY_PAINT_WARN);
 	if (instance->loss)
 		fputs("  records were lost in it: what is said of it is likely at best\n",
 		      printer->out);
+	if (instance->own_ns > (instance->to_ts - instance->from_ts) / OWN_PARTS) {
+		fputs("  waffle-bpf itself took ", printer->out);
+		why_put_duration(printer, instance->own_ns);
+		fputs(" of it: without the capture it would have been shorter\n", printer->out);
+	}
 	if (instance->begun_before)
 		fputs("  it began before the capture: only its end was seen\n", printer->out);
 	if (instance->ended_by != MODEL_NONE) {

@@ -15,11 +15,6 @@ struct thread_build {
 	uint32_t previous;  /* incarnation before this one, or MODEL_NONE */
 };
 
-struct exec {
-	uint64_t ts;
-	uint32_t thread;
-};
-
 struct site_build {
 	uint16_t kind;
 	bool has_keys, has_links, call;
@@ -46,7 +41,6 @@ struct builder {
 	bool has_calls;
 	VEC(struct thread_name) names; /* all that were told, if they are wanted */
 	VEC(struct thread_build) threads;
-	VEC(struct exec) execs;
 	VEC(struct site_build) sites;
 	struct map tids;     /* tid → its newest incarnation */
 	struct map pids;     /* pid → process */

@@ -208,6 +208,12 @@ struct model_fork {
 	uint32_t parent_pid, child_pid;
 };
 
+/* A thread runs a new program. */
+struct model_exec {
+	uint64_t ts;
+	uint32_t thread;
+};
+
 /* What of a capture a model is made of. */
 struct model_keep {
 	const struct filter_expr *filter; /* NULL: all */
@@ -248,7 +254,8 @@ struct model {
 	VEC(struct model_stack) stacks;          /* by id */
 	VEC(struct model_loss) losses;
 	VEC(struct model_fork) forks;
-	VEC(uint64_t) frames; /* inside of model/: {bytes, and room behind them; values} */
+	VEC(struct model_exec) execs; /* by thread, then ts */
+	VEC(uint64_t) frames;         /* inside of model/: {bytes, and room behind them; values} */
 	VEC(uint64_t) syscall_args;
 	struct map span_ids;  /* id → index */
 	struct map event_ids; /* id → index, of the events that the program's links lead to */
@@ -299,6 +306,8 @@ static inline bool model_is_traced(const struct model *model, uint32_t thread)
 {
 	return thread < model->threads.len && model->threads.data[thread].traced;
 }
+/* Whether it is one of the waffle-bpf that made the capture, which is not part of what it shows. */
+bool model_is_own(const struct model *model, uint32_t thread);
 /* The links from a span or event: model.links.data[*first] and `count` in all. */
 size_t model_links_from(const struct model *model, uint8_t kind, uint32_t index, size_t *first);
 /* False: it is not in the capture. */

@@ -29,6 +29,14 @@ static uint32_t span_find(const struct model *model, uint64_t id)
 	return id ? map_get(&model->span_ids, id) : MODEL_NONE;
 }
 
+/* A child process has copies of the spans that are open at its fork, with their ids. */
+static bool span_is_of(const struct model *model, const struct model_span *span, uint32_t pid)
+{
+	uint32_t own = model->threads.data[span->thread].pid;
+
+	return !own || !pid || own == pid;
+}
+
 /* Takes the begin of a span that has its end already: records may come late. */
 static bool span_complete(struct model *model, const struct model_span *begin, uint32_t *index)
 {
@@ -38,7 +46,8 @@ static bool span_complete(struct model *model, const struct model_span *begin, u
 	if (*index == MODEL_NONE)
 		return false;
 	span = &model->spans.data[*index];
-	if (!(span->flags & MODEL_SPAN_BEGUN_BEFORE) || begin->start_ts > span->end_ts)
+	if (!(span->flags & MODEL_SPAN_BEGUN_BEFORE) || begin->start_ts > span->end_ts ||
+	    !span_is_of(model, span, model->threads.data[begin->thread].pid))
 		return false;
 	ended = *span;
 	*span = *begin;
@@ -209,6 +218,11 @@ static int span_end(struct builder *builder, const struct span_end *end, uint32_
 	if (found == MODEL_NONE)
 		return span_begun_before(builder, end, thread);
 	span = &model->spans.data[found];
+	if (!span_is_of(model, span,
+			end->tgid)) /* the end of a copy: of one that began here, none */
+		return span->flags & MODEL_SPAN_BEGUN_BEFORE
+			       ? span_begun_before(builder, end, thread)
+			       : 0;
 	if (span->end_ts != OPEN) {
 		model->bad_records++; /* ended twice */
 		return 0;

@@ -157,7 +157,8 @@ int threads_add_exec(struct builder *builder, const struct waffle_rec_exit *exec
 
 	if (index == MODEL_NONE)
 		return -ENOMEM;
-	return vec_push(&builder->execs, (struct exec){exec->rec.ts, index}) ? 0 : -ENOMEM;
+	return vec_push(&builder->model->execs, (struct model_exec){exec->rec.ts, index}) ? 0
+											  : -ENOMEM;
 }
 
 int threads_add_exit(struct builder *builder, const struct waffle_rec_exit *gone)
@@ -177,7 +178,7 @@ int threads_add_exit(struct builder *builder, const struct waffle_rec_exit *gone
 
 static int exec_compare(const void *left, const void *right)
 {
-	const struct exec *a = left, *b = right;
+	const struct model_exec *a = left, *b = right;
 
 	if (a->thread != b->thread)
 		return a->thread < b->thread ? -1 : 1;
@@ -186,20 +187,21 @@ static int exec_compare(const void *left, const void *right)
 
 uint64_t threads_end_after(const struct builder *builder, uint32_t thread, uint64_t ts)
 {
-	uint64_t exit_ts = builder->model->threads.data[thread].exit_ts;
-	size_t low = 0, high = builder->execs.len;
+	const struct model *model = builder->model;
+	uint64_t exit_ts = model->threads.data[thread].exit_ts;
+	size_t low = 0, high = model->execs.len;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		const struct exec *exec = &builder->execs.data[middle];
+		const struct model_exec *exec = &model->execs.data[middle];
 
 		if (exec->thread < thread || (exec->thread == thread && exec->ts < ts))
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	if (low < builder->execs.len && builder->execs.data[low].thread == thread)
-		return builder->execs.data[low].ts;
+	if (low < model->execs.len && model->execs.data[low].thread == thread)
+		return model->execs.data[low].ts;
 	return exit_ts >= ts && exit_ts ? exit_ts : UINT64_MAX;
 }
 
@@ -210,8 +212,8 @@ int threads_finish(struct builder *builder)
 
 	if (unnamed == STRTAB_NONE)
 		return -ENOMEM;
-	if (builder->execs.len)
-		qsort(builder->execs.data, builder->execs.len, sizeof(struct exec), exec_compare);
+	if (model->execs.len)
+		qsort(model->execs.data, model->execs.len, sizeof(struct model_exec), exec_compare);
 	for (size_t i = 0; i < model->threads.len; i++) {
 		struct model_thread *thread = &model->threads.data[i];
 

@@ -18,6 +18,7 @@ enum stream_kind {
 	STREAM_EVENT,
 	STREAM_SPAN_END,
 	STREAM_EXIT,
+	STREAM_EXEC,       /* behind the exit of the tid that its thread had */
 	STREAM_LOSS_BEGIN, /* before its end, as one may be a moment only */
 	STREAM_LOSS_END,
 	STREAM_COUNT
@@ -32,6 +33,7 @@ struct walk {
 	VEC(struct order_item) wakes;
 	VEC(struct order_item) span_ends;
 	VEC(struct order_item) exits;
+	VEC(struct order_item) execs;
 	size_t at[STREAM_COUNT];
 	uint64_t next_ts[STREAM_COUNT]; /* UINT64_MAX: none left */
 };
@@ -79,6 +81,8 @@ static uint64_t stream_ts(const struct walk *walk, unsigned stream)
 		return HEAD(model->events, ts);
 	case STREAM_SPAN_END:
 		return HEAD(walk->span_ends, ts);
+	case STREAM_EXEC:
+		return HEAD(walk->execs, ts);
 	default:
 		return HEAD(walk->exits, ts);
 	}
@@ -153,6 +157,11 @@ static void step(struct walk *walk, unsigned stream)
 	case STREAM_SPAN_END:
 		span_ends(walk, walk->span_ends.data[at].index);
 		break;
+	case STREAM_EXEC:
+		at = walk->execs.data[at].index;
+		if (ts >= walk->sched_from)
+			sched_hit(&walk->sched, model->execs.data[at].thread, ts);
+		break;
 	default:
 		sched_exit(&walk->sched, walk->exits.data[at].index, ts);
 		break;
@@ -186,6 +195,7 @@ static void walk_free(struct walk *walk)
 	vec_free(&walk->wakes);
 	vec_free(&walk->span_ends);
 	vec_free(&walk->exits);
+	vec_free(&walk->execs);
 }
 
 /* Threads of which only the exit record tells that they are gone. */
@@ -201,6 +211,17 @@ static bool find_exits(struct walk *walk)
 			return false;
 	}
 	return order_sort(walk->exits.data, walk->exits.len);
+}
+
+static bool find_execs(struct walk *walk)
+{
+	const struct model *model = walk->model;
+
+	for (size_t i = 0; i < model->execs.len; i++)
+		if (!vec_push(&walk->execs,
+			      (struct order_item){model->execs.data[i].ts, (uint32_t)i}))
+			return false;
+	return order_sort(walk->execs.data, walk->execs.len);
 }
 
 static bool find_wakes(struct walk *walk)
@@ -248,7 +269,7 @@ static bool walk_init(struct walk *walk, const struct model *model, model_interv
 {
 	*walk = (struct walk){.model = model, .sched_from = first_sched_ts(model)};
 	return sched_init(&walk->sched, model, each, arg) &&
-	       model_losses(&walk->losses, model, true) && find_exits(walk);
+	       model_losses(&walk->losses, model, true) && find_exits(walk) && find_execs(walk);
 }
 
 int walk_account(struct model *model)

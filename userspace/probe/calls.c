@@ -18,27 +18,34 @@
 /* Each class may be asked at the entry and at the return. */
 #define NEXT_SLOTS (WAFFLE_CALL_NEXT_COUNT + 2 * WAFFLE_CLASSES_MAX)
 
-/* The programs and how large their maps are, before loading. */
-int calls_configure(struct kernel *kernel, const struct kernel_options *options)
+/* The programs at calls. They are loaded when the first call is armed (calls_load()). */
+static void programs_autoload(struct waffle_bpf *bpf, bool loaded, bool filtered, bool stacks)
 {
-	struct waffle_bpf *bpf = kernel->bpf;
 	struct bpf_program *const programs[] = {
 		bpf->progs.call_instant, bpf->progs.call_inner, bpf->progs.call_plain,
 		bpf->progs.call_enter,   bpf->progs.call_leave, bpf->progs.call_ret,
 		bpf->progs.call_end,     bpf->progs.call_point, bpf->progs.call_plain_inner,
+		bpf->progs.call_exec,
 	};
+
+	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
+		bpf_program__set_autoload(programs[i], loaded);
+	bpf_program__set_autoload(bpf->progs.call_stacks_take, loaded && stacks);
+	bpf_program__set_autoload(bpf->progs.call_stacks_take_point, loaded && stacks);
+	bpf_program__set_autoload(bpf->progs.call_accept, loaded && filtered);
+	bpf_program__set_autoload(bpf->progs.call_hold, loaded && filtered);
+	bpf_program__set_autoload(bpf->progs.call_accept_point, loaded && filtered);
+}
+
+/* How large the maps are, before loading. */
+int calls_configure(struct kernel *kernel, const struct kernel_options *options)
+{
+	struct waffle_bpf *bpf = kernel->bpf;
 	bool filtered = options->calls && options->filtered;
-	bool stacks = options->calls && options->stacks;
 	uint64_t seed;
 
 	kernel->calls = options->calls;
-	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
-		bpf_program__set_autoload(programs[i], options->calls);
-	bpf_program__set_autoload(bpf->progs.call_stacks_take, stacks);
-	bpf_program__set_autoload(bpf->progs.call_stacks_take_point, stacks);
-	bpf_program__set_autoload(bpf->progs.call_accept, filtered);
-	bpf_program__set_autoload(bpf->progs.call_hold, filtered);
-	bpf_program__set_autoload(bpf->progs.call_accept_point, filtered);
+	programs_autoload(bpf, false, false, false);
 	if (!options->calls)
 		return 0;
 	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
@@ -67,31 +74,70 @@ static int next_set(const struct bpf_map *map, uint32_t slot, int program)
 
 int calls_open(struct kernel *kernel, struct error *err)
 {
-	struct waffle_bpf *bpf = kernel->bpf;
+	return kernel->calls ? plain_map(kernel, err) : 0;
+}
+
+/* Programs that others go to by tail calls. */
+static int next_programs_set(const struct kernel *kernel)
+{
+	const struct waffle_bpf *bpf = kernel->call_bpf;
 	const struct {
 		struct bpf_map *map;
 		struct bpf_program *program;
 		enum waffle_call_next slot;
-		bool wanted;
 	} rows[] = {
-		{bpf->maps.call_next, bpf->progs.call_accept, WAFFLE_CALL_ACCEPT, kernel->filtered},
-		{bpf->maps.call_next, bpf->progs.call_hold, WAFFLE_CALL_HOLD, kernel->filtered},
-		{bpf->maps.call_next_point, bpf->progs.call_accept_point, WAFFLE_CALL_ACCEPT,
-		 kernel->filtered},
-		{bpf->maps.call_next, bpf->progs.call_stacks_take, WAFFLE_CALL_STACKS,
-		 bpf->rodata->call_stacks},
-		{bpf->maps.call_next_point, bpf->progs.call_stacks_take_point, WAFFLE_CALL_STACKS,
-		 bpf->rodata->call_stacks},
+		{bpf->maps.call_next, bpf->progs.call_accept, WAFFLE_CALL_ACCEPT},
+		{bpf->maps.call_next, bpf->progs.call_hold, WAFFLE_CALL_HOLD},
+		{bpf->maps.call_next_point, bpf->progs.call_accept_point, WAFFLE_CALL_ACCEPT},
+		{bpf->maps.call_next, bpf->progs.call_stacks_take, WAFFLE_CALL_STACKS},
+		{bpf->maps.call_next_point, bpf->progs.call_stacks_take_point, WAFFLE_CALL_STACKS},
 	};
-	int result = kernel->calls ? plain_map(kernel, err) : 0;
+	int result = 0;
 
-	if (result)
-		return result;
-	for (size_t i = 0; kernel->calls && !result && i < sizeof(rows) / sizeof(rows[0]); i++)
-		if (rows[i].wanted)
+	for (size_t i = 0; !result && i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (bpf_program__autoload(rows[i].program))
 			result = next_set(rows[i].map, rows[i].slot,
 					  bpf_program__fd(rows[i].program));
-	return result ? error_set(err, -result, "the programs at calls: %s", strerror(-result)) : 0;
+	return result;
+}
+
+/* Maps, global variables and constants are those of the programs that are loaded already. */
+static int maps_share(const struct waffle_bpf *from, struct waffle_bpf *to)
+{
+	struct bpf_map *map = NULL, *shared = NULL;
+	int result = 0;
+
+	while (!result && (map = bpf_object__next_map(to->obj, map))) {
+		shared = bpf_object__next_map(from->obj, shared);
+		result = bpf_map__reuse_fd(map, bpf_map__fd(shared));
+	}
+	return result;
+}
+
+/*
+ * Most sessions never arm a call, as most programs have neither CUDA nor NCCL. The programs at
+ * calls take a third of the time that loading all takes. So they are loaded with the first call:
+ * the object is opened a second time, for these programs alone.
+ */
+static int calls_load(struct kernel *kernel)
+{
+	struct waffle_bpf *bpf = waffle_bpf__open();
+	struct bpf_program *program = NULL;
+	int result;
+
+	if (!bpf)
+		return -errno;
+	kernel->call_bpf = bpf;
+	while ((program = bpf_object__next_program(bpf->obj, program)))
+		bpf_program__set_autoload(program, false);
+	programs_autoload(bpf, true, kernel->filtered, kernel->bpf->rodata->call_stacks);
+	kernel_site_programs_configure(kernel, bpf);
+	result = maps_share(kernel->bpf, bpf) ?: waffle_bpf__load(bpf);
+	if (!result)
+		result = next_programs_set(kernel);
+	if (!result && !(bpf->links.call_exec = bpf_program__attach(bpf->progs.call_exec)))
+		result = -errno;
+	return result;
 }
 
 /* Loads a program into the array that holds it from then on. */
@@ -140,7 +186,10 @@ int kernel_recipe_set(struct kernel *kernel, uint32_t site, const struct waffle_
 {
 	uint32_t number = (uint32_t)kernel->recipes.len;
 	struct loaded_recipe loaded = {.site = site};
+	int result = kernel->call_bpf ? 0 : calls_load(kernel);
 
+	if (result)
+		return result;
 	if (number >= WAFFLE_RECIPES_MAX || site >> WAFFLE_COOKIE_RECIPE_SHIFT)
 		return -E2BIG;
 	if (!kernel->filtered)
@@ -205,28 +254,33 @@ static int plain_program(const struct kernel *kernel, const struct loaded_recipe
 {
 	*cookie = recipe_cookie(kernel, recipe) |
 		  WAFFLE_COOKIE_PLAIN(recipe->stack_first, recipe->stack_count, recipe->outer);
-	return bpf_program__fd(recipe->inner ? kernel->bpf->progs.call_plain_inner
-					     : kernel->bpf->progs.call_plain);
+	return bpf_program__fd(recipe->inner ? kernel->call_bpf->progs.call_plain_inner
+					     : kernel->call_bpf->progs.call_plain);
 }
 
 int call_program(const struct kernel *kernel, uint32_t site, uint8_t type,
 		 const struct arm_use *use, uint64_t *cookie)
 {
-	struct bpf_program *const programs[] = {
-		[OBJECT_PROBE_INSTANT] = kernel->bpf->progs.call_instant,
-		[OBJECT_PROBE_INNER] = kernel->bpf->progs.call_inner,
-		[OBJECT_PROBE_ENTER] = kernel->bpf->progs.call_enter,
-		[OBJECT_PROBE_LEAVE] = kernel->bpf->progs.call_leave,
-		[OBJECT_PROBE_RETURN] = kernel->bpf->progs.call_ret,
-		[OBJECT_PROBE_END] = kernel->bpf->progs.call_end,
-	};
 	const struct loaded_recipe *recipe = kernel->calls ? recipe_of(kernel, site) : NULL;
+	const struct waffle_bpf *bpf = kernel->call_bpf;
 
 	if (!recipe)
 		return -1;
 	if (recipe->is_plain && (type == OBJECT_PROBE_INSTANT || type == OBJECT_PROBE_INNER))
 		return plain_program(kernel, recipe, cookie);
-	return call_cookie(kernel, recipe, use, cookie) ? bpf_program__fd(programs[type]) : -1;
+	if (!call_cookie(kernel, recipe, use, cookie))
+		return -1;
+
+	struct bpf_program *const programs[] = {
+		[OBJECT_PROBE_INSTANT] = bpf->progs.call_instant,
+		[OBJECT_PROBE_INNER] = bpf->progs.call_inner,
+		[OBJECT_PROBE_ENTER] = bpf->progs.call_enter,
+		[OBJECT_PROBE_LEAVE] = bpf->progs.call_leave,
+		[OBJECT_PROBE_RETURN] = bpf->progs.call_ret,
+		[OBJECT_PROBE_END] = bpf->progs.call_end,
+	};
+
+	return bpf_program__fd(programs[type]);
 }
 
 /* A perf event of the tracepoint on each CPU, with the program. */
@@ -246,8 +300,8 @@ static int point_attach(struct kernel *kernel, uint64_t id, uint64_t cookie, int
 		close(fd);
 		return -ENOMEM;
 	}
-	link = bpf_link_create(bpf_program__fd(kernel->bpf->progs.call_point), fd, BPF_PERF_EVENT,
-			       &options);
+	link = bpf_link_create(bpf_program__fd(kernel->call_bpf->progs.call_point), fd,
+			       BPF_PERF_EVENT, &options);
 	if (link < 0)
 		return -errno;
 	if (!vec_push(&kernel->point_fds, link)) {
@@ -275,4 +329,6 @@ void calls_detach(struct kernel *kernel)
 	while (kernel->point_fds.len)
 		close(kernel->point_fds.data[--kernel->point_fds.len]);
 	vec_free(&kernel->point_fds);
+	waffle_bpf__destroy(kernel->call_bpf);
+	kernel->call_bpf = NULL;
 }

@@ -10,6 +10,7 @@
 #include "bpf/filter.h"
 #include "probe/kernel_internal.h"
 #include "waffle.skel.h"
+#include "util/terminal.h"
 
 /* Spans that can be open, and held, at a time. What is too much is counted as lost. */
 #define OPEN_SPANS 65536
@@ -187,7 +188,7 @@ static void refusal_show(const struct kernel *kernel, const struct bpf_insn *ins
 	again = program_load(kernel, insns, count, at_tracepoint, log);
 	if (again >= 0)
 		close(again);
-	fprintf(stderr, "%s\n", log);
+	terminal_log(stderr, log);
 	free(log);
 }
 

@@ -20,6 +20,7 @@
 #include "probe/kernel_internal.h"
 #include "target/process.h"
 #include "waffle.skel.h"
+#include "util/terminal.h"
 
 static int quiet_print(enum libbpf_print_level level, const char *format, va_list args)
 {
@@ -31,7 +32,13 @@ static int quiet_print(enum libbpf_print_level level, const char *format, va_lis
 
 static int verbose_print(enum libbpf_print_level level, const char *format, va_list args)
 {
-	return level == LIBBPF_DEBUG ? 0 : vfprintf(stderr, format, args);
+	char *text;
+
+	if (level == LIBBPF_DEBUG || vasprintf(&text, format, args) < 0)
+		return 0;
+	terminal_log(stderr, text);
+	free(text);
+	return 0;
 }
 
 uint64_t power_of_two(uint64_t value, uint64_t min)
@@ -84,11 +91,11 @@ enum bpf_attach_type kernel_site_attach_type(const struct kernel *kernel)
 }
 
 /* The programs at sites, which are written for uprobe.multi. */
-static void site_programs_configure(struct kernel *kernel)
+void kernel_site_programs_configure(const struct kernel *kernel, struct waffle_bpf *bpf)
 {
 	struct bpf_program *program = NULL;
 
-	while ((program = bpf_object__next_program(kernel->bpf->obj, program)))
+	while ((program = bpf_object__next_program(bpf->obj, program)))
 		if (bpf_program__expected_attach_type(program) == BPF_TRACE_UPROBE_MULTI)
 			bpf_program__set_expected_attach_type(program,
 							      kernel_site_attach_type(kernel));
@@ -103,16 +110,21 @@ static int configure(struct kernel *kernel, const struct kernel_options *options
 	kernel->multi = has_uprobe_multi();
 	bpf->rodata->sched_slots = kernel->slots;
 	bpf->rodata->follow_children = options->follow;
+	/* To try what kernels before 6.4 get. */
+	bpf->rodata->storage_is_old = getenv("WAFFLE_STORAGE_OLD") != NULL;
 	bpf->bss->stop_on_exec = options->hold_exec;
+	bpf->rodata->call_points = options->points;
 	bpf_program__set_autoload(bpf->progs.on_switch, options->sched);
 	bpf_program__set_autoload(bpf->progs.on_waking, options->sched);
 	bpf_program__set_autoload(bpf->progs.on_migrate, options->sched);
 	bpf->rodata->stack_tables = options->stacks_of_waits;
 	bpf_program__set_autoload(bpf->progs.hit_stack, options->stacks);
-	site_programs_configure(kernel);
+	kernel_site_programs_configure(kernel, bpf);
 	return waits_configure(kernel, options)
 		       ?: classes_configure(kernel, options)
 		       ?: calls_configure(kernel, options)
+		       ?: bpf_map__set_max_entries(bpf->maps.targets,
+						   options->targets_max ?: WAFFLE_MAX_TARGETS)
 		       ?: bpf_map__set_max_entries(bpf->maps.cpus, cpus)
 		       ?: bpf_map__set_max_entries(bpf->maps.sched_tails, cpus)
 		       ?: bpf_map__set_max_entries(bpf->maps.waiting, cpus)
@@ -266,13 +278,32 @@ void kernel_close(struct kernel *kernel)
 int kernel_target_add(struct kernel *kernel, pid_t pid, struct error *err)
 {
 	uint32_t key = (uint32_t)pid, one = 1;
+	uint64_t since = 0;
 	__u64 *word = &kernel->bpf->bss->tgid_bits[(key >> 6) & (WAFFLE_TGID_WORDS - 1)];
 
 	if (bpf_map_update_elem(bpf_map__fd(kernel->bpf->maps.targets), &key, &one, BPF_ANY))
 		return error_set(err, errno, "pid %d: too many processes (at most %d)", pid,
 				 WAFFLE_MAX_TARGETS);
+	/* On failure nothing is read of its memory. */
+	bpf_map_update_elem(bpf_map__fd(kernel->bpf->maps.programs_since), &key, &since,
+			    BPF_NOEXIST);
 	__atomic_fetch_or(word, 1ull << (key & 63), __ATOMIC_SEQ_CST);
 	return 0;
+}
+
+uint64_t kernel_program_since(const struct kernel *kernel, pid_t pid)
+{
+	uint32_t key = (uint32_t)pid;
+	uint64_t since;
+
+	return bpf_map_lookup_elem(bpf_map__fd(kernel->bpf->maps.programs_since), &key, &since)
+		       ? UINT64_MAX
+		       : since;
+}
+
+uint64_t kernel_targets_refused(const struct kernel *kernel)
+{
+	return __atomic_load_n(&kernel->bpf->bss->targets_refused, __ATOMIC_RELAXED);
 }
 
 /* Programs of the tracepoints; those of the scheduler only if it is recorded. */
@@ -288,6 +319,7 @@ static int attach_all(struct kernel *kernel, bool attach)
 		{bpf->progs.on_exec, &bpf->links.on_exec, true},
 		{bpf->progs.on_exit, &bpf->links.on_exit, true},
 		{bpf->progs.on_fork, &bpf->links.on_fork, true},
+		{bpf->progs.on_free, &bpf->links.on_free, true},
 		{bpf->progs.on_waking, &bpf->links.on_waking, kernel->sched},
 		{bpf->progs.on_migrate, &bpf->links.on_migrate, kernel->sched},
 		{bpf->progs.on_wakeup_new, &bpf->links.on_wakeup_new, true}, /* names */
@@ -312,13 +344,6 @@ static int attach_all(struct kernel *kernel, bool attach)
 void kernel_finish(struct kernel *kernel)
 {
 	__atomic_store_n(&kernel->bpf->bss->finished, true, __ATOMIC_SEQ_CST);
-}
-
-int kernel_attach(struct kernel *kernel, struct error *err)
-{
-	int result = attach_all(kernel, true) ?: waits_attach(kernel);
-
-	return result ? load_failed(err, -result) : 0;
 }
 
 void kernel_detach(struct kernel *kernel)
@@ -371,6 +396,25 @@ int kernel_snapshot(struct kernel *kernel, bool at_end,
 	return result ? error_set(err, -result, "reading the threads' states: %s",
 				  strerror(-result))
 		      : 0;
+}
+
+static int record_ignore(const struct waffle_rec *rec, void *arg)
+{
+	(void)rec;
+	(void)arg;
+	return 0;
+}
+
+int kernel_attach(struct kernel *kernel, struct error *err)
+{
+	/* A snapshot makes the states of threads, which the scheduler's programs may not be able to
+	 * do (bpf/shared.h: scheduler_allocates()). */
+	int result = kernel_snapshot(kernel, false, record_ignore, NULL, err);
+
+	if (result)
+		return result;
+	result = attach_all(kernel, true) ?: waits_attach(kernel);
+	return result ? load_failed(err, -result) : 0;
 }
 
 uint32_t kernel_cpu_count(const struct kernel *kernel)

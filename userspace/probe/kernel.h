@@ -34,6 +34,8 @@ struct kernel_options {
 	uint64_t stack_gap_ns;   /* between two user stacks of a thread whose waits are short */
 	const char *cpus_folder; /* where frequencies are read; NULL: CPUS_FOLDER (cpus.h) */
 	bool calls;              /* there may be calls: functions, USDT probes, tracepoints */
+	bool points;             /* tracepoints are among them */
+	uint32_t targets_max;    /* processes at a time; 0: WAFFLE_MAX_TARGETS */
 	/* Sites are armed by a plan that is not static; the rest is of no use without. */
 	bool filtered;
 	bool holds;         /* spans may be decided at their end */
@@ -48,6 +50,12 @@ int kernel_open(struct kernel **kernel, const struct kernel_options *options, st
 void kernel_close(struct kernel *kernel);
 
 int kernel_target_add(struct kernel *kernel, pid_t pid, struct error *err);
+/* Since when a target's program is there: its last exec, or its birth if it has not exec'd; 0: from
+ * before the capture. UINT64_MAX: it is no target, or has ended. The kernel knows an exec before
+ * the program's first instruction, and so before the exec's record is read. */
+uint64_t kernel_program_since(const struct kernel *kernel, pid_t pid);
+/* Children so far that are not followed, as there were WAFFLE_MAX_TARGETS processes at the time. */
+uint64_t kernel_targets_refused(const struct kernel *kernel);
 
 /* From now on nothing is recorded, though all is still attached. */
 void kernel_finish(struct kernel *kernel);
@@ -63,9 +71,6 @@ int kernel_snapshot(struct kernel *kernel, bool at_end,
 
 /* Those of the sources wanted that this kernel has. */
 uint32_t kernel_wait_sources(const struct kernel *kernel);
-/* The addresses of a stack as a record numbers it, innermost first; how many. */
-uint32_t kernel_stack(const struct kernel *kernel, uint32_t number,
-		      uint64_t addresses[WAFFLE_STACK_DEPTH]);
 
 /* Memory shared with the programs. */
 uint32_t kernel_cpu_count(const struct kernel *kernel);
@@ -75,11 +80,19 @@ const struct waffle_rec_switch *kernel_slot(const struct kernel *kernel, uint32_
 					    uint64_t position);
 
 /*
- * What the programs at sites and calls have told since the last time: hands over each record, in
- * `size` bytes that are valid until it returns. They are not in order: plain calls come behind all
- * others, and rings one behind the other. What makes no sense is handed over as it is.
+ * What the programs at sites and calls have told waits in queues: ring buffers, and the plain calls
+ * of each CPU. Within a queue the records are nearly in the order of their times.
+ */
+uint32_t kernel_queue_count(const struct kernel *kernel);
+/*
+ * Hands over the records of a queue, each in `size` bytes that are valid until `take` returns. Ends
+ * after about `bytes`, because producers may be faster than the caller for ever. What makes no
+ * sense is handed over as it is. Returns whether the queue was found empty.
  */
 typedef void kernel_take_fn(const void *rec, size_t size, void *arg);
+bool kernel_queue_take(struct kernel *kernel, uint32_t queue, size_t bytes, kernel_take_fn *take,
+		       void *arg);
+/* All queues, one behind the other, until each was found empty. */
 void kernel_take(struct kernel *kernel, kernel_take_fn *take, void *arg);
 /* Plain calls of a CPU (bpf/call.h) so far that waffle_cpu.produced does not count. */
 uint64_t kernel_plain_count(const struct kernel *kernel, uint32_t cpu);
@@ -184,5 +197,17 @@ struct armed_unsupported armed_unsupported(const struct armed *armed);
 void armed_release(struct armed *armed);
 /* Many at once take no longer than one; NULLs are passed over. */
 void armed_release_all(struct armed *const *list, size_t count);
+
+/* A function of the running kernel. */
+struct kernel_symbol {
+	char name[256];  /* "vfs_read", or with its module: "ext4_map_blocks [ext4]" */
+	uint32_t offset; /* bytes from its beginning */
+};
+
+/* The function at an address in the kernel; false: it has no name. Names hold for this boot, and
+ * those of modules and BPF programs while they are loaded. For sessions that take stacks, and one
+ * thread at a time. */
+bool kernel_symbol_find(const struct kernel *kernel, uint64_t address,
+			struct kernel_symbol *symbol);
 
 #endif

@@ -36,6 +36,7 @@ struct loaded_recipe {
 
 struct kernel {
 	struct waffle_bpf *bpf;
+	struct waffle_bpf *call_bpf; /* the programs at calls; NULL: no call was armed yet */
 	bool multi; /* one link arms many sites */
 	bool sched;
 	bool filtered;
@@ -54,8 +55,10 @@ struct kernel {
 	uint32_t cpus, slots, ring_count;
 	int *ring_fds;
 	struct ring_buffer *rings; /* reads all of them */
-	kernel_take_fn *take;      /* of kernel_take() under way */
+	/* Of kernel_queue_take() under way. */
+	kernel_take_fn *take;
 	void *take_arg;
+	size_t take_left; /* bytes */
 	const struct waffle_cpu *cpu_memory;
 	struct waffle_tail *tail_memory;
 	const struct waffle_rec_switch *slot_memory;
@@ -69,6 +72,8 @@ struct kernel {
 /* The attach type that all programs at sites have: they go to each other by tail calls, and the
  * kernel wants it the same then. */
 enum bpf_attach_type kernel_site_attach_type(const struct kernel *kernel);
+/* Sets it, before loading. */
+void kernel_site_programs_configure(const struct kernel *kernel, struct waffle_bpf *bpf);
 
 /* Sizes of the filter's maps and constants of its programs, before loading. */
 int classes_configure(struct kernel *kernel, const struct kernel_options *options);
@@ -103,9 +108,10 @@ uint64_t power_of_two(uint64_t value, uint64_t min);
 /* Maps the slots of plain calls, after loading. */
 int plain_map(struct kernel *kernel, struct error *err);
 void plain_unmap(struct kernel *kernel);
-/* Takes a plain call as the hit that it is; all that are in the slots. */
+/* Takes a plain call as the hit that it is. */
 void plain_take(const struct kernel *kernel, const struct waffle_rec_plain *plain);
-void plain_slots_take(struct kernel *kernel);
+/* The slots of a CPU, until `take_left` is used up; whether none is left. */
+bool plain_slots_take(struct kernel *kernel, uint32_t cpu);
 /* Fills in what a plain call's hits are made by, if the call is one. */
 void plain_load(struct loaded_recipe *loaded, const struct waffle_recipe *recipe);
 /* The programs of a class of calls. */

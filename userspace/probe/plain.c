@@ -147,14 +147,16 @@ void plain_take(const struct kernel *kernel, const struct waffle_rec_plain *plai
 
 /* At most as many as there are slots, as others come meanwhile. One that is still being written is
  * waited for: the next time. */
-static void slots_take(const struct kernel *kernel, uint32_t cpu)
+bool plain_slots_take(struct kernel *kernel, uint32_t cpu)
 {
 	const struct waffle_plain_slot *slots =
 		&kernel->plain_slots[(uint64_t)cpu * WAFFLE_PLAIN_SLOTS];
 	struct waffle_plain_ends *ends = &kernel->plain_ends[cpu];
 	uint64_t from = ends->tail, at = from;
+	size_t room = kernel->take_left / sizeof(slots->rec);
 
-	for (; at - from < WAFFLE_PLAIN_SLOTS; at++) {
+	room = room < WAFFLE_PLAIN_SLOTS ? room : WAFFLE_PLAIN_SLOTS;
+	for (; at - from < room; at++) {
 		const struct waffle_plain_slot *slot = &slots[at & (WAFFLE_PLAIN_SLOTS - 1)];
 
 		if (__atomic_load_n(&slot->number, __ATOMIC_ACQUIRE) != at + 1)
@@ -163,10 +165,5 @@ static void slots_take(const struct kernel *kernel, uint32_t cpu)
 	}
 	if (at != from)
 		__atomic_store_n(&ends->tail, at, __ATOMIC_RELEASE);
-}
-
-void plain_slots_take(struct kernel *kernel)
-{
-	for (uint32_t cpu = 0; kernel->plain_ends && cpu < kernel->cpus; cpu++)
-		slots_take(kernel, cpu);
+	return at - from < room;
 }

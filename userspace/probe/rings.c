@@ -23,13 +23,18 @@ int rings_configure(struct kernel *kernel)
 
 static int ring_take(void *arg, void *data, size_t size)
 {
-	const struct kernel *kernel = arg;
+	struct kernel *kernel = arg;
 	const struct waffle_rec *rec = data;
 
 	if (size >= sizeof(struct waffle_rec_plain) && rec->kind == WAFFLE_REC_PLAIN)
 		plain_take(kernel, data);
 	else
 		kernel->take(data, size, kernel->take_arg);
+	if (size >= kernel->take_left) {
+		kernel->take_left = 0;
+		return -EAGAIN; /* libbpf goes on behind this record the next time */
+	}
+	kernel->take_left -= size;
 	return 0;
 }
 
@@ -80,12 +85,27 @@ void rings_close(struct kernel *kernel)
 	free(kernel->ring_fds);
 }
 
-void kernel_take(struct kernel *kernel, kernel_take_fn *take, void *arg)
+uint32_t kernel_queue_count(const struct kernel *kernel)
+{
+	return kernel->ring_count + (kernel->plain_ends ? kernel->cpus : 0);
+}
+
+bool kernel_queue_take(struct kernel *kernel, uint32_t queue, size_t bytes, kernel_take_fn *take,
+		       void *arg)
 {
 	kernel->take = take;
 	kernel->take_arg = arg;
-	ring_buffer__consume(kernel->rings);
-	plain_slots_take(kernel);
+	kernel->take_left = bytes;
+	if (queue >= kernel->ring_count)
+		return plain_slots_take(kernel, queue - kernel->ring_count);
+	ring__consume(ring_buffer__ring(kernel->rings, queue));
+	return kernel->take_left != 0;
+}
+
+void kernel_take(struct kernel *kernel, kernel_take_fn *take, void *arg)
+{
+	for (uint32_t queue = 0; queue < kernel_queue_count(kernel); queue++)
+		kernel_queue_take(kernel, queue, SIZE_MAX, take, arg);
 }
 
 uint32_t kernel_ring_count(const struct kernel *kernel)

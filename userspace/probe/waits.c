@@ -30,6 +30,7 @@ static const struct wait_program programs[] = {
 	{"on_fault", "page_fault_user", WAFFLE_WAIT_FAULTS, 0, false},
 	{"on_fault_kernel", "page_fault_kernel", WAFFLE_WAIT_FAULTS, 0, false},
 	{"on_io_complete", "block_rq_complete", WAFFLE_WAIT_IO, 0, false},
+	{"on_io_merge", "block_rq_merge", WAFFLE_WAIT_IO, 0, true},
 	{"on_io_issue", "block_rq_issue", WAFFLE_WAIT_IO, 0, false},
 	{"on_io_start", "block_io_start", WAFFLE_WAIT_IO, 0, true},
 	{"on_signal", "signal_generate", WAFFLE_WAIT_SIGNALS, 0, false},
@@ -165,6 +166,8 @@ int waits_configure(struct kernel *kernel, const struct kernel_options *options)
 	kernel->wait_sources = sources_possible(kernel, options->sched ? options->wait_sources : 0,
 						&kernel->wait_missing, &steal);
 	bpf->rodata->wait_sources = kernel->wait_sources;
+	bpf_program__set_autoload(bpf->progs.symbolize,
+				  kernel->stacks || kernel->wait_sources & WAFFLE_WAIT_STACKS);
 	bpf->rodata->steal_by_tick = steal == CPUS_STEAL_TICK;
 	bpf->rodata->stack_gap_ns = options->stack_gap_ns;
 	set_calls(bpf);
@@ -275,17 +278,4 @@ void waits_detach(struct kernel *kernel)
 uint32_t kernel_wait_sources(const struct kernel *kernel)
 {
 	return kernel->wait_sources;
-}
-
-uint32_t kernel_stack(const struct kernel *kernel, uint32_t number,
-		      uint64_t addresses[WAFFLE_STACK_DEPTH])
-{
-	uint32_t key = number - 1, count = 0;
-
-	memset(addresses, 0, WAFFLE_STACK_DEPTH * sizeof(*addresses));
-	if (!number || bpf_map_lookup_elem(bpf_map__fd(kernel->bpf->maps.stacks), &key, addresses))
-		return 0;
-	while (count < WAFFLE_STACK_DEPTH && addresses[count])
-		count++;
-	return count;
 }

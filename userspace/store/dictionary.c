@@ -44,7 +44,8 @@ bool meta_put(byte_vec *to, const struct store_meta *meta)
 	       varint_put(to, meta->sched) && text_put(to, meta->hostname) &&
 	       text_put(to, meta->kernel) && text_put(to, meta->machine) &&
 	       text_put(to, meta->version) && text_put(to, meta->command) &&
-	       text_put(to, meta->filter) && text_put(to, meta->sources);
+	       text_put(to, meta->filter) && text_put(to, meta->sources) &&
+	       varint_put(to, meta->tracer_pid);
 }
 
 /* What the first number of a site says: its kind in the low byte, and what calls are besides. */
@@ -196,7 +197,7 @@ void counts_put(unsigned char *to, uint64_t index_offset, uint64_t end_ts,
 
 bool dictionary_init(struct dictionary *dictionary)
 {
-	*dictionary = (struct dictionary){0};
+	*dictionary = (struct dictionary){.bytes_max = STORE_TABLES_BYTES_MAX};
 	return vec_push(&dictionary->strings, ""); /* number 0 */
 }
 
@@ -215,23 +216,24 @@ void dictionary_free(struct dictionary *dictionary)
 	vec_free(&dictionary->names);
 }
 
-/* Counts memory that the file makes us use; false: it is more than a file of ours needs. */
-static bool memory_take(struct dictionary *dictionary, size_t bytes)
+/* Counts memory that the file makes us use. False: there is no room for that many entries, nor for
+ * any that follow. A writer's own account may be off by an entry. */
+static bool memory_take(struct dictionary *dictionary, size_t bytes, uint32_t entries)
 {
-	if (bytes > STORE_STRINGS_BYTES_MAX - dictionary->string_bytes)
+	if (dictionary->full || dictionary->bytes >= dictionary->bytes_max) {
+		dictionary->full = true;
+		dictionary->skipped += entries;
 		return false;
-	dictionary->string_bytes += bytes;
+	}
+	dictionary->bytes += bytes;
 	return true;
 }
 
-/* Memory that lives as long as the dictionary; NULL: out of memory, or too much. */
+/* Memory that lives as long as the dictionary; NULL: out of memory. */
 static char *block_new(struct dictionary *dictionary, size_t bytes)
 {
-	char *block;
+	char *block = malloc(bytes);
 
-	if (!memory_take(dictionary, bytes))
-		return NULL;
-	block = malloc(bytes);
 	if (block && !vec_push(&dictionary->blocks, block)) {
 		free(block);
 		return NULL;
@@ -262,8 +264,10 @@ int dictionary_get_strings(struct dictionary *dictionary, struct cursor *cursor,
 
 	if (count > bytes)
 		return -EBADMSG;
-	if (!memory_take(dictionary, count * sizeof(char *)))
-		return -ENOMEM;
+	if (!memory_take(dictionary, bytes + count * sizeof(char *), count)) {
+		dictionary->strings_skipped += count;
+		return 0;
+	}
 	at = block_new(dictionary, bytes + 1);
 	if (!at || !vec_reserve(&dictionary->strings, count))
 		return -ENOMEM;
@@ -278,7 +282,10 @@ int dictionary_get_strings(struct dictionary *dictionary, struct cursor *cursor,
 
 static const char *reference_get(const struct dictionary *dictionary, struct cursor *cursor)
 {
-	return dictionary->strings.data[get_varint_max(cursor, dictionary->strings.len - 1)];
+	uint64_t number =
+		get_varint_max(cursor, dictionary->strings.len - 1 + dictionary->strings_skipped);
+
+	return number < dictionary->strings.len ? dictionary->strings.data[number] : "";
 }
 
 static void site_get(const struct dictionary *dictionary, struct cursor *cursor,
@@ -308,6 +315,8 @@ int dictionary_get_sites(struct dictionary *dictionary, struct cursor *cursor, u
 		site_get(dictionary, cursor, &site);
 		if (cursor->bad || dictionary->sites.len == STORE_SITES_MAX)
 			return -EBADMSG;
+		dictionary->bytes +=
+			table_bytes(CHUNK_SITES, 0); /* they have a limit of their own */
 		if (!vec_push(&dictionary->sites, site))
 			return -ENOMEM;
 	}
@@ -325,6 +334,8 @@ int dictionary_get_processes(struct dictionary *dictionary, struct cursor *curso
 		process.cmdline = reference_get(dictionary, cursor);
 		if (cursor->bad || dictionary->processes.len == STORE_PROCESSES_MAX)
 			return -EBADMSG;
+		if (!memory_take(dictionary, table_bytes(CHUNK_PROCESSES, 0), count - i))
+			return 0;
 		if (!vec_push(&dictionary->processes, process))
 			return -ENOMEM;
 	}
@@ -345,6 +356,8 @@ int dictionary_get_stacks(struct dictionary *dictionary, struct cursor *cursor, 
 		stack.count = (uint32_t)get_varint_max(cursor, STORE_STACK_MAX);
 		if (cursor->bad || dictionary->stacks.len == STORE_TABLE_MAX)
 			return -EBADMSG;
+		if (!memory_take(dictionary, table_bytes(CHUNK_STACKS, stack.count), count - i))
+			return 0;
 		addresses = (uint64_t *)(void *)block_new(dictionary,
 							  (stack.count + 1) * sizeof(*addresses));
 		if (!addresses)
@@ -373,6 +386,8 @@ int dictionary_get_objects(struct dictionary *dictionary, struct cursor *cursor,
 		object.detail = reference_get(dictionary, cursor);
 		if (cursor->bad || dictionary->objects.len == STORE_TABLE_MAX)
 			return -EBADMSG;
+		if (!memory_take(dictionary, table_bytes(CHUNK_OBJECTS, 0), count - i))
+			return 0;
 		if (!vec_push(&dictionary->objects, object))
 			return -ENOMEM;
 	}
@@ -438,6 +453,9 @@ int dictionary_get_mappings(struct dictionary *dictionary, struct cursor *cursor
 		result = segments_get(dictionary, cursor, &mapping);
 		if (result)
 			return result;
+		if (!memory_take(dictionary, table_bytes(CHUNK_MAPPINGS, mapping.segment_count),
+				 count - i))
+			return 0;
 		if (!vec_push(&dictionary->mappings, mapping))
 			return -ENOMEM;
 	}
@@ -453,6 +471,8 @@ int dictionary_get_symbols(struct dictionary *dictionary, struct cursor *cursor,
 		symbol.name = reference_get(dictionary, cursor);
 		if (cursor->bad || dictionary->symbols.len == STORE_TABLE_MAX)
 			return -EBADMSG;
+		if (!memory_take(dictionary, table_bytes(CHUNK_SYMBOLS, 0), count - i))
+			return 0;
 		if (!vec_push(&dictionary->symbols, symbol))
 			return -ENOMEM;
 	}
@@ -471,6 +491,8 @@ static int names_get(struct dictionary *dictionary, struct cursor *cursor, uint3
 			name.since = get_varint(cursor);
 		if (cursor->bad || dictionary->names.len == STORE_TABLE_MAX)
 			return -EBADMSG;
+		if (!memory_take(dictionary, table_bytes(CHUNK_NAMES, 0), count - i))
+			return 0;
 		if (!vec_push(&dictionary->names, name))
 			return -ENOMEM;
 	}
@@ -508,6 +530,8 @@ int meta_get(struct store_meta *meta, struct dictionary *dictionary, struct curs
 	/* Added later: older files end here. */
 	meta->filter = cursor->at < cursor->end ? text_get(cursor, &at) : "";
 	meta->sources = meta->filter && cursor->at < cursor->end ? text_get(cursor, &at) : "";
+	if (meta->sources && cursor->at < cursor->end)
+		meta->tracer_pid = (uint32_t)get_varint_max(cursor, UINT32_MAX);
 	return cursor->bad || !meta->filter || !meta->sources ? -EBADMSG : 0;
 }
 

@@ -42,7 +42,10 @@ void counts_put(unsigned char *to, uint64_t index_offset, uint64_t end_ts,
 struct dictionary {
 	VEC(char *) blocks; /* memory of the strings */
 	VEC(const char *) strings;
-	size_t string_bytes; /* memory for them so far */
+	uint32_t strings_skipped; /* behind those that are there */
+	size_t bytes, bytes_max;  /* memory for all of it so far, and at most */
+	bool full;                /* nothing is added any more, as entries have numbers */
+	uint64_t skipped;         /* entries that found no room */
 	VEC(struct site_info) sites;
 	VEC(struct store_process) processes;
 	VEC(struct store_stack) stacks;

@@ -10,6 +10,34 @@ uint32_t chunk_checksum(const void *bytes, size_t len)
 	return (uint32_t)crc32_z(0, bytes, len);
 }
 
+size_t table_bytes(enum chunk_type type, uint32_t count)
+{
+	switch (type) {
+	case CHUNK_SITES:
+		return sizeof(struct site_info);
+	case CHUNK_PROCESSES:
+		return sizeof(struct store_process);
+	case CHUNK_STACKS: /* with the one that says that it is cut */
+		return sizeof(struct store_stack) + (count + 1) * sizeof(uint64_t);
+	case CHUNK_OBJECTS:
+		return sizeof(struct store_object);
+	case CHUNK_MAPPINGS:
+		return sizeof(struct store_mapping) + count * sizeof(struct store_segment);
+	case CHUNK_SYMBOLS:
+		return sizeof(struct store_symbol);
+	case CHUNK_NAMES:
+	case CHUNK_TIMED_NAMES:
+		return sizeof(struct store_name);
+	default:
+		return 0;
+	}
+}
+
+size_t string_bytes(size_t len)
+{
+	return 3 + len + sizeof(char *); /* with its length in the file */
+}
+
 void file_header_pack(unsigned char *to)
 {
 	unsigned char *at = put_bytes(to, FILE_MAGIC, FILE_MAGIC_BYTES);

@@ -47,7 +47,9 @@ enum chunk_codec { CODEC_NONE = 0, CODEC_ZSTD = 1 };
 
 /* A file with more than this is not one of ours. */
 #define STORE_SITES_MAX (1u << 18)
-#define STORE_STRINGS_BYTES_MAX (256u << 20)
+/* Memory for all tables, by table_bytes() and string_bytes(). The writer leaves out what would take
+ * more, so that whoever reads the file has room for it. */
+#define STORE_TABLES_BYTES_MAX (256u << 20)
 #define STORE_PROCESSES_MAX (1u << 22)
 #define STORE_TASKS_MAX (1u << 20)
 #define STORE_TABLE_MAX (1u << 22) /* stacks, objects, mappings, symbols, names */
@@ -84,5 +86,10 @@ struct chunk_entry {
 	uint16_t type;
 };
 typedef VEC(struct chunk_entry) chunk_entries;
+
+/* The memory that an entry of a table takes in a reader, without its strings; `count`: the
+ * addresses of a stack, or the segments of a mapping. */
+size_t table_bytes(enum chunk_type type, uint32_t count);
+size_t string_bytes(size_t len);
 
 #endif

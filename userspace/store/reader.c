@@ -58,8 +58,16 @@ static const dictionary_get_fn dictionary_get[CHUNK_TYPE_COUNT] = {
 	[CHUNK_TIMED_NAMES] = dictionary_get_timed_names,
 };
 
+/* Older writers had no limit for their tables. A large file may make us use more than a small one,
+ * whatever its chunks decompress to. */
+#define TABLES_BYTES_A_BYTE 64
+
 static int load_dictionaries(struct store_reader *reader, struct error *err)
 {
+	uint64_t in_proportion = reader->file.size * TABLES_BYTES_A_BYTE;
+
+	if (in_proportion > reader->dictionary.bytes_max)
+		reader->dictionary.bytes_max = in_proportion;
 	for (size_t i = 0; i < reader->file.entries.len; i++) {
 		const struct chunk_entry *entry = &reader->file.entries.data[i];
 		struct cursor cursor;
@@ -207,6 +215,11 @@ bool store_reader_truncated(const struct store_reader *reader, uint64_t *bytes)
 	if (bytes)
 		*bytes = unused;
 	return !reader->file.finished || unused;
+}
+
+uint64_t store_reader_skipped(const struct store_reader *reader)
+{
+	return reader->dictionary.skipped;
 }
 
 uint64_t store_reader_chunks(const struct store_reader *reader, uint64_t *decoded)

@@ -33,6 +33,7 @@ struct store_meta {
 	const char *command; /* what was traced, for people */
 	const char *filter;  /* the expression that it was recorded with; empty: none */
 	const char *sources; /* what was recorded, "spans,sched,io"; empty: an older file */
+	uint32_t tracer_pid; /* of the waffle-bpf that recorded it; 0: an older file */
 	uint32_t cpu_count;
 	bool sched; /* the scheduler source was on */
 	struct store_counts
@@ -121,12 +122,16 @@ struct store_name {
 struct store_writer;
 
 /*
- * Creates `path` (O_EXCL beside it, renamed into place at once so that a killed writer leaves a
- * readable file; an old file of the name is replaced). The file belongs to the user who called
- * sudo.
+ * Creates a file beside `path`, for the user who called sudo only (util/output.h). It gets its
+ * name, and replaces an old file of that name, with store_writer_publish() or store_writer_close().
  */
 int store_writer_open(struct store_writer **writer, const char *path, const struct store_meta *meta,
 		      struct error *err);
+
+/* Gives the file its name: from now on a killed writer leaves a readable file. */
+int store_writer_publish(struct store_writer *writer, struct error *err);
+/* Frees the writer. Nothing of it is left, unless it was published; an old file stays. */
+void store_writer_discard(struct store_writer *writer);
 
 /* Adds a site; sites are numbered 0, 1, … in the order of adding, and hits name them so. */
 int store_writer_add_site(struct store_writer *writer, const struct site_info *site,
@@ -134,7 +139,13 @@ int store_writer_add_site(struct store_writer *writer, const struct site_info *s
 int store_writer_add_process(struct store_writer *writer, const struct store_process *process,
 			     struct error *err);
 
-/* Each adds an entry to its table; strings and arrays are copied. */
+/* Whether one more stack, object or name has room. Readers keep all tables in memory, so there is
+ * an end to it; what comes then is left out, and counted as such also if the answer is no. */
+bool store_writer_has_room(struct store_writer *writer);
+uint64_t store_writer_left_out(const struct store_writer *writer);
+
+/* Each adds an entry to its table; strings and arrays are copied. Without room: 0, too. Who numbers
+ * entries has to ask before. */
 int store_writer_add_stack(struct store_writer *writer, const struct store_stack *stack,
 			   struct error *err);
 int store_writer_add_object(struct store_writer *writer, const struct store_object *object,
@@ -198,6 +209,8 @@ uint32_t store_reader_name_count(const struct store_reader *reader);
 const struct store_name *store_reader_name(const struct store_reader *reader, uint32_t index);
 /* The writer did not finish, or the file was cut: how many bytes at its end can't be used. */
 bool store_reader_truncated(const struct store_reader *reader, uint64_t *bytes);
+/* Entries of tables that were not read, because they take more memory than a file of ours does. */
+uint64_t store_reader_skipped(const struct store_reader *reader);
 /* Data chunks of the file, and those decoded since the last seek (for tests of the index). */
 uint64_t store_reader_chunks(const struct store_reader *reader, uint64_t *decoded);
 

@@ -43,7 +43,8 @@ struct waiting {
 
 struct store_writer {
 	char *path;
-	int fd;
+	struct output output;
+	int fd;             /* of the output, which is written to without a buffer */
 	uint64_t bytes;     /* of whole chunks, the file's header included */
 	uint64_t persisted; /* records in them */
 	chunk_entries index;
@@ -52,7 +53,10 @@ struct store_writer {
 	struct strtab *strings;
 	uint32_t strings_written;
 	struct waiting tables[TABLE_COUNT];
-	uint32_t site_count;
+	uint32_t counts_of[TABLE_COUNT]; /* all entries */
+	uint32_t strings_counted;
+	size_t tables_bytes; /* that they take in a reader */
+	uint64_t left_out;   /* entries that found no room */
 	struct store_counts counts[WAFFLE_SOURCE_COUNT];
 	ZSTD_CCtx *zstd;
 	byte_vec out;        /* a chunk as it goes to the file */
@@ -205,14 +209,53 @@ static int write_dictionaries(struct store_writer *writer)
 	return ret;
 }
 
-/* An entry was put into a table's bytes, or there was no memory for it. */
-static int added(struct store_writer *writer, enum table table, bool put, struct error *err)
+/* Whether a table has room for one more entry. */
+static bool has_room(const struct store_writer *writer, enum table table)
 {
-	if (!put)
+	uint32_t max = table == TABLE_PROCESSES ? STORE_PROCESSES_MAX : STORE_TABLE_MAX;
+
+	return writer->counts_of[table] < max && writer->tables_bytes < STORE_TABLES_BYTES_MAX;
+}
+
+bool store_writer_has_room(struct store_writer *writer)
+{
+	if (has_room(writer, TABLE_STACKS) && has_room(writer, TABLE_OBJECTS) &&
+	    has_room(writer, TABLE_NAMES))
+		return true;
+	writer->left_out++;
+	return false;
+}
+
+uint64_t store_writer_left_out(const struct store_writer *writer)
+{
+	return writer->left_out;
+}
+
+/* Of an entry that is optional; false: *result is what to return. */
+static bool may_add(struct store_writer *writer, enum table table, int *result, struct error *err)
+{
+	*result = writer_result(writer, err);
+	if (*result || has_room(writer, table))
+		return !*result;
+	writer->left_out++;
+	return false;
+}
+
+/* An entry of `count` parts was put into a table's bytes, or there was no memory for it. */
+static int added(struct store_writer *writer, enum table table, uint32_t count, bool put,
+		 struct error *err)
+{
+	if (!put) {
 		writer_fail(writer, ENOMEM, "out of memory");
-	else
-		writer->tables[table].count++;
-	if (put && writer->tables[table].bytes.len >= DICTIONARY_BYTES)
+		return writer_result(writer, err);
+	}
+	writer->tables[table].count++;
+	writer->counts_of[table]++;
+	writer->tables_bytes += table_bytes((enum chunk_type)table_chunks[table], count);
+	for (; writer->strings_counted < strtab_count(writer->strings); writer->strings_counted++)
+		writer->tables_bytes +=
+			string_bytes(strtab_length(writer->strings, writer->strings_counted));
+	if (writer->tables[table].bytes.len >= DICTIONARY_BYTES)
 		write_dictionaries(writer);
 	return writer_result(writer, err);
 }
@@ -222,11 +265,10 @@ int store_writer_add_site(struct store_writer *writer, const struct site_info *s
 {
 	if (writer->code)
 		return writer_result(writer, err);
-	if (writer->site_count == STORE_SITES_MAX || site->key_count > WAFFLE_KEYS_MAX)
+	if (writer->counts_of[TABLE_SITES] == STORE_SITES_MAX || site->key_count > WAFFLE_KEYS_MAX)
 		return error_set(err, E2BIG, "%s: no room for site '%s': too many %s", writer->path,
 				 site->name, site->key_count > WAFFLE_KEYS_MAX ? "keys" : "sites");
-	writer->site_count++;
-	return added(writer, TABLE_SITES,
+	return added(writer, TABLE_SITES, 0,
 		     site_put(&writer->tables[TABLE_SITES].bytes, writer->strings, site) &&
 			     encoder_add_site(writer->encoder, site),
 		     err);
@@ -235,9 +277,11 @@ int store_writer_add_site(struct store_writer *writer, const struct site_info *s
 int store_writer_add_process(struct store_writer *writer, const struct store_process *process,
 			     struct error *err)
 {
-	if (writer->code)
-		return writer_result(writer, err);
-	return added(writer, TABLE_PROCESSES,
+	int result;
+
+	if (!may_add(writer, TABLE_PROCESSES, &result, err))
+		return result;
+	return added(writer, TABLE_PROCESSES, 0,
 		     process_put(&writer->tables[TABLE_PROCESSES].bytes, writer->strings, process),
 		     err);
 }
@@ -245,18 +289,22 @@ int store_writer_add_process(struct store_writer *writer, const struct store_pro
 int store_writer_add_stack(struct store_writer *writer, const struct store_stack *stack,
 			   struct error *err)
 {
-	if (writer->code)
-		return writer_result(writer, err);
-	return added(writer, TABLE_STACKS, stack_put(&writer->tables[TABLE_STACKS].bytes, stack),
-		     err);
+	int result;
+
+	if (!may_add(writer, TABLE_STACKS, &result, err))
+		return result;
+	return added(writer, TABLE_STACKS, stack->count,
+		     stack_put(&writer->tables[TABLE_STACKS].bytes, stack), err);
 }
 
 int store_writer_add_object(struct store_writer *writer, const struct store_object *object,
 			    struct error *err)
 {
-	if (writer->code)
-		return writer_result(writer, err);
-	return added(writer, TABLE_OBJECTS,
+	int result;
+
+	if (!may_add(writer, TABLE_OBJECTS, &result, err))
+		return result;
+	return added(writer, TABLE_OBJECTS, 0,
 		     object_put(&writer->tables[TABLE_OBJECTS].bytes, writer->strings, object),
 		     err);
 }
@@ -264,9 +312,11 @@ int store_writer_add_object(struct store_writer *writer, const struct store_obje
 int store_writer_add_mapping(struct store_writer *writer, const struct store_mapping *mapping,
 			     struct error *err)
 {
-	if (writer->code)
-		return writer_result(writer, err);
-	return added(writer, TABLE_MAPPINGS,
+	int result;
+
+	if (!may_add(writer, TABLE_MAPPINGS, &result, err))
+		return result;
+	return added(writer, TABLE_MAPPINGS, mapping->segment_count,
 		     mapping_put(&writer->tables[TABLE_MAPPINGS].bytes, writer->strings, mapping),
 		     err);
 }
@@ -274,9 +324,11 @@ int store_writer_add_mapping(struct store_writer *writer, const struct store_map
 int store_writer_add_symbol(struct store_writer *writer, const struct store_symbol *symbol,
 			    struct error *err)
 {
-	if (writer->code)
-		return writer_result(writer, err);
-	return added(writer, TABLE_SYMBOLS,
+	int result;
+
+	if (!may_add(writer, TABLE_SYMBOLS, &result, err))
+		return result;
+	return added(writer, TABLE_SYMBOLS, 0,
 		     symbol_put(&writer->tables[TABLE_SYMBOLS].bytes, writer->strings, symbol),
 		     err);
 }
@@ -285,11 +337,12 @@ int store_writer_add_name(struct store_writer *writer, const struct store_name *
 			  struct error *err)
 {
 	enum table table = name->since ? TABLE_TIMED_NAMES : TABLE_NAMES;
+	int result;
 
-	if (writer->code)
-		return writer_result(writer, err);
-	return added(writer, table, name_put(&writer->tables[table].bytes, writer->strings, name),
-		     err);
+	if (!may_add(writer, table, &result, err))
+		return result;
+	return added(writer, table, 0,
+		     name_put(&writer->tables[table].bytes, writer->strings, name), err);
 }
 
 /* ---- records ---- */
@@ -377,8 +430,7 @@ uint64_t store_writer_bytes(const struct store_writer *writer)
 
 static void writer_free(struct store_writer *writer)
 {
-	if (writer->fd >= 0)
-		close(writer->fd);
+	output_abort(&writer->output);
 	encoder_free(writer->encoder);
 	encoder_free(writer->tasks);
 	strtab_free(writer->strings);
@@ -397,7 +449,6 @@ static struct store_writer *writer_new(const char *path)
 
 	if (!writer)
 		return NULL;
-	writer->fd = -1;
 	writer->path = strdup(path);
 	writer->encoder = encoder_new();
 	writer->tasks = encoder_new();
@@ -437,32 +488,37 @@ int store_writer_open(struct store_writer **result, const char *path, const stru
 		      struct error *err)
 {
 	struct store_writer *writer = writer_new(path);
-	struct output output;
 	int ret;
 
 	if (!writer)
 		return error_set(err, ENOMEM, "%s: out of memory", path);
-	ret = output_open(&output, path, err);
-	if (ret)
-		goto failed;
-	writer->fd = fcntl(fileno(output.file), F_DUPFD_CLOEXEC, 3);
-	if (writer->fd < 0) {
-		ret = error_set(err, errno, "%s: %s", path, strerror(errno));
-	} else {
+	ret = output_open(&writer->output, path, err);
+	if (!ret) {
+		writer->fd = fileno(writer->output.file);
 		write_begin(writer, meta);
 		ret = writer_result(writer, err);
 	}
-	if (!ret)
-		ret = output_commit(&output, err);
-	else
-		output_abort(&output);
 	if (ret)
-		goto failed;
-	*result = writer;
-	return 0;
-failed:
-	writer_free(writer);
+		writer_free(writer);
+	else
+		*result = writer;
 	return ret;
+}
+
+int store_writer_publish(struct store_writer *writer, struct error *err)
+{
+	struct error problem = ERROR_INIT;
+	int ret;
+
+	if (writer->code)
+		return writer_result(writer, err);
+	ret = output_publish(&writer->output, &problem);
+	return ret ? error_set(err, -ret, "%s", problem.message) : 0;
+}
+
+void store_writer_discard(struct store_writer *writer)
+{
+	writer_free(writer);
 }
 
 /* A file without an index is as good, only slower to open. */
@@ -503,10 +559,12 @@ int store_writer_close(struct store_writer *writer, uint64_t end_ts,
 		memcpy(writer->counts, counts, sizeof(writer->counts));
 		write_end(writer, end_ts);
 	}
-	if (close(writer->fd) && !writer->code)
-		writer_fail(writer, errno, strerror(errno));
-	writer->fd = -1;
 	ret = writer_result(writer, err);
+	/* What was written before a failure is kept. */
+	if (ret)
+		output_publish(&writer->output, &(struct error)ERROR_INIT);
+	else
+		ret = output_commit(&writer->output, err);
 	writer_free(writer);
 	return ret;
 }

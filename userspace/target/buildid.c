@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <gelf.h>
 
+#include "target/elflimits.h"
+
 bool build_id_set(struct build_id *id, const void *bytes, size_t size)
 {
 	*id = (struct build_id){0};
@@ -15,12 +17,14 @@ bool build_id_set(struct build_id *id, const void *bytes, size_t size)
 	return true;
 }
 
+#define NOTES_MAX (1u << 20) /* bytes of a section; other notes beside the build-id are few */
+
 /* Notes are read in this machine's byte order, whatever the file's. */
 static bool id_in_chunk(struct build_id *id, Elf *elf, uint64_t offset, uint64_t size)
 {
 	Elf_Data *data;
 
-	if (offset > INT64_MAX || size > SIZE_MAX)
+	if (offset > INT64_MAX || size > NOTES_MAX)
 		return false;
 	data = elf_getdata_rawchunk(elf, (int64_t)offset, (size_t)size, ELF_T_NHDR);
 	return data && data->d_buf && build_id_from_notes(id, data->d_buf, data->d_size);
@@ -65,10 +69,8 @@ int build_id_read(int fd, struct build_id *id)
 	Elf *elf;
 
 	*id = (struct build_id){0};
-	if (elf_version(EV_CURRENT) == EV_NONE)
-		return -ENOEXEC;
-	elf = elf_begin(fd, ELF_C_READ, NULL);
-	if (elf && elf_kind(elf) == ELF_K_ELF)
+	elf = elf_limited_begin(fd);
+	if (elf)
 		result = build_id_of_elf(id, elf) ? 0 : -ENOENT;
 	elf_end(elf);
 	return result;

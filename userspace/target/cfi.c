@@ -25,10 +25,11 @@ static bool put_row(uint64_t pc, const struct waffle_unwind_row *row, void *arg)
 	struct reading *reading = arg;
 	uint32_t number = (uint32_t)reading->rows.len;
 
-	if (reading->rows.len >= 2 * (size_t)CFI_ROWS_MAX ||
-	    !vec_push(&reading->rows, (struct long_row){pc, number, *row}))
+	if (reading->rows.len >= CFI_ROWS_MAX)
+		reading->table->cut = true;
+	else if (!vec_push(&reading->rows, (struct long_row){pc, number, *row}))
 		reading->no_memory = true;
-	return !reading->no_memory;
+	return !reading->no_memory && !reading->table->cut;
 }
 
 static bool read_function(struct cfi_section *section, const struct cfi_entry *entry, void *arg)
@@ -40,8 +41,10 @@ static bool read_function(struct cfi_section *section, const struct cfi_entry *e
 
 	reading->table->functions++;
 	good = cfi_run(common, entry->program, entry->from, entry->to, put_row, reading);
-	section->no_memory = !put_row(entry->to, &behind, reading);
-	return good;
+	put_row(entry->to, &behind, reading);
+	section->no_memory = reading->no_memory;
+	section->cut = reading->table->cut;
+	return good || section->cut;
 }
 
 static bool is_behind(const struct long_row *row)
@@ -120,6 +123,7 @@ int cfi_table_read(struct cfi_table *table, const struct elf_file *file)
 			cfi_section_each(&section, read_function, &reading);
 		reading.no_memory |= section.no_memory;
 		table->bad += section.bad;
+		table->cut |= section.cut;
 		cfi_section_close(&section);
 	}
 	result = reading.no_memory ? -ENOMEM : make_table(&reading);

@@ -8,6 +8,7 @@
 #ifndef WAFFLE_TARGET_CFI_H
 #define WAFFLE_TARGET_CFI_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,9 +22,11 @@ struct cfi_table {
 	size_t count;
 	size_t functions; /* entries that were read */
 	size_t bad;       /* entries that were left out */
+	bool cut;         /* the file has more than the limit: the rest of it has no rows */
 };
 
-#define CFI_ROWS_MAX (16u << 20)
+/* Linkers write a row in about five bytes of .eh_frame. */
+#define CFI_ROWS_MAX (8u << 20)
 
 /* A file without such information is no error: an empty table. -ENOMEM. */
 int cfi_table_read(struct cfi_table *table, const struct elf_file *file);

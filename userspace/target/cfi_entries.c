@@ -5,6 +5,8 @@
 #include <gelf.h>
 #include <string.h>
 
+#include "target/elflimits.h"
+
 /* How an address is written: LSB, "DWARF Exception Header Encoding". */
 #define ENCODING_FORMAT 0x0f
 #define ENCODING_RELATIVE 0x70
@@ -31,8 +33,12 @@ static bool section_find(struct cfi_section *section, const struct elf_file *fil
 	Elf_Scn *scn = elf_file_section(file, name, &header);
 	Elf_Data *data;
 
-	if (!scn || header.sh_type == SHT_NOBITS ||
-	    (header.sh_flags & SHF_COMPRESSED && elf_compress(scn, 0, 0) < 0))
+	if (!scn || header.sh_type == SHT_NOBITS)
+		return false;
+	section->cut =
+		header.sh_size > CFI_SECTION_MAX ||
+		(header.sh_flags & SHF_COMPRESSED && !elf_debug_limited(file->elf, file->fd));
+	if (section->cut || (header.sh_flags & SHF_COMPRESSED && elf_compress(scn, 0, 0) < 0))
 		return false;
 	data = elf_rawdata(scn, NULL);
 	if (!data || !data->d_buf || !data->d_size)
@@ -209,7 +215,7 @@ void cfi_section_each(struct cfi_section *section, cfi_entry_fn take, void *arg)
 {
 	struct cfi_bytes bytes = {.at = section->data, .end = section->data + section->size};
 
-	while (bytes.at < bytes.end && !section->no_memory) {
+	while (bytes.at < bytes.end && !section->no_memory && !section->cut) {
 		uint64_t size = cfi_fixed(&bytes, 4);
 		struct cfi_bytes entry;
 

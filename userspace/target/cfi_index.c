@@ -7,6 +7,8 @@
 #include "target/cfi_entries.h"
 #include "util/vec.h"
 
+#define FUNCTIONS_MAX (2u << 20) /* of those behind nothing is known */
+
 struct indexed {
 	struct cfi_entry entry;
 	enum cfi_section_kind kind;
@@ -22,7 +24,10 @@ static bool take(struct cfi_section *section, const struct cfi_entry *entry, voi
 {
 	struct cfi_index *index = arg;
 
-	section->no_memory = !vec_push(&index->list, (struct indexed){*entry, index->reading});
+	section->cut = index->list.len >= FUNCTIONS_MAX;
+	if (!section->cut)
+		section->no_memory =
+			!vec_push(&index->list, (struct indexed){*entry, index->reading});
 	return true;
 }
 

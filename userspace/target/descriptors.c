@@ -116,47 +116,84 @@ static bool unix_parse(const char *line, const char *kind, uint64_t ino, char *d
 	return true;
 }
 
-/* Sockets are listed by network namespace: in that of the process. */
+typedef bool (*socket_parse_fn)(const char *line, const char *kind, uint64_t ino, char *detail,
+				size_t size);
+
+/* How many lines of a table are of the socket; `detail` is that of the first. */
+static unsigned socket_lines(const char *path, socket_parse_fn parse, const char *kind,
+			     uint64_t ino, char *detail, size_t size)
+{
+	FILE *table = fopen(path, "re");
+	char *line = NULL, other[256];
+	size_t line_size = 0;
+	unsigned found = 0;
+
+	while (table && getline(&line, &line_size, table) > 0)
+		found += parse(line, kind, ino, found ? other : detail,
+			       found ? sizeof(other) : size);
+	free(line);
+	if (table)
+		fclose(table);
+	return found;
+}
+
+/*
+ * Sockets are listed by network namespace: in that of the process. The path of a unix socket may
+ * have a line feed in it, and what follows that looks like a line of any other socket: so these
+ * come last, and of a socket with two lines it is not known which one is true.
+ */
 static void socket_detail(pid_t pid, uint64_t ino, char *detail, size_t size)
 {
 	static const struct {
 		const char *file, *kind;
-		bool (*parse)(const char *line, const char *kind, uint64_t ino, char *detail,
-			      size_t size);
+		socket_parse_fn parse;
 	} tables[] = {
-		{"tcp", "tcp", inet_parse},  {"unix", "unix", unix_parse},
-		{"tcp6", "tcp", inet_parse}, {"udp", "udp", inet_parse},
-		{"udp6", "udp", inet_parse},
+		{"tcp", "tcp", inet_parse},   {"tcp6", "tcp", inet_parse},
+		{"udp", "udp", inet_parse},   {"udp6", "udp", inet_parse},
+		{"unix", "unix", unix_parse},
 	};
-	char *line = NULL;
-	size_t line_size = 0;
-	bool found = false;
 
-	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]) && !found; i++) {
-		char name[64];
-		FILE *table;
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+		char path[64];
+		unsigned found;
 
-		snprintf(name, sizeof(name), "/proc/%d/net/%s", pid, tables[i].file);
-		table = fopen(name, "re");
-		while (table && !found && getline(&line, &line_size, table) > 0)
-			found = tables[i].parse(line, tables[i].kind, ino, detail, size);
-		if (table)
-			fclose(table);
+		snprintf(path, sizeof(path), "/proc/%d/net/%s", pid, tables[i].file);
+		found = socket_lines(path, tables[i].parse, tables[i].kind, ino, detail, size);
+		if (found > 1)
+			detail[0] = '\0';
+		if (found)
+			return;
 	}
-	free(line);
 }
 
 /* ---- descriptors ---- */
 
+/* What is known of a file without asking its server, which may not answer: just then somebody wants
+ * to know what the program waits for. */
+static int file_know(int folder, const char *path, struct statx *info)
+{
+	return statx(folder, path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE | STATX_INO,
+		     info)
+		       ? -errno
+		       : 0;
+}
+
+static uint32_t dev_of_file(const struct statx *info)
+{
+	return info->stx_dev_major << 20 | info->stx_dev_minor;
+}
+
 /* Reads the name of an open descriptor; what it is, into `info`. */
-static int descriptor_read(struct descriptor *found, pid_t pid, int fd, struct stat *info)
+static int descriptor_read(struct descriptor *found, pid_t pid, int fd, struct statx *info)
 {
 	char path[64];
 	ssize_t len;
+	int result;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, fd);
-	if (stat(path, info))
-		return -errno;
+	result = file_know(AT_FDCWD, path, info);
+	if (result)
+		return result;
 	len = readlink(path, found->name, sizeof(found->name) - 1);
 	if (len < 0)
 		return -errno;
@@ -165,27 +202,38 @@ static int descriptor_read(struct descriptor *found, pid_t pid, int fd, struct s
 	return 0;
 }
 
-static void descriptor_detail(struct descriptor *found, pid_t pid, const struct stat *info)
+/* A root that is no mount is not in the table of a process that is in it: in ours it is, or in that
+ * of the first process if we are in such a root, too. */
+static void file_system_detail(pid_t pid, uint32_t dev, char *detail, size_t size)
 {
+	const pid_t pids[] = {pid, getpid(), 1};
 	char table[64], point[PATH_MAX];
 
-	if (S_ISCHR(info->st_mode) || S_ISBLK(info->st_mode)) {
+	for (size_t i = 0; i < sizeof(pids) / sizeof(pids[0]); i++) {
+		snprintf(table, sizeof(table), "/proc/%d/mountinfo", pids[i]);
+		if (mount_find(table, dev, detail, size, point, sizeof(point)))
+			return;
+	}
+}
+
+static void descriptor_detail(struct descriptor *found, pid_t pid, const struct statx *info)
+{
+
+	if (S_ISCHR(info->stx_mode) || S_ISBLK(info->stx_mode)) {
 		snprintf(found->detail, sizeof(found->detail), "%s device %u:%u",
-			 S_ISCHR(info->st_mode) ? "character" : "block", major(info->st_rdev),
-			 minor(info->st_rdev));
-	} else if (S_ISSOCK(info->st_mode)) {
-		socket_detail(pid, info->st_ino, found->detail, sizeof(found->detail));
-	} else if (S_ISFIFO(info->st_mode) && found->name[0] == '/') {
+			 S_ISCHR(info->stx_mode) ? "character" : "block", info->stx_rdev_major,
+			 info->stx_rdev_minor);
+	} else if (S_ISSOCK(info->stx_mode)) {
+		socket_detail(pid, info->stx_ino, found->detail, sizeof(found->detail));
+	} else if (S_ISFIFO(info->stx_mode) && found->name[0] == '/') {
 		snprintf(found->detail, sizeof(found->detail), DESCRIPTOR_FIFO);
 	} else if (found->name[0] == '/') {
-		snprintf(table, sizeof(table), "/proc/%d/mountinfo", pid);
-		mount_find(table, dev_of_kernel(info->st_dev), found->detail, sizeof(found->detail),
-			   point, sizeof(point));
+		file_system_detail(pid, dev_of_file(info), found->detail, sizeof(found->detail));
 	}
 }
 
 static int descriptor_search(struct descriptor *found, pid_t pid, const struct file_key *key,
-			     struct stat *info)
+			     struct statx *info)
 {
 	int result = -ENOENT;
 	struct dirent *entry;
@@ -198,8 +246,8 @@ static int descriptor_search(struct descriptor *found, pid_t pid, const struct f
 		return errno == ENOENT ? -ESRCH : -errno;
 	while (result && (entry = readdir(folder))) {
 		if (!isdigit((unsigned char)entry->d_name[0]) ||
-		    fstatat(dirfd(folder), entry->d_name, info, 0) || info->st_ino != key->ino ||
-		    dev_of_kernel(info->st_dev) != key->dev)
+		    file_know(dirfd(folder), entry->d_name, info) || info->stx_ino != key->ino ||
+		    dev_of_file(info) != key->dev)
 			continue;
 		result = descriptor_read(found, pid, atoi(entry->d_name), info);
 	}
@@ -209,13 +257,13 @@ static int descriptor_search(struct descriptor *found, pid_t pid, const struct f
 
 int descriptor_find(struct descriptor *found, pid_t pid, int fd, const struct file_key *key)
 {
-	struct stat info = {0};
+	struct statx info = {0};
 	int result = -ENOENT;
 
 	/* Some file systems show another device (btrfs, overlayfs): the inode will do here. */
 	if (fd >= 0)
 		result = descriptor_read(found, pid, fd, &info);
-	if (result || info.st_ino != key->ino) {
+	if (result || info.stx_ino != key->ino) {
 		result = descriptor_search(found, pid, key, &info);
 		/* One inode serves all eventfds, epolls, timers, …: which one it was is not known.
 		 */

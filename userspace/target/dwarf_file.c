@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "target/elflimits.h"
+
 #define DEBUG_DIR "/usr/lib/debug"
 
 /* An ELF file whose .debug_info has nothing in it. */
@@ -73,7 +75,7 @@ static bool try_common(struct dwarf_file *file, const struct build_id *id, const
 
 	if (elf_file_open_common(common, path))
 		return false;
-	if (build_id_equal(&common->build_id, id))
+	if (build_id_equal(&common->build_id, id) && elf_debug_limited(common->elf, common->fd))
 		file->common = dwarf_begin_elf(common->elf, DWARF_C_READ, NULL);
 	if (!file->common)
 		elf_file_close(common);
@@ -121,6 +123,8 @@ static void open_common(struct dwarf_file *file, const char *debug_dir)
 int dwarf_file_open(struct dwarf_file *file, const struct elf_file *elf, const char *debug_dir)
 {
 	*file = (struct dwarf_file)DWARF_FILE_INIT;
+	if (!elf_debug_limited(elf->elf, elf->fd))
+		return -EFBIG;
 	file->dwarf = dwarf_begin_elf(elf->elf, DWARF_C_READ, NULL);
 	if (!file->dwarf)
 		return -ENODATA;

@@ -14,14 +14,16 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "target/elflimits.h"
+#include "target/filecopy.h"
+#include "util/input.h"
+
 static int elf_file_check(struct elf_file *file, bool common)
 {
 	GElf_Ehdr header;
 
-	if (elf_version(EV_CURRENT) == EV_NONE)
-		return -ENOEXEC;
-	file->elf = elf_begin(file->fd, ELF_C_READ_MMAP, NULL);
-	if (!file->elf || elf_kind(file->elf) != ELF_K_ELF || !gelf_getehdr(file->elf, &header) ||
+	file->elf = elf_limited_begin(file->fd);
+	if (!file->elf || !gelf_getehdr(file->elf, &header) ||
 	    (header.e_type != ET_EXEC && header.e_type != ET_DYN &&
 	     !(common && header.e_type == ET_REL)))
 		return -ENOEXEC;
@@ -31,13 +33,12 @@ static int elf_file_check(struct elf_file *file, bool common)
 
 static int open_fd(struct elf_file *file, int fd, const char *path, bool common)
 {
-	struct stat stat;
 	int result;
 
 	*file = (struct elf_file){.fd = fd, .path = strdup(path)};
 	if (!file->path)
 		result = -ENOMEM;
-	else if (fstat(fd, &stat) || !S_ISREG(stat.st_mode))
+	else if (fstat(fd, &file->at_first) || !S_ISREG(file->at_first.st_mode))
 		result = -ENOEXEC;
 	else
 		result = elf_file_check(file, common);
@@ -53,11 +54,13 @@ int elf_file_open_fd(struct elf_file *file, int fd, const char *path)
 
 static int open_path(struct elf_file *file, const char *path, bool common)
 {
-	/* Without O_NONBLOCK a FIFO would wait for its writer. */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	/* Paths come from others, as those in a capture do. */
+	int fd = input_open(path);
 
 	*file = (struct elf_file)ELF_FILE_INIT;
-	return fd < 0 ? -errno : open_fd(file, fd, path, common);
+	if (fd == -EISDIR || fd == -EINVAL)
+		return -ENOEXEC;
+	return fd < 0 ? fd : open_fd(file, fd, path, common);
 }
 
 int elf_file_open(struct elf_file *file, const char *path)
@@ -77,6 +80,11 @@ void elf_file_close(struct elf_file *file)
 		close(file->fd);
 	free(file->path);
 	*file = (struct elf_file)ELF_FILE_INIT;
+}
+
+bool elf_file_changed(const struct elf_file *file)
+{
+	return file->fd >= 0 && !file_unchanged(file->fd, &file->at_first);
 }
 
 Elf_Scn *elf_file_section(const struct elf_file *file, const char *name, GElf_Shdr *header)
@@ -181,11 +189,15 @@ static bool checksum_is(const struct elf_file *file, uint32_t want)
 	off_t at = 0;
 	ssize_t got;
 
-	while ((got = pread(file->fd, buffer, sizeof(buffer), at)) > 0) {
+	/* A sparse file is larger than anything that was ever written to it. */
+	if ((uint64_t)file->at_first.st_size > ELF_CHECKSUM_MAX)
+		return false;
+	while (at < file->at_first.st_size &&
+	       (got = pread(file->fd, buffer, sizeof(buffer), at)) > 0) {
 		sum = crc32(sum, buffer, (uInt)got);
 		at += got;
 	}
-	return !got && sum == want;
+	return at == file->at_first.st_size && sum == want;
 }
 
 struct debug_search {

@@ -10,12 +10,14 @@
 #include <libelf.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "target/buildid.h"
 
 struct elf_file {
 	int fd;   /* -1: not open */
-	Elf *elf; /* NULL: not open */
+	Elf *elf; /* NULL: not open; reads sections into private memory (target/elflimits.h) */
+	struct stat at_first;
 	char *path;
 	struct build_id build_id;
 };
@@ -27,7 +29,7 @@ struct elf_file {
 
 /*
  * Opens a program or library (ET_EXEC, ET_DYN). -ENOENT and other negative errno of open(2);
- * -ENOEXEC: not such a file; -ENOMEM.
+ * -ENOEXEC: not such a file, or one beyond the limits of target/elflimits.h; -ENOMEM.
  */
 int elf_file_open(struct elf_file *file, const char *path);
 /* The same for a descriptor, which belongs to `file` from then on, also on an error. */
@@ -35,6 +37,9 @@ int elf_file_open_fd(struct elf_file *file, int fd, const char *path);
 /* The same for a file that dwz made for several others, which is an ET_REL. */
 int elf_file_open_common(struct elf_file *file, const char *path);
 void elf_file_close(struct elf_file *file);
+
+/* Whether the file changed since it was opened: what was read of it then is of no worth. */
+bool elf_file_changed(const struct elf_file *file);
 
 /* The first section of that name; NULL: none. */
 Elf_Scn *elf_file_section(const struct elf_file *file, const char *name, GElf_Shdr *header);
@@ -50,7 +55,8 @@ bool elf_file_has_debug(const struct elf_file *file);
  * `debug_dir`/.build-id (https://sourceware.org/gdb/current/onlinedocs/gdb.html/
  * Separate-Debug-Files.html), then, if `program` is open, by its .gnu_debuglink beside it, in
  * .debug beside it, and under `debug_dir`. One with another build-id, or, where there are no
- * build-ids, another checksum, is passed over. `id` may be empty. Returns 0 or -ENOENT.
+ * build-ids, another checksum, is passed over, and so is one without build-id that is too large for
+ * a checksum (ELF_CHECKSUM_MAX). `id` may be empty. Returns 0 or -ENOENT.
  */
 int elf_file_find_debug(struct elf_file *debug, const struct elf_file *program,
 			const struct build_id *id, const char *debug_dir);

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "target/loader.h"
 
+#include <ctype.h>
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
 #include <elf.h>
 #include <limits.h>
 #include <stdio.h>
@@ -32,6 +36,22 @@ static bool is_ours(const Elf64_Ehdr *header)
 	       header->e_phentsize == sizeof(Elf64_Phdr) && header->e_phnum <= SEGMENTS_MAX;
 }
 
+static char *text_read(int fd, uint64_t offset)
+{
+	char text[TEXT_MAX];
+	ssize_t got = offset <= INT64_MAX ? pread(fd, text, sizeof(text), (off_t)offset) : -1;
+
+	return got > 0 && *text && memchr(text, '\0', (size_t)got) ? strdup(text) : NULL;
+}
+
+static char *interpreter_read(int fd, const Elf64_Phdr *segments, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (segments[i].p_type == PT_INTERP)
+			return text_read(fd, segments[i].p_offset);
+	return NULL;
+}
+
 /* Where an address lies in the file; UINT64_MAX: nowhere. */
 static uint64_t offset_of(const Elf64_Phdr *segments, unsigned count, uint64_t address)
 {
@@ -40,14 +60,6 @@ static uint64_t offset_of(const Elf64_Phdr *segments, unsigned count, uint64_t a
 		    address - segments[i].p_vaddr < segments[i].p_filesz)
 			return segments[i].p_offset + (address - segments[i].p_vaddr);
 	return UINT64_MAX;
-}
-
-static char *text_read(int fd, uint64_t offset)
-{
-	char text[TEXT_MAX];
-	ssize_t got = offset <= INT64_MAX ? pread(fd, text, sizeof(text), (off_t)offset) : -1;
-
-	return got > 0 && *text && memchr(text, '\0', (size_t)got) ? strdup(text) : NULL;
 }
 
 struct dynamic {
@@ -83,6 +95,23 @@ static bool dynamic_read(struct dynamic *dynamic, int fd, const Elf64_Phdr *segm
 	return dynamic->strings != UINT64_MAX;
 }
 
+static void entry_take(struct loader_file *file, int64_t tag, char *text)
+{
+	char **const places[] = {&file->rpath, &file->runpath, &file->soname};
+	static const int64_t tags[] = {DT_RPATH, DT_RUNPATH, DT_SONAME};
+
+	for (unsigned i = 0; i < sizeof(tags) / sizeof(tags[0]); i++) {
+		if (tag == tags[i] && !*places[i]) {
+			*places[i] = text;
+			return;
+		}
+	}
+	/* A filter (DT_FILTER, DT_AUXILIARY) is loaded as what is needed is. */
+	if (tag == DT_RPATH || tag == DT_RUNPATH || tag == DT_SONAME ||
+	    !vec_push(&file->needed, text))
+		free(text);
+}
+
 bool loader_file_read(struct loader_file *file, int fd)
 {
 	Elf64_Phdr segments[SEGMENTS_MAX];
@@ -94,6 +123,7 @@ bool loader_file_read(struct loader_file *file, int fd)
 	    !read_at(fd, segments, header.e_phnum * sizeof(segments[0]), header.e_phoff))
 		return false;
 	file->machine = header.e_machine;
+	file->interpreter = interpreter_read(fd, segments, header.e_phnum);
 	if (!dynamic_read(&dynamic, fd, segments, header.e_phnum))
 		return true;
 	for (size_t i = 0; i < dynamic.count; i++) {
@@ -101,16 +131,13 @@ bool loader_file_read(struct loader_file *file, int fd)
 		uint64_t at = dynamic.entries[i].d_un.d_val;
 		char *text;
 
-		if ((tag != DT_RPATH && tag != DT_RUNPATH && tag != DT_NEEDED) ||
+		if ((tag != DT_RPATH && tag != DT_RUNPATH && tag != DT_SONAME && tag != DT_NEEDED &&
+		     tag != DT_FILTER && tag != DT_AUXILIARY) ||
 		    at > UINT64_MAX - dynamic.strings)
 			continue;
 		text = text_read(fd, dynamic.strings + at);
-		if (text && tag == DT_RPATH && !file->rpath)
-			file->rpath = text;
-		else if (text && tag == DT_RUNPATH && !file->runpath)
-			file->runpath = text;
-		else if (!text || tag != DT_NEEDED || !vec_push(&file->needed, text))
-			free(text);
+		if (text)
+			entry_take(file, tag, text);
 	}
 	return true;
 }
@@ -122,6 +149,8 @@ void loader_file_free(struct loader_file *file)
 	vec_free(&file->needed);
 	free(file->rpath);
 	free(file->runpath);
+	free(file->soname);
+	free(file->interpreter);
 }
 
 char *loader_runpath(int fd)
@@ -145,48 +174,131 @@ const char loader_usual[] = "/lib64:/usr/lib64:/lib:/usr/lib:/usr/local/lib"
 			    ":/lib/aarch64-linux-gnu:/usr/lib/aarch64-linux-gnu";
 #endif
 
-/* One of a list's folders; false: it is nowhere. An empty one is where the process works. */
-static bool folder_make(char path[PATH_MAX], const char *text, size_t len,
-			const struct loader_base *base)
+/* The length of "$NAME" or "${NAME}" at a "$"; 0: it is another name. */
+static size_t token_len(const char *text, size_t len, const char *name)
 {
-	static const char *const tokens[] = {"$ORIGIN", "${ORIGIN}"};
-	const char *slash = strrchr(base->origin, '/'), *before = base->folder, *between = "/";
-	int before_len = (int)strlen(before), written;
+	bool braces = len > 1 && text[1] == '{';
+	size_t whole = 1 + braces + strlen(name);
 
-	if (len && text[0] == '/') {
-		before_len = 0;
-		between = "";
-	}
-	for (unsigned i = 0; i < sizeof(tokens) / sizeof(tokens[0]); i++) {
-		size_t token = strlen(tokens[i]);
+	if (len < whole + braces || memcmp(text + 1 + braces, name, strlen(name)) != 0)
+		return 0;
+	if (braces)
+		return text[whole] == '}' ? whole + 1 : 0;
+	return len > whole && (isalnum((unsigned char)text[whole]) || text[whole] == '_') ? 0
+											  : whole;
+}
 
-		if (!slash || len < token || memcmp(text, tokens[i], token) != 0)
-			continue;
-		before = base->origin;
-		before_len = (int)(slash - before);
-		text += token;
-		len -= token;
-		between = before_len || len ? "" : "/";
-		break;
+/* What stands for the text up to the next "$", or for the token at a "$". Returns how many bytes of
+ * the text that is for, 0: the token is not known. */
+static size_t piece_value(const char *text, size_t len, const struct loader_base *base,
+			  const char **value, int *value_len)
+{
+	const char *next = memchr(text, '$', len), *slash = strrchr(base->origin, '/');
+	size_t used = next ? (size_t)(next - text) : len;
+
+	if (used) {
+		*value = text;
+		*value_len = (int)used;
+	} else if (slash && (used = token_len(text, len, "ORIGIN"))) {
+		*value = base->origin;
+		*value_len =
+			(int)(slash - base->origin); /* 0 of the root: a "/" follows, if anything */
+	} else if (base->lib && (used = token_len(text, len, "LIB"))) {
+		*value = base->lib;
+		*value_len = (int)strlen(base->lib);
 	}
-	written =
-		snprintf(path, PATH_MAX, "%.*s%s%.*s", before_len, before, between, (int)len, text);
-	return written > 0 && written < PATH_MAX && path[0] == '/' && !strchr(path, '$');
+	return used;
+}
+
+bool loader_expand(char path[PATH_MAX], const char *text, size_t len,
+		   const struct loader_base *base)
+{
+	size_t at = 0;
+
+	if (!len || (text[0] != '/' && text[0] != '$'))
+		at = (size_t)snprintf(path, PATH_MAX, "%s/", base->folder);
+	while (len && at < PATH_MAX) {
+		const char *value;
+		int value_len;
+		size_t used = piece_value(text, len, base, &value, &value_len);
+
+		if (!used)
+			return false;
+		at += (size_t)snprintf(path + at, PATH_MAX - at, "%.*s", value_len, value);
+		text += used;
+		len -= used;
+	}
+	if (!at)
+		at = (size_t)snprintf(path, PATH_MAX, "/");
+	return at < PATH_MAX && path[0] == '/' && !strchr(path, '$');
 }
 
 bool loader_folders_each(const char *list, const struct loader_base *base, loader_folder_fn each,
 			 void *arg)
 {
-	for (unsigned i = 0; *list && i < FOLDERS_MAX; i++) {
+	if (!*list)
+		return false;
+	for (unsigned i = 0; i < FOLDERS_MAX; i++) {
 		size_t len = strcspn(list, ":;");
 		char path[PATH_MAX];
 
-		if (folder_make(path, list, len, base) && each(path, arg))
+		if (loader_expand(path, list, len, base) && each(path, arg))
 			return true;
-		list += len + (list[len] != '\0');
+		if (!list[len])
+			break;
+		list += len + 1;
 	}
 	return false;
 }
+
+/* ---- kinds of processors ---- */
+
+#ifdef __x86_64__
+static bool has_bits(unsigned word, unsigned bits)
+{
+	return (word & bits) == bits;
+}
+
+/* The levels of the x86-64 psABI. The builtin also asks whether the kernel keeps the registers. */
+static unsigned processor_level(void)
+{
+	unsigned a, b, c, d, more, features;
+
+	__builtin_cpu_init();
+	if (!__get_cpuid(1, &a, &b, &features, &d) || !__get_cpuid(0x80000001, &a, &b, &more, &d) ||
+	    !has_bits(features, bit_SSE3 | bit_SSSE3 | bit_CMPXCHG16B | bit_SSE4_1 | bit_SSE4_2 |
+					bit_POPCNT) ||
+	    !has_bits(more, bit_LAHF_LM))
+		return 1;
+	if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !__builtin_cpu_supports("avx2") ||
+	    !has_bits(features, bit_FMA | bit_MOVBE | bit_F16C | bit_OSXSAVE) ||
+	    !has_bits(b, bit_BMI | bit_BMI2) || !has_bits(more, bit_LZCNT))
+		return 2;
+	return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+			       __builtin_cpu_supports("avx512cd") &&
+			       __builtin_cpu_supports("avx512dq") &&
+			       __builtin_cpu_supports("avx512vl")
+		       ? 4
+		       : 3;
+}
+
+const char *const *loader_variants(void)
+{
+	static const char *const names[] = {"x86-64-v4", "x86-64-v3", "x86-64-v2", NULL};
+
+	return names + 4 - processor_level();
+}
+#else
+/* glibc knows none for other processors that waffle runs on. */
+const char *const *loader_variants(void)
+{
+	static const char *const none[] = {NULL};
+
+	return none;
+}
+#endif
+
+/* ---- the cache ---- */
 
 #define CACHE_MAGIC "glibc-ld.so.cache1.1"
 

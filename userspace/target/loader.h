@@ -6,6 +6,7 @@
 #ifndef WAFFLE_TARGET_LOADER_H
 #define WAFFLE_TARGET_LOADER_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,6 +16,8 @@
 struct loader_file {
 	uint16_t machine;      /* e_machine */
 	char *rpath, *runpath; /* as they stand there: "$ORIGIN/../lib:/x"; NULL: none */
+	char *soname;          /* NULL: none */
+	char *interpreter;     /* its loader; NULL: none, as of a static program */
 	VEC(char *) needed;    /* libraries */
 };
 
@@ -29,7 +32,13 @@ char *loader_runpath(int fd);
 struct loader_base {
 	const char *origin; /* the file that names the folders */
 	const char *folder; /* that the process works in */
+	const char *lib;    /* stands for $LIB: "lib64", "lib/x86_64-linux-gnu"; NULL: not known */
 };
+
+/* Makes an absolute path of `len` bytes of text. False: it is too long, or has "$" with a name that
+ * is not known; `origin` "" makes $ORIGIN unknown. */
+bool loader_expand(char path[PATH_MAX], const char *text, size_t len,
+		   const struct loader_base *base);
 
 /* Calls `each` with the folders of a list, absolute, until it returns true; so it does then. */
 typedef bool (*loader_folder_fn)(const char *folder, void *arg);
@@ -39,6 +48,13 @@ bool loader_folders_each(const char *list, const struct loader_base *base, loade
 /* Folders of most distributions: behind those of the cache, or for a loader without one, as musl's.
  */
 extern const char loader_usual[];
+
+/*
+ * The kinds of this machine's processor, the best first, up to a NULL. Of each folder, glibc looks
+ * into glibc-hwcaps/KIND before it looks into the folder itself (ld.so(8)). To ask the processor
+ * takes some microseconds in a virtual machine.
+ */
+const char *const *loader_variants(void);
 
 #define LOADER_CACHE "/etc/ld.so.cache"
 #define LOADER_CACHE_MAX (4 << 20) /* bytes */

@@ -1,23 +1,414 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "target/needed.h"
 
+#include <errno.h>
 #include <fcntl.h>
-#include <gelf.h>
-#include <grp.h>
-#include <limits.h>
-#include <signal.h>
-#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "target/needed_elsewhere.h"
+#include "target/image.h"
+#include "target/loader.h"
 #include "target/process.h"
+#include "target/root.h"
 #include "util/input.h"
+#include "util/vec.h"
+
+#define LIBRARIES_MAX 1024
+#define TRIES_MAX 65536 /* files that are looked for; takes a tenth of a second */
+#define CACHED_MAX 16   /* variants of a library in the cache */
+#define PRELOAD_FILE "/etc/ld.so.preload"
+#define PRELOAD_FILE_MAX 65536
+#define MUSL_PATH_MAX 65536 /* bytes of its file of folders */
+
+/* A file that is loaded. */
+struct library {
+	char *path; /* as the process sees it */
+	size_t by;  /* index of the one that needs it; its own: the program */
+	dev_t dev;
+	ino_t ino;
+	struct loader_file file;
+};
+
+struct looking {
+	struct root root;
+	bool ours;                   /* paths lead us to the same files as the process */
+	bool musl;                   /* its loader is musl's, else glibc's */
+	bool privileged;             /* its loader does not trust the environment (AT_SECURE) */
+	const char *const *variants; /* of glibc's loader */
+	uint16_t machine;
+	unsigned tries;
+	char lib[PATH_MAX];           /* "$LIB"; "": not known */
+	const char *environment_path; /* LD_LIBRARY_PATH; NULL: none */
+	char *usual;                  /* the folders of musl's loader; NULL: it is glibc's */
+	char *cache;                  /* of glibc's loader; NULL: there is none */
+	size_t cache_bytes;
+	VEC(char *) names;             /* each is looked for once */
+	VEC(struct library) libraries; /* the first one is the program */
+	needed_each_fn each;
+	void *arg;
+};
+
+/* ---- files ---- */
+
+static bool has_file(const struct looking *looking, const struct stat *status)
+{
+	for (size_t i = 0; i < looking->libraries.len; i++)
+		if (looking->libraries.data[i].ino == status->st_ino &&
+		    looking->libraries.data[i].dev == status->st_dev)
+			return true;
+	return false;
+}
+
+/* Whether the file open at `fd` can be loaded. Then it is told of, unless it was, and will be read.
+ */
+static bool take_fd(struct looking *looking, int fd, const char *path, size_t by)
+{
+	struct library library = {.by = by};
+	struct stat status;
+
+	if (fstat(fd, &status) || !loader_file_read(&library.file, fd))
+		return false;
+	if (library.file.machine != looking->machine) {
+		loader_file_free(&library.file);
+		return false;
+	}
+	library.dev = status.st_dev;
+	library.ino = status.st_ino;
+	library.path = has_file(looking, &status) ? NULL : strdup(path);
+	if (library.path && looking->libraries.len < LIBRARIES_MAX &&
+	    vec_push(&looking->libraries, library)) {
+		looking->each(fd, path, looking->ours, looking->arg);
+		return true;
+	}
+	loader_file_free(&library.file);
+	free(library.path);
+	return true;
+}
+
+static bool take(struct looking *looking, const char *path, size_t by)
+{
+	bool is;
+	int fd;
+
+	if (looking->tries++ >= TRIES_MAX)
+		return false;
+	fd = root_file(&looking->root, path);
+	if (fd < 0)
+		return false;
+	is = take_fd(looking, fd, path, by);
+	close(fd);
+	return is;
+}
+
+/* ---- where a library may be ---- */
+
+/* A library that is looked for. */
+struct asked {
+	struct looking *looking;
+	const char *name;
+	size_t by;
+	struct {
+		const char *path;
+		unsigned variant; /* index in `variants`, that of its NULL: for all */
+	} cached[CACHED_MAX];
+	unsigned cached_count;
+};
+
+static bool take_from(const char *folder, void *arg)
+{
+	struct asked *asked = arg;
+	char path[PATH_MAX];
+
+	for (const char *const *variant = asked->looking->variants; *variant; variant++)
+		if (snprintf(path, sizeof(path), "%s/glibc-hwcaps/%s/%s", folder, *variant,
+			     asked->name) < (int)sizeof(path) &&
+		    take(asked->looking, path, asked->by))
+			return true;
+	return snprintf(path, sizeof(path), "%s/%s", folder, asked->name) < (int)sizeof(path) &&
+	       take(asked->looking, path, asked->by);
+}
+
+/* Of each kind of processor the cache may have a variant of a library. */
+static void cached_add(const char *path, void *arg)
+{
+	static const char kinds[] = "/glibc-hwcaps/";
+	struct asked *asked = arg;
+	const char *kind, *const *variants = asked->looking->variants;
+	unsigned variant = 0;
+	size_t len;
+
+	if (strcmp(strrchr(path, '/') + 1, asked->name) || asked->cached_count == CACHED_MAX)
+		return;
+	kind = strstr(path, kinds);
+	kind = kind ? kind + strlen(kinds) : "";
+	len = strcspn(kind, "/");
+	while (variants[variant] &&
+	       (!len || strncmp(variants[variant], kind, len) != 0 || variants[variant][len]))
+		variant++;
+	if (len && !variants[variant])
+		return; /* for another kind of processor */
+	asked->cached[asked->cached_count].path = path;
+	asked->cached[asked->cached_count++].variant = variant;
+}
+
+static bool take_cached(struct asked *asked)
+{
+	const struct looking *looking = asked->looking;
+
+	if (!looking->cache)
+		return false;
+	loader_cache_each(looking->cache, looking->cache_bytes, cached_add, asked);
+	for (unsigned variant = 0;; variant++) {
+		for (unsigned i = 0; i < asked->cached_count; i++)
+			if (asked->cached[i].variant == variant &&
+			    take(asked->looking, asked->cached[i].path, asked->by))
+				return true;
+		if (!looking->variants[variant])
+			return false;
+	}
+}
+
+/* Looks into the folders of a list that the library number `named_by` names, or for 0 the
+ * environment. */
+static bool take_from_list(struct asked *asked, const char *list, size_t named_by)
+{
+	const struct looking *looking = asked->looking;
+	const struct loader_base base = {
+		/* A privileged program is not to be led by where somebody has put a link to it. */
+		.origin = looking->privileged ? "" : looking->libraries.data[named_by].path,
+		.folder = looking->root.folder,
+		.lib = looking->lib[0] ? looking->lib : NULL,
+	};
+
+	return list && loader_folders_each(list, &base, take_from, asked);
+}
+
+/* Looks where the library says that needs it, and where those say that needed that. */
+static bool take_from_rpaths(struct asked *asked)
+{
+	const struct looking *looking = asked->looking;
+	size_t at = asked->by;
+
+	for (;;) {
+		const struct library *library = &looking->libraries.data[at];
+		const struct loader_file *file = &library->file;
+		size_t next = library->by;
+
+		if (take_from_list(asked,
+				   looking->musl && file->runpath ? file->runpath
+				   : file->runpath                ? NULL
+								  : file->rpath,
+				   at))
+			return true;
+		if (!at)
+			return false;
+		at = next;
+	}
+}
+
+/* The order of ld.so(8), and of musl's ldso/dynlink.c. */
+static void look_in_folders(struct looking *looking, const char *name, size_t by)
+{
+	struct asked asked = {.looking = looking, .name = name, .by = by};
+	bool has_runpath = looking->libraries.data[by].file.runpath;
+
+	if (looking->musl) {
+		(void)(take_from_list(&asked, looking->environment_path, 0) ||
+		       take_from_rpaths(&asked) || take_from_list(&asked, looking->usual, 0));
+		return;
+	}
+	if ((!has_runpath && take_from_rpaths(&asked)) ||
+	    take_from_list(&asked, looking->environment_path, 0) ||
+	    take_from_list(&asked, looking->libraries.data[by].file.runpath, by) ||
+	    take_cached(&asked))
+		return;
+	take_from_list(&asked, loader_usual, 0);
+}
+
+/* ---- what is needed ---- */
+
+/* The names under which musl's loader is all of these libraries. */
+static bool is_musl_itself(const char *name)
+{
+	static const char *const names[] = {"libc.",  "libpthread.", "librt.",  "libm.",
+					    "libdl.", "libutil.",    "libxnet."};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strncmp(name, names[i], strlen(names[i])))
+			return true;
+	return false;
+}
+
+/* Whether something by that name was looked for, or is loaded. */
+static bool is_known(const struct looking *looking, const char *name)
+{
+	for (size_t i = 0; i < looking->names.len; i++)
+		if (!strcmp(looking->names.data[i], name))
+			return true;
+	for (size_t i = 1; i < looking->libraries.len && !looking->musl; i++) {
+		const char *soname = looking->libraries.data[i].file.soname;
+
+		if (soname && !strcmp(soname, name))
+			return true;
+	}
+	return looking->musl && is_musl_itself(name);
+}
+
+static void look_for(struct looking *looking, const char *name, size_t by)
+{
+	struct loader_base base = {looking->privileged ? "" : looking->libraries.data[by].path,
+				   looking->root.folder, looking->lib[0] ? looking->lib : NULL};
+	char *copy, path[PATH_MAX];
+
+	if (is_known(looking, name) || looking->names.len == LIBRARIES_MAX)
+		return;
+	copy = strdup(name);
+	if (!copy || !vec_push(&looking->names, copy)) {
+		free(copy);
+		return;
+	}
+	if (!strchr(name, '/'))
+		look_in_folders(looking, name, by);
+	else if (loader_expand(path, name, strlen(name), &base))
+		take(looking, path, by);
+}
+
+static void look_for_list(struct looking *looking, const char *list, const char *separators)
+{
+	while (list && *list) {
+		size_t len = strcspn(list, separators);
+		char library[PATH_MAX];
+
+		if (len && len < sizeof(library)) {
+			snprintf(library, sizeof(library), "%.*s", (int)len, list);
+			look_for(looking, library, 0);
+		}
+		list += len + (list[len] != '\0');
+	}
+}
+
+static void look_for_preload_file(struct looking *looking)
+{
+	size_t bytes;
+	char *text = root_read(&looking->root, PRELOAD_FILE, PRELOAD_FILE_MAX - 1, &bytes);
+	char *list = text ? strndup(text, bytes) : NULL;
+
+	for (char *comment = list; comment && (comment = strchr(comment, '#'));)
+		memset(comment, ' ', strcspn(comment, "\n"));
+	look_for_list(looking, list, ": \t\n");
+	free(list);
+	free(text);
+}
+
+/* ---- loaders ---- */
+
+/* glibc is installed where $LIB says, and its loader with it: "/usr/lib64/ld-linux-x86-64.so.2". */
+static void lib_find(struct looking *looking, const char *interpreter)
+{
+	char real[PATH_MAX];
+	const char *folder, *end;
+
+	if (!root_follow(&looking->root, interpreter, real))
+		return;
+	folder = root_inside(&looking->root, real);
+	folder += strncmp(folder, "/usr/", 5) ? 1 : 5;
+	end = strrchr(folder, '/');
+	if (end)
+		snprintf(looking->lib, sizeof(looking->lib), "%.*s", (int)(end - folder), folder);
+}
+
+/* "/opt/lib/ld-musl-x86_64.so.1" reads its folders from "/opt/etc/ld-musl-x86_64.path". */
+static void musl_path_read(struct looking *looking, const char *interpreter, const char *name)
+{
+	size_t prefix = (size_t)(name - interpreter), stem = strcspn(name, "."), bytes;
+	char path[PATH_MAX], *text;
+
+	for (int slashes = 0; prefix && slashes < 2;)
+		slashes += interpreter[--prefix] == '/';
+	snprintf(path, sizeof(path), "%.*s/etc/%.*s.path", (int)prefix, interpreter, (int)stem,
+		 name);
+	text = root_read(&looking->root, path, MUSL_PATH_MAX, &bytes);
+	looking->usual = text ? strndup(text, bytes) : strdup("/lib:/usr/local/lib:/usr/lib");
+	free(text);
+	for (char *at = looking->usual; at && (at = strchr(at, '\n'));)
+		*at = at[1] ? ':' : '\0';
+}
+
+static void interpreter_see(struct looking *looking, const char *interpreter)
+{
+	static const char *const no_variants[] = {NULL};
+	const char *name = strrchr(interpreter, '/');
+
+	name = name ? name + 1 : interpreter;
+	looking->musl = !strncmp(name, "ld-musl-", 8);
+	looking->variants = looking->musl ? no_variants : loader_variants();
+	if (looking->musl) {
+		musl_path_read(looking, interpreter, name);
+		return;
+	}
+	lib_find(looking, interpreter);
+	looking->cache =
+		root_read(&looking->root, LOADER_CACHE, LOADER_CACHE_MAX, &looking->cache_bytes);
+}
+
+/* ---- all of it ---- */
+
+static void look_for_all(struct looking *looking, const char *preload)
+{
+	/* glibc splits at blanks and colons, musl at blanks, colons and newlines. */
+	look_for_list(looking, preload, looking->musl ? ": \t\n\v\f\r" : ": ");
+	if (!looking->musl)
+		look_for_preload_file(looking);
+	for (size_t i = 0; i < looking->libraries.len; i++)
+		/* The libraries grow, and move, meanwhile; the names that they need do not. */
+		for (size_t n = 0; n < looking->libraries.data[i].file.needed.len; n++)
+			look_for(looking, looking->libraries.data[i].file.needed.data[n], i);
+}
+
+static void look(struct looking *looking, int program, char *const *environment)
+{
+	struct library first = {0};
+	struct stat status;
+	const char *preload;
+
+	if (fstat(program, &status) || !loader_file_read(&first.file, program))
+		return;
+	first.path = strdup(looking->root.program);
+	first.dev = status.st_dev;
+	first.ino = status.st_ino;
+	looking->machine = first.file.machine;
+	if (!first.file.interpreter || !first.path || !vec_push(&looking->libraries, first)) {
+		loader_file_free(&first.file);
+		free(first.path);
+		return;
+	}
+	preload = environment_value(environment, "LD_PRELOAD");
+	if (!looking->privileged)
+		looking->environment_path = environment_value(environment, "LD_LIBRARY_PATH");
+	interpreter_see(looking, first.file.interpreter);
+	/* What needs it by its name has it then, wherever it is. */
+	take(looking, first.file.interpreter, 0);
+	look_for_all(looking, looking->privileged ? NULL : preload);
+}
+
+static void looking_free(struct looking *looking)
+{
+	for (size_t i = 0; i < looking->names.len; i++)
+		free(looking->names.data[i]);
+	for (size_t i = 0; i < looking->libraries.len; i++) {
+		free(looking->libraries.data[i].path);
+		loader_file_free(&looking->libraries.data[i].file);
+	}
+	vec_free(&looking->names);
+	vec_free(&looking->libraries);
+	free(looking->usual);
+	free(looking->cache);
+	root_close(&looking->root);
+}
 
 /* Whether something in the process's folder of /proc is the same as in ours. */
 static bool same(pid_t pid, const char *what)
@@ -32,203 +423,49 @@ static bool same(pid_t pid, const char *what)
 	return !stat(path, &theirs) && ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
 }
 
-/* Whether a path leads the process to the same file as us. */
-static bool same_files(pid_t pid)
+void needed_each_of(const char *program, char *const *environment, needed_each_fn each, void *arg)
 {
-	return same(pid, "ns/mnt") && same(pid, "root/.");
-}
-
-/* The interpreter that an ELF file names; false: none, or not an ELF file. */
-static bool interpreter_of(const char *program, char *name, size_t size)
-{
+	struct looking looking = {.each = each, .arg = arg, .ours = true};
 	int fd = input_open(program);
-	bool found = false;
-	size_t segments;
-	Elf *elf;
-
-	if (fd < 0)
-		return false;
-	elf_version(EV_CURRENT);
-	elf = elf_begin(fd, ELF_C_READ, NULL);
-	if (elf && !elf_getphdrnum(elf, &segments)) {
-		for (size_t i = 0; i < segments && !found; i++) {
-			GElf_Phdr segment;
-
-			if (gelf_getphdr(elf, (int)i, &segment) && segment.p_type == PT_INTERP &&
-			    segment.p_filesz > 1 && segment.p_filesz < size) {
-				ssize_t len =
-					pread(fd, name, segment.p_filesz, (off_t)segment.p_offset);
-
-				found = len == (ssize_t)segment.p_filesz && !name[len - 1] &&
-					name[0] == '/';
-			}
-		}
-	}
-	elf_end(elf);
-	close(fd);
-	return found;
-}
-
-/* Lines are "\tlibfoo.so.1 => /path/libfoo.so.1 (0x…)" or "\t/path/libbar.so (0x…)". A path that
- * was given as a relative one is in the process's working directory. */
-static void line_parse(char *line, const char *folder, needed_each_fn each, void *arg)
-{
-	char *path = strstr(line, "=> "), *end, whole[2 * PATH_MAX];
 	struct stat status;
 
-	path = path ? path + 3 : line + strspn(line, "\t ");
-	end = strstr(path, " (0x");
-	if (!end)
-		return;
-	*end = '\0';
-	if (!strchr(path, '/'))
-		return; /* the kernel's own */
-	if (path[0] == '/')
-		snprintf(whole, sizeof(whole), "%s", path);
-	else
-		snprintf(whole, sizeof(whole), "%s/%s", folder, path);
-	/* A loader may say anything. */
-	if (!stat(whole, &status) && S_ISREG(status.st_mode))
-		each(whole, whole, arg);
-}
-
-#define GROUPS_MAX 1024
-
-/* Whose process it is: the real ones, as a program with the set-user-ID bit is not asked with the
- * rights of that. */
-struct owner {
-	uid_t uid;
-	gid_t gid, groups[GROUPS_MAX];
-	size_t group_count;
-};
-
-static bool owner_read(pid_t pid, struct owner *owner)
-{
-	char path[64], *line = NULL;
-	unsigned found = 0;
-	size_t size = 0;
-	FILE *lines;
-
-	*owner = (struct owner){.uid = (uid_t)-1, .gid = (gid_t)-1};
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	lines = fopen(path, "re");
-	while (lines && getline(&line, &size, lines) > 0) {
-		if (!strncmp(line, "Uid:", 4)) {
-			owner->uid = (uid_t)strtoul(line + 4, NULL, 10);
-			found++;
-		} else if (!strncmp(line, "Gid:", 4)) {
-			owner->gid = (gid_t)strtoul(line + 4, NULL, 10);
-			found++;
-		} else if (!strncmp(line, "Groups:", 7)) {
-			char *at = line + 7, *end;
-			unsigned long group = strtoul(at, &end, 10);
-
-			for (; end != at && owner->group_count < GROUPS_MAX;
-			     at = end, group = strtoul(at, &end, 10))
-				owner->groups[owner->group_count++] = (gid_t)group;
-			found++;
-		}
+	if (fd >= 0 && !root_open(&looking.root, getpid())) {
+		looking.privileged = !fstat(fd, &status) &&
+				     ((status.st_mode & S_ISUID && status.st_uid != getuid()) ||
+				      (status.st_mode & S_ISGID && status.st_gid != getgid()));
+		snprintf(looking.root.program, sizeof(looking.root.program), "%s", program);
+		look(&looking, fd, environment);
+		looking_free(&looking);
 	}
-	free(line);
-	if (lines)
-		fclose(lines);
-	return found == 3;
-}
-
-static bool owner_become(const struct owner *owner)
-{
-	bool is = owner->uid == getuid() && owner->uid == geteuid();
-
-	/* Who has no right to become others may still ask for his own programs. */
-	return (is || (!setgroups(owner->group_count, owner->groups) &&
-		       !setresgid(owner->gid, owner->gid, owner->gid) &&
-		       !setresuid(owner->uid, owner->uid, owner->uid))) &&
-	       !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-}
-
-/* What is run: a program, in its own working directory and with its own environment. `owner`: whose
- * it is; NULL: ours. */
-struct subject {
-	const char *program, *folder;
-	char **environment;
-	const struct owner *owner;
-};
-
-/* The program names its loader, so that is run with no rights but those that the program has. */
-static pid_t lister_start(const char *loader, const struct subject *subject, int *output)
-{
-	int ends[2];
-	pid_t child;
-
-	if (pipe2(ends, O_CLOEXEC))
-		return -1;
-	child = fork();
-	if (!child) {
-		int null = open("/dev/null", O_RDWR);
-
-		dup2(null, STDIN_FILENO);
-		dup2(ends[1], STDOUT_FILENO);
-		dup2(null, STDERR_FILENO);
-		alarm(5);
-		if (chdir(subject->folder) || (subject->owner && !owner_become(subject->owner)))
-			_exit(127);
-		execle(loader, loader, "--list", subject->program, (char *)NULL,
-		       subject->environment);
-		_exit(127);
-	}
-	close(ends[1]);
-	*output = ends[0];
-	return child;
-}
-
-static void list(const struct subject *subject, needed_each_fn each, void *arg)
-{
-	char loader[256], *line = NULL;
-	size_t size = 0;
-	int output = -1;
-	FILE *lines;
-	pid_t child;
-
-	if (!interpreter_of(subject->program, loader, sizeof(loader)))
-		return;
-	child = lister_start(loader, subject, &output);
-	if (output < 0)
-		return;
-	lines = child > 0 ? fdopen(output, "r") : NULL;
-	while (lines && getline(&line, &size, lines) > 0)
-		line_parse(line, subject->folder, each, arg);
-	if (lines)
-		fclose(lines);
-	else
-		close(output);
-	if (child > 0)
-		waitpid(child, NULL, 0);
-	free(line);
-}
-
-void needed_each_of(const char *program, char **environment, needed_each_fn each, void *arg)
-{
-	char folder[PATH_MAX];
-	struct subject subject = {program, folder, environment, NULL};
-
-	if (getcwd(folder, sizeof(folder)))
-		list(&subject, each, arg);
+	if (fd >= 0)
+		close(fd);
 }
 
 void needed_each(pid_t pid, needed_each_fn each, void *arg)
 {
-	char program[PATH_MAX], folder[PATH_MAX], *text, **environment;
-	struct owner owner;
-	struct subject subject = {program, folder, NULL, &owner};
+	struct looking looking = {.each = each, .arg = arg};
+	char link[64], *text = NULL, *none[] = {NULL}, **environment = NULL;
+	struct image image;
+	int result = image_open(&image, pid), program;
 
-	if (!process_link(pid, "exe", program) || !process_link(pid, "cwd", folder) ||
-	    !owner_read(pid, &owner))
+	if (result && result != -EACCES)
 		return;
-	environment = subject.environment = process_environment(pid, &text);
-	if (environment && same_files(pid))
-		list(&subject, each, arg);
-	else if (environment)
-		needed_elsewhere(pid, environment, each, arg);
+	looking.privileged = result;
+	if (!result)
+		environment = image_environment(&image, &text);
+	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
+	program = open(link, O_RDONLY | O_CLOEXEC);
+	if (program >= 0 && !root_open(&looking.root, pid)) {
+		looking.ours = same(pid, "ns/mnt") && same(pid, "root/.");
+		/* If it is there still, all of this was of one and the same program. */
+		if (looking.privileged || (environment && image_is_there(&image)))
+			look(&looking, program, environment ?: none);
+		looking_free(&looking);
+	}
+	if (program >= 0)
+		close(program);
+	if (!result)
+		image_close(&image);
 	free(environment);
 	free(text);
 }

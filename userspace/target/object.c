@@ -7,9 +7,10 @@
 #include <libelf.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "target/elflimits.h"
+#include "target/filecopy.h"
 #include "util/map.h"
 
 /* A note's descriptor, decoded (include/waffle/abi.h). */
@@ -22,13 +23,14 @@ struct elf_file {
 	Elf *elf;
 	GElf_Ehdr header;
 	size_t segments;
-	size_t size;
-	const char *bytes;
+	struct file_copy copy;
 };
 
 /* The file offset of `size` bytes at a link-time address, or false. */
 static bool elf_offset(const struct elf_file *file, uint64_t addr, uint64_t size, uint64_t *offset)
 {
+	uint64_t end = (uint64_t)file->copy.at_first.st_size;
+
 	for (size_t i = 0; i < file->segments; i++) {
 		GElf_Phdr segment;
 
@@ -37,8 +39,8 @@ static bool elf_offset(const struct elf_file *file, uint64_t addr, uint64_t size
 		if (addr < segment.p_vaddr || addr - segment.p_vaddr > segment.p_filesz ||
 		    size > segment.p_filesz - (addr - segment.p_vaddr))
 			continue;
-		if (segment.p_offset > file->size ||
-		    addr - segment.p_vaddr + size > file->size - segment.p_offset)
+		if (segment.p_offset > end ||
+		    addr - segment.p_vaddr + size > end - segment.p_offset)
 			continue;
 		*offset = segment.p_offset + (addr - segment.p_vaddr);
 		return true;
@@ -46,12 +48,13 @@ static bool elf_offset(const struct elf_file *file, uint64_t addr, uint64_t size
 	return false;
 }
 
-/* Up to `size` bytes at an address; NULL if they are not in the file. */
-static const char *elf_bytes(const struct elf_file *file, uint64_t addr, uint64_t size)
+/* Copies the bytes at an address; false if they are not in the file. */
+static bool elf_bytes(struct elf_file *file, uint64_t addr, void *to, size_t size)
 {
 	uint64_t offset;
 
-	return elf_offset(file, addr, size, &offset) ? file->bytes + offset : NULL;
+	return elf_offset(file, addr, size, &offset) &&
+	       file_copy_get(&file->copy, offset, to, size);
 }
 
 static uint64_t read_word(const unsigned char *at, unsigned bytes, bool big)
@@ -96,31 +99,32 @@ static const char *keep(struct object *object, const char *text)
 
 /* Longest function name that is believed. */
 #define FUNC_MAX 512
+/* All texts of a site: its names, its file and its keys. */
+#define META_MAX 32768
 
-static const char *site_func(struct object *object, const struct elf_file *file, uint64_t addr)
+static const char *site_func(struct object *object, struct elf_file *file, uint64_t addr)
 {
 	char name[FUNC_MAX];
 
 	for (size_t len = 0; addr && len < sizeof(name) - 1; len++) {
-		const char *byte = elf_bytes(file, addr + len, 1);
-
-		if (!byte)
+		if (!elf_bytes(file, addr + len, &name[len], 1))
 			break;
-		name[len] = *byte;
-		if (!*byte)
+		if (!name[len])
 			return keep(object, name);
 	}
 	return "";
 }
 
-static bool site_parse(struct object *object, const struct elf_file *file, const struct note *note,
+static bool site_parse(struct object *object, struct elf_file *file, const struct note *note,
 		       struct site_info *site)
 {
-	const char *at = elf_bytes(file, note->meta, note->meta_size), *end, *text;
+	char meta[META_MAX];
+	const char *at = meta, *end, *text;
 
-	if (!at || note->kind >= WAFFLE_SITE_KIND_COUNT)
+	if (note->kind >= WAFFLE_SITE_KIND_COUNT || note->meta_size > sizeof(meta) ||
+	    !elf_bytes(file, note->meta, meta, note->meta_size))
 		return false;
-	end = at + note->meta_size;
+	end = meta + note->meta_size;
 	*site = (struct site_info){.line = note->line, .kind = (uint16_t)note->kind};
 	if (!(text = meta_next(&at, end)))
 		return false;
@@ -188,21 +192,21 @@ static bool elf_executable(const struct elf_file *file, uint64_t addr)
 }
 
 /* Whether the file has a site's nop there: nothing else may ever be probed. */
-static bool elf_nop(const struct elf_file *file, uint64_t addr)
+static bool elf_nop(struct elf_file *file, uint64_t addr)
 {
 	static const unsigned char x86[] = {0x90}, arm64[] = {0x1f, 0x20, 0x03, 0xd5};
 	bool arm = file->header.e_machine == EM_AARCH64;
 	size_t size = arm ? sizeof(arm64) : sizeof(x86);
-	const char *code = elf_bytes(file, addr, size);
+	unsigned char code[sizeof(arm64)];
 
-	return code && !memcmp(code, arm ? arm64 : x86, size);
+	return elf_bytes(file, addr, code, size) && !memcmp(code, arm ? arm64 : x86, size);
 }
 
 /*
  * Adds the site of a note. False: out of memory; a bad note is only counted. A note whose code the
  * linker dropped (--gc-sections) stays behind and points to nowhere; that is no error.
  */
-static bool note_add(struct object *object, const struct elf_file *file, struct map *seen,
+static bool note_add(struct object *object, struct elf_file *file, struct map *seen,
 		     const struct note *note)
 {
 	struct object_probe probe = {.site = OBJECT_SPAN_END};
@@ -227,7 +231,7 @@ static bool note_add(struct object *object, const struct elf_file *file, struct 
 	return vec_push(&object->probes, probe);
 }
 
-static bool section_read(struct object *object, const struct elf_file *file, struct map *seen,
+static bool section_read(struct object *object, struct elf_file *file, struct map *seen,
 			 Elf_Data *data)
 {
 	size_t at = 0, next, name, desc;
@@ -255,7 +259,7 @@ static bool section_read(struct object *object, const struct elf_file *file, str
 	return true;
 }
 
-static int sections_read(struct object *object, const struct elf_file *file, struct error *err)
+static int sections_read(struct object *object, struct elf_file *file, struct error *err)
 {
 	Elf_Scn *section = NULL;
 	struct map seen = {0};
@@ -282,10 +286,15 @@ static int sections_read(struct object *object, const struct elf_file *file, str
 	return ok ? 0 : error_set(err, ENOMEM, "%s: out of memory", object->path);
 }
 
+/*
+ * Not by ELF_C_READ_MMAP: so libelf reads each section into memory of its own. Mappings also have
+ * the kernel's breakpoints in them if the file is probed in all processes
+ * (kernel/events/uprobes.c, valid_vma), and then the nops would not be nops.
+ */
 static int elf_read(struct object *object, struct elf_file *file, struct error *err)
 {
 	elf_version(EV_CURRENT);
-	file->elf = elf_memory((char *)(uintptr_t)file->bytes, file->size);
+	file->elf = elf_limited_begin(file->copy.fd);
 	if (!file->elf || elf_kind(file->elf) != ELF_K_ELF ||
 	    !gelf_getehdr(file->elf, &file->header) || elf_getphdrnum(file->elf, &file->segments))
 		return error_set(err, ENOEXEC, "%s: not an ELF file", object->path);
@@ -299,31 +308,32 @@ static int elf_read(struct object *object, struct elf_file *file, struct error *
 	return sections_read(object, file, err);
 }
 
-/*
- * Shared, unlike the mapping of ELF_C_READ_MMAP: the kernel writes breakpoints into private
- * mappings of a file that is probed in all processes (kernel/events/uprobes.c, valid_vma), ours
- * too, and then the nops would not be nops.
- */
-static int file_read(struct object *object, int fd, size_t size, struct error *err)
+static int file_read(struct object *object, int fd, struct error *err)
 {
-	struct elf_file file = {.size = size};
-	void *memory = size ? mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
-	int result;
+	struct elf_file file = {0};
+	int result = file_copy_open(&file.copy, fd), state;
 
-	if (memory == MAP_FAILED)
-		return error_set(err, size ? errno : ENOEXEC, "%s: %s", object->path,
-				 size ? strerror(errno) : "not an ELF file");
-	file.bytes = memory;
+	if (result)
+		return error_set(err, result == -EINVAL ? ENOEXEC : -result, "%s: %s", object->path,
+				 result == -EINVAL ? "not an ELF file" : strerror(-result));
+	object->dev = file.copy.at_first.st_dev;
+	object->ino = file.copy.at_first.st_ino;
 	result = elf_read(object, &file, err);
 	elf_end(file.elf);
-	munmap(memory, size);
-	return result;
+	state = file_copy_state(&file.copy);
+	file_copy_close(&file.copy);
+	if (result == -ENOMEM || !state)
+		return result;
+	/* What it made of such a file is of no worth, also if it is an error. */
+	*err = (struct error)ERROR_INIT;
+	return error_set(err, -state, "%s: %s", object->path,
+			 state == -EFBIG ? "its sites are spread over too much of it"
+					 : "it changed while it was read");
 }
 
 int object_read(struct object **object, int fd, const char *path, struct error *err)
 {
 	struct object *made = calloc(1, sizeof(*made));
-	struct stat status;
 	int result;
 
 	*object = NULL;
@@ -335,13 +345,7 @@ int object_read(struct object **object, int fd, const char *path, struct error *
 		object_free(made);
 		return error_set(err, ENOMEM, "%s: out of memory", path);
 	}
-	if (fstat(fd, &status)) {
-		result = error_set(err, errno, "%s: %s", path, strerror(errno));
-	} else {
-		made->dev = status.st_dev;
-		made->ino = status.st_ino;
-		result = file_read(made, fd, (size_t)status.st_size, err);
-	}
+	result = file_read(made, fd, err);
 	if (result)
 		object_free(made);
 	else

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "target/needed.h"
+#include "target/mapping_file.h"
 #include "target/process.h"
 #include "util/input.h"
 
@@ -101,12 +102,12 @@ static int command_path(const char *command, char *path, size_t size, struct err
 	return error_set(err, ENOENT, "%s: not found in PATH", command);
 }
 
-static void add_needed(const char *path, const char *shown, void *arg)
+static void add_needed(int fd, const char *path, bool ours, void *arg)
 {
 	struct error ignored = ERROR_INIT;
 
-	(void)shown;
-	objects_add_file(arg, path, &ignored);
+	(void)ours;
+	add_fd(arg, fd, path, &ignored);
 }
 
 /* The path as the kernel will show it in the mappings of the process: that is what `lib` is. */

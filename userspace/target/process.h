@@ -31,18 +31,6 @@ int process_mappings(struct mappings *mappings, pid_t pid, struct error *err);
 int process_mappings_all(struct mappings *mappings, pid_t pid, struct error *err);
 void mappings_free(struct mappings *mappings);
 
-/*
- * Opens the file of a mapping, also if it was deleted or lies in another mount namespace, and
- * writes a path into `path` by which the kernel finds the same file while the process lives.
- * Negative errno on failure.
- */
-int mapping_open(const struct mapping *mapping, pid_t pid, char *path, size_t path_size);
-
-/* The same for a mapping that is known from elsewhere: the process may be gone or have other
- * mappings by now. Only the very file is opened, by its path as we see it if by none of the
- * process's. */
-int mapping_open_same(const struct mapping *mapping, pid_t pid, char *path, size_t path_size);
-
 /* Takes "(deleted)" off a path of the kernel's. */
 void mapping_path_trim(char *path);
 
@@ -60,9 +48,7 @@ void process_cmdline(pid_t pid, char *text, size_t size);
 pid_t process_parent(pid_t pid); /* 0: unknown */
 /* Where a link in its folder of /proc leads, such as "exe" or "cwd"; false, and "": not known. */
 bool process_link(pid_t pid, const char *name, char path[PATH_MAX]);
-/* The environment that it was started with, as execve() wants it; both parts are to be freed. */
-char **process_environment(pid_t pid, char **text);
-/* The value of a variable in such a list; NULL: it is not set. */
+/* The value of a variable in an environment as execve() wants it; NULL: it is not set. */
 const char *environment_value(char *const *environment, const char *name);
 /* "PID" or "time" if waffle is in such a namespace that is not the kernel's first, as in a
  * container: processes or moments have other numbers there than in the kernel's records. NULL: in

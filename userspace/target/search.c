@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "target/image.h"
 #include "target/loader.h"
 #include "target/process.h"
 #include "target/root.h"
@@ -52,7 +53,7 @@ static bool list_folder_add(const char *path, void *arg)
 /* The folders of a list that the file at `path` names, or the environment. */
 static void list_add(struct search *search, const char *list, const char *path)
 {
-	struct loader_base base = {path, search->root.folder};
+	const struct loader_base base = {path, search->root.folder, NULL};
 
 	loader_folders_each(list, &base, list_folder_add, search);
 }
@@ -140,7 +141,8 @@ static void interpreter_add(struct search *search, pid_t pid, char *const *envir
 int search_open(struct search **search, pid_t pid)
 {
 	struct search *made = calloc(1, sizeof(*made));
-	char *text = NULL, **environment;
+	char *text = NULL, **environment = NULL;
+	struct image image;
 	int result;
 
 	*search = NULL;
@@ -151,7 +153,10 @@ int search_open(struct search **search, pid_t pid)
 		free(made);
 		return result;
 	}
-	environment = process_environment(pid, &text);
+	if (!image_open(&image, pid)) {
+		environment = image_environment(&image, &text);
+		image_close(&image);
+	}
 	if (environment) {
 		const char *list = environment_value(environment, "LD_LIBRARY_PATH");
 
@@ -226,7 +231,7 @@ static bool folder_list(const char *folder, void *arg)
 void search_system(const struct search *search, search_each each, void *arg)
 {
 	struct listing listing = {search, each, arg};
-	const struct loader_base none = {"", ""};
+	const struct loader_base none = {"", "", NULL};
 	size_t bytes;
 	char *cache = root_read(&search->root, LOADER_CACHE, LOADER_CACHE_MAX, &bytes);
 

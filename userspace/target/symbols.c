@@ -224,6 +224,18 @@ static int open_table(struct module *module, struct symtab *symtab, enum symtab_
 	return 0;
 }
 
+/* A file that changed while it was read has no names that could be believed. */
+static void module_forget(struct module *module)
+{
+	symtab_free(&module->code);
+	dwarf_index_close(module->dwarf);
+	module->dwarf = NULL;
+	elf_file_close(&module->debug);
+	elf_file_close(&module->program);
+	module->table_source = SYMBOL_NONE;
+	module->file = SYMBOL_FILE_BAD;
+}
+
 static int module_open(struct symbolizer *symbolizer, uint32_t number, struct module **result)
 {
 	struct module *module;
@@ -238,6 +250,8 @@ static int module_open(struct symbolizer *symbolizer, uint32_t number, struct mo
 	err = err ?: open_program(module);
 	err = err ?: open_debug(symbolizer, module);
 	err = err ?: open_table(module, &module->code, SYMTAB_CODE, &module->table_source);
+	if (!err && (elf_file_changed(&module->program) || elf_file_changed(&module->debug)))
+		module_forget(module);
 	return err;
 }
 

@@ -104,7 +104,7 @@ enum symbol_file {
 	SYMBOL_FILE_UNCHECKED, /* used; no build-id was recorded */
 	SYMBOL_FILE_OTHER,     /* not used: the file there now has another build-id, or none */
 	SYMBOL_FILE_MISSING,   /* cannot be opened */
-	SYMBOL_FILE_BAD,       /* not used: not an ELF program or library */
+	SYMBOL_FILE_BAD,       /* not used: no ELF program or library, or it changed meanwhile */
 };
 
 struct symbol_module_state {

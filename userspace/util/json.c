@@ -7,6 +7,7 @@
 #include <string.h>
 #include <yajl/yajl_gen.h>
 
+#include "util/terminal.h"
 #include "util/utf8.h"
 
 /* Bytes collected before they are handed to the FILE. */
@@ -123,9 +124,96 @@ void json_array_end(struct json *json)
 	check(json, yajl_gen_array_close(json->gen));
 }
 
+/* Where the first control is that JSON has no need to escape, but a terminal has; or `len`. */
+static size_t plain_length(const char *text, size_t len)
+{
+	size_t at = 0;
+
+	for (; at < len; at++) {
+		unsigned char byte = (unsigned char)text[at];
+
+		if ((byte == 0x7f || byte >= 0xc2) && terminal_control(text + at, len - at))
+			break;
+	}
+	return at;
+}
+
+/* The code of a control in UTF-8: one of U+0000 to U+FFFF. */
+static unsigned control_code(const unsigned char *byte, uint32_t bytes)
+{
+	if (bytes == 1)
+		return *byte;
+	if (bytes == 2)
+		return (byte[0] & 0x1fu) << 6 | (byte[1] & 0x3fu);
+	return (byte[0] & 0x0fu) << 12 | (byte[1] & 0x3fu) << 6 | (byte[2] & 0x3fu);
+}
+
+/* A string with \u for each control, which yajl writes as they are. */
+static void string_escaped(struct json *json, const char *text, size_t len)
+{
+	char *quoted = NULL;
+	size_t bytes = 0;
+	FILE *out = open_memstream(&quoted, &bytes);
+
+	if (!out) {
+		json->error = json->error ?: -ENOMEM;
+		return;
+	}
+	fputc('"', out);
+	for (size_t at = 0; at < len;) {
+		uint32_t control = terminal_control(text + at, len - at);
+
+		if (control) {
+			fprintf(out, "\\u%04x",
+				control_code((const unsigned char *)text + at, control));
+		} else {
+			if (text[at] == '"' || text[at] == '\\')
+				fputc('\\', out);
+			if (text[at])
+				fputc(text[at], out);
+			else
+				fputs("\\u0000", out);
+		}
+		at += control ? control : 1;
+	}
+	fputc('"', out);
+	if (fclose(out))
+		json->error = json->error ?: -ENOMEM;
+	else
+		check(json, yajl_gen_number(json->gen, quoted, bytes)); /* as it is */
+	free(quoted);
+}
+
+static void string_valid(struct json *json, const char *text, size_t len)
+{
+	if (plain_length(text, len) < len)
+		string_escaped(json, text, len);
+	else
+		check(json, yajl_gen_string(json->gen, (const unsigned char *)text, len));
+}
+
+/* Names of keys are waffle's own and those of sites, of which no more is asked than what they look
+ * like: a control is replaced. */
 void json_key(struct json *json, const char *key)
 {
-	json_string_len(json, key, strlen(key));
+	size_t len = strlen(key), bytes = 0;
+	char *shown = NULL;
+	FILE *out;
+
+	if (!json)
+		return;
+	if (utf8_valid(key, len) == len && plain_length(key, len) == len) {
+		check(json, yajl_gen_string(json->gen, (const unsigned char *)key, len));
+		return;
+	}
+	out = open_memstream(&shown, &bytes);
+	if (out)
+		terminal_put(out, key, len);
+	if (!out || fclose(out))
+		json->error = json->error ?: -ENOMEM;
+	else
+		check(json, yajl_gen_string(json->gen, (const unsigned char *)shown, bytes));
+	free(shown);
 }
 
 void json_string(struct json *json, const char *text)
@@ -143,7 +231,7 @@ static void string_cleaned(struct json *json, const char *text, size_t len)
 		return;
 	}
 	written = utf8_clean(text, len, clean);
-	check(json, yajl_gen_string(json->gen, (const unsigned char *)clean, written));
+	string_valid(json, clean, written);
 	free(clean);
 }
 
@@ -154,7 +242,7 @@ void json_string_len(struct json *json, const char *text, size_t len)
 	if (utf8_valid(text, len) != len)
 		string_cleaned(json, text, len);
 	else
-		check(json, yajl_gen_string(json->gen, (const unsigned char *)text, len));
+		string_valid(json, text, len);
 }
 
 void json_number(struct json *json, const char *digits, size_t len)

@@ -26,46 +26,67 @@ static bool environment_id(const char *name, unsigned *id)
 	return true;
 }
 
+bool output_caller(unsigned *uid, unsigned *gid)
+{
+	if (!environment_id("SUDO_UID", uid))
+		return false;
+	if (!environment_id("SUDO_GID", gid))
+		*gid = UINT_MAX;
+	return true;
+}
+
 void output_give_to_caller(int fd)
 {
-	unsigned uid, gid;
+	unsigned uid, gid; /* fchown's -1: as it is */
 
-	if (geteuid() != 0 || !environment_id("SUDO_UID", &uid))
+	if (geteuid() != 0 || !output_caller(&uid, &gid))
 		return;
-	if (!environment_id("SUDO_GID", &gid))
-		gid = UINT_MAX; /* fchown's -1: as it is */
 	if (fchown(fd, uid, gid) != 0)
 		errno = 0; /* a file system without owners is no reason to fail */
 }
 
-/* The name is short and in the same directory: it may be longer than `path`'s last part, and
- * rename() works within one file system only. */
-static char *temporary_name(const char *path, unsigned attempt)
+/* The last part of a path. */
+static const char *name_of(const char *path)
 {
 	const char *slash = strrchr(path, '/');
-	int folder = slash ? (int)(slash - path) + 1 : 0;
-	char *name;
 
-	if (asprintf(&name, "%.*s.waffle-%d-%u.tmp", folder, path, (int)getpid(), attempt) < 0)
-		return NULL;
-	return name;
+	return slash ? slash + 1 : path;
 }
 
-/* Opens a new file beside `path`; its descriptor, or a negative errno. */
-static int create_beside(const char *path, char **temporary)
+/* The folder of the output: all that follows happens in this one, whatever its path leads to
+ * later. */
+static int folder_open(const char *path)
+{
+	size_t len = (size_t)(name_of(path) - path);
+	char *folder = len ? strndup(path, len) : strdup(".");
+	int fd;
+
+	if (!folder)
+		return -ENOMEM;
+	fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		fd = -errno;
+	free(folder);
+	return fd;
+}
+
+/* Opens a new file in the folder; its descriptor, or a negative errno. The name is short: it may be
+ * longer than the last part of the path. rename() works within one file system only. */
+static int create_temporary(struct output *output)
 {
 	int fd = -EEXIST;
 
 	for (unsigned attempt = 0; fd == -EEXIST && attempt < 1000; attempt++) {
-		char *name = temporary_name(path, attempt);
+		char *name;
 
-		if (!name)
+		if (asprintf(&name, ".waffle-%d-%u.tmp", (int)getpid(), attempt) < 0)
 			return -ENOMEM;
-		fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+		fd = openat(output->folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+			    OUTPUT_MODE);
 		if (fd < 0)
 			fd = -errno;
 		if (fd >= 0)
-			*temporary = name;
+			output->temporary = name;
 		else
 			free(name);
 	}
@@ -74,7 +95,7 @@ static int create_beside(const char *path, char **temporary)
 
 static int open_regular(struct output *output, struct error *err)
 {
-	int fd = create_beside(output->path, &output->temporary);
+	int fd = create_temporary(output);
 
 	if (fd < 0)
 		return error_set(err, -fd, "%s: can't be created: %s", output->path, strerror(-fd));
@@ -87,11 +108,15 @@ static int open_regular(struct output *output, struct error *err)
 	return 0;
 }
 
-/* A device or a FIFO, which is not waited for. */
-static int open_other(struct output *output, bool fifo, struct error *err)
+/* A device or a FIFO, which is not waited for. `held` is an O_PATH descriptor of it: what is opened
+ * is what was looked at, also if the name leads elsewhere by now. */
+static int open_other(struct output *output, int held, bool fifo, struct error *err)
 {
-	int fd = open(output->path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	char path[32];
+	int fd;
 
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", held);
+	fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd >= 0 && !fcntl(fd, F_SETFL, 0))
 		output->file = fdopen(fd, "w");
 	if (output->file)
@@ -103,32 +128,115 @@ static int open_other(struct output *output, bool fifo, struct error *err)
 	return -EINVAL;
 }
 
-static int open_named(struct output *output, const char *path, struct error *err)
+/* A symbolic link is replaced, as a file is; one to something else than a file is a trap that was
+ * laid for root, or a mistake. */
+static int open_link(struct output *output, struct error *err)
 {
-	size_t len = strlen(path);
 	struct stat st;
-	bool exists = stat(path, &st) == 0;
+	bool exists = !fstatat(output->folder, name_of(output->path), &st, 0);
 
-	if (!len)
-		return error_set(err, EINVAL, "the output has an empty name; give it one");
-	if ((exists && S_ISDIR(st.st_mode)) || path[len - 1] == '/')
-		return error_set(err, EISDIR, "%s: is a directory; name a file in it", path);
 	if (!exists || S_ISREG(st.st_mode))
 		return open_regular(output, err);
-	return open_other(output, S_ISFIFO(st.st_mode), err);
+	if (S_ISDIR(st.st_mode))
+		return error_set(err, EISDIR, "%s: is a directory; name a file in it",
+				 output->path);
+	return error_set(err, ELOOP,
+			 "%s: is a symbolic link to a device or a pipe; name that itself",
+			 output->path);
+}
+
+/* What has the name already decides what is done; `held` is an O_PATH descriptor of it. */
+static int open_existing(struct output *output, int held, struct error *err)
+{
+	struct stat st;
+
+	if (fstat(held, &st))
+		return error_set(err, errno, "%s: %s", output->path, strerror(errno));
+	switch (st.st_mode & S_IFMT) {
+	case S_IFDIR:
+		return error_set(err, EISDIR, "%s: is a directory; name a file in it",
+				 output->path);
+	case S_IFLNK:
+		return open_link(output, err);
+	case S_IFREG:
+		return open_regular(output, err);
+	case S_IFBLK:
+		return error_set(err, EINVAL, "%s: is a disk; it would be overwritten",
+				 output->path);
+	default:
+		return open_other(output, held, S_ISFIFO(st.st_mode), err);
+	}
+}
+
+/* The number of a descriptor of ours that a path names, as /dev/stdout and a shell's >(…) do. */
+static int descriptor_named(const char *path)
+{
+	static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
+	unsigned long number;
+	char *end;
+
+	if (!strcmp(path, "/dev/stdout"))
+		return STDOUT_FILENO;
+	if (!strcmp(path, "/dev/stderr"))
+		return STDERR_FILENO;
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		const char *text = path + strlen(folders[i]);
+
+		if (strncmp(path, folders[i], strlen(folders[i])) || *text < '0' || *text > '9')
+			continue;
+		number = strtoul(text, &end, 10);
+		return *end || number > INT_MAX ? -1 : (int)number;
+	}
+	return -1;
+}
+
+static int open_descriptor(struct output *output, int number, struct error *err)
+{
+	int fd = fcntl(number, F_DUPFD_CLOEXEC, 3);
+
+	output->file = fd < 0 ? NULL : fdopen(fd, "w");
+	if (output->file)
+		return 0;
+	error_set(err, errno, "%s: can't be written: %s", output->path, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return -EINVAL;
+}
+
+static int open_named(struct output *output, struct error *err)
+{
+	const char *path = output->path, *name = name_of(path);
+	int held, result;
+
+	if (!*path)
+		return error_set(err, EINVAL, "the output has an empty name; give it one");
+	if (descriptor_named(path) >= 0)
+		return open_descriptor(output, descriptor_named(path), err);
+	if (!*name)
+		return error_set(err, EISDIR, "%s: is a directory; name a file in it", path);
+	output->folder = folder_open(path);
+	if (output->folder < 0)
+		return error_set(err, -output->folder, "%s: can't be created: %s", path,
+				 strerror(-output->folder));
+	held = openat(output->folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (held < 0)
+		return open_regular(output, err);
+	result = open_existing(output, held, err);
+	close(held);
+	return result;
 }
 
 int output_open(struct output *output, const char *path, struct error *err)
 {
 	int ret = 0;
 
-	*output = (struct output){.path = strdup(path)};
+	*output = (struct output){.path = strdup(path), .folder = -1};
 	if (!output->path)
 		return error_set(err, ENOMEM, "%s: out of memory", path);
 	if (!strcmp(path, "-"))
 		output->file = stdout;
 	else
-		ret = open_named(output, path, err);
+		ret = open_named(output, err);
 	if (ret)
 		output_abort(output);
 	return ret;
@@ -149,20 +257,33 @@ static int output_finish(struct output *output)
 	return code;
 }
 
+static int name_set(struct output *output)
+{
+	if (!output->temporary)
+		return 0;
+	if (renameat(output->folder, output->temporary, output->folder, name_of(output->path)))
+		return errno;
+	free(output->temporary);
+	output->temporary = NULL;
+	return 0;
+}
+
+int output_publish(struct output *output, struct error *err)
+{
+	int code = name_set(output);
+
+	return code ? error_set(err, code, "%s: %s", output->path, strerror(code)) : 0;
+}
+
 int output_commit(struct output *output, struct error *err)
 {
 	const char *name = output->path && strcmp(output->path, "-") ? output->path : "stdout";
 	int code = output->file ? output_finish(output) : EBADF;
 
-	if (!code && output->temporary && rename(output->temporary, output->path))
-		code = errno;
-	if (!code) {
-		free(output->temporary);
-		output->temporary = NULL;
-	} else {
+	code = code ?: name_set(output);
+	if (code)
 		error_set(err, code, "%s: %s%s", name, strerror(code),
 			  output->temporary ? "; nothing was written" : "");
-	}
 	output_abort(output);
 	return -code;
 }
@@ -172,8 +293,10 @@ void output_abort(struct output *output)
 	if (output->file && output->file != stdout)
 		fclose(output->file);
 	if (output->temporary)
-		unlink(output->temporary);
+		unlinkat(output->folder, output->temporary, 0);
+	if (output->path && output->folder >= 0)
+		close(output->folder);
 	free(output->temporary);
 	free(output->path);
-	*output = (struct output){0};
+	*output = (struct output){.folder = -1};
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "util/terminal.h"
 #include "util/utf8.h"
 
 #define INDENT 2
@@ -19,57 +20,13 @@ _Static_assert(4 * (ORIGIN_COLUMNS + LINE_COLUMNS) + MESSAGE_BYTES + 20 + LINE_C
 			       2 * INDENT <
 		       sizeof(((struct error *)0)->message),
 	       "a message fits");
-#define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
-
-/* One column of what is shown. */
-struct column {
-	uint32_t bytes; /* taken from the source */
-	const char *shown;
-	uint32_t shown_bytes;
-};
-
-static uint32_t character_bytes(const char *text, size_t len)
-{
-	unsigned char lead = (unsigned char)*text;
-	uint32_t bytes = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-
-	return bytes <= len && utf8_valid(text, bytes) == bytes ? bytes : 0;
-}
-
-/* C0, C1, and the marks that turn the direction of what stands behind them on a terminal. */
-static bool is_control(const char *text, uint32_t bytes)
-{
-	const unsigned char *byte = (const unsigned char *)text;
-
-	if (bytes == 1)
-		return *byte < 0x20 || *byte == 0x7f;
-	if (bytes == 2)
-		return byte[0] == 0xc2 && byte[1] < 0xa0;
-	if (bytes == 3 && byte[0] == 0xe2)
-		return (byte[1] == 0x80 &&
-			(byte[2] >= 0xa8 || byte[2] == 0x8e || byte[2] == 0x8f) &&
-			byte[2] <= 0xae) ||
-		       (byte[1] == 0x81 && byte[2] >= 0xa6 && byte[2] <= 0xa9);
-	return false;
-}
-
-static struct column column_next(const char *text, size_t len)
-{
-	uint32_t bytes = character_bytes(text, len);
-
-	if (*text == '\t')
-		return (struct column){1, " ", 1};
-	if (!bytes || is_control(text, bytes))
-		return (struct column){bytes ? bytes : 1, REPLACEMENT, strlen(REPLACEMENT)};
-	return (struct column){bytes, text, bytes};
-}
 
 static uint32_t count_columns(const char *text, size_t len)
 {
 	uint32_t columns = 0;
 
 	for (size_t at = 0; at < len; columns++)
-		at += column_next(text + at, len - at).bytes;
+		at += terminal_char(text + at, len - at).bytes;
 	return columns;
 }
 
@@ -95,7 +52,7 @@ static void add_columns(struct builder *builder, const char *text, size_t len, u
 	size_t at = 0;
 
 	for (uint32_t i = 0; at < len && i < first + count; i++) {
-		struct column column = column_next(text + at, len - at);
+		struct terminal_char column = terminal_char(text + at, len - at);
 
 		if (i >= first)
 			add(builder, column.shown, column.shown_bytes);

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * An ELF file that changes between two reads of it, in any way: it has an error or what it had, and
+ * nothing is read beyond it. The input's first bytes say what changes and when; the rest is the
+ * file.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "target/cfi.h"
+#include "target/cfi_index.h"
+#include "target/loader.h"
+#include "target/object.h"
+#include "target/symbols.h"
+#include "require.h"
+
+#define CHANGES_MAX 8
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+ssize_t pread(int fd, void *to, size_t bytes, off_t offset);
+ssize_t pread64(int fd, void *to, size_t bytes, off_t offset);
+
+/* Behind `reads` more reads, `bytes` is written at an offset; or the file ends there. */
+struct change {
+	uint8_t reads;
+	uint8_t bytes[3];
+	uint16_t offset;
+	uint8_t cut, unused;
+};
+
+static struct {
+	int fd;
+	size_t count, at;
+	unsigned reads;
+	struct change list[CHANGES_MAX];
+} changes;
+
+static void read_comes(void)
+{
+	const struct change *change = &changes.list[changes.at];
+
+	if (changes.at == changes.count || changes.reads++ < change->reads)
+		return;
+	changes.at++;
+	changes.reads = 0;
+	if (change->cut & 1)
+		require(!ftruncate(changes.fd, change->offset));
+	else
+		require(pwrite(changes.fd, change->bytes, sizeof(change->bytes), change->offset) ==
+			sizeof(change->bytes));
+}
+
+/* In the place of the C library's, which are two names of one function. */
+ssize_t pread(int fd, void *to, size_t bytes, off_t offset)
+{
+	read_comes();
+	return syscall(SYS_pread64, fd, to, bytes, offset);
+}
+
+ssize_t pread64(int fd, void *to, size_t bytes, off_t offset)
+{
+	return pread(fd, to, bytes, offset);
+}
+
+static void read_object(int fd)
+{
+	struct error err = ERROR_INIT;
+	struct loader_file loader;
+	struct object *object;
+
+	if (!object_read(&object, fd, "fuzz", &err)) {
+		for (size_t i = 0; i < object->probes.len; i++)
+			require(object->probes.data[i].site == OBJECT_SPAN_END ||
+				object->probes.data[i].site < object->sites.len);
+		object_free(object);
+	} else {
+		require(err.message[0]);
+	}
+	if (loader_file_read(&loader, fd))
+		loader_file_free(&loader);
+}
+
+static void read_unwinding(int fd)
+{
+	struct cfi_index *index;
+	struct cfi_table table;
+	struct elf_file file;
+
+	if (elf_file_open_fd(&file, dup(fd), "fuzz"))
+		return;
+	require(!cfi_index_open(&index, &file));
+	require(!cfi_table_read(&table, &file));
+	for (size_t i = 1; i < table.count; i++)
+		require(table.rows[i].pc > table.rows[i - 1].pc);
+	cfi_index_close(index);
+	cfi_table_free(&table);
+	elf_file_close(&file);
+}
+
+static void read_symbols(int fd)
+{
+	struct symbolizer_options options = {.debug_dir = "/nowhere"};
+	struct symbolizer *symbolizer;
+	struct symbol_frames frames;
+	uint32_t module;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	require(!symbolizer_open(&symbolizer, &options));
+	require(!symbolizer_add(symbolizer, &(struct symbol_module){.path = path}, &module));
+	for (uint64_t at = 0; at < 0x6000; at += 253) {
+		symbolizer_offset(symbolizer, module, at, &frames);
+		symbolizer_is_return(symbolizer, module, at);
+	}
+	symbolizer_close(symbolizer);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static void (*const readers[])(int fd) = {read_object, read_unwinding, read_symbols};
+
+	memset(&changes, 0, sizeof(changes));
+	if (!size || size < 1 + (data[0] % CHANGES_MAX) * sizeof(struct change))
+		return 0;
+	changes.count = data[0] % CHANGES_MAX;
+	memcpy(changes.list, data + 1, changes.count * sizeof(struct change));
+	data += 1 + changes.count * sizeof(struct change);
+	size -= 1 + changes.count * sizeof(struct change);
+	for (unsigned i = 0; i < 3; i++) {
+		changes.at = changes.reads = 0;
+		changes.fd = memfd_create("fuzz", MFD_CLOEXEC);
+		require(changes.fd >= 0 && write(changes.fd, data, size) == (ssize_t)size);
+		readers[i](changes.fd);
+		close(changes.fd);
+	}
+	return 0;
+}

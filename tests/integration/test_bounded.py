@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tracer takes of time and memory is bounded, whatever programs and machines do to it."""
+
+import json
+import os
+import pathlib
+import resource
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tracer import PROGRAMS, monotonic_ns, named, wait_until
+
+# Until the end of the recording after it was asked for. It takes 0.1 s on an idle machine; the bound
+# is that of a machine whose CPUs are all taken several times over.
+SOON_NS = 1_000_000_000
+
+
+def resident(pid):
+    """Bytes of memory that a process has."""
+    for line in pathlib.Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    raise AssertionError(f"{pid} has no memory")
+
+
+def deluge(start, built, threads=3):
+    program = start(built("deluge.c"), str(threads))
+    program.until("ready")
+    return program
+
+
+def test_ctrl_c_is_heard_and_memory_is_bounded_while_programs_are_faster_than_the_drain(
+    waffle, built, start
+):
+    program = deluge(start, built)
+    attached = waffle.attach("--no-report", "--pid", program.pid)
+    attached.wait_armed(program.pid, built("deluge.c"))
+    os.setpriority(os.PRIO_PROCESS, attached.process.pid, 19)  # slower than they are for certain
+    time.sleep(1)
+    early = resident(attached.process.pid)
+    time.sleep(2)
+    late = resident(attached.process.pid)
+    os.setpriority(os.PRIO_PROCESS, attached.process.pid, 0)
+    asked = monotonic_ns()
+    attached.signal()
+    capture = attached.wait()
+    program.kill()
+    info = capture.info()
+    records = info["records"]
+    assert info["end_ns"] - asked < SOON_NS
+    assert records["produced"] == records["delivered"] + records["lost"]
+    assert records["delivered"] > 0
+    assert late < early + (16 << 20), f"{early} bytes after 1 s, {late} after 3 s"
+
+
+def test_a_duration_ends_in_time_while_programs_are_faster_than_the_drain(waffle, built, start):
+    program = deluge(start, built)
+    attached = waffle.attach("-d", "1s", "--no-report", "--pid", program.pid)
+    attached.wait_armed(program.pid, built("deluge.c"))
+    armed = monotonic_ns()
+    capture = attached.wait()
+    program.kill()
+    assert capture.info()["end_ns"] - armed < 1_000_000_000 + SOON_NS
+
+
+READER = """
+import os, sys
+fd = os.open(sys.argv[1], os.O_RDONLY)
+print("ready", flush=True)
+while True:
+    os.pread(fd, 10, 0)
+"""
+
+
+@pytest.fixture
+def slow_file(tmp_path, start):
+    """A file of a file system that soon stops to answer, and what makes it stop."""
+    folder, hung = tmp_path / "slow", tmp_path / "hung"
+    folder.mkdir()
+    server = start(sys.executable, PROGRAMS.parent / "slow_fuse.py", folder, hung)
+    server.until("ready")
+    yield folder / "file", hung.touch
+    server.kill()
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+def test_a_file_system_that_does_not_answer_stops_nothing(waffle, slow_file, start):
+    path, hang = slow_file
+    reader = start(sys.executable, "-c", READER, path)
+    reader.until("ready")
+    hang()
+    begun = monotonic_ns()
+    attached = waffle.attach("-d", "1s", "--no-report", "-p", reader.pid)
+    capture = attached.wait(timeout=60)
+    assert capture.info()["end_ns"] - begun < 10_000_000_000
+    waits = [row for row in capture.rows() if str(path) in json.dumps(row)]
+    assert len(waits) > 5, "the waits for the file have its name"
+
+
+def test_a_reader_of_messages_that_has_stopped_stops_nothing(waffle, start, tmp_path):
+    program = start("cat")
+    ours, theirs = os.pipe()
+    os.set_blocking(theirs, False)
+    try:
+        while os.write(theirs, b"x" * 4096):
+            pass
+    except BlockingIOError:
+        os.set_blocking(theirs, True)
+    path = tmp_path / "unread.waffle"
+    command = [waffle.program, "attach", "-d", "500ms", "--no-report", "-o", path]
+    tracer = subprocess.Popen(
+        [*map(str, command), "-p", str(program.pid)],
+        stderr=theirs,
+    )
+    os.close(theirs)
+
+    def ended():
+        info = waffle.call("info", "--json", path)
+        return info.returncode == 0 and not json.loads(info.stdout)["truncated"]
+
+    wait_until(ended, "end of the capture", timeout=20)
+    assert tracer.poll() is None, "it waits to print its summary"
+    text = b""
+    while chunk := os.read(ours, 65536):
+        text += chunk
+    os.close(ours)
+    assert tracer.wait(20) == 0
+    said = text.decode().strip("x")
+    assert "no sites" in said and "records in" in said, said
+
+
+def test_a_capture_that_takes_more_memory_than_allowed_ends_with_one_line(waffle, maker):
+    path = waffle.path()
+    subprocess.run([maker, "bench", path, "2000000"], check=True)
+    assert path.stat().st_size < 40 << 20
+    for command in ("report", "info", "why", "view"):
+        waffle.fails(1, command, "--memory-limit", "64MiB", path, says="the limit is 64.0 MiB")
+    waffle.ok("report", path)
+
+
+def test_max_size_ends_the_capture_with_what_it_has(waffle, built, start):
+    program = deluge(start, built)
+    attached = waffle.attach("--max-size", "4MiB", "--no-report", "--pid", program.pid)
+    capture = attached.wait()
+    program.kill()
+    assert "has reached its --max-size of 4.00 MiB" in capture.result.stderr
+    assert 1 << 20 < capture.path.stat().st_size <= 4 << 20
+    info = capture.info()
+    assert not info["truncated"]
+    assert info["records"]["produced"] == info["records"]["delivered"] + info["records"]["lost"]
+
+
+def test_more_processes_than_descriptors_are_followed_to_their_ends(waffle, built, start):
+    count = 700
+
+    def few():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (768, 768))
+
+    program = start(built("crowd.c"), str(count))
+    program.until("ready")
+    attached = waffle.attach("-f", "--no-report", "-p", program.pid, preexec_fn=few)
+    attached.wait_armed(program.pid, built("crowd.c"))
+    assert program.ask("go", "made=") == str(count)
+    time.sleep(0.5)
+    assert len(os.listdir(f"/proc/{attached.process.pid}/fd")) < 700
+    program.finish()
+    capture = attached.wait(timeout=30)  # it ends with the last process, which it must hear of
+    for name in ("born", "dying"):
+        assert {row["args"]["n"] for row in named(capture.rows(), name)} == set(range(count))
+    assert len(named(capture.rows(), "alone")) == 1
