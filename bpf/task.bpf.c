@@ -62,6 +62,23 @@ struct {
 	__type(value, __u32);
 } stopped SEC(".maps");
 
+/* Since when the program of a target is there: its last exec, or its birth. Of a target that is not
+ * in it nothing is read any more, so it is as large as `targets`. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, WAFFLE_MAX_TARGETS);
+	__type(key, __u32);
+	__type(value, __u64);
+} programs_since SEC(".maps");
+
+static __always_inline void program_begins(__u32 tgid)
+{
+	__u64 now = bpf_ktime_get_ns();
+
+	if (bpf_map_update_elem(&programs_since, &tgid, &now, BPF_ANY))
+		bpf_map_delete_elem(&programs_since, &tgid);
+}
+
 /* Makes what is kept of a thread of the target, before it runs. */
 static __always_inline struct thread_state *thread_born(struct task_struct *task)
 {
@@ -87,6 +104,7 @@ static __always_inline bool target_add(__u32 tgid)
 		loss_count(1);
 		return false;
 	}
+	program_begins(tgid);
 	/* Behind the entry: on_free() looks at it once more when it has cleared the bit. */
 	__sync_fetch_and_or(tgid_word(tgid), 1ull << (tgid & 63));
 	return true;
@@ -159,6 +177,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 
 	if (!target_has(task->tgid))
 		return 0;
+	program_begins(task->tgid);
 	exec_hold(task->tgid, bprm);
 	if (old_pid != task->pid && !finished)
 		tid_left(task, old_pid);
@@ -195,8 +214,10 @@ int BPF_PROG(on_exit, struct task_struct *task)
 		rec->code = task->signal->group_exit_code ?: task->exit_code;
 		bpf_ringbuf_submit(rec, last ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 	}
-	if (last)
+	if (last) {
 		bpf_map_delete_elem(&targets, &tgid);
+		bpf_map_delete_elem(&programs_since, &tgid);
+	}
 	return 0;
 }
 

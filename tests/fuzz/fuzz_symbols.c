@@ -89,6 +89,7 @@ static void see_handle(uint64_t handle, const char *name, void *arg)
 /* `data`: as it would be in a process's memory. */
 static void read_object(int fd, const uint8_t *data)
 {
+	struct image image;
 	struct symbol_module_state state;
 	struct symbolizer *symbolizer;
 	struct build_id id;
@@ -105,7 +106,9 @@ static void read_object(int fd, const uint8_t *data)
 	look_up(symbolizer, module);
 	symbolizer_close(symbolizer);
 	read_unwinding(path);
-	handles_find(fd, getpid(), (uintptr_t)data, 0, see_handle, NULL);
+	require(!image_open(&image, getpid()));
+	handles_find(fd, &image, (uintptr_t)data, 0, see_handle, NULL);
+	image_close(&image);
 }
 
 static void read_function_name(const char *symbol)

@@ -71,7 +71,7 @@ static struct naming_test begin(void **state)
 	struct error err = ERROR_INIT;
 
 	test.writer = open_writer(test.files->path);
-	must(functions_open(&test.functions, test.writer, &err), &err);
+	must(functions_open(&test.functions, NULL, test.writer, &err), &err);
 	return test;
 }
 

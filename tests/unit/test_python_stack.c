@@ -135,10 +135,13 @@ static void test_a_process_without_python_has_none(void **state)
 	struct error err = ERROR_INIT;
 	struct mappings mappings;
 	struct python python;
+	struct image image;
 
 	(void)state;
 	assert_int_equal(process_mappings(&mappings, getpid(), &err), 0);
-	python_find(&python, getpid(), &mappings);
+	assert_int_equal(image_open(&image, getpid()), 0);
+	python_find(&python, &image, getpid(), &mappings);
+	image_close(&image);
 	assert_false(python.found);
 	assert_int_equal(python.version, 0);
 	assert_true(!python.kernel.runtime);

@@ -387,8 +387,7 @@ static int see_frames(struct details *details, struct waffle_rec *rec, struct er
 			 ?: frames_number(details, &stack->user_stack, &user, err);
 	if (result || !python || !details->span_stacks)
 		return result;
-	count = stacks_python(details->span_stacks, (pid_t)frames.tgid, pairs, python, addresses,
-			      err);
+	count = stacks_python(details->span_stacks, &frames, pairs, addresses, err);
 	if (count < 0)
 		return count;
 	user.count = (uint32_t)count;

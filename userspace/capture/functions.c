@@ -10,6 +10,7 @@
 
 #include "capture/drain.h"
 #include "capture/handles.h"
+#include "capture/hit_image.h"
 #include "capture/spaces.h"
 #include "target/demangle.h"
 #include "target/process.h"
@@ -35,6 +36,7 @@ struct module {
  * that a file's variables have, if the byte at that offset is at `address`. */
 struct question {
 	uint64_t value, since, offset, address;
+	uint64_t ts; /* of what asks */
 	uint32_t pid;
 	int fd;
 };
@@ -59,6 +61,7 @@ struct known {
 };
 
 struct functions {
+	const struct kernel *kernel;
 	struct store_writer *writer;
 	struct map seen; /* hashes of (process, value), and with the time since when */
 	VEC(struct module) modules;
@@ -76,13 +79,15 @@ struct functions {
 	VEC(struct answer) answers;
 };
 
-int functions_open(struct functions **functions, struct store_writer *writer, struct error *err)
+int functions_open(struct functions **functions, const struct kernel *kernel,
+		   struct store_writer *writer, struct error *err)
 {
 	struct functions *made = calloc(1, sizeof(*made));
 
 	*functions = made;
 	if (!made)
 		return error_set(err, ENOMEM, "out of memory");
+	made->kernel = kernel;
 	made->writer = writer;
 	pthread_mutex_init(&made->lock, NULL);
 	pthread_cond_init(&made->wake, NULL);
@@ -181,14 +186,23 @@ static void handle_found(uint64_t handle, const char *name, void *arg)
 		   (struct answer){handle, search->since, search->pid, strdup(name)});
 }
 
+static void handles_answer(struct functions *functions, const struct question *question)
+{
+	struct handle_search search = {functions, question->since, question->pid};
+	struct image image;
+
+	if (hit_image_open(&image, functions->kernel, (pid_t)question->pid, question->ts))
+		return;
+	handles_find(question->fd, &image, question->address, question->offset, handle_found,
+		     &search);
+	image_close(&image);
+}
+
 static void question_answer(struct functions *functions, struct symbolizer *symbolizer,
 			    const struct question *question)
 {
-	struct handle_search search = {functions, question->since, question->pid};
-
 	if (!question->value)
-		handles_find(question->fd, (pid_t)question->pid, question->address,
-			     question->offset, handle_found, &search);
+		handles_answer(functions, question);
 	else if (symbolizer)
 		answer_add(functions,
 			   (struct answer){question->value, question->since, question->pid,
@@ -321,7 +335,7 @@ static bool was_seen(struct functions *functions, uint32_t pid, uint64_t value, 
 }
 
 /* A value that is no address: all handles are looked for that the program has kept, once. */
-static void find_handles(struct functions *functions, struct space *space)
+static void find_handles(struct functions *functions, struct space *space, uint64_t ts)
 {
 	struct error ignored = ERROR_INIT;
 	struct mappings now;
@@ -335,6 +349,7 @@ static void find_handles(struct functions *functions, struct space *space)
 		struct question question = {.offset = mapping->offset,
 					    .address = mapping->start,
 					    .since = space->begin_ts,
+					    .ts = ts,
 					    .pid = (uint32_t)space->pid};
 
 		if (!mapping->ino || mapping->ino == ino)
@@ -394,7 +409,7 @@ static void value_name(struct functions *functions, uint32_t pid, uint64_t value
 	if (again)
 		answer_add(functions, (struct answer){value, place.since, pid, strdup("")});
 	if (!name_by_place(functions, &question, &place, value) && !place.mapping && may_be_handle)
-		find_handles(functions, space);
+		find_handles(functions, space, ts);
 }
 
 /* ---- handles ---- */
@@ -430,12 +445,26 @@ static void pending_remove(struct functions *functions, struct pending *pending)
 	functions->pending.len--;
 }
 
+/* The text at an address that the program had given at a time; NULL: it is gone. */
+static char *text_at(const struct functions *functions, pid_t pid, uint64_t ts, uint64_t address)
+{
+	struct image image;
+	char *text;
+
+	if (hit_image_open(&image, functions->kernel, pid, ts))
+		return NULL;
+	text = handles_text(&image, address);
+	image_close(&image);
+	return text;
+}
+
 /*
  * The first text and the first function among the values. A kernel's name that the call did not
  * have to read comes as its address: its page may not be in memory, and the kernel's programs can't
  * bring it there.
  */
-static void values_find(struct value_walk walk, uint32_t pid, char **text, uint64_t *code)
+static void values_find(const struct functions *functions, struct value_walk walk, uint32_t pid,
+			uint64_t ts, char **text, uint64_t *code)
 {
 	struct value value;
 
@@ -443,7 +472,7 @@ static void values_find(struct value_walk walk, uint32_t pid, char **text, uint6
 		if (value.type == WAFFLE_KEY_STR && !*text && value.text_len)
 			*text = strndup(value.text, value.text_len);
 		if (value.type == WAFFLE_KEY_PTR && !*text && !strcmp(value.key->name, "kernel"))
-			*text = handles_text((pid_t)pid, value.u64);
+			*text = text_at(functions, (pid_t)pid, ts, value.u64);
 		if (value.type == WAFFLE_KEY_CODE && !*code)
 			*code = value.u64;
 	}
@@ -460,8 +489,8 @@ static void handle_begins(struct functions *functions, const struct site_info *s
 	memcpy(&head, hit + 1, sizeof(head));
 	pending = pending_get(functions, head.id, true);
 	if (pending)
-		values_find(value_walk_begin(site, hit + 1, hit->frame_bytes), hit->tgid,
-			    &pending->text, &pending->host);
+		values_find(functions, value_walk_begin(site, hit + 1, hit->frame_bytes), hit->tgid,
+			    hit->rec.ts, &pending->text, &pending->host);
 }
 
 /* A handle is got; false: it was not known. */
@@ -494,8 +523,8 @@ static int handle_named(struct functions *functions, const struct site_info *sit
 
 	if (!pending)
 		return 0; /* begun before the capture */
-	values_find(value_walk_from(site, first, end + 1, end->frame_bytes), end->tgid,
-		    &pending->text, &handle);
+	values_find(functions, value_walk_from(site, first, end + 1, end->frame_bytes), end->tgid,
+		    end->rec.ts, &pending->text, &handle);
 	/* A function may be registered under a name: then it is an argument. */
 	if (!handle && site->role == SITE_ROLE_NAME)
 		handle = pending->host;

@@ -11,12 +11,15 @@
 
 #include <sys/types.h>
 
+#include "probe/kernel.h"
 #include "store/store.h"
 #include "target/mmap_watch.h"
 
 struct functions;
 
-int functions_open(struct functions **functions, struct store_writer *writer, struct error *err);
+/* `kernel` NULL: no process execs. */
+int functions_open(struct functions **functions, const struct kernel *kernel,
+		   struct store_writer *writer, struct error *err);
 void functions_close(struct functions *functions);
 
 /* Whether a site's values can name or need names: others need not be shown to functions_record().

@@ -17,7 +17,7 @@
 
 struct search {
 	const struct elf_file *file;
-	int memory; /* of the process */
+	const struct image *image;
 	uint64_t bias;
 	void (*each)(uint64_t handle, const char *name, void *arg);
 	void *arg;
@@ -60,8 +60,7 @@ static void variable_read(const struct search *search, const GElf_Sym *symbol, c
 	if (!name || GELF_ST_TYPE(symbol->st_info) != STT_OBJECT || symbol->st_size != 8 ||
 	    !kernel_of(name, kernel, sizeof(kernel)))
 		return;
-	if (pread(search->memory, &handle, sizeof(handle),
-		  (off_t)(symbol->st_value + search->bias)) != (ssize_t)sizeof(handle) ||
+	if (!image_read(search->image, symbol->st_value + search->bias, &handle, sizeof(handle)) ||
 	    !handle)
 		return;
 	if (!strncmp(kernel, "_Z", 2))
@@ -94,14 +93,13 @@ static void file_search(const struct search *search)
 			symbols_read(search, section, &header);
 }
 
-int handles_find(int fd, pid_t pid, uint64_t address, uint64_t offset,
+int handles_find(int fd, const struct image *image, uint64_t address, uint64_t offset,
 		 void (*each)(uint64_t handle, const char *name, void *arg), void *arg)
 {
-	struct search search = {.each = each, .arg = arg};
+	struct search search = {.image = image, .each = each, .arg = arg};
 	struct elf_segments segments;
 	struct elf_file file;
 	uint64_t linked;
-	char path[32];
 	int result, own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 
 	if (own < 0)
@@ -110,31 +108,21 @@ int handles_find(int fd, pid_t pid, uint64_t address, uint64_t offset,
 	if (result)
 		return result == -ENOMEM ? result : 0;
 	elf_file_segments(&file, &segments);
-	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
-	search.memory = open(path, O_RDONLY | O_CLOEXEC);
 	search.file = &file;
-	if (search.memory >= 0 && elf_segments_address(&segments, offset, &linked)) {
+	if (elf_segments_address(&segments, offset, &linked)) {
 		search.bias = address - linked;
 		file_search(&search);
 	}
-	if (search.memory >= 0)
-		close(search.memory);
 	elf_file_close(&file);
 	return 0;
 }
 
 #define NAME_MAX_BYTES 4096
 
-char *handles_text(pid_t pid, uint64_t address)
+char *handles_text(const struct image *image, uint64_t address)
 {
-	char path[32], text[NAME_MAX_BYTES];
-	ssize_t got;
-	int fd;
+	char text[NAME_MAX_BYTES];
+	size_t got = image_read_some(image, address, text, sizeof(text));
 
-	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	got = fd < 0 ? -1 : pread(fd, text, sizeof(text), (off_t)address);
-	if (fd >= 0)
-		close(fd);
-	return got > 0 && memchr(text, '\0', (size_t)got) ? strdup(text) : NULL;
+	return memchr(text, '\0', got) ? strdup(text) : NULL;
 }

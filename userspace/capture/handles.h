@@ -9,7 +9,8 @@
 #define WAFFLE_CAPTURE_HANDLES_H
 
 #include <stdint.h>
-#include <sys/types.h>
+
+#include "target/image.h"
 
 /* What CUDA's compilers put before the name of a kernel to call the host's side of it. */
 #define HANDLES_STUB "__device_stub_"
@@ -19,11 +20,11 @@
  * `fd`, of which the byte at `offset` is at `address` in the process's memory; not those that are
  * still 0. Nothing to be found is no error. -ENOMEM.
  */
-int handles_find(int fd, pid_t pid, uint64_t address, uint64_t offset,
+int handles_find(int fd, const struct image *image, uint64_t address, uint64_t offset,
 		 void (*each)(uint64_t handle, const char *name, void *arg), void *arg);
 
 /* The name that a process gives for a handle, at an address of its memory; the copy is the
  * caller's. NULL: it can't be read. */
-char *handles_text(pid_t pid, uint64_t address);
+char *handles_text(const struct image *image, uint64_t address);
 
 #endif

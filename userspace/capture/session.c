@@ -275,7 +275,7 @@ static int arming_start(struct session *session)
 					      .sites = options->sources & CAPTURE_SPANS,
 					      .follow = options->follow};
 
-	return functions_open(&session->functions, session->writer, session->err)
+	return functions_open(&session->functions, session->kernel, session->writer, session->err)
 		       ?: arming_open(&session->arming, session->kernel, session->writer, &arming,
 				      session->err);
 }

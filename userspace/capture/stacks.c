@@ -10,6 +10,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "capture/hit_image.h"
 #include "target/process.h"
 #include "target/python.h"
 #include "target/unwind.h"
@@ -295,8 +296,12 @@ static void python_look(struct stacks *stacks, struct process *process, pid_t pi
 			const struct mappings *mappings)
 {
 	const struct python *python = &process->python;
+	struct image image;
 
-	python_find(&process->python, pid, mappings);
+	if (image_open(&image, pid))
+		return;
+	python_find(&process->python, &image, pid, mappings);
+	image_close(&image);
 	if (!python->found || python->kernel.runtime)
 		return;
 	if (python->version)
@@ -422,17 +427,20 @@ int stacks_code(struct stacks *stacks, const struct waffle_rec_code *code)
 
 /* The text of a frame; `told`: index of its code object, MAP_NONE: the kernel has not told of it.
  */
-static void frame_text(const struct stacks *stacks, const struct process *process, pid_t pid,
-		       uint32_t told, const uint64_t words[2], char *text, size_t size)
+static void frame_text(const struct stacks *stacks, const struct process *process,
+		       const struct waffle_rec_frames *frames, uint32_t told,
+		       const uint64_t words[2], char *text, size_t size)
 {
 	const struct waffle_rec_code *code = told == MAP_NONE ? NULL : stacks->codes.data[told];
 	struct waffle_rec_code *asked = NULL;
 	struct python_frame frame;
+	struct image image;
 
-	if (!code) {
+	if (!code && !hit_image_open(&image, stacks->kernel, (pid_t)frames->tgid, frames->rec.ts)) {
 		asked = malloc(sizeof(*asked));
-		if (asked && python_code_read(&process->python, pid, words[0], asked))
+		if (asked && python_code_read(&process->python, &image, words[0], asked))
 			code = asked;
+		image_close(&image);
 	}
 	if (code && python_frame_of(&process->python, code, words[1], &frame))
 		snprintf(text, size, "%s (%s:%u)", frame.function, frame.file, frame.line);
@@ -459,9 +467,10 @@ static int frame_number(struct stacks *stacks, pid_t pid, const char *text, uint
 	return store_writer_add_name(stacks->writer, &name, err);
 }
 
-int stacks_python(struct stacks *stacks, pid_t pid, const uint64_t *words, uint32_t count,
-		  uint64_t *addresses, struct error *err)
+int stacks_python(struct stacks *stacks, const struct waffle_rec_frames *frames,
+		  const uint64_t *words, uint64_t *addresses, struct error *err)
 {
+	pid_t pid = (pid_t)frames->tgid;
 	uint32_t index = map_get(&stacks->process_at, (uint64_t)pid), number;
 	const struct process *process = index == MAP_NONE ? NULL : &stacks->processes.data[index];
 	char text[PYTHON_NAME_MAX + PYTHON_FILE_MAX + 32];
@@ -469,14 +478,14 @@ int stacks_python(struct stacks *stacks, pid_t pid, const uint64_t *words, uint3
 	if (!process || stacks->frame_count >= PYTHON_FRAMES_MAX ||
 	    !store_writer_has_room(stacks->writer))
 		return 0;
-	for (uint32_t i = 0; i < count; i++, words += 2) {
+	for (uint32_t i = 0; i < frames->python_count; i++, words += 2) {
 		uint32_t told = map_get(&stacks->code_at, code_key(process, words[0]));
 		uint64_t key = mix(mix(mix(process->program, words[0]), words[1]), told);
 		int result;
 
 		number = map_get(&stacks->frame_at, key);
 		if (number == MAP_NONE) {
-			frame_text(stacks, process, pid, told, words, text, sizeof(text));
+			frame_text(stacks, process, frames, told, words, text, sizeof(text));
 			result = frame_number(stacks, pid, text, &number, err);
 			if (result)
 				return result;
@@ -484,5 +493,5 @@ int stacks_python(struct stacks *stacks, pid_t pid, const uint64_t *words, uint3
 		}
 		addresses[i] = STORE_PYTHON | number;
 	}
-	return (int)count;
+	return (int)frames->python_count;
 }

@@ -31,12 +31,13 @@ void stacks_forget(struct stacks *stacks, pid_t pid);
 int stacks_code(struct stacks *stacks, const struct waffle_rec_code *code);
 
 /*
- * A stack of Python as addresses, `count` of them at most: STORE_PYTHON and a number, for which the
- * file has a name, "Trainer.step (/srv/train.py:31)". `words`: two a frame, as the record has them.
- * Code objects that the kernel told nothing of, because records were lost, are looked up in the
- * process; what is not found is "?". How many, or a negative errno: of writing.
+ * A stack of Python as addresses, as many as frames->python_count at most: STORE_PYTHON and a
+ * number, for which the file has a name, "Trainer.step (/srv/train.py:31)". `words`: two a frame,
+ * as the record has them. Code objects that the kernel told nothing of, because records were lost,
+ * are looked up in the process; what is not found is "?". How many, or a negative errno: of
+ * writing.
  */
-int stacks_python(struct stacks *stacks, pid_t pid, const uint64_t *words, uint32_t count,
-		  uint64_t *addresses, struct error *err);
+int stacks_python(struct stacks *stacks, const struct waffle_rec_frames *frames,
+		  const uint64_t *words, uint64_t *addresses, struct error *err);
 
 #endif

@@ -278,13 +278,27 @@ void kernel_close(struct kernel *kernel)
 int kernel_target_add(struct kernel *kernel, pid_t pid, struct error *err)
 {
 	uint32_t key = (uint32_t)pid, one = 1;
+	uint64_t since = 0;
 	__u64 *word = &kernel->bpf->bss->tgid_bits[(key >> 6) & (WAFFLE_TGID_WORDS - 1)];
 
 	if (bpf_map_update_elem(bpf_map__fd(kernel->bpf->maps.targets), &key, &one, BPF_ANY))
 		return error_set(err, errno, "pid %d: too many processes (at most %d)", pid,
 				 WAFFLE_MAX_TARGETS);
+	/* On failure nothing is read of its memory. */
+	bpf_map_update_elem(bpf_map__fd(kernel->bpf->maps.programs_since), &key, &since,
+			    BPF_NOEXIST);
 	__atomic_fetch_or(word, 1ull << (key & 63), __ATOMIC_SEQ_CST);
 	return 0;
+}
+
+uint64_t kernel_program_since(const struct kernel *kernel, pid_t pid)
+{
+	uint32_t key = (uint32_t)pid;
+	uint64_t since;
+
+	return bpf_map_lookup_elem(bpf_map__fd(kernel->bpf->maps.programs_since), &key, &since)
+		       ? UINT64_MAX
+		       : since;
 }
 
 uint64_t kernel_targets_refused(const struct kernel *kernel)

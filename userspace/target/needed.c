@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "target/needed.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "target/image.h"
 #include "target/loader.h"
 #include "target/process.h"
 #include "target/root.h"
@@ -442,19 +444,28 @@ void needed_each_of(const char *program, char *const *environment, needed_each_f
 void needed_each(pid_t pid, needed_each_fn each, void *arg)
 {
 	struct looking looking = {.each = each, .arg = arg};
-	char link[64], *text, **environment = process_environment(pid, &text);
-	int fd;
+	char link[64], *text = NULL, *none[] = {NULL}, **environment = NULL;
+	struct image image;
+	int result = image_open(&image, pid), program;
 
+	if (result && result != -EACCES)
+		return;
+	looking.privileged = result;
+	if (!result)
+		environment = image_environment(&image, &text);
 	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
-	fd = open(link, O_RDONLY | O_CLOEXEC);
-	if (environment && fd >= 0 && !root_open(&looking.root, pid)) {
+	program = open(link, O_RDONLY | O_CLOEXEC);
+	if (program >= 0 && !root_open(&looking.root, pid)) {
 		looking.ours = same(pid, "ns/mnt") && same(pid, "root/.");
-		looking.privileged = process_is_privileged(pid);
-		look(&looking, fd, environment);
+		/* If it is there still, all of this was of one and the same program. */
+		if (looking.privileged || (environment && image_is_there(&image)))
+			look(&looking, program, environment ?: none);
 		looking_free(&looking);
 	}
-	if (fd >= 0)
-		close(fd);
+	if (program >= 0)
+		close(program);
+	if (!result)
+		image_close(&image);
 	free(environment);
 	free(text);
 }

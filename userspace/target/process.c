@@ -3,7 +3,6 @@
 
 #include <ctype.h>
 #include <dirent.h>
-#include <elf.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,7 +15,6 @@
 #include "util/input.h"
 
 #define DELETED " (deleted)"
-#define ENVIRONMENT_MAX (1024 * 1024)
 
 void mapping_path_trim(char *path)
 {
@@ -270,35 +268,6 @@ pid_t process_parent(pid_t pid)
 	return parent > 0 ? (pid_t)parent : 0;
 }
 
-char **process_environment(pid_t pid, char **text)
-{
-	char path[64], **list;
-	size_t len = 0, count = 0;
-	ssize_t got;
-	int fd;
-
-	*text = NULL;
-	snprintf(path, sizeof(path), "/proc/%d/environ", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return NULL;
-	*text = calloc(1, ENVIRONMENT_MAX + 1);
-	while (*text && len < ENVIRONMENT_MAX &&
-	       (got = read(fd, *text + len, ENVIRONMENT_MAX - len)) > 0)
-		len += (size_t)got;
-	close(fd);
-	for (size_t i = 0; *text && i < len; i++)
-		count += !(*text)[i];
-	list = *text ? calloc(count + 1, sizeof(*list)) : NULL;
-	if (list) {
-		char *at = *text;
-
-		for (size_t i = 0; i < count; i++, at += strlen(at) + 1)
-			list[i] = at;
-	}
-	return list;
-}
-
 const char *environment_value(char *const *environment, const char *name)
 {
 	size_t len = strlen(name);
@@ -307,24 +276,6 @@ const char *environment_value(char *const *environment, const char *name)
 		if (!strncmp(*environment, name, len) && (*environment)[len] == '=')
 			return *environment + len + 1;
 	return NULL;
-}
-
-bool process_is_privileged(pid_t pid)
-{
-	uint64_t pair[2] = {AT_SECURE, 1};
-	char path[64];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/auxv", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return true;
-	/* The kernel writes whole pairs; what can't be read is taken for the worse. */
-	while (read(fd, pair, sizeof(pair)) == sizeof(pair) && pair[0] != AT_SECURE &&
-	       pair[0] != AT_NULL)
-		pair[1] = 1;
-	close(fd);
-	return pair[0] != AT_SECURE || pair[1];
 }
 
 const char *process_own_namespace(void)

@@ -60,13 +60,8 @@ void process_cmdline(pid_t pid, char *text, size_t size);
 pid_t process_parent(pid_t pid); /* 0: unknown */
 /* Where a link in its folder of /proc leads, such as "exe" or "cwd"; false, and "": not known. */
 bool process_link(pid_t pid, const char *name, char path[PATH_MAX]);
-/* The environment that it was started with, as execve() wants it; both parts are to be freed. */
-char **process_environment(pid_t pid, char **text);
-/* The value of a variable in such a list; NULL: it is not set. */
+/* The value of a variable in an environment as execve() wants it; NULL: it is not set. */
 const char *environment_value(char *const *environment, const char *name);
-/* Whether its program has rights that who started it lacks, as a set-user-ID program has: the
- * kernel then says AT_SECURE. It is taken to have them if that can't be read. */
-bool process_is_privileged(pid_t pid);
 /* "PID" or "time" if waffle is in such a namespace that is not the kernel's first, as in a
  * container: processes or moments have other numbers there than in the kernel's records. NULL: in
  * none. */

@@ -3,7 +3,6 @@
 
 #include <gelf.h>
 #include <string.h>
-#include <sys/uio.h>
 
 #include "target/elffile.h"
 #include "target/unwind.h"
@@ -101,19 +100,11 @@ enum { /* Include/internal/pycore_debug_offsets.h */
 
 /* ---- the process ---- */
 
-static bool read_memory(pid_t pid, uint64_t address, void *to, size_t size)
-{
-	struct iovec local = {.iov_base = to, .iov_len = size};
-	struct iovec remote = {.iov_base = (void *)(uintptr_t)address, .iov_len = size};
-
-	return process_vm_readv(pid, &local, 1, &remote, 1, 0) == (ssize_t)size;
-}
-
-static uint64_t read_word(pid_t pid, uint64_t address)
+static uint64_t read_word(const struct image *image, uint64_t address)
 {
 	uint64_t word = 0;
 
-	return read_memory(pid, address, &word, sizeof(word)) ? word : 0;
+	return image_read(image, address, &word, sizeof(word)) ? word : 0;
 }
 
 /* On x86-64 threads are told apart by pthread_self(), elsewhere by gettid(). */
@@ -137,11 +128,11 @@ static bool offsets_make_sense(const uint64_t *words)
 	return true;
 }
 
-static void offsets_ask(struct python *python, pid_t pid, uint64_t runtime)
+static void offsets_ask(struct python *python, const struct image *image, uint64_t runtime)
 {
 	uint64_t words[OFFSET_WORDS];
 
-	if (!read_memory(pid, runtime, words, sizeof(words)) || !offsets_make_sense(words))
+	if (!image_read(image, runtime, words, sizeof(words)) || !offsets_make_sense(words))
 		return;
 	python->version = (uint32_t)words[OFFSET_VERSION];
 	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
@@ -177,9 +168,10 @@ static void offsets_ask(struct python *python, pid_t pid, uint64_t runtime)
 }
 
 /* 3.11 and 3.12, by the variable Py_Version. */
-static void offsets_know(struct python *python, pid_t pid, uint64_t runtime, uint64_t version_at)
+static void offsets_know(struct python *python, const struct image *image, uint64_t runtime,
+			 uint64_t version_at)
 {
-	python->version = (uint32_t)read_word(pid, version_at);
+	python->version = (uint32_t)read_word(image, version_at);
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		if (python->version >> 16 != known[i].version)
 			continue;
@@ -192,7 +184,8 @@ static void offsets_know(struct python *python, pid_t pid, uint64_t runtime, uin
 
 /* ---- files ---- */
 
-static bool file_has_python(struct python *python, pid_t pid, const struct mapping *mapping)
+static bool file_has_python(struct python *python, const struct image *image, pid_t pid,
+			    const struct mapping *mapping)
 {
 	static const struct cfi_table at_zero = {0};
 	struct waffle_unwind_mapping placed;
@@ -215,20 +208,21 @@ static bool file_has_python(struct python *python, pid_t pid, const struct mappi
 		return false;
 	python->found = true;
 	runtime += placed.base;
-	if (!read_memory(pid, runtime, cookie, sizeof(cookie)))
+	if (!image_read(image, runtime, cookie, sizeof(cookie)))
 		return false;
 	if (!memcmp(cookie, COOKIE, sizeof(cookie)))
-		offsets_ask(python, pid, runtime);
+		offsets_ask(python, image, runtime);
 	else if (version)
-		offsets_know(python, pid, runtime, version + placed.base);
+		offsets_know(python, image, runtime, version + placed.base);
 	return true;
 }
 
-void python_find(struct python *python, pid_t pid, const struct mappings *mappings)
+void python_find(struct python *python, const struct image *image, pid_t pid,
+		 const struct mappings *mappings)
 {
 	*python = (struct python){0};
 	for (size_t i = 0; i < mappings->list.len; i++)
-		if (file_has_python(python, pid, &mappings->list.data[i]))
+		if (file_has_python(python, image, pid, &mappings->list.data[i]))
 			return;
 }
 
@@ -270,39 +264,39 @@ static bool text_decode(const struct waffle_code_text *from, const unsigned char
 	return len > 0;
 }
 
-static void text_read(const struct python *python, pid_t pid, uint64_t object,
+static void text_read(const struct python *python, const struct image *image, uint64_t object,
 		      struct waffle_code_text *text, void *to, size_t room)
 {
-	uint64_t length = read_word(pid, object + WAFFLE_PYTHON_LENGTH), bytes;
+	uint64_t length = read_word(image, object + WAFFLE_PYTHON_LENGTH), bytes;
 
 	*text = (struct waffle_code_text){0};
-	if (!read_memory(pid, object + WAFFLE_PYTHON_STATE, &text->state, sizeof(text->state)))
+	if (!image_read(image, object + WAFFLE_PYTHON_STATE, &text->state, sizeof(text->state)))
 		return;
 	object += WAFFLE_PYTHON_ASCII(text->state) ? python->kernel.ascii_bytes
 						   : python->kernel.compact_bytes;
 	bytes = length > room ? room : length * WAFFLE_PYTHON_KIND(text->state);
 	if (bytes > room)
 		bytes = room;
-	text->bytes = read_memory(pid, object, to, bytes) ? (uint32_t)bytes : 0;
+	text->bytes = image_read(image, object, to, bytes) ? (uint32_t)bytes : 0;
 }
 
-bool python_code_read(const struct python *python, pid_t pid, uint64_t address,
+bool python_code_read(const struct python *python, const struct image *image, uint64_t address,
 		      struct waffle_rec_code *code)
 {
 	const struct waffle_python *offsets = &python->kernel;
-	uint64_t table = read_word(pid, address + offsets->code_table);
-	uint64_t size = table ? read_word(pid, table + WAFFLE_PYTHON_LENGTH) : 0;
+	uint64_t table = read_word(image, address + offsets->code_table);
+	uint64_t size = table ? read_word(image, table + WAFFLE_PYTHON_LENGTH) : 0;
 
-	*code = (struct waffle_rec_code){.code = address, .tgid = (uint32_t)pid};
-	text_read(python, pid, read_word(pid, address + offsets->code_name), &code->name_text,
+	*code = (struct waffle_rec_code){.code = address};
+	text_read(python, image, read_word(image, address + offsets->code_name), &code->name_text,
 		  code->name, sizeof(code->name));
-	text_read(python, pid, read_word(pid, address + offsets->code_file), &code->file_text,
+	text_read(python, image, read_word(image, address + offsets->code_file), &code->file_text,
 		  code->file, sizeof(code->file));
 	if (size <= sizeof(code->table) &&
-	    read_memory(pid, table + WAFFLE_PYTHON_BYTES, code->table, size))
+	    image_read(image, table + WAFFLE_PYTHON_BYTES, code->table, size))
 		code->table_bytes = (uint32_t)size;
-	return read_memory(pid, address + offsets->code_first_line, &code->first_line,
-			   sizeof(code->first_line)) &&
+	return image_read(image, address + offsets->code_first_line, &code->first_line,
+			  sizeof(code->first_line)) &&
 	       code->name_text.bytes;
 }
 

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "bpf/stack.h"
+#include "target/image.h"
 #include "target/process.h"
 
 struct python {
@@ -25,7 +26,8 @@ struct python {
  * Looks for an interpreter among the files that a process has mapped: by the section of its
  * run-time state, so a stripped one, or one inside of another program, is found as well.
  */
-void python_find(struct python *python, pid_t pid, const struct mappings *mappings);
+void python_find(struct python *python, const struct image *image, pid_t pid,
+		 const struct mappings *mappings);
 
 #define PYTHON_NAME_MAX 192
 #define PYTHON_FILE_MAX 512
@@ -38,7 +40,7 @@ struct python_frame {
 
 /* What a code object is, read from the process, and where its instructions begin. False: it can't
  * be read. */
-bool python_code_read(const struct python *python, pid_t pid, uint64_t address,
+bool python_code_read(const struct python *python, const struct image *image, uint64_t address,
 		      struct waffle_rec_code *code);
 
 /* A frame of a code object that stands at an instruction. False: it has no name. */

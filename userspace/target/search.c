@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "target/image.h"
 #include "target/loader.h"
 #include "target/process.h"
 #include "target/root.h"
@@ -140,7 +141,8 @@ static void interpreter_add(struct search *search, pid_t pid, char *const *envir
 int search_open(struct search **search, pid_t pid)
 {
 	struct search *made = calloc(1, sizeof(*made));
-	char *text = NULL, **environment;
+	char *text = NULL, **environment = NULL;
+	struct image image;
 	int result;
 
 	*search = NULL;
@@ -151,7 +153,10 @@ int search_open(struct search **search, pid_t pid)
 		free(made);
 		return result;
 	}
-	environment = process_environment(pid, &text);
+	if (!image_open(&image, pid)) {
+		environment = image_environment(&image, &text);
+		image_close(&image);
+	}
 	if (environment) {
 		const char *list = environment_value(environment, "LD_LIBRARY_PATH");
 

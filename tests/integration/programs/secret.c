@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+/* To be set-user-ID: reads a secret that only its owner may read into memory at a place that is
+ * known, section .secret, and stays until its input ends. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+char secret[4096] __attribute__((section(".secret"))) = "none";
+
+int main(int argc, char **argv)
+{
+	int fd = open(argv[argc - 1], O_RDONLY);
+
+	if (fd < 0 || read(fd, secret, sizeof(secret) - 1) <= 0)
+		return 1;
+	printf("has it as %d\n", geteuid());
+	fflush(stdout);
+	return read(0, &fd, 1) < 0;
+}
