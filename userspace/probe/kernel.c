@@ -56,8 +56,8 @@ static int load_failed(struct error *err, int code)
 	/* The verifier, too, says EACCES. */
 	if (code == EPERM || (code == EACCES && geteuid()))
 		return error_set(err, code,
-				 "loading BPF programs: %s; run as root (sudo), or with CAP_BPF, "
-				 "CAP_PERFMON and CAP_SYS_PTRACE",
+				 "loading BPF programs: %s; run as root (sudo), or with CAP_BPF and "
+				 "CAP_PERFMON, see 'waffle-bpf check'",
 				 strerror(code));
 	if (code == ESRCH || code == ENOENT)
 		return error_set(
