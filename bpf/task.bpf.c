@@ -26,6 +26,7 @@ __u64 tgid_bits[WAFFLE_TGID_WORDS];
 bool stop_on_exec;
 bool finished;
 bool snapshot_at_end;
+bool sweep_wanted;
 __u32 stack_numbers;
 __u64 targets_refused; /* processes that found no room among the targets */
 
