@@ -209,6 +209,22 @@ static void test_spans_that_seem_to_be_left_stay_while_there_is_room(void **stat
 	kernel_close(rig.kernel);
 }
 
+static void test_young_spans_that_seem_to_be_left_stay(void **state)
+{
+	const unsigned many = 20000;
+	pid_t own = getpid();
+	struct rig rig;
+
+	(void)state;
+	rig_open(&rig);
+	for (unsigned i = 0; i < many; i++)
+		span_add(&rig, own, own, rig.now + i, STACK, WAFFLE_OPEN_HELD);
+	sweep(&rig);
+	assert_int_equal(spans_there(&rig, 1, many), many);
+	assert_int_equal(lost(&rig), 0);
+	kernel_close(rig.kernel);
+}
+
 static void test_spans_of_threads_that_are_gone_make_room(void **state)
 {
 	const unsigned many = 40000; /* more than half of 65,536 */
@@ -316,6 +332,7 @@ int main(void)
 		cmocka_unit_test(test_spans_of_a_new_process_with_its_number_stay),
 		cmocka_unit_test(test_spans_that_a_thread_has_left_make_room),
 		cmocka_unit_test(test_spans_that_seem_to_be_left_stay_while_there_is_room),
+		cmocka_unit_test(test_young_spans_that_seem_to_be_left_stay),
 		cmocka_unit_test(test_spans_of_threads_that_are_gone_make_room),
 		cmocka_unit_test(test_full_table_is_swept_at_once),
 		cmocka_unit_test(test_pairs_of_a_process_go_with_it),

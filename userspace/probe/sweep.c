@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Tables of spans and pairs that have not ended. Some never end: their process has died, their
- * thread is gone, or it has left them by longjmp(). No such entry is deleted before it is sure or
- * its table needs the room, as a coroutine, too, leaves the stack below its span and comes back.
+ * thread is gone, or it has left them by longjmp(). Of a living process that is not sure: a
+ * coroutine, too, leaves the stack below its span and comes back, and a span may end on another
+ * thread. So such a span goes only if it is old and its table needs the room.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -19,6 +20,7 @@
 
 #define SWEEP_NS 1000000000ull
 #define SWEEP_SOON_NS 10000000ull /* between two when a table is full */
+#define LEFT_NS 5000000000ull     /* a span that seems to be left is old */
 #define BATCH 4096
 
 /* An entry that may go before others. */
@@ -35,7 +37,7 @@ struct sweep {
 	VEC(struct candidate) list;
 	uint32_t count;                        /* entries of the table, less those that have gone */
 	uint32_t held[WAFFLE_HELD_SIZE_COUNT]; /* of them, spans that are held */
-	uint64_t lost;
+	uint64_t lost, now;
 };
 
 void kernel_forget(struct kernel *kernel, pid_t pid)
@@ -189,9 +191,10 @@ static bool span_is_in_the_way(const struct sweep *sweep, const struct candidate
 {
 	const struct kernel *kernel = sweep->kernel;
 
-	return span->left && (is_crowded(kernel->bpf->maps.filter_open, sweep->count) ||
-			      (span->state == WAFFLE_OPEN_HELD &&
-			       is_crowded(held_map(kernel, span->held), sweep->held[span->held])));
+	return span->left && sweep->now - span->ts > LEFT_NS &&
+	       (is_crowded(kernel->bpf->maps.filter_open, sweep->count) ||
+		(span->state == WAFFLE_OPEN_HELD &&
+		 is_crowded(held_map(kernel, span->held), sweep->held[span->held])));
 }
 
 static bool spans_are_crowded(const struct sweep *sweep)
@@ -320,7 +323,7 @@ static void held_pairs_sweep(struct sweep *sweep)
 
 static void table_sweep(struct kernel *kernel, void (*sweeps)(struct sweep *sweep))
 {
-	struct sweep sweep = {.kernel = kernel};
+	struct sweep sweep = {.kernel = kernel, .now = kernel->sweep_ts};
 
 	sweeps(&sweep);
 	vec_free(&sweep.list);

@@ -38,7 +38,7 @@ int main(int argc, char **argv)
 			count--;
 			leave();
 		}
-	rest(2500);
+	rest(7500);
 	for (int i = 0; i < 100; i++)
 		work(i);
 	return 0;
