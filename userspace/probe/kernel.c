@@ -144,7 +144,7 @@ static int memory_map(struct kernel *kernel, struct error *err)
 {
 	kernel->cpu_bytes = sizeof(struct waffle_cpu) * kernel->cpus;
 	kernel->slot_bytes = sizeof(struct waffle_rec_switch) * kernel->cpus * kernel->slots;
-	kernel->cpu_memory = map_memory(kernel->bpf->maps.cpus, kernel->cpu_bytes, false);
+	kernel->cpu_memory = map_memory(kernel->bpf->maps.cpus, kernel->cpu_bytes, true);
 	kernel->tail_memory = map_memory(kernel->bpf->maps.sched_tails,
 					 sizeof(struct waffle_tail) * kernel->cpus, true);
 	kernel->slot_memory = map_memory(kernel->bpf->maps.sched_ring, kernel->slot_bytes, false);
@@ -255,7 +255,7 @@ void kernel_close(struct kernel *kernel)
 	if (!kernel)
 		return;
 	if (kernel->cpu_memory)
-		munmap((void *)(uintptr_t)kernel->cpu_memory, kernel->cpu_bytes);
+		munmap(kernel->cpu_memory, kernel->cpu_bytes);
 	if (kernel->tail_memory)
 		munmap(kernel->tail_memory, sizeof(struct waffle_tail) * kernel->cpus);
 	if (kernel->slot_memory)
@@ -265,6 +265,7 @@ void kernel_close(struct kernel *kernel)
 	calls_detach(kernel);
 	plain_unmap(kernel);
 	vec_free(&kernel->recipes);
+	vec_free(&kernel->ended);
 	waits_detach(kernel);
 	stacks_close(kernel);
 	waffle_bpf__destroy(kernel->bpf);
