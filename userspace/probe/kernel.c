@@ -55,10 +55,11 @@ static int load_failed(struct error *err, int code)
 {
 	/* The verifier, too, says EACCES. */
 	if (code == EPERM || (code == EACCES && geteuid()))
-		return error_set(err, code,
-				 "loading BPF programs: %s; run as root (sudo), or with CAP_BPF and "
-				 "CAP_PERFMON, see 'waffle-bpf check'",
-				 strerror(code));
+		return error_set(
+			err, code,
+			"loading BPF programs: %s; run as root (sudo), or with CAP_BPF and "
+			"CAP_PERFMON, see 'waffle-bpf check'",
+			strerror(code));
 	if (code == ESRCH || code == ENOENT)
 		return error_set(
 			err, code,
@@ -300,6 +301,12 @@ uint64_t kernel_program_since(const struct kernel *kernel, pid_t pid)
 	    program.has_rights)
 		return UINT64_MAX;
 	return program.since;
+}
+
+bool kernel_program_is_private(const struct kernel *kernel, pid_t pid)
+{
+	return __atomic_load_n(&kernel->bpf->bss->rights_seen, __ATOMIC_RELAXED) &&
+	       kernel_program_since(kernel, pid) == UINT64_MAX;
 }
 
 uint64_t kernel_targets_refused(const struct kernel *kernel)
