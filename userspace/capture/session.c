@@ -120,7 +120,8 @@ static int functions_see(struct session *session, const struct waffle_rec *rec)
 	case WAFFLE_REC_EXEC:
 	case WAFFLE_REC_EXIT:
 		if (rec->kind == WAFFLE_REC_EXEC || rec->tid == end->tgid)
-			functions_forget(session->functions, (pid_t)end->tgid, rec->ts);
+			functions_forget(session->functions, (pid_t)end->tgid, rec->ts,
+					 rec->kind == WAFFLE_REC_EXIT);
 		return 0;
 	default:
 		return 0;

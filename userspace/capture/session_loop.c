@@ -49,6 +49,7 @@ static void files_raise(struct session *session)
 	limit = session->files;
 	limit.rlim_cur = limit.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &limit);
+	session->files_max = limit.rlim_cur;
 }
 
 int loop_open(struct session *session)
@@ -122,6 +123,7 @@ static int housekeeping(struct session *session, uint64_t now)
 {
 	struct session_result *result = session->result;
 
+	kernel_sweep(session->kernel, now);
 	if (launch_executed(&session->launch) && session_publish(session))
 		return -EIO;
 	if (now - session->flush_ts >= FLUSH_NS) {
