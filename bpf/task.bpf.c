@@ -26,6 +26,7 @@ __u64 tgid_bits[WAFFLE_TGID_WORDS];
 bool stop_on_exec;
 bool finished;
 bool snapshot_at_end;
+__u32 stack_numbers;
 __u64 targets_refused; /* processes that found no room among the targets */
 
 struct cpus_map cpus SEC(".maps");
@@ -36,6 +37,7 @@ struct stack_walks_map stack_walks SEC(".maps");
 struct named_map named SEC(".maps");
 struct rings_map rings SEC(".maps");
 struct stacks_map stacks SEC(".maps");
+struct stack_scratches_map stack_scratches SEC(".maps");
 
 /* Programs whose sites are armed, or that have none: their exec need not wait for userspace. */
 struct {
@@ -44,6 +46,22 @@ struct {
 	__type(key, struct waffle_inode);
 	__type(value, __u32);
 } known_programs SEC(".maps");
+
+__noinline int stack_hash(struct stack_scratch *scratch, __u32 count)
+{
+	__u64 hash = count;
+
+	if (!scratch)
+		return 0;
+	for (__u32 i = 0; i < WAFFLE_STACK_DEPTH; i++) {
+		if (i >= count)
+			break;
+		hash = (hash ^ scratch->addresses[i]) * 0x9e3779b97f4a7c15ull;
+		hash ^= hash >> 29;
+	}
+	scratch->hash = hash;
+	return 0;
+}
 
 /* The last faults of a thread; what it does after its exit is not told. */
 static __always_inline void faults_flush(struct task_struct *task)

@@ -3,11 +3,17 @@
 
 import os
 import pathlib
+import shutil
 import signal
+import tempfile
 
 import pytest
 
 import tracer
+
+# `run` would start programs as the user who called sudo for the tests, from folders of root.
+for name in ("SUDO_USER", "SUDO_UID", "SUDO_GID", "SUDO_COMMAND"):
+    os.environ.pop(name, None)
 
 # Far more than any test takes, on a busy machine too.
 LONGEST_S = 600
@@ -64,6 +70,15 @@ def built(tmp_path_factory):
         return done[key]
 
     return build
+
+
+@pytest.fixture
+def public():
+    """public(program): a copy of it that any user may execute. pytest's own folders are for one user
+    only, and each session sees to that."""
+    with tempfile.TemporaryDirectory(prefix="waffle-public-") as folder:
+        os.chmod(folder, 0o755)
+        yield lambda program: pathlib.Path(shutil.copy(program, folder))
 
 
 @pytest.fixture

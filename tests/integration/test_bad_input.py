@@ -302,14 +302,14 @@ def test_report_into_a_closed_pipe_or_full_device(waffle, built):
 
 
 def test_file_belongs_to_the_user_who_called_sudo(waffle, tmp_path):
-    environment = dict(os.environ, SUDO_UID="1234", SUDO_GID="2345")
+    environment = dict(os.environ, SUDO_UID="65534", SUDO_GID="2345")
     capture = waffle.run("true", env=environment)
     status = capture.path.stat()
-    assert (status.st_uid, status.st_gid) == (1234, 2345)
+    assert (status.st_uid, status.st_gid) == (65534, 2345)
     assert status.st_mode & 0o022 == 0
     out = tmp_path / "x.ndjson"
     waffle.ok("export", capture.path, "-f", "ndjson", "-o", out, env=environment)
-    assert (out.stat().st_uid, out.stat().st_gid) == (1234, 2345)
+    assert (out.stat().st_uid, out.stat().st_gid) == (65534, 2345)
     plain = waffle.run("true").path.stat()
     assert (plain.st_uid, plain.st_gid) == (0, 0)
 

@@ -4,13 +4,14 @@
 import json
 import os
 import pathlib
+import resource
 import subprocess
 import sys
 import time
 
 import pytest
 
-from tracer import PROGRAMS, monotonic_ns, wait_until
+from tracer import PROGRAMS, monotonic_ns, named, wait_until
 
 # Until the end of the recording after it was asked for. It takes 0.1 s on an idle machine; the bound
 # is that of a machine whose CPUs are all taken several times over.
@@ -150,3 +151,23 @@ def test_max_size_ends_the_capture_with_what_it_has(waffle, built, start):
     info = capture.info()
     assert not info["truncated"]
     assert info["records"]["produced"] == info["records"]["delivered"] + info["records"]["lost"]
+
+
+def test_more_processes_than_descriptors_are_followed_to_their_ends(waffle, built, start):
+    count = 700
+
+    def few():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (768, 768))
+
+    program = start(built("crowd.c"), str(count))
+    program.until("ready")
+    attached = waffle.attach("-f", "--no-report", "-p", program.pid, preexec_fn=few)
+    attached.wait_armed(program.pid, built("crowd.c"))
+    assert program.ask("go", "made=") == str(count)
+    time.sleep(0.5)
+    assert len(os.listdir(f"/proc/{attached.process.pid}/fd")) < 700
+    program.finish()
+    capture = attached.wait(timeout=30)  # it ends with the last process, which it must hear of
+    for name in ("born", "dying"):
+        assert {row["args"]["n"] for row in named(capture.rows(), name)} == set(range(count))
+    assert len(named(capture.rows(), "alone")) == 1

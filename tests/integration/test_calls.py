@@ -448,7 +448,8 @@ def test_quiet_run_says_what_is_missing_and_nothing_else(waffle, linked):
     wrong = ADD.replace("called_add", "called_ad")
 
     def said(*more):
-        result = waffle.ok("run", "--no-report", *ONLY, *more, *probes(wrong, TEXT), "--", linked)
+        result = waffle.ok("run", "--user", "root", "--no-report", *ONLY, *more,
+                           *probes(wrong, TEXT), "--", linked)  # fmt: skip
         return result.stderr.splitlines()
 
     [line] = said("-q")

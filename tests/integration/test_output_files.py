@@ -84,15 +84,16 @@ def test_failed_export_leaves_the_old_file(waffle, built, places):
     nothing_else(places, "device", "fifo", "old.waffle")
 
 
-def test_all_files_are_for_the_caller_only(waffle, built, tmp_path):
+def test_all_files_are_for_the_caller_only(waffle, built, public, tmp_path):
     """With the most generous mask, and in place of files that everybody could read."""
     folder = tmp_path / "files"
     folder.mkdir()
-    environment = dict(os.environ, SUDO_UID="1234", SUDO_GID="2345")
+    environment = dict(os.environ, SUDO_UID="65534", SUDO_GID="2345")
     options = {"cwd": folder, "env": environment, "umask": 0}
+    program = public(built("values.c"))
     (folder / "a.html").write_text("old")
     (folder / "a.html").chmod(0o666)
-    waffle.ok("run", "-q", "--no-report", "--", built("values.c"), **options)
+    waffle.ok("run", "-q", "--no-report", "--", program, **options)
     [capture] = folder.glob("values-*.waffle")
     for form in ("perfetto", "chrome", "ndjson", "records"):
         waffle.ok("export", capture, "-f", form, "-o", f"a.{form}", **options)
@@ -101,7 +102,7 @@ def test_all_files_are_for_the_caller_only(waffle, built, tmp_path):
     for path in folder.iterdir():
         status = path.stat()
         assert stat.S_IMODE(status.st_mode) == 0o600, path
-        assert (status.st_uid, status.st_gid) == (1234, 2345), path
+        assert (status.st_uid, status.st_gid) == (65534, 2345), path
 
 
 def test_default_name_is_safe_for_a_shell(waffle, built, tmp_path):

@@ -474,15 +474,16 @@ static void write_meta_file(const char *path, const unsigned char *meta, size_t 
 static void test_meta_without_a_filter_and_with_more_than_is_known_is_read(void **state)
 {
 	static const unsigned char meta[] = "\x05\x06\x07\x02\x01\x01h\x01k\x01m\x01v\x02"
-					    "ab\x04pid1\x02io\xff\xff";
+					    "ab\x04pid1\x02io\x2a\xff\xff";
 	const size_t without = 5 + 4 * 2 + 3, with = without + 5, sources = with + 3;
 	const struct {
 		size_t bytes;
 		const char *filter, *sources;
-	} rows[] = {{without, "", ""},
-		    {with, "pid1", ""},
-		    {sources, "pid1", "io"},
-		    {sizeof(meta) - 1, "pid1", "io"}};
+		uint32_t tracer_pid;
+	} rows[] = {{without, "", "", 0},
+		    {with, "pid1", "", 0},
+		    {sources, "pid1", "io", 0},
+		    {sizeof(meta) - 1, "pid1", "io", 42}};
 	struct store_test *test = *state;
 	struct store_reader *reader;
 	struct error err = ERROR_INIT;
@@ -494,6 +495,7 @@ static void test_meta_without_a_filter_and_with_more_than_is_known_is_read(void 
 		assert_string_equal(store_reader_meta(reader)->command, "ab");
 		assert_string_equal(store_reader_meta(reader)->filter, rows[i].filter);
 		assert_string_equal(store_reader_meta(reader)->sources, rows[i].sources);
+		assert_int_equal(store_reader_meta(reader)->tracer_pid, rows[i].tracer_pid);
 		store_reader_close(reader);
 	}
 	write_meta_file(test->path, meta, with - 1);

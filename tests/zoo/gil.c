@@ -71,7 +71,7 @@ void gil_victim_end(int i, int stalled)
 		zoo_say_cause(i, "running", span_time.running, zoo_self(), "victim", NULL);
 }
 
-/* CDLL: computes without the GIL; `said`: the victim waits for it. */
+/* CDLL: computes without the GIL; `said`: the victim waits for it, 2: at a socket. */
 void gil_compute(int i, int said)
 {
 	struct zoo_time t;
@@ -83,5 +83,6 @@ void gil_compute(int i, int said)
 	}
 	zoo_time_end(&t);
 	if (said)
-		zoo_say_cause(i, "user-work", t.running, zoo_self(), "decode", NULL);
+		zoo_say_cause(i, said == 2 ? "socket" : "user-work", t.running, zoo_self(),
+			      "decode", NULL);
 }

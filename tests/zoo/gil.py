@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """gil.py LIBRARY WAY SEED: the victim's span needs Python's GIL, which another thread
 holds while it computes, or (WAY quiet) has given away while it does; or (WAY event) it waits
-for an event, with a timeout, that is set when the other thread has computed without the GIL."""
+for an event, with a timeout, that is set when the other thread has computed without the GIL; or
+(WAY asyncio) an event loop awaits an executor that computes so, and has a timer each 3 ms."""
 
+import asyncio
+import concurrent.futures
 import ctypes
 import sys
 import threading
@@ -45,7 +48,34 @@ def victim():
         keep.gil_victim_end(i, not quiet)
 
 
+async def tick():
+    while True:
+        await asyncio.sleep(0.003)
+
+
+async def loop():
+    ticker = asyncio.create_task(tick())
+    executor = concurrent.futures.ThreadPoolExecutor(
+        1, initializer=keep.gil_name, initargs=(b"holder",)
+    )
+    for i in range(ROUNDS):
+        await asyncio.sleep(0.01)
+        keep.gil_victim_begin(i, 0)
+        await asyncio.get_running_loop().run_in_executor(executor, free.gil_compute, i, 2)
+        keep.gil_victim_end(i, 1)
+    ticker.cancel()
+    executor.shutdown()
+
+
+def run_loop():
+    keep.gil_name(b"victim")
+    asyncio.run(loop())
+
+
 free.gil_seed(int(sys.argv[3]))
+if sys.argv[2] == "asyncio":
+    run_loop()
+    sys.exit()
 threads = [threading.Thread(target=work) for work in (victim, holder)]
 if int(sys.argv[3]) % 2:
     threads.reverse()

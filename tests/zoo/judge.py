@@ -19,6 +19,10 @@ DISTURBED = 0.25
 # Spans of which a program has to be judged by at least so many: the others were disturbed by what
 # else ran, as the program's own log says.
 JUDGED_MIN = 3
+# A span of which the machine took a part in a way that the log does not show is told otherwise than
+# it was meant; that the half of them were would be waffle's fault. What is wrong and `certain` is
+# its fault each time.
+RIGHT = 0.5
 # So many may end by a wake-up of which the kernel told nothing: some virtual machines run no BPF
 # program while their agent (process 1) has the CPU, also not for an interrupt on top of it.
 UNTOLD_MAX = 2
@@ -75,6 +79,28 @@ def check_first(row, logged, instance, tolerance):
     assert GRADES.index(first["grade"]) >= GRADES.index(row.grade)
 
 
+def falsely_sure(sure, instance):
+    """Causes of a tenth and more of a span that are `certain` and not among (cause, culprit, span).
+    Who took the CPU is what the program's log cannot know."""
+    return [
+        cause
+        for cause in instance["causes"]
+        if cause["grade"] == "certain"
+        and cause["share"] >= 2 * SMALL
+        and cause["cause"] != "cpu-contention"
+        and (cause["cause"], cause["culprit"]["comm"], cause["culprit"]["span"]) not in sure
+    ]
+
+
+def is_wrong_and_certain(row, instance):
+    """Of the first cause, if that is not the CPU that another program had."""
+    first = instance["causes"][0]
+    culprit = first["culprit"]
+    right = first["cause"] == row.cause and culprit["comm"] == row.culprit
+    right = right and (not row.span or culprit["span"] == row.span)
+    return not right and first["grade"] == "certain" and first["cause"] != "cpu-contention"
+
+
 def check_others(row, ranked, instance):
     """The order of what comes next, and nothing that is not there."""
     names = [cause["cause"] for cause in instance["causes"]]
@@ -114,6 +140,7 @@ def check_sums(instance):
 def check(row, log, instances, exact=(TOLERANCE, OVERLAP)):
     """Of one run: the program's log against what `why` says of its spans."""
     judged = untold = 0
+    wrong = []
     for i, (victim, ranked) in zoo.rounds(log).items():
         instance, part = explained(victim, instances)
         check_sums(instance)
@@ -127,12 +154,16 @@ def check(row, log, instances, exact=(TOLERANCE, OVERLAP)):
             untold += 1
             continue
         judged += 1
+        logged = [f"{c['cause']} {c['share']:.2f} {c['comm']}" for c in ranked]
+        said = f"round {i}: logged {logged}\ntold {told(instance)}"
+        if row.sure is not None:
+            assert not falsely_sure(row.sure, instance), said
+            continue
+        assert not is_wrong_and_certain(row, instance), said
         try:
             check_first(row, ranked[0], instance, exact[0])
             check_others(row, ranked, instance)
         except AssertionError as error:
-            logged = [f"{c['cause']} {c['share']:.2f} {c['comm']}" for c in ranked]
-            raise AssertionError(
-                f"round {i}: {error}\nlogged {logged}\ntold {told(instance)}"
-            ) from error
+            wrong.append(f"{error}\n{said}")
     assert judged >= JUDGED_MIN, f"only {judged} spans went as they should on this busy machine"
+    assert len(wrong) <= (1 - RIGHT) * judged, f"{len(wrong)} of {judged}: " + "\n".join(wrong)

@@ -63,6 +63,9 @@ class Scenario:
     wakers: tuple = ()
     check: str | None = None
     quiet: bool = False
+    # Where records can't tell the cause in each run: what may be `certain` of a tenth of a span or
+    # more, as (cause, culprit, span); all else has to be less. None: the first cause is judged.
+    sure: tuple | None = None
 
     @property
     def library(self):
@@ -377,6 +380,162 @@ SCENARIOS = (
         other=Seen("R", running=0.85),
         wakers=("holder",),
         needs=("python",),
+    ),
+    # Wake-ups that end no wait: the victim goes on to wait for the same. The ticker's sleep is the
+    # wrong answer to avoid. Who ended the wait in the end is known, and that the others did not is
+    # a rule: `likely`. Of signals the records say that they were signals.
+    Scenario(
+        "astray_herd",
+        "astray.c",
+        ("herd",),
+        cause="user-work",
+        culprit="doer",
+        span="compute",
+        grade="likely",
+        others=("lock",),
+        victim=Seen("S", FUTEX),
+        wakers=("doer",),
+    ),
+    Scenario(
+        "astray_chatty",
+        "astray.c",
+        ("chatty",),
+        cause="socket",
+        culprit="doer",
+        span="compute",
+        grade="likely",
+        victim=Seen("S", ("epoll_wait", "epoll_pwait")),
+        wakers=("doer",),
+    ),
+    Scenario(
+        "astray_pipe",
+        "astray.c",
+        ("pipe",),
+        cause="pipe",
+        culprit="doer",
+        span="compute",
+        grade="likely",
+        victim=Seen("S", ("read",)),
+        wakers=("doer",),
+    ),
+    Scenario(
+        "astray_mutex",
+        "astray.c",
+        ("mutex",),
+        cause="lock",
+        culprit="doer",
+        span="compute",
+        grade="likely",
+        victim=Seen("S", FUTEX),
+        wakers=("doer",),
+    ),
+    Scenario(
+        "astray_child",
+        "astray.c",
+        ("child",),
+        cause="process-exit",
+        culprit="doer",
+        grade="likely",
+        victim=Seen("S", ("wait4",)),
+        wakers=("doer",),
+    ),
+    Scenario(
+        "astray_itimer",
+        "astray.c",
+        ("itimer",),
+        cause="pipe",
+        culprit="doer",
+        span="compute",
+        grade="likely",
+        victim=Seen("S", ("read",)),
+        wakers=("doer",),
+    ),
+    # The sleep is not over, it is ended: by whom is known, that it was for that is a rule.
+    Scenario(
+        "astray_nap",
+        "astray.c",
+        ("nap",),
+        cause="user-work",
+        culprit="doer",
+        span="compute",
+        grade="likely",
+        victim=Seen("S", ("clock_nanosleep", "nanosleep")),
+        wakers=("doer",),
+    ),
+    # An event loop of Python whose timers run out while it awaits an executor, which computes
+    # without the GIL. `timer` is the wrong answer to avoid.
+    Scenario(
+        "asyncio",
+        "gil.py",
+        ("asyncio",),
+        cause="socket",
+        culprit="holder",
+        span="decode",
+        share=0.7,
+        grade="likely",
+        others=("timer", "user-work", "gil"),
+        victim=Seen("S", ("epoll_wait", "epoll_pwait")),
+        needs=("python",),
+    ),
+    # Neither system call names a file, and no timer is there: `timer` is the wrong answer to avoid.
+    Scenario(
+        "aio_read",
+        "io_wait.c",
+        ("aio",),
+        cause="disk-read",
+        culprit="victim",
+        span="victim",
+        grade="likely",
+        cgroups=("blkio",),
+        needs=("disk",),
+        victim=Seen("S", ("io_getevents",), share=0.4),
+        others=("user-work",),
+    ),
+    Scenario(
+        "uring_read",
+        "io_wait.c",
+        ("uring",),
+        cause="disk-read",
+        culprit="victim",
+        span="victim",
+        grade="likely",
+        cgroups=("blkio",),
+        needs=("disk",),
+        victim=Seen("S", ("io_uring_enter",), share=0.4),
+        others=("user-work",),
+    ),
+    # The kernel spins for the holder of a mutex with priority inheritance: the victim is on its CPU
+    # all the time, and no record says that it waits.
+    Scenario(
+        "locks_pi",
+        "locks.c",
+        ("pi",),
+        cause="lock",
+        culprit="holder",
+        span="hold",
+        sure=(("lock", "holder", "hold"),),
+    ),
+    # Of readers in turn only the last one wakes the writer; who takes a lock that is let go for
+    # another one has not held it before.
+    Scenario(
+        "locks_starve",
+        "locks.c",
+        ("starve",),
+        cause="sleep",
+        culprit="reader",
+        span="reading",
+        share=0.8,
+        sure=(("sleep", "reader", "reading"),),
+    ),
+    Scenario(
+        "locks_barge",
+        "locks.c",
+        ("barge",),
+        cause="sleep",
+        culprit="holder",
+        span="hold",
+        share=0.5,
+        sure=(("sleep", "holder", "hold"), ("lock", "barger", "hold"), ("lock", "holder", "hold")),
     ),
     # The victim's span is ended by another thread, to which it was handed over at once. That the
     # victim sleeps meanwhile is no reason: nobody waits for it. When it was handed over is a guess.

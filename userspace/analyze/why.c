@@ -311,6 +311,14 @@ static void grade(struct why_sum *sum, const struct why_instance *instance)
 		sum->part.grade = WHY_GRADE_LIKELY;
 }
 
+/* What waffle-bpf took while it made the capture. */
+static void add_own(struct why_instance *instance, const struct why_walk *walk,
+		    const struct why_part *part)
+{
+	if (part->object && (part->object == walk->own_text || part->object == walk->held_text))
+		instance->own_ns += part->ns;
+}
+
 static bool take_sums(struct why *why, struct why_walk *walk, struct why_instance *instance)
 {
 	if (walk->sums.len)
@@ -321,12 +329,19 @@ static bool take_sums(struct why *why, struct why_walk *walk, struct why_instanc
 		struct why_sum *sum = &walk->sums.data[i];
 
 		grade(sum, instance);
+		add_own(instance, walk, &sum->part);
 		sum->part.step = (uint32_t)why->steps.len;
 		if (!vec_reserve(&why->steps, sum->part.step_count) ||
 		    !vec_push(&why->parts, sum->part))
 			return false;
 		memcpy(&why->steps.data[why->steps.len], walk->chains.data[sum->chain].steps,
 		       sum->part.step_count * sizeof(struct why_step));
+		for (uint32_t k = 0; k < sum->part.step_count; k++) {
+			struct why_step *step = &why->steps.data[why->steps.len + k];
+
+			if (step->series_last)
+				why_series_tell(walk, step);
+		}
 		why->steps.len += sum->part.step_count;
 	}
 	return true;

@@ -23,7 +23,7 @@ enum why_cause {
 	WHY_PAGE_FAULT_MAJOR,
 	WHY_PAGE_FAULT_MINOR,
 	WHY_CPU_QUOTA, /* runnable, but its cgroup's CPU time was used up */
-	WHY_STOPPED,   /* by a signal, or a tracer */
+	WHY_STOPPED,   /* by a signal, or a tracer; or waffle-bpf held it */
 	WHY_SLEEP,     /* it asked to sleep */
 	WHY_TIMER,     /* a timeout or timer that somebody waited for ran out */
 	WHY_PIPE,      /* the other end of a pipe, which is not recorded */
@@ -73,7 +73,13 @@ struct why_step {
 	/* Switches that say so, which may lie outside of the step where that was cut; 0: none. */
 	uint64_t out_ts, in_ts, wake_ts;
 	bool handed;       /* neither: the span was handed over to the thread that ended it */
-	uint64_t later_ts; /* blocked: the switch-in after a later wait that tells who `by` is */
+	uint64_t later_ts; /* blocked: the switch-in after the last wait of a series, which tells
+			      who `by` is */
+	/* Blocked: intervals of the waits for the same that it is one of; series_last 0: it is alone.
+	 * Then of their wake-ups: how many, who of the others woke it most (MODEL_NONE: interrupts)
+	 * and how often. */
+	uint32_t series_first, series_last;
+	uint32_t wakes, woken_by, woken_count;
 	uint32_t behind;   /* runnable: index of the model_switch that brought `by` in */
 	bool gpu;          /* in a call that waits for a GPU or for other ranks */
 	bool last_rank;    /* `by` is the thread of the rank that arrived last in a collective */
@@ -133,6 +139,7 @@ struct why_instance {
 	uint32_t thread;
 	uint64_t from_ts, to_ts;
 	uint64_t running_ns, runnable_ns, blocked_ns, unknown_ns; /* sum: to_ts - from_ts */
+	uint64_t own_ns;           /* of parts: what waffle-bpf took for this capture */
 	uint32_t part, part_count; /* in why.parts, the longest first */
 	bool loss;                 /* records were lost in it */
 	bool begun_before, unfinished;

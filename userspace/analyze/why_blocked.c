@@ -3,6 +3,7 @@
 #include "analyze/why_walk.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 
 /* A stretch of a blocked interval, which is the last step of the path. */
@@ -15,7 +16,11 @@ struct blocked {
 	struct wait_facts facts;
 	enum wait_kind kind;
 	struct why_stack stack;
+	struct why_waiting waiting;
 	struct why_ender ender;
+	uint64_t until_ts; /* what happens later has nothing to do with it */
+	uint64_t end_ts;   /* when `ender` ended it, perhaps in a later wait for the same */
+	bool by_signal;    /* that is not what it waited for */
 	uint32_t object;
 	enum why_grade grade; /* of the way to here, with this wait */
 };
@@ -31,18 +36,26 @@ static int end_at(struct why_walk *walk, const struct blocked *blocked, enum why
 	return why_walk_add(walk, cause, at_most(blocked->grade, grade), culprit, blocked->object);
 }
 
+static bool is_on_path(const struct why_walk *walk, uint32_t thread)
+{
+	for (uint32_t i = 0; i < walk->depth; i++)
+		if (walk->path[i].thread == thread)
+			return true;
+	return false;
+}
+
 /* On to a thread, for the same time. */
 static int follow(struct why_walk *walk, const struct blocked *blocked, uint32_t thread,
 		  enum why_grade grade)
 {
-	struct why_link link = {blocked->kind, at_most(blocked->grade, grade), blocked->object};
+	struct why_link link = {blocked->kind, at_most(blocked->grade, grade), blocked->object,
+				blocked->end_ts};
 
 	if (walk->depth >= WHY_DEPTH_MAX)
 		return end_at(walk, blocked, WHY_UNKNOWN, WHY_GRADE_UNKNOWN, MODEL_NONE);
 	/* Who is blocked can't have woken anybody: these records contradict each other. */
-	for (uint32_t i = 0; i < walk->depth; i++)
-		if (walk->path[i].thread == thread)
-			return end_at(walk, blocked, WHY_UNKNOWN, WHY_GRADE_UNKNOWN, MODEL_NONE);
+	if (is_on_path(walk, thread))
+		return end_at(walk, blocked, WHY_UNKNOWN, WHY_GRADE_UNKNOWN, MODEL_NONE);
 	return why_walk_time(walk, thread, blocked->from, blocked->to, &link);
 }
 
@@ -59,6 +72,10 @@ static int end_outside(struct why_walk *walk, const struct blocked *blocked, uin
 	case WAIT_CHILD:
 		return end_at(walk, blocked, WHY_PROCESS_EXIT, WHY_GRADE_LIKELY, thread);
 	default:
+		if (!blocked->object && model_is_own(walk->model, thread))
+			return why_walk_add(walk, WHY_NOT_RECORDED,
+					    at_most(blocked->grade, WHY_GRADE_LIKELY), thread,
+					    walk->own_text);
 		return end_at(walk, blocked, WHY_NOT_RECORDED, WHY_GRADE_LIKELY, thread);
 	}
 }
@@ -115,52 +132,6 @@ static int woken_by(struct why_walk *walk, struct blocked *blocked, enum why_gra
 
 /* ---- ended by an interrupt ---- */
 
-/* A condition variable of the C library has two futexes, side by side, that take turns. */
-#define CONDITION_TURN 4
-
-/* Whether the thread waits on for the same when it waits there. */
-static bool waits_on(const struct why_walk *walk, const struct blocked *blocked,
-		     const struct why_interval *next)
-{
-	const struct model *model = walk->model;
-	uint64_t now, then = blocked->facts.args[0];
-
-	if (next->args >= model->syscall_args.len)
-		return false;
-	now = model->syscall_args.data[next->args];
-	return (now > then ? now - then : then - now) <= CONDITION_TURN;
-}
-
-/* Of waits at the same futex, one after the other, the one that a thread ended. */
-static bool series_ender(struct why_walk *walk, const struct blocked *blocked,
-			 struct why_ender *ender)
-{
-	const struct why_thread *of = &walk->intervals.threads[blocked->thread];
-
-	for (size_t i = blocked->index + 1; i < of->intervals.len; i++) {
-		const struct why_interval *next = &of->intervals.data[i];
-
-		if (next->from_ts >= walk->end_ts)
-			return false;
-		if (next->state != WAFFLE_THREAD_BLOCKED)
-			continue;
-		if (next->syscall != blocked->interval->syscall)
-			return false;
-		if (!waits_on(walk, blocked, next)) {
-			/* The interpreter lock has a mutex of its own. */
-			if (blocked->kind == WAIT_GIL)
-				continue;
-			return false;
-		}
-		*ender = why_ender_of(walk, blocked->thread, i);
-		if (ender->thread == MODEL_NONE || ender->interrupt)
-			continue;
-		walk->path[walk->depth - 1].later_ts = why_switched_in(walk, blocked->thread, i);
-		return true;
-	}
-	return false;
-}
-
 static uint64_t ran_ns(const struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to)
 {
 	const struct why_thread *of = &walk->intervals.threads[thread];
@@ -202,13 +173,11 @@ static uint32_t gil_holder(const struct why_walk *walk, const struct blocked *bl
 
 static int futex_timeout(struct why_walk *walk, struct blocked *blocked)
 {
-	struct why_ender ender = {.thread = MODEL_NONE};
+	uint32_t holder = blocked->kind == WAIT_GIL ? gil_holder(walk, blocked) : MODEL_NONE;
 
-	if (!blocked->facts.args || !series_ender(walk, blocked, &ender))
-		ender.thread = blocked->kind == WAIT_GIL ? gil_holder(walk, blocked) : MODEL_NONE;
-	if (ender.thread == MODEL_NONE)
+	if (holder == MODEL_NONE)
 		return end_at(walk, blocked, WHY_TIMER, WHY_GRADE_LIKELY, blocked->thread);
-	blocked->ender.thread = ender.thread;
+	blocked->ender.thread = holder;
 	return woken_by(walk, blocked, WHY_GRADE_LIKELY);
 }
 
@@ -221,6 +190,37 @@ static int socket_interrupt(struct why_walk *walk, struct blocked *blocked)
 	return end_at(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY, peer);
 }
 
+/* A timeout in ms may run out so much later: the kernel rounds it up, and may be busy. */
+#define TIMEOUT_LATE_NS 3000000ull
+#define POLL_TIMEOUT_ARG 2
+
+/* Whether a timeout that is known was over when the wait was: that of poll(2), in ms. */
+static bool timeout_fits(const struct blocked *blocked)
+{
+	uint64_t ns = blocked->interval->to_ts - blocked->interval->from_ts, timeout_ns;
+	int32_t ms;
+
+	if (!blocked->facts.args || !blocked->facts.syscall ||
+	    strcmp(blocked->facts.syscall, "poll") != 0)
+		return false;
+	ms = (int32_t)blocked->facts.args[POLL_TIMEOUT_ARG];
+	timeout_ns = (uint64_t)ms * 1000000u;
+	return ms > 0 && ns >= timeout_ns && ns < timeout_ns + TIMEOUT_LATE_NS;
+}
+
+/* An interrupt ended a wait for any of several things: which one that was, the kernel's stack
+ * tells, or else what could have come by an interrupt. */
+static int poll_interrupt(struct why_walk *walk, struct blocked *blocked)
+{
+	if (blocked->ender.hints & WHY_HINT_SOCKET)
+		return end_at(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY, MODEL_NONE);
+	if (blocked->ender.hints & WHY_HINT_TIMER)
+		return end_at(walk, blocked, WHY_TIMER, WHY_GRADE_CERTAIN, blocked->thread);
+	if (polls_timer(blocked) || timeout_fits(blocked))
+		return end_at(walk, blocked, WHY_TIMER, WHY_GRADE_LIKELY, blocked->thread);
+	return end_at(walk, blocked, WHY_INTERRUPT, WHY_GRADE_LIKELY, MODEL_NONE);
+}
+
 static int ended_by_interrupt(struct why_walk *walk, struct blocked *blocked)
 {
 	switch (blocked->kind) {
@@ -231,12 +231,7 @@ static int ended_by_interrupt(struct why_walk *walk, struct blocked *blocked)
 	case WAIT_SOCKET:
 		return socket_interrupt(walk, blocked);
 	case WAIT_POLL:
-		if (blocked->ender.hints & WHY_HINT_SOCKET)
-			return end_at(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY, MODEL_NONE);
-		return end_at(walk, blocked, WHY_TIMER,
-			      blocked->ender.hints & WHY_HINT_TIMER ? WHY_GRADE_CERTAIN
-								    : WHY_GRADE_LIKELY,
-			      blocked->thread);
+		return poll_interrupt(walk, blocked);
 	case WAIT_SIGNAL:
 		return end_at(walk, blocked, WHY_TIMER, WHY_GRADE_LIKELY, blocked->thread);
 	default:
@@ -298,11 +293,36 @@ static int at_fault(struct why_walk *walk, struct blocked *blocked)
 		      read ? WHY_GRADE_CERTAIN : WHY_GRADE_LIKELY, blocked->thread);
 }
 
+/* ---- held by waffle-bpf ---- */
+
+/* Captures before fanotify(7) stopped a new program by BPF, which has the program as the sender. */
+static bool is_own_stop(const struct blocked *blocked, const struct model_signal *signal)
+{
+	return signal->signo == SIGSTOP && signal->code == SI_KERNEL &&
+	       signal->sender == blocked->thread && signal->target == blocked->thread;
+}
+
+/* The kernel asks waffle-bpf before a new program is opened. */
+static bool is_own_hold(const struct why_walk *walk, const struct blocked *blocked)
+{
+	const char *name = blocked->facts.syscall;
+
+	return name && (!strcmp(name, "execve") || !strcmp(name, "execveat")) &&
+	       !blocked->ender.interrupt && model_is_own(walk->model, blocked->ender.thread);
+}
+
+static int end_held(struct why_walk *walk, const struct blocked *blocked, uint32_t thread)
+{
+	return why_walk_add(walk, WHY_STOPPED, blocked->grade, thread, walk->held_text);
+}
+
 static int at_stop(struct why_walk *walk, const struct blocked *blocked)
 {
 	const struct model_signal *signal =
 		why_stopper(walk->model, blocked->thread, blocked->interval->from_ts);
 
+	if (signal && is_own_stop(blocked, signal))
+		return end_held(walk, blocked, MODEL_NONE);
 	if (signal && signal->sender != MODEL_NONE)
 		return end_at(walk, blocked, WHY_STOPPED, WHY_GRADE_CERTAIN, signal->sender);
 	return end_at(walk, blocked, WHY_STOPPED, WHY_GRADE_LIKELY,
@@ -319,6 +339,122 @@ static int at_unknown_device(struct why_walk *walk, struct blocked *blocked)
 			return at_device(walk, blocked, write);
 	return blocked->ender.interrupt ? ended_by_interrupt(walk, blocked)
 					: woken_by(walk, blocked, WHY_GRADE_LIKELY);
+}
+
+/* Requests that are waited for by these name neither a file nor a device. */
+static bool is_request_call(const struct blocked *blocked)
+{
+	const char *name = blocked->facts.syscall;
+
+	return name && (!strcmp(name, "io_uring_enter") || !strcmp(name, "io_getevents") ||
+			!strcmp(name, "io_pgetevents"));
+}
+
+/* A request to a device ended a wait for any of several things; 1: that is not known. */
+static int polled_device(struct why_walk *walk, struct blocked *blocked)
+{
+	uint64_t from = blocked->interval->from_ts, to = blocked->interval->to_ts;
+	bool told = blocked->ender.hints & WHY_HINT_DISK;
+	enum why_io read, write;
+
+	if (!told &&
+	    (!is_request_call(blocked) || blocked->ender.hints ||
+	     model_is_traced(walk->model, blocked->ender.thread)) &&
+	    !(blocked->ender.interrupt && is_request_call(blocked) &&
+	      !(blocked->ender.hints & ~WHY_HINT_INTERRUPT)))
+		return 1;
+	read = why_io_during(walk->model, blocked->thread, from, to, false);
+	write = why_io_during(walk->model, blocked->thread, from, to, true);
+	if (!told && read != WHY_IO_OWN && write != WHY_IO_OWN)
+		return 1;
+	return end_at(walk, blocked, write > read ? WHY_DISK_WRITE : WHY_DISK_READ,
+		      told && (read == WHY_IO_OWN) != (write == WHY_IO_OWN) ? WHY_GRADE_CERTAIN
+									    : WHY_GRADE_LIKELY,
+		      blocked->thread);
+}
+
+/* ---- ended by a signal, which it did not wait for ---- */
+
+static int ended_by_signal(struct why_walk *walk, struct blocked *blocked)
+{
+	uint32_t sender = blocked->ender.thread;
+
+	if (blocked->ender.interrupt || sender == MODEL_NONE)
+		return end_at(walk, blocked, WHY_INTERRUPT, WHY_GRADE_LIKELY, MODEL_NONE);
+	blocked->kind = WAIT_OTHER;
+	if (!model_is_traced(walk->model, sender))
+		return end_outside(walk, blocked, sender);
+	return follow(walk, blocked, sender, WHY_GRADE_LIKELY);
+}
+
+static int at_sleep(struct why_walk *walk, const struct blocked *blocked)
+{
+	bool woken = blocked->ender.thread != MODEL_NONE && !blocked->ender.interrupt;
+
+	/* Frozen while it slept, since when is not known. */
+	if (woken && blocked->ender.hints & WHY_HINT_THAW)
+		return end_at(walk, blocked, WHY_STOPPED, WHY_GRADE_LIKELY, blocked->ender.thread);
+	/* A sleep is over by a timer's interrupt. */
+	return end_at(walk, blocked, WHY_SLEEP, woken ? WHY_GRADE_LIKELY : WHY_GRADE_CERTAIN,
+		      blocked->thread);
+}
+
+/* ---- a lock that went round ---- */
+
+/* Waits of one other thread that are looked at. */
+#define OTHERS_MAX 256
+
+/*
+ * Whether the lock was let go for another thread while this one waited. Who let it go for this one
+ * had not held it before, then; else whoever held it when the wait began had it all the time, for
+ * to let go of a lock wakes one who waits.
+ */
+static bool went_round(struct why_walk *walk, const struct blocked *blocked)
+{
+	const struct model *model = walk->model;
+	const struct why_interval *own = blocked->interval;
+	uint64_t address = blocked->facts.args[0];
+	uint32_t pid = model->threads.data[blocked->thread].pid;
+
+	for (size_t at = why_threads_of(walk, pid); at < model->threads.len; at++) {
+		uint32_t other = walk->by_pid[at];
+		const struct why_thread *of = &walk->intervals.threads[other];
+		size_t i;
+
+		if (model->threads.data[other].pid != pid)
+			break;
+		if (other == blocked->thread || other == blocked->ender.thread)
+			continue;
+		i = why_intervals_after(&walk->intervals, other, own->from_ts);
+		for (size_t end = i + OTHERS_MAX; i < of->intervals.len; i++) {
+			const struct why_interval *wait = &of->intervals.data[i];
+
+			if (wait->to_ts >= own->to_ts)
+				break;
+			if (i == end)
+				return true;
+			if (wait->state == WAFFLE_THREAD_BLOCKED && wait->syscall == own->syscall &&
+			    wait->args < model->syscall_args.len &&
+			    model->syscall_args.data[wait->args] == address)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* What is known of who ended a wait is all that is known of what it did for it. */
+static enum why_grade grade_of_waker(struct why_walk *walk, const struct blocked *blocked)
+{
+	if (wait_is_guess(&blocked->facts, blocked->kind))
+		return WHY_GRADE_LIKELY;
+	if (!wait_has_futex(&blocked->facts, blocked->kind))
+		return WHY_GRADE_CERTAIN;
+	if (blocked->facts.told == WAIT_TOLD_SHARED)
+		return WHY_GRADE_LIKELY;
+	/* What is not known may be a lock. */
+	if (blocked->facts.told == WAIT_TOLD_OTHER || blocked->facts.told == WAIT_TOLD_ENDS)
+		return WHY_GRADE_CERTAIN;
+	return went_round(walk, blocked) ? WHY_GRADE_LIKELY : WHY_GRADE_CERTAIN;
 }
 
 /* ---- what the kernel's stack decides ---- */
@@ -387,12 +523,17 @@ static int walk_meaning(struct why_walk *walk, struct blocked *blocked)
 static int walk_kind(struct why_walk *walk, struct blocked *blocked)
 {
 	bool known = blocked->ender.thread != MODEL_NONE || blocked->ender.interrupt;
+	int result;
 
+	if (is_own_hold(walk, blocked))
+		return end_held(walk, blocked, blocked->ender.thread);
+	if (blocked->by_signal)
+		return ended_by_signal(walk, blocked);
 	switch (blocked->kind) {
 	case WAIT_STOPPED:
 		return at_stop(walk, blocked);
 	case WAIT_SLEEP:
-		return end_at(walk, blocked, WHY_SLEEP, WHY_GRADE_CERTAIN, blocked->thread);
+		return at_sleep(walk, blocked);
 	case WAIT_FAULT:
 		return at_fault(walk, blocked);
 	case WAIT_FILE_READ:
@@ -411,11 +552,59 @@ static int walk_kind(struct why_walk *walk, struct blocked *blocked)
 		return end_at(walk, blocked, WHY_UNKNOWN, WHY_GRADE_UNKNOWN, MODEL_NONE);
 	if (blocked->facts.task_state & WAFFLE_TASK_UNINTERRUPTIBLE)
 		return at_unknown_device(walk, blocked);
+	result = blocked->kind == WAIT_POLL ? polled_device(walk, blocked) : 1;
+	if (result <= 0)
+		return result;
 	if (blocked->ender.interrupt)
 		return ended_by_interrupt(walk, blocked);
-	return woken_by(walk, blocked,
-			wait_is_guess(&blocked->facts, blocked->kind) ? WHY_GRADE_LIKELY
-								      : WHY_GRADE_CERTAIN);
+	return woken_by(walk, blocked, grade_of_waker(walk, blocked));
+}
+
+/* ---- the wait that it is a part of ---- */
+
+/* Whether a thread waits for this one while this one waits for it to end the series: then this one
+ * has gone on with its work in between, and the wake-up at hand was not for nothing. */
+static bool waits_for_it(struct why_walk *walk, const struct blocked *blocked, uint32_t thread)
+{
+	size_t index = why_intervals_after(&walk->intervals, thread, blocked->to - 1);
+	struct why_ender ender;
+
+	if (index >= walk->intervals.threads[thread].intervals.len ||
+	    walk->intervals.threads[thread].intervals.data[index].state != WAFFLE_THREAD_BLOCKED ||
+	    walk->intervals.threads[thread].intervals.data[index].from_ts >= blocked->to)
+		return false;
+	ender = why_ender_of(walk, thread, index);
+	return ender.thread == blocked->thread && !ender.interrupt;
+}
+
+/* Who wakes a thread that goes on to wait for the same has not ended its wait. */
+static void find_end(struct why_walk *walk, struct blocked *blocked, struct why_step *step)
+{
+	const struct why_series *series = why_series_of(walk, &blocked->waiting, blocked->thread,
+							blocked->index, blocked->until_ts);
+	bool thread = series->ender.thread < walk->model->threads.len && !series->ender.interrupt;
+
+	if (why_waits_for_others(walk, &blocked->waiting, blocked->thread, blocked->index,
+				 blocked->until_ts))
+		blocked->grade = at_most(blocked->grade, WHY_GRADE_LIKELY);
+	if (series->last > blocked->index && thread &&
+	    (is_on_path(walk, series->ender.thread) ||
+	     waits_for_it(walk, blocked, series->ender.thread))) {
+		blocked->grade = at_most(blocked->grade, WHY_GRADE_LIKELY);
+		blocked->by_signal = why_by_signal(walk, blocked->thread, blocked->interval->to_ts,
+						   &blocked->ender, blocked->kind);
+		return;
+	}
+	blocked->by_signal = series->by_signal;
+	if (series->last == blocked->index && series->first == blocked->index)
+		return;
+	blocked->ender = series->ender;
+	blocked->end_ts =
+		walk->intervals.threads[blocked->thread].intervals.data[series->last].to_ts;
+	step->series_first = (uint32_t)series->first;
+	step->series_last = (uint32_t)series->last;
+	if (series->last > blocked->index)
+		step->later_ts = why_switched_in(walk, blocked->thread, series->last);
 }
 
 static const char *variable_at(const struct why_walk *walk, uint32_t thread, uint64_t ts,
@@ -444,7 +633,7 @@ static uint32_t object_of(struct why_walk *walk, const struct blocked *blocked, 
 static bool is_of_call(const struct blocked *blocked)
 {
 	if (blocked->kind == WAIT_STOPPED || blocked->kind == WAIT_FAULT ||
-	    blocked->facts.told == WAIT_TOLD_LOCK)
+	    wait_told_lock(blocked->facts.told))
 		return false;
 	return !(blocked->facts.task_state & WAFFLE_TASK_UNINTERRUPTIBLE) ||
 	       blocked->kind == WAIT_GPU || blocked->stack.meaning.rule == MEANING_GPU;
@@ -478,9 +667,11 @@ int why_walk_blocked(struct why_walk *walk, uint32_t thread, size_t index, uint6
 		.from = from,
 		.to = to,
 		.ender = why_ender_of(walk, thread, index),
+		.until_ts = link && link->until_ts ? link->until_ts : walk->end_ts,
 		.grade = link ? link->grade : WHY_GRADE_CERTAIN,
 	};
 	struct why_step *step;
+	bool of_call;
 	int result = 1;
 
 	blocked.facts = why_facts_of(walk, thread, blocked.interval, &blocked.wait);
@@ -498,14 +689,23 @@ int why_walk_blocked(struct why_walk *walk, uint32_t thread, size_t index, uint6
 	step->syscall = blocked.interval->syscall;
 	step->args = blocked.interval->args;
 	step->task_state = blocked.interval->task_state;
-	step->by = blocked.ender.thread;
-	step->interrupt = blocked.ender.interrupt;
 	step->object = blocked.object;
 	step->meaning = blocked.stack.text;
 	step->in_ts = why_switched_in(walk, thread, index);
 	if (blocked.wait)
 		step->wait = (uint32_t)(blocked.wait - walk->model->waits.data);
-	if (await->sync != MODEL_NONE && is_of_call(&blocked))
+	blocked.end_ts = blocked.interval->to_ts;
+	blocked.waiting = (struct why_waiting){
+		.kind = blocked.kind,
+		.uninterruptible = blocked.facts.task_state & WAFFLE_TASK_UNINTERRUPTIBLE,
+		.ends = blocked.facts.told == WAIT_TOLD_ENDS,
+	};
+	of_call = await->sync != MODEL_NONE && is_of_call(&blocked);
+	if (!of_call)
+		find_end(walk, &blocked, step);
+	step->by = blocked.ender.thread;
+	step->interrupt = blocked.ender.interrupt;
+	if (of_call)
 		result = walk_call(walk, &blocked, await);
 	else if (blocked.kind != WAIT_STOPPED)
 		result = walk_meaning(walk, &blocked);

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyze/why_walk.h"
@@ -37,6 +38,16 @@ static const struct {
 	{"flush_to_ldisc", WHY_HINT_TERMINAL},
 	{"n_tty_", WHY_HINT_TERMINAL},
 	{"tty_", WHY_HINT_TERMINAL},
+	{"complete_signal", WHY_HINT_SIGNAL},
+	{"signal_wake_up", WHY_HINT_SIGNAL},
+	{"do_notify_parent", WHY_HINT_CHILD},
+	{"__wake_up_parent", WHY_HINT_CHILD},
+	{"blk_mq_end_request", WHY_HINT_DISK},
+	{"blk_mq_complete_request", WHY_HINT_DISK},
+	{"blk_update_request", WHY_HINT_DISK},
+	{"bio_endio", WHY_HINT_DISK},
+	{"thaw_task", WHY_HINT_THAW},
+	{"__thaw_task", WHY_HINT_THAW},
 };
 
 static uint32_t hints_of(const char *symbol)
@@ -69,11 +80,59 @@ static bool add_python(struct why_walk *walk, const struct store_mapping *mappin
 	return map_set(&walk->pythons, mapping->pid, python);
 }
 
+static int by_pid(const void *left, const void *right, void *arg)
+{
+	const struct model_thread *threads = arg;
+	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+
+	if (threads[a].pid != threads[b].pid)
+		return threads[a].pid < threads[b].pid ? -1 : 1;
+	return a < b ? -1 : a > b;
+}
+
+static bool order_threads(struct why_walk *walk)
+{
+	const struct model *model = walk->model;
+	size_t count = model->threads.len;
+
+	walk->by_pid = malloc((count + 1) * sizeof(*walk->by_pid));
+	if (!walk->by_pid)
+		return false;
+	for (uint32_t i = 0; i < count; i++)
+		walk->by_pid[i] = i;
+	if (count)
+		qsort_r(walk->by_pid, count, sizeof(*walk->by_pid), by_pid, model->threads.data);
+	return true;
+}
+
+size_t why_threads_of(const struct why_walk *walk, uint32_t pid)
+{
+	const struct model_thread *threads = walk->model->threads.data;
+	size_t low = 0, high = walk->model->threads.len;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (threads[walk->by_pid[middle]].pid < pid)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+#define OWN_TEXT "this capture"
+#define HELD_TEXT "held by waffle-bpf (this capture)"
+
 int why_evidence_init(struct why_walk *walk)
 {
 	const struct store_reader *reader = walk->model->reader;
 
-	if (!model_losses(&walk->losses, walk->model, true))
+	walk->own_text = strtab_add(walk->why->texts, OWN_TEXT, strlen(OWN_TEXT));
+	walk->held_text = strtab_add(walk->why->texts, HELD_TEXT, strlen(HELD_TEXT));
+	if (walk->own_text == STRTAB_NONE || walk->held_text == STRTAB_NONE)
+		return -ENOMEM;
+	if (!model_losses(&walk->losses, walk->model, true) || !order_threads(walk))
 		return -ENOMEM;
 	for (uint32_t i = 0; i < store_reader_symbol_count(reader); i++) {
 		const struct store_symbol *symbol = store_reader_symbol(reader, i);
@@ -185,6 +244,8 @@ struct why_ender why_ender_of(const struct why_walk *walk, uint32_t thread, size
 	if (wake) {
 		ender.thread = wake->waker;
 		ender.hints = stack_hints(walk, wake->kernel_stack);
+		ender.has_stack =
+			store_reader_stack(walk->model->reader, wake->kernel_stack) != NULL;
 		ender.interrupt |= (wake->flags &
 				    (WAFFLE_SWITCH_WAKER_HARDIRQ | WAFFLE_SWITCH_WAKER_SOFTIRQ)) ||
 				   (ender.hints & WHY_HINT_INTERRUPT);

@@ -20,20 +20,26 @@ static const struct {
 	{"lll_timedlock_wait", WAIT_TOLD_LOCK},
 	{"lll_clocklock_wait", WAIT_TOLD_LOCK},
 	{"pthread_mutex_", WAIT_TOLD_LOCK},
+	{"pthread_rwlock_wrlock", WAIT_TOLD_SHARED},
+	{"pthread_rwlock_timedwrlock", WAIT_TOLD_SHARED},
+	{"pthread_rwlock_clockwrlock", WAIT_TOLD_SHARED},
+	{"pthread_rwlock_rdunlock", WAIT_TOLD_SHARED},
+	{"pthread_rwlock_unlock", WAIT_TOLD_SHARED}, /* of either kind */
 	{"pthread_rwlock_", WAIT_TOLD_LOCK},
 	{"mtx_lock", WAIT_TOLD_LOCK},
 	{"mtx_timedlock", WAIT_TOLD_LOCK},
 	{"mtx_unlock", WAIT_TOLD_LOCK},
 	{" futex::Mutex::", WAIT_TOLD_LOCK}, /* of Rust */
+	{" futex::RwLock::write", WAIT_TOLD_SHARED},
 	{" futex::RwLock::", WAIT_TOLD_LOCK},
 	{" RawMutex::lock_slow", WAIT_TOLD_LOCK}, /* parking_lot */
 	{" RawMutex::unlock_slow", WAIT_TOLD_LOCK},
 	{" RawRwLock::", WAIT_TOLD_LOCK},
 	{"pthread_cond_", WAIT_TOLD_OTHER},
-	{"pthread_join", WAIT_TOLD_OTHER},
-	{"pthread_timedjoin", WAIT_TOLD_OTHER},
-	{"pthread_clockjoin", WAIT_TOLD_OTHER},
-	{"pthread_barrier_", WAIT_TOLD_OTHER},
+	{"pthread_join", WAIT_TOLD_ENDS},
+	{"pthread_timedjoin", WAIT_TOLD_ENDS},
+	{"pthread_clockjoin", WAIT_TOLD_ENDS},
+	{"pthread_barrier_", WAIT_TOLD_ENDS},
 	{"cnd_", WAIT_TOLD_OTHER},
 	{"sem_", WAIT_TOLD_OTHER},
 	{"new_sem_", WAIT_TOLD_OTHER},
@@ -61,7 +67,7 @@ static enum wait_told told_by(const char *function)
 
 static bool says_all(enum wait_told told)
 {
-	return told == WAIT_TOLD_LOCK || told == WAIT_TOLD_OTHER;
+	return told != WAIT_TOLD_NOTHING && told != WAIT_TOLD_OWN;
 }
 
 enum wait_told wait_told_by(const char *const *functions, size_t count)

@@ -3,8 +3,53 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "util/syscall_names.h"
 
 /* ---- intervals ---- */
+
+#define SYSCALLS 512
+
+/* The number of a system call; -1: not known. */
+static int16_t number_of(const struct model *model, const char *call)
+{
+	for (int16_t i = 0; i < SYSCALLS; i++) {
+		const char *name = syscall_name(model->meta->machine, i);
+
+		if (name && !strcmp(name, call))
+			return i;
+	}
+	return -1;
+}
+
+/* The kernel goes on by restart_syscall() with a call that a signal interrupted; it is named by
+ * what was begun, which left its arguments where they were. */
+static int16_t begun_syscall(const struct why_intervals *intervals,
+			     const struct model_interval *interval)
+{
+	const struct why_thread *thread = &intervals->threads[interval->thread];
+	const uint64_t *args = intervals->model->syscall_args.data;
+	size_t count = intervals->model->syscall_args.len;
+
+	if (interval->syscall != intervals->restart || interval->syscall < 0 ||
+	    interval->args >= count)
+		return interval->syscall;
+	for (size_t i = thread->intervals.len; i--;) {
+		const struct why_interval *before = &thread->intervals.data[i];
+
+		if (before->state != WAFFLE_THREAD_BLOCKED)
+			continue;
+		/* A stop comes in between. */
+		if (before->task_state & (WAFFLE_TASK_STOPPED | WAFFLE_TASK_TRACED))
+			continue;
+		if (before->args < count && args[before->args] == args[interval->args] &&
+		    args[before->args + 1] == args[interval->args + 1])
+			return before->syscall;
+		break;
+	}
+	return interval->syscall;
+}
 
 /* Whether it says who ended a wait that was kept. */
 static bool ends_kept_wait(const struct why_thread *thread, uint64_t from_ts)
@@ -17,6 +62,24 @@ static bool ends_kept_wait(const struct why_thread *thread, uint64_t from_ts)
 	return last->state == WAFFLE_THREAD_BLOCKED && last->to_ts == from_ts;
 }
 
+#define FUTEX_COMMAND 127u
+#define FUTEX_LOCK_PI 6u
+#define FUTEX_LOCK_PI2 13u
+
+/* The kernel spins for the holder of such a lock as long as that one runs, and says nothing. */
+static void note_pi(struct why_intervals *intervals, const struct model_interval *interval)
+{
+	uint32_t command;
+
+	if (interval->state != WAFFLE_THREAD_BLOCKED || interval->syscall < 0 ||
+	    interval->syscall != intervals->futex ||
+	    interval->args >= intervals->model->syscall_args.len)
+		return;
+	command = (uint32_t)intervals->model->syscall_args.data[interval->args + 1] & FUTEX_COMMAND;
+	if (command == FUTEX_LOCK_PI || command == FUTEX_LOCK_PI2)
+		intervals->threads[interval->thread].spins = true;
+}
+
 static int keep_interval(const struct model_interval *from, void *arg)
 {
 	struct why_intervals *intervals = arg;
@@ -27,13 +90,14 @@ static int keep_interval(const struct model_interval *from, void *arg)
 		.args = from->args,
 		.cpu = from->cpu,
 		.task_state = from->task_state,
-		.syscall = from->syscall,
+		.syscall = begun_syscall(intervals, from),
 		.state = (uint8_t)from->state,
 		.woken = from->woken,
 		.interrupt = from->interrupt,
 		.open = from->open,
 	};
 
+	note_pi(intervals, from);
 	if (!windows_touch(intervals->windows, from->from_ts, from->to_ts) &&
 	    !ends_kept_wait(&intervals->threads[from->thread], from->from_ts))
 		return 0;
@@ -47,19 +111,43 @@ struct open_spans {
 	VEC(uint32_t) spans;
 };
 
+bool why_intervals_left(const struct model *model, uint32_t span)
+{
+	const struct model_span *of = &model->spans.data[span];
+
+	return of->flags & MODEL_SPAN_UNFINISHED && of->parent < model->spans.len &&
+	       model->spans.data[of->parent].thread == of->thread &&
+	       !(model->spans.data[of->parent].flags & MODEL_SPAN_UNFINISHED);
+}
+
+/* A span that was left, as by longjmp(), is over when the one around it is. */
+static uint64_t end_of(const struct model *model, uint32_t span)
+{
+	const struct model_span *of = &model->spans.data[span];
+	uint64_t end = of->end_ts;
+
+	while (of->flags & MODEL_SPAN_UNFINISHED && of->parent < span &&
+	       model->spans.data[of->parent].thread == of->thread) {
+		span = of->parent;
+		of = &model->spans.data[span];
+		end = of->end_ts < end ? of->end_ts : end;
+	}
+	return end;
+}
+
 /* Spans that end up to ts give way to the one around them. */
 static bool close_spans(struct why_thread *thread, struct open_spans *open,
 			const struct model *model, uint64_t ts)
 {
 	while (open->spans.len) {
-		uint64_t end = model->spans.data[open->spans.data[open->spans.len - 1]].end_ts;
+		uint64_t end = end_of(model, open->spans.data[open->spans.len - 1]);
 		uint32_t below = MODEL_NONE;
 
 		if (end > ts)
 			break;
 		for (open->spans.len--; open->spans.len; open->spans.len--) {
 			below = open->spans.data[open->spans.len - 1];
-			if (model->spans.data[below].end_ts > end)
+			if (end_of(model, below) > end)
 				break;
 			below = MODEL_NONE;
 		}
@@ -76,7 +164,8 @@ static bool mark_spans(struct why_intervals *intervals, const struct model *mode
 		const struct model_span *span = &model->spans.data[i];
 		struct why_thread *thread;
 
-		if (span->thread >= intervals->count || span->end_ts <= span->start_ts ||
+		if (span->thread >= intervals->count ||
+		    end_of(model, (uint32_t)i) <= span->start_ts ||
 		    !windows_touch(intervals->windows, span->start_ts, span->end_ts))
 			continue;
 		thread = &intervals->threads[span->thread];
@@ -113,13 +202,19 @@ int why_intervals_load(struct why_intervals *intervals, const struct model *mode
 		return -ENOMEM;
 	intervals->count = model->threads.len;
 	intervals->windows = windows;
+	intervals->model = model;
+	intervals->restart = number_of(model, "restart_syscall");
+	intervals->futex = number_of(model, "futex");
 	for (size_t i = 0; i < intervals->count; i++) {
 		intervals->threads[i].intervals.len = 0;
 		intervals->threads[i].marks.len = 0;
+		intervals->threads[i].series = (struct why_series){0};
+		memset(intervals->threads[i].again, 0, sizeof(intervals->threads[i].again));
 	}
 	result = model_each_interval(model, keep_interval, intervals)
 			 ?: load_spans(intervals, model);
 	intervals->windows = NULL;
+	intervals->model = NULL;
 	return result;
 }
 

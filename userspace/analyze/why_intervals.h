@@ -3,6 +3,7 @@
 #ifndef WAFFLE_ANALYZE_WHY_INTERVALS_H
 #define WAFFLE_ANALYZE_WHY_INTERVALS_H
 
+#include "analyze/why_wait.h"
 #include "model/model.h"
 #include "model/windows.h"
 
@@ -22,16 +23,48 @@ struct why_mark {
 	uint32_t span;
 };
 
+/* What ended a wait. */
+struct why_ender {
+	uint32_t thread; /* MODEL_NONE: not known */
+	bool interrupt;  /* the thread only happened to run there */
+	bool has_stack;  /* of the kernel: hints are all that it tells */
+	uint32_t hints;  /* enum why_hint */
+};
+
+/* Waits for the same, one after the other: one wait. In why_series.c. */
+struct why_series {
+	size_t first, last; /* intervals */
+	uint64_t until_ts;  /* it was looked for up to there; 0: there is none */
+	enum wait_kind kind;
+	struct why_ender ender; /* of the last one */
+	bool by_signal;         /* so is the last one ended */
+};
+
+/* Whether waits for the same have different ends. */
+struct why_again {
+	size_t first, last; /* intervals */
+	size_t mixed_end;   /* up to there others follow */
+	uint64_t until_ts;  /* as above */
+	enum wait_kind kind;
+};
+#define WHY_AGAIN 4
+
 struct why_thread {
 	VEC(struct why_interval) intervals;
 	VEC(struct why_mark) marks;
+	struct why_series series; /* the last one that was asked for */
+	struct why_again again[WHY_AGAIN];
+	bool spins;                        /* it has waited for a lock that the kernel spins for */
 	size_t interval_found, mark_found; /* last: times that are asked for are often near */
 };
 
 struct why_intervals {
 	struct why_thread *threads; /* one for each of the model's */
 	size_t count;
-	const struct windows *windows; /* merged; intervals outside are not kept. While loading */
+	/* While loading. */
+	const struct windows *windows; /* merged; intervals outside are not kept */
+	const struct model *model;
+	int16_t restart, futex; /* numbers of system calls; -1: not known */
 };
 
 /* `intervals` is all zero, or has those of other windows of the same model, whose room is used
@@ -42,6 +75,9 @@ void why_intervals_free(struct why_intervals *intervals);
 
 /* The first interval of a thread that ends after ts; its number, or how many there are. */
 size_t why_intervals_after(const struct why_intervals *intervals, uint32_t thread, uint64_t ts);
+/* Whether a span has no end although the one around it has: whether it was still open is not known.
+ */
+bool why_intervals_left(const struct model *model, uint32_t span);
 /* The innermost span at ts, and until when (at most) it stays so. */
 uint32_t why_intervals_span(const struct why_intervals *intervals, uint32_t thread, uint64_t ts,
 			    uint64_t *until);

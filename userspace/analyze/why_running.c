@@ -110,6 +110,9 @@ static int add_code(struct why_walk *walk, const struct stretch *stretch, uint64
 				     &step->cpu_max_khz))
 			step->cpu_khz = step->cpu_max_khz = 0;
 		grade = link ? link->grade : WHY_GRADE_CERTAIN;
+		/* It may have been in the kernel, to spin for a lock. */
+		if (walk->intervals.threads[stretch->thread].spins)
+			grade = why_grade_least(grade, WHY_GRADE_LIKELY);
 		/* That it only looks again and again whether it is done is a rule. */
 		result = why_gpu_spins(walk, stretch->await)
 				 ? why_gpu_walk(walk, stretch->await,

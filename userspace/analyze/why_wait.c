@@ -131,6 +131,11 @@ static bool is_own_mutex(const struct wait_facts *facts)
 	       (uint32_t)facts->args[2] == MUTEX_CONTENDED;
 }
 
+bool wait_told_lock(enum wait_told told)
+{
+	return told == WAIT_TOLD_LOCK || told == WAIT_TOLD_SHARED;
+}
+
 bool wait_is_guess(const struct wait_facts *facts, enum wait_kind kind)
 {
 	return kind == WAIT_GIL || (kind == WAIT_MUTEX && is_own_mutex(facts));
@@ -154,10 +159,10 @@ static enum wait_kind futex_kind(const struct wait_facts *facts)
 	command = op & FUTEX_COMMAND;
 	if (command == FUTEX_LOCK_PI || command == FUTEX_LOCK_PI2)
 		return WAIT_MUTEX;
-	if (facts->told == WAIT_TOLD_LOCK || is_own_mutex(facts))
+	if (wait_told_lock(facts->told) || is_own_mutex(facts))
 		return WAIT_MUTEX;
-	if (facts->told != WAIT_TOLD_OTHER && command == FUTEX_WAIT &&
-	    (uint32_t)facts->args[2] == MUTEX_CONTENDED)
+	if (facts->told != WAIT_TOLD_OTHER && facts->told != WAIT_TOLD_ENDS &&
+	    command == FUTEX_WAIT && (uint32_t)facts->args[2] == MUTEX_CONTENDED)
 		return WAIT_MUTEX;
 	if (facts->python == WAIT_PYTHON && !facts->variable && command == FUTEX_WAIT_BITSET &&
 	    !(op & FUTEX_CLOCK_REALTIME))
@@ -216,7 +221,7 @@ uint64_t wait_futex_address(const struct wait_facts *facts)
 {
 	bool bitset = ((uint32_t)facts->args[1] & FUTEX_COMMAND) == FUTEX_WAIT_BITSET;
 
-	if (strcmp(facts->syscall, "futex") != 0 || !bitset || facts->told == WAIT_TOLD_LOCK ||
+	if (strcmp(facts->syscall, "futex") != 0 || !bitset || wait_told_lock(facts->told) ||
 	    (uint32_t)facts->args[2] == MUTEX_CONTENDED)
 		return facts->args[0];
 	return facts->args[0] & ~(uint64_t)(CONDITION_BYTES - 1);

@@ -40,14 +40,18 @@ enum wait_python {
 /* What the program's functions say of a futex. */
 enum wait_told {
 	WAIT_TOLD_NOTHING,
-	WAIT_TOLD_LOCK,  /* of any kind: a mutex, a lock for readers and writers */
-	WAIT_TOLD_OTHER, /* a condition variable, semaphore, join, barrier: no lock */
-	WAIT_TOLD_OWN,   /* no function of the C library: what it is is the program's own */
+	WAIT_TOLD_LOCK,   /* of any kind: a mutex, a lock for readers and writers */
+	WAIT_TOLD_OTHER,  /* a condition variable, semaphore: no lock */
+	WAIT_TOLD_ENDS,   /* a join, a barrier: no lock, and no wake-up but the one that ends it */
+	WAIT_TOLD_SHARED, /* a lock that several may have held, of whom the last one lets it go */
+	WAIT_TOLD_OWN,    /* no function of the C library: what it is is the program's own */
 };
 
 /* By functions of who waits or of who woke it, the innermost first; NULL: not known. The first one
  * that says something counts. In why_futex.c. */
 enum wait_told wait_told_by(const char *const *functions, size_t count);
+
+bool wait_told_lock(enum wait_told told);
 
 /* What of a wait is looked at. */
 struct wait_facts {

@@ -2,6 +2,7 @@
 #include "analyze/why_walk.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 void why_walk_free(struct why_walk *walk)
@@ -17,6 +18,7 @@ void why_walk_free(struct why_walk *walk)
 	map_free(&walk->told);
 	map_free(&walk->peers);
 	map_free(&walk->cgroups);
+	free(walk->by_pid);
 	vec_free(&walk->sums);
 	vec_free(&walk->chains);
 }
@@ -140,8 +142,11 @@ int why_walk_add_in(struct why_walk *walk, enum why_cause cause, enum why_grade 
 
 	if (object == STRTAB_NONE)
 		return -ENOMEM;
-	if (part.span != MODEL_NONE)
+	if (part.span != MODEL_NONE) {
 		site = walk->model->spans.data[part.span].site;
+		if (why_intervals_left(walk->model, part.span))
+			grade = why_grade_least(grade, WHY_GRADE_LIKELY);
+	}
 	sum = sum_find(walk, &part, site);
 	if (!sum)
 		return -ENOMEM;
@@ -300,6 +305,8 @@ static int add_contention(struct why_walk *walk, const struct stretch *stretch)
 		step->from_cpu = interval->cpu;
 	if (!interval->woken && stretch->from == interval->from_ts)
 		step->preemptor = interval->by;
+	if (model_is_own(walk->model, culprit))
+		object = walk->own_text;
 	result = why_walk_add(walk, WHY_CPU_CONTENTION,
 			      why_grade_least(stretch->grade, culprit == MODEL_NONE
 								      ? WHY_GRADE_LIKELY

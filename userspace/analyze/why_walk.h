@@ -17,6 +17,7 @@ struct why_link {
 	enum wait_kind kind;
 	enum why_grade grade; /* of the way so far */
 	uint32_t object;
+	uint64_t until_ts; /* when it ended that wait; 0: not known */
 };
 
 #define WHY_SUM_BITS 9
@@ -62,8 +63,10 @@ struct why_walk {
 	struct map told;                     /* number of a user's stack → enum wait_told */
 	struct map peers;                    /* object → thread at the other end, or NO_PEER */
 	struct map cgroups;                  /* inode → text */
+	uint32_t own_text, held_text;        /* of what the capture itself did */
 	const struct store_mapping *mapping; /* that was found last */
 	const struct why_interval *interval; /* that is taken apart; NULL: nothing is known */
+	uint32_t *by_pid;                    /* threads, by their process */
 	size_t switch_found;                 /* the last one that was looked up */
 	uint64_t end_ts;                     /* of the instance */
 	uint32_t depth;                      /* steps on the path */
@@ -85,13 +88,10 @@ enum why_hint {
 	WHY_HINT_SOCKET = 4,
 	WHY_HINT_PIPE = 8,
 	WHY_HINT_TERMINAL = 16,
-};
-
-/* What ended a wait. */
-struct why_ender {
-	uint32_t thread; /* MODEL_NONE: not known */
-	bool interrupt;  /* the thread only happened to run there */
-	uint32_t hints;
+	WHY_HINT_SIGNAL = 32,
+	WHY_HINT_CHILD = 64, /* a child's end */
+	WHY_HINT_DISK = 128, /* a block device is done */
+	WHY_HINT_THAW = 256, /* a cgroup's freezer lets go */
 };
 
 void why_walk_free(struct why_walk *walk);
@@ -139,6 +139,25 @@ size_t why_switch_after(const struct model *model, uint64_t ts);
 const struct model_switch *why_switch_in(const struct model *model, size_t first, uint32_t thread,
 					 uint64_t ts);
 
+/* What a series is looked for of; in why_series.c. */
+struct why_waiting {
+	enum wait_kind kind;
+	bool uninterruptible;
+	bool ends; /* whoever wakes it has ended it: a barrier, a join */
+};
+
+/* The waits for the same that one is among, up to until_ts; valid until the next call. */
+const struct why_series *why_series_of(struct why_walk *walk, const struct why_waiting *waiting,
+				       uint32_t thread, size_t index, uint64_t until_ts);
+/* Fills in what a step tells of its series. */
+void why_series_tell(const struct why_walk *walk, struct why_step *step);
+/* Whether the thread waits again for the same, and it is not the same that ends it. */
+bool why_waits_for_others(struct why_walk *walk, const struct why_waiting *waiting, uint32_t thread,
+			  size_t index, uint64_t until_ts);
+/* Whether a signal ended a wait at ts. */
+bool why_by_signal(const struct why_walk *walk, uint32_t thread, uint64_t ts,
+		   const struct why_ender *ender, enum wait_kind kind);
+
 /* Evidence; in why_evidence.c. */
 int why_evidence_init(struct why_walk *walk);
 /* When a thread was back on a CPU after the wait of that interval; 0: not in the capture. */
@@ -149,6 +168,8 @@ struct wait_facts why_facts_of(const struct why_walk *walk, uint32_t thread,
 /* What functions say of the futex that it waits for; in why_futex.c. */
 enum wait_told why_futex_told(struct why_walk *walk, uint32_t thread,
 			      const struct why_interval *interval, const struct model_wait *wait);
+/* The first thread of a process in walk->by_pid. */
+size_t why_threads_of(const struct why_walk *walk, uint32_t pid);
 /* The last signal before ts that stopped a thread's process; NULL: not recorded. */
 const struct model_signal *why_stopper(const struct model *model, uint32_t thread, uint64_t ts);
 /* A request to a device that was under way in that time: of this thread, of any, or none. */

@@ -12,6 +12,7 @@
 
 #include "capture/arming_internal.h"
 #include "target/loader.h"
+#include "target/mapping_file.h"
 #include "target/needed.h"
 #include "util/near.h"
 #include "util/units.h"
@@ -323,6 +324,7 @@ static void memory_free(struct memory *memory)
 {
 	mappings_free(&memory->mappings);
 	vec_free(&memory->files.list);
+	map_free(&memory->addresses);
 }
 
 /* Keeps the mappings for arming_site_at(), and which files they are of; takes them over. */
@@ -352,6 +354,7 @@ static void memory_refresh(struct arming *arming, pid_t pid)
 		return;
 	}
 	mappings_free(&memory->mappings);
+	map_free(&memory->addresses);
 	memory->mappings = seen.mappings;
 }
 
@@ -470,7 +473,6 @@ void arming_close(struct arming *arming)
 	vec_free(&arming->files);
 	vec_free(&arming->memories);
 	vec_free(&arming->sites);
-	map_free(&arming->addresses);
 	free(arming);
 }
 
@@ -501,20 +503,20 @@ static uint32_t site_lookup(struct arming *arming, pid_t pid, uint64_t addr)
 
 uint32_t arming_site_at(struct arming *arming, pid_t pid, uint64_t probe_addr)
 {
-	uint64_t key = probe_addr ^ (uint64_t)pid * 0x9e3779b97f4a7c15ull;
-	uint32_t site = map_get(&arming->addresses, key);
+	struct memory *memory = memory_of(arming, pid);
+	uint32_t site = memory ? map_get(&memory->addresses, probe_addr) : MAP_NONE;
 
 	if (site != MAP_NONE)
 		return site;
 	site = site_lookup(arming, pid, probe_addr);
 	/* A child that nobody looked at yet, or a file that was armed before it was mapped. */
-	if (site == WAFFLE_SITE_UNKNOWN &&
-	    (!memory_of(arming, pid) || arming->announced < arming->sites.len)) {
+	if (site == WAFFLE_SITE_UNKNOWN && (!memory || arming->announced < arming->sites.len)) {
 		memory_refresh(arming, pid);
 		site = site_lookup(arming, pid, probe_addr);
 	}
-	if (site != WAFFLE_SITE_UNKNOWN)
-		map_set(&arming->addresses, key, site);
+	memory = memory_of(arming, pid);
+	if (site != WAFFLE_SITE_UNKNOWN && memory)
+		map_set(&memory->addresses, probe_addr, site);
 	return site;
 }
 

@@ -47,6 +47,7 @@ struct memory {
 	pid_t pid;
 	struct mappings mappings;
 	struct file_list files; /* that are mapped */
+	struct map addresses;   /* of probes → site numbers */
 	uint64_t folders;       /* search_hash() when files were last expected */
 };
 
@@ -62,7 +63,6 @@ struct arming {
 	VEC(struct file) files;
 	VEC(struct arm) arms;
 	VEC(struct memory) memories;
-	struct map addresses;          /* hash of (pid, address) → site number */
 	VEC(struct arming_site) sites; /* by their numbers */
 	uint64_t matching;
 	bool concerns_functions;

@@ -32,8 +32,13 @@ void details_needed(struct details *details, pid_t pid);
 
 /* A process has a new program or mapping: what it has mapped is written while it lives. */
 int details_process(struct details *details, pid_t pid, struct error *err);
+/* It is gone, whether or not the record of its exit came. */
+void details_forget(struct details *details, pid_t pid);
 
 /* What stacks of spans lack; NULL: nothing that is known. */
+/* Stacks of waits, wake-ups, spans and events so far that are not in the file though they were
+ * taken: it has as many as it may, or a thread waited while very many others were told of. */
+uint64_t details_stacks_left_out(const struct details *details);
 const char *details_stack_warning(const struct details *details);
 
 #endif

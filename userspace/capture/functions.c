@@ -13,12 +13,13 @@
 #include "capture/hit_image.h"
 #include "capture/spaces.h"
 #include "target/demangle.h"
+#include "target/mapping_file.h"
 #include "target/process.h"
 #include "target/symbols.h"
 #include "util/map.h"
 #include "util/vec.h"
 
-#define VALUES_MAX (1u << 20) /* named or not, each once */
+#define VALUES_MAX (1u << 20) /* of a process, named or not, each once */
 #define MODULES_MAX 4096
 #define PENDING_MAX 4096 /* calls that give handles and have not returned */
 #define KNOWN_SLOTS 256
@@ -49,6 +50,7 @@ struct answer {
 
 /* A call that gives a handle, until it returns. */
 struct pending {
+	uint32_t pid;
 	uint64_t id;
 	uint64_t host;
 	char *text;
@@ -63,7 +65,6 @@ struct known {
 struct functions {
 	const struct kernel *kernel;
 	struct store_writer *writer;
-	struct map seen; /* hashes of (process, value), and with the time since when */
 	VEC(struct module) modules;
 	struct spaces spaces;
 	struct known known[KNOWN_SLOTS];
@@ -122,7 +123,6 @@ void functions_close(struct functions *functions)
 	vec_free(&functions->pending);
 	vec_free(&functions->questions);
 	vec_free(&functions->answers);
-	map_free(&functions->seen);
 	map_free(&functions->pending_index);
 	pthread_cond_destroy(&functions->wake);
 	pthread_cond_destroy(&functions->idle);
@@ -297,10 +297,10 @@ static int module_fd(struct functions *functions, const struct mapping *mapping,
 	return module.fd;
 }
 
-static bool see(struct functions *functions, uint64_t key)
+static bool see(struct space *space, uint64_t key)
 {
-	return functions->seen.len < VALUES_MAX && map_get(&functions->seen, key) == MAP_NONE &&
-	       map_set(&functions->seen, key, 1);
+	return space->seen.len < VALUES_MAX && map_get(&space->seen, key) == MAP_NONE &&
+	       map_set(&space->seen, key, 1);
 }
 
 static uint64_t value_key(uint32_t pid, uint64_t value)
@@ -310,15 +310,14 @@ static uint64_t value_key(uint32_t pid, uint64_t value)
 
 /* Whether the value is seen for the first time since something else is there; *again: it was seen
  * before that. */
-static bool see_first(struct functions *functions, uint32_t pid, uint64_t value, uint64_t since,
-		      bool *again)
+static bool see_first(struct space *space, uint64_t value, uint64_t since, bool *again)
 {
-	uint64_t key = value_key(pid, value);
+	uint64_t key = value_key((uint32_t)space->pid, value);
 
 	*again = false;
-	if (!value || !see(functions, (key ^ since) * 0xc2b2ae3d27d4eb4full))
+	if (!value || !see(space, (key ^ since) * 0xc2b2ae3d27d4eb4full))
 		return false;
-	*again = !see(functions, key);
+	*again = !see(space, key);
 	return true;
 }
 
@@ -402,7 +401,7 @@ static void value_name(struct functions *functions, uint32_t pid, uint64_t value
 	if (!space)
 		return;
 	place = place_at(space, value, ts);
-	if (!see_first(functions, pid, value, place.since, &again))
+	if (!see_first(space, value, place.since, &again))
 		return;
 	question.since = place.since;
 	/* Unless the question is answered it is not known what this is now. */
@@ -488,9 +487,11 @@ static void handle_begins(struct functions *functions, const struct site_info *s
 		return;
 	memcpy(&head, hit + 1, sizeof(head));
 	pending = pending_get(functions, head.id, true);
-	if (pending)
-		values_find(functions, value_walk_begin(site, hit + 1, hit->frame_bytes), hit->tgid,
-			    hit->rec.ts, &pending->text, &pending->host);
+	if (!pending)
+		return;
+	pending->pid = hit->tgid;
+	values_find(functions, value_walk_begin(site, hit + 1, hit->frame_bytes), hit->tgid,
+		    hit->rec.ts, &pending->text, &pending->host);
 }
 
 /* A handle is got; false: it was not known. */
@@ -505,7 +506,7 @@ static bool handle_seen(struct functions *functions, const struct waffle_rec_ret
 	if (!space)
 		return false;
 	place = space_place(space, handle, end->rec.ts);
-	first = see_first(functions, end->tgid, handle, place.since, &again);
+	first = see_first(space, handle, place.since, &again);
 	if (role == SITE_ROLE_HANDLE && host) {
 		place = place_at(space, host, end->rec.ts);
 		name_by_place(functions, &question, &place, host);
@@ -607,8 +608,14 @@ void functions_told(struct functions *functions, const struct mmap_event *event)
 	spaces_told(&functions->spaces, event);
 }
 
-void functions_forget(struct functions *functions, pid_t pid, uint64_t ts)
+void functions_forget(struct functions *functions, pid_t pid, uint64_t ts, bool exited)
 {
 	memset(functions->known, 0, sizeof(functions->known));
-	spaces_begin(&functions->spaces, pid, ts);
+	for (size_t i = functions->pending.len; i > 0; i--)
+		if (functions->pending.data[i - 1].pid == (uint32_t)pid)
+			pending_remove(functions, &functions->pending.data[i - 1]);
+	if (exited)
+		spaces_forget(&functions->spaces, pid);
+	else
+		spaces_begin(&functions->spaces, pid, ts);
 }

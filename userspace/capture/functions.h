@@ -39,7 +39,7 @@ int functions_write(struct functions *functions, bool all, struct error *err);
 /* A process that has such sites armed: where its files are is read while it lives. */
 void functions_process(struct functions *functions, pid_t pid);
 /* The process runs a new program, or has ended: its addresses mean something else from now on. */
-void functions_forget(struct functions *functions, pid_t pid, uint64_t ts);
+void functions_forget(struct functions *functions, pid_t pid, uint64_t ts, bool exited);
 /* The kernel told of it, before the records from that time on are seen. */
 void functions_told(struct functions *functions, const struct mmap_event *event);
 

@@ -9,11 +9,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void child_run(int go, int failed, char **command, const struct rlimit *files)
+static void child_run(int go, int failed, char **command, const struct account *account,
+		      const struct rlimit *files)
 {
 	sigset_t none;
 	char byte;
-	int code;
+	int code = 0;
 
 	while (read(go, &byte, 1) < 0 && errno == EINTR)
 		;
@@ -23,15 +24,19 @@ static void child_run(int go, int failed, char **command, const struct rlimit *f
 	signal(SIGPIPE, SIG_DFL);
 	signal(SIGXFSZ, SIG_DFL);
 	setrlimit(RLIMIT_NOFILE, files);
-	execvp(command[0], command);
-	code = errno;
+	if (account)
+		code = account_become(account);
+	if (!code) {
+		execvp(command[0], command);
+		code = errno;
+	}
 	if (write(failed, &code, sizeof(code)) < 0)
 		_exit(126);
 	_exit(code == ENOENT ? 127 : 126);
 }
 
-int launch_prepare(struct launch *launch, char **command, const struct rlimit *files,
-		   struct error *err)
+int launch_prepare(struct launch *launch, char **command, const struct account *account,
+		   const struct rlimit *files, struct error *err)
 {
 	int go[2], failed[2];
 
@@ -47,7 +52,7 @@ int launch_prepare(struct launch *launch, char **command, const struct rlimit *f
 	if (!launch->pid) {
 		close(go[1]);
 		close(failed[0]);
-		child_run(go[0], failed[1], command, files);
+		child_run(go[0], failed[1], command, account, files);
 	}
 	close(go[0]);
 	close(failed[1]);

@@ -2,6 +2,7 @@
 #include "capture/memory.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,17 +10,20 @@
 #include "capture/drain.h"
 #include "target/buildid.h"
 #include "target/elffile.h"
+#include "target/mapping_file.h"
 #include "target/process.h"
 #include "util/map.h"
 #include "util/vec.h"
 
 #define PROCESSES_MAX 16384
 #define RANGES_MAX 65536       /* of a process; vm.max_map_count */
-#define WRITTEN_MAX (1u << 20) /* mappings in a capture */
+#define WRITTEN_MAX (1u << 21) /* mappings of all processes that live; and files */
 #define RESCAN_MIN_NS 20000000ull
+#define SWEEP_NS 1000000000ull
 #define RESCAN_MAX_NS 10000000000ull
 
 struct known {
+	pid_t pid;                /* 0: unused */
 	struct mappings mappings; /* by address */
 	struct mappings told;     /* the same, only by what the kernel told */
 	uint64_t next_ts;         /* not read again before */
@@ -43,8 +47,8 @@ struct memory {
 	struct map parents; /* of processes that run the program of their parent */
 	VEC(struct known) known;
 	VEC(uint32_t) unused;  /* of `known` */
+	uint64_t sweep_ts;     /* when processes that are gone were last looked for */
 	struct map written;    /* hashes of mappings */
-	uint64_t rows;         /* mappings in the file */
 	struct map program_of; /* hash of a file → index in `programs` */
 	VEC(struct program) programs;
 };
@@ -244,7 +248,7 @@ static int mapping_write(struct memory *memory, const struct known *known,
 
 	forget_replaced(memory, seen.told ? &known->told : &known->mappings, seen.pid, mapping);
 	if ((!mapping->ino && !mapping->executable) || map_get(&memory->written, key) != MAP_NONE ||
-	    memory->rows >= WRITTEN_MAX)
+	    memory->written.len >= WRITTEN_MAX)
 		return 0;
 	if (mapping->ino && mapping->executable)
 		program = program_of(memory, mapping, seen.pid, seen.told);
@@ -259,7 +263,6 @@ static int mapping_write(struct memory *memory, const struct known *known,
 		   !map_set(&memory->written, mapping_key(seen.pid, mapping, false), 1)) {
 		return 0;
 	}
-	memory->rows++;
 	if (program)
 		mapping_describe(&row, program);
 	return store_writer_add_mapping(memory->writer, &row, err);
@@ -313,12 +316,30 @@ static int scan(struct memory *memory, struct known *known, pid_t pid, bool *new
 	return result;
 }
 
+/* Of processes that are not traced no exit is told. */
+static void forget_gone(struct memory *memory)
+{
+	uint64_t now = clock_monotonic_ns();
+
+	if (now - memory->sweep_ts < SWEEP_NS)
+		return;
+	memory->sweep_ts = now;
+	for (size_t i = 0; i < memory->known.len; i++) {
+		pid_t pid = memory->known.data[i].pid;
+
+		if (pid && kill(pid, 0) && errno == ESRCH)
+			memory_forget(memory, pid);
+	}
+}
+
 static struct known *known_of(struct memory *memory, pid_t pid)
 {
 	uint32_t index = map_get(&memory->pids, (uint64_t)pid);
 
 	if (index != MAP_NONE)
 		return &memory->known.data[index];
+	if (!memory->unused.len && memory->known.len >= PROCESSES_MAX)
+		forget_gone(memory);
 	if (memory->unused.len) {
 		index = memory->unused.data[--memory->unused.len];
 	} else {
@@ -326,7 +347,7 @@ static struct known *known_of(struct memory *memory, pid_t pid)
 		if (index >= PROCESSES_MAX || !vec_push(&memory->known, (struct known){0}))
 			return NULL;
 	}
-	memory->known.data[index] = (struct known){.gap_ns = RESCAN_MIN_NS};
+	memory->known.data[index] = (struct known){.pid = pid, .gap_ns = RESCAN_MIN_NS};
 	map_set(&memory->pids, (uint64_t)pid, index);
 	return &memory->known.data[index];
 }
@@ -508,7 +529,9 @@ void memory_forget(struct memory *memory, pid_t pid)
 	map_remove(&memory->parents, (uint64_t)pid);
 	if (index == MAP_NONE)
 		return;
-	known_free(&memory->known.data[index]);
+	forget_all(memory, &memory->known.data[index].mappings, pid);
+	forget_all(memory, &memory->known.data[index].told, pid);
+	memory->known.data[index].pid = 0;
 	if (!vec_push(&memory->unused, index))
 		memory->known.data[index] = (struct known){0}; /* stays unused */
 }

@@ -82,6 +82,7 @@ static int writer_open(struct session *session)
 	meta.version = WAFFLE_VERSION;
 	meta.command = session->options->label;
 	meta.filter = session->options->filter ? filter_source(session->options->filter) : "";
+	meta.tracer_pid = (uint32_t)getpid();
 	meta.cpu_count = kernel_cpu_count(session->kernel);
 	meta.sched = session_wants_sched(session->options);
 	meta.sources = sources_text(sources, session_sources(session));
@@ -97,6 +98,9 @@ int session_publish(struct session *session)
 		return 0;
 	result = store_writer_publish(session->writer, session->err);
 	session->result->file_written = !result;
+	if (!result && session->options->warn_of_root)
+		session_notify(session, "the command runs as root; --user NAME runs it as another "
+					"user, --user root without this line");
 	return result;
 }
 
@@ -116,7 +120,8 @@ static int functions_see(struct session *session, const struct waffle_rec *rec)
 	case WAFFLE_REC_EXEC:
 	case WAFFLE_REC_EXIT:
 		if (rec->kind == WAFFLE_REC_EXEC || rec->tid == end->tgid)
-			functions_forget(session->functions, (pid_t)end->tgid, rec->ts);
+			functions_forget(session->functions, (pid_t)end->tgid, rec->ts,
+					 rec->kind == WAFFLE_REC_EXIT);
 		return 0;
 	default:
 		return 0;
@@ -370,6 +375,7 @@ static int writer_close(struct session *session, bool started, int failed)
 		store_writer_discard(session->writer);
 		return 0;
 	}
+	session_publish(session); /* its failure is that of what follows, too */
 	written = store_writer_close(session->writer, session->end_ts, result->counts, &problem);
 	result->file_written |= !written;
 	if (!stat(session->options->output, &file))

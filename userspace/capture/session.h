@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "call/call.h"
+#include "capture/account.h"
 #include "capture/armed.h"
 #include "capture/sources.h"
 #include "capture/stack_choice.h"
@@ -23,6 +24,8 @@ struct session_options {
 	const pid_t *pids; /* attach to these … */
 	size_t pid_count;
 	char **command;                   /* … or run this */
+	const struct account *account;    /* … as this user; NULL: as who we are; the caller's */
+	bool warn_of_root;                /* nobody asked for it to run as root */
 	const char *output;               /* path of the file to write */
 	const char *label;                /* what is traced, for people */
 	bool follow;                      /* children too */
@@ -53,8 +56,8 @@ struct session_result {
 	uint64_t file_bytes;
 	uint64_t sites;
 	struct armed_counts armed;
-	int exit_status;   /* of the command, as waitpid() gives it; -1: none, or still running */
-	int exec_errno;    /* the command could not be run */
+	int exit_status; /* of the command, as waitpid() gives it; -1: none, or still running */
+	int exec_errno;  /* the command could not be run; negative: it could not become its user */
 	bool file_written; /* the file has its name, also if the session failed later */
 };
 

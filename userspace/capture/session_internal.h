@@ -23,7 +23,7 @@ enum { TAG_TIMER, TAG_SIGNAL, TAG_RING, TAG_MMAP, TAG_FILE, TAG_PROCESS };
 
 struct target {
 	pid_t pid;
-	int pidfd;
+	int pidfd;         /* -1: there are too many processes for one each */
 	uint64_t exit_ts;  /* it has exited by then; 0: it lives */
 	bool exec_pending; /* a new program runs and its sites are not armed yet */
 	bool maps_changed;
@@ -47,6 +47,9 @@ struct session {
 	struct launch launch;
 	VEC(struct target) targets;
 	struct map target_at; /* pid → index in `targets` */
+	size_t unwatched;     /* targets without a pidfd */
+	uint64_t look_ts;     /* when they were last looked at */
+	size_t files_max;     /* descriptors that we may have */
 	size_t next_target;   /* where the next look at the targets begins */
 	bool busy;            /* there is more to do at once: a round has a budget */
 	int epoll, timer, signals;

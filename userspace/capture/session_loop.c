@@ -49,6 +49,7 @@ static void files_raise(struct session *session)
 	limit = session->files;
 	limit.rlim_cur = limit.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &limit);
+	session->files_max = limit.rlim_cur;
 }
 
 int loop_open(struct session *session)

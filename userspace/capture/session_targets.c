@@ -13,7 +13,8 @@
 #define RESCAN_TIMES 4
 /* For looks at processes, until records are drained again. */
 #define REARM_NS 20000000ull
-#define EXITED_WAIT_MS 3 /* until the last records of a process have settled */
+#define LOOK_NS 1000000000ull /* between two looks for exits that nothing told of */
+#define EXITED_WAIT_MS 3      /* until the last records of a process have settled */
 
 static struct target *target_find(struct session *session, pid_t pid)
 {
@@ -39,7 +40,10 @@ static void target_remove(struct session *session, struct target *target)
 {
 	pid_t pid = target->pid;
 
-	close(target->pidfd);
+	if (target->pidfd >= 0)
+		close(target->pidfd);
+	else
+		session->unwatched--;
 	map_remove(&session->target_at, (uint64_t)pid);
 	*target = session->targets.data[--session->targets.len];
 	if (target != &session->targets.data[session->targets.len])
@@ -47,29 +51,50 @@ static void target_remove(struct session *session, struct target *target)
 			(uint32_t)(target - session->targets.data));
 	arming_forget(session->arming, pid);
 	kernel_filter_forget(session->kernel, pid);
+	details_forget(session->details, pid);
+}
+
+/* Descriptors are for more than processes: half of them may go into watching exits. */
+static bool may_watch(const struct session *session)
+{
+	return session->targets.len - session->unwatched < session->files_max / 2;
+}
+
+/* A descriptor that tells of its exit, or -1: it is watched without one. -ESRCH: it is gone. */
+static int target_open(const struct session *session, pid_t pid)
+{
+	int fd = may_watch(session) ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+
+	if (fd >= 0 || !kill(pid, 0) || errno == EPERM)
+		return fd;
+	return -ESRCH;
 }
 
 /* Follows a process until it exits. A process that is gone already is none: 0. */
 static int target_add(struct session *session, pid_t pid)
 {
 	struct target target = {.pid = pid}, *known = target_find(session, pid);
-	int result;
+	int result = 0;
 
 	if (known && !known->exit_ts)
 		return 0;
 	if (known) /* its number was given out again */
 		target_remove(session, known);
-	target.pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-	if (target.pidfd < 0)
-		return errno == ESRCH || errno == EINVAL ? 0 : session_fail(session, "pidfd_open");
+	target.pidfd = target_open(session, pid);
+	if (target.pidfd == -ESRCH)
+		return 0;
 	if (!vec_reserve(&session->targets, 1) ||
 	    !map_set(&session->target_at, (uint64_t)pid, (uint32_t)session->targets.len)) {
-		close(target.pidfd);
+		if (target.pidfd >= 0)
+			close(target.pidfd);
 		return error_set(session->err, ENOMEM, "out of memory");
 	}
 	session->targets.data[session->targets.len++] = target;
-	result = session_watch(session, target.pidfd, EPOLLIN | EPOLLONESHOT,
-			       TAG_PROCESS + (uint64_t)pid);
+	if (target.pidfd >= 0)
+		result = session_watch(session, target.pidfd, EPOLLIN | EPOLLONESHOT,
+				       TAG_PROCESS + (uint64_t)pid);
+	else
+		session->unwatched++;
 	return result ?: target_describe(session, pid);
 }
 
@@ -81,9 +106,27 @@ void target_exited(struct session *session, pid_t pid)
 		target->exit_ts = clock_monotonic_ns();
 }
 
+/* Of those without a descriptor. */
+static void exits_look(struct session *session)
+{
+	uint64_t now = clock_monotonic_ns();
+
+	if (!session->unwatched || now - session->look_ts < LOOK_NS)
+		return;
+	session->look_ts = now;
+	for (size_t i = 0; i < session->targets.len; i++) {
+		struct target *target = &session->targets.data[i];
+
+		if (target->pidfd < 0 && !target->exit_ts && kill(target->pid, 0) && errno == ESRCH)
+			target->exit_ts = now;
+	}
+}
+
 void targets_remove(struct session *session)
 {
 	uint64_t delivered_ts = drain_delivered_ts(session->drain);
+
+	exits_look(session);
 
 	for (size_t i = session->targets.len; i > 0; i--) {
 		struct target *target = &session->targets.data[i - 1];
@@ -103,7 +146,7 @@ int targets_open(struct session *session)
 				 ?: kernel_target_add(session->kernel, options->pids[i], session->err)
 				 ?: target_add(session, options->pids[i]);
 	if (!result && options->command)
-		result = launch_prepare(&session->launch, options->command, &session->files,
+		result = launch_prepare(&session->launch, options->command, options->account, &session->files,
 					session->err)
 				 ?: kernel_target_add(session->kernel, session->launch.pid,
 						      session->err)
@@ -124,6 +167,8 @@ void targets_notice(const struct waffle_rec *rec, void *arg)
 		target = target_find(session, (pid_t)((const struct waffle_rec_exit *)rec)->tgid);
 		if (target)
 			target->exec_pending = true;
+	} else if (rec->kind == WAFFLE_REC_EXIT && session->unwatched) {
+		session->look_ts = 0;
 	}
 }
 
@@ -276,7 +321,8 @@ void targets_watch(struct session *session)
 void targets_close(struct session *session)
 {
 	for (size_t i = 0; i < session->targets.len; i++)
-		close(session->targets.data[i].pidfd);
+		if (session->targets.data[i].pidfd >= 0)
+			close(session->targets.data[i].pidfd);
 	vec_free(&session->targets);
 	map_free(&session->target_at);
 }

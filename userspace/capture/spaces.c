@@ -22,6 +22,7 @@ static void space_free(struct space *space)
 {
 	told_drop(space, space->told.len);
 	vec_free(&space->told);
+	map_free(&space->seen);
 	mappings_free(&space->mappings);
 }
 
@@ -30,16 +31,35 @@ void spaces_free(struct spaces *spaces)
 	for (size_t i = 0; i < spaces->list.len; i++)
 		space_free(&spaces->list.data[i]);
 	vec_free(&spaces->list);
+	map_free(&spaces->index);
 }
 
 struct space *spaces_get(struct spaces *spaces, pid_t pid)
 {
-	for (size_t i = 0; i < spaces->list.len; i++)
-		if (spaces->list.data[i].pid == pid)
-			return &spaces->list.data[i];
-	if (!vec_push(&spaces->list, (struct space){.pid = pid}))
+	uint32_t index = map_get(&spaces->index, (uint64_t)pid);
+
+	if (index != MAP_NONE)
+		return &spaces->list.data[index];
+	if (!vec_reserve(&spaces->list, 1) ||
+	    !map_set(&spaces->index, (uint64_t)pid, (uint32_t)spaces->list.len))
 		return NULL;
+	spaces->list.data[spaces->list.len++] = (struct space){.pid = pid};
 	return &spaces->list.data[spaces->list.len - 1];
+}
+
+void spaces_forget(struct spaces *spaces, pid_t pid)
+{
+	uint32_t index = map_remove(&spaces->index, (uint64_t)pid);
+	struct space *last;
+
+	if (index == MAP_NONE)
+		return;
+	space_free(&spaces->list.data[index]);
+	last = &spaces->list.data[--spaces->list.len];
+	if (index == spaces->list.len)
+		return;
+	spaces->list.data[index] = *last;
+	map_set(&spaces->index, (uint64_t)last->pid, index);
 }
 
 static void space_begin(struct space *space, uint64_t ts)

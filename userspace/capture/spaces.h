@@ -7,6 +7,7 @@
 #define WAFFLE_CAPTURE_SPACES_H
 
 #include "target/mmap_watch.h"
+#include "util/map.h"
 #include "util/vec.h"
 
 /* From a time on something is mapped there: a file, or by its inode 0 none. */
@@ -19,6 +20,7 @@ struct space {
 	pid_t pid;
 	uint64_t read_ts;  /* of `mappings`, 0: never read */
 	uint64_t begin_ts; /* of its program, 0: from before the capture */
+	struct map seen;   /* hashes of values, and of each with the time since when */
 	bool handles;      /* those from before the capture were looked for */
 	struct mappings mappings;
 	VEC(struct code_told) told; /* by time */
@@ -26,6 +28,7 @@ struct space {
 
 struct spaces {
 	VEC(struct space) list;
+	struct map index; /* pid → index in `list` */
 	uint64_t told_ts; /* the latest, of all processes */
 };
 
@@ -39,7 +42,9 @@ struct space *spaces_get(struct spaces *spaces, pid_t pid);
 void spaces_free(struct spaces *spaces);
 /* What the kernel told of a process; of an event that is lost, all are begun anew. */
 void spaces_told(struct spaces *spaces, const struct mmap_event *event);
-/* The process runs a new program, or none. What was told of since then stays. */
+/* The process has exited. */
+void spaces_forget(struct spaces *spaces, pid_t pid);
+/* The process runs a new program. What was told of since then stays. */
 void spaces_begin(struct spaces *spaces, pid_t pid, uint64_t ts);
 
 /* Reads what is mapped now. What was read before stays where changes are told since. */

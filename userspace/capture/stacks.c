@@ -12,6 +12,7 @@
 
 #include "capture/hit_image.h"
 #include "target/cfi_remote.h"
+#include "target/mapping_file.h"
 #include "target/process.h"
 #include "target/python.h"
 #include "target/unwind.h"
@@ -34,7 +35,15 @@ struct process {
 	struct run run;
 	struct python python;
 	uint32_t program; /* another number for each program that a pid runs */
+	uint32_t code;    /* the last one told of, in `codes`; NO_CODE: none */
 };
+
+/* A code object of Python, cut behind its table. */
+struct code {
+	struct waffle_rec_code *rec; /* NULL: unused */
+	uint32_t next;               /* of the process; or the next unused one */
+};
+#define NO_CODE UINT32_MAX
 
 #define PYTHON_FRAMES_MAX (1u << 20)
 #define PYTHON_CODES_MAX (1u << 16)
@@ -53,7 +62,8 @@ struct stacks {
 	 * an instruction, and then that of the name → number. */
 	struct map frame_at, name_at;
 	struct map code_at; /* hash of a program and an address → the last one told of */
-	VEC(struct waffle_rec_code *) codes; /* cut behind their tables */
+	VEC(struct code) codes;
+	uint32_t unused_code; /* NO_CODE: none */
 	uint32_t frame_count;
 	char warning[256];
 };
@@ -64,6 +74,7 @@ int stacks_open(struct stacks **stacks, struct kernel *kernel, struct store_writ
 	*stacks = calloc(1, sizeof(**stacks));
 	if (!*stacks)
 		return error_set(err, ENOMEM, "out of memory");
+	(*stacks)->unused_code = NO_CODE;
 	(*stacks)->kernel = kernel;
 	(*stacks)->writer = writer;
 	return 0;
@@ -80,7 +91,7 @@ void stacks_free(struct stacks *stacks)
 	vec_free(&stacks->unused);
 	vec_free(&stacks->free);
 	for (size_t i = 0; i < stacks->codes.len; i++)
-		free(stacks->codes.data[i]);
+		free(stacks->codes.data[i].rec);
 	vec_free(&stacks->codes);
 	map_free(&stacks->code_at);
 	map_free(&stacks->frame_at);
@@ -210,6 +221,12 @@ void stacks_file(struct stacks *stacks, int fd, const char *path)
 
 /* ---- processes ---- */
 
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+	hash = (hash ^ value) * 0x9e3779b97f4a7c15ull;
+	return hash ^ hash >> 29;
+}
+
 static struct run run_take(struct stacks *stacks, uint32_t pages)
 {
 	int64_t first;
@@ -246,7 +263,8 @@ static struct process *process_of(struct stacks *stacks, pid_t pid)
 		return NULL;
 	if (!map_set(&stacks->process_at, (uint64_t)pid, index))
 		return NULL;
-	stacks->processes.data[index] = (struct process){.program = ++stacks->programs};
+	stacks->processes.data[index] =
+		(struct process){.program = ++stacks->programs, .code = NO_CODE};
 	return &stacks->processes.data[index];
 }
 
@@ -367,6 +385,26 @@ int stacks_fork(struct stacks *stacks, pid_t parent, pid_t child, struct error *
 	return 0;
 }
 
+static uint64_t code_key(const struct process *process, uint64_t code)
+{
+	return mix(mix(4, process->program), code);
+}
+
+static void codes_forget(struct stacks *stacks, const struct process *process)
+{
+	uint32_t next;
+
+	for (uint32_t i = process->code; i != NO_CODE; i = next) {
+		struct code *code = &stacks->codes.data[i];
+
+		map_remove(&stacks->code_at, code_key(process, code->rec->code));
+		free(code->rec);
+		next = code->next;
+		*code = (struct code){.next = stacks->unused_code};
+		stacks->unused_code = i;
+	}
+}
+
 void stacks_forget(struct stacks *stacks, pid_t pid)
 {
 	uint32_t index = map_remove(&stacks->process_at, (uint64_t)pid);
@@ -375,17 +413,12 @@ void stacks_forget(struct stacks *stacks, pid_t pid)
 		return;
 	kernel_stack_process(stacks->kernel, pid, NULL);
 	run_give(stacks, stacks->processes.data[index].run);
+	codes_forget(stacks, &stacks->processes.data[index]);
 	stacks->processes.data[index] = (struct process){0};
 	(void)vec_push(&stacks->unused, index);
 }
 
 /* ---- frames of Python ---- */
-
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-	hash = (hash ^ value) * 0x9e3779b97f4a7c15ull;
-	return hash ^ hash >> 29;
-}
 
 static uint64_t text_hash(uint64_t hash, const char *text)
 {
@@ -394,35 +427,42 @@ static uint64_t text_hash(uint64_t hash, const char *text)
 	return hash;
 }
 
-static uint64_t code_key(const struct process *process, uint64_t code)
+/* A free place among the code objects; NO_CODE: there is none. */
+static uint32_t code_take(struct stacks *stacks)
 {
-	return mix(mix(4, process->program), code);
+	uint32_t index = stacks->unused_code;
+
+	if (index != NO_CODE)
+		stacks->unused_code = stacks->codes.data[index].next;
+	else if (stacks->codes.len < PYTHON_CODES_MAX && vec_push(&stacks->codes, (struct code){0}))
+		index = (uint32_t)stacks->codes.len - 1;
+	return index;
 }
 
 int stacks_code(struct stacks *stacks, const struct waffle_rec_code *code)
 {
 	uint32_t index = map_get(&stacks->process_at, code->tgid);
-	const struct process *process = index == MAP_NONE ? NULL : &stacks->processes.data[index];
+	struct process *process = index == MAP_NONE ? NULL : &stacks->processes.data[index];
 	struct waffle_rec_code *copy;
 	size_t size;
 
-	if (!process || stacks->codes.len >= PYTHON_CODES_MAX)
-		return 0;
 	if (code->table_bytes > sizeof(code->table))
 		return -EINVAL;
+	if (!process)
+		return 0;
 	size = offsetof(struct waffle_rec_code, table) + code->table_bytes;
 	copy = malloc(size);
 	if (!copy)
 		return -ENOMEM;
 	memcpy(copy, code, size);
-	if (!vec_push(&stacks->codes, copy)) {
+	index = code_take(stacks);
+	if (index == NO_CODE) { /* it is looked up in the process */
 		free(copy);
-		return -ENOMEM;
+		return 0;
 	}
-	return map_set(&stacks->code_at, code_key(process, code->code),
-		       (uint32_t)stacks->codes.len - 1)
-		       ? 0
-		       : -ENOMEM;
+	stacks->codes.data[index] = (struct code){.rec = copy, .next = process->code};
+	process->code = index;
+	return map_set(&stacks->code_at, code_key(process, code->code), index) ? 0 : -ENOMEM;
 }
 
 /* The text of a frame; `told`: index of its code object, MAP_NONE: the kernel has not told of it.
@@ -431,7 +471,7 @@ static void frame_text(const struct stacks *stacks, const struct process *proces
 		       const struct waffle_rec_frames *frames, uint32_t told,
 		       const uint64_t words[2], char *text, size_t size)
 {
-	const struct waffle_rec_code *code = told == MAP_NONE ? NULL : stacks->codes.data[told];
+	const struct waffle_rec_code *code = told == MAP_NONE ? NULL : stacks->codes.data[told].rec;
 	struct waffle_rec_code *asked = NULL;
 	struct python_frame frame;
 	struct image image;
@@ -489,6 +529,8 @@ int stacks_python(struct stacks *stacks, const struct waffle_rec_frames *frames,
 			result = frame_number(stacks, pid, text, &number, err);
 			if (result)
 				return result;
+			if (stacks->frame_at.len >= PYTHON_FRAMES_MAX)
+				map_free(&stacks->frame_at); /* only what was found before */
 			map_set(&stacks->frame_at, key, number);
 		}
 		addresses[i] = STORE_PYTHON | number;

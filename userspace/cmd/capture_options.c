@@ -97,6 +97,7 @@ void capture_options_free(struct capture_options *options)
 	vec_free(&options->pids);
 	vec_free(&options->comms);
 	stack_choice_free(options->stacks);
+	account_free(options->account);
 	filter_options_free(&options->filter);
 	probe_options_free(&options->probes);
 }

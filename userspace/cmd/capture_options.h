@@ -18,6 +18,8 @@ struct capture_options {
 	VEC(const char *) comms;
 	const char *output;          /* NULL: named after the program and the time */
 	struct stack_choice *stacks; /* NULL: none */
+	const char *user;            /* of run; NULL: who called sudo */
+	struct account *account;     /* the same, looked up; NULL: as we are */
 	bool json, no_report, quiet;
 	struct filter_options filter;
 	struct probe_options probes;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "cmd/capture_options.h"
 
@@ -17,6 +18,11 @@ static int set_no_follow(void *options, const char *value, struct error *err)
 static const struct option_row rows[] = {
 	{"no-follow", 0, NULL, "trace the command's own process only, not its children",
 	 .set = set_no_follow},
+	{"user", 0, "NAME",
+	 "run the command as this user (default: as the one who called sudo, with that one's "
+	 "groups; "
+	 "root: as root)",
+	 .at = offsetof(struct capture_options, user)},
 	CAPTURE_OPTION_ROWS,
 };
 
@@ -39,6 +45,30 @@ static int status_code(const struct session_result *result)
 	return WEXITSTATUS(result->exit_status);
 }
 
+/* Whom the command runs as. A user who is not root can only run it as himself. */
+static int account_choose(struct capture_options *options, struct error *err)
+{
+	int code = options->user ? account_by_name(&options->account, options->user, err)
+				 : account_of_caller(&options->account, err);
+
+	if (options->account && options->account->uid == getuid() && geteuid()) {
+		account_free(options->account);
+		options->account = NULL;
+	}
+	options->session.account = options->account;
+	return code;
+}
+
+static void failure_set(struct error *err, const struct capture_options *options, const char *name,
+			int code)
+{
+	if (code > 0)
+		error_set(err, code, "%s: %s", name, strerror(code));
+	else
+		error_set(err, -code, "%s: it can't run as user %s: %s", name,
+			  options->account->name, strerror(-code));
+}
+
 static int run_command(const struct command *command, struct capture_options *options, char **argv)
 {
 	const char *slash = strrchr(argv[0], '/');
@@ -50,9 +80,12 @@ static int run_command(const struct command *command, struct capture_options *op
 	command_line(label, sizeof(label), argv);
 	options->session.label = label;
 	options->session.command = argv;
+	if (account_choose(options, &err))
+		return command_fail(command, &err, EXIT_USAGE);
+	options->session.warn_of_root = !options->user && !options->account && !geteuid();
 	code = capture_command(command, options, slash ? slash + 1 : argv[0], &result);
 	if (code == EXIT_DONE && result.exec_errno) {
-		error_set(&err, result.exec_errno, "%s: %s", argv[0], strerror(result.exec_errno));
+		failure_set(&err, options, argv[0], result.exec_errno);
 		command_fail(command, &err, EXIT_FAILED);
 	}
 	return code == EXIT_DONE ? status_code(&result) : code;
@@ -81,11 +114,15 @@ const struct command command_run = {
 	.name = "run",
 	.arguments = "-- COMMAND…",
 	.summary = "Run a command with its sites armed before main, and report",
-	.details = "Starts the command, arms it as attach does before its first instruction, "
-		   "follows the "
-		   "processes it makes and the programs they run, and ends when all of them have "
-		   "exited. Exits with the command's status (128 + N if signal N killed it, 127 if "
-		   "it was not found), or with 1 if the capture itself failed.",
+	.details =
+		"Starts the command, arms it as attach does before its first instruction, "
+		"follows the "
+		"processes it makes and the programs they run, and ends when all of them have "
+		"exited. The command runs as the user who called sudo, in the current folder, with "
+		"that user's groups and the limits, the terminal and the environment that it "
+		"has; HOME, USER, LOGNAME, SHELL and XDG_RUNTIME_DIR are the user's. "
+		"Exits with the command's status (128 + N if signal N killed it, 127 if "
+		"it was not found), or with 1 if the capture itself failed.",
 	.options = rows,
 	.option_count = sizeof(rows) / sizeof(rows[0]),
 	.run = run,

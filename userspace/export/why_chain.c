@@ -337,17 +337,41 @@ static void put_other_process(const struct why_printer *printer, uint32_t from, 
 		fprintf(printer->out, ", process %u", threads[to].pid);
 }
 
+/* " ← woken 37 times by ticker (14), at last by " */
+static void put_series(const struct why_printer *printer, const struct why_step *step)
+{
+	uint32_t others = step->wakes ? step->wakes - 1 : 0;
+
+	if (!step->woken_count || (step->woken_by == step->by && step->woken_count == others)) {
+		fputs(" ← woken by ", printer->out);
+		return;
+	}
+	fputs(" ← woken ", printer->out);
+	if (step->woken_count < others)
+		fprintf(printer->out, "%" PRIu32 " times, ", step->wakes);
+	if (step->woken_count == 1)
+		fputs("once by ", printer->out);
+	else
+		fprintf(printer->out, "%" PRIu32 " times by ", step->woken_count);
+	if (step->woken_by == MODEL_NONE)
+		fputs("interrupts", printer->out);
+	else
+		why_put_thread(printer, step->woken_by);
+	fputs(", at last by ", printer->out);
+}
+
 /* " ← woken by loader-2 (12), which spent those 168 ms:"; `below`: what is told of them. */
 static void put_waker(const struct why_printer *printer, const struct why_step *step, uint32_t next,
 		      uint64_t below)
 {
 	uint64_t ns = step->to_ts - step->from_ts;
 
-	fputs(step->handed                       ? " ← handed over to "
-	      : step->last_rank && step->call_ts ? " ← arrived last: "
-	      : step->last_rank                  ? " ← not there: "
-						 : " ← woken by ",
-	      printer->out);
+	if (step->handed)
+		fputs(" ← handed over to ", printer->out);
+	else if (step->last_rank)
+		fputs(step->call_ts ? " ← arrived last: " : " ← not there: ", printer->out);
+	else
+		put_series(printer, step);
 	if (step->interrupt) {
 		fputs("an interrupt; waited for ", printer->out);
 	} else if (step->by != next && step->by != MODEL_NONE) {

@@ -201,6 +201,21 @@ static void records_json(const struct printer *printer, const struct why_step *s
 	json_array_end(json);
 }
 
+/* Wake-ups after which it waited for the same again. */
+static void series_field(const struct printer *printer, const struct why_step *step)
+{
+	struct json *json = printer->json;
+
+	if (!step->wakes)
+		return;
+	json_key(json, "series");
+	json_object_begin(json);
+	json_field_u64(json, "wakes", step->wakes);
+	thread_field(printer, "mostly_by", step->woken_by);
+	json_field_u64(json, "mostly_by_wakes", step->woken_count);
+	json_object_end(json);
+}
+
 static void step_json(const struct printer *printer, const struct why_step *step)
 {
 	struct json *json = printer->json;
@@ -216,6 +231,7 @@ static void step_json(const struct printer *printer, const struct why_step *step
 	text_field(printer, "meaning", step->meaning);
 	thread_field(printer, "by", step->interrupt ? MODEL_NONE : step->by);
 	json_field_bool(json, "interrupt", step->interrupt);
+	series_field(printer, step);
 	if (step->cpu_khz)
 		json_field_u64(json, "cpu_khz", step->cpu_khz);
 	if (step->cpu_max_khz)
@@ -333,6 +349,7 @@ static void instance_json(const struct printer *printer, const struct why_instan
 	json_field_u64(json, "start_ns", instance->from_ts);
 	json_field_u64(json, "duration_ns", duration_ns);
 	parts_json(json, instance);
+	json_field_u64(json, "waffle_ns", instance->own_ns);
 	json_field_bool(json, "loss", instance->loss);
 	json_field_bool(json, "begun_before", instance->begun_before);
 	json_field_bool(json, "unfinished", instance->unfinished);

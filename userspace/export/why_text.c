@@ -96,12 +96,20 @@ static void print_times(const struct why_printer *printer, const struct why_inst
 	fputc('\n', printer->out);
 }
 
+/* A twentieth of a span is too much for a tracer to take. */
+#define OWN_PARTS 20
+
 static void print_doubts(const struct why_printer *printer, const struct why_instance *instance)
 {
 	why_paint(printer, WHY_PAINT_WARN);
 	if (instance->loss)
 		fputs("  records were lost in it: what is said of it is likely at best\n",
 		      printer->out);
+	if (instance->own_ns > (instance->to_ts - instance->from_ts) / OWN_PARTS) {
+		fputs("  waffle-bpf itself took ", printer->out);
+		why_put_duration(printer, instance->own_ns);
+		fputs(" of it: without the capture it would have been shorter\n", printer->out);
+	}
 	if (instance->begun_before)
 		fputs("  it began before the capture: only its end was seen\n", printer->out);
 	if (instance->ended_by != MODEL_NONE) {

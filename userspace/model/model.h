@@ -306,6 +306,8 @@ static inline bool model_is_traced(const struct model *model, uint32_t thread)
 {
 	return thread < model->threads.len && model->threads.data[thread].traced;
 }
+/* Whether it is one of the waffle-bpf that made the capture, which is not part of what it shows. */
+bool model_is_own(const struct model *model, uint32_t thread);
 /* The links from a span or event: model.links.data[*first] and `count` in all. */
 size_t model_links_from(const struct model *model, uint8_t kind, uint32_t index, size_t *first);
 /* False: it is not in the capture. */

@@ -71,9 +71,6 @@ int kernel_snapshot(struct kernel *kernel, bool at_end,
 
 /* Those of the sources wanted that this kernel has. */
 uint32_t kernel_wait_sources(const struct kernel *kernel);
-/* The addresses of a stack as a record numbers it, innermost first; how many. */
-uint32_t kernel_stack(const struct kernel *kernel, uint32_t number,
-		      uint64_t addresses[WAFFLE_STACK_DEPTH]);
 
 /* Memory shared with the programs. */
 uint32_t kernel_cpu_count(const struct kernel *kernel);

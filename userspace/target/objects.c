@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "target/needed.h"
+#include "target/mapping_file.h"
 #include "target/process.h"
 #include "util/input.h"
 

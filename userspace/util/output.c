@@ -26,14 +26,21 @@ static bool environment_id(const char *name, unsigned *id)
 	return true;
 }
 
+bool output_caller(unsigned *uid, unsigned *gid)
+{
+	if (!environment_id("SUDO_UID", uid))
+		return false;
+	if (!environment_id("SUDO_GID", gid))
+		*gid = UINT_MAX;
+	return true;
+}
+
 void output_give_to_caller(int fd)
 {
-	unsigned uid, gid;
+	unsigned uid, gid; /* fchown's -1: as it is */
 
-	if (geteuid() != 0 || !environment_id("SUDO_UID", &uid))
+	if (geteuid() != 0 || !output_caller(&uid, &gid))
 		return;
-	if (!environment_id("SUDO_GID", &gid))
-		gid = UINT_MAX; /* fchown's -1: as it is */
 	if (fchown(fd, uid, gid) != 0)
 		errno = 0; /* a file system without owners is no reason to fail */
 }

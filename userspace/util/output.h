@@ -11,6 +11,7 @@
 #ifndef WAFFLE_UTIL_OUTPUT_H
 #define WAFFLE_UTIL_OUTPUT_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "util/error.h"
@@ -33,6 +34,8 @@ int output_publish(struct output *output, struct error *err);
 int output_commit(struct output *output, struct error *err);
 /* Removes the temporary file and frees; nothing to do if not open or committed. */
 void output_abort(struct output *output);
+/* Who called sudo, if somebody did; *gid is (gid_t)-1 if sudo did not say. */
+bool output_caller(unsigned *uid, unsigned *gid);
 /* Gives an open file to the user who called sudo; silently nothing if there is none. */
 void output_give_to_caller(int fd);
 

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Wake-ups that end no wait, signals, and what waffle-bpf itself did. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "why_capture.h"
+
+#define NR_RESTART 219
+#define NR_EXECVE 59
+#define MS 1000000ull
+#define SI_BPF 0x80
+
+/* Thread 11 runs on CPU 1 and begins a span at 1 ms. */
+static void begin(struct capture *capture)
+{
+	capture_begin(capture, true);
+	named(capture, 12, 10, "ticker");
+	named(capture, 13, 10, "doer");
+	gets(capture, MS - 200, 1, 0, 11, 0, 0, 0);
+	gets(capture, MS - 190, 2, 0, 12, 0, 0, 0);
+	gets(capture, MS - 180, 3, 0, 13, 0, 0, 0);
+	capture_span(capture, MS, 11, 1);
+}
+
+/* Thread 11 waits from the ms `from` to `to`, `late_ns` later than the first; woken by `waker`. */
+static void wait_of(struct capture *capture, uint64_t from, uint64_t late_ns, uint64_t to,
+		    int syscall, uint64_t object, uint64_t op, uint64_t value, uint32_t waker,
+		    unsigned flags)
+{
+	waits(capture, from * MS + late_ns, 1, 11, 0, S, syscall, object, op, value);
+	gets(capture, to * MS, 1, 0, 11, waker, to * MS, flags);
+}
+
+static struct why *end(struct capture *capture, uint64_t ms)
+{
+	capture_end(capture, ms * MS, 11, 1);
+	return ask_span(capture, (ms + 1) * MS);
+}
+
+static void sent(struct capture *capture, uint64_t ts, uint32_t sender, uint32_t target, int signo,
+		 int code)
+{
+	struct waffle_rec_signal rec = {.rec = {ts, sender, WAFFLE_REC_SIGNAL, 0},
+					.target_tid = target,
+					.target_tgid = 10,
+					.signo = signo,
+					.code = code};
+
+	capture_add(capture, &rec);
+}
+
+static const struct why_step *first_step(const struct why *why, uint32_t part)
+{
+	return &why->steps.data[part_of(why, part)->step];
+}
+
+static void test_a_broadcast_for_another_is_no_end_of_a_wait(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	wait_of(&capture, 1, 10, 5, NR_FUTEX, 0x7f00, FUTEX_COND, 0, 12, 0);
+	/* The condition variable's other futex. */
+	wait_of(&capture, 5, 10, 9, NR_FUTEX, 0x7f04, FUTEX_COND, 0, 12, 0);
+	wait_of(&capture, 9, 10, 13, NR_FUTEX, 0x7f00, FUTEX_COND, 0, 13, 0);
+	why = end(&capture, 13);
+	check_part(why, 0, "user-work", 12 * MS - 30, 13, "likely", "futex 0x7f00");
+	assert_int_equal(first_step(why, 0)->wakes, 3);
+	assert_int_equal(first_step(why, 0)->woken_count, 2);
+	assert_int_equal(why->model->threads.data[first_step(why, 0)->woken_by].tid, 12);
+	done(&capture, why);
+}
+
+static void test_one_who_wakes_it_each_time_is_certain(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	wait_of(&capture, 1, 10, 5, NR_FUTEX, 0x7f00, FUTEX_COND, 0, 13, 0);
+	wait_of(&capture, 5, 10, 9, NR_FUTEX, 0x7f00, FUTEX_COND, 0, 13, 0);
+	why = end(&capture, 9);
+	check_part(why, 0, "user-work", 8 * MS - 20, 13, "certain", "futex 0x7f00");
+	done(&capture, why);
+}
+
+/* It ran for long in between: whether that was for what woke it is not known. */
+static void test_an_event_loop_that_works_in_between_is_likely(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	wait_of(&capture, 1, 10, 5, NR_EPOLL_WAIT, 4, 0, 0, 12, 0);
+	wait_of(&capture, 8, 0, 20, NR_EPOLL_WAIT, 4, 0, 0, 13, 0);
+	why = end(&capture, 20);
+	check_part(why, 0, "user-work", 12 * MS, 13, "certain", "");
+	check_part(why, 1, "user-work", 4 * MS - 10, 12, "likely", "");
+	done(&capture, why);
+}
+
+/* The doer waits until the victim has asked it: so the victim's first wait was not for the doer. */
+static void test_who_is_asked_in_between_has_not_ended_what_was_before(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	waits(&capture, MS, 3, 13, 0, S, NR_READ, 9, 0, 0);
+	wait_of(&capture, 1, 10, 5, NR_EPOLL_WAIT, 4, 0, 0, 12, 0);
+	gets(&capture, 5 * MS + 5, 3, 0, 13, 11, 5 * MS + 5, 0);
+	wait_of(&capture, 5, 10, 20, NR_EPOLL_WAIT, 4, 0, 0, 13, 0);
+	why = end(&capture, 20);
+	check_part(why, 0, "user-work", 15 * MS - 10, 13, "certain", "");
+	check_part(why, 1, "user-work", 4 * MS - 10, 12, "likely", "");
+	done(&capture, why);
+}
+
+static void test_who_is_in_another_span_waits_for_something_else(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	capture_span(&capture, MS + 5, 11, 2);
+	wait_of(&capture, 1, 10, 5, NR_FUTEX, 0x7f00, FUTEX_COND, 0, 12, 0);
+	capture_end(&capture, 5 * MS + 1, 11, 2);
+	capture_span(&capture, 5 * MS + 2, 11, 3);
+	wait_of(&capture, 5, 10, 7, NR_FUTEX, 0x7f00, FUTEX_COND, 0, 13, 0);
+	capture_end(&capture, 7 * MS + 1, 11, 3);
+	capture_end(&capture, 8 * MS, 11, 1);
+	why = ask_span(&capture, 9 * MS);
+	check_part(why, 0, "user-work", 4 * MS - 10, 12, "likely", "futex 0x7f00");
+	check_part(why, 1, "user-work", 2 * MS - 10, 13, "certain", "futex 0x7f00");
+	done(&capture, why);
+}
+
+/* ---- locks ---- */
+
+/* Who was faster has it now: each wait is for another holder. */
+static void test_a_lost_race_for_a_lock_is_a_wait_for_its_holder(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	wait_of(&capture, 1, 10, 5, NR_FUTEX, 0x7f00, FUTEX_MUTEX, 2, 12, 0);
+	wait_of(&capture, 5, 10, 7, NR_FUTEX, 0x7f00, FUTEX_MUTEX, 2, 13, 0);
+	why = end(&capture, 7);
+	check_part(why, 0, "lock", 4 * MS - 10, 12, "certain", "futex 0x7f00");
+	check_part(why, 1, "lock", 2 * MS - 10, 13, "certain", "futex 0x7f00");
+	done(&capture, why);
+}
+
+/* It was let go for thread 12 in between: thread 13 had it only after that. */
+static void test_a_lock_that_goes_round_is_likely(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	waits(&capture, MS, 2, 12, 0, S, NR_FUTEX, 0x7f00, FUTEX_MUTEX, 2);
+	waits(&capture, MS + 10, 1, 11, 0, S, NR_FUTEX, 0x7f00, FUTEX_MUTEX, 2);
+	gets(&capture, 5 * MS, 2, 0, 12, 14, 5 * MS, 0);
+	gets(&capture, 9 * MS, 1, 0, 11, 13, 9 * MS, 0);
+	why = end(&capture, 9);
+	check_part(why, 0, "lock", 8 * MS - 10, 13, "likely", "futex 0x7f00");
+	done(&capture, why);
+}
+
+/* ---- signals ---- */
+
+static void test_a_signal_is_no_end_of_a_wait_that_goes_on(void **state)
+{
+	static const struct {
+		int syscall;
+		uint64_t op, value;
+		const char *cause;
+	} rows[] = {{NR_READ, 0, 0, "pipe"},
+		    {NR_FUTEX, FUTEX_MUTEX, 2, "lock"},
+		    {NR_WAIT4, 0, 0, "process-exit"}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct capture capture;
+		struct why *why;
+
+		begin(&capture);
+		object(&capture, "pipe:[7]", "");
+		if (rows[i].syscall == NR_WAIT4)
+			named(&capture, 20, 20, "child");
+		wait_of(&capture, 1, 10, 5, rows[i].syscall, 7, rows[i].op, rows[i].value, 12, 0);
+		told(&capture, MS + 10, 5 * MS, 11, 1, 0, 0);
+		sent(&capture, 5 * MS - 2000, 12, 11, SIGUSR1, 0);
+		/* The handler takes its time. */
+		wait_of(&capture, 5, 900000, 9, rows[i].syscall, 7, rows[i].op, rows[i].value, 13,
+			0);
+		told(&capture, 5 * MS + 900000, 9 * MS, 11, 1, 0, 0);
+		why = end(&capture, 9);
+		check_part(why, 0, rows[i].cause, 8 * MS - 900010, 13, "certain", "pipe:[7]");
+		done(&capture, why);
+	}
+}
+
+static void test_a_sleep_that_a_signal_ends_is_the_senders(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	sent(&capture, 5 * MS - 2000, 13, 11, SIGUSR1, 0);
+	wait_of(&capture, 1, 10, 5, NR_NANOSLEEP, 0x8100, 0, 0, 13, 0);
+	why = end(&capture, 5);
+	check_part(why, 0, "user-work", 4 * MS - 10, 13, "likely", "");
+	done(&capture, why);
+}
+
+static void test_a_sleep_that_goes_on_after_a_signal_is_a_sleep(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	sent(&capture, 5 * MS - 2000, 13, 11, SIGCHLD, 0);
+	wait_of(&capture, 1, 10, 5, NR_NANOSLEEP, 0x8100, 0, 0, 13, 0);
+	/* The kernel goes on with it under another number. */
+	wait_of(&capture, 5, 10, 9, NR_RESTART, 0x8100, 0, 0, 0, HARD);
+	why = end(&capture, 9);
+	check_part(why, 0, "sleep", 8 * MS - 20, 11, "certain", "");
+	done(&capture, why);
+}
+
+/* ---- interrupts of which more is known ---- */
+
+static void test_a_wait_for_several_things_is_a_timers_only_if_something_says_so(void **state)
+{
+	static const struct {
+		int syscall;
+		uint64_t timeout_ms;
+		const char *function, *cause, *grade;
+	} rows[] = {{NR_EPOLL_WAIT, 0, "hrtimer_wakeup", "timer", "certain"},
+		    {NR_POLL, 4, NULL, "timer", "likely"},
+		    {NR_POLL, 1000, NULL, "interrupt", "likely"},
+		    {NR_EPOLL_WAIT, 0, NULL, "interrupt", "likely"}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct capture capture;
+		struct why *why;
+
+		begin(&capture);
+		if (rows[i].function)
+			kernel_stack(&capture, 0xffff8000, rows[i].function);
+		wait_of(&capture, 1, 0, 5, rows[i].syscall, 4, 1, rows[i].timeout_ms, 0, HARD);
+		if (rows[i].function)
+			told_wake(&capture, 5 * MS, 0, 11, 1, HARD);
+		why = end(&capture, 5);
+		assert_string_equal(why_cause_names[part_of(why, 0)->cause], rows[i].cause);
+		assert_string_equal(why_grade_names[part_of(why, 0)->grade], rows[i].grade);
+		done(&capture, why);
+	}
+}
+
+/* ---- spans that were left ---- */
+
+static void test_a_span_that_was_left_ends_with_the_one_around_it(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	capture_hit(&capture, 2 * MS, 11, SITE_LOAD, 2, 1, 2, (const uint64_t[]){0, 0});
+	capture_end(&capture, 5 * MS, 11, 1);
+	capture_span(&capture, 9 * MS, 11, 3);
+	capture_end(&capture, 10 * MS, 11, 3);
+	why = ask(&capture, 11 * MS, &(struct why_query){.tid = 11, .to_ts = UINT64_MAX});
+	/* From 5 ms on it is in no span. That it was in the inner one until then is not known. */
+	check_part(why, 0, "running", 5 * MS + 200, 11, "certain", "");
+	assert_int_equal(part_of(why, 0)->span, MODEL_NONE);
+	check_part(why, 1, "running", 3 * MS, 11, "likely", "");
+	assert_int_equal(why->model->spans.data[part_of(why, 1)->span].id, 2);
+	check_part(why, 2, "running", 2 * MS, 11, "certain", "");
+	done(&capture, why);
+}
+
+/* ---- waffle-bpf itself ---- */
+
+static void test_the_cpu_time_of_the_tracer_is_its_own(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	named(&capture, 91, CAPTURE_TRACER, "waffle-bpf");
+	named(&capture, 92, 92, "waffle-bpf");
+	gets(&capture, 2 * MS, 1, 11, 91, 0, 0, 0);
+	gets(&capture, 4 * MS, 1, 91, 11, 0, 0, 0);
+	gets(&capture, 5 * MS, 1, 11, 92, 0, 0, 0);
+	gets(&capture, 6 * MS, 1, 92, 11, 0, 0, 0);
+	why = end(&capture, 10);
+	check_part(why, 1, "cpu-contention", 2 * MS, 91, "certain", "this capture");
+	/* That of another capture is a neighbour. */
+	check_part(why, 2, "cpu-contention", 1 * MS, 92, "certain", "");
+	assert_int_equal(why->instances.data[0].own_ns, 2 * MS);
+	done(&capture, why);
+}
+
+static void test_the_hold_of_a_new_program_is_the_tracers(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	named(&capture, 93, 93, "waffle-gate");
+	waits(&capture, 2 * MS, 1, 11, 0, D, NR_EXECVE, 0x8100, 0, 0);
+	gets(&capture, 4 * MS, 1, 0, 11, 93, 4 * MS, 0);
+	why = end(&capture, 4);
+	check_part(why, 0, "stopped", 2 * MS, 93, "certain", "held by waffle-bpf (this capture)");
+	assert_int_equal(why->instances.data[0].own_ns, 2 * MS);
+	done(&capture, why);
+}
+
+/* As captures had it before: the program is the sender of a signal that BPF has sent. */
+static void test_a_stop_by_bpf_is_the_tracers(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	sent(&capture, 2 * MS - 10, 11, 11, SIGSTOP, SI_BPF);
+	waits(&capture, 2 * MS, 1, 11, 0, WAFFLE_TASK_STOPPED, NR_NONE, 0, 0, 0);
+	gets(&capture, 4 * MS, 1, 0, 11, 91, 4 * MS, 0);
+	why = end(&capture, 4);
+	check_part(why, 0, "stopped", 2 * MS, 0, "certain", "held by waffle-bpf (this capture)");
+	done(&capture, why);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_broadcast_for_another_is_no_end_of_a_wait),
+		cmocka_unit_test(test_one_who_wakes_it_each_time_is_certain),
+		cmocka_unit_test(test_an_event_loop_that_works_in_between_is_likely),
+		cmocka_unit_test(test_who_is_asked_in_between_has_not_ended_what_was_before),
+		cmocka_unit_test(test_who_is_in_another_span_waits_for_something_else),
+		cmocka_unit_test(test_a_lost_race_for_a_lock_is_a_wait_for_its_holder),
+		cmocka_unit_test(test_a_lock_that_goes_round_is_likely),
+		cmocka_unit_test(test_a_signal_is_no_end_of_a_wait_that_goes_on),
+		cmocka_unit_test(test_a_sleep_that_a_signal_ends_is_the_senders),
+		cmocka_unit_test(test_a_sleep_that_goes_on_after_a_signal_is_a_sleep),
+		cmocka_unit_test(
+			test_a_wait_for_several_things_is_a_timers_only_if_something_says_so),
+		cmocka_unit_test(test_a_span_that_was_left_ends_with_the_one_around_it),
+		cmocka_unit_test(test_the_cpu_time_of_the_tracer_is_its_own),
+		cmocka_unit_test(test_the_hold_of_a_new_program_is_the_tracers),
+		cmocka_unit_test(test_a_stop_by_bpf_is_the_tracers),
+	};
+
+	return cmocka_run_group_tests_name("why series", tests, NULL, NULL);
+}

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Wake-ups that do not end a wait. A thread of an event loop is woken for messages that it does not
+ * wait for, a broadcast wakes all who wait, a signal interrupts a read(2): the thread then waits
+ * again for the same. All of that is one wait, and it was over when the last of the series was.
+ */
+#include "analyze/why_walk.h"
+
+#include <signal.h>
+#include <string.h>
+
+/* A thread that goes on waiting runs no longer than this to find out, and an event loop with its
+ * callbacks no longer than the second one. */
+#define LOOK_NS 100000u
+#define LOOP_NS 1000000u
+/* A condition variable of the C library has two futexes, side by side, that take turns. */
+#define CONDITION_TURN 4
+/* From a signal's record to the wake-up that it causes, in the same call of the kernel. */
+#define SIGNAL_NS 20000u
+/* Intervals that are looked through for the next wait. */
+#define LOOK_AHEAD 1024
+
+/* What a wake-up says of a wait that is followed by another one for the same. */
+enum end_rule {
+	END_ALWAYS,   /* it is over */
+	END_CONSUMED, /* it is over, but for a signal: the call has given what came */
+	END_LOCK,     /* it is over if a thread let go of the lock: whoever came first has it now */
+	END_LAST,     /* only the last one ended it */
+};
+
+static enum end_rule rule_of(const struct why_waiting *waiting)
+{
+	if (waiting->uninterruptible)
+		return END_ALWAYS;
+	switch (waiting->kind) {
+	case WAIT_MUTEX:
+	case WAIT_GIL:
+		return END_LOCK;
+	case WAIT_FUTEX:
+		return waiting->ends ? END_CONSUMED : END_LAST;
+	case WAIT_POLL:
+		return END_LAST;
+	case WAIT_PIPE:
+	case WAIT_SOCKET:
+	case WAIT_CHILD:
+	case WAIT_SLEEP:
+	case WAIT_TIMER:
+	case WAIT_OTHER:
+		return END_CONSUMED;
+	default:
+		return END_ALWAYS;
+	}
+}
+
+/* ---- the same wait ---- */
+
+#define FUTEX_COMMAND 127u
+#define FUTEX_WAIT 0u
+#define FUTEX_LOCK_PI 6u
+#define FUTEX_LOCK_PI2 13u
+#define MUTEX_CONTENDED 2u
+
+static const uint64_t *args_of(const struct why_walk *walk, const struct why_interval *interval)
+{
+	const struct model *model = walk->model;
+
+	return interval->args < model->syscall_args.len ? &model->syscall_args.data[interval->args]
+							: NULL;
+}
+
+static bool is_same(const struct why_walk *walk, const struct why_waiting *waiting,
+		    const struct why_interval *a, const struct why_interval *b)
+{
+	const uint64_t *first = args_of(walk, a), *second = args_of(walk, b);
+	uint64_t distance;
+
+	if (a->syscall != b->syscall || a->syscall < 0 || !first || !second ||
+	    (b->task_state & (WAFFLE_TASK_STOPPED | WAFFLE_TASK_TRACED)))
+		return false;
+	if (waiting->kind == WAIT_SLEEP)
+		return true;
+	distance = first[0] > second[0] ? first[0] - second[0] : second[0] - first[0];
+	return waiting->kind == WAIT_FUTEX || waiting->kind == WAIT_GIL ||
+			       waiting->kind == WAIT_MUTEX
+		       ? distance <= CONDITION_TURN
+		       : !distance;
+}
+
+/* A short way through a lock that a thread has to take before it can look again: the mutex of a
+ * condition variable, or Python's. */
+static bool is_lock(const struct why_walk *walk, uint32_t thread,
+		    const struct why_interval *interval)
+{
+	const uint64_t *args = args_of(walk, interval);
+	uint32_t command;
+
+	if (interval->syscall != walk->intervals.futex || !args)
+		return false;
+	command = (uint32_t)args[1] & FUTEX_COMMAND;
+	return command == FUTEX_LOCK_PI || command == FUTEX_LOCK_PI2 ||
+	       (command == FUTEX_WAIT && (uint32_t)args[2] == MUTEX_CONTENDED) ||
+	       map_get(&walk->pythons, walk->model->threads.data[thread].pid) != MAP_NONE;
+}
+
+/* ---- signals ---- */
+
+static bool recorded_signal(const struct why_walk *walk, uint32_t thread, uint64_t ts,
+			    const struct why_ender *ender, enum wait_kind kind)
+{
+	const struct model *model = walk->model;
+	const struct model_thread *threads = model->threads.data;
+	size_t low = 0, high = model->signals.len;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (model->signals.data[middle].ts <= ts)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	while (low-- && model->signals.data[low].ts + SIGNAL_NS >= ts) {
+		const struct model_signal *sent = &model->signals.data[low];
+
+		if (sent->target >= model->threads.len ||
+		    (kind == WAIT_CHILD && sent->signo == SIGCHLD))
+			continue;
+		/* One to the process is recorded as one to its first thread. */
+		if (sent->target != thread && (threads[sent->target].pid != threads[thread].pid ||
+					       threads[sent->target].tid != threads[thread].pid))
+			continue;
+		if (ender->interrupt || sent->sender == ender->thread)
+			return true;
+	}
+	return false;
+}
+
+bool why_by_signal(const struct why_walk *walk, uint32_t thread, uint64_t ts,
+		   const struct why_ender *ender, enum wait_kind kind)
+{
+	/* A child's end is a signal as well. */
+	if (kind == WAIT_CHILD && ender->hints & WHY_HINT_CHILD)
+		return false;
+	if (ender->has_stack)
+		return ender->hints & WHY_HINT_SIGNAL;
+	return recorded_signal(walk, thread, ts, ender, kind);
+}
+
+/* ---- series ---- */
+
+/* Whether the wait of an interval is not over with its wake-up if the same wait follows. */
+static bool goes_on(const struct why_walk *walk, const struct why_waiting *waiting, uint32_t thread,
+		    const struct why_interval *interval, const struct why_ender *ender,
+		    bool *by_signal)
+{
+	enum end_rule rule = rule_of(waiting);
+
+	*by_signal = rule != END_ALWAYS &&
+		     why_by_signal(walk, thread, interval->to_ts, ender, waiting->kind);
+	if (*by_signal)
+		return true;
+	if (rule == END_LOCK)
+		return ender->interrupt || ender->thread == MODEL_NONE;
+	/* Nothing but a signal comes from an interrupt here. */
+	if (rule == END_CONSUMED)
+		return ender->interrupt &&
+		       (waiting->kind == WAIT_PIPE || waiting->kind == WAIT_CHILD);
+	return rule == END_LAST;
+}
+
+/*
+ * The next wait of the thread for the same, before until_ts: an index, or 0. It goes on with the
+ * wait before if the thread did nothing of its own in between: it ran for a moment only, and was in
+ * the same span all the time.
+ */
+static size_t next_same(const struct why_walk *walk, const struct why_waiting *waiting,
+			uint32_t thread, size_t index, uint64_t until_ts, uint64_t look_ns)
+{
+	const struct why_thread *of = &walk->intervals.threads[thread];
+	const struct why_interval *last = &of->intervals.data[index];
+	uint64_t ran_ns = 0, ignored;
+
+	for (size_t i = index + 1; i < of->intervals.len && i - index < LOOK_AHEAD; i++) {
+		const struct why_interval *next = &of->intervals.data[i];
+
+		if (next->from_ts >= until_ts || next[-1].to_ts != next->from_ts)
+			return 0;
+		if (next->state == WAFFLE_THREAD_RUNNING)
+			ran_ns += next->to_ts - next->from_ts;
+		if (ran_ns > look_ns)
+			return 0;
+		if (next->state != WAFFLE_THREAD_BLOCKED)
+			continue;
+		if (is_same(walk, waiting, last, next))
+			return why_intervals_span(&walk->intervals, thread, next->from_ts,
+						  &ignored) ==
+					       why_intervals_span(&walk->intervals, thread,
+								  last->from_ts, &ignored)
+				       ? i
+				       : 0;
+		if (!is_lock(walk, thread, next))
+			return 0;
+	}
+	return 0;
+}
+
+/* The cached series of a thread tells the rest of it as well. */
+static bool is_cached(const struct why_series *series, const struct why_waiting *waiting,
+		      size_t index, uint64_t until_ts)
+{
+	return series->until_ts == until_ts && series->kind == waiting->kind &&
+	       index >= series->first && index <= series->last;
+}
+
+const struct why_series *why_series_of(struct why_walk *walk, const struct why_waiting *waiting,
+				       uint32_t thread, size_t index, uint64_t until_ts)
+{
+	struct why_thread *of = &walk->intervals.threads[thread];
+	struct why_series *series = &of->series;
+	uint64_t look_ns = waiting->kind == WAIT_POLL ? LOOP_NS : LOOK_NS;
+	size_t next;
+
+	if (is_cached(series, waiting, index, until_ts))
+		return series;
+	*series = (struct why_series){.first = index,
+				      .last = index,
+				      .until_ts = until_ts,
+				      .kind = waiting->kind,
+				      .ender = why_ender_of(walk, thread, index)};
+	while (goes_on(walk, waiting, thread, &of->intervals.data[series->last], &series->ender,
+		       &series->by_signal)) {
+		/* A signal's handler may run for long, and is no more what was waited for. */
+		next = next_same(walk, waiting, thread, series->last, until_ts,
+				 series->by_signal ? UINT64_MAX : look_ns);
+		if (!next)
+			break;
+		series->last = next;
+		series->ender = why_ender_of(walk, thread, next);
+	}
+	return series;
+}
+
+/* Counts who woke the thread in its series, for what is shown. */
+void why_series_tell(const struct why_walk *walk, struct why_step *step)
+{
+	struct why_thread *of = &walk->intervals.threads[step->thread];
+	const struct why_interval *first = &of->intervals.data[step->series_first];
+	const uint64_t *args = args_of(walk, first);
+	uint32_t candidate = MODEL_NONE, votes = 0;
+
+	/* The majority of them, if there is one: Boyer and Moore. */
+	for (unsigned pass = 0; pass < 2; pass++) {
+		step->wakes = 0;
+		for (size_t i = step->series_first; i <= step->series_last; i++) {
+			const struct why_interval *interval = &of->intervals.data[i];
+			struct why_ender ender;
+			uint32_t by;
+
+			if (interval->state != WAFFLE_THREAD_BLOCKED ||
+			    interval->syscall != first->syscall || !args)
+				continue;
+			step->wakes++;
+			if (i == step->series_last)
+				break;
+			ender = why_ender_of(walk, step->thread, i);
+			by = ender.interrupt ? MODEL_NONE : ender.thread;
+			if (pass) {
+				step->woken_count += by == candidate;
+			} else if (!votes) {
+				candidate = by;
+				votes = 1;
+			} else {
+				votes += by == candidate ? 1u : -1u;
+			}
+		}
+	}
+	step->woken_by = candidate;
+}
+
+/* ---- the grade ---- */
+
+static bool same_ender(const struct why_ender *a, const struct why_ender *b)
+{
+	/* That two interrupts are of the same device or timer is not known. */
+	return !a->interrupt && !b->interrupt && a->thread == b->thread;
+}
+
+/*
+ * Whether the thread waits again for the same later, for whatever it did meanwhile, and another one
+ * ends that: then nothing says that what ended this wait is what the thread waited for.
+ */
+bool why_waits_for_others(struct why_walk *walk, const struct why_waiting *waiting, uint32_t thread,
+			  size_t index, uint64_t until_ts)
+{
+	struct why_thread *of = &walk->intervals.threads[thread];
+	const struct why_interval *interval = &of->intervals.data[index];
+	struct why_again *again = &of->again[(uint16_t)interval->syscall % WHY_AGAIN];
+	struct why_ender ender = {.thread = MODEL_NONE}, next;
+	bool any = false;
+
+	if (rule_of(waiting) != END_LAST || interval->syscall < 0)
+		return false;
+	if (again->until_ts == until_ts && again->kind == waiting->kind && index >= again->first &&
+	    index <= again->last &&
+	    is_same(walk, waiting, &of->intervals.data[again->first], interval))
+		return index < again->mixed_end;
+	*again = (struct why_again){.until_ts = until_ts, .kind = waiting->kind, .first = index};
+	for (size_t i = index; i < of->intervals.len && i - index < LOOK_AHEAD; i++) {
+		const struct why_interval *other = &of->intervals.data[i];
+
+		if (other->from_ts >= until_ts)
+			break;
+		if (other->state != WAFFLE_THREAD_BLOCKED ||
+		    !is_same(walk, waiting, interval, other))
+			continue;
+		next = why_ender_of(walk, thread, i);
+		if (why_by_signal(walk, thread, other->to_ts, &next, waiting->kind))
+			continue;
+		if (any && !same_ender(&ender, &next))
+			again->mixed_end = i;
+		ender = next;
+		any = true;
+		again->last = i;
+	}
+	return index < again->mixed_end;
+}
