@@ -153,7 +153,7 @@ $(BUILD)/bin/fuzz_call: private CPPFLAGS_ALL += -DSUBJECT='"$(BUILD)/fuzz_subjec
 fuzz-bin: $(FUZZ_BIN)
 
 fuzz-programs:
-	$(MAKE) BUILD=$(BUILD)/fuzz CC=$(CLANG) CFLAGS="-O1 -g" SANITIZE=address,undefined,fuzzer-no-link fuzz-bin
+	$(MAKE) BUILD=$(BUILD)/fuzz CC=$(CLANG) CFLAGS="-O1 -g -DPREDICT_THREADS_MAX=64" SANITIZE=address,undefined,fuzzer-no-link fuzz-bin
 
 fuzz: fuzz-programs
 	@for t in $(FUZZ_SRC:tests/fuzz/%.c=%); do BUILD=$(BUILD) scripts/fuzz.sh $$t $(FUZZ_SECONDS) || exit 1; done
