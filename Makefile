@@ -239,7 +239,7 @@ install: all $(BUILD)/waffle-bpf.8
 	install -m 644 $(wildcard include/waffle/*) $(DESTDIR)$(PREFIX)/include/waffle/
 	install -m 644 $(BUILD)/waffle-bpf.8 $(DESTDIR)$(PREFIX)/share/man/man8/
 	install -m 644 $(wildcard probes/*.probes) $(DESTDIR)$(PREFIX)/share/waffle/probes/
-	install -m 644 README.md LICENSE $(wildcard LICENSES/* docs/*.md docs/*.json) $(DESTDIR)$(PREFIX)/share/doc/waffle/
+	install -m 644 README.md SECURITY.md LICENSE $(wildcard LICENSES/* docs/*.md docs/*.json) $(DESTDIR)$(PREFIX)/share/doc/waffle/
 
 clean:
 	rm -rf $(BUILD)

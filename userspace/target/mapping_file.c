@@ -47,8 +47,9 @@ static int open_in_root(const struct mapping *mapping, pid_t pid)
 	struct root root;
 	int fd;
 
-	if (root_open(&root, pid))
-		return -ENOENT;
+	fd = root_open(&root, pid);
+	if (fd)
+		return fd == -EACCES ? fd : -ENOENT;
 	fd = root_file(&root, root_inside(&root, mapping->path));
 	root_close(&root);
 	return fd;
@@ -60,6 +61,20 @@ static int same_or_none(int fd, const struct mapping *mapping)
 		return fd;
 	close(fd);
 	return -ENOENT;
+}
+
+const char *mapping_open_needs(pid_t pid)
+{
+	char name[64];
+	int fd;
+
+	/* To follow this link is to look into the process; the rest is the file's own rights. */
+	snprintf(name, sizeof(name), "/proc/%d/root", pid);
+	fd = open(name, O_PATH | O_CLOEXEC);
+	if (fd < 0)
+		return "CAP_SYS_PTRACE";
+	close(fd);
+	return "CAP_DAC_READ_SEARCH";
 }
 
 int mapping_open(const struct mapping *mapping, pid_t pid, char *path, size_t path_size)
