@@ -289,9 +289,10 @@ static __inline__ __UINTPTR_TYPE__ waffle_place_(const struct waffle_scope_ *sco
 /*
  * A scope is entered. A scope that lies where an earlier one lay proves that the earlier one has
  * ended, and so have those within: they were left by longjmp(), or suspended with their stack.
+ * The pointer is not to const, or else gcc warns that what it points to is not initialized.
  */
 static __inline__ void waffle_scope_prune_(struct waffle_thread_ *thread_,
-					   const struct waffle_scope_ *scope_)
+					   struct waffle_scope_ *scope_)
 {
 	__UINTPTR_TYPE__ first_ = waffle_place_(scope_) - sizeof(*scope_) + 1;
 	unsigned depth_ = thread_->depth_ < WAFFLE_LINKS_ ? thread_->depth_ : WAFFLE_LINKS_;
