@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <sys/time.h>
@@ -141,44 +142,86 @@ int sandbox_drop(int socket, int control)
 
 /* ---- what becomes of open() ---- */
 
-#define PATHS_MAX 256
+#define NAMES_MAX 256
+
+/* A file that was opened: what its path is, whatever its descriptor is called now. */
+struct name {
+	dev_t dev;
+	ino_t ino;
+	char path[PATH_MAX];
+};
 
 /*
  * A signal handler is given nothing else: this is of the one thread of a process that only parses.
  */
 static struct {
 	sandbox_open_fn open;
-	char (*paths)[PATH_MAX]; /* of descriptors that were opened here */
+	struct name *names; /* the last ones */
+	unsigned next;
 } sandbox;
+
+void sandbox_name(int fd, const char *path)
+{
+	struct name *name = &sandbox.names[sandbox.next % NAMES_MAX];
+	size_t len = strnlen(path, PATH_MAX);
+	struct stat status;
+
+	if (!sandbox.names || !len || len == PATH_MAX || fstat(fd, &status))
+		return;
+	name->dev = status.st_dev;
+	name->ino = status.st_ino;
+	memcpy(name->path, path, len + 1);
+	sandbox.next++;
+}
+
+/* The descriptor of this process that a path in /proc stands for; -1: it is another path. */
+static int own_descriptor(const char *path)
+{
+	static const char before[] = "/proc/self/fd/";
+	const char *digits = path + sizeof(before) - 1;
+	int fd = 0;
+
+	if (strncmp(path, before, sizeof(before) - 1) != 0 || !*digits)
+		return -1;
+	for (; *digits >= '0' && *digits <= '9' && fd < FILES_MAX; digits++)
+		fd = fd * 10 + (*digits - '0');
+	return *digits ? -1 : fd;
+}
 
 static long opened(const char *path)
 {
 	char real[PATH_MAX] = "";
-	int fd = sandbox.open(path, real, sizeof(real));
+	int fd = own_descriptor(path);
 
-	if (fd >= 0 && fd < PATHS_MAX)
-		memcpy(sandbox.paths[fd], real, sizeof(real));
+	if (fd >= 0) {
+		fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+		return fd < 0 ? -ENOENT : fd;
+	}
+	fd = sandbox.open(path, real, sizeof(real));
+	if (fd >= 0)
+		sandbox_name(fd, real);
 	return fd;
 }
 
 /* Of /proc/self/fd/N: libdw takes a file's path from there. */
 static long link_read(const char *path, char *to, size_t size)
 {
-	static const char before[] = "/proc/self/fd/";
-	const char *digits = path + sizeof(before) - 1;
-	unsigned fd = 0;
-	size_t len;
+	int fd = own_descriptor(path);
+	struct stat status;
 
-	if (strncmp(path, before, sizeof(before) - 1) != 0 || !*digits)
+	if (fd < 0 || fstat(fd, &status))
 		return -ENOENT;
-	for (; *digits >= '0' && *digits <= '9' && fd < PATHS_MAX; digits++)
-		fd = fd * 10 + (unsigned)(*digits - '0');
-	if (*digits || fd >= PATHS_MAX || !sandbox.paths[fd][0])
-		return -ENOENT;
-	len = strnlen(sandbox.paths[fd], PATH_MAX);
-	len = len < size ? len : size;
-	memcpy(to, sandbox.paths[fd], len);
-	return (long)len;
+	for (unsigned i = 0; i < NAMES_MAX; i++) {
+		const struct name *name = &sandbox.names[i];
+		size_t len = strnlen(name->path, PATH_MAX);
+
+		if (!len || name->dev != status.st_dev || name->ino != status.st_ino)
+			continue;
+		len = len < size ? len : size;
+		memcpy(to, name->path, len);
+		return (long)len;
+	}
+	return -ENOENT;
 }
 
 #if defined(__x86_64__)
@@ -272,6 +315,7 @@ static const struct sock_filter filter[] = {
 	ALLOW(futex),
 	ALLOW(clock_gettime),
 	ALLOW(getrandom),
+	ALLOW(sysinfo), /* qsort() */
 	ALLOW(getrusage),
 	ALLOW(getpid),
 	ALLOW(gettid),
@@ -313,12 +357,12 @@ int sandbox_shut(sandbox_open_fn open)
 	struct sigaction action = {.sa_sigaction = call_trapped, .sa_flags = SA_SIGINFO};
 	struct sock_fprog program = {.len = sizeof(filter) / sizeof(filter[0]),
 				     .filter = (struct sock_filter *)(uintptr_t)filter};
-	void *paths = mmap(NULL, (size_t)PATHS_MAX * PATH_MAX, PROT_READ | PROT_WRITE,
+	void *names = mmap(NULL, NAMES_MAX * sizeof(struct name), PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	if (paths == MAP_FAILED || sigaction(SIGSYS, &action, NULL))
+	if (names == MAP_FAILED || sigaction(SIGSYS, &action, NULL))
 		return -errno;
 	sandbox.open = open;
-	sandbox.paths = paths;
+	sandbox.names = names;
 	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) ? -errno : 0;
 }

@@ -24,6 +24,8 @@ int sandbox_drop(int socket, int control);
  * It is called from a signal handler. */
 typedef int (*sandbox_open_fn)(const char *path, char *real, size_t size);
 int sandbox_shut(sandbox_open_fn open);
+/* The path that /proc/self/fd shows for such a descriptor, and for its copies. */
+void sandbox_name(int fd, const char *path);
 
 /* Bytes of memory that it may have; 0: there is no limit, as with sanitizers. */
 size_t sandbox_memory(void);

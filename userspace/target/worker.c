@@ -2,7 +2,6 @@
 #include "target/worker.h"
 
 #include <elf.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
@@ -19,6 +18,7 @@
 #include "target/debuginfod.h"
 #include "target/worker_internal.h"
 #include "target/worker_message.h"
+#include "util/input.h"
 
 /* A worker that says nothing for so long is given up, and so are all that its helper would make. */
 #define SILENCE_SECONDS 120
@@ -163,28 +163,23 @@ static int debug_fetch(struct process *process, const char *text)
  */
 static int file_open(const char *name, char real[PATH_MAX])
 {
-	int place = open(name, O_PATH | O_CLOEXEC), fd = -1, result = -errno;
+	int fd = input_open(name);
 	char link[64], magic[SELFMAG];
-	struct stat status;
 	ssize_t len;
 
-	if (place < 0)
-		return result;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", place);
-	result = -ENOEXEC;
-	if (!fstat(place, &status) && S_ISREG(status.st_mode)) {
-		fd = open(link, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-		result = fd < 0 ? -errno : 0;
-	}
-	if (!result && (pread(fd, magic, sizeof(magic), 0) != sizeof(magic) ||
-			memcmp(magic, ELFMAG, SELFMAG) != 0))
-		result = -ENOEXEC;
-	len = result ? 0 : readlink(link, real, PATH_MAX - 1);
-	real[len > 0 ? len : 0] = '\0';
-	close(place);
-	if (result && fd >= 0)
+	if (fd == -EISDIR || fd == -EINVAL)
+		return -ENOEXEC;
+	if (fd < 0)
+		return fd;
+	if (pread(fd, magic, sizeof(magic), 0) != sizeof(magic) ||
+	    memcmp(magic, ELFMAG, SELFMAG) != 0) {
 		close(fd);
-	return result ? result : fd;
+		return -ENOEXEC;
+	}
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	len = readlink(link, real, PATH_MAX - 1);
+	real[len > 0 ? len : 0] = '\0';
+	return fd;
 }
 
 /* Who may have written a file; -1: anyone. */
