@@ -645,6 +645,12 @@ static void file_needed(int fd, const char *path, bool ours, void *arg)
 	stacks_file(arg, fd, path);
 }
 
+void details_file(struct details *details, int fd, const char *path)
+{
+	if (details->span_stacks)
+		stacks_file(details->span_stacks, fd, path);
+}
+
 void details_needed(struct details *details, pid_t pid)
 {
 	if (details->span_stacks)

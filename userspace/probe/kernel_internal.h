@@ -9,6 +9,7 @@
 #include "util/vec.h"
 
 struct bpf_link;
+struct closer;
 struct bpf_map;
 struct ring_buffer;
 struct waffle_bpf;
@@ -50,7 +51,8 @@ struct kernel {
 	VEC(struct loaded_recipe) recipes;    /* by number */
 	struct waffle_plain_ends *plain_ends; /* NULL: no calls */
 	const struct waffle_plain_slot *plain_slots;
-	VEC(int) point_fds; /* of tracepoints: perf events and links */
+	VEC(int) point_fds;    /* of tracepoints: perf events and links */
+	struct closer *closer; /* NULL: none yet */
 	const char *cpus_folder;
 	uint32_t cpus, slots, ring_count;
 	int *ring_fds;
@@ -67,8 +69,6 @@ struct kernel {
 	uint64_t unwind_pages; /* in use */
 	VEC(uint32_t) ended;   /* processes whose entries were not swept yet */
 	uint64_t sweep_ts;     /* of the last sweep */
-	pid_t guardian;
-	int guardian_pipe; /* -1: none */
 };
 
 /* The attach type that all programs at sites have: they go to each other by tail calls, and the
@@ -120,6 +120,8 @@ void plain_load(struct loaded_recipe *loaded, const struct waffle_recipe *recipe
 int call_class_load(const struct kernel *kernel, struct loaded_class *loaded, uint32_t index,
 		    const struct plan_class *class, struct error *err);
 
+/* Waits until all is closed. */
+void closer_free(struct closer *closer);
 /* NULL: it can't be mapped, errno says why. */
 void *map_memory(const struct bpf_map *map, size_t bytes, bool writable);
 /* Bytes of its machine code; 0: the kernel won't say. */
