@@ -264,6 +264,7 @@ struct vm_area_struct {
 
 struct linux_binprm {
 	struct file *file;
+	unsigned int secureexec : 1;
 };
 
 struct seq_file;

@@ -278,7 +278,7 @@ static __attribute__((__constructor__, __unused__)) void waffle_watch_(void)
 /* ---- scopes ---- */
 
 /* A number to compare, behind which no analyzer looks for an address of a stack that escapes. */
-static __inline__ __UINTPTR_TYPE__ waffle_place_(const void *scope_)
+static __inline__ __UINTPTR_TYPE__ waffle_place_(const struct waffle_scope_ *scope_)
 {
 	__UINTPTR_TYPE__ place_ = (__UINTPTR_TYPE__)scope_;
 
@@ -289,17 +289,19 @@ static __inline__ __UINTPTR_TYPE__ waffle_place_(const void *scope_)
 /*
  * A scope is entered. A scope that lies where an earlier one lay proves that the earlier one has
  * ended, and so have those within: they were left by longjmp(), or suspended with their stack.
+ * The pointer is not to const, or else gcc warns that what it points to is not initialized.
  */
-static __inline__ void waffle_scope_prune_(struct waffle_thread_ *thread_, __UINTPTR_TYPE__ place_)
+static __inline__ void waffle_scope_prune_(struct waffle_thread_ *thread_,
+					   struct waffle_scope_ *scope_)
 {
-	__UINTPTR_TYPE__ first_ = place_ - sizeof(struct waffle_scope_) + 1;
+	__UINTPTR_TYPE__ first_ = waffle_place_(scope_) - sizeof(*scope_) + 1;
 	unsigned depth_ = thread_->depth_ < WAFFLE_LINKS_ ? thread_->depth_ : WAFFLE_LINKS_;
 	unsigned i_;
 
 	for (i_ = 0; i_ < depth_; i_++) {
 		static const waffle_context_t none_ = {0, 0, 0};
 
-		if (thread_->links_[i_].place_ - first_ >= 2 * sizeof(struct waffle_scope_) - 1)
+		if (thread_->links_[i_].place_ - first_ >= 2 * sizeof(*scope_) - 1)
 			continue;
 		thread_->context_ = i_ ? thread_->links_[i_ - 1].context_ : none_;
 		thread_->depth_ = i_;

@@ -174,7 +174,7 @@ WAFFLE_COLD_ struct waffle_scope_ *waffle_scope_enter_(struct waffle_scope_ *sco
 	struct waffle_thread_ *thread_ = waffle_thread_ready_();
 	waffle_context_t context_;
 
-	waffle_scope_prune_(thread_, waffle_place_(scope_));
+	waffle_scope_prune_(thread_, scope_);
 	waffle_number_span_(thread_, words_);
 	waffle_emit_(probe_, name_, words_, count_, types_);
 	context_.trace_hi = words_[2];
@@ -225,7 +225,7 @@ waffle_inject_(struct waffle_scope_ *scope_, waffle_context_t context_)
 {
 	struct waffle_thread_ *thread_ = waffle_thread_get_();
 
-	waffle_scope_prune_(thread_, waffle_place_(scope_));
+	waffle_scope_prune_(thread_, scope_);
 	waffle_scope_push_(thread_, scope_, context_.span_id ? &context_ : &thread_->context_);
 	return scope_;
 }

@@ -32,7 +32,10 @@ static int target_describe(struct session *session, pid_t pid)
 					.ts = clock_monotonic_ns(),
 					.cmdline = cmdline};
 
-	process_cmdline(pid, cmdline, sizeof(cmdline));
+	if (session->options->redaction && session->options->redaction->args)
+		cmdline[0] = '\0';
+	else
+		process_cmdline(pid, cmdline, sizeof(cmdline));
 	return store_writer_add_process(session->writer, &process, session->err);
 }
 
@@ -50,7 +53,7 @@ static void target_remove(struct session *session, struct target *target)
 		map_set(&session->target_at, (uint64_t)target->pid,
 			(uint32_t)(target - session->targets.data));
 	arming_forget(session->arming, pid);
-	kernel_filter_forget(session->kernel, pid);
+	kernel_forget(session->kernel, pid);
 	details_forget(session->details, pid);
 }
 

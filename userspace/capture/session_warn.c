@@ -89,6 +89,23 @@ static void unfound_say(const char *line, bool missing, void *arg)
 	map_set(&session->told, hash, 1);
 }
 
+/* A name with a slip in it leaves the value in the capture. */
+void warn_of_redaction(struct session *session)
+{
+	const struct redaction *redaction = session->options->redaction;
+
+	for (size_t i = 0; redaction && i < redaction->keys.len; i++) {
+		char line[300];
+
+		if (redaction->keys.data[i].found)
+			continue;
+		snprintf(line, sizeof(line),
+			 "--redact: no site that was armed has a key '%s': nothing was left out",
+			 redaction->keys.data[i].name);
+		session->events->tell(line, session->events->arg);
+	}
+}
+
 int warn_of_unfound(struct session *session, bool strict)
 {
 	struct unfound unfound = {.session = session, .strict = strict};
@@ -198,7 +215,7 @@ void warn_after_arming(struct session *session)
 	warn_of_sources(session);
 	warn_of_arming(session);
 	if (!session->options->command && session->options->sources & CAPTURE_SPANS &&
-	    !arming_site_count(session->arming))
+	    !arming_site_count(session->arming) && !arming_denied(session->arming))
 		warn_of_no_sites(session);
 	if (!session->options->command)
 		warn_of_names(session);

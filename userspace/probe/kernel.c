@@ -55,10 +55,11 @@ static int load_failed(struct error *err, int code)
 {
 	/* The verifier, too, says EACCES. */
 	if (code == EPERM || (code == EACCES && geteuid()))
-		return error_set(err, code,
-				 "loading BPF programs: %s; run as root (sudo), or with CAP_BPF, "
-				 "CAP_PERFMON and CAP_SYS_PTRACE",
-				 strerror(code));
+		return error_set(
+			err, code,
+			"loading BPF programs: %s; run as root (sudo), or with CAP_BPF and "
+			"CAP_PERFMON, see 'waffle-bpf check'",
+			strerror(code));
 	if (code == ESRCH || code == ENOENT)
 		return error_set(
 			err, code,
@@ -144,7 +145,7 @@ static int memory_map(struct kernel *kernel, struct error *err)
 {
 	kernel->cpu_bytes = sizeof(struct waffle_cpu) * kernel->cpus;
 	kernel->slot_bytes = sizeof(struct waffle_rec_switch) * kernel->cpus * kernel->slots;
-	kernel->cpu_memory = map_memory(kernel->bpf->maps.cpus, kernel->cpu_bytes, false);
+	kernel->cpu_memory = map_memory(kernel->bpf->maps.cpus, kernel->cpu_bytes, true);
 	kernel->tail_memory = map_memory(kernel->bpf->maps.sched_tails,
 					 sizeof(struct waffle_tail) * kernel->cpus, true);
 	kernel->slot_memory = map_memory(kernel->bpf->maps.sched_ring, kernel->slot_bytes, false);
@@ -255,7 +256,7 @@ void kernel_close(struct kernel *kernel)
 	if (!kernel)
 		return;
 	if (kernel->cpu_memory)
-		munmap((void *)(uintptr_t)kernel->cpu_memory, kernel->cpu_bytes);
+		munmap(kernel->cpu_memory, kernel->cpu_bytes);
 	if (kernel->tail_memory)
 		munmap(kernel->tail_memory, sizeof(struct waffle_tail) * kernel->cpus);
 	if (kernel->slot_memory)
@@ -265,6 +266,7 @@ void kernel_close(struct kernel *kernel)
 	calls_detach(kernel);
 	plain_unmap(kernel);
 	vec_free(&kernel->recipes);
+	vec_free(&kernel->ended);
 	waits_detach(kernel);
 	stacks_close(kernel);
 	waffle_bpf__destroy(kernel->bpf);
@@ -278,15 +280,14 @@ void kernel_close(struct kernel *kernel)
 int kernel_target_add(struct kernel *kernel, pid_t pid, struct error *err)
 {
 	uint32_t key = (uint32_t)pid, one = 1;
-	uint64_t since = 0;
+	struct waffle_program program = {0};
 	__u64 *word = &kernel->bpf->bss->tgid_bits[(key >> 6) & (WAFFLE_TGID_WORDS - 1)];
 
 	if (bpf_map_update_elem(bpf_map__fd(kernel->bpf->maps.targets), &key, &one, BPF_ANY))
 		return error_set(err, errno, "pid %d: too many processes (at most %d)", pid,
 				 WAFFLE_MAX_TARGETS);
 	/* On failure nothing is read of its memory. */
-	bpf_map_update_elem(bpf_map__fd(kernel->bpf->maps.programs_since), &key, &since,
-			    BPF_NOEXIST);
+	bpf_map_update_elem(bpf_map__fd(kernel->bpf->maps.programs), &key, &program, BPF_NOEXIST);
 	__atomic_fetch_or(word, 1ull << (key & 63), __ATOMIC_SEQ_CST);
 	return 0;
 }
@@ -294,11 +295,18 @@ int kernel_target_add(struct kernel *kernel, pid_t pid, struct error *err)
 uint64_t kernel_program_since(const struct kernel *kernel, pid_t pid)
 {
 	uint32_t key = (uint32_t)pid;
-	uint64_t since;
+	struct waffle_program program;
 
-	return bpf_map_lookup_elem(bpf_map__fd(kernel->bpf->maps.programs_since), &key, &since)
-		       ? UINT64_MAX
-		       : since;
+	if (bpf_map_lookup_elem(bpf_map__fd(kernel->bpf->maps.programs), &key, &program) ||
+	    program.has_rights)
+		return UINT64_MAX;
+	return program.since;
+}
+
+bool kernel_program_is_private(const struct kernel *kernel, pid_t pid)
+{
+	return __atomic_load_n(&kernel->bpf->bss->rights_seen, __ATOMIC_RELAXED) &&
+	       kernel_program_since(kernel, pid) == UINT64_MAX;
 }
 
 uint64_t kernel_targets_refused(const struct kernel *kernel)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "target/root.h"
@@ -25,6 +26,10 @@ static bool file_is(int fd, const struct mapping *mapping)
 
 	if (fstat(fd, &status) || !S_ISREG(status.st_mode) || !status.st_size)
 		return false;
+	/* The kernel keeps devices as major << 20 | minor (include/linux/kdev_t.h). */
+	if (status.st_ino == mapping->ino &&
+	    (major(status.st_dev) << 20 | minor(status.st_dev)) == mapping->dev)
+		return true;
 	page = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (page == MAP_FAILED)
 		return false;
@@ -47,8 +52,9 @@ static int open_in_root(const struct mapping *mapping, pid_t pid)
 	struct root root;
 	int fd;
 
-	if (root_open(&root, pid))
-		return -ENOENT;
+	fd = root_open(&root, pid);
+	if (fd)
+		return fd == -EACCES ? fd : -ENOENT;
 	fd = root_file(&root, root_inside(&root, mapping->path));
 	root_close(&root);
 	return fd;
@@ -62,14 +68,29 @@ static int same_or_none(int fd, const struct mapping *mapping)
 	return -ENOENT;
 }
 
+const char *mapping_open_needs(pid_t pid)
+{
+	char name[64];
+	int fd;
+
+	/* To follow this link is to look into the process; the rest is the file's own rights. */
+	snprintf(name, sizeof(name), "/proc/%d/root", pid);
+	fd = open(name, O_PATH | O_CLOEXEC);
+	if (fd < 0)
+		return "CAP_SYS_PTRACE";
+	close(fd);
+	return "CAP_DAC_READ_SEARCH";
+}
+
 int mapping_open(const struct mapping *mapping, pid_t pid, char *path, size_t path_size)
 {
 	int fd;
 
-	/* map_files names the very file that is mapped; its path may hold another one by now. */
+	/* map_files names the very file that is mapped there; its path may hold another one by now.
+	 * Or the process has exec'd, and has another file at the same addresses. */
 	snprintf(path, path_size, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, mapping->start,
 		 mapping->end);
-	fd = input_open(path);
+	fd = same_or_none(input_open(path), mapping);
 	if (fd < 0 && fd != -ESRCH) {
 		snprintf(path, path_size, "/proc/%d/root%s", pid, mapping->path);
 		fd = same_or_none(open_in_root(mapping, pid), mapping);
@@ -79,7 +100,7 @@ int mapping_open(const struct mapping *mapping, pid_t pid, char *path, size_t pa
 
 int mapping_open_same(const struct mapping *mapping, pid_t pid, char *path, size_t path_size)
 {
-	int fd = same_or_none(mapping_open(mapping, pid, path, path_size), mapping);
+	int fd = mapping_open(mapping, pid, path, path_size);
 
 	if (fd >= 0)
 		return fd;

@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-
 #define DELETED " (deleted)"
 
 void mapping_path_trim(char *path)
