@@ -28,12 +28,18 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 CPPFLAGS_ALL := -D_GNU_SOURCE -DWAFFLE_VERSION='"$(VERSION)"' -I. -Iuserspace -Iinclude -I$(BUILD)/gen
 SANITIZE_FLAGS := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer)
-CFLAGS_ALL := -std=gnu17 $(WARN) $(CFLAGS) $(SANITIZE_FLAGS)
+# As in distributions: what reads foreign files as root ends at an overrun, instead of obeying it.
+# FORTIFY needs optimisation, and hides from the sanitizers what they look for.
+HARDEN_ARCH := $(if $(filter x86_64,$(ARCH)),-fcf-protection=full,$(if $(filter aarch64,$(ARCH)),-mbranch-protection=standard))
+HARDEN := -fstack-protector-strong -fstack-clash-protection $(HARDEN_ARCH) \
+	$(if $(SANITIZE)$(filter -O0,$(CFLAGS)),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3)
+HARDEN_LINK := -Wl,-z,relro,-z,now,-z,noexecstack $(if $(STATIC),-static-pie,-pie)
+CFLAGS_ALL := -std=gnu17 $(WARN) $(CFLAGS) -fPIE $(HARDEN) $(SANITIZE_FLAGS)
 LIBS := -lbpf -lelf -ldw -lcapstone -lprotobuf-c -lzstd -lyajl -lz -lm -lpthread -lsupc++
 # One archive may need another that stands before it, hence the group.
 STATIC_SRC := $(wildcard userspace/static/*.c)
 STATIC_LIBS := -Wl,--start-group $(LIBS:-lyajl=-lyajl_s) -llzma -lbz2 -Wl,--end-group
-LINK_LIBS := $(if $(STATIC),-static $(STATIC_SRC:%.c=$(BUILD)/obj/%.o) $(STATIC_LIBS),$(LIBS))
+LINK_LIBS := $(if $(STATIC),$(STATIC_SRC:%.c=$(BUILD)/obj/%.o) $(STATIC_LIBS),$(LIBS))
 
 # A build that lacks something ends before it begins, with one line.
 INSTALLS := setup setup-check demo check clean
@@ -61,31 +67,34 @@ CMD_OBJ := $(CMD_SRC:%.c=$(BUILD)/obj/%.o)
 all: $(BUILD)/waffle-bpf sim
 
 $(BUILD)/waffle-bpf: $(CMD_OBJ) $(BUILD)/libwaffle-bpf.a $(BUILD)/link $(if $(STATIC),$(STATIC_SRC:%.c=$(BUILD)/obj/%.o))
-	$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $(CMD_OBJ) $(BUILD)/libwaffle-bpf.a $(LINK_LIBS)
+	$(CC) $(CFLAGS_ALL) $(HARDEN_LINK) $(LDFLAGS) -o $@ $(CMD_OBJ) $(BUILD)/libwaffle-bpf.a $(LINK_LIBS)
 
-# How the binary was linked last, so that it is linked anew after a change of STATIC.
-$(BUILD)/link: FORCE
+# How the binary was linked and compiled last, so that it is made anew after a change of STATIC or of
+# flags.
+$(BUILD)/link $(BUILD)/flags: FORCE
 	@mkdir -p $(@D)
-	@echo '$(LINK_LIBS)' | cmp -s - $@ || echo '$(LINK_LIBS)' > $@
+	@echo '$(HOW_$(@F))' | cmp -s - $@ || echo '$(HOW_$(@F))' > $@
+$(BUILD)/link: HOW_link = $(HARDEN_LINK) $(LINK_LIBS)
+$(BUILD)/flags: HOW_flags = $(CC) $(CFLAGS_ALL)
 
 $(BUILD)/libwaffle-bpf.a: $(LIB_OBJ)
 	@rm -f $@
 	ar rcs $@ $^
 
-$(BUILD)/obj/%.o: %.c | $(SKEL) $(PROTO_C)
+$(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(SKEL) $(PROTO_C)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 
 # The report's page. Its Content-Security-Policy names the script and the style by their hashes.
 csp_hash = sha256-$$(sha256sum < $(1) | head -c 64 | sed 's/../\\x&/g' | xargs -0 printf '%b' | base64)
-$(BUILD)/obj/userspace/export/html/files.o: userspace/export/html/files.S $(HTML)
+$(BUILD)/obj/userspace/export/html/files.o: userspace/export/html/files.S $(HTML) $(BUILD)/flags
 	@mkdir -p $(@D)
-	$(CC) -DSTYLE_HASH="\"$(call csp_hash,userspace/export/html/style.css)\"" \
+	$(CC) $(HARDEN_ARCH) -DSTYLE_HASH="\"$(call csp_hash,userspace/export/html/style.css)\"" \
 		-DSCRIPT_HASH="\"$(call csp_hash,userspace/export/html/script.js)\"" -c -o $@ $<
 
-$(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c
+$(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS_ALL) -std=gnu17 $(CFLAGS) -c -o $@ $<
+	$(CC) $(CPPFLAGS_ALL) -std=gnu17 $(CFLAGS) -fPIE $(HARDEN) -c -o $@ $<
 
 $(BUILD)/gen/%.pb-c.c: userspace/export/%.proto
 	@mkdir -p $(@D)
@@ -144,7 +153,7 @@ $(BUILD)/bin/fuzz_call: private CPPFLAGS_ALL += -DSUBJECT='"$(BUILD)/fuzz_subjec
 fuzz-bin: $(FUZZ_BIN)
 
 fuzz-programs:
-	$(MAKE) BUILD=$(BUILD)/fuzz CC=$(CLANG) CFLAGS="-O1 -g" SANITIZE=address,undefined,fuzzer-no-link fuzz-bin
+	$(MAKE) BUILD=$(BUILD)/fuzz CC=$(CLANG) CFLAGS="-O1 -g -DPREDICT_THREADS_MAX=64" SANITIZE=address,undefined,fuzzer-no-link fuzz-bin
 
 fuzz: fuzz-programs
 	@for t in $(FUZZ_SRC:tests/fuzz/%.c=%); do BUILD=$(BUILD) scripts/fuzz.sh $$t $(FUZZ_SECONDS) || exit 1; done
@@ -235,7 +244,7 @@ install: all $(BUILD)/waffle-bpf.8
 	install -m 644 $(wildcard include/waffle/*) $(DESTDIR)$(PREFIX)/include/waffle/
 	install -m 644 $(BUILD)/waffle-bpf.8 $(DESTDIR)$(PREFIX)/share/man/man8/
 	install -m 644 $(wildcard probes/*.probes) $(DESTDIR)$(PREFIX)/share/waffle/probes/
-	install -m 644 README.md LICENSE $(wildcard LICENSES/* docs/*.md docs/*.json) $(DESTDIR)$(PREFIX)/share/doc/waffle/
+	install -m 644 README.md SECURITY.md LICENSE $(wildcard LICENSES/* docs/*.md docs/*.json) $(DESTDIR)$(PREFIX)/share/doc/waffle/
 
 clean:
 	rm -rf $(BUILD)

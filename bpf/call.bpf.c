@@ -446,10 +446,11 @@ SEC("tracepoint")
 int call_stacks_take_point(void *ctx)
 {
 	struct waffle_call_slot *slot =
-		slot_asked(call_thread_get(bpf_get_current_task_btf()), WAFFLE_CALL_AT_POINT);
-	long number = bpf_get_stackid(ctx, &stacks, 0);
+		slot_asked(call_thread_at_point(bpf_get_current_task_btf()), WAFFLE_CALL_AT_POINT);
 
-	return slot ? stack_emit(slot->id, slot->held.ts, number < 0 ? 0 : number + 1, 0) : 0;
+	return slot ? stack_emit(slot->id, slot->held.ts,
+				 stack_number(ctx, 0, slot->held.ts, STACK_OF_POINT), 0)
+		    : 0;
 }
 
 /* ---- tracepoints ---- */

@@ -6,13 +6,22 @@
 #include "shared.h"
 #include "waffle/abi.h"
 
+/* One that is not known may have some. */
+static __noinline __attribute__((unused)) bool program_has_rights(__u32 tgid)
+{
+	const struct waffle_program *program = bpf_map_lookup_elem(&programs, &tgid);
+
+	return !program || program->has_rights;
+}
+
 /*
- * Whether the current process is a target. Where children are not followed, the kernel has attached
- * the probe to targets only.
+ * Whether the current process is a target, and its program none whose memory is private. Where
+ * children are not followed, the kernel has attached the probe to targets only.
  */
 static __always_inline bool wanted(struct task_struct *task)
 {
-	return !finished && (!follow_children || thread_is_traced(task));
+	return !finished && (!follow_children || thread_is_traced(task)) &&
+	       (!rights_seen || !program_has_rights(task->tgid));
 }
 
 /* Copies a frame of at most `room` bytes into a record with that much room. `ts` 0: now. */

@@ -39,7 +39,8 @@ enum waffle_rec_kind {
 	WAFFLE_REC_KIND_COUNT,
 	/* Never in a file: a STACK on its way from the kernel. */
 	WAFFLE_REC_FRAMES = WAFFLE_REC_KIND_COUNT,
-	WAFFLE_REC_CODE, /* never in a file: a code object of Python that frames are of */
+	WAFFLE_REC_CODE,  /* never in a file: a code object of Python that frames are of */
+	WAFFLE_REC_TRACE, /* never in a file: a stack that later records refer to by its number */
 	WAFFLE_REC_RING_COUNT,
 	/* A HIT on its way from the kernel; probe/ hands over the HIT. */
 	WAFFLE_REC_PLAIN = WAFFLE_REC_RING_COUNT
@@ -132,6 +133,18 @@ struct waffle_rec_frames {
 /* The walk ended before the outermost frame. */
 #define WAFFLE_CUT_USER 1u
 #define WAFFLE_CUT_PYTHON 2u
+
+/*
+ * A stack that was not met before, or not for long. Followed by frame_bytes bytes: addresses,
+ * innermost first. Its time is a little before that of the first record that refers to it.
+ */
+struct waffle_rec_trace {
+	struct waffle_rec rec;
+	__u32 number;
+	__u32 tgid; /* 0: of the kernel */
+	__u32 frame_bytes;
+	__u32 reserved;
+};
 
 /*
  * What a code object of Python is, told when it is met first, so that it need not be looked for
@@ -251,8 +264,8 @@ struct waffle_rec_loss {
 /*
  * The records from here on are rare: waits of at least wait_min_ns, and what explains them. Their
  * fields behind `rec` are whole words: store/ writes them word by word. A stack is the number of
- * one in the capture's table of stacks (0: none was taken); on its way from the kernel it is
- * kernel's own number plus one, which capture/ replaces.
+ * one in the capture's table of stacks (0: none was taken); on its way from the kernel it is that
+ * of a TRACE, which capture/ replaces.
  */
 
 /* rec.ts and rec.tid: of the switch that brought the thread back in. */

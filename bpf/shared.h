@@ -39,6 +39,14 @@ struct waffle_inode {
 #define WAFFLE_MAX_PROGRAMS 16384
 #define WAFFLE_TGID_WORDS 1024
 
+/* The program of a target. */
+struct waffle_program {
+	__u64 since; /* its last exec, or its birth; 0: from before the capture */
+	/* Its exec gave it rights (set-user-ID, file capabilities): nothing of its memory is
+	 * recorded, as it is not for who started it. */
+	__u64 has_rights;
+};
+
 #ifdef __VMLINUX_H__
 
 #include <bpf/bpf_helpers.h>
@@ -54,7 +62,8 @@ extern const volatile bool storage_is_old; /* as on a kernel before 6.4: schedul
 /* Set while running. */
 extern __u64 tgid_bits[WAFFLE_TGID_WORDS];
 extern bool stop_on_exec;
-extern bool finished; /* nothing is recorded any more: begins and ends stop together */
+extern bool rights_seen; /* there has been a program with rights among the targets */
+extern bool finished;    /* nothing is recorded any more: begins and ends stop together */
 
 /* Of a thread's last way off a CPU and of its page faults (wait.h). */
 struct thread_wait {
@@ -101,6 +110,14 @@ extern struct targets_map {
 	__type(key, __u32);
 	__type(value, __u32);
 } targets SEC(".maps");
+
+/* Of a target that is not in it nothing is read, so it is as large as `targets`. */
+extern struct programs_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, WAFFLE_MAX_TARGETS);
+	__type(key, __u32);
+	__type(value, struct waffle_program);
+} programs SEC(".maps");
 
 extern struct threads_map {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);

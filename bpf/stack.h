@@ -75,7 +75,7 @@ struct waffle_stack_file {
 #ifdef __VMLINUX_H__
 /*
  * Records the stacks of the span or event `id` of the current thread that began at `ts`, from where
- * the thread has entered the kernel. `kernel_stack` is what bpf_get_stackid() gave plus one, or 0.
+ * the thread has entered the kernel. `kernel_stack` is a number of bpf/wait.h, or 0.
  */
 int stack_emit(__u64 id, __u64 ts, __u64 kernel_stack, __u64 flags);
 

@@ -24,18 +24,22 @@ const volatile __u64 stack_gap_ns = 0;
 
 __u64 tgid_bits[WAFFLE_TGID_WORDS];
 bool stop_on_exec;
+bool rights_seen;
 bool finished;
 bool snapshot_at_end;
+__u32 stack_numbers;
 __u64 targets_refused; /* processes that found no room among the targets */
 
 struct cpus_map cpus SEC(".maps");
 struct targets_map targets SEC(".maps");
+struct programs_map programs SEC(".maps");
 struct threads_map threads SEC(".maps");
 struct call_threads_map call_threads SEC(".maps");
 struct stack_walks_map stack_walks SEC(".maps");
 struct named_map named SEC(".maps");
 struct rings_map rings SEC(".maps");
 struct stacks_map stacks SEC(".maps");
+struct stack_scratches_map stack_scratches SEC(".maps");
 
 /* Programs whose sites are armed, or that have none: their exec need not wait for userspace. */
 struct {
@@ -44,6 +48,22 @@ struct {
 	__type(key, struct waffle_inode);
 	__type(value, __u32);
 } known_programs SEC(".maps");
+
+__noinline int stack_hash(struct stack_scratch *scratch, __u32 count)
+{
+	__u64 hash = count;
+
+	if (!scratch)
+		return 0;
+	for (__u32 i = 0; i < WAFFLE_STACK_DEPTH; i++) {
+		if (i >= count)
+			break;
+		hash = (hash ^ scratch->addresses[i]) * 0x9e3779b97f4a7c15ull;
+		hash ^= hash >> 29;
+	}
+	scratch->hash = hash;
+	return 0;
+}
 
 /* The last faults of a thread; what it does after its exit is not told. */
 static __always_inline void faults_flush(struct task_struct *task)
@@ -62,21 +82,14 @@ struct {
 	__type(value, __u32);
 } stopped SEC(".maps");
 
-/* Since when the program of a target is there: its last exec, or its birth. Of a target that is not
- * in it nothing is read any more, so it is as large as `targets`. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, WAFFLE_MAX_TARGETS);
-	__type(key, __u32);
-	__type(value, __u64);
-} programs_since SEC(".maps");
-
-static __always_inline void program_begins(__u32 tgid)
+static __always_inline void program_begins(__u32 tgid, bool has_rights)
 {
-	__u64 now = bpf_ktime_get_ns();
+	struct waffle_program program = {.since = bpf_ktime_get_ns(), .has_rights = has_rights};
 
-	if (bpf_map_update_elem(&programs_since, &tgid, &now, BPF_ANY))
-		bpf_map_delete_elem(&programs_since, &tgid);
+	if (has_rights)
+		rights_seen = true;
+	if (bpf_map_update_elem(&programs, &tgid, &program, BPF_ANY))
+		bpf_map_delete_elem(&programs, &tgid);
 }
 
 /* Makes what is kept of a thread of the target, before it runs. */
@@ -95,8 +108,9 @@ static __always_inline __u64 *tgid_word(__u32 tgid)
 }
 
 /* A child that finds no room is not followed, which is one loss: of its FORK. */
-static __always_inline bool target_add(__u32 tgid)
+static __always_inline bool target_add(__u32 tgid, __u32 parent)
 {
+	const struct waffle_program *program = bpf_map_lookup_elem(&programs, &parent);
 	__u32 one = 1;
 
 	if (bpf_map_update_elem(&targets, &tgid, &one, BPF_ANY)) {
@@ -104,7 +118,7 @@ static __always_inline bool target_add(__u32 tgid)
 		loss_count(1);
 		return false;
 	}
-	program_begins(tgid);
+	program_begins(tgid, !program || program->has_rights);
 	/* Behind the entry: on_free() looks at it once more when it has cleared the bit. */
 	__sync_fetch_and_or(tgid_word(tgid), 1ull << (tgid & 63));
 	return true;
@@ -123,7 +137,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 		thread_born(child);
 		return 0;
 	}
-	if (follow_children && !target_add(tgid))
+	if (follow_children && !target_add(tgid, parent->tgid))
 		return 0;
 	stack_fork(parent->tgid, tgid);
 	rec = record_reserve(cpu, sizeof(*rec));
@@ -177,7 +191,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 
 	if (!target_has(task->tgid))
 		return 0;
-	program_begins(task->tgid);
+	program_begins(task->tgid, BPF_CORE_READ_BITFIELD_PROBED(bprm, secureexec));
 	exec_hold(task->tgid, bprm);
 	if (old_pid != task->pid && !finished)
 		tid_left(task, old_pid);
@@ -216,7 +230,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	}
 	if (last) {
 		bpf_map_delete_elem(&targets, &tgid);
-		bpf_map_delete_elem(&programs_since, &tgid);
+		bpf_map_delete_elem(&programs, &tgid);
 	}
 	return 0;
 }

@@ -25,7 +25,7 @@ enum waffle_wait_source {
 
 #define WAFFLE_STACK_DEPTH 64
 #define WAFFLE_SYSCALLS_MAX 512
-#define WAFFLE_STACKS_MAX 16384
+#define WAFFLE_STACKS_MAX 16384 /* that are not told of again */
 
 /* What was told last of a CPU's frequency. */
 struct waffle_frequency {
@@ -62,12 +62,101 @@ extern const volatile __u64 socket_calls[WAFFLE_SYSCALLS_MAX / 64];
 extern const volatile __u64
 	stack_gap_ns; /* between two user stacks of a thread that waits shortly */
 
+/* Stacks that were told of, and their numbers: what was not met for long is told of again, under
+ * another number. */
+struct stack_key {
+	__u64 hash;
+	__u32 tgid; /* 0: of the kernel */
+	__u32 count;
+};
+
 extern struct stacks_map {
-	__uint(type, BPF_MAP_TYPE_STACK_TRACE);
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, WAFFLE_STACKS_MAX);
-	__uint(key_size, sizeof(__u32));
-	__uint(value_size, WAFFLE_STACK_DEPTH * sizeof(__u64));
+	__type(key, struct stack_key);
+	__type(value, __u32);
 } stacks SEC(".maps");
+
+/* Where a stack is before it is known whether it is told of. The scheduler's programs run with
+ * interrupts off; those at other tracepoints may come in between anywhere else, so they have a
+ * place of their own. */
+enum stack_place { STACK_OF_SCHEDULER, STACK_OF_POINT, STACK_PLACES };
+struct stack_scratch {
+	__u64 hash;
+	__u64 addresses[WAFFLE_STACK_DEPTH];
+};
+
+extern struct stack_scratches_map {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, STACK_PLACES);
+	__type(key, __u32);
+	__type(value, struct stack_scratch);
+} stack_scratches SEC(".maps");
+
+extern __u32 stack_numbers; /* given so far */
+
+/* Global: the verifier looks at it once. */
+int stack_hash(struct stack_scratch *scratch, __u32 count);
+
+/* A record that refers to a stack may have its time before another CPU has told of it. */
+#define TRACE_AHEAD_NS 1000000
+
+static __always_inline __u32 trace_tell(const struct stack_scratch *scratch, __u32 room,
+					const struct stack_key *key, __u64 now)
+{
+	__u32 cpu = bpf_get_smp_processor_id(), size = key->count * sizeof(__u64), number;
+	struct waffle_rec_trace *rec =
+		record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec) + room);
+
+	if (!rec)
+		return 0;
+	/* Neither 0 nor WAFFLE_STACK_BY_FRAMES. */
+	number = __sync_fetch_and_add(&stack_numbers, 1) % (WAFFLE_STACK_BY_FRAMES - 1) + 1;
+	record_begin(&rec->rec, WAFFLE_REC_TRACE, bpf_get_current_task_btf()->pid, cpu);
+	rec->rec.ts = now - TRACE_AHEAD_NS;
+	rec->number = number;
+	rec->tgid = key->tgid;
+	rec->reserved = 0;
+	barrier_var(size); /* checked next to its use, for the verifier of 6.1 */
+	if (size > room || bpf_probe_read_kernel(rec + 1, size, scratch->addresses))
+		size = 0;
+	rec->frame_bytes = size;
+	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
+	return number;
+}
+
+/* The number of the current stack; 0: there is none, or telling of it was lost. */
+static __noinline __attribute__((unused)) __u32 stack_number(void *ctx, __u64 flags, __u64 now,
+							     __u32 place)
+{
+	struct stack_scratch *scratch = bpf_map_lookup_elem(&stack_scratches, &place);
+	struct stack_key key = {};
+	__u32 *known, number;
+	long bytes;
+
+	if (!scratch)
+		return 0;
+	bytes = bpf_get_stack(ctx, scratch->addresses, sizeof(scratch->addresses), flags);
+	if (bytes <= 0)
+		return 0;
+	key.count = bytes / sizeof(__u64);
+	if (flags & BPF_F_USER_STACK)
+		key.tgid = bpf_get_current_task_btf()->tgid;
+	stack_hash(scratch, key.count);
+	key.hash = scratch->hash;
+	known = bpf_map_lookup_elem(&stacks, &key);
+	if (known)
+		return *known;
+	if (key.count <= 16)
+		number = trace_tell(scratch, 16 * sizeof(__u64), &key, now);
+	else if (key.count <= 32)
+		number = trace_tell(scratch, 32 * sizeof(__u64), &key, now);
+	else
+		number = trace_tell(scratch, WAFFLE_STACK_DEPTH * sizeof(__u64), &key, now);
+	if (number) /* else it is told of the next time */
+		bpf_map_update_elem(&stacks, &key, &number, BPF_ANY);
+	return number;
+}
 
 /*
  * Taking stacks costs more than all else, so it may have 1 in 400 of a CPU's time, which a program
@@ -85,12 +174,11 @@ enum stack_worth {
 };
 #define STACK_LONG_NS 1000000
 
-/* The number of a stack plus one; 0: none, too dear, or no room for another one. */
+/* The number of a stack; 0: none, or too dear. */
 static __always_inline __u32 stack_take(void *ctx, __u64 flags, __u64 now, enum stack_worth worth)
 {
 	struct waffle_cpu *cpu = cpu_get(bpf_get_smp_processor_id());
 	__u64 paid;
-	long number;
 
 	if (!cpu)
 		return 0;
@@ -105,8 +193,7 @@ static __always_inline __u32 stack_take(void *ctx, __u64 flags, __u64 now, enum 
 		stack_emit(0, now, 0, WAFFLE_STACK_WAIT | WAFFLE_STACK_NO_PYTHON);
 		return WAFFLE_STACK_BY_FRAMES;
 	}
-	number = bpf_get_stackid(ctx, &stacks, flags);
-	return number < 0 ? 0 : number + 1;
+	return stack_number(ctx, flags, now, STACK_OF_SCHEDULER);
 }
 
 /*

@@ -21,16 +21,53 @@
 #ifndef WAFFLE_H
 #define WAFFLE_H
 
+/*
+ * The program may have macros of any name, before the include or behind it. So all names here begin
+ * with waffle or end in _, but for those of members that a program uses, which are set aside.
+ */
+#pragma push_macro("id")
+#pragma push_macro("parent")
+#pragma push_macro("probe")
+#pragma push_macro("span_id")
+#pragma push_macro("trace_hi")
+#pragma push_macro("trace_lo")
+#pragma push_macro("value")
+#undef id
+#undef parent
+#undef probe
+#undef span_id
+#undef trace_hi
+#undef trace_lo
+#undef value
+
 #include "waffle/abi.h"
 #include "waffle/context.h"
 #include "waffle/kv.h"
 
+/* Null ids; clang without optimisation would call memset() for {0}. */
+static __inline__ __attribute__((__always_inline__)) waffle_event_id_t waffle_event_null_(void)
+{
+	waffle_event_id_t id_;
+
+	id_.value = 0;
+	return id_;
+}
+
+static __inline__ __attribute__((__always_inline__)) waffle_span_t waffle_span_null_(void)
+{
+	waffle_span_t span_;
+
+	span_.id = span_.trace_hi = span_.trace_lo = 0;
+	span_.probe = NULL;
+	return span_;
+}
+
 /* The value of WAFFLE_EVENT: the result of a call may go unused without a warning, also where the
  * use is an argument of the program's own macro. */
-static inline __attribute__((always_inline)) waffle_event_id_t
-waffle_event_result_(waffle_event_id_t id)
+static __inline__ __attribute__((__always_inline__)) waffle_event_id_t
+waffle_event_result_(waffle_event_id_t id_)
 {
-	return id;
+	return id_;
 }
 
 #ifndef WAFFLE_DISABLE
@@ -67,7 +104,7 @@ waffle_event_result_(waffle_event_id_t id)
 /* WAFFLE_COUNTER(name, value): the value of something now; any integer or floating-point type. */
 #define WAFFLE_COUNTER(name, ...)                                                                  \
 	WAFFLE_CALL_(WAFFLE_COUNTER_, WAFFLE_CAT_(waffle_, __COUNTER__), name,                     \
-		     (NUMBER, "value", (__VA_ARGS__)))
+		     (WAFFLE_NUMBER_, "value", (__VA_ARGS__)))
 
 /* WAFFLE_SPAN_ID() → waffle_span_id_t of the current span; the null id outside any active span. */
 #define WAFFLE_SPAN_ID() waffle_current_span_()
@@ -75,21 +112,19 @@ waffle_event_result_(waffle_event_id_t id)
 /* WAFFLE_INJECT(context): makes it current to the end of the block. The null context changes
  * nothing. */
 #define WAFFLE_INJECT(...)                                                                         \
-	struct waffle_injected_ WAFFLE_CAT_(waffle_, __COUNTER__)                                  \
-		__attribute__((cleanup(waffle_injected_end_), unused)) =                           \
-			waffle_inject_(__VA_ARGS__)
+	WAFFLE_CALL_(WAFFLE_INJECT_, WAFFLE_CAT_(waffle_, __COUNTER__), __VA_ARGS__)
 
-static inline void waffle_end_(waffle_span_t span)
+static __inline__ void waffle_end_(waffle_span_t span_)
 {
-	if (__builtin_expect(span.id != 0, 0))
-		waffle_span_end_(span.id, span.probe);
+	if (__builtin_expect(span_.id != 0, 0))
+		waffle_span_end_(span_.id, span_.probe);
 }
 
-static inline waffle_span_id_t waffle_current_span_(void)
+static __inline__ waffle_span_id_t waffle_current_span_(void)
 {
-	waffle_span_id_t id = {waffle_thread_.context.span_id};
+	waffle_span_id_t id_ = {waffle_thread_get_()->context_.span_id};
 
-	return id;
+	return id_;
 }
 
 /* Parts of the macros above: `at` names the locals of one use, so that uses can be nested. */
@@ -103,41 +138,62 @@ static inline waffle_span_id_t waffle_current_span_(void)
 
 #define WAFFLE_ARMED_(at) __builtin_expect(at##armed, 0)
 
-#define WAFFLE_WORDS_(at, ...)                                                                     \
-	unsigned long long at##words[] = {0, 0, 0, 0 WAFFLE_MAP_(WAFFLE_KEY_WORD_, __VA_ARGS__)}
-
-#define WAFFLE_WORDS_COUNT_(at) (sizeof(at##words) / sizeof(at##words[0]))
+/* Two arguments: the words of a frame with these keys, and how many they are. The first four are
+ * filled in later. If all were constants, clang without optimisation would call memcpy(). */
+#define WAFFLE_FRAME_(at, ...) WAFFLE_FRAME_OF_(at, 4 + WAFFLE_COUNT_(__VA_ARGS__), __VA_ARGS__)
+#define WAFFLE_FRAME_OF_(at, count, ...)                                                           \
+	WAFFLE_ARRAY_(count, (unsigned long long)(__UINTPTR_TYPE__)at##probe, 1, 1,                \
+		      1 WAFFLE_MAP_(WAFFLE_KEY_WORD_, __VA_ARGS__)),                               \
+		count
 
 /* Letters of the keys if one of them is a string, known at compile time. */
 #define WAFFLE_TYPES_(...)                                                                         \
-	(__builtin_strchr("" WAFFLE_MAP_(WAFFLE_KEY_LETTER_, __VA_ARGS__), WAFFLE_KEY_STR)         \
+	((0 WAFFLE_MAP_(WAFFLE_KEY_OR_STR_, __VA_ARGS__))                                          \
 		 ? "" WAFFLE_MAP_(WAFFLE_KEY_LETTER_, __VA_ARGS__)                                 \
 		 : (const char *)0)
+
+/*
+ * Behind a variable whose end must see its beginning. gcc lets C jump over both into the block, by
+ * goto or case, but not into the scope of a type whose size is computed: this one costs nothing.
+ * Others refuse by themselves. The last declaration takes the semicolon.
+ */
+#if defined(__clang__) || defined(__cplusplus)
+#define WAFFLE_NO_JUMP_(at)
+#else
+#define WAFFLE_NO_JUMP_(at)                                                                        \
+	;                                                                                          \
+	_Pragma("GCC diagnostic push") _Pragma(                                                    \
+		"GCC diagnostic ignored \"-Wvla\"") typedef char at##jump[(at##open != 0) + 1]     \
+		__attribute__((__unused__));                                                       \
+	_Pragma("GCC diagnostic pop") typedef char at##last __attribute__((__unused__))
+#endif
 
 /* The scope's storage is only written when armed; what the dormant path carries is one pointer. */
 #define WAFFLE_SPAN_(at, name, ...)                                                                \
 	struct waffle_scope_ at##scope;                                                            \
-	struct waffle_scope_ *const at##open __attribute__((cleanup(waffle_scope_end_),            \
-							    unused)) = __extension__({             \
+	struct waffle_scope_ *const at##open __attribute__((__cleanup__(waffle_scope_end_),        \
+							    __unused__)) = __extension__({         \
 		WAFFLE_TEST_(at, WAFFLE_SITE_SPAN, "span", name, __VA_ARGS__);                     \
-		WAFFLE_ARMED_(at) ? __extension__({                                                \
-			WAFFLE_WORDS_(at, __VA_ARGS__);                                            \
-			waffle_scope_enter_(&at##scope, at##probe, name, at##words,                \
-					    WAFFLE_WORDS_COUNT_(at), WAFFLE_TYPES_(__VA_ARGS__));  \
-		})                                                                                 \
-				  : (struct waffle_scope_ *)0;                                     \
-	})
+		WAFFLE_ARMED_(at)                                                                  \
+		? waffle_scope_enter_(&at##scope, at##probe, name, WAFFLE_FRAME_(at, __VA_ARGS__), \
+				      WAFFLE_TYPES_(__VA_ARGS__))                                  \
+		: (struct waffle_scope_ *)0;                                                       \
+	}) WAFFLE_NO_JUMP_(at)
+
+#define WAFFLE_INJECT_(at, ...)                                                                    \
+	struct waffle_scope_ at##scope;                                                            \
+	struct waffle_scope_ *const at##open                                                       \
+		__attribute__((__cleanup__(waffle_inject_end_), __unused__)) =                     \
+			waffle_inject_(&at##scope, __VA_ARGS__) WAFFLE_NO_JUMP_(at)
 
 #define WAFFLE_BEGIN_(at, name, ...)                                                               \
 	__extension__({                                                                            \
-		waffle_span_t at##span = {0, 0, 0, (const void *)0};                               \
+		waffle_span_t at##span = waffle_span_null_();                                      \
 		WAFFLE_TEST_(at, WAFFLE_SITE_SPAN, "span", name, __VA_ARGS__);                     \
-		if (WAFFLE_ARMED_(at)) {                                                           \
-			WAFFLE_WORDS_(at, __VA_ARGS__);                                            \
-			at##span = waffle_span_begin_(at##probe, name, at##words,                  \
-						      WAFFLE_WORDS_COUNT_(at),                     \
+		if (WAFFLE_ARMED_(at))                                                             \
+			at##span = waffle_span_begin_(at##probe, name,                             \
+						      WAFFLE_FRAME_(at, __VA_ARGS__),              \
 						      WAFFLE_TYPES_(__VA_ARGS__));                 \
-		}                                                                                  \
 		at##span;                                                                          \
 	})
 
@@ -147,24 +203,20 @@ static inline waffle_span_id_t waffle_current_span_(void)
 
 #define WAFFLE_EVENT_(at, kind, usdt, name, ...)                                                   \
 	__extension__({                                                                            \
-		waffle_event_id_t at##event = {0};                                                 \
+		waffle_event_id_t at##event = waffle_event_null_();                                \
 		WAFFLE_TEST_(at, kind, usdt, name, __VA_ARGS__);                                   \
-		if (WAFFLE_ARMED_(at)) {                                                           \
-			WAFFLE_WORDS_(at, __VA_ARGS__);                                            \
-			at##event =                                                                \
-				waffle_event_(at##probe, name, at##words, WAFFLE_WORDS_COUNT_(at), \
-					      WAFFLE_TYPES_(__VA_ARGS__));                         \
-		}                                                                                  \
+		if (WAFFLE_ARMED_(at))                                                             \
+			at##event = waffle_event_(at##probe, name, WAFFLE_FRAME_(at, __VA_ARGS__), \
+						  WAFFLE_TYPES_(__VA_ARGS__));                     \
 		waffle_event_result_(at##event);                                                   \
 	})
 
+/* The value of a counter is two words. */
 #define WAFFLE_COUNTER_(at, name, value)                                                           \
 	__extension__({                                                                            \
 		WAFFLE_TEST_(at, WAFFLE_SITE_COUNTER, "counter", name, name, value);               \
-		if (WAFFLE_ARMED_(at)) {                                                           \
-			WAFFLE_WORDS_(at, name, value);                                            \
-			waffle_counter_(at##probe, name, at##words, WAFFLE_WORDS_COUNT_(at));      \
-		}                                                                                  \
+		if (WAFFLE_ARMED_(at))                                                             \
+			waffle_counter_(at##probe, name, WAFFLE_FRAME_OF_(at, 6, name, value));    \
 		(void)0;                                                                           \
 	})
 
@@ -192,10 +244,18 @@ static inline waffle_span_id_t waffle_current_span_(void)
 #define WAFFLE_LOG_INFO(...) WAFFLE_EVENT(__VA_ARGS__)
 #define WAFFLE_LOG_WARN(...) WAFFLE_EVENT(__VA_ARGS__)
 #define WAFFLE_LOG_ERROR(...) WAFFLE_EVENT(__VA_ARGS__)
-#define WAFFLE_COUNTER(name, ...) WAFFLE_UNUSED_(name, (NUMBER, "value", (__VA_ARGS__)))
+#define WAFFLE_COUNTER(name, ...) WAFFLE_UNUSED_(name, (WAFFLE_NUMBER_, "value", (__VA_ARGS__)))
 #define WAFFLE_SPAN_ID() __extension__((waffle_span_id_t){0})
 #define WAFFLE_INJECT(...) ((void)(__VA_ARGS__))
 
 #endif
+
+#pragma pop_macro("id")
+#pragma pop_macro("parent")
+#pragma pop_macro("probe")
+#pragma pop_macro("span_id")
+#pragma pop_macro("trace_hi")
+#pragma pop_macro("trace_lo")
+#pragma pop_macro("value")
 
 #endif

@@ -14,7 +14,8 @@ build_packages="gcc g++ clang make pkg-config protobuf-c-compiler libprotobuf-c-
  libyajl-dev libcapstone-dev zlib1g-dev libc6-dev"
 check_packages="lld llvm git liblzma-dev libbz2-dev clang-format clang-tidy dwz libcmocka-dev
  protobuf-compiler python3 python3-venv procps strace bpftrace libc6-dbg
- gcc-aarch64-linux-gnu g++-aarch64-linux-gnu libc6-dev-arm64-cross redis-server redis-tools
+ gcc-aarch64-linux-gnu g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user musl-tools
+ redis-server redis-tools
  chromium-headless-shell postgresql openmpi-bin libopenmpi-dev mpich libmpich-dev"
 # From backports where the release's own are too old: bpf links with uprobe.multi came with 1.3.
 newer_packages="libbpf-dev bpftool libelf-dev libdw-dev"

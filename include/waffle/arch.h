@@ -2,48 +2,61 @@
 /*
  * The few instructions of a site, per architecture.
  *
- * WAFFLE_ASM_GOTO_     for gcc: tests the semaphore 992 and jumps to the label `hit` with the
- * address of the probe 990 in the variable `probe`, if armed. A dormant site executes the first two
- *                      instructions (aarch64: three) and nothing else.
+ * WAFFLE_ASM_GOTO_     for gcc: tests the semaphore 992 and jumps to the label waffle_armed_ with
+ *                      the address of the probe 990 in the variable `probe`, if armed. A dormant
+ *                      site executes the first two instructions (aarch64: three) and nothing else.
  * WAFFLE_ASM_FLAGS_    for clang, whose asm goto up to version 16 rejects two uses in functions
- * with cleanups or lambdas: tests the semaphore and always yields the probe's address; the branch
- * is the compiler's. WAFFLE_ASM_ADDRESS_  only yields the address, for a site without a semaphore.
- * WAFFLE_ASM_PROBE_    the probe: a nop that the kernel patches and emulates, and a return, placed
- * behind the function so that the hot path does not carry it. WAFFLE_ASM_ARGS_     where the
- * probe's arguments are, in the notation of USDT notes. waffle_probe_call_() calls a probe with its
- * four arguments in the registers that abi.h names.
+ *                      with cleanups or lambdas: tests the semaphore and always yields the probe's
+ *                      address; the branch is the compiler's.
+ * WAFFLE_ASM_ADDRESS_  only yields the address, for a site without a semaphore.
+ * WAFFLE_ASM_PROBE_    a landing pad, the probe, and a return, placed behind the function so that
+ *                      the hot path does not carry them. The probe is a nop that the kernel patches
+ *                      and emulates. Where branches are guarded (BTI, IBT) an indirect call may
+ *                      reach the landing pad only; it is a nop for other processors.
+ * WAFFLE_ASM_ARGS_     where the probe's arguments are, in the notation of USDT notes.
+ * waffle_probe_call_() calls the landing pad of a probe with its four arguments in the registers
+ *                      that abi.h names.
  *
  * Numeric labels are local to one use, so a site survives being inlined, cloned or unrolled: each
  * copy has its own probe, semaphore and note. 989 marks the code of the function that holds the
- * site.
+ * site. On x86 the text has both dialects of assembler, {AT&T|Intel}, for -masm=intel.
  */
 #ifndef WAFFLE_ARCH_H
 #define WAFFLE_ARCH_H
 
+/* Bytes of the landing pad, from the address that is called to the probe. */
+#define WAFFLE_LANDING_ 4
+
 #if defined(__x86_64__) && defined(__LP64__)
 
+#define WAFFLE_ASM_TEST_ "989: {cmpw $0, 992f(%%rip)|cmp WORD PTR 992f[rip], 0}\n"
+#define WAFFLE_ASM_LOAD_(reg) "{leaq 990f(%%rip), " reg "|lea " reg ", 990f[rip]}\n"
+
 #define WAFFLE_ASM_GOTO_                                                                           \
-	"989: cmpw $0, 992f(%%rip)\n\tjne 991f\n"                                                  \
-	".subsection 1\n991: leaq 990f(%%rip), %%rax\n\tmovq %%rax, %[probe]\n"                    \
-	"\tjmp %l[hit]\n\t.previous\n"
+	WAFFLE_ASM_TEST_                                                                           \
+	"\tjne 991f\n"                                                                             \
+	".subsection 1\n991: {leaq 990f(%%rip), %%rax|lea rax, 990f[rip]}\n"                       \
+	"\t{movq %%rax, %[waffle_probe]|mov %[waffle_probe], rax}\n"                               \
+	"\tjmp %l[waffle_armed_]\n\t.previous\n"
 #define WAFFLE_ASM_CLOBBERS_ "rax", "cc"
-#define WAFFLE_ASM_FLAGS_ "989: cmpw $0, 992f(%%rip)\n\tleaq 990f(%%rip), %[probe]\n"
+#define WAFFLE_ASM_FLAGS_ WAFFLE_ASM_TEST_ "\t" WAFFLE_ASM_LOAD_("%[waffle_probe]")
 #define WAFFLE_ASM_ARMED_(var) "=@ccne"(var)
-#define WAFFLE_ASM_ADDRESS_ "989: leaq 990f(%%rip), %[probe]\n"
-#define WAFFLE_ASM_PROBE_ ".subsection 1\n990: nop\n\tret\n\t.previous\n"
+#define WAFFLE_ASM_ADDRESS_ "989: " WAFFLE_ASM_LOAD_("%[waffle_probe]")
+#define WAFFLE_ASM_PROBE_ ".subsection 1\n\tendbr64\n990: nop\n\tret\n\t.previous\n"
 #define WAFFLE_ASM_ARGS_ "8@%%rdi 8@%%rsi 8@%%rdx 8@%%rcx"
 #define WAFFLE_ASM_SYMBOL_ "i"
 
-static inline __attribute__((always_inline)) void
-waffle_probe_call_(const void *probe, unsigned long long id, const void *name, const void *frame,
-		   unsigned long long size)
+static __inline__ __attribute__((__always_inline__)) void
+waffle_probe_call_(const void *probe_, unsigned long long id_, const void *name_,
+		   const void *frame_, unsigned long long size_)
 {
 	/* The call must not write into the red zone of a leaf function. */
-	__asm__ __volatile__("leaq -128(%%rsp), %%rsp\n\t"
-			     "call *%[probe]\n\t"
-			     "leaq 128(%%rsp), %%rsp"
+	__asm__ __volatile__("{leaq -128(%%rsp), %%rsp|lea rsp, [rsp - 128]}\n\t"
+			     "call {*|}%[waffle_landing]\n\t"
+			     "{leaq 128(%%rsp), %%rsp|lea rsp, [rsp + 128]}"
 			     :
-			     : [probe] "a"(probe), "D"(id), "S"(name), "d"(frame), "c"(size)
+			     : [waffle_landing] "a"((const char *)probe_ - WAFFLE_LANDING_),
+			       "D"(id_), "S"(name_), "d"(frame_), "c"(size_)
 			     : "memory", "cc");
 }
 
@@ -52,29 +65,33 @@ waffle_probe_call_(const void *probe, unsigned long long id, const void *name, c
 #define WAFFLE_ASM_GOTO_                                                                           \
 	"989: adrp x16, 992f\n\tldrh w16, [x16, #:lo12:992f]\n\tcbz w16, 988f\n\tb 991f\n988:\n"   \
 	".subsection 1\n\t.balign 4\n991: adrp x16, 990f\n\tadd x16, x16, #:lo12:990f\n"           \
-	"\tstr x16, %[probe]\n\tb %l[hit]\n\t.previous\n"
+	"\tstr x16, %[waffle_probe]\n\tb %l[waffle_armed_]\n\t.previous\n"
 #define WAFFLE_ASM_CLOBBERS_ "x16", "cc"
+#define WAFFLE_ASM_LOAD_                                                                           \
+	"adrp %[waffle_probe], 990f\n\tadd %[waffle_probe], %[waffle_probe], #:lo12:990f\n"
 #define WAFFLE_ASM_FLAGS_                                                                          \
-	"989: adrp %[probe], 992f\n\tldrh %w[armed], [%[probe], #:lo12:992f]\n"                    \
-	"\tadrp %[probe], 990f\n\tadd %[probe], %[probe], #:lo12:990f\n"
-#define WAFFLE_ASM_ARMED_(var) [armed] "=&r"(var)
-#define WAFFLE_ASM_ADDRESS_ "989: adrp %[probe], 990f\n\tadd %[probe], %[probe], #:lo12:990f\n"
-#define WAFFLE_ASM_PROBE_ ".subsection 1\n\t.balign 4\n990: nop\n\tret\n\t.previous\n"
+	"989: adrp %[waffle_probe], 992f\n"                                                        \
+	"\tldrh %w[waffle_flag], [%[waffle_probe], #:lo12:992f]\n\t" WAFFLE_ASM_LOAD_
+#define WAFFLE_ASM_ARMED_(var) [waffle_flag] "=&r"(var)
+#define WAFFLE_ASM_ADDRESS_ "989: " WAFFLE_ASM_LOAD_
+/* hint #34 is "bti c", by a name that every assembler knows. */
+#define WAFFLE_ASM_PROBE_ ".subsection 1\n\t.balign 4\n\thint #34\n990: nop\n\tret\n\t.previous\n"
 #define WAFFLE_ASM_ARGS_ "8@x0 8@x1 8@x2 8@x3"
 #define WAFFLE_ASM_SYMBOL_ "S"
 
-static inline __attribute__((always_inline)) void
-waffle_probe_call_(const void *probe, unsigned long long id, const void *name, const void *frame,
-		   unsigned long long size)
+static __inline__ __attribute__((__always_inline__)) void
+waffle_probe_call_(const void *probe_, unsigned long long id_, const void *name_,
+		   const void *frame_, unsigned long long size_)
 {
-	register unsigned long long x0 __asm__("x0") = id;
-	register const void *x1 __asm__("x1") = name;
-	register const void *x2 __asm__("x2") = frame;
-	register unsigned long long x3 __asm__("x3") = size;
+	register unsigned long long x0_ __asm__("x0") = id_;
+	register const void *x1_ __asm__("x1") = name_;
+	register const void *x2_ __asm__("x2") = frame_;
+	register unsigned long long x3_ __asm__("x3") = size_;
 
-	__asm__ __volatile__("blr %[probe]"
+	__asm__ __volatile__("blr %[waffle_landing]"
 			     :
-			     : [probe] "r"(probe), "r"(x0), "r"(x1), "r"(x2), "r"(x3)
+			     : [waffle_landing] "r"((const char *)probe_ - WAFFLE_LANDING_),
+			       "r"(x0_), "r"(x1_), "r"(x2_), "r"(x3_)
 			     : "memory", "cc", "x30");
 }
 

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ids and the current context of a thread.
+ * Ids and the current context of a thread. All of this runs without a system call, a lock or an
+ * allocation of our own: an armed site may be in a sandbox or in a signal handler.
  *
  * Ids are 64 bits: a random base a thread plus a count, so no counter is shared and ids of
  * different threads, processes and hosts do not meet but with a probability of about 1e-9 for a
  * thousand threads with a million ids each. A child made by fork() draws new bases. Zero is the
  * null id.
  *
- * The context lives in one thread-local variable a process, made of weak definitions. A library
- * opened with dlopen() shares it if the program exports its symbols (-rdynamic) or another library
- * brought it in; else spans of that library start traces of their own.
+ * All files of a process share one struct waffle_process_: the program's own (waffle_program_2_)
+ * if it has one that a library can see, else the first that the dynamic linker finds
+ * (waffle_process_2_). Both names carry a number that changes with the layout, since files may be
+ * compiled with different versions of this header. docs/instrumenting.md tells which libraries
+ * share and which do not.
  */
 #ifndef WAFFLE_CONTEXT_H
 #define WAFFLE_CONTEXT_H
 
-#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <sys/random.h>
-#include <time.h>
 
 typedef struct {
 	unsigned long long value;
@@ -43,75 +43,312 @@ typedef struct {
 
 #ifndef WAFFLE_DISABLE
 
+#include <features.h> /* __GLIBC__ */
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+/* A block in which a span or an injected context is current: what its end needs. */
+struct waffle_scope_ {
+	waffle_context_t outer_;
+	unsigned long long id_;
+	const void *probe_;
+	unsigned depth_; /* of this scope, from 1 */
+};
+
+#define WAFFLE_LINKS_ 8
+
+struct waffle_link_ {
+	waffle_context_t context_;
+	__UINTPTR_TYPE__ place_; /* where it lies or lay: never followed */
+};
+
+/* `links_` has the scopes that are open, the outermost first; deeper ones are only counted. */
 struct waffle_thread_ {
-	waffle_context_t context;
-	unsigned long long id_base;
-	unsigned long long id_count;
-	unsigned process; /* waffle_process_.forks when id_base was drawn */
+	waffle_context_t context_;
+	unsigned long long id_base_;
+	unsigned long long id_count_;
+	unsigned long long fork_; /* number of the fork() that this thread is in */
+	unsigned depth_;
+	struct waffle_link_ links_[WAFFLE_LINKS_];
 };
 
 struct waffle_process_ {
-	volatile unsigned forks;
-	volatile unsigned char watching;
+	struct waffle_thread_ *(*thread_)(void); /* of the caller */
+	unsigned long long key_[2];              /* random */
+	unsigned long long lineage_; /* differs between loads of this file, and after each fork() */
+	unsigned long long threads_; /* that drew ids */
+	unsigned long long forks_;
+	unsigned char watching_;
 };
 
-__attribute__((weak)) __thread struct waffle_thread_ waffle_thread_;
-__attribute__((weak)) struct waffle_process_ waffle_process_;
-
+/* The libc has these; its headers for them would bring in thousands of names. */
+extern unsigned long waffle_getauxval_(unsigned long) __asm__("getauxval");
+extern int waffle_dl_iterate_phdr_(int (*)(const void *, size_t, void *),
+				   void *) __asm__("dl_iterate_phdr");
 #ifdef __GLIBC__
 /* What pthread_atfork() calls; unlike it, it needs no library in old versions of glibc. */
-extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
-			     void *dso) __attribute__((weak));
-extern void *__dso_handle __attribute__((visibility("hidden"), weak)); /* none with -nostdlib */
+extern int waffle_register_atfork_(void (*)(void), void (*)(void), void (*)(void),
+				   void *) __asm__("__register_atfork") __attribute__((__weak__));
+extern void *__dso_handle
+	__attribute__((__visibility__("hidden"), __weak__)); /* none with -nostdlib */
+#else
+extern int waffle_pthread_atfork_(void (*)(void), void (*)(void),
+				  void (*)(void)) __asm__("pthread_atfork");
 #endif
 
-static __attribute__((unused)) void waffle_forked_(void)
+__attribute__((__weak__, __visibility__("hidden"))) __thread struct waffle_thread_ waffle_thread_2_;
+
+static __attribute__((__unused__)) struct waffle_thread_ *waffle_thread_own_(void)
 {
-	waffle_process_.forks = waffle_process_.forks + 1;
+	return &waffle_thread_2_;
 }
 
-static __attribute__((unused, noinline, cold)) void
-waffle_thread_seed_(struct waffle_thread_ *thread)
-{
-	int saved_errno = errno;
-	unsigned long long base = 0;
-	struct timespec now = {0, 0};
+/*
+ * Position-independent code that is not for an executable is taken for a library's. It refers to
+ * the program's struct and defines another for programs that have none. A version script can't
+ * hide the reference: it was never defined there.
+ */
+#if defined(__PIC__) && !defined(__PIE__)
+extern struct waffle_process_ waffle_program_2_ __attribute__((__weak__));
+__attribute__((__weak__, __visibility__("default"))) struct waffle_process_ waffle_process_2_ = {
+	waffle_thread_own_, {0, 0}, 0, 0, 0, 0};
 
-#ifdef __GLIBC__
-	if (!waffle_process_.watching && __register_atfork) {
-		waffle_process_.watching = 1;
-		__register_atfork(NULL, NULL, waffle_forked_, &__dso_handle);
-	}
+static __inline__ struct waffle_process_ *waffle_process_get_(void)
+{
+	return &waffle_program_2_ ? &waffle_program_2_ : &waffle_process_2_;
+}
+
+static __inline__ struct waffle_thread_ *waffle_thread_get_(void)
+{
+	return waffle_process_get_()->thread_();
+}
+#else
+__attribute__((__weak__, __visibility__("default"))) struct waffle_process_ waffle_program_2_ = {
+	waffle_thread_own_, {0, 0}, 0, 0, 0, 0};
+
+static __inline__ struct waffle_process_ *waffle_process_get_(void)
+{
+	return &waffle_program_2_;
+}
+
+static __inline__ struct waffle_thread_ *waffle_thread_get_(void)
+{
+	return &waffle_thread_2_;
+}
 #endif
-	if (getrandom(&base, sizeof(base), GRND_NONBLOCK) != (ssize_t)sizeof(base)) {
-		/* Early boot: mix what differs between threads and processes (splitmix64). */
-		timespec_get(&now, TIME_UTC);
-		base = (unsigned long long)now.tv_nsec ^ (unsigned long long)now.tv_sec << 30 ^
-		       (unsigned long long)(__UINTPTR_TYPE__)thread;
-		base = (base ^ base >> 30) * 0xbf58476d1ce4e5b9ull;
-		base = (base ^ base >> 27) * 0x94d049bb133111ebull;
+
+/* ---- ids ---- */
+
+#define WAFFLE_ROTATE_(word, by) ((word) << (by) | (word) >> (64 - (by)))
+
+static __attribute__((__unused__)) void waffle_sip_(unsigned long long *v_,
+						    unsigned long long word_, int rounds_)
+{
+	v_[3] ^= word_;
+	while (rounds_--) {
+		v_[0] += v_[1];
+		v_[2] += v_[3];
+		v_[1] = WAFFLE_ROTATE_(v_[1], 13) ^ v_[0];
+		v_[3] = WAFFLE_ROTATE_(v_[3], 16) ^ v_[2];
+		v_[0] = WAFFLE_ROTATE_(v_[0], 32) + v_[3];
+		v_[2] += v_[1];
+		v_[3] = WAFFLE_ROTATE_(v_[3], 21) ^ v_[0];
+		v_[1] = WAFFLE_ROTATE_(v_[1], 17) ^ v_[2];
+		v_[2] = WAFFLE_ROTATE_(v_[2], 32);
 	}
-	thread->id_base = base | 1;
-	thread->process = waffle_process_.forks;
-	errno = saved_errno;
+	v_[0] ^= word_;
 }
 
-static __attribute__((unused)) unsigned long long waffle_new_id_(void)
+/*
+ * SipHash-2-4 of three words. Its key are the random bytes that the kernel gave this program. They
+ * also seed the stack protector, and ids leave the process: hence a function that does not give its
+ * key away. Time is no source: a process may be forbidden to read the counter.
+ */
+static __inline__ __attribute__((__always_inline__)) unsigned long long
+waffle_hash_(unsigned long long first_, unsigned long long second_, unsigned long long third_)
 {
-	struct waffle_thread_ *thread = &waffle_thread_;
-	unsigned long long id;
+	const unsigned long long *key_ = waffle_process_get_()->key_;
+	unsigned long long v_[4];
 
-	if (!thread->id_base || thread->process != waffle_process_.forks)
-		waffle_thread_seed_(thread);
+	v_[0] = key_[0];
+	v_[1] = key_[1];
+	v_[2] = v_[0] ^ 0x6c7967656e657261ull;
+	v_[3] = v_[1] ^ 0x7465646279746573ull;
+	v_[0] ^= 0x736f6d6570736575ull;
+	v_[1] ^= 0x646f72616e646f6dull;
+	waffle_sip_(v_, first_, 2);
+	waffle_sip_(v_, second_, 2);
+	waffle_sip_(v_, third_, 2);
+	waffle_sip_(v_, 3ull * 8 << 56, 2); /* the length */
+	v_[2] ^= 0xff;
+	waffle_sip_(v_, 0, 4);
+	return v_[0] ^ v_[1] ^ v_[2] ^ v_[3];
+}
+
+/* No two threads hash the same words: the first differs between the copies of struct
+ * waffle_process_ in a process, the second between its processes, the third between their threads.
+ */
+static __attribute__((__unused__, __noinline__, __cold__)) void
+waffle_thread_seed_(struct waffle_thread_ *thread_)
+{
+	struct waffle_process_ *process_ = waffle_process_get_();
+	unsigned long long number_ = __atomic_add_fetch(&process_->threads_, 1, __ATOMIC_RELAXED);
+
+	thread_->id_base_ = waffle_hash_((unsigned long long)(__UINTPTR_TYPE__)process_,
+					 process_->lineage_, number_) |
+			    1;
+}
+
+/* This thread, ready to draw ids. */
+static __inline__ __attribute__((__always_inline__)) struct waffle_thread_ *
+waffle_thread_ready_(void)
+{
+	struct waffle_thread_ *thread_ = waffle_thread_get_();
+
+	if (__builtin_expect(!thread_->id_base_, 0))
+		waffle_thread_seed_(thread_);
+	return thread_;
+}
+
+static __attribute__((__unused__)) unsigned long long waffle_new_id_(struct waffle_thread_ *thread_)
+{
+	unsigned long long id_;
+
 	/* Atomic for the sake of signal handlers only. */
 	do
-		id = thread->id_base + __atomic_fetch_add(&thread->id_count, 1, __ATOMIC_RELAXED);
-	while (!id);
-	return id;
+		id_ = thread_->id_base_ +
+		      __atomic_fetch_add(&thread_->id_count_, 1, __ATOMIC_RELAXED);
+	while (__builtin_expect(!id_, 0));
+	return id_;
+}
+
+/* ---- fork() ---- */
+
+static __attribute__((__unused__)) void waffle_forks_(void)
+{
+	waffle_thread_get_()->fork_ =
+		__atomic_add_fetch(&waffle_process_get_()->forks_, 1, __ATOMIC_RELAXED);
+}
+
+/* In the child, which has the number of its fork() and is the only thread. */
+static __attribute__((__unused__)) void waffle_forked_(void)
+{
+	struct waffle_process_ *process_ = waffle_process_get_();
+	struct waffle_thread_ *thread_ = waffle_thread_get_();
+
+	process_->lineage_ = waffle_hash_(0, process_->lineage_, thread_->fork_);
+	thread_->id_base_ = 0;
+}
+
+/* Number of files loaded so far: dlpi_adds of struct dl_phdr_info. */
+static __attribute__((__unused__)) int waffle_loads_(const void *info_, size_t size_, void *loads_)
+{
+	if (size_ >= 40)
+		__builtin_memcpy(loads_, (const char *)info_ + 32, sizeof(unsigned long long));
+	return 1;
+}
+
+/*
+ * All that needs the libc is done when a file is loaded. It may lock or allocate; and the first
+ * call of a function of another file may take 3 KiB of stack, in which its address is looked up. So
+ * code that comes here to find its thread later makes that call here too.
+ */
+static __attribute__((__constructor__, __unused__)) void waffle_watch_(void)
+{
+	struct waffle_process_ *process_ = waffle_process_get_();
+	const void *random_;
+
+	(void)*(volatile unsigned *)&waffle_thread_own_()->depth_;
+	if (__atomic_exchange_n(&process_->watching_, 1, __ATOMIC_RELAXED))
+		return;
+	random_ = (const void *)waffle_getauxval_(25 /* AT_RANDOM: 16 bytes */);
+	if (random_)
+		__builtin_memcpy(process_->key_, random_, sizeof(process_->key_));
+	waffle_dl_iterate_phdr_(waffle_loads_, &process_->lineage_);
+#ifdef __GLIBC__
+	if (waffle_register_atfork_)
+		waffle_register_atfork_(waffle_forks_, NULL, waffle_forked_, &__dso_handle);
+#else
+	waffle_pthread_atfork_(waffle_forks_, NULL, waffle_forked_);
+#endif
+}
+
+/* ---- scopes ---- */
+
+/* A number to compare, behind which no analyzer looks for an address of a stack that escapes. */
+static __inline__ __UINTPTR_TYPE__ waffle_place_(const struct waffle_scope_ *scope_)
+{
+	__UINTPTR_TYPE__ place_ = (__UINTPTR_TYPE__)scope_;
+
+	__asm__("" : "+r"(place_));
+	return place_;
+}
+
+/*
+ * A scope is entered. A scope that lies where an earlier one lay proves that the earlier one has
+ * ended, and so have those within: they were left by longjmp(), or suspended with their stack.
+ * The pointer is not to const, or else gcc warns that what it points to is not initialized.
+ */
+static __inline__ void waffle_scope_prune_(struct waffle_thread_ *thread_,
+					   struct waffle_scope_ *scope_)
+{
+	__UINTPTR_TYPE__ first_ = waffle_place_(scope_) - sizeof(*scope_) + 1;
+	unsigned depth_ = thread_->depth_ < WAFFLE_LINKS_ ? thread_->depth_ : WAFFLE_LINKS_;
+	unsigned i_;
+
+	for (i_ = 0; i_ < depth_; i_++) {
+		static const waffle_context_t none_ = {0, 0, 0};
+
+		if (thread_->links_[i_].place_ - first_ >= 2 * sizeof(*scope_) - 1)
+			continue;
+		thread_->context_ = i_ ? thread_->links_[i_ - 1].context_ : none_;
+		thread_->depth_ = i_;
+		return;
+	}
+}
+
+/* Behind waffle_scope_prune_(). The order is for handlers of signals, which enter and leave. */
+static __inline__ void waffle_scope_push_(struct waffle_thread_ *thread_,
+					  struct waffle_scope_ *scope_,
+					  const waffle_context_t *context_)
+{
+	unsigned depth_ = thread_->depth_;
+
+	scope_->outer_ = thread_->context_;
+	scope_->id_ = context_->span_id;
+	scope_->depth_ = depth_ + 1;
+	thread_->depth_ = depth_ + 1;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (depth_ < WAFFLE_LINKS_) {
+		thread_->links_[depth_].context_ = *context_;
+		thread_->links_[depth_].place_ = waffle_place_(scope_);
+	}
+	thread_->context_ = *context_;
+}
+
+/*
+ * A scope is left: what was current before it is so again, if the scope is open on this thread.
+ * It is not if it belongs to a coroutine that another thread began, or if a scope further out was
+ * left first. Scopes within that are open still were left by longjmp().
+ */
+static __attribute__((__unused__)) void waffle_scope_pop_(const struct waffle_scope_ *scope_)
+{
+	struct waffle_thread_ *thread_ = waffle_thread_get_();
+	unsigned depth_ = scope_->depth_;
+
+	if (thread_->depth_ < depth_)
+		return;
+	if (depth_ > WAFFLE_LINKS_) {
+		if (thread_->depth_ > depth_ || thread_->context_.span_id != scope_->id_)
+			return;
+	} else if (thread_->links_[depth_ - 1].place_ != waffle_place_(scope_) ||
+		   thread_->links_[depth_ - 1].context_.span_id != scope_->id_) {
+		return;
+	}
+	thread_->context_ = scope_->outer_;
+	thread_->depth_ = depth_ - 1;
 }
 
 #ifdef __cplusplus
@@ -121,27 +358,27 @@ static __attribute__((unused)) unsigned long long waffle_new_id_(void)
 /* The current context of this thread, to be handed to another thread or process. */
 static inline waffle_context_t waffle_context_extract(void)
 {
-	return waffle_thread_.context;
+	return waffle_thread_get_()->context_;
 }
 
 #else
 
-static inline __attribute__((always_inline)) waffle_context_t waffle_context_extract(void)
+static inline __attribute__((__always_inline__)) waffle_context_t waffle_context_extract(void)
 {
-	waffle_context_t none = {0, 0, 0};
+	waffle_context_t none_ = {0, 0, 0};
 
-	return none;
+	return none_;
 }
 
 #endif /* WAFFLE_DISABLE */
 
 /* The context inside a span that was begun with WAFFLE_BEGIN, to be made current by WAFFLE_INJECT.
  */
-static inline waffle_context_t waffle_span_context(waffle_span_t span)
+static inline waffle_context_t waffle_span_context(waffle_span_t span_)
 {
-	waffle_context_t context = {span.trace_hi, span.trace_lo, span.id};
+	waffle_context_t context_ = {span_.trace_hi, span_.trace_lo, span_.id};
 
-	return context;
+	return context_;
 }
 
 #define WAFFLE_TRACEPARENT_SIZE 56 /* with its NUL */
@@ -150,48 +387,48 @@ static inline waffle_context_t waffle_span_context(waffle_span_t span)
  * Writes a W3C traceparent ("00-<32 hex>-<16 hex>-01", https://www.w3.org/TR/trace-context/) into a
  * buffer of WAFFLE_TRACEPARENT_SIZE bytes. Returns false and an empty string for the null context.
  */
-static inline bool waffle_context_to_traceparent(waffle_context_t context,
-						 char text[WAFFLE_TRACEPARENT_SIZE])
+static inline bool waffle_context_to_traceparent(waffle_context_t context_,
+						 char text_[WAFFLE_TRACEPARENT_SIZE])
 {
-	static const char digits[] = "0123456789abcdef";
-	unsigned long long words[3];
-	size_t at = 0;
-	int word, shift;
+	static const char digits_[] = "0123456789abcdef";
+	unsigned long long words_[3];
+	size_t at_ = 0;
+	int word_, shift_;
 
-	words[0] = context.trace_hi;
-	words[1] = context.trace_lo;
-	words[2] = context.span_id;
-	text[0] = '\0';
-	if (!(words[0] | words[1]) || !words[2])
+	words_[0] = context_.trace_hi;
+	words_[1] = context_.trace_lo;
+	words_[2] = context_.span_id;
+	text_[0] = '\0';
+	if (!(words_[0] | words_[1]) || !words_[2])
 		return false;
-	text[at++] = '0';
-	text[at++] = '0';
-	for (word = 0; word < 3; word++) {
-		if (word != 1)
-			text[at++] = '-';
-		for (shift = 60; shift >= 0; shift -= 4)
-			text[at++] = digits[words[word] >> shift & 15];
+	text_[at_++] = '0';
+	text_[at_++] = '0';
+	for (word_ = 0; word_ < 3; word_++) {
+		if (word_ != 1)
+			text_[at_++] = '-';
+		for (shift_ = 60; shift_ >= 0; shift_ -= 4)
+			text_[at_++] = digits_[words_[word_] >> shift_ & 15];
 	}
-	text[at++] = '-';
-	text[at++] = '0';
-	text[at++] = '1'; /* sampled: it exists, so it was recorded */
-	text[at] = '\0';
+	text_[at_++] = '-';
+	text_[at_++] = '0';
+	text_[at_++] = '1'; /* sampled: it exists, so it was recorded */
+	text_[at_] = '\0';
 	return true;
 }
 
-/* Reads `count` lower-case hexadecimal digits; false if one is not. */
-static inline bool waffle_hex_(const char *text, int count, unsigned long long *value)
+/* Reads `count_` lower-case hexadecimal digits; false if one is not. */
+static inline bool waffle_hex_(const char *text_, int count_, unsigned long long *value_)
 {
-	int i;
+	int i_;
 
-	*value = 0;
-	for (i = 0; i < count; i++) {
-		char c = text[i];
+	*value_ = 0;
+	for (i_ = 0; i_ < count_; i_++) {
+		char c_ = text_[i_];
 
-		if (c >= '0' && c <= '9')
-			*value = *value << 4 | (unsigned)(c - '0');
-		else if (c >= 'a' && c <= 'f')
-			*value = *value << 4 | (unsigned)(c - 'a' + 10);
+		if (c_ >= '0' && c_ <= '9')
+			*value_ = *value_ << 4 | (unsigned)(c_ - '0');
+		else if (c_ >= 'a' && c_ <= 'f')
+			*value_ = *value_ << 4 | (unsigned)(c_ - 'a' + 10);
 		else
 			return false;
 	}
@@ -199,30 +436,32 @@ static inline bool waffle_hex_(const char *text, int count, unsigned long long *
 }
 
 /*
- * Reads a W3C traceparent into *context. Returns false and leaves the null context if it is not
+ * Reads a W3C traceparent into *context_. Returns false and leaves the null context if it is not
  * valid: wrong length or digits, version ff, or an id of zero. Later versions may carry more behind
  * the flags.
  */
-static inline bool waffle_context_from_traceparent(const char *text, waffle_context_t *context)
+static inline bool waffle_context_from_traceparent(const char *text_, waffle_context_t *context_)
 {
-	unsigned long long version = 0, hi = 0, lo = 0, span = 0, flags = 0;
-	size_t length = 0;
+	unsigned long long version_ = 0, hi_ = 0, lo_ = 0, span_ = 0, flags_ = 0;
+	size_t length_ = 0;
 
-	context->trace_hi = context->trace_lo = context->span_id = 0;
-	while (text && length < WAFFLE_TRACEPARENT_SIZE && text[length])
-		length++;
-	if (length < WAFFLE_TRACEPARENT_SIZE - 1 || !waffle_hex_(text, 2, &version) ||
-	    text[2] != '-' || !waffle_hex_(text + 3, 16, &hi) || !waffle_hex_(text + 19, 16, &lo) ||
-	    text[35] != '-' || !waffle_hex_(text + 36, 16, &span) || text[52] != '-' ||
-	    !waffle_hex_(text + 53, 2, &flags))
+	context_->trace_hi = context_->trace_lo = context_->span_id = 0;
+	while (text_ && length_ < WAFFLE_TRACEPARENT_SIZE && text_[length_])
+		length_++;
+	if (length_ < WAFFLE_TRACEPARENT_SIZE - 1 || !waffle_hex_(text_, 2, &version_) ||
+	    text_[2] != '-' || !waffle_hex_(text_ + 3, 16, &hi_) ||
+	    !waffle_hex_(text_ + 19, 16, &lo_) || text_[35] != '-' ||
+	    !waffle_hex_(text_ + 36, 16, &span_) || text_[52] != '-' ||
+	    !waffle_hex_(text_ + 53, 2, &flags_))
 		return false;
-	if (version == 0xff || (length >= WAFFLE_TRACEPARENT_SIZE && (!version || text[55] != '-')))
+	if (version_ == 0xff ||
+	    (length_ >= WAFFLE_TRACEPARENT_SIZE && (!version_ || text_[55] != '-')))
 		return false;
-	if (!(hi | lo) || !span)
+	if (!(hi_ | lo_) || !span_)
 		return false;
-	context->trace_hi = hi;
-	context->trace_lo = lo;
-	context->span_id = span;
+	context_->trace_hi = hi_;
+	context_->trace_lo = lo_;
+	context_->span_id = span_;
 	return true;
 }
 

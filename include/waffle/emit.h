@@ -3,8 +3,8 @@
  * What an armed site does: number the span or event, lay out the frame (abi.h), call the probe. All
  * of it is out of line and cold; a dormant site never comes here.
  *
- * `words` points to four words for struct waffle_frame, then the keys' values as WAFFLE_WORD_* made
- * them; `types` holds a letter a key, or is NULL if no value needs copying.
+ * `words_` points to four words for struct waffle_frame, then the keys' values as *_WORD of kv.h
+ * made them; `types_` holds a letter a key, or is NULL if no value needs copying.
  */
 #ifndef WAFFLE_EMIT_H
 #define WAFFLE_EMIT_H
@@ -14,189 +14,225 @@
 #include "context.h"
 #include "site.h"
 
-#define WAFFLE_COLD_ static __attribute__((unused, noinline, cold))
+#define WAFFLE_COLD_ static __attribute__((__unused__, __noinline__, __cold__))
 
-static inline unsigned long long waffle_word_f64_(double value)
+static __inline__ unsigned long long waffle_word_f64_(double value_)
 {
-	unsigned long long word;
+	unsigned long long word_;
 
-	__builtin_memcpy(&word, &value, sizeof(word));
-	return word;
+	__builtin_memcpy(&word_, &value_, sizeof(word_));
+	return word_;
 }
 
-static inline unsigned long long waffle_word_str_(const char *text)
+static __inline__ unsigned long long waffle_word_str_(const char *text_)
 {
-	return (unsigned long long)(__UINTPTR_TYPE__)text;
+	return (unsigned long long)(__UINTPTR_TYPE__)text_;
 }
 
-static inline unsigned long long waffle_word_span_(waffle_span_id_t id)
+static __inline__ unsigned long long waffle_word_span_(waffle_span_id_t id_)
 {
-	return id.value;
+	return id_.value;
 }
 
-static inline unsigned long long waffle_word_event_(waffle_event_id_t id)
+static __inline__ unsigned long long waffle_word_event_(waffle_event_id_t id_)
 {
-	return id.value;
+	return id_.value;
 }
 
-/* A span to the end of its block: what the end needs. */
-struct waffle_scope_ {
-	unsigned long long id;
-	const void *probe;
-	waffle_context_t outer;
+/*
+ * An array that lives as long as the expression that it is in, and with it what its values refer
+ * to: temporaries of C++ die at the end of their full expression, which must include the probe.
+ */
+#ifdef __cplusplus
+extern "C++" {
+template <size_t count_> struct waffle_words_ {
+	unsigned long long words_[count_];
+
+	__attribute__((__always_inline__)) inline unsigned long long *get_()
+	{
+		return words_;
+	}
 };
+}
+#define WAFFLE_ARRAY_(count, ...) (waffle_words_<(count)>{{__VA_ARGS__}}.get_())
+#else
+#define WAFFLE_ARRAY_(count, ...) ((unsigned long long[count]){__VA_ARGS__})
+#endif
 
-/* Copies a string into the frame; returns the words used. */
-WAFFLE_COLD_ size_t waffle_copy_string_(unsigned long long *out, const char *text)
+/* Copies a string into the frame; returns the words used. No function of the libc does it, as its
+ * first call may take 3 KiB of stack (waffle_watch_()): the empty asm keeps the loop a loop. */
+static __attribute__((__unused__, __noinline__)) size_t
+waffle_copy_string_(unsigned long long *out_, const char *text_)
 {
-	size_t length = 0, words;
+	size_t length_ = 0, at_;
 
-	if (!text) {
-		out[0] = WAFFLE_STR_NULL;
+	if (!text_) {
+		out_[0] = WAFFLE_STR_NULL;
 		return 1;
 	}
-	while (length < WAFFLE_STR_MAX && text[length])
-		length++;
-	out[0] = length;
-	if (length == WAFFLE_STR_MAX && text[length])
-		out[0] |= WAFFLE_STR_CUT;
-	words = (length + 7) / 8;
-	if (words)
-		out[words] = 0; /* the padding */
-	__builtin_memcpy(out + 1, text, length);
-	return 1 + words;
-}
-
-WAFFLE_COLD_ void waffle_emit_strings_(const void *probe, const char *name,
-				       const unsigned long long *words, const char *types)
-{
-	unsigned long long frame[WAFFLE_FRAME_MAX / 8];
-	size_t used = sizeof(struct waffle_frame) / 8;
-
-	__builtin_memcpy(frame, words, sizeof(struct waffle_frame));
-	words += used;
-	for (; *types; types++) {
-		if (*types == WAFFLE_KEY_STR)
-			used += waffle_copy_string_(frame + used,
-						    (const char *)(__UINTPTR_TYPE__)*words);
-		else
-			frame[used++] = *words;
-		words++;
+	while (length_ < WAFFLE_STR_MAX && text_[length_])
+		length_++;
+	out_[0] = length_;
+	if (length_ == WAFFLE_STR_MAX && text_[length_])
+		out_[0] |= WAFFLE_STR_CUT;
+	for (at_ = 0; at_ + 8 <= length_; at_ += 8) {
+		__builtin_memcpy(++out_, text_ + at_, 8);
+		__asm__ __volatile__("" : : : "memory");
 	}
-	waffle_probe_call_(probe, frame[0], name, frame, used * 8);
+	if (at_ < length_)
+		*++out_ = 0; /* the padding */
+	for (; at_ < length_; at_++)
+		*out_ |= (unsigned long long)(unsigned char)text_[at_] << at_ % 8 * 8;
+	return 1 + (length_ + 7) / 8;
 }
 
-static inline void waffle_emit_(const void *probe, const char *name,
-				const unsigned long long *words, size_t count, const char *types)
+/* The frame is made anew, with room for as many strings as there are: a stack may be small. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Walloca"
+WAFFLE_COLD_ void waffle_emit_strings_(const void *probe_, const char *name_,
+				       const unsigned long long *words_, const char *types_)
+{
+	size_t used_ = sizeof(struct waffle_frame) / 8, room_ = used_, i_;
+	unsigned long long *frame_;
+
+	for (i_ = 0; types_[i_]; i_++)
+		room_ += types_[i_] == WAFFLE_KEY_STR ? 1 + WAFFLE_STR_MAX / 8 : 1;
+	frame_ = (unsigned long long *)__builtin_alloca(room_ * sizeof(*frame_));
+	__builtin_memcpy(frame_, words_, sizeof(struct waffle_frame));
+	words_ += used_;
+	for (i_ = 0; types_[i_]; i_++) {
+		if (types_[i_] == WAFFLE_KEY_STR)
+			used_ += waffle_copy_string_(frame_ + used_,
+						     (const char *)(__UINTPTR_TYPE__)words_[i_]);
+		else
+			frame_[used_++] = words_[i_];
+	}
+	waffle_probe_call_(probe_, frame_[0], name_, frame_, used_ * 8);
+}
+#pragma GCC diagnostic pop
+
+static __inline__ __attribute__((__always_inline__)) void
+waffle_emit_(const void *probe_, const char *name_, const unsigned long long *words_, size_t count_,
+	     const char *types_)
 {
 	/* Touch the name: a tracer that reads it cannot fault a page in (bpf_probe_read_user). */
-	(void)*(const volatile char *)name;
-	if (types)
-		waffle_emit_strings_(probe, name, words, types);
+	(void)*(const volatile char *)name_;
+	if (types_)
+		waffle_emit_strings_(probe_, name_, words_, types_);
 	else
-		waffle_probe_call_(probe, words[0], name, words, count * 8);
+		waffle_probe_call_(probe_, words_[0], name_, words_, count_ * 8);
 }
 
 /* Fills in who the parent is; a span outside any trace starts one. */
-static inline void waffle_fill_frame_(unsigned long long *words, const waffle_context_t *context)
+static __inline__ void waffle_fill_frame_(unsigned long long *words_,
+					  const waffle_context_t *context_)
 {
-	words[1] = context->span_id;
-	words[2] = context->trace_hi;
-	words[3] = context->trace_lo;
+	words_[1] = context_->span_id;
+	words_[2] = context_->trace_hi;
+	words_[3] = context_->trace_lo;
 }
 
-WAFFLE_COLD_ waffle_span_t waffle_span_begin_(const void *probe, const char *name,
-					      unsigned long long *words, size_t count,
-					      const char *types)
+static __attribute__((__unused__)) void waffle_number_span_(struct waffle_thread_ *thread_,
+							    unsigned long long *words_)
 {
-	waffle_span_t span;
-
-	waffle_fill_frame_(words, &waffle_thread_.context);
-	if (!(words[2] | words[3])) {
-		words[2] = waffle_new_id_() * 0x9e3779b97f4a7c15ull;
-		words[3] = waffle_new_id_();
+	waffle_fill_frame_(words_, &thread_->context_);
+	if (!(words_[2] | words_[3])) {
+		words_[2] = waffle_new_id_(thread_) * 0x9e3779b97f4a7c15ull;
+		words_[3] = waffle_new_id_(thread_);
 	}
-	span.id = words[0] = waffle_new_id_();
-	span.trace_hi = words[2];
-	span.trace_lo = words[3];
-	span.probe = probe;
-	waffle_emit_(probe, name, words, count, types);
-	return span;
+	words_[0] = waffle_new_id_(thread_);
 }
 
-WAFFLE_COLD_ void waffle_span_end_(unsigned long long id, const void *begin_probe)
+WAFFLE_COLD_ waffle_span_t waffle_span_begin_(const void *probe_, const char *name_,
+					      unsigned long long *words_, size_t count_,
+					      const char *types_)
 {
-	const void *probe;
+	waffle_span_t span_;
 
-	WAFFLE_SITE_BARE_(probe, WAFFLE_SITE_SPAN_END, "span_end", WAFFLE_META_HEAD_(""));
-	waffle_probe_call_(probe, id, begin_probe, NULL, 0);
+	waffle_number_span_(waffle_thread_ready_(), words_);
+	span_.id = words_[0];
+	span_.trace_hi = words_[2];
+	span_.trace_lo = words_[3];
+	span_.probe = probe_;
+	waffle_emit_(probe_, name_, words_, count_, types_);
+	return span_;
 }
 
-WAFFLE_COLD_ struct waffle_scope_ *waffle_scope_enter_(struct waffle_scope_ *scope,
-						       const void *probe, const char *name,
-						       unsigned long long *words, size_t count,
-						       const char *types)
+WAFFLE_COLD_ void waffle_span_end_(unsigned long long id_, const void *begin_probe_)
 {
-	waffle_span_t span;
+	const void *probe_;
 
-	scope->outer = waffle_thread_.context;
-	span = waffle_span_begin_(probe, name, words, count, types);
-	scope->id = span.id;
-	scope->probe = probe;
-	waffle_thread_.context = waffle_span_context(span);
-	return scope;
+	WAFFLE_SITE_BARE_(probe_, WAFFLE_SITE_SPAN_END, "span_end", WAFFLE_META_HEAD_(""));
+	waffle_probe_call_(probe_, id_, begin_probe_, NULL, 0);
 }
 
-WAFFLE_COLD_ void waffle_scope_leave_(const struct waffle_scope_ *scope)
+WAFFLE_COLD_ struct waffle_scope_ *waffle_scope_enter_(struct waffle_scope_ *scope_,
+						       const void *probe_, const char *name_,
+						       unsigned long long *words_, size_t count_,
+						       const char *types_)
 {
-	waffle_span_end_(scope->id, scope->probe);
-	waffle_thread_.context = scope->outer;
+	struct waffle_thread_ *thread_ = waffle_thread_ready_();
+	waffle_context_t context_;
+
+	waffle_scope_prune_(thread_, scope_);
+	waffle_number_span_(thread_, words_);
+	waffle_emit_(probe_, name_, words_, count_, types_);
+	context_.trace_hi = words_[2];
+	context_.trace_lo = words_[3];
+	context_.span_id = words_[0];
+	scope_->probe_ = probe_;
+	waffle_scope_push_(thread_, scope_, &context_);
+	return scope_;
 }
 
-static inline __attribute__((always_inline)) void
-waffle_scope_end_(struct waffle_scope_ *const *open)
+WAFFLE_COLD_ void waffle_scope_leave_(const struct waffle_scope_ *scope_)
 {
-	if (__builtin_expect(*open != NULL, 0))
-		waffle_scope_leave_(*open);
+	waffle_span_end_(scope_->id_, scope_->probe_);
+	waffle_scope_pop_(scope_);
 }
 
-WAFFLE_COLD_ waffle_event_id_t waffle_event_(const void *probe, const char *name,
-					     unsigned long long *words, size_t count,
-					     const char *types)
+static __inline__ __attribute__((__always_inline__)) void
+waffle_scope_end_(struct waffle_scope_ *const *open_)
 {
-	waffle_event_id_t id;
-
-	waffle_fill_frame_(words, &waffle_thread_.context);
-	id.value = words[0] = waffle_new_id_();
-	waffle_emit_(probe, name, words, count, types);
-	return id;
+	if (__builtin_expect(*open_ != NULL, 0))
+		waffle_scope_leave_(*open_);
 }
 
-WAFFLE_COLD_ void waffle_counter_(const void *probe, const char *name, unsigned long long *words,
-				  size_t count)
+WAFFLE_COLD_ waffle_event_id_t waffle_event_(const void *probe_, const char *name_,
+					     unsigned long long *words_, size_t count_,
+					     const char *types_)
 {
-	waffle_fill_frame_(words, &waffle_thread_.context);
-	waffle_emit_(probe, name, words, count, NULL);
+	struct waffle_thread_ *thread_ = waffle_thread_ready_();
+	waffle_event_id_t id_;
+
+	waffle_fill_frame_(words_, &thread_->context_);
+	id_.value = words_[0] = waffle_new_id_(thread_);
+	waffle_emit_(probe_, name_, words_, count_, types_);
+	return id_;
+}
+
+WAFFLE_COLD_ void waffle_counter_(const void *probe_, const char *name_, unsigned long long *words_,
+				  size_t count_)
+{
+	waffle_fill_frame_(words_, &waffle_thread_get_()->context_);
+	words_[0] = 0;
+	waffle_emit_(probe_, name_, words_, count_, NULL);
 }
 
 /* WAFFLE_INJECT: a null context changes nothing. */
-struct waffle_injected_ {
-	waffle_context_t outer;
-};
-
-static inline struct waffle_injected_ waffle_inject_(waffle_context_t context)
+static __attribute__((__unused__)) struct waffle_scope_ *
+waffle_inject_(struct waffle_scope_ *scope_, waffle_context_t context_)
 {
-	struct waffle_injected_ injected;
+	struct waffle_thread_ *thread_ = waffle_thread_get_();
 
-	injected.outer = waffle_thread_.context;
-	if (context.span_id)
-		waffle_thread_.context = context;
-	return injected;
+	waffle_scope_prune_(thread_, scope_);
+	waffle_scope_push_(thread_, scope_, context_.span_id ? &context_ : &thread_->context_);
+	return scope_;
 }
 
-static inline void waffle_injected_end_(struct waffle_injected_ *injected)
+static __inline__ void waffle_inject_end_(struct waffle_scope_ *const *open_)
 {
-	waffle_thread_.context = injected->outer;
+	waffle_scope_pop_(*open_);
 }
 
 #endif

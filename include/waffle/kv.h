@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keys of spans and events. A key is a tuple (TYPE, "key", value) that other macros take apart: its
- * type and name go into the site's meta at compile time, its value into the frame at run time.
- * Values are evaluated once if the site is armed and not at all if it is dormant.
+ * Keys of spans and events. A key is a tuple (WAFFLE_TYPE_, "key", value) that other macros take
+ * apart: its type and name go into the site's meta at compile time, its value into the frame at run
+ * time. The type is a word with our prefix, since it is expanded: programs have macros named PTR,
+ * U64 or BOOL. Values are evaluated once if the site is armed and not at all if it is dormant.
  */
 #ifndef WAFFLE_KV_H
 #define WAFFLE_KV_H
@@ -10,40 +11,40 @@
 #include "abi.h"
 
 /* Signed and unsigned integers of any width, floating point, truth values. */
-#define KV_I64(key, ...) (I64, key, (__VA_ARGS__))
-#define KV_U64(key, ...) (U64, key, (__VA_ARGS__))
-#define KV_F64(key, ...) (F64, key, (__VA_ARGS__))
-#define KV_BOOL(key, ...) (BOOL, key, (__VA_ARGS__))
+#define KV_I64(key, ...) (WAFFLE_I64_, key, (__VA_ARGS__))
+#define KV_U64(key, ...) (WAFFLE_U64_, key, (__VA_ARGS__))
+#define KV_F64(key, ...) (WAFFLE_F64_, key, (__VA_ARGS__))
+#define KV_BOOL(key, ...) (WAFFLE_BOOL_, key, (__VA_ARGS__))
 /* A NUL-terminated string; 256 bytes of it are copied, and it is marked when that cuts it. */
-#define KV_STR(key, ...) (STR, key, (__VA_ARGS__))
+#define KV_STR(key, ...) (WAFFLE_STR_, key, (__VA_ARGS__))
 /* An address, shown in hexadecimal and never followed. */
-#define KV_PTR(key, ...) (PTR, key, (__VA_ARGS__))
+#define KV_PTR(key, ...) (WAFFLE_PTR_, key, (__VA_ARGS__))
 /* Causes that are not the parent: waffle_span_id_t, waffle_event_id_t. The null id makes no link.
  */
-#define KV_CAUSE_SPAN(...) (CAUSE_SPAN, "cause", (__VA_ARGS__))
-#define KV_CAUSE_EVENT(...) (CAUSE_EVENT, "cause", (__VA_ARGS__))
+#define KV_CAUSE_SPAN(...) (WAFFLE_CAUSE_SPAN_, "cause", (__VA_ARGS__))
+#define KV_CAUSE_EVENT(...) (WAFFLE_CAUSE_EVENT_, "cause", (__VA_ARGS__))
 
 /* Type letters, as in abi.h, but as literals that can be joined. */
-#define WAFFLE_LETTER_I64 "i"
-#define WAFFLE_LETTER_U64 "u"
-#define WAFFLE_LETTER_F64 "d"
-#define WAFFLE_LETTER_BOOL "b"
-#define WAFFLE_LETTER_STR "s"
-#define WAFFLE_LETTER_PTR "p"
-#define WAFFLE_LETTER_NUMBER "n"
-#define WAFFLE_LETTER_CAUSE_SPAN "S"
-#define WAFFLE_LETTER_CAUSE_EVENT "E"
+#define WAFFLE_I64_LETTER "i"
+#define WAFFLE_U64_LETTER "u"
+#define WAFFLE_F64_LETTER "d"
+#define WAFFLE_BOOL_LETTER "b"
+#define WAFFLE_STR_LETTER "s"
+#define WAFFLE_PTR_LETTER "p"
+#define WAFFLE_NUMBER_LETTER "n"
+#define WAFFLE_CAUSE_SPAN_LETTER "S"
+#define WAFFLE_CAUSE_EVENT_LETTER "E"
 
 /* The words of a value. */
-#define WAFFLE_WORD_I64(value) (unsigned long long)(long long)value
-#define WAFFLE_WORD_U64(value) (unsigned long long)value
-#define WAFFLE_WORD_F64(value) waffle_word_f64_((double)value)
-#define WAFFLE_WORD_BOOL(value) (value ? 1ull : 0ull)
-#define WAFFLE_WORD_STR(value) waffle_word_str_(value)
-#define WAFFLE_WORD_PTR(value) (unsigned long long)(__UINTPTR_TYPE__)value
-#define WAFFLE_WORD_NUMBER(value) WAFFLE_NUMBER_KIND_(value), WAFFLE_NUMBER_WORD_(value)
-#define WAFFLE_WORD_CAUSE_SPAN(value) waffle_word_span_(value)
-#define WAFFLE_WORD_CAUSE_EVENT(value) waffle_word_event_(value)
+#define WAFFLE_I64_WORD(value) (unsigned long long)(long long)value
+#define WAFFLE_U64_WORD(value) (unsigned long long)value
+#define WAFFLE_F64_WORD(value) waffle_word_f64_((double)value)
+#define WAFFLE_BOOL_WORD(value) (value ? 1ull : 0ull)
+#define WAFFLE_STR_WORD(value) waffle_word_str_(value)
+#define WAFFLE_PTR_WORD(value) (unsigned long long)(__UINTPTR_TYPE__)value
+#define WAFFLE_NUMBER_WORD(value) WAFFLE_NUMBER_KIND_(value), WAFFLE_NUMBER_VALUE_(value)
+#define WAFFLE_CAUSE_SPAN_WORD(value) waffle_word_span_(value)
+#define WAFFLE_CAUSE_EVENT_WORD(value) waffle_word_event_(value)
 
 /* 8 is gcc's and clang's type class of floating point (gcc/typeclass.h: real_type_class). */
 #define WAFFLE_IS_REAL_(value) (__builtin_classify_type(value) == 8)
@@ -52,13 +53,14 @@
 	(WAFFLE_IS_REAL_(value)     ? (unsigned long long)WAFFLE_NUMBER_F64                        \
 	 : WAFFLE_IS_SIGNED_(value) ? (unsigned long long)WAFFLE_NUMBER_I64                        \
 				    : (unsigned long long)WAFFLE_NUMBER_U64)
-#define WAFFLE_NUMBER_WORD_(value)                                                                 \
+#define WAFFLE_NUMBER_VALUE_(value)                                                                \
 	(WAFFLE_IS_REAL_(value) ? waffle_word_f64_((double)value) : (unsigned long long)value)
 
 /* What is done with each tuple. */
-#define WAFFLE_KEY_META_(type, key, value) WAFFLE_LETTER_##type key "\0"
-#define WAFFLE_KEY_LETTER_(type, key, value) WAFFLE_LETTER_##type
-#define WAFFLE_KEY_WORD_(type, key, value) , WAFFLE_WORD_##type(value)
+#define WAFFLE_KEY_META_(type, key, value) type##LETTER key "\0"
+#define WAFFLE_KEY_LETTER_(type, key, value) type##LETTER
+#define WAFFLE_KEY_OR_STR_(type, key, value) || type##LETTER[0] == WAFFLE_KEY_STR
+#define WAFFLE_KEY_WORD_(type, key, value) , type##WORD(value)
 #define WAFFLE_KEY_UNUSED_(type, key, value) (void)value;
 
 /* WAFFLE_MAP_(do, name, tuple…): do tuple do tuple …; WAFFLE_NAME_(name, tuple…): name. */

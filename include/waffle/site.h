@@ -30,8 +30,8 @@
 	".pushsection .note.waffle,\"?\",\"note\"\n\t.balign 4\n"                                  \
 	"\t.4byte 994f-993f, 996f-995f, 1\n"                                                       \
 	"993: .asciz \"waffle\"\n994: .balign 4\n"                                                 \
-	"995: .8byte 990b, 989b, " semaphore ", %c[meta], %c[func]\n"                              \
-	"\t.4byte %c[bytes], %c[line], %c[kind], 0\n"                                              \
+	"995: .8byte 990b, 989b, " semaphore ", %c[waffle_meta], %c[waffle_func]\n"                \
+	"\t.4byte %c[waffle_bytes], %c[waffle_line], %c[waffle_kind], 0\n"                         \
 	"996: .balign 4\n\t.popsection\n"
 
 /*
@@ -43,7 +43,8 @@
 	"\t.4byte 994f-993f, 996f-995f, 3\n"                                                       \
 	"993: .asciz \"stapsdt\"\n994: .balign 4\n"                                                \
 	"995: .8byte 990b, _.stapsdt.base, " semaphore "\n"                                        \
-	"\t.asciz \"waffle\"\n\t.asciz \"" usdt "_%c[line]\"\n\t.asciz \"" WAFFLE_ASM_ARGS_ "\"\n" \
+	"\t.asciz \"waffle\"\n\t.asciz \"" usdt "_%c[waffle_line]\"\n\t.asciz \"" WAFFLE_ASM_ARGS_ \
+	"\"\n"                                                                                     \
 	"996: .balign 4\n\t.popsection\n"                                                          \
 	".ifndef _.stapsdt.base\n"                                                                 \
 	"\t.pushsection .stapsdt.base,\"aG\",\"progbits\",.stapsdt.base,comdat\n"                  \
@@ -56,11 +57,12 @@
  * reference for lld --gc-sections, which would drop the strings, and then the site has no name.
  */
 #define WAFFLE_ASM_KEEP_                                                                           \
-	".subsection 1\n\t.4byte %c[meta] - .\n\t.4byte %c[func] - .\n\t.previous\n"
+	".subsection 1\n\t.4byte %c[waffle_meta] - .\n\t.4byte %c[waffle_func] - .\n\t.previous\n"
 
 #define WAFFLE_ASM_SITE_INPUTS_(site_kind, site_meta)                                              \
-	[meta] WAFFLE_ASM_SYMBOL_(site_meta), [func] WAFFLE_ASM_SYMBOL_(__func__),                 \
-		[bytes] "i"(sizeof(site_meta)), [line] "i"(__LINE__), [kind] "i"(site_kind)
+	[waffle_meta] WAFFLE_ASM_SYMBOL_(site_meta), [waffle_func] WAFFLE_ASM_SYMBOL_(__func__),   \
+		[waffle_bytes] "i"(sizeof(site_meta)), [waffle_line] "i"(__LINE__),                \
+		[waffle_kind] "i"(site_kind)
 
 #define WAFFLE_ASM_BODY_(usdt)                                                                     \
 	WAFFLE_ASM_PROBE_ WAFFLE_ASM_KEEP_ WAFFLE_ASM_SEMAPHORE_ WAFFLE_ASM_NOTE_("992b")          \
@@ -70,24 +72,24 @@
 #ifdef __clang__
 #define WAFFLE_SITE_TEST_(armed, probe_var, site_kind, usdt, site_meta)                            \
 	__asm__ __volatile__(WAFFLE_ASM_FLAGS_ WAFFLE_ASM_BODY_(usdt)                              \
-			     : [probe] "=r"(probe_var), WAFFLE_ASM_ARMED_(armed)                   \
+			     : [waffle_probe] "=r"(probe_var), WAFFLE_ASM_ARMED_(armed)            \
 			     : WAFFLE_ASM_SITE_INPUTS_(site_kind, site_meta)                       \
 			     : "cc")
 #else
 /* probe_var is written by the asm, which may not say so: asm goto has no outputs before gcc 11. The
- * empty asm at `hit` says it where it counts. */
+ * empty asm at the label says it where it counts. */
 #define WAFFLE_SITE_TEST_(armed, probe_var, site_kind, usdt, site_meta)                            \
 	do {                                                                                       \
-		__label__ hit;                                                                     \
+		__label__ waffle_armed_;                                                           \
 		__asm__ goto(WAFFLE_ASM_GOTO_ WAFFLE_ASM_BODY_(usdt)                               \
 			     :                                                                     \
-			     : [probe] "m"(probe_var),                                             \
+			     : [waffle_probe] "m"(probe_var),                                      \
 			       WAFFLE_ASM_SITE_INPUTS_(site_kind, site_meta)                       \
 			     : WAFFLE_ASM_CLOBBERS_                                                \
-			     : hit);                                                               \
+			     : waffle_armed_);                                                     \
 		(armed) = 0;                                                                       \
 		if (0) {                                                                           \
-		hit:                                                                               \
+		waffle_armed_:                                                                     \
 			__asm__("" : "=m"(probe_var));                                             \
 			(armed) = 1;                                                               \
 		}                                                                                  \
@@ -99,7 +101,7 @@
 	__asm__ __volatile__(                                                                      \
 		WAFFLE_ASM_ADDRESS_ WAFFLE_ASM_PROBE_ WAFFLE_ASM_KEEP_ WAFFLE_ASM_NOTE_("0")       \
 			WAFFLE_ASM_USDT_(usdt, "0")                                                \
-		: [probe] "=r"(probe_var)                                                          \
+		: [waffle_probe] "=r"(probe_var)                                                   \
 		: WAFFLE_ASM_SITE_INPUTS_(site_kind, site_meta))
 
 #endif

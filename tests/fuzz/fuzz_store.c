@@ -7,35 +7,13 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "../unit/store_fixture.h"
-#include "store/bytes.h"
+#include "checksums.h"
 #include "store/decode.h"
-#include "store/format.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* Makes the checksums of all chunks that can be reached right. */
-static void mend_checksums(unsigned char *file, size_t size)
-{
-	size_t at = FILE_HEADER_BYTES;
-
-	if (size >= FILE_HEADER_BYTES)
-		put_le(file + 12, chunk_checksum(file, 12), 4);
-	while (size >= at && size - at >= CHUNK_HEADER_BYTES) {
-		unsigned char *header = file + at;
-		size_t stored = load_le(header + 8, 4);
-
-		if (stored > size - at - CHUNK_HEADER_BYTES)
-			return;
-		put_le(header + 20, chunk_checksum(header + CHUNK_HEADER_BYTES, stored), 4);
-		put_le(header + CHUNK_HEADER_BYTES - 4,
-		       chunk_checksum(header, CHUNK_HEADER_BYTES - 4), 4);
-		at += CHUNK_HEADER_BYTES + stored;
-	}
-}
 
 /* What comes out must be valid records, whatever went in. */
 static void walk(struct store_reader *reader, struct store_window window)
@@ -70,18 +48,9 @@ static void try_file(const uint8_t *data, size_t size)
 {
 	struct error err = ERROR_INIT;
 	struct store_reader *reader;
-	unsigned char *copy = malloc(size + 1);
 	char path[64];
-	int fd = memfd_create("fuzz", MFD_CLOEXEC);
+	int fd = damaged_file(data, size, path);
 
-	if (!copy || fd < 0)
-		abort();
-	memcpy(copy, data, size);
-	mend_checksums(copy, size);
-	if (write(fd, copy, size) != (ssize_t)size)
-		abort();
-	free(copy);
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (store_reader_open(&reader, path, &err)) {
 		if (!err.message[0] || strchr(err.message, '\n'))
 			abort();

@@ -53,3 +53,18 @@ def test_program_that_comes_behind_a_hit_is_not_read(waffle, start, place, secre
     calls = attached.capture.rows("span", name="__cudaRegisterFunction")
     assert len(calls) == COUNT
     assert "SECRET" not in attached.capture.export("ndjson").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("rights", ["set-user-ID", "plain"])
+def test_probes_record_nothing_of_a_program_that_was_given_rights(waffle, place, secret, rights):
+    """Nor of its children: it is not theirs who started it."""
+    program, path = secret
+    os.chmod(program, 0o4755 if rights == "set-user-ID" else 0o755)
+    os.chmod(path, 0o600 if rights == "set-user-ID" else 0o644)
+    capture = waffle.run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", program, path,
+                         options=("--probe", f"uprobe:{program}:give(str text)"))
+    calls = capture.rows("span", name="give")
+    told = [call["args"]["text"] for call in calls]
+    assert told == ([] if rights == "set-user-ID" else [SECRET, SECRET])
+    # What it did to the CPU is told of it all the same.
+    assert [row for row in capture.rows() if row.get("comm") == "secret"]

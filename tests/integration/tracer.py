@@ -128,9 +128,11 @@ def semaphores(pid, path, elf=None):
         with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
             for line in maps:
                 fields = line.split(None, 5)
+                # The path of a file in another mount namespace is shown from that one's root on,
+                # which may be above ours.
                 if len(fields) == 6 and fields[5].removesuffix("\n").removesuffix(
                     " (deleted)"
-                ) == str(path):
+                ).endswith(str(path)):
                     start = int(fields[0].split("-")[0], 16)
                     offset = int(fields[2], 16)
                     page = loads[0][1] - loads[0][0]

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -102,7 +104,7 @@ static void assert_unique(uint64_t *ids, size_t count)
 static void *draw_ids(void *ids)
 {
 	for (size_t i = 0; i < IDS; i++)
-		((uint64_t *)ids)[i] = waffle_new_id_();
+		((uint64_t *)ids)[i] = waffle_new_id_(waffle_thread_ready_());
 	return NULL;
 }
 
@@ -131,7 +133,8 @@ static void test_ids_of_a_forked_child_and_grandchild_differ_from_the_parents(vo
 
 	(void)state;
 	assert_ptr_not_equal(ids, MAP_FAILED);
-	(void)waffle_new_id_(); /* the parent has its base already, which the child inherits */
+	(void)waffle_new_id_(waffle_thread_ready_()); /* the parent has its base already, which the
+							 child inherits */
 	child = fork();
 	assert_true(child >= 0);
 	if (!child) {
@@ -150,6 +153,62 @@ static void test_ids_of_a_forked_child_and_grandchild_differ_from_the_parents(vo
 	assert_int_equal(status, 0);
 	assert_unique(ids, 3 * (size_t)IDS);
 	munmap(ids, bytes);
+}
+
+#define WORKERS 8
+#define WORKER_IDS 100
+
+/* Nobody has drawn an id before the forks, as in a server that is traced later. */
+static void *fork_workers(void *ids)
+{
+	pid_t children[WORKERS];
+
+	for (int w = 0; w < WORKERS; w++) {
+		children[w] = fork();
+		if (children[w])
+			continue;
+		for (int i = 0; i < WORKER_IDS; i++)
+			((uint64_t *)ids)[w * WORKER_IDS + i] =
+				waffle_new_id_(waffle_thread_ready_());
+		_exit(0);
+	}
+	for (int w = 0; w < WORKERS; w++)
+		waitpid(children[w], NULL, 0);
+	return NULL;
+}
+
+static void test_ids_of_workers_forked_by_two_threads_at_once_differ(void **state)
+{
+	size_t count = 2 * (size_t)WORKERS * WORKER_IDS;
+	uint64_t *ids = mmap(NULL, count * sizeof(*ids), PROT_READ | PROT_WRITE,
+			     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pthread_t threads[2];
+
+	(void)state;
+	assert_ptr_not_equal(ids, MAP_FAILED);
+	for (int t = 0; t < 2; t++)
+		assert_int_equal(pthread_create(&threads[t], NULL, fork_workers,
+						ids + t * WORKERS * WORKER_IDS),
+				 0);
+	for (int t = 0; t < 2; t++)
+		pthread_join(threads[t], NULL);
+	assert_unique(ids, count);
+	munmap(ids, count * sizeof(*ids));
+}
+
+/* The reference gives 0xb8ad50c6f649af94 for the bytes 0 to 23 under the key 0 to 15. */
+static void test_id_bases_are_of_siphash(void **state)
+{
+	struct waffle_process_ *process = waffle_process_get_(), before = *process;
+	uint64_t hash;
+
+	(void)state;
+	assert_true(process->key_[0] || process->key_[1]); /* what the kernel gave */
+	process->key_[0] = 0x0706050403020100;
+	process->key_[1] = 0x0f0e0d0c0b0a0908;
+	hash = waffle_hash_(0x0706050403020100, 0x0f0e0d0c0b0a0908, 0x1716151413121110);
+	*process = before;
+	assert_true(hash == 0xb8ad50c6f649af94);
 }
 
 /* ---- traceparent ---- */
@@ -423,6 +482,190 @@ static void test_a_span_disarmed_inside_still_ends(void **state)
 	assert_true(!WAFFLE_SPAN_ID().value);
 }
 
+/* ---- armed spans that are not left ---- */
+
+static jmp_buf landing;
+static atomic_bool jumping = true; /* for a compiler that sees no way out */
+
+static __attribute__((noinline)) unsigned jump_out(unsigned depth)
+{
+	WAFFLE_SPAN("jumped out of", KV_U64("depth", depth));
+
+	if (!depth && atomic_load(&jumping))
+		longjmp(landing, 1);
+	return depth ? jump_out(depth - 1) + 1 : 0;
+}
+
+static __attribute__((noinline)) void jump_and_land(unsigned depth)
+{
+	if (!setjmp(landing))
+		jump_out(depth);
+}
+
+static void test_a_block_around_a_longjmp_puts_its_context_back(void **state)
+{
+	(void)state;
+	for (unsigned depth = 0; depth < 20; depth++) {
+		{
+			WAFFLE_SPAN("around");
+			waffle_span_id_t own = WAFFLE_SPAN_ID();
+
+			{
+				WAFFLE_SPAN("within");
+				jump_and_land(depth);
+				assert_true(WAFFLE_SPAN_ID().value != own.value);
+			}
+			assert_true(WAFFLE_SPAN_ID().value == own.value);
+			{
+				WAFFLE_INJECT(waffle_context_extract());
+				jump_and_land(depth);
+			}
+			assert_true(WAFFLE_SPAN_ID().value == own.value);
+		}
+		assert_true(!WAFFLE_SPAN_ID().value);
+	}
+}
+
+static void test_spans_that_are_jumped_out_of_again_and_again_do_not_nest(void **state)
+{
+	(void)state;
+	{
+		WAFFLE_INJECT(waffle_context_extract());
+		for (unsigned i = 0; i < 100; i++) {
+			jump_and_land(2);
+			/* The block, and the three that were jumped out of last. */
+			assert_int_equal(waffle_thread_get_()->depth_, 4);
+		}
+	}
+	assert_true(!WAFFLE_SPAN_ID().value);
+	assert_int_equal(waffle_thread_get_()->depth_, 0);
+}
+
+/* ---- armed spans on other stacks and threads ---- */
+
+#define STACK_SIZE 65536
+
+struct fiber {
+	ucontext_t own, caller;
+	waffle_span_id_t seen[3];
+	char stack[STACK_SIZE];
+};
+
+static struct fiber *running;
+
+static void fiber_yield(struct fiber *fiber)
+{
+	swapcontext(&fiber->own, &fiber->caller);
+}
+
+static void fiber_run(void)
+{
+	struct fiber *fiber = running;
+
+	{
+		WAFFLE_SPAN("in a fiber");
+		fiber->seen[0] = WAFFLE_SPAN_ID();
+		fiber_yield(fiber);
+	}
+	fiber->seen[1] = WAFFLE_SPAN_ID();
+	fiber_yield(fiber);
+}
+
+static void fiber_resume(struct fiber *fiber)
+{
+	running = fiber;
+	swapcontext(&fiber->caller, &fiber->own);
+}
+
+static struct fiber *fiber_new(void)
+{
+	struct fiber *fiber = calloc(1, sizeof(*fiber));
+
+	assert_non_null(fiber);
+	getcontext(&fiber->own);
+	fiber->own.uc_stack.ss_sp = fiber->stack;
+	fiber->own.uc_stack.ss_size = sizeof(fiber->stack);
+	fiber->own.uc_link = NULL;
+	makecontext(&fiber->own, fiber_run, 0);
+	return fiber;
+}
+
+static void *resume_elsewhere(void *fiber)
+{
+	WAFFLE_SPAN("of the other thread");
+	waffle_span_id_t own = WAFFLE_SPAN_ID();
+
+	fiber_resume(fiber); /* leaves its span here */
+	return WAFFLE_SPAN_ID().value == own.value ? fiber : NULL;
+}
+
+static void test_a_span_that_ends_on_another_thread_leaves_its_context_alone(void **state)
+{
+	struct fiber *fiber = fiber_new();
+	pthread_t thread;
+	void *result;
+
+	(void)state;
+	{
+		WAFFLE_SPAN("caller");
+		waffle_span_id_t own = WAFFLE_SPAN_ID();
+
+		fiber_resume(fiber);
+		assert_true(fiber->seen[0].value && fiber->seen[0].value != own.value);
+		assert_int_equal(pthread_create(&thread, NULL, resume_elsewhere, fiber), 0);
+		assert_int_equal(pthread_join(thread, &result), 0);
+		assert_ptr_equal(result, fiber);
+	}
+	assert_true(!WAFFLE_SPAN_ID().value);
+	free(fiber);
+}
+
+static void test_fibers_that_leave_in_the_order_they_began_bring_no_dead_span_back(void **state)
+{
+	struct fiber *a = fiber_new(), *b = fiber_new();
+
+	(void)state;
+	fiber_resume(a); /* a: span */
+	fiber_resume(b); /* a: span, b: span within */
+	assert_true(waffle_thread_get_()->depth_ == 2);
+	fiber_resume(a); /* a leaves */
+	assert_true(!WAFFLE_SPAN_ID().value);
+	{
+		WAFFLE_SPAN("another");
+		waffle_span_id_t own = WAFFLE_SPAN_ID();
+
+		{
+			WAFFLE_SPAN("within");
+			waffle_span_id_t within = WAFFLE_SPAN_ID();
+
+			fiber_resume(b); /* b leaves: its outer span is a's, which has ended */
+			assert_true(WAFFLE_SPAN_ID().value == within.value);
+		}
+		assert_true(WAFFLE_SPAN_ID().value == own.value);
+	}
+	assert_true(!WAFFLE_SPAN_ID().value);
+	free(a);
+	free(b);
+}
+
+static void test_spans_nest_deeper_than_there_is_room_to_remember(void **state)
+{
+	struct waffle_scope_ scopes[3 * WAFFLE_LINKS_];
+	waffle_context_t context = {1, 2, 0};
+
+	(void)state;
+	for (unsigned i = 0; i < 3 * WAFFLE_LINKS_; i++) {
+		context.span_id = i + 1;
+		waffle_inject_(&scopes[i], context);
+		assert_true(WAFFLE_SPAN_ID().value == i + 1);
+	}
+	for (unsigned i = 3 * WAFFLE_LINKS_; i-- > 0;) {
+		assert_true(WAFFLE_SPAN_ID().value == i + 1);
+		waffle_scope_pop_(&scopes[i]);
+	}
+	assert_true(!WAFFLE_SPAN_ID().value && !waffle_thread_get_()->depth_);
+}
+
 #define armed(test) cmocka_unit_test_setup_teardown(test, arm, disarm)
 
 int main(void)
@@ -430,6 +673,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ids_of_all_threads_differ_and_none_is_null),
 		cmocka_unit_test(test_ids_of_a_forked_child_and_grandchild_differ_from_the_parents),
+		cmocka_unit_test(test_ids_of_workers_forked_by_two_threads_at_once_differ),
+		cmocka_unit_test(test_id_bases_are_of_siphash),
 		cmocka_unit_test(test_a_traceparent_reads_and_writes_back_the_same),
 		cmocka_unit_test(test_valid_traceparents_are_read),
 		cmocka_unit_test(test_invalid_traceparents_leave_the_null_context),
@@ -445,6 +690,11 @@ int main(void)
 		armed(test_an_armed_span_may_end_on_another_thread),
 		armed(test_an_armed_span_in_an_injected_context_joins_its_trace),
 		armed(test_a_span_disarmed_inside_still_ends),
+		armed(test_a_block_around_a_longjmp_puts_its_context_back),
+		armed(test_spans_that_are_jumped_out_of_again_and_again_do_not_nest),
+		armed(test_a_span_that_ends_on_another_thread_leaves_its_context_alone),
+		armed(test_fibers_that_leave_in_the_order_they_began_bring_no_dead_span_back),
+		cmocka_unit_test(test_spans_nest_deeper_than_there_is_room_to_remember),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Which sources --sources chooses; what open files are called. */
 #include <errno.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,6 +18,7 @@
 #include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -175,6 +178,79 @@ static void test_socket_has_both_its_ends(void **state)
 	close(listener);
 }
 
+/* The path of another socket ends like a line of the table, of this socket. */
+static void test_socket_that_a_forged_line_is_about_has_no_detail(void **state)
+{
+	struct sockaddr_un name = {.sun_family = AF_UNIX}, forged = name;
+	int victim = socket(AF_UNIX, SOCK_STREAM, 0), forger = socket(AF_UNIX, SOCK_STREAM, 0);
+	int other = socket(AF_INET6, SOCK_DGRAM, 0);
+	struct sockaddr_in6 here = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+	size_t room = sizeof(name.sun_path) - 1;
+	char detail[200];
+
+	(void)state;
+	snprintf(name.sun_path + 1, room, "test_sources-%d", getpid());
+	assert_int_equal(bind(victim, (struct sockaddr *)&name, sizeof(name)), 0);
+	snprintf(detail, sizeof(detail), "unix @test_sources-%d", getpid());
+	assert_memory_equal(found_of(victim).detail, detail, strlen(detail));
+	snprintf(forged.sun_path + 1, room, "\n0: 2 0 10000 1 1 %llu /run/trusted",
+		 (unsigned long long)key_of(victim).ino);
+	assert_int_equal(bind(forger, (struct sockaddr *)&forged, sizeof(forged)), 0);
+	assert_string_equal(found_of(victim).detail, "");
+	close(forger);
+	assert_memory_equal(found_of(victim).detail, detail, strlen(detail));
+	/* Of a socket of another kind its own table is asked first. */
+	forger = socket(AF_UNIX, SOCK_STREAM, 0);
+	assert_int_equal(bind(other, (struct sockaddr *)&here, sizeof(here)), 0);
+	memset(forged.sun_path, 0, sizeof(forged.sun_path));
+	snprintf(forged.sun_path + 1, room, "\n0: 2 0 10000 1 1 %llu /run/trusted",
+		 (unsigned long long)key_of(other).ino);
+	assert_int_equal(bind(forger, (struct sockaddr *)&forged, sizeof(forged)), 0);
+	assert_memory_equal(found_of(other).detail, "udp [::1]:", 10);
+	close(forger);
+	close(other);
+	close(victim);
+}
+
+/* The root of a process is a folder and no mount, as in a build's chroot. */
+static void test_file_below_a_root_that_is_no_mount_has_its_file_system(void **state)
+{
+	char folder[] = "/tmp/test_sources.XXXXXX", path[64];
+	struct descriptor outside, inside;
+	struct file_key key;
+	int fd, ends[2];
+	pid_t child;
+	char byte;
+
+	(void)state;
+	if (geteuid())
+		skip();
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/file", folder);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	outside = found_of(fd);
+	assert_true(strlen(outside.detail) > 0);
+	key = key_of(fd);
+	assert_int_equal(pipe(ends), 0);
+	child = fork();
+	if (!child) {
+		if (chroot(folder) || write(ends[1], "x", 1) != 1)
+			_exit(1);
+		pause();
+	}
+	assert_int_equal(read(ends[0], &byte, 1), 1);
+	assert_int_equal(descriptor_find(&inside, child, fd, &key), 0);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	assert_string_equal(inside.detail, outside.detail);
+	close(ends[0]);
+	close(ends[1]);
+	close(fd);
+	unlink(path);
+	rmdir(folder);
+}
+
 static void test_files_that_share_an_inode_are_known_by_their_descriptor_only(void **state)
 {
 	int event = eventfd(0, 0), timer = timerfd_create(CLOCK_MONOTONIC, 0);
@@ -210,6 +286,8 @@ int main(void)
 		cmocka_unit_test(test_file_has_its_path_and_file_system),
 		cmocka_unit_test(test_pipe_is_known_by_its_inode_alone),
 		cmocka_unit_test(test_socket_has_both_its_ends),
+		cmocka_unit_test(test_socket_that_a_forged_line_is_about_has_no_detail),
+		cmocka_unit_test(test_file_below_a_root_that_is_no_mount_has_its_file_system),
 		cmocka_unit_test(test_files_that_share_an_inode_are_known_by_their_descriptor_only),
 		cmocka_unit_test(test_process_that_is_gone_has_no_files),
 	};

@@ -12,6 +12,7 @@
 
 #include "capture/arming_internal.h"
 #include "target/loader.h"
+#include "target/mapping_file.h"
 #include "target/needed.h"
 #include "util/near.h"
 #include "util/units.h"
@@ -364,6 +365,16 @@ static void look_at(struct arming *arming, pid_t pid)
 		call_set_process(arming->options.calls, pid);
 }
 
+/* A file that may not be read is not one without sites. */
+static void denied_note(struct arming *arming, const struct mapping *mapping, pid_t pid, int code)
+{
+	arming->denied = true;
+	if (!arming->warning[0])
+		snprintf(arming->warning, sizeof(arming->warning),
+			 "%s: %s; its sites could not be read and are not armed; that needs %s",
+			 mapping->path, strerror(code), mapping_open_needs(pid));
+}
+
 int arming_scan(struct arming *arming, pid_t pid, struct error *err)
 {
 	struct memory seen = {.pid = pid};
@@ -375,6 +386,8 @@ int arming_scan(struct arming *arming, pid_t pid, struct error *err)
 		char path[4096];
 		int fd = mapping_open(mapping, pid, path, sizeof(path)), index;
 
+		if (fd == -EACCES || fd == -EPERM)
+			denied_note(arming, mapping, pid, -fd);
 		if (fd < 0)
 			continue; /* unmapped meanwhile, or not reachable */
 		index = file_add(arming, fd, mapping->path, false, err);
@@ -565,6 +578,11 @@ void arming_names(const struct arming *arming, const char *near, char *text, siz
 		used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "",
 					 quoted);
 	}
+}
+
+bool arming_denied(const struct arming *arming)
+{
+	return arming->denied;
 }
 
 const char *arming_warning(const struct arming *arming)

@@ -93,6 +93,8 @@ uint64_t arming_match_count(const struct arming *arming);
  */
 void arming_names(const struct arming *arming, const char *near, char *text, size_t size);
 /* The first file that could not be armed and why; NULL: none. */
+/* Whether a file could not be read for want of a right; arming_warning() may say which. */
+bool arming_denied(const struct arming *arming);
 const char *arming_warning(const struct arming *arming);
 
 #endif

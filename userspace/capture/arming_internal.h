@@ -74,6 +74,7 @@ struct arming {
 	VEC(char *) notices;           /* what is to be said */
 	VEC(struct file_id) dismissed; /* files in which nothing was found ahead */
 	char warning[1200];
+	bool denied; /* a file could not be read for want of a right */
 };
 
 /* arming.c */

@@ -16,7 +16,16 @@
 
 #define THREADS_MAX (1u << 19) /* whose process is known; as many more of before */
 #define STACKS_MAX (1u << 20)
+#define TRACES_MAX (1u << 18) /* whose numbers are known; a power of two */
+#define TRACE_LATE_NS 1000000000ull
 #define SYMBOLS_MAX (1u << 20)
+
+/* A stack that records refer to by the kernel's number. */
+struct trace {
+	uint64_t ts;
+	uint32_t number; /* the kernel's; 0: none */
+	uint32_t stack;  /* the file's */
+};
 
 /* The user stack of a thread's wait or wake-up. */
 struct walk {
@@ -31,15 +40,16 @@ struct details {
 	struct naming *naming;
 	struct told *told;          /* NULL: what is mapped is not wanted */
 	struct stacks *span_stacks; /* NULL: those of spans are not wanted */
-	struct map tgids;     /* tid → tgid, of threads that were asked for or told of last */
-	struct map old_tgids; /* those before */
-	struct map stacks; /* the kernel's number, and the process of a user stack → the file's */
+	struct map tgids;         /* tid → tgid, of threads that were asked for or told of last */
+	struct map old_tgids;     /* those before */
+	struct trace *traces;     /* TRACES_MAX, the last ones, by the kernel's number */
+	uint64_t stacks_left_out; /* of records: the file is full, or traces has it no more */
 	/* User stacks of waits that were walked by tables, until the wait is over: by tid the index
 	 * in `walks`. */
 	struct map waits;
 	VEC(struct walk) walks;
 	VEC(uint32_t) unused_walks;
-	struct map frames; /* hash of a process and a stack of FRAMES → the file's */
+	struct map frames; /* hash of a process, 0: the kernel, and a stack → the file's */
 	uint32_t stack_count;
 	struct map symbols; /* addresses in the kernel that were named */
 	VEC(bool)
@@ -65,6 +75,11 @@ int details_open(struct details **details, struct kernel *kernel, struct store_w
 		return error_set(err, ENOMEM, "out of memory");
 	made->kernel = kernel;
 	made->writer = writer;
+	made->traces = calloc(TRACES_MAX, sizeof(*made->traces));
+	if (!made->traces) {
+		free(made);
+		return error_set(err, ENOMEM, "out of memory");
+	}
 	result = memory_open(&made->memory, writer, err) ?: naming_open(&made->naming, writer, err);
 	if (!result && kernel_stacks_wanted(kernel))
 		result = stacks_open(&made->span_stacks, kernel, writer, err);
@@ -87,7 +102,7 @@ void details_close(struct details *details)
 	told_close(details->told);
 	stacks_free(details->span_stacks);
 	map_free(&details->tgids);
-	map_free(&details->stacks);
+	free(details->traces);
 	map_free(&details->frames);
 	map_free(&details->waits);
 	vec_free(&details->walks);
@@ -97,6 +112,11 @@ void details_close(struct details *details)
 	map_free(&details->woken);
 	vec_free(&details->interrupts);
 	free(details);
+}
+
+uint64_t details_stacks_left_out(const struct details *details)
+{
+	return details->stacks_left_out;
 }
 
 const char *details_stack_warning(const struct details *details)
@@ -241,41 +261,12 @@ static bool stack_has_room(struct details *details)
 	return details->stack_count < STACKS_MAX && store_writer_has_room(details->writer);
 }
 
-/* Puts the file's number of a stack in place of the kernel's. `pid` 0: a stack of the kernel. */
-static int stack_replace(struct details *details, uint32_t *number, uint32_t pid, struct error *err)
-{
-	uint64_t key = (uint64_t)pid << 32 | *number, addresses[WAFFLE_STACK_DEPTH];
-	struct store_stack stack = {.addresses = addresses, .pid = pid};
-	uint32_t known = map_get(&details->stacks, key);
-	bool interrupt = false;
-	int result;
-
-	if (!*number)
-		return 0;
-	if (known != MAP_NONE) {
-		*number = known;
-		return 0;
-	}
-	stack.count = kernel_stack(details->kernel, *number, addresses);
-	stack.cut = stack.count == WAFFLE_STACK_DEPTH;
-	*number = 0;
-	if (!stack.count || !stack_has_room(details) ||
-	    !map_set(&details->stacks, key, details->stack_count + 1))
-		return 0;
-	result = pid ? user_stack_finish(details, &stack, err)
-		     : kernel_stack_finish(details, &stack, &interrupt, err);
-	result = result ?: store_writer_add_stack(details->writer, &stack, err);
-	if (result)
-		return result;
-	*number = ++details->stack_count;
-	return vec_push(&details->interrupts, interrupt) ? 0 : -ENOMEM;
-}
-
-/* Numbers a stack whose addresses come with its record. Frames of Python are not in memory. */
-static int frames_number(struct details *details, uint32_t *number, struct store_stack *stack,
-			 struct error *err)
+/* Numbers a stack. Frames of Python are not in memory. -ENOSPC: the file has no room. */
+static int stack_add(struct details *details, uint32_t *number, struct store_stack *stack,
+		     struct error *err)
 {
 	uint64_t key = (uint64_t)stack->cut << 32 | stack->pid;
+	bool interrupt = false;
 	uint32_t known;
 	int result;
 
@@ -289,35 +280,68 @@ static int frames_number(struct details *details, uint32_t *number, struct store
 		*number = known;
 		return 0;
 	}
-	if (!stack->count || !stack_has_room(details) ||
-	    !map_set(&details->frames, key, details->stack_count + 1))
+	if (!stack->count)
 		return 0;
-	result = stack->addresses[0] & STORE_PYTHON ? 0 : user_stack_finish(details, stack, err);
+	if (!stack_has_room(details))
+		return -ENOSPC;
+	if (!map_set(&details->frames, key, details->stack_count + 1))
+		return -ENOMEM;
+	if (!stack->pid)
+		result = kernel_stack_finish(details, stack, &interrupt, err);
+	else
+		result = stack->addresses[0] & STORE_PYTHON
+				 ? 0
+				 : user_stack_finish(details, stack, err);
 	result = result ?: store_writer_add_stack(details->writer, stack, err);
 	if (result)
 		return result;
 	*number = ++details->stack_count;
-	return vec_push(&details->interrupts, false) ? 0 : -ENOMEM;
+	return vec_push(&details->interrupts, interrupt) ? 0 : -ENOMEM;
 }
 
-/* Of a wait or wake-up whose user stack, if it was walked by tables, was taken at `ts`. */
-static int stacks_replace(struct details *details, uint32_t tid, uint64_t ts,
-			  uint32_t *kernel_number, uint32_t *user_number, struct error *err)
+/* The same of one that a record can do without. */
+static int frames_number(struct details *details, uint32_t *number, struct store_stack *stack,
+			 struct error *err)
 {
-	uint32_t pid = process_of(details, tid), walked = map_get(&details->waits, tid);
+	int result = stack_add(details, number, stack, err);
 
-	if (*user_number == WAFFLE_STACK_BY_FRAMES) {
-		bool same = walked != MAP_NONE && details->walks.data[walked].ts == ts;
+	if (result != -ENOSPC)
+		return result;
+	details->stacks_left_out++;
+	return 0;
+}
 
-		*user_number = same ? details->walks.data[walked].number : 0;
-		if (same)
-			walk_forget(details, tid);
-		return stack_replace(details, kernel_number, 0, err);
+/* Puts the file's number of a stack in place of the kernel's, which a record of `ts` has: 0 if that
+ * is not known any more, or is another stack's by now. */
+static void trace_replace(struct details *details, uint32_t *number, uint64_t ts)
+{
+	const struct trace *trace = &details->traces[*number & (TRACES_MAX - 1)];
+
+	if (!*number)
+		return;
+	if (trace->number == *number && trace->ts <= ts + TRACE_LATE_NS) {
+		*number = trace->stack;
+		return;
 	}
-	if (!pid)
+	*number = 0;
+	details->stacks_left_out++;
+}
+
+/* Of a wait or wake-up whose stacks were taken at `ts`: by tables, its user stack came before. */
+static void stacks_replace(struct details *details, uint32_t tid, uint64_t ts,
+			   uint32_t *kernel_number, uint32_t *user_number)
+{
+	uint32_t walked = map_get(&details->waits, tid);
+
+	trace_replace(details, kernel_number, ts);
+	if (*user_number != WAFFLE_STACK_BY_FRAMES) {
+		trace_replace(details, user_number, ts);
+	} else if (walked != MAP_NONE && details->walks.data[walked].ts == ts) {
+		*user_number = details->walks.data[walked].number;
+		walk_forget(details, tid);
+	} else {
 		*user_number = 0;
-	return stack_replace(details, kernel_number, 0, err)
-		       ?: stack_replace(details, user_number, pid, err);
+	}
 }
 
 /* ---- records ---- */
@@ -345,19 +369,18 @@ static int see_wait(struct details *details, struct waffle_rec *rec, struct erro
 		return (int)object;
 	if (wait->address && pid)
 		result = memory_need(details->memory, (pid_t)pid, &address, 1, err);
-	return result
-		       ?: stacks_replace(details, rec->tid, wait->from_ts, &wait->kernel_stack,
-					 &wait->user_stack, err);
+	stacks_replace(details, rec->tid, wait->from_ts, &wait->kernel_stack, &wait->user_stack);
+	return result;
 }
 
 static int see_wake(struct details *details, struct waffle_rec *rec, struct error *err)
 {
 	struct waffle_rec_wake *wake = (struct waffle_rec_wake *)rec;
-	int result = stacks_replace(details, rec->tid, rec->ts, &wake->kernel_stack,
-				    &wake->user_stack, err);
 
-	if (result || !wake->kernel_stack || !details->interrupts.data[wake->kernel_stack - 1])
-		return result;
+	(void)err;
+	stacks_replace(details, rec->tid, rec->ts, &wake->kernel_stack, &wake->user_stack);
+	if (!wake->kernel_stack || !details->interrupts.data[wake->kernel_stack - 1])
+		return 0;
 	/* An interrupt during a system call: the kernel part can't tell. */
 	wake->user_stack = 0;
 	if (!(wake->flags & WAFFLE_SWITCH_WAKER_HARDIRQ) && details->woken.len < THREADS_MAX)
@@ -420,8 +443,8 @@ static int see_frames(struct details *details, struct waffle_rec *rec, struct er
 	*stack = (struct waffle_rec_stack){
 		.rec = frames.rec, .id = frames.id, .kernel_stack = frames.kernel_stack};
 	stack->rec.kind = WAFFLE_REC_STACK;
-	result = stack_replace(details, &stack->kernel_stack, 0, err)
-			 ?: frames_number(details, &stack->user_stack, &user, err);
+	trace_replace(details, &stack->kernel_stack, stack->rec.ts);
+	result = frames_number(details, &stack->user_stack, &user, err);
 	if (result || !python || !details->span_stacks)
 		return result;
 	count = stacks_python(details->span_stacks, &frames, pairs, addresses, err);
@@ -430,6 +453,25 @@ static int see_frames(struct details *details, struct waffle_rec *rec, struct er
 	user.count = (uint32_t)count;
 	user.cut = frames.cut & WAFFLE_CUT_PYTHON;
 	return frames_number(details, &stack->python_stack, &user, err);
+}
+
+/* One that has no place in the file any more is lost. */
+static int see_trace(struct details *details, struct waffle_rec *rec, struct error *err)
+{
+	const struct waffle_rec_trace *told = (const struct waffle_rec_trace *)rec;
+	uint64_t addresses[WAFFLE_STACK_DEPTH];
+	struct store_stack stack = {
+		.addresses = addresses, .pid = told->tgid, .count = told->frame_bytes / 8};
+	struct trace *trace = &details->traces[told->number & (TRACES_MAX - 1)];
+	int result;
+
+	if (stack.count > WAFFLE_STACK_DEPTH)
+		return -EINVAL;
+	stack.cut = stack.count == WAFFLE_STACK_DEPTH;
+	memcpy(addresses, told + 1, stack.count * sizeof(*addresses));
+	*trace = (struct trace){.ts = rec->ts, .number = told->number};
+	result = stack_add(details, &trace->stack, &stack, err);
+	return result == -ENOSPC ? -EINVAL : result;
 }
 
 static int see_code(struct details *details, struct waffle_rec *rec, struct error *err)
@@ -576,7 +618,7 @@ int details_record(struct details *details, struct waffle_rec *rec, struct error
 		[WAFFLE_REC_WAIT] = see_wait,     [WAFFLE_REC_WAKE] = see_wake,
 		[WAFFLE_REC_FAULT] = see_fault,   [WAFFLE_REC_IO] = see_io,
 		[WAFFLE_REC_QUOTA] = see_quota,   [WAFFLE_REC_FRAMES] = see_frames,
-		[WAFFLE_REC_CODE] = see_code,
+		[WAFFLE_REC_CODE] = see_code,     [WAFFLE_REC_TRACE] = see_trace,
 	};
 
 	int result = told_see(details, rec->ts, err);

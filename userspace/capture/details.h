@@ -38,6 +38,9 @@ int details_tables(struct details *details, bool traced, struct error *err);
 void details_forget(struct details *details, pid_t pid);
 
 /* What stacks of spans lack; NULL: nothing that is known. */
+/* Stacks of waits, wake-ups, spans and events so far that are not in the file though they were
+ * taken: it has as many as it may, or a thread waited while very many others were told of. */
+uint64_t details_stacks_left_out(const struct details *details);
 const char *details_stack_warning(const struct details *details);
 
 #endif

@@ -13,6 +13,7 @@
 #include "capture/hit_image.h"
 #include "capture/spaces.h"
 #include "target/demangle.h"
+#include "target/mapping_file.h"
 #include "target/process.h"
 #include "target/symbols.h"
 #include "util/map.h"

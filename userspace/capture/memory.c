@@ -10,6 +10,7 @@
 #include "capture/drain.h"
 #include "target/buildid.h"
 #include "target/elffile.h"
+#include "target/mapping_file.h"
 #include "target/process.h"
 #include "util/map.h"
 #include "util/vec.h"

@@ -114,6 +114,18 @@ static void warn_of_targets(struct session *session)
 	session_notify(session, line);
 }
 
+static void warn_of_stacks(struct session *session)
+{
+	uint64_t left_out = details_stacks_left_out(session->details);
+	char line[160];
+
+	if (!left_out)
+		return;
+	snprintf(line, sizeof(line),
+		 "%" PRIu64 " stacks were left out: there were too many different ones", left_out);
+	session_notify(session, line);
+}
+
 static void warn_of_tables(struct session *session)
 {
 	uint64_t count = store_writer_left_out(session->writer);
@@ -134,6 +146,7 @@ void warn_of_faults(struct session *session)
 	char line[240];
 
 	warn_of_targets(session);
+	warn_of_stacks(session);
 	warn_of_tables(session);
 	if (deep) {
 		snprintf(line, sizeof(line),
@@ -185,7 +198,7 @@ void warn_after_arming(struct session *session)
 	warn_of_sources(session);
 	warn_of_arming(session);
 	if (!session->options->command && session->options->sources & CAPTURE_SPANS &&
-	    !arming_site_count(session->arming))
+	    !arming_site_count(session->arming) && !arming_denied(session->arming))
 		warn_of_no_sites(session);
 	if (!session->options->command)
 		warn_of_names(session);

@@ -12,6 +12,7 @@
 
 #include "capture/hit_image.h"
 #include "capture/tables.h"
+#include "target/mapping_file.h"
 #include "target/process.h"
 #include "target/python.h"
 #include "target/unwind.h"

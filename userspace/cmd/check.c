@@ -109,29 +109,43 @@ static enum check_status check_kernel(const struct facts *facts, char detail[DET
 
 static enum check_status check_privileges(const struct facts *facts, char detail[DETAIL])
 {
-	static const struct {
-		unsigned number;
-		const char *name;
-	} wanted[] = {
-		{CAP_BPF, "CAP_BPF"},
-		{CAP_PERFMON, "CAP_PERFMON"},
-		{CAP_SYS_PTRACE, "CAP_SYS_PTRACE"},
-	};
-	bool missing = false;
+	bool bpf = has_capability(facts, CAP_BPF), perfmon = has_capability(facts, CAP_PERFMON);
 
-	if (facts->privileged && has_capability(facts, CAP_SYS_PTRACE)) {
-		snprintf(detail, DETAIL, "may load BPF programs and attach to any process");
-		return CHECK_OK;
-	}
-	snprintf(detail, DETAIL, "lacks");
-	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
-		if (has_capability(facts, wanted[i].number))
-			continue;
-		snprintf(detail + strlen(detail), DETAIL - strlen(detail), "%s %s",
-			 missing ? "," : "", wanted[i].name);
-		missing = true;
-	}
-	return CHECK_MISSING;
+	if (facts->privileged)
+		snprintf(detail, DETAIL, "may load BPF programs");
+	else
+		snprintf(detail, DETAIL, "lacks%s%s%s", bpf ? "" : " CAP_BPF",
+			 bpf || perfmon ? "" : ",", perfmon ? "" : " CAP_PERFMON");
+	return facts->privileged ? CHECK_OK : CHECK_MISSING;
+}
+
+static enum check_status check_capability(const struct facts *facts, unsigned capability,
+					  char detail[DETAIL])
+{
+	bool held = has_capability(facts, capability);
+
+	snprintf(detail, DETAIL, "%s", held ? "is there" : "is missing");
+	return held ? CHECK_OK : CHECK_LIMITED;
+}
+
+static enum check_status check_cap_ptrace(const struct facts *facts, char detail[DETAIL])
+{
+	return check_capability(facts, CAP_SYS_PTRACE, detail);
+}
+
+static enum check_status check_cap_files(const struct facts *facts, char detail[DETAIL])
+{
+	return check_capability(facts, CAP_DAC_READ_SEARCH, detail);
+}
+
+static enum check_status check_cap_syslog(const struct facts *facts, char detail[DETAIL])
+{
+	return check_capability(facts, CAP_SYSLOG, detail);
+}
+
+static enum check_status check_cap_kill(const struct facts *facts, char detail[DETAIL])
+{
+	return check_capability(facts, CAP_KILL, detail);
 }
 
 static enum check_status check_btf(const struct facts *facts, char detail[DETAIL])
@@ -359,8 +373,20 @@ static enum check_status check_libraries(const struct facts *facts, char detail[
 static const struct check checks[] = {
 	{"kernel", "run a newer kernel", check_kernel},
 	{"privileges",
-	 "run as root (sudo waffle-bpf …), or give the program these capabilities with setcap",
+	 "run as root (sudo waffle-bpf …), or give the program capabilities with setcap, mode 0750 "
+	 "and "
+	 "a group of its own: who may run it can become root (SECURITY.md)",
 	 check_privileges},
+	{"CAP_SYS_PTRACE",
+	 "without it sites, calls, stacks and files of other users' processes can't be seen",
+	 check_cap_ptrace},
+	{"CAP_DAC_READ_SEARCH", "without it programs that only their owner may read have no sites",
+	 check_cap_files},
+	{"CAP_SYSLOG", "without it functions of the kernel have no names", check_cap_syslog},
+	{"CAP_KILL",
+	 "without it programs that `run` started and that become another user get no signal from "
+	 "it",
+	 check_cap_kill},
 	{"namespaces",
 	 "start waffle-bpf in the host's (docker run --pid=host, nsenter -t 1 -p -T); programs in "
 	 "containers are traced from there",

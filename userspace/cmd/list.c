@@ -282,7 +282,7 @@ static int print(const struct command *command, const struct objects *objects,
 				print_object(objects->list.data[i]);
 		}
 		print_tracepoints(options->probes.calls);
-		if (!sites)
+		if (!sites && !objects->denied.message[0])
 			puts("no sites: built without waffle.h, or its notes were stripped; and no "
 			     "calls of CUDA or NCCL");
 		if (objects->bad_notes)
@@ -295,6 +295,8 @@ static int print(const struct command *command, const struct objects *objects,
 	call_set_unfound(options->probes.calls,
 			 options->pid ? CALL_SCOPE_PROCESS : CALL_SCOPE_FILES, unfound_print,
 			 &unfound);
+	if (objects->denied.message[0])
+		code = command_fail(command, &objects->denied, EXIT_FAILED);
 	return code == EXIT_DONE && unfound.missing ? EXIT_FAILED : code;
 }
 

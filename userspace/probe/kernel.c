@@ -56,8 +56,8 @@ static int load_failed(struct error *err, int code)
 	/* The verifier, too, says EACCES. */
 	if (code == EPERM || (code == EACCES && geteuid()))
 		return error_set(err, code,
-				 "loading BPF programs: %s; run as root (sudo), or with CAP_BPF, "
-				 "CAP_PERFMON and CAP_SYS_PTRACE",
+				 "loading BPF programs: %s; run as root (sudo), or with CAP_BPF and "
+				 "CAP_PERFMON, see 'waffle-bpf check'",
 				 strerror(code));
 	if (code == ESRCH || code == ENOENT)
 		return error_set(
@@ -278,15 +278,14 @@ void kernel_close(struct kernel *kernel)
 int kernel_target_add(struct kernel *kernel, pid_t pid, struct error *err)
 {
 	uint32_t key = (uint32_t)pid, one = 1;
-	uint64_t since = 0;
+	struct waffle_program program = {0};
 	__u64 *word = &kernel->bpf->bss->tgid_bits[(key >> 6) & (WAFFLE_TGID_WORDS - 1)];
 
 	if (bpf_map_update_elem(bpf_map__fd(kernel->bpf->maps.targets), &key, &one, BPF_ANY))
 		return error_set(err, errno, "pid %d: too many processes (at most %d)", pid,
 				 WAFFLE_MAX_TARGETS);
 	/* On failure nothing is read of its memory. */
-	bpf_map_update_elem(bpf_map__fd(kernel->bpf->maps.programs_since), &key, &since,
-			    BPF_NOEXIST);
+	bpf_map_update_elem(bpf_map__fd(kernel->bpf->maps.programs), &key, &program, BPF_NOEXIST);
 	__atomic_fetch_or(word, 1ull << (key & 63), __ATOMIC_SEQ_CST);
 	return 0;
 }
@@ -294,11 +293,12 @@ int kernel_target_add(struct kernel *kernel, pid_t pid, struct error *err)
 uint64_t kernel_program_since(const struct kernel *kernel, pid_t pid)
 {
 	uint32_t key = (uint32_t)pid;
-	uint64_t since;
+	struct waffle_program program;
 
-	return bpf_map_lookup_elem(bpf_map__fd(kernel->bpf->maps.programs_since), &key, &since)
-		       ? UINT64_MAX
-		       : since;
+	if (bpf_map_lookup_elem(bpf_map__fd(kernel->bpf->maps.programs), &key, &program) ||
+	    program.has_rights)
+		return UINT64_MAX;
+	return program.since;
 }
 
 uint64_t kernel_targets_refused(const struct kernel *kernel)

@@ -51,8 +51,9 @@ void kernel_close(struct kernel *kernel);
 
 int kernel_target_add(struct kernel *kernel, pid_t pid, struct error *err);
 /* Since when a target's program is there: its last exec, or its birth if it has not exec'd; 0: from
- * before the capture. UINT64_MAX: it is no target, or has ended. The kernel knows an exec before
- * the program's first instruction, and so before the exec's record is read. */
+ * before the capture. UINT64_MAX: it is no target, has ended, or was given rights by its exec. The
+ * kernel knows an exec before the program's first instruction, and so before the exec's record is
+ * read. */
 uint64_t kernel_program_since(const struct kernel *kernel, pid_t pid);
 /* Children so far that are not followed, as there were WAFFLE_MAX_TARGETS processes at the time. */
 uint64_t kernel_targets_refused(const struct kernel *kernel);
@@ -71,9 +72,6 @@ int kernel_snapshot(struct kernel *kernel, bool at_end,
 
 /* Those of the sources wanted that this kernel has. */
 uint32_t kernel_wait_sources(const struct kernel *kernel);
-/* The addresses of a stack as a record numbers it, innermost first; how many. */
-uint32_t kernel_stack(const struct kernel *kernel, uint32_t number,
-		      uint64_t addresses[WAFFLE_STACK_DEPTH]);
 
 /* Memory shared with the programs. */
 uint32_t kernel_cpu_count(const struct kernel *kernel);

@@ -279,16 +279,3 @@ uint32_t kernel_wait_sources(const struct kernel *kernel)
 {
 	return kernel->wait_sources;
 }
-
-uint32_t kernel_stack(const struct kernel *kernel, uint32_t number,
-		      uint64_t addresses[WAFFLE_STACK_DEPTH])
-{
-	uint32_t key = number - 1, count = 0;
-
-	memset(addresses, 0, WAFFLE_STACK_DEPTH * sizeof(*addresses));
-	if (!number || bpf_map_lookup_elem(bpf_map__fd(kernel->bpf->maps.stacks), &key, addresses))
-		return 0;
-	while (count < WAFFLE_STACK_DEPTH && addresses[count])
-		count++;
-	return count;
-}

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "util/input.h"
+
 /* Bytes read at once when looking for a chunk behind damaged ones. */
 #define SEARCH_BYTES 65536
 
@@ -295,15 +297,17 @@ static int open_descriptor(struct chunk_file *file, struct error *err)
 {
 	struct stat st;
 
-	file->fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (file->fd < 0 || fstat(file->fd, &st))
-		return error_set(err, errno, "%s: can't be opened: %s", file->path,
-				 strerror(errno));
-	if (S_ISDIR(st.st_mode))
+	file->fd = input_open(file->path);
+	if (file->fd == -EISDIR)
 		return error_set(err, EISDIR, "%s: is a directory, not a .waffle file", file->path);
-	if (!S_ISREG(st.st_mode))
+	if (file->fd == -EINVAL)
 		return error_set(err, EINVAL, "%s: is not a regular file; copy it into one first",
 				 file->path);
+	if (file->fd < 0)
+		return error_set(err, -file->fd, "%s: can't be opened: %s", file->path,
+				 strerror(-file->fd));
+	if (fstat(file->fd, &st))
+		return error_set(err, errno, "%s: %s", file->path, strerror(errno));
 	file->size = (uint64_t)st.st_size;
 	return 0;
 }

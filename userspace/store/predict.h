@@ -16,7 +16,9 @@
 
 #define PREDICT_DEPTH_MAX 16
 #define PREDICT_BLOCKS_MAX 1024
+#ifndef PREDICT_THREADS_MAX /* fuzzers have fewer: the table is cleared for each input */
 #define PREDICT_THREADS_MAX 8192
+#endif
 #define PREDICT_WORDS_MAX 8
 #define PREDICT_CPUS (UINT16_MAX + 1)
 

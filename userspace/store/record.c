@@ -37,6 +37,7 @@ static const struct kind_row kinds[] = {
 	[WAFFLE_REC_STACK] = {"stack", sizeof(struct waffle_rec_stack), WAFFLE_SOURCE_SPANS},
 	[WAFFLE_REC_FRAMES] = {"frames", sizeof(struct waffle_rec_frames), WAFFLE_SOURCE_SPANS},
 	[WAFFLE_REC_CODE] = {"code", sizeof(struct waffle_rec_code), WAFFLE_SOURCE_SPANS},
+	[WAFFLE_REC_TRACE] = {"trace", sizeof(struct waffle_rec_trace), WAFFLE_SOURCE_WAITS},
 };
 _Static_assert(sizeof(kinds) / sizeof(kinds[0]) == WAFFLE_REC_RING_COUNT, "a row a kind");
 _Static_assert(sizeof(struct waffle_rec_hit) + WAFFLE_FRAME_MAX + 7 <= RECORD_BYTES_MAX &&
@@ -48,6 +49,7 @@ static const size_t lengths[WAFFLE_REC_RING_COUNT] = {
 	[WAFFLE_REC_HIT] = offsetof(struct waffle_rec_hit, frame_bytes),
 	[WAFFLE_REC_RETURN] = offsetof(struct waffle_rec_return, frame_bytes),
 	[WAFFLE_REC_FRAMES] = offsetof(struct waffle_rec_frames, frame_bytes),
+	[WAFFLE_REC_TRACE] = offsetof(struct waffle_rec_trace, frame_bytes),
 };
 
 static const char *const sources[] = {

@@ -116,34 +116,54 @@ static bool unix_parse(const char *line, const char *kind, uint64_t ino, char *d
 	return true;
 }
 
-/* Sockets are listed by network namespace: in that of the process. */
+typedef bool (*socket_parse_fn)(const char *line, const char *kind, uint64_t ino, char *detail,
+				size_t size);
+
+/* How many lines of a table are of the socket; `detail` is that of the first. */
+static unsigned socket_lines(const char *path, socket_parse_fn parse, const char *kind,
+			     uint64_t ino, char *detail, size_t size)
+{
+	FILE *table = fopen(path, "re");
+	char *line = NULL, other[256];
+	size_t line_size = 0;
+	unsigned found = 0;
+
+	while (table && getline(&line, &line_size, table) > 0)
+		found += parse(line, kind, ino, found ? other : detail,
+			       found ? sizeof(other) : size);
+	free(line);
+	if (table)
+		fclose(table);
+	return found;
+}
+
+/*
+ * Sockets are listed by network namespace: in that of the process. The path of a unix socket may
+ * have a line feed in it, and what follows that looks like a line of any other socket: so these
+ * come last, and of a socket with two lines it is not known which one is true.
+ */
 static void socket_detail(pid_t pid, uint64_t ino, char *detail, size_t size)
 {
 	static const struct {
 		const char *file, *kind;
-		bool (*parse)(const char *line, const char *kind, uint64_t ino, char *detail,
-			      size_t size);
+		socket_parse_fn parse;
 	} tables[] = {
-		{"tcp", "tcp", inet_parse},  {"unix", "unix", unix_parse},
-		{"tcp6", "tcp", inet_parse}, {"udp", "udp", inet_parse},
-		{"udp6", "udp", inet_parse},
+		{"tcp", "tcp", inet_parse},   {"tcp6", "tcp", inet_parse},
+		{"udp", "udp", inet_parse},   {"udp6", "udp", inet_parse},
+		{"unix", "unix", unix_parse},
 	};
-	char *line = NULL;
-	size_t line_size = 0;
-	bool found = false;
 
-	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]) && !found; i++) {
-		char name[64];
-		FILE *table;
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+		char path[64];
+		unsigned found;
 
-		snprintf(name, sizeof(name), "/proc/%d/net/%s", pid, tables[i].file);
-		table = fopen(name, "re");
-		while (table && !found && getline(&line, &line_size, table) > 0)
-			found = tables[i].parse(line, tables[i].kind, ino, detail, size);
-		if (table)
-			fclose(table);
+		snprintf(path, sizeof(path), "/proc/%d/net/%s", pid, tables[i].file);
+		found = socket_lines(path, tables[i].parse, tables[i].kind, ino, detail, size);
+		if (found > 1)
+			detail[0] = '\0';
+		if (found)
+			return;
 	}
-	free(line);
 }
 
 /* ---- descriptors ---- */
@@ -182,9 +202,22 @@ static int descriptor_read(struct descriptor *found, pid_t pid, int fd, struct s
 	return 0;
 }
 
+/* A root that is no mount is not in the table of a process that is in it: in ours it is, or in that
+ * of the first process if we are in such a root, too. */
+static void file_system_detail(pid_t pid, uint32_t dev, char *detail, size_t size)
+{
+	const pid_t pids[] = {pid, getpid(), 1};
+	char table[64], point[PATH_MAX];
+
+	for (size_t i = 0; i < sizeof(pids) / sizeof(pids[0]); i++) {
+		snprintf(table, sizeof(table), "/proc/%d/mountinfo", pids[i]);
+		if (mount_find(table, dev, detail, size, point, sizeof(point)))
+			return;
+	}
+}
+
 static void descriptor_detail(struct descriptor *found, pid_t pid, const struct statx *info)
 {
-	char table[64], point[PATH_MAX];
 
 	if (S_ISCHR(info->stx_mode) || S_ISBLK(info->stx_mode)) {
 		snprintf(found->detail, sizeof(found->detail), "%s device %u:%u",
@@ -195,9 +228,7 @@ static void descriptor_detail(struct descriptor *found, pid_t pid, const struct 
 	} else if (S_ISFIFO(info->stx_mode) && found->name[0] == '/') {
 		snprintf(found->detail, sizeof(found->detail), DESCRIPTOR_FIFO);
 	} else if (found->name[0] == '/') {
-		snprintf(table, sizeof(table), "/proc/%d/mountinfo", pid);
-		mount_find(table, dev_of_file(info), found->detail, sizeof(found->detail), point,
-			   sizeof(point));
+		file_system_detail(pid, dev_of_file(info), found->detail, sizeof(found->detail));
 	}
 }
 

@@ -16,6 +16,7 @@
 
 #include "target/elflimits.h"
 #include "target/filecopy.h"
+#include "util/input.h"
 
 static int elf_file_check(struct elf_file *file, bool common)
 {
@@ -53,11 +54,13 @@ int elf_file_open_fd(struct elf_file *file, int fd, const char *path)
 
 static int open_path(struct elf_file *file, const char *path, bool common)
 {
-	/* Without O_NONBLOCK a FIFO would wait for its writer. */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	/* Paths come from others, as those in a capture do. */
+	int fd = input_open(path);
 
 	*file = (struct elf_file)ELF_FILE_INIT;
-	return fd < 0 ? -errno : open_fd(file, fd, path, common);
+	if (fd == -EISDIR || fd == -EINVAL)
+		return -ENOEXEC;
+	return fd < 0 ? fd : open_fd(file, fd, path, common);
 }
 
 int elf_file_open(struct elf_file *file, const char *path)

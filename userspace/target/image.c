@@ -10,8 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define AUXILIARY_MAX 64 /* pairs of the auxiliary vector (getauxval(3)); the kernel has about 25  \
-			  */
+#define AUXILIARY_MAX 64 /* pairs of the auxiliary vector (getauxval(3)) */
 #define ENVIRONMENT_MAX (1024 * 1024)
 
 struct auxiliary {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "target/needed.h"
+#include "target/mapping_file.h"
 #include "target/process.h"
 #include "util/input.h"
 
@@ -64,13 +65,19 @@ int objects_add_process(struct objects *objects, pid_t pid, struct error *err)
 	if (result)
 		return result;
 	if (!mappings.list.len && geteuid() != 0)
-		result = error_set(err, EPERM, "pid %d: its mappings can't be read; run as root",
+		result = error_set(err, EPERM,
+				   "pid %d: its mappings can't be read; that needs CAP_SYS_PTRACE",
 				   pid);
 	for (size_t i = 0; i < mappings.list.len && !result; i++) {
 		struct error problem = ERROR_INIT;
 		char path[4096];
 		int fd = mapping_open(&mappings.list.data[i], pid, path, sizeof(path));
 
+		if (fd == -EACCES || fd == -EPERM)
+			error_set(&objects->denied, -fd,
+				  "%s: %s; its sites could not be read; that needs %s",
+				  mappings.list.data[i].path, strerror(-fd),
+				  mapping_open_needs(pid));
 		if (fd < 0)
 			continue;
 		if (add_fd(objects, fd, mappings.list.data[i].path, &problem) == -ENOMEM)

@@ -11,7 +11,8 @@ struct objects {
 	int (*more)(struct object *object, int fd, void *arg, struct error *err);
 	void *arg;
 	VEC(struct object *) list;
-	uint64_t bad_notes; /* of all of them */
+	uint64_t bad_notes;  /* of all of them */
+	struct error denied; /* of a process: a file that could not be read for want of a right */
 };
 
 /* -ENOEXEC: not an ELF file. */

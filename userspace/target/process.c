@@ -8,11 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "util/input.h"
 
 #define DELETED " (deleted)"
 
@@ -95,66 +92,6 @@ void mappings_free(struct mappings *mappings)
 	for (size_t i = 0; i < mappings->list.len; i++)
 		free(mappings->list.data[i].path);
 	vec_free(&mappings->list);
-}
-
-int mapping_open(const struct mapping *mapping, pid_t pid, char *path, size_t path_size)
-{
-	int fd;
-
-	/* map_files names the very file that is mapped; its path may hold another one by now. */
-	snprintf(path, path_size, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, mapping->start,
-		 mapping->end);
-	fd = input_open(path);
-	if (fd < 0 && fd != -ESRCH) {
-		snprintf(path, path_size, "/proc/%d/root%s", pid, mapping->path);
-		fd = input_open(path);
-	}
-	return fd;
-}
-
-/* Whether a file is the one of a mapping. Some file systems (btrfs, overlays) number devices in
- * stat() otherwise than in mappings, so it is mapped to see. */
-static bool file_is(int fd, const struct mapping *mapping)
-{
-	size_t size = (size_t)sysconf(_SC_PAGESIZE);
-	struct error ignored = ERROR_INIT;
-	struct mappings mine;
-	struct stat status;
-	bool same = false;
-	void *page;
-
-	if (fstat(fd, &status) || !S_ISREG(status.st_mode) || !status.st_size)
-		return false;
-	page = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (page == MAP_FAILED)
-		return false;
-	if (!process_mappings_all(&mine, getpid(), &ignored)) {
-		for (size_t i = 0; i < mine.list.len; i++) {
-			const struct mapping *one = &mine.list.data[i];
-
-			if (one->start <= (uintptr_t)page && (uintptr_t)page < one->end)
-				same = one->ino == mapping->ino && one->dev == mapping->dev;
-		}
-		mappings_free(&mine);
-	}
-	munmap(page, size);
-	return same;
-}
-
-int mapping_open_same(const struct mapping *mapping, pid_t pid, char *path, size_t path_size)
-{
-	int fd = mapping_open(mapping, pid, path, path_size);
-
-	if (fd >= 0 && file_is(fd, mapping))
-		return fd;
-	if (fd >= 0)
-		close(fd);
-	snprintf(path, path_size, "%s", mapping->path);
-	fd = path[0] == '/' ? input_open(path) : -ENOENT;
-	if (fd < 0 || file_is(fd, mapping))
-		return fd;
-	close(fd);
-	return -ENOENT;
 }
 
 /* The value of a numeric field of /proc/PID/status, or -1. */

@@ -31,18 +31,6 @@ int process_mappings(struct mappings *mappings, pid_t pid, struct error *err);
 int process_mappings_all(struct mappings *mappings, pid_t pid, struct error *err);
 void mappings_free(struct mappings *mappings);
 
-/*
- * Opens the file of a mapping, also if it was deleted or lies in another mount namespace, and
- * writes a path into `path` by which the kernel finds the same file while the process lives.
- * Negative errno on failure.
- */
-int mapping_open(const struct mapping *mapping, pid_t pid, char *path, size_t path_size);
-
-/* The same for a mapping that is known from elsewhere: the process may be gone or have other
- * mappings by now. Only the very file is opened, by its path as we see it if by none of the
- * process's. */
-int mapping_open_same(const struct mapping *mapping, pid_t pid, char *path, size_t path_size);
-
 /* Takes "(deleted)" off a path of the kernel's. */
 void mapping_path_trim(char *path);
 

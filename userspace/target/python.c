@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "target/elffile.h"
+#include "target/mapping_file.h"
 #include "target/unwind.h"
 
 #define COOKIE "xdebugpy" /* _Py_Debug_Cookie */

@@ -48,7 +48,9 @@ int root_open(struct root *root, pid_t pid)
 	*root = (struct root){0};
 	snprintf(path, sizeof(path), "/proc/%d/root", pid);
 	root->fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	probe = root->fd < 0 ? -ESRCH : open_in_root(root, "/", O_PATH);
+	if (root->fd < 0)
+		return errno == EACCES ? -EACCES : -ESRCH;
+	probe = open_in_root(root, "/", O_PATH);
 	if (probe < 0) {
 		root_close(root);
 		return probe;

@@ -19,7 +19,7 @@ struct root {
 	char path[PATH_MAX];    /* ours */
 };
 
-/* -ESRCH: it is gone; -ENOSYS: the kernel can't keep to its root. */
+/* -ESRCH: it is gone; -EACCES: we may not; -ENOSYS: the kernel can't keep to its root. */
 int root_open(struct root *root, pid_t pid);
 void root_close(struct root *root);
 

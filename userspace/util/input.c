@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,17 +12,40 @@
 /* Without O_NONBLOCK a FIFO would wait for its writer. */
 #define OPEN_FLAGS (O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
 
-int input_open(const char *path)
+/* Opens the very file that was looked at: by then its path may lead to a device. */
+static int place_open(int place, const char *path)
 {
-	struct stat status;
+	struct stat status, opened;
+	char name[64];
 	int fd;
 
-	if (stat(path, &status))
+	if (fstat(place, &status))
 		return -errno;
 	if (!S_ISREG(status.st_mode))
 		return S_ISDIR(status.st_mode) ? -EISDIR : -EINVAL;
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", place);
+	fd = open(name, OPEN_FLAGS);
+	if (fd >= 0 || errno != ENOENT)
+		return fd < 0 ? -errno : fd;
+	/* There is no /proc here. */
 	fd = open(path, OPEN_FLAGS);
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	if (!fstat(fd, &opened) && opened.st_ino == status.st_ino && opened.st_dev == status.st_dev)
+		return fd;
+	close(fd);
+	return -ESTALE;
+}
+
+int input_open(const char *path)
+{
+	int place = open(path, O_PATH | O_CLOEXEC), fd;
+
+	if (place < 0)
+		return -errno;
+	fd = place_open(place, path);
+	close(place);
+	return fd;
 }
 
 ssize_t input_read_fd(int fd, char *text, size_t max)

@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /* To be set-user-ID: reads a secret that only its owner may read into memory at a place that is
- * known, section .secret, and stays until its input ends. */
+ * known, section .secret, calls a function with it, also in a child, and stays until its input
+ * ends. */
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 char secret[4096] __attribute__((section(".secret"))) = "none";
+
+__attribute__((noinline)) void give(const char *text)
+{
+	__asm__ volatile("" : : "r"(text) : "memory");
+}
 
 int main(int argc, char **argv)
 {
@@ -13,6 +20,12 @@ int main(int argc, char **argv)
 
 	if (fd < 0 || read(fd, secret, sizeof(secret) - 1) <= 0)
 		return 1;
+	give(secret);
+	if (!fork()) {
+		give(secret);
+		_exit(0);
+	}
+	wait(NULL);
 	printf("has it as %d\n", geteuid());
 	fflush(stdout);
 	return read(0, &fd, 1) < 0;

@@ -17,3 +17,16 @@ html_style_hash:
 html_script_hash:
 	.asciz SCRIPT_HASH
 	.section .note.GNU-stack, "", %progbits
+
+/* Assembly says by itself that it has no indirect branch, or the whole program counts as one that
+ * may: x86-64 psABI, "Program Property"; ELF for the Arm 64-bit Architecture, "Program Property". */
+#ifdef __CET__
+#include <cet.h>
+#endif
+#ifdef __ARM_FEATURE_BTI_DEFAULT
+	.section .note.gnu.property, "a"
+	.balign 8
+	.word 4, 16, 5
+	.asciz "GNU"
+	.word 0xc0000000, 4, 3, 0
+#endif

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * libFuzzer entry from a whole .waffle file to every output. The first byte of the input says which
+ * outputs are made; the rest is the file, whose checksums are made right (checksums.h). No text for
+ * people may hold a control character, and none of the file's text may end the page's script.
+ */
+#include "analyze/origin.h"
+#include "analyze/report.h"
+#include "analyze/why.h"
+#include "checksums.h"
+#include "export/formats.h"
+#include "export/html_report.h"
+#include "export/info.h"
+#include "export/origin_print.h"
+#include "export/report_text.h"
+#include "export/view_text.h"
+#include "export/why_json.h"
+#include "export/why_text.h"
+#include "model/model.h"
+#include "util/terminal.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum output { OUTPUT_REPORT, OUTPUT_WHY, OUTPUT_VIEW, OUTPUT_EXPORTS, OUTPUT_COUNT };
+
+struct text {
+	FILE *out;
+	char *bytes;
+	size_t len;
+};
+
+static void text_open(struct text *text)
+{
+	*text = (struct text){0};
+	text->out = open_memstream(&text->bytes, &text->len);
+	require(text->out);
+}
+
+static void text_close(struct text *text)
+{
+	require(!fclose(text->out));
+}
+
+/* What a person is shown. */
+static void check_shown(struct text *text)
+{
+	text_close(text);
+	for (size_t i = 0; i < text->len; i++)
+		require(text->bytes[i] == '\n' ||
+			!terminal_control(text->bytes + i, text->len - i));
+	free(text->bytes);
+}
+
+/* The page has two scripts, its data and its code, and they end where the page ends them. */
+static void check_page(struct text *text)
+{
+	size_t ends = 0;
+
+	text_close(text);
+	for (const char *at = text->bytes; (at = strstr(at, "</script")); at++)
+		ends++;
+	require(ends == 2);
+	free(text->bytes);
+}
+
+static void drop(struct text *text)
+{
+	text_close(text);
+	free(text->bytes);
+}
+
+static void print_report(const struct model *model)
+{
+	struct report_options options = REPORT_OPTIONS_DEFAULT;
+	struct report_view view = {0};
+	struct error err = ERROR_INIT;
+	struct report *report;
+	struct text text;
+
+	if (report_new(&report, model, &options, &err))
+		return;
+	text_open(&text);
+	report_print_text(report, &view, text.out);
+	info_print_text(model, text.out);
+	check_shown(&text);
+	text_open(&text);
+	require(!report_print_json(report, text.out));
+	require(!info_print_json(model, text.out));
+	drop(&text);
+	text_open(&text);
+	if (html_report_write(report, text.out, &err))
+		drop(&text);
+	else
+		check_page(&text);
+	report_free(report);
+}
+
+static void print_origins(const struct model *model)
+{
+	const struct why_view view = {.evidence = true};
+	struct error err = ERROR_INIT;
+	struct origin *origin;
+	struct text text;
+
+	for (uint32_t event = 0; event < model->events.len && event < 4; event++) {
+		if (origin_new(&origin, model, MODEL_NODE_EVENT, event, &err))
+			return;
+		require(!origin_find_records(origin, &err) || err.message[0]);
+		text_open(&text);
+		origin_print_text(origin, &view, text.out);
+		check_shown(&text);
+		text_open(&text);
+		require(!origin_print_json(origin, text.out));
+		drop(&text);
+		origin_free(origin);
+	}
+}
+
+static void print_why(const struct model *model)
+{
+	const struct why_query query = {.slowest = 8};
+	const struct why_view view = {.evidence = true};
+	struct error err = ERROR_INIT;
+	struct why *why;
+	struct text text;
+
+	print_origins(model);
+	if (!model->sched || why_new(&why, model, &query, &err))
+		return;
+	require(!why_records_find(why, &err) || err.message[0]);
+	text_open(&text);
+	why_print_text(why, &view, text.out);
+	check_shown(&text);
+	text_open(&text);
+	require(!why_print_json(why, &view, text.out));
+	drop(&text);
+	why_free(why);
+}
+
+static void print_view(const struct model *model)
+{
+	const struct view_options options = {
+		.to_ts = UINT64_MAX, .width = 80, .lanes = 8, .utf8 = true};
+	struct error err = ERROR_INIT;
+	struct text text;
+
+	text_open(&text);
+	require(!view_print_text(model, &options, text.out, &err) || err.message[0]);
+	check_shown(&text);
+}
+
+static void export_all(const struct model *model)
+{
+	int (*const writers[])(const struct model *, FILE *, struct error *) = {
+		perfetto_write, chrome_write, ndjson_write, records_write};
+	struct error err = ERROR_INIT;
+	struct text text;
+
+	for (size_t i = 0; i < sizeof(writers) / sizeof(writers[0]); i++) {
+		text_open(&text);
+		require(!writers[i](model, text.out, &err) || err.message[0]);
+		drop(&text);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	void (*const outputs[OUTPUT_COUNT])(const struct model *) = {print_report, print_why,
+								     print_view, export_all};
+	struct error err = ERROR_INIT;
+	struct store_reader *reader;
+	struct model *model;
+	char path[64];
+	int fd;
+
+	if (!size)
+		return 0;
+	fd = damaged_file(data + 1, size - 1, path);
+	if (!store_reader_open(&reader, path, &err)) {
+		if (!model_load(&model, reader, STORE_ALL, NULL, &err)) {
+			outputs[data[0] % OUTPUT_COUNT](model);
+			model_free(model);
+		}
+		store_reader_close(reader);
+	}
+	close(fd);
+	return 0;
+}

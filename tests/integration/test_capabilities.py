@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""waffle-bpf as an unprivileged user with a few capabilities: what works, and what is said of the
+rest."""
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import pathlib
+
+import pytest
+
+from tracer import Capture, wait_until
+
+NOBODY = 65534
+ALL = ("bpf", "perfmon", "sys_ptrace", "dac_read_search", "syslog", "kill")
+FALSE = "built without waffle.h"
+
+
+@pytest.fixture(name="limited")
+def limited_program(waffle, public):
+    """limited(capabilities, argument…): waffle-bpf as nobody, with these capabilities alone, in a
+    folder of its own."""
+    program = public(waffle.program)
+    with tempfile.TemporaryDirectory(prefix="waffle-nobody-") as folder:
+        os.chown(folder, NOBODY, NOBODY)
+
+        def call(capabilities, *arguments):
+            caps = ",".join(f"+{name}" for name in capabilities)
+            command = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+            if caps:
+                command += [f"--inh-caps={caps}", f"--ambient-caps={caps}"]
+            return subprocess.run(
+                [*command, program, *[str(x) for x in arguments]],
+                cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120,
+                check=False,
+            )  # fmt: skip
+
+        call.folder = pathlib.Path(folder)
+        yield call
+
+
+def without(*names):
+    return [name for name in ALL if name not in names]
+
+
+def states(result):
+    return {row["name"]: row for row in json.loads(result.stdout)["checks"]}
+
+
+def test_check_says_what_each_missing_capability_costs(limited):
+    whole = limited(ALL, "check", "--json")
+    rows = states(whole)
+    assert whole.returncode == 0 and json.loads(whole.stdout)["ready"]
+    for name in ("sys_ptrace", "dac_read_search", "syslog", "kill"):
+        row = f"CAP_{name.upper()}"
+        assert rows[row]["status"] == "ok"
+        lacking = states(limited(without(name), "check", "--json"))
+        assert lacking[row]["status"] == "limited" and "without it" in lacking[row]["advice"]
+        assert {r for r in lacking if lacking[r]["status"] != rows[r]["status"]} == {row}
+    for name in ("bpf", "perfmon"):
+        lacking = limited(without(name), "check", "--json")
+        assert lacking.returncode == 1
+        assert states(lacking)["privileges"]["status"] == "missing"
+        assert states(lacking)["privileges"]["detail"] == f"lacks CAP_{name.upper()}"
+    assert "0750" in states(limited((), "check", "--json"))["privileges"]["advice"]
+
+
+@pytest.fixture(name="others")
+def programs_of_root(built, start, public):
+    """One that everybody may read, one in a folder of root's."""
+    started = []
+    for path in (public(built("steps.c")), built("steps.c")):
+        private = path
+        if path == built("steps.c"):
+            folder = pathlib.Path(tempfile.mkdtemp(prefix="waffle-private-"))
+            private = pathlib.Path(shutil.copy(path, folder))
+            started.append(folder)
+        program = start(private)
+        program.until("ready")
+        program.path = private
+        started.append(program)
+    yield started[0], started[2]
+    shutil.rmtree(started[1])
+
+
+def denied(limited, capabilities, pid):
+    """What is said of a process whose files can't be read; by attach and by list."""
+    attached = limited(capabilities, "attach", "-p", pid, "-d", "100ms", "--no-report", "-o", "x")
+    assert attached.returncode == 0, attached.stderr
+    listed = limited(capabilities, "list", "-p", pid)
+    assert listed.returncode == 1
+    assert FALSE not in attached.stderr + listed.stderr + listed.stdout
+    return attached.stderr, listed.stderr
+
+
+def test_files_that_may_not_be_read_are_not_files_without_sites(limited, others):
+    program, private = others
+    for said in denied(limited, ("bpf", "perfmon"), program.pid):
+        assert "denied" in said or "not permitted" in said, said
+        assert "CAP_SYS_PTRACE" in said, said
+    for said in denied(limited, ("bpf", "perfmon", "sys_ptrace"), private.pid):
+        assert f"{private.path}: Permission denied" in said, said
+        assert "CAP_DAC_READ_SEARCH" in said, said
+
+
+def test_six_capabilities_are_enough(limited, waffle, others, built, public):
+    for program in others:
+        attached = limited(ALL, "attach", "-p", program.pid, "-d", "300ms", "--no-report", "-o", "a")
+        assert attached.returncode == 0, attached.stderr
+        assert "denied" not in attached.stderr and FALSE not in attached.stderr
+        info = Capture(waffle, limited.folder / "a").info()
+        assert info["sites"] > 5
+        listed = limited(ALL, "list", "--json", "-p", program.pid)
+        assert len(json.loads(listed.stdout)["sites"]) == info["sites"]
+    ran = limited(ALL, "run", "-q", "--no-report", "-o", "r", "--", public(built("values.c")))
+    assert ran.returncode == 0, ran.stderr
+    capture = Capture(waffle, limited.folder / "r")
+    assert capture.info()["spans"] > 0
+    assert capture.path.stat().st_uid == NOBODY
+
+
+def test_nothing_is_possible_without_and_says_so(limited, others):
+    for arguments in (["attach", "-p", others[0].pid], ["run", "--", "true"]):
+        result = limited((), *arguments, "-o", "x")
+        assert result.returncode == 1 and "CAP_BPF" in result.stderr, result.stderr
+    assert limited((), "list", "-p", others[0].pid).returncode == 1
+    wait_until(lambda: not list(limited.folder.iterdir()), "an empty folder", 1)

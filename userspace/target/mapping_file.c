@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "target/mapping_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "target/root.h"
+#include "util/input.h"
+
+/* Whether a file is the one of a mapping. Some file systems (btrfs, overlays) number devices in
+ * stat() otherwise than in mappings, so it is mapped to see. */
+static bool file_is(int fd, const struct mapping *mapping)
+{
+	size_t size = (size_t)sysconf(_SC_PAGESIZE);
+	struct error ignored = ERROR_INIT;
+	struct mappings mine;
+	struct stat status;
+	bool same = false;
+	void *page;
+
+	if (fstat(fd, &status) || !S_ISREG(status.st_mode) || !status.st_size)
+		return false;
+	page = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (page == MAP_FAILED)
+		return false;
+	if (!process_mappings_all(&mine, getpid(), &ignored)) {
+		for (size_t i = 0; i < mine.list.len; i++) {
+			const struct mapping *one = &mine.list.data[i];
+
+			if (one->start <= (uintptr_t)page && (uintptr_t)page < one->end)
+				same = one->ino == mapping->ino && one->dev == mapping->dev;
+		}
+		mappings_free(&mine);
+	}
+	munmap(page, size);
+	return same;
+}
+
+/* Below the process's root, as links in it lead elsewhere from ours. */
+static int open_in_root(const struct mapping *mapping, pid_t pid)
+{
+	struct root root;
+	int fd;
+
+	fd = root_open(&root, pid);
+	if (fd)
+		return fd == -EACCES ? fd : -ENOENT;
+	fd = root_file(&root, root_inside(&root, mapping->path));
+	root_close(&root);
+	return fd;
+}
+
+static int same_or_none(int fd, const struct mapping *mapping)
+{
+	if (fd < 0 || file_is(fd, mapping))
+		return fd;
+	close(fd);
+	return -ENOENT;
+}
+
+const char *mapping_open_needs(pid_t pid)
+{
+	char name[64];
+	int fd;
+
+	/* To follow this link is to look into the process; the rest is the file's own rights. */
+	snprintf(name, sizeof(name), "/proc/%d/root", pid);
+	fd = open(name, O_PATH | O_CLOEXEC);
+	if (fd < 0)
+		return "CAP_SYS_PTRACE";
+	close(fd);
+	return "CAP_DAC_READ_SEARCH";
+}
+
+int mapping_open(const struct mapping *mapping, pid_t pid, char *path, size_t path_size)
+{
+	int fd;
+
+	/* map_files names the very file that is mapped; its path may hold another one by now. */
+	snprintf(path, path_size, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, mapping->start,
+		 mapping->end);
+	fd = input_open(path);
+	if (fd < 0 && fd != -ESRCH) {
+		snprintf(path, path_size, "/proc/%d/root%s", pid, mapping->path);
+		fd = same_or_none(open_in_root(mapping, pid), mapping);
+	}
+	return fd;
+}
+
+int mapping_open_same(const struct mapping *mapping, pid_t pid, char *path, size_t path_size)
+{
+	int fd = same_or_none(mapping_open(mapping, pid, path, path_size), mapping);
+
+	if (fd >= 0)
+		return fd;
+	snprintf(path, path_size, "%s", mapping->path);
+	return path[0] == '/' ? same_or_none(input_open(path), mapping) : -ENOENT;
+}
