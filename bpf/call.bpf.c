@@ -326,10 +326,10 @@ SEC("uprobe.multi")
 int call_end(struct pt_regs *ctx)
 {
 	struct waffle_call_slot *slot, *held;
-	struct pair_key key;
+	struct waffle_pair_key key;
 	struct fetches walk;
 	struct entry entry;
-	struct pair *pair;
+	struct waffle_pair *pair;
 
 	entry.now = bpf_ktime_get_ns();
 	if (!entry_get(&entry, ctx))

@@ -204,6 +204,19 @@ struct waffle_call_open {
 	__u16 outer;  /* WAFFLE_CALL_OUTER */
 };
 
+/* A pair that has begun, in call_pairs. Those without a key have their thread and its level of them
+ * in `value`, and one entry more that counts them. */
+struct waffle_pair_key {
+	__u64 value;
+	__u32 tgid, pair;
+};
+struct waffle_pair {
+	__u64 id, ts;
+	__u32 site;
+	__u32 level; /* of a thread's own entry: how many pairs it is in */
+};
+#define WAFFLE_PAIR_THREAD 0xffffffffull /* the level of a thread's own entry */
+
 /* Words of struct pt_regs that are kept: 21 of x86-64, 34 of aarch64. */
 #define WAFFLE_CALL_REGS 34
 #define WAFFLE_CALL_STACK_WORDS 8

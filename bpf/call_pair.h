@@ -8,51 +8,40 @@
 
 extern const volatile bool call_filtered;
 
-/* Pairs that have begun. */
-struct pair_key {
-	__u64 value;
-	__u32 tgid, pair;
-};
-struct pair {
-	__u64 id, ts;
-	__u32 site;
-	__u32 level; /* of a thread's own entry: how many pairs it is in */
-};
-
 /* Pairs without a key nest in their thread. What is deeper takes the place of what began first. */
 #define PAIR_LEVELS 256
-#define PAIR_THREAD 0xffffffffull /* the level of the entry that counts the others */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
-	__type(key, struct pair_key);
-	__type(value, struct pair);
+	__type(key, struct waffle_pair_key);
+	__type(value, struct waffle_pair);
 } call_pairs SEC(".maps");
 
 /* Those of them that a filter decides about when they end: all that was known at the begin. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
-	__type(key, struct pair_key);
+	__type(key, struct waffle_pair_key);
 	__type(value, struct waffle_call_slot);
 } call_pairs_held SEC(".maps");
 
-static __always_inline void pair_forget(const struct pair_key *key)
+static __always_inline void pair_forget(const struct waffle_pair_key *key)
 {
 	bpf_map_delete_elem(&call_pairs, key);
 	bpf_map_delete_elem(&call_pairs_held, key);
 }
 
 /* The thread's level for its next pair, or for its last one. False: it is in none. */
-static __always_inline bool pair_level(struct pair_key *key, __u32 tid, bool begins)
+static __always_inline bool pair_level(struct waffle_pair_key *key, __u32 tid, bool begins)
 {
-	struct pair none = {}, *own;
+	struct waffle_pair none = {}, *own;
 	__u32 level;
 
-	key->value = (__u64)tid << 32 | PAIR_THREAD;
+	key->value = (__u64)tid << 32 | WAFFLE_PAIR_THREAD;
 	own = bpf_map_lookup_elem(&call_pairs, key);
 	if (!own && begins) {
-		bpf_map_update_elem(&call_pairs, key, &none, BPF_NOEXIST);
+		if (bpf_map_update_elem(&call_pairs, key, &none, BPF_NOEXIST))
+			sweep_wanted = true;
 		own = bpf_map_lookup_elem(&call_pairs, key);
 	}
 	if (!own || (!begins && !own->level))
@@ -68,8 +57,8 @@ static __always_inline bool pair_level(struct pair_key *key, __u32 tid, bool beg
 __noinline int frame_drop(struct waffle_call_thread *thread, __u64 at)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct pair_key key = {.tgid = task->tgid};
-	const struct pair *pair;
+	struct waffle_pair_key key = {.tgid = task->tgid};
+	const struct waffle_pair *pair;
 
 	barrier_var(at);
 	if (!thread || at >= WAFFLE_CALL_FRAMES_MAX)
@@ -154,7 +143,8 @@ __noinline int frame_level(struct waffle_call_thread *thread, __u32 pair, bool b
 	return at;
 }
 
-static __always_inline bool pair_key_get(struct fetches *walk, struct pair_key *key, bool begins)
+static __always_inline bool pair_key_get(struct fetches *walk, struct waffle_pair_key *key,
+					 bool begins)
 {
 	const struct waffle_recipe *recipe = walk->recipe;
 	__u32 index = recipe->begins + recipe->saves + recipe->returns;
@@ -180,9 +170,10 @@ static __always_inline bool pair_key_get(struct fetches *walk, struct pair_key *
 }
 
 /* Tells of a pair that was delivered that another one with its key takes its place. */
-static __always_inline void pair_replace(const struct fetches *walk, const struct pair_key *key)
+static __always_inline void pair_replace(const struct fetches *walk,
+					 const struct waffle_pair_key *key)
 {
-	const struct pair *pair = bpf_map_lookup_elem(&call_pairs, key);
+	const struct waffle_pair *pair = bpf_map_lookup_elem(&call_pairs, key);
 
 	if (pair && (!call_filtered || !bpf_map_lookup_elem(&call_pairs_held, key)))
 		left_tell(pair->id, pair->site, walk->now);
@@ -194,7 +185,7 @@ static __always_inline void pair_replace(const struct fetches *walk, const struc
  */
 static __always_inline bool pair_begin(struct fetches *walk, struct waffle_call_slot *slot)
 {
-	struct pair_key key;
+	struct waffle_pair_key key;
 
 	if (!pair_key_get(walk, &key, true)) {
 		loss_count(1);
@@ -212,14 +203,15 @@ static __always_inline bool pair_begin(struct fetches *walk, struct waffle_call_
 static __always_inline void pair_keep(const struct waffle_recipe *recipe, __u32 tgid,
 				      struct waffle_call_slot *slot)
 {
-	struct pair pair = {.id = slot->id, .ts = slot->held.ts, .site = slot->recipe};
-	struct pair_key key = {.value = slot->key, .tgid = tgid, .pair = recipe->pair};
+	struct waffle_pair pair = {.id = slot->id, .ts = slot->held.ts, .site = slot->recipe};
+	struct waffle_pair_key key = {.value = slot->key, .tgid = tgid, .pair = recipe->pair};
 	bool held = call_filtered && slot->state == WAFFLE_OPEN_HELD;
 
-	if (held && bpf_map_update_elem(&call_pairs_held, &key, slot, BPF_ANY))
+	if ((held && bpf_map_update_elem(&call_pairs_held, &key, slot, BPF_ANY)) ||
+	    bpf_map_update_elem(&call_pairs, &key, &pair, BPF_ANY)) {
 		loss_count(1);
-	else if (bpf_map_update_elem(&call_pairs, &key, &pair, BPF_ANY))
-		loss_count(1);
+		sweep_wanted = true;
+	}
 }
 
 #endif

@@ -107,21 +107,27 @@ static __always_inline struct waffle_class *class_get(struct pt_regs *ctx, struc
 }
 
 static __always_inline bool open_add(struct pt_regs *ctx, struct waffle_open *open,
-				     struct task_struct *task, enum waffle_open_state state)
+				     struct task_struct *task, enum waffle_open_state state,
+				     __u64 now)
 {
 	__u64 id = PT_REGS_PARM1(ctx);
 
 	open->tid = task->pid;
 	open->tgid = task->tgid;
 	open->state = state;
-	return !bpf_map_update_elem(&filter_open, &id, open, BPF_NOEXIST);
+	open->ts = now;
+	open->sp = PT_REGS_SP(ctx);
+	if (!bpf_map_update_elem(&filter_open, &id, open, BPF_NOEXIST))
+		return true;
+	sweep_wanted = true;
+	return false;
 }
 
 /* A span whose begin is delivered now. */
 static __always_inline int span_keep(struct pt_regs *ctx, struct waffle_open *open,
 				     struct task_struct *task, __u64 now)
 {
-	if (open_add(ctx, open, task, WAFFLE_OPEN_KEPT))
+	if (open_add(ctx, open, task, WAFFLE_OPEN_KEPT, now))
 		return begin_emit(ctx, now);
 	loss_count(1);
 	return 0;
@@ -196,7 +202,7 @@ static __noinline int pass_by(struct pt_regs *ctx, __u64 now)
 		}
 	}
 	/* Without room its children would not be told from those of an unknown parent. */
-	if (class->is_span && !open_add(ctx, &open, task, state))
+	if (class->is_span && !open_add(ctx, &open, task, state, now))
 		loss_count(1);
 	return buffered;
 }
@@ -284,7 +290,7 @@ int filter_hold(struct pt_regs *ctx)
 	if (is_kept(family.parent) || (filter_keep_children && !hold_place(&open, &family, task)))
 		return site_stack(ctx, span_keep(ctx, &open, task, now));
 	if (held_add_sized(class->held, ctx, &family, now)) {
-		if (open_add(ctx, &open, task, WAFFLE_OPEN_HELD))
+		if (open_add(ctx, &open, task, WAFFLE_OPEN_HELD, now))
 			return site_stack(ctx, true); /* where it was is known now only */
 		held_delete(class->held, id);
 	}

@@ -65,6 +65,8 @@ struct waffle_open {
 	__u32 born;     /* --keep-children: when it began, on the clock of its thread's buffer */
 	__u32 position; /* WAFFLE_OPEN_BUFFERED: of its begin in the buffer */
 	__u32 lost;     /* WAFFLE_OPEN_HELD: children that could not be kept for it */
+	/* Its begin, and the stack pointer there, by which it is told what a thread has left. */
+	__u64 ts, sp;
 };
 #define WAFFLE_SLOT_NONE 0xff
 

@@ -37,8 +37,10 @@ static __always_inline bool held_add(void *map, __u32 room, struct pt_regs *ctx,
 	__u32 zero = 0;
 	void *empty = bpf_map_lookup_elem(&filter_zero, &zero);
 
-	if (!empty || bpf_map_update_elem(map, &id, empty, BPF_NOEXIST))
+	if (!empty || bpf_map_update_elem(map, &id, empty, BPF_NOEXIST)) {
+		sweep_wanted = true;
 		return false;
+	}
 	held = bpf_map_lookup_elem(map, &id);
 	if (!held)
 		return false;

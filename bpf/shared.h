@@ -62,8 +62,9 @@ extern const volatile bool storage_is_old; /* as on a kernel before 6.4: schedul
 /* Set while running. */
 extern __u64 tgid_bits[WAFFLE_TGID_WORDS];
 extern bool stop_on_exec;
-extern bool rights_seen; /* there has been a program with rights among the targets */
-extern bool finished;    /* nothing is recorded any more: begins and ends stop together */
+extern bool sweep_wanted; /* a table was full: probe/sweep.c */
+extern bool rights_seen;  /* there has been a program with rights among the targets */
+extern bool finished;     /* nothing is recorded any more: begins and ends stop together */
 
 /* Of a thread's last way off a CPU and of its page faults (wait.h). */
 struct thread_wait {

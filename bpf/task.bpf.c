@@ -27,6 +27,7 @@ bool stop_on_exec;
 bool rights_seen;
 bool finished;
 bool snapshot_at_end;
+bool sweep_wanted;
 __u32 stack_numbers;
 __u64 targets_refused; /* processes that found no room among the targets */
 

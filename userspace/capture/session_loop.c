@@ -123,6 +123,7 @@ static int housekeeping(struct session *session, uint64_t now)
 {
 	struct session_result *result = session->result;
 
+	kernel_sweep(session->kernel, now);
 	if (launch_executed(&session->launch) && session_publish(session))
 		return -EIO;
 	if (now - session->flush_ts >= FLUSH_NS) {

@@ -50,7 +50,7 @@ static void target_remove(struct session *session, struct target *target)
 		map_set(&session->target_at, (uint64_t)target->pid,
 			(uint32_t)(target - session->targets.data));
 	arming_forget(session->arming, pid);
-	kernel_filter_forget(session->kernel, pid);
+	kernel_forget(session->kernel, pid);
 	details_forget(session->details, pid);
 }
 

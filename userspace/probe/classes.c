@@ -23,7 +23,7 @@ static const uint32_t held_spans[WAFFLE_HELD_SIZE_COUNT] = {
 
 #define VERIFIER_LOG_BYTES (1 << 20)
 
-static struct bpf_map *held_map(const struct kernel *kernel, enum waffle_held_size size)
+struct bpf_map *held_map(const struct kernel *kernel, enum waffle_held_size size)
 {
 	struct bpf_map *maps[WAFFLE_HELD_SIZE_COUNT] = {
 		[WAFFLE_HELD_SMALL] = kernel->bpf->maps.filter_held_small,
@@ -327,54 +327,4 @@ uint32_t kernel_class_jited(const struct kernel *kernel, uint32_t index, bool at
 		return 0;
 	return at_end ? kernel->classes.data[index].end_jited
 		      : kernel->classes.data[index].hit_jited;
-}
-
-/* Deletes the elements of a map whose keys `is_gone`. */
-static void map_sweep(struct bpf_map *map, bool (*is_gone)(int fd, const uint64_t *key, pid_t pid),
-		      pid_t pid)
-{
-	int fd = bpf_map__fd(map), more;
-	uint64_t key, next;
-
-	/* The next key is asked before its element is deleted: else the walk starts anew. */
-	more = bpf_map_get_next_key(fd, NULL, &next);
-	while (!more) {
-		key = next;
-		more = bpf_map_get_next_key(fd, &key, &next);
-		if (is_gone(fd, &key, pid))
-			bpf_map_delete_elem(fd, &key);
-	}
-}
-
-static bool open_of(int fd, const uint64_t *key, pid_t pid)
-{
-	struct waffle_open open;
-
-	return !bpf_map_lookup_elem(fd, key, &open) && open.tgid == (uint32_t)pid;
-}
-
-static bool held_of(int fd, const uint64_t *key, pid_t pid)
-{
-	union {
-		struct waffle_held held;
-		char bytes[sizeof(struct waffle_held) + WAFFLE_FRAME_MAX];
-	} value;
-
-	return !bpf_map_lookup_elem(fd, key, &value) && value.held.tgid == (uint32_t)pid;
-}
-
-static bool buffer_of(int fd, const uint64_t *key, pid_t pid)
-{
-	(void)fd;
-	return *key >> 32 == (uint64_t)pid;
-}
-
-void kernel_filter_forget(struct kernel *kernel, pid_t pid)
-{
-	if (!kernel->filtered)
-		return;
-	map_sweep(kernel->bpf->maps.filter_open, open_of, pid);
-	for (int i = 0; i < WAFFLE_HELD_SIZE_COUNT; i++)
-		map_sweep(held_map(kernel, i), held_of, pid);
-	map_sweep(kernel->bpf->maps.filter_buffers, buffer_of, pid);
 }

@@ -55,10 +55,11 @@ static int load_failed(struct error *err, int code)
 {
 	/* The verifier, too, says EACCES. */
 	if (code == EPERM || (code == EACCES && geteuid()))
-		return error_set(err, code,
-				 "loading BPF programs: %s; run as root (sudo), or with CAP_BPF and "
-				 "CAP_PERFMON, see 'waffle-bpf check'",
-				 strerror(code));
+		return error_set(
+			err, code,
+			"loading BPF programs: %s; run as root (sudo), or with CAP_BPF and "
+			"CAP_PERFMON, see 'waffle-bpf check'",
+			strerror(code));
 	if (code == ESRCH || code == ENOENT)
 		return error_set(
 			err, code,
@@ -144,7 +145,7 @@ static int memory_map(struct kernel *kernel, struct error *err)
 {
 	kernel->cpu_bytes = sizeof(struct waffle_cpu) * kernel->cpus;
 	kernel->slot_bytes = sizeof(struct waffle_rec_switch) * kernel->cpus * kernel->slots;
-	kernel->cpu_memory = map_memory(kernel->bpf->maps.cpus, kernel->cpu_bytes, false);
+	kernel->cpu_memory = map_memory(kernel->bpf->maps.cpus, kernel->cpu_bytes, true);
 	kernel->tail_memory = map_memory(kernel->bpf->maps.sched_tails,
 					 sizeof(struct waffle_tail) * kernel->cpus, true);
 	kernel->slot_memory = map_memory(kernel->bpf->maps.sched_ring, kernel->slot_bytes, false);
@@ -255,7 +256,7 @@ void kernel_close(struct kernel *kernel)
 	if (!kernel)
 		return;
 	if (kernel->cpu_memory)
-		munmap((void *)(uintptr_t)kernel->cpu_memory, kernel->cpu_bytes);
+		munmap(kernel->cpu_memory, kernel->cpu_bytes);
 	if (kernel->tail_memory)
 		munmap(kernel->tail_memory, sizeof(struct waffle_tail) * kernel->cpus);
 	if (kernel->slot_memory)
@@ -265,6 +266,7 @@ void kernel_close(struct kernel *kernel)
 	calls_detach(kernel);
 	plain_unmap(kernel);
 	vec_free(&kernel->recipes);
+	vec_free(&kernel->ended);
 	waits_detach(kernel);
 	stacks_close(kernel);
 	waffle_bpf__destroy(kernel->bpf);
@@ -299,6 +301,12 @@ uint64_t kernel_program_since(const struct kernel *kernel, pid_t pid)
 	    program.has_rights)
 		return UINT64_MAX;
 	return program.since;
+}
+
+bool kernel_program_is_private(const struct kernel *kernel, pid_t pid)
+{
+	return __atomic_load_n(&kernel->bpf->bss->rights_seen, __ATOMIC_RELAXED) &&
+	       kernel_program_since(kernel, pid) == UINT64_MAX;
 }
 
 uint64_t kernel_targets_refused(const struct kernel *kernel)

@@ -55,6 +55,10 @@ int kernel_target_add(struct kernel *kernel, pid_t pid, struct error *err);
  * kernel knows an exec before the program's first instruction, and so before the exec's record is
  * read. */
 uint64_t kernel_program_since(const struct kernel *kernel, pid_t pid);
+/* Whether a target's program was given rights by its exec, so that nothing of it is to be read.
+ * Once there was one, so are all processes that are no targets or have ended: they may have been
+ * one. */
+bool kernel_program_is_private(const struct kernel *kernel, pid_t pid);
 /* Children so far that are not followed, as there were WAFFLE_MAX_TARGETS processes at the time. */
 uint64_t kernel_targets_refused(const struct kernel *kernel);
 
@@ -137,8 +141,18 @@ uint32_t kernel_class_count(const struct kernel *kernel);
  * such program of its own, or the kernel won't say. */
 uint32_t kernel_class_jited(const struct kernel *kernel, uint32_t index, bool at_end);
 
-/* Forgets the spans that a process left open when it died. */
-void kernel_filter_forget(struct kernel *kernel, pid_t pid);
+/* ---- what is left behind ---- */
+
+/* A process has ended: what its spans and pairs have in the kernel's tables goes with the next
+ * sweep. */
+void kernel_forget(struct kernel *kernel, pid_t pid);
+/*
+ * Call it often. Once a second, or at once when a table is full, what is of no use any more goes:
+ * first of processes that have ended; then, where a table is more than half full, spans of more
+ * than 5 s that their threads have left (longjmp(), pthread_exit()) and, where it is nearly full,
+ * the oldest pairs. What goes of living processes is counted as lost.
+ */
+void kernel_sweep(struct kernel *kernel, uint64_t now_ns);
 
 /* ---- calls ---- */
 

@@ -37,7 +37,7 @@ struct loaded_recipe {
 struct kernel {
 	struct waffle_bpf *bpf;
 	struct waffle_bpf *call_bpf; /* the programs at calls; NULL: no call was armed yet */
-	bool multi; /* one link arms many sites */
+	bool multi;                  /* one link arms many sites */
 	bool sched;
 	bool filtered;
 	bool keep_children;
@@ -59,12 +59,14 @@ struct kernel {
 	kernel_take_fn *take;
 	void *take_arg;
 	size_t take_left; /* bytes */
-	const struct waffle_cpu *cpu_memory;
+	struct waffle_cpu *cpu_memory;
 	struct waffle_tail *tail_memory;
 	const struct waffle_rec_switch *slot_memory;
 	size_t cpu_bytes, slot_bytes;
 	VEC(void *) slabs;     /* memory of bpf/unwind.h */
 	uint64_t unwind_pages; /* in use */
+	VEC(uint32_t) ended;   /* processes whose entries were not swept yet */
+	uint64_t sweep_ts;     /* of the last sweep */
 	pid_t guardian;
 	int guardian_pipe; /* -1: none */
 };
@@ -126,5 +128,7 @@ uint32_t jited_bytes(int program);
 int code_load(const struct kernel *kernel, const struct filter_code *code,
 	      enum waffle_held_size held, bool at_tracepoint, struct error *err);
 void stacks_close(struct kernel *kernel);
+/* Where spans of a size are held. */
+struct bpf_map *held_map(const struct kernel *kernel, enum waffle_held_size size);
 
 #endif
