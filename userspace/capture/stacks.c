@@ -174,7 +174,7 @@ static bool tables_take(struct stacks *stacks)
 				 "stacks: through %s they are cut: its unwinding table is too "
 				 "large",
 				 made.path);
-		if (!made.no_memory && !made.changed) {
+		if (!made.no_memory) {
 			table_publish(stacks, file);
 			file_publish(stacks, file, &file->inode);
 		}

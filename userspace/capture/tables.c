@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "target/cfi_remote.h"
 #include "util/vec.h"
 
 struct asked {
@@ -25,20 +26,19 @@ struct table_maker {
 	VEC(struct table_made) made;
 };
 
-/* A file that is no program, or was unmapped meanwhile, has an empty table: frame pointers are
- * left.
- */
+/* A file that is no program, or was unmapped or written to meanwhile, has an empty table: frame
+ * pointers are left. */
 static struct table_made table_make(const struct asked *asked)
 {
 	struct table_made made = {.file = asked->file, .path = asked->path};
-	struct elf_file elf;
+	int result = cfi_file_read(&made.table, &made.segments, asked->fd, asked->path);
 
-	if (elf_file_open_fd(&elf, asked->fd, asked->path))
-		return made;
-	elf_file_segments(&elf, &made.segments);
-	made.no_memory = cfi_table_read(&made.table, &elf) != 0;
-	made.changed = elf_file_changed(&elf);
-	elf_file_close(&elf);
+	made.no_memory = result == -ENOMEM;
+	if (result) {
+		free(made.table.rows);
+		made.table = (struct cfi_table){0};
+		made.segments = (struct elf_segments){0};
+	}
 	return made;
 }
 

@@ -13,7 +13,6 @@ struct table_maker;
 
 struct table_made {
 	uint32_t file; /* as it was asked for */
-	bool changed;  /* the file was written to meanwhile: the table is of no use */
 	bool no_memory;
 	struct elf_segments segments;
 	struct cfi_table table; /* its rows are the caller's to free */
