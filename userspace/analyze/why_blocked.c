@@ -617,6 +617,28 @@ static const char *variable_at(const struct why_walk *walk, uint32_t thread, uin
 	return names->variable(names->arg, walk->model->threads.data[thread].pid, ts, address);
 }
 
+/* Threads wait for the same things again and again: the text of one is not made each time. */
+static uint32_t known_text(struct why_walk *walk, const struct wait_facts *facts,
+			   enum wait_kind kind)
+{
+	struct why_object_text wanted = {.object = facts->object}, *known;
+
+	if (!facts->object) {
+		if (facts->variable || !wait_has_futex(facts, kind))
+			return wait_object_text(walk->why->texts, facts, kind);
+		wanted.address = wait_futex_address(facts);
+	}
+	known = &walk->object_texts[((uintptr_t)wanted.object ^ wanted.address) / 8 %
+				    WHY_OBJECT_TEXTS];
+	if (known->object != wanted.object || known->address != wanted.address || !known->text) {
+		wanted.text = wait_object_text(walk->why->texts, facts, kind);
+		if (wanted.text == STRTAB_NONE)
+			return STRTAB_NONE;
+		*known = wanted;
+	}
+	return known->text;
+}
+
 /* The text of what is waited for; 0: not known. */
 static uint32_t object_of(struct why_walk *walk, const struct blocked *blocked, uint64_t ts)
 {
@@ -625,7 +647,7 @@ static uint32_t object_of(struct why_walk *walk, const struct blocked *blocked, 
 
 	if (!facts->object && facts->args && facts->syscall && wait_has_mapping(facts->syscall))
 		return why_mapped_file(walk, pid, facts->args[0], ts);
-	return wait_object_text(walk->why->texts, facts, blocked->kind);
+	return known_text(walk, facts, blocked->kind);
 }
 
 /* Whether a call that waits for a GPU does so in this wait: its driver may have to wait for other
