@@ -33,6 +33,7 @@ struct target {
 	uint64_t hold;     /* the gate's number of its last hold */
 	char program[16];  /* the file's name of the last exec that was held */
 	bool exec_missed;  /* it was not, or not all of it */
+	bool exec_told;    /* of which was told already */
 	bool exec_moved;   /* another thread than the main one began it: its links are of no use */
 	bool maps_changed;
 	uint64_t scan_ts; /* of the end of the last look at its mappings */

@@ -249,7 +249,7 @@ int targets_wait_ms(const struct session *session, int most)
 /* `gone` says why it could not be looked at, and -ESRCH that it is gone. */
 static int target_rearm(struct session *session, struct target *target, struct error *gone)
 {
-	bool exec = target->exec_pending, ready;
+	bool exec = target->exec_pending, ready, told = false;
 	uint64_t now = clock_monotonic_ns(), armed = arming_arm_count(session->arming);
 	int result;
 
@@ -264,14 +264,19 @@ static int target_rearm(struct session *session, struct target *target, struct e
 	target->scan_ns = target->scan_ts - now;
 	if (exec) {
 		target->exec_ready = target->exec_missed = target->exec_moved = false;
+		told = target->exec_told;
+		target->exec_told = false;
 		if (!ready && !result && session_wants_probes(session->options))
 			arming_scan_needed(session->arming, target->pid);
-		if (!ready && arming_arm_count(session->arming) > armed)
+		if (!ready && !told && arming_arm_count(session->arming) > armed)
 			program_was_late(session, target->pid);
 		if (!result)
 			arming_expect(session->arming, target->pid);
-		if (!ready && !result)
+		if (!ready && !result) {
 			details_needed(session->details, target->pid);
+			if (details_tables(session->details, true, session->err))
+				return -EIO;
+		}
 		if (!result)
 			result = target_describe(session, target->pid);
 	} else if (!result) {
@@ -322,6 +327,7 @@ int targets_arm(struct session *session)
 						 session->err);
 		result = result ?: process_arm(session, session->options->pids[i], session->err);
 	}
+	result = result ?: details_tables(session->details, false, session->err);
 	for (size_t i = 0; i < session->options->pid_count && !result; i++)
 		arming_expect(session->arming, session->options->pids[i]);
 	return result;
