@@ -89,6 +89,7 @@ static bool command_find(const char *command, char path[PATH_MAX])
 void programs_first(struct session *session)
 {
 	struct target *target = target_find(session, session->launch.pid);
+	struct error ignored = ERROR_INIT;
 	char path[PATH_MAX];
 
 	/* What takes long is done before anything is held. */
@@ -111,6 +112,7 @@ void programs_first(struct session *session)
 		if (!more)
 			break;
 	}
+	details_tables(session->details, false, &ignored);
 	target->exec_ready = true;
 	warn_of_arming(session);
 }
@@ -145,8 +147,10 @@ static void target_name(struct target *target, const char *path)
 
 static void exec_held(struct session *session, const struct gate_event *event)
 {
+	struct error ignored = ERROR_INIT;
 	char link[64], path[PATH_MAX];
 	struct target *target;
+	bool is_main, any;
 	ssize_t len;
 
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", event->fd);
@@ -162,14 +166,19 @@ static void exec_held(struct session *session, const struct gate_event *event)
 		return;
 	if (!target->exec_ready && !target->exec_missed) /* the first of its files */
 		target_name(target, path);
-	if (!execve_is_main(event->pid)) {
+	is_main = execve_is_main(event->pid);
+	any = arming_program(session->arming, event->pid, event->fd, file_prepare, session);
+	details_tables(session->details, true, &ignored);
+	if (is_main) {
+		target->exec_ready = true;
+		target->hold = event->id;
+		target->hold_armed = any;
+	} else {
 		target->exec_missed = true;
-		return;
+		if (any && !target->exec_told)
+			program_was_late(session, event->pid);
+		target->exec_told |= any;
 	}
-	target->hold_armed =
-		arming_program(session->arming, event->pid, event->fd, file_prepare, session);
-	target->exec_ready = true;
-	target->hold = event->id;
 }
 
 /* One that was let go at once. */
