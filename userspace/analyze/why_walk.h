@@ -160,7 +160,7 @@ const struct why_series *why_series_of(struct why_walk *walk, const struct why_w
 				       uint32_t thread, size_t index, uint64_t until_ts);
 /* Fills in what a step tells of its series. */
 void why_series_tell(const struct why_walk *walk, struct why_step *step);
-/* Whether the thread waits again for the same, and it is not the same that ends it. */
+/* Whether the thread waits again for the same, so that nothing says what it waited for. */
 bool why_waits_for_others(struct why_walk *walk, const struct why_waiting *waiting, uint32_t thread,
 			  size_t index, uint64_t until_ts);
 /* Whether a signal ended a wait at ts. */
