@@ -66,5 +66,10 @@ def test_probes_record_nothing_of_a_program_that_was_given_rights(waffle, place,
     calls = capture.rows("span", name="give")
     told = [call["args"]["text"] for call in calls]
     assert told == ([] if rights == "set-user-ID" else [SECRET, SECRET])
-    # What it did to the CPU is told of it all the same.
-    assert [row for row in capture.rows() if row.get("comm") == "secret"]
+    # Nor is it told where its code is, and what ran of that. Its waits are.
+    mapped = [row for row in capture.rows("mapping") if row["args"]["path"] == str(program)]
+    waits = [row for row in capture.rows("wait") if row["comm"] == "secret"]
+    stacks = [row["args"].get("user_stack", []) for row in waits]
+    inside = [stack for stack in stacks if stack and int(stack[0], 16) < ADDRESS]
+    assert waits
+    assert bool(mapped) == bool(inside) == (rights == "plain")

@@ -175,12 +175,40 @@ static void test_mapped_file_is_opened_below_the_processs_root(void **state)
 	close(ends[1]);
 }
 
+/* What is mapped there now is another file: as after an exec, which may have the same addresses. */
+static void test_another_file_at_the_addresses_of_a_mapping_is_not_opened(void **state)
+{
+	struct error err = ERROR_INIT;
+	struct mappings mine;
+	char path[PATH_MAX];
+	size_t opened = 0;
+
+	(void)state;
+	assert_int_equal(process_mappings(&mine, getpid(), &err), 0);
+	for (size_t i = 0; i < mine.list.len; i++) {
+		struct mapping mapping = mine.list.data[i];
+		int fd = mapping_open(&mapping, getpid(), path, sizeof(path));
+
+		assert_true(fd >= 0);
+		close(fd);
+		opened++;
+		mapping.ino++;
+		assert_int_equal(mapping_open(&mapping, getpid(), path, sizeof(path)), -ENOENT);
+		mapping.ino--;
+		mapping.dev++;
+		assert_int_equal(mapping_open(&mapping, getpid(), path, sizeof(path)), -ENOENT);
+	}
+	assert_true(opened > 1);
+	mappings_free(&mine);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_fifo_is_not_opened, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_ordinary_file_is_opened_also_by_a_link, set_up,
 						tear_down),
+		cmocka_unit_test(test_another_file_at_the_addresses_of_a_mapping_is_not_opened),
 		cmocka_unit_test_setup_teardown(test_mapped_file_is_opened_below_the_processs_root,
 						set_up, tear_down),
 	};

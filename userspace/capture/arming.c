@@ -484,6 +484,8 @@ void arming_close(struct arming *arming)
 	vec_free(&arming->dismissed);
 	vec_free(&arming->files);
 	vec_free(&arming->memories);
+	for (size_t i = 0; i < arming->sites.len; i++)
+		free(arming->sites.data[i].kept);
 	vec_free(&arming->sites);
 	free(arming);
 }

@@ -22,6 +22,7 @@ struct arming_options {
 			    */
 	struct call_set *calls;      /* NULL: none are looked for */
 	struct stack_choice *stacks; /* whose stacks are taken; NULL: none's */
+	struct redaction *redaction; /* keys that are left out of sites; NULL: none */
 	bool sites;                  /* those of macros are armed */
 	bool follow;
 };
@@ -74,7 +75,10 @@ uint32_t arming_number(struct arming *arming, uint32_t site);
 
 /* What is known of a site by its number here, which is that of the kernel's records. */
 struct arming_site {
-	const struct site_info *info;
+	const struct site_info *info;     /* as it is in the capture */
+	const struct site_info *original; /* as it is in the file, and in the kernel's records */
+	struct site_info *kept;           /* info, if keys are left out */
+	uint32_t redacted;                /* these: redact_record() */
 	uint32_t number; /* in the capture; WAFFLE_SITE_UNKNOWN: it is not there yet */
 	bool concerns;   /* functions_concern() */
 };

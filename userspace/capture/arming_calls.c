@@ -6,15 +6,28 @@
 
 #include "capture/arming_internal.h"
 #include "capture/functions.h"
+#include "capture/redact.h"
 
 int arming_register(struct arming *arming, const struct site_info *site,
 		    const struct waffle_recipe *recipe, struct error *err)
 {
-	struct arming_site row = {.info = site,
-				  .number = WAFFLE_SITE_UNKNOWN,
-				  .concerns = recipe && functions_concern(site)};
+	struct arming_site row = {.info = site, .original = site, .number = WAFFLE_SITE_UNKNOWN};
+	struct redaction *redaction = arming->options.redaction;
 
-	return vec_push(&arming->sites, row) ? 0 : error_set(err, ENOMEM, "out of memory");
+	if (redaction)
+		row.redacted = redact_keys(redaction, site);
+	if (row.redacted) {
+		row.kept = malloc(sizeof(*row.kept));
+		if (!row.kept)
+			return error_set(err, ENOMEM, "out of memory");
+		redact_site(row.kept, site, row.redacted);
+		row.info = row.kept;
+	}
+	row.concerns = recipe && functions_concern(row.info);
+	if (vec_push(&arming->sites, row))
+		return 0;
+	free(row.kept);
+	return error_set(err, ENOMEM, "out of memory");
 }
 
 int arming_announce(struct arming *arming, uint32_t first, size_t count, struct error *err)

@@ -152,6 +152,14 @@ static uint32_t process_of(struct details *details, uint32_t tid)
 	return tgid;
 }
 
+/* The process of a thread, of which something is to be read; 0: not known, or private. */
+static uint32_t readable_process_of(struct details *details, uint32_t tid)
+{
+	uint32_t pid = process_of(details, tid);
+
+	return pid && !kernel_program_is_private(details->kernel, (pid_t)pid) ? pid : 0;
+}
+
 static void walk_forget(struct details *details, uint32_t tid)
 {
 	uint32_t index = map_remove(&details->waits, tid);
@@ -261,7 +269,8 @@ static bool stack_has_room(struct details *details)
 	return details->stack_count < STACKS_MAX && store_writer_has_room(details->writer);
 }
 
-/* Numbers a stack. Frames of Python are not in memory. -ENOSPC: the file has no room. */
+/* Numbers a stack; 0: it is none, or a private one. Frames of Python are not in memory. -ENOSPC:
+ * the file has no room. */
 static int stack_add(struct details *details, uint32_t *number, struct store_stack *stack,
 		     struct error *err)
 {
@@ -271,6 +280,8 @@ static int stack_add(struct details *details, uint32_t *number, struct store_sta
 	int result;
 
 	*number = 0;
+	if (stack->pid && kernel_program_is_private(details->kernel, (pid_t)stack->pid))
+		return 0;
 	for (uint32_t i = 0; i < stack->count; i++) {
 		key = (key ^ stack->addresses[i]) * 0x9e3779b97f4a7c15ull;
 		key ^= key >> 29;
@@ -348,7 +359,7 @@ static int see_wait(struct details *details, struct waffle_rec *rec, struct erro
 {
 	struct waffle_rec_wait *wait = (struct waffle_rec_wait *)rec;
 	struct file_key key = {.ino = wait->ino, .dev = wait->dev};
-	uint32_t pid = process_of(details, rec->tid);
+	uint32_t pid = readable_process_of(details, rec->tid);
 	int fd = (int)wait->object;
 	int64_t object = 0;
 	uint64_t address = wait->address;
@@ -499,7 +510,7 @@ static int see_fault(struct details *details, struct waffle_rec *rec, struct err
 {
 	const struct waffle_rec_fault *fault = (const struct waffle_rec_fault *)rec;
 	const uint64_t addresses[] = {fault->address, fault->ip};
-	uint32_t pid = process_of(details, rec->tid);
+	uint32_t pid = readable_process_of(details, rec->tid);
 
 	return pid ? memory_need(details->memory, (pid_t)pid, addresses, 2, err) : 0;
 }
@@ -548,7 +559,9 @@ static int see_fork(struct details *details, struct waffle_rec *rec, struct erro
 /* What is mapped, before it is asked for: the process may be gone then. */
 static int mappings_write(struct details *details, pid_t pid, struct error *err)
 {
-	return mappings_wanted(details) ? memory_need(details->memory, pid, NULL, 0, err) : 0;
+	bool wanted = mappings_wanted(details) && !kernel_program_is_private(details->kernel, pid);
+
+	return wanted ? memory_need(details->memory, pid, NULL, 0, err) : 0;
 }
 
 static int see_exec(struct details *details, struct waffle_rec *rec, struct error *err)
@@ -593,6 +606,8 @@ static int told_see(struct details *details, uint64_t ts, struct error *err)
 	while (!result && (told = told_next(details->told, ts))) {
 		uint32_t pid = (uint32_t)told->event.pid;
 
+		if (pid && kernel_program_is_private(details->kernel, (pid_t)pid))
+			continue;
 		if (told->traced || !pid || process_of(details, pid) == pid)
 			result = memory_told(details->memory, &told->event, err);
 	}

@@ -141,7 +141,8 @@ static char *function_at(struct symbolizer *symbolizer, const struct question *q
 	const char *name;
 	uint32_t number;
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", question->fd);
+	/* Not "self": a worker may be asked (target/worker.h). */
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", getpid(), question->fd);
 	if (symbolizer_add(symbolizer, &(struct symbol_module){.path = path}, &number) ||
 	    symbolizer_offset(symbolizer, number, question->offset, &frames) || !frames.count)
 		return NULL;

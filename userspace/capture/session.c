@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "capture/session_internal.h"
+#include "util/privileges.h"
 #include "util/units.h"
 
 int session_fail(struct session *session, const char *what)
@@ -166,9 +167,28 @@ static bool is_full(struct session *session)
 	return true;
 }
 
+/* Before anything else looks at its values. */
+static void record_redact(struct session *session, struct waffle_rec *rec)
+{
+	const struct arming_site *site;
+	uint32_t number;
+
+	if (rec->kind == WAFFLE_REC_HIT)
+		number = ((const struct waffle_rec_hit *)rec)->site;
+	else if (rec->kind == WAFFLE_REC_RETURN)
+		number = ((const struct waffle_rec_return *)rec)->site;
+	else
+		return;
+	site = arming_site(session->arming, number);
+	redact_record(rec, site ? site->original : NULL, site ? site->redacted : 0);
+}
+
 static int record_store(struct waffle_rec *rec, struct session *session)
 {
 	int result;
+
+	if (session->options->redaction)
+		record_redact(session, rec);
 
 	if (rec->kind == WAFFLE_REC_SPAN_END) {
 		struct waffle_rec_span_end *end = (struct waffle_rec_span_end *)rec;
@@ -280,6 +300,7 @@ static int arming_start(struct session *session)
 	const struct arming_options arming = {.plan = session->plan,
 					      .calls = options->calls,
 					      .stacks = options->stacks,
+					      .redaction = options->redaction,
 					      .sites = options->sources & CAPTURE_SPANS,
 					      .follow = options->follow};
 
@@ -301,6 +322,7 @@ static int start(struct session *session)
 			     ?: arming_start(session)
 			     ?: targets_open(session);
 
+	privileges_keep_tracing(); /* the command has its own already */
 	for (uint32_t i = 0; !result && i < kernel_ring_count(session->kernel); i++)
 		result = session_watch(session, kernel_ring_fd(session->kernel, i),
 				       EPOLLIN | EPOLLET, TAG_RING);
@@ -415,6 +437,7 @@ int session_run(const struct session_options *options, const struct session_even
 		if (options->command)
 			warn_of_names(&session);
 		warn_of_unfound(&session, false);
+		warn_of_redaction(&session);
 		closed = finish(&session);
 	}
 	closed = writer_close(&session, started, code ?: closed) ?: closed;

@@ -13,6 +13,7 @@
 #include "call/call.h"
 #include "capture/account.h"
 #include "capture/armed.h"
+#include "capture/redact.h"
 #include "capture/sources.h"
 #include "capture/stack_choice.h"
 #include "filter/plan.h"
@@ -32,6 +33,7 @@ struct session_options {
 	uint32_t sources;                 /* enum capture_source */
 	const struct filter_expr *filter; /* NULL: all; belongs to the caller */
 	struct stack_choice *stacks;      /* NULL: of no span; belongs to the caller */
+	struct redaction *redaction;      /* NULL: all is recorded; the caller's */
 	struct call_set *calls; /* what is looked for besides sites; NULL: nothing; the caller's */
 	bool keep_children;     /* with a filter: what is inside a kept span is kept as well */
 	uint64_t duration_ns;   /* from when all is armed; 0: until the targets exit or a signal */

@@ -117,6 +117,8 @@ void warn_after_arming(struct session *session);
 /* Calls that were described and have not been found so far, each said once. -ENOENT with `strict`,
  * if there is one that will not be found: its library is there and has no such function. */
 int warn_of_unfound(struct session *session, bool strict);
+/* At the end: keys of --redact that nothing has. */
+void warn_of_redaction(struct session *session);
 /* At the end: what could not be followed, recorded or read. */
 void warn_of_faults(struct session *session);
 

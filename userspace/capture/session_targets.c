@@ -32,7 +32,10 @@ static int target_describe(struct session *session, pid_t pid)
 					.ts = clock_monotonic_ns(),
 					.cmdline = cmdline};
 
-	process_cmdline(pid, cmdline, sizeof(cmdline));
+	if (session->options->redaction && session->options->redaction->args)
+		cmdline[0] = '\0';
+	else
+		process_cmdline(pid, cmdline, sizeof(cmdline));
 	return store_writer_add_process(session->writer, &process, session->err);
 }
 

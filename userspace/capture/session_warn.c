@@ -89,6 +89,23 @@ static void unfound_say(const char *line, bool missing, void *arg)
 	map_set(&session->told, hash, 1);
 }
 
+/* A name with a slip in it leaves the value in the capture. */
+void warn_of_redaction(struct session *session)
+{
+	const struct redaction *redaction = session->options->redaction;
+
+	for (size_t i = 0; redaction && i < redaction->keys.len; i++) {
+		char line[300];
+
+		if (redaction->keys.data[i].found)
+			continue;
+		snprintf(line, sizeof(line),
+			 "--redact: no site that was armed has a key '%s': nothing was left out",
+			 redaction->keys.data[i].name);
+		session->events->tell(line, session->events->arg);
+	}
+}
+
 int warn_of_unfound(struct session *session, bool strict)
 {
 	struct unfound unfound = {.session = session, .strict = strict};

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "capture/hit_image.h"
+#include "target/cfi_remote.h"
 #include "target/mapping_file.h"
 #include "target/process.h"
 #include "target/python.h"
@@ -148,22 +149,21 @@ static void file_publish(struct stacks *stacks, const struct file *file,
 /* Takes over the descriptor. */
 static int file_read(struct stacks *stacks, struct file *file, int fd, const char *path)
 {
-	struct elf_file elf;
 	int result;
 
 	*file = (struct file){0};
-	if (fd < 0 || elf_file_open_fd(&elf, fd, path))
-		return 0; /* unmapped meanwhile, or no program: frame pointers are left */
-	elf_file_segments(&elf, &file->segments);
-	result = cfi_table_read(&file->table, &elf);
+	if (fd < 0)
+		return 0; /* unmapped meanwhile: frame pointers are left */
+	result = cfi_file_read(&file->table, &file->segments, fd, path);
+	if (result && result != -ENOMEM)
+		return 0; /* no program, or none that can be read: as well */
 	if (!result && file->table.cut && !stacks->warning[0])
 		snprintf(stacks->warning, sizeof(stacks->warning),
 			 "stacks: through %s they are cut: its unwinding table is too large", path);
-	if (!result && !elf_file_changed(&elf))
+	if (!result)
 		table_publish(stacks, file);
 	free(file->table.rows);
 	file->table.rows = NULL;
-	elf_file_close(&elf);
 	return result;
 }
 

@@ -26,7 +26,9 @@ static int set_comm(void *options, const char *value, struct error *err)
 
 static const struct option_row rows[] = {
 	{"pid", 'p', "PID", "the process to trace; may be given several times", .set = set_pid},
-	{"comm", 0, "NAME", "trace all processes of this name; may be given several times",
+	{"comm", 0, "NAME",
+	 "trace all processes of this name, which any user can give to a process; may be given "
+	 "several times",
 	 .set = set_comm},
 	{"follow", 'f', NULL,
 	 "trace the children that the processes make from now on, too; arms other processes that "

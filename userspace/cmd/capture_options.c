@@ -61,6 +61,11 @@ static int set_size(const char *name, const char *value, uint64_t *bytes, struct
 	return result;
 }
 
+int set_redact(void *options, const char *value, struct error *err)
+{
+	return redaction_add(&((struct capture_options *)options)->redaction, value, err);
+}
+
 int set_ring_size(void *options, const char *value, struct error *err)
 {
 	return set_size("ring-size", value,
@@ -98,6 +103,7 @@ void capture_options_free(struct capture_options *options)
 	vec_free(&options->comms);
 	stack_choice_free(options->stacks);
 	account_free(options->account);
+	redaction_free(&options->redaction);
 	filter_options_free(&options->filter);
 	probe_options_free(&options->probes);
 }
@@ -109,6 +115,8 @@ enum exit_code capture_options_open(const struct command *command, struct captur
 
 	options->session.filter = options->filter.filter;
 	options->session.keep_children = options->filter.keep_children;
+	if (options->redaction.args || options->redaction.keys.len)
+		options->session.redaction = &options->redaction;
 	if (code != EXIT_DONE)
 		return code;
 	code = probe_options_open(command, &options->probes, sources & CAPTURE_CUDA,

@@ -20,6 +20,7 @@ struct capture_options {
 	struct stack_choice *stacks; /* NULL: none */
 	const char *user;            /* of run; NULL: who called sudo */
 	struct account *account;     /* the same, looked up; NULL: as we are */
+	struct redaction redaction;
 	bool json, no_report, quiet;
 	struct filter_options filter;
 	struct probe_options probes;
@@ -29,6 +30,7 @@ int set_duration(void *options, const char *value, struct error *err);
 int set_no_sched(void *options, const char *value, struct error *err);
 int set_sources(void *options, const char *value, struct error *err);
 int set_stacks(void *options, const char *value, struct error *err);
+int set_redact(void *options, const char *value, struct error *err);
 int set_ring_size(void *options, const char *value, struct error *err);
 int set_sched_size(void *options, const char *value, struct error *err);
 int set_max_size(void *options, const char *value, struct error *err);
@@ -56,6 +58,13 @@ int set_max_size(void *options, const char *value, struct error *err);
 		 "span:NAME; and sched: callers of waits in code without frame pointers "          \
 		 "(docs/stacks.md)",                                                               \
 		 .set = set_stacks},                                                               \
+		{"no-args", 0, NULL,                                                               \
+		 "leave out the values of all keys and arguments, but those of counters, and "     \
+		 "command lines",                                                                  \
+		 .at = offsetof(struct capture_options, redaction.args)},                          \
+		{"redact", 0, "KEY,…",                                                             \
+		 "leave out the values of these keys and arguments; may be given several times",   \
+		 .set = set_redact},                                                               \
 		{"ring-size", 0, "SIZE",                                                           \
 		 "buffer for spans in the kernel, per eight CPUs (default 32MiB, less above 64 "   \
 		 "CPUs)",                                                                          \

@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/workers.h"
 #include "export/explain.h"
 #include "filter/plan.h"
+#include "util/privileges.h"
 #include "util/terminal.h"
 
 static int filter_read(struct filter_options *options, struct error *err)
@@ -117,6 +119,9 @@ enum exit_code filter_options_on_file(const struct command *command, struct filt
 	struct error err = ERROR_INIT;
 	int result = 0;
 
+	privileges_keep_files();
+	if (code == EXIT_DONE)
+		code = workers_start(command, NULL);
 	if (code == EXIT_DONE)
 		result = options->explain ? explain_file(command, options, file, json, &err)
 					  : work(command, cli, file, &err);

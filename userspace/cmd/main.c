@@ -8,6 +8,7 @@
 
 #include "cmd/command.h"
 #include "cmd/help.h"
+#include "cmd/workers.h"
 #include "util/memory_limit.h"
 #include "util/near.h"
 #include "util/terminal.h"
@@ -143,6 +144,7 @@ int main(int argc, char **argv)
 {
 	const struct command *command;
 	const char *name = argc > 1 ? argv[1] : "";
+	int code;
 
 	write_signals_catch();
 	if (!*name) {
@@ -160,5 +162,7 @@ int main(int argc, char **argv)
 		return command_unknown(name);
 	if (command->reads_captures)
 		memory_limit_set(memory_limit_default());
-	return output_finish(command->run(command, argc - 2, argv + 2));
+	code = command->run(command, argc - 2, argv + 2);
+	workers_tell();
+	return output_finish(code);
 }

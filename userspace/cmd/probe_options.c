@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/probe_options.h"
 
+#include "cmd/workers.h"
+
 static int add(struct probe_options *options, const char *text, bool file, struct error *err)
 {
 	struct probe_option option = {.text = text, .file = file};
@@ -45,7 +47,7 @@ enum exit_code probe_options_open(const struct command *command, struct probe_op
 	int result = probes_read(options, cuda, nccl, &err);
 
 	if (!result)
-		return EXIT_DONE;
+		return workers_start(command, options->calls);
 	return command_fail(command, &err, result == -EINVAL ? EXIT_USAGE : EXIT_FAILED);
 }
 

@@ -26,12 +26,13 @@ static const struct option_row rows[] = {
 	CAPTURE_OPTION_ROWS,
 };
 
-static void command_line(char *text, size_t size, char **command)
+/* Its first `words` words. */
+static void command_line(char *text, size_t size, char **command, size_t words)
 {
 	size_t len = 0;
 
 	text[0] = '\0';
-	for (; *command && len < size - 1; command++)
+	for (; *command && words && len < size - 1; command++, words--)
 		len += (size_t)snprintf(text + len, size - len, "%s%s", len ? " " : "", *command);
 }
 
@@ -77,7 +78,7 @@ static int run_command(const struct command *command, struct capture_options *op
 	char label[4096];
 	int code;
 
-	command_line(label, sizeof(label), argv);
+	command_line(label, sizeof(label), argv, options->redaction.args ? 1 : SIZE_MAX);
 	options->session.label = label;
 	options->session.command = argv;
 	if (account_choose(options, &err))

@@ -369,6 +369,12 @@ uint64_t kernel_program_since(const struct kernel *kernel, pid_t pid)
 	return program.since;
 }
 
+bool kernel_program_is_private(const struct kernel *kernel, pid_t pid)
+{
+	return __atomic_load_n(&kernel->bpf->bss->rights_seen, __ATOMIC_RELAXED) &&
+	       kernel_program_since(kernel, pid) == UINT64_MAX;
+}
+
 uint64_t kernel_targets_refused(const struct kernel *kernel)
 {
 	return __atomic_load_n(&kernel->bpf->bss->targets_refused, __ATOMIC_RELAXED);

@@ -57,6 +57,10 @@ int kernel_target_add(struct kernel *kernel, pid_t pid, struct error *err);
  * kernel knows an exec before the program's first instruction, and so before the exec's record is
  * read. */
 uint64_t kernel_program_since(const struct kernel *kernel, pid_t pid);
+/* Whether a target's program was given rights by its exec, so that nothing of it is to be read.
+ * Once there was one, so are all processes that are no targets or have ended: they may have been
+ * one. */
+bool kernel_program_is_private(const struct kernel *kernel, pid_t pid);
 /* Children so far that are not followed, as there were WAFFLE_MAX_TARGETS processes at the time. */
 uint64_t kernel_targets_refused(const struct kernel *kernel);
 

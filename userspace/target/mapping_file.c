@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "target/root.h"
@@ -25,6 +26,10 @@ static bool file_is(int fd, const struct mapping *mapping)
 
 	if (fstat(fd, &status) || !S_ISREG(status.st_mode) || !status.st_size)
 		return false;
+	/* The kernel keeps devices as major << 20 | minor (include/linux/kdev_t.h). */
+	if (status.st_ino == mapping->ino &&
+	    (major(status.st_dev) << 20 | minor(status.st_dev)) == mapping->dev)
+		return true;
 	page = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (page == MAP_FAILED)
 		return false;
@@ -81,10 +86,11 @@ int mapping_open(const struct mapping *mapping, pid_t pid, char *path, size_t pa
 {
 	int fd;
 
-	/* map_files names the very file that is mapped; its path may hold another one by now. */
+	/* map_files names the very file that is mapped there; its path may hold another one by now.
+	 * Or the process has exec'd, and has another file at the same addresses. */
 	snprintf(path, path_size, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, mapping->start,
 		 mapping->end);
-	fd = input_open(path);
+	fd = same_or_none(input_open(path), mapping);
 	if (fd < 0 && fd != -ESRCH) {
 		snprintf(path, path_size, "/proc/%d/root%s", pid, mapping->path);
 		fd = same_or_none(open_in_root(mapping, pid), mapping);
@@ -94,7 +100,7 @@ int mapping_open(const struct mapping *mapping, pid_t pid, char *path, size_t pa
 
 int mapping_open_same(const struct mapping *mapping, pid_t pid, char *path, size_t path_size)
 {
-	int fd = same_or_none(mapping_open(mapping, pid, path, path_size), mapping);
+	int fd = mapping_open(mapping, pid, path, path_size);
 
 	if (fd >= 0)
 		return fd;

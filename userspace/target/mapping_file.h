@@ -8,7 +8,7 @@
 /*
  * Opens the file of a mapping, also if it was deleted or lies in another mount namespace, and
  * writes a path into `path` by which the kernel finds the same file while the process lives.
- * Negative errno on failure.
+ * Negative errno on failure, also if the process has another file there by now.
  */
 /* What -EACCES and -EPERM of mapping_open() mean: "CAP_…", which is missing. */
 const char *mapping_open_needs(pid_t pid);

@@ -11,6 +11,8 @@
 
 #include "target/elflimits.h"
 #include "target/filecopy.h"
+#include "target/object_remote.h"
+#include "target/worker.h"
 #include "util/map.h"
 
 /* A note's descriptor, decoded (include/waffle/abi.h). */
@@ -331,10 +333,9 @@ static int file_read(struct object *object, int fd, struct error *err)
 					 : "it changed while it was read");
 }
 
-int object_read(struct object **object, int fd, const char *path, struct error *err)
+int object_new(struct object **object, const char *path, struct error *err)
 {
 	struct object *made = calloc(1, sizeof(*made));
-	int result;
 
 	*object = NULL;
 	if (made) {
@@ -345,6 +346,21 @@ int object_read(struct object **object, int fd, const char *path, struct error *
 		object_free(made);
 		return error_set(err, ENOMEM, "%s: out of memory", path);
 	}
+	*object = made;
+	return 0;
+}
+
+int object_read(struct object **object, int fd, const char *path, struct error *err)
+{
+	struct object *made;
+	int result;
+
+	if (worker_is_there())
+		return object_read_remote(object, fd, path, err);
+	result = object_new(&made, path, err);
+	*object = NULL;
+	if (result)
+		return result;
 	result = file_read(made, fd, err);
 	if (result)
 		object_free(made);

@@ -3,6 +3,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <gelf.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,9 @@
 #include "target/debuginfod.h"
 #include "target/demangle.h"
 #include "target/dwarf_index.h"
+#include "target/symbols_remote.h"
 #include "target/symtab.h"
+#include "target/worker.h"
 #include "util/map.h"
 #include "util/strtab.h"
 #include "util/vec.h"
@@ -41,8 +44,9 @@ struct module {
 };
 
 struct symbolizer {
+	struct symbols_remote *remote; /* does it all; NULL: it is done here */
 	char *debug_dir;
-	bool fetch;
+	bool fetch, in_worker;
 	struct debuginfod *debuginfod;
 	struct strtab *strings;
 	VEC(struct module *) modules;
@@ -63,9 +67,12 @@ int symbolizer_open(struct symbolizer **result, const struct symbolizer_options 
 	if (!symbolizer)
 		return -ENOMEM;
 	symbolizer->fetch = options->fetch;
+	symbolizer->in_worker = options->in_worker;
 	symbolizer->debug_dir = debug_dir_of(options);
 	symbolizer->strings = strtab_new();
-	if (!symbolizer->debug_dir || !symbolizer->strings) {
+	if (!symbolizer->debug_dir || !symbolizer->strings ||
+	    (worker_is_there() &&
+	     symbols_remote_open(&symbolizer->remote, symbolizer->debug_dir, symbolizer->fetch))) {
 		symbolizer_close(symbolizer);
 		return -ENOMEM;
 	}
@@ -95,6 +102,7 @@ void symbolizer_close(struct symbolizer *symbolizer)
 	for (size_t i = 0; i < symbolizer->modules.len; i++)
 		module_free(symbolizer->modules.data[i]);
 	vec_free(&symbolizer->modules);
+	symbols_remote_close(symbolizer->remote);
 	debuginfod_close(symbolizer->debuginfod);
 	strtab_free(symbolizer->strings);
 	free(symbolizer->debug_dir);
@@ -114,6 +122,8 @@ int symbolizer_add(struct symbolizer *symbolizer, const struct symbol_module *li
 {
 	struct module *module;
 
+	if (symbolizer->remote)
+		return symbols_remote_add(symbolizer->remote, like, number);
 	for (size_t i = 0; i < symbolizer->modules.len; i++) {
 		if (module_is(symbolizer->modules.data[i], like)) {
 			*number = (uint32_t)i;
@@ -163,17 +173,21 @@ static int open_program(struct module *module)
 
 static void fetch_debug(struct symbolizer *symbolizer, struct module *module)
 {
+	char name[sizeof(WORKER_DEBUGINFOD) + BUILD_ID_TEXT] = WORKER_DEBUGINFOD;
 	int fd;
 
 	if (!symbolizer->fetch || !module->build_id.size)
 		return;
-	if (!symbolizer->debuginfod)
+	build_id_text(name + strlen(name), &module->build_id);
+	if (!symbolizer->in_worker && !symbolizer->debuginfod)
 		symbolizer->debuginfod = debuginfod_open();
-	if (!symbolizer->debuginfod) {
-		symbolizer->fetch = false;
-		return;
-	}
-	fd = debuginfod_fetch(symbolizer->debuginfod, &module->build_id);
+	if (symbolizer->in_worker)
+		fd = open(name, O_RDONLY | O_CLOEXEC);
+	else if (symbolizer->debuginfod)
+		fd = debuginfod_fetch(symbolizer->debuginfod, &module->build_id);
+	else
+		fd = -1;
+	symbolizer->fetch = symbolizer->in_worker || symbolizer->debuginfod;
 	if (fd < 0 || elf_file_open_fd(&module->debug, fd, "debuginfod"))
 		return;
 	if (!build_id_equal(&module->debug.build_id, &module->build_id))
@@ -387,8 +401,11 @@ int symbolizer_address(struct symbolizer *symbolizer, uint32_t number, uint64_t 
 		       struct symbol_frames *frames)
 {
 	struct module *module;
-	int err = module_open(symbolizer, number, &module);
+	int err;
 
+	if (symbolizer->remote)
+		return symbols_remote_frames(symbolizer->remote, number, address, false, frames);
+	err = module_open(symbolizer, number, &module);
 	*frames = (struct symbol_frames){.address = address};
 	return err ? err : module_address(symbolizer, module, address, frames);
 }
@@ -398,8 +415,11 @@ int symbolizer_offset(struct symbolizer *symbolizer, uint32_t number, uint64_t o
 {
 	struct module *module;
 	uint64_t address;
-	int err = module_open(symbolizer, number, &module);
+	int err;
 
+	if (symbolizer->remote)
+		return symbols_remote_frames(symbolizer->remote, number, offset, true, frames);
+	err = module_open(symbolizer, number, &module);
 	*frames = (struct symbol_frames){.address = offset};
 	if (err || !elf_segments_address(&module->segments, offset, &address))
 		return err;
@@ -412,6 +432,8 @@ bool symbolizer_is_return(struct symbolizer *symbolizer, uint32_t number, uint64
 	struct module *module;
 	GElf_Ehdr header;
 
+	if (symbolizer->remote)
+		return symbols_remote_is_return(symbolizer->remote, number, offset);
 	if (module_open(symbolizer, number, &module) || !module->program.elf ||
 	    offset < sizeof(before) || !gelf_getehdr(module->program.elf, &header) ||
 	    pread(module->program.fd, before, sizeof(before), (off_t)(offset - sizeof(before))) !=
@@ -436,18 +458,24 @@ static const struct symtab *variables_of(struct symbolizer *symbolizer, uint32_t
 
 bool symbolizer_has_variable(struct symbolizer *symbolizer, uint32_t number, const char *name)
 {
-	const struct symtab *variables = variables_of(symbolizer, number);
+	const struct symtab *variables;
 
+	if (symbolizer->remote)
+		return symbols_remote_has_variable(symbolizer->remote, number, name);
+	variables = variables_of(symbolizer, number);
 	return variables && symtab_has(variables, name);
 }
 
 const char *symbolizer_variable(struct symbolizer *symbolizer, uint32_t number, uint64_t address,
 				uint64_t *offset)
 {
-	const struct symtab *variables = variables_of(symbolizer, number);
+	const struct symtab *variables;
 	const char *symbol;
 	uint64_t start;
 
+	if (symbolizer->remote)
+		return symbols_remote_variable(symbolizer->remote, number, address, offset);
+	variables = variables_of(symbolizer, number);
 	if (!variables)
 		return NULL;
 	symbol = symtab_find(variables, address, &start);
@@ -461,8 +489,11 @@ int symbolizer_module(struct symbolizer *symbolizer, uint32_t number,
 		      struct symbol_module_state *state)
 {
 	struct module *module;
-	int err = module_open(symbolizer, number, &module);
+	int err;
 
+	if (symbolizer->remote)
+		return symbols_remote_module(symbolizer->remote, number, state);
+	err = module_open(symbolizer, number, &module);
 	*state = (struct symbol_module_state){.file = SYMBOL_FILE_MISSING};
 	if (err)
 		return err;

@@ -34,7 +34,8 @@ struct symbolizer;
 struct symbolizer_options {
 	/* Of detached debug files; NULL: what WAFFLE_DEBUG_DIR says, or else /usr/lib/debug. */
 	const char *debug_dir;
-	bool fetch; /* from debuginfod servers, if DEBUGINFOD_URLS is set */
+	bool fetch;     /* from debuginfod servers, if DEBUGINFOD_URLS is set */
+	bool in_worker; /* of target/worker.h: there is no network, and files are asked for */
 };
 
 /* -ENOMEM. The options are copied. */

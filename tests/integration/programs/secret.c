@@ -20,6 +20,7 @@ int main(int argc, char **argv)
 
 	if (fd < 0 || read(fd, secret, sizeof(secret) - 1) <= 0)
 		return 1;
+	usleep(30000);
 	give(secret);
 	if (!fork()) {
 		give(secret);

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of others are parsed by processes without privileges, also while a capture runs."""
+import os
+import subprocess
+from pathlib import Path
+
+from tracer import default_program, wait_until
+
+WAFFLE_BPF = default_program()
+
+
+def children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def helpers_of(pid: int) -> list[int]:
+    return [child for child in children(pid) if children(child)]
+
+
+def status(pid: int) -> dict[str, str]:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return dict(line.split(":", 1) for line in lines if ":" in line)
+
+
+def test_parsers_of_an_attach_have_no_privileges(tmp_path):
+    target = subprocess.Popen(["sleep", "60"])
+    tracer = subprocess.Popen([WAFFLE_BPF, "attach", "-q", "--no-report", "-o", tmp_path / "x.waffle",
+                               "-p", str(target.pid)])
+    try:
+        # A helper's child is a worker. The guardian, which has privileges, parses nothing.
+        helpers = wait_until(lambda: helpers_of(tracer.pid), "a worker")
+        for helper in helpers:
+            for pid in (helper, *children(helper)):
+                seen = status(pid)
+                assert int(seen["CapEff"], 16) == int(seen["CapBnd"], 16) == 0
+                assert int(seen["CapPrm"], 16) == int(seen["CapAmb"], 16) == 0
+                assert seen["NoNewPrivs"].strip() == "1"
+                assert set(seen["Uid"].split()) == {"65534"}
+                assert set(seen["Gid"].split()) == {"65534"}
+                assert seen["Groups"].split() == []
+            for worker in children(helper):
+                wait_until(lambda: status(worker)["Seccomp"].strip() == "2", "the filter")
+                links = [os.readlink(f"/proc/{worker}/fd/{fd}") for fd in range(4)]
+                assert links[:3] == ["/dev/null"] * 3 and links[3].startswith("socket:")
+                wait_until(lambda: len(os.listdir(f"/proc/{worker}/fd")) == 4, "its idleness")
+                # Nothing that the tracer shares with the kernel.
+                maps = Path(f"/proc/{worker}/maps").read_text()
+                assert not [line for line in maps.splitlines() if line.split()[1][3] == "s"]
+    finally:
+        tracer.send_signal(2)
+        assert tracer.wait() == 0
+        target.kill()
+        target.wait()
+
+
+def test_parsers_end_with_a_tracer_that_is_killed(tmp_path):
+    target = subprocess.Popen(["sleep", "60"])
+    tracer = subprocess.Popen([WAFFLE_BPF, "attach", "-q", "--no-report", "-o", tmp_path / "x.waffle",
+                               "-p", str(target.pid)])
+    try:
+        helpers = wait_until(lambda: helpers_of(tracer.pid), "a worker")
+        all_of_them = helpers + [worker for helper in helpers for worker in children(helper)]
+        tracer.kill()
+        tracer.wait()
+        wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in all_of_them), "their end")
+    finally:
+        target.kill()
+        target.wait()

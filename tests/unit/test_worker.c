@@ -1,0 +1,526 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The processes that parse files: what they may do, what becomes of those that die, and that they
+ * find what is found without them. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "target/cfi_remote.h"
+#include "target/object_remote.h"
+#include "target/sandbox.h"
+#include "target/symbols_remote.h"
+#include "target/worker.h"
+#include "waffle.h"
+
+#define SELF "/proc/self/exe"
+
+/* ---- requests that do what they are told ---- */
+
+enum deed { DEED_NONE, DEED_TRY, DEED_CRASH, DEED_MEMORY, DEED_LIE, DEED_END, DEED_LONG };
+
+static void put_try(struct wire_out *reply, long result)
+{
+	wire_put_u32(reply, result < 0 ? (uint32_t)errno : 0);
+}
+
+/* All of what it must not be able to do. */
+static void try_all(struct wire_out *reply)
+{
+	char *const none[] = {NULL};
+
+	put_try(reply, open("/etc/passwd", O_RDONLY | O_CLOEXEC));
+	put_try(reply, open("/dev/null", O_RDWR | O_CLOEXEC));
+	put_try(reply, open("/no/such/file", O_RDONLY | O_CLOEXEC));
+	put_try(reply, socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+	put_try(reply, fork());
+	put_try(reply, execve("/bin/true", none, none));
+	put_try(reply, kill(getppid(), 0));
+	put_try(reply, unlink("/tmp/waffle-worker-test"));
+	put_try(reply, syscall(SYS_ptrace, 0, 0, 0, 0));
+	put_try(reply, syscall(SYS_process_vm_readv, getpid(), NULL, 0, NULL, 0, 0));
+	put_try(reply, mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			    0) == MAP_FAILED
+			       ? -1
+			       : 0);
+	put_try(reply, syscall(SYS_bpf, 0, NULL, 0));
+}
+#define TRIES 12
+
+/* 64 GiB of it, which stay when it can't be had. */
+static bool take_memory(void)
+{
+	for (size_t i = 0; i < 1u << 16; i++)
+		if (mmap(NULL, 1u << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			 0) == MAP_FAILED)
+			return false;
+	return true;
+}
+
+static int deed_serve(struct wire_in *request, int fd, struct wire_out *reply, void *arg)
+{
+	struct stat status;
+
+	(void)arg;
+	switch (wire_get_u32(request)) {
+	case DEED_TRY:
+		try_all(reply);
+		/* A file could change while it is mapped. */
+		put_try(reply,
+			fd >= 0 && mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0) != MAP_FAILED
+				? 0
+				: -1);
+		put_try(reply, fstat(fd, &status));
+		return 0;
+	case DEED_CRASH:
+		raise(SIGSEGV); /* which is denied, too */
+		*(volatile int *)0 = 1;
+		return 0;
+	case DEED_MEMORY:
+		return take_memory() ? 0 : -ENOMEM;
+	case DEED_LIE:
+		for (unsigned i = 0; i < 1000; i++)
+			wire_put_u32(reply, UINT32_MAX);
+		return 0;
+	case DEED_END:
+		_exit(3);
+	case DEED_LONG:
+		for (uint32_t i = 0; i < 1u << 20; i++)
+			wire_put_u32(reply, i);
+		return 0;
+	default:
+		wire_put_u32(reply, 42);
+		return 0;
+	}
+}
+
+static int deed(enum deed what, const char *name, struct wire_out *reply, struct error *err)
+{
+	struct wire_out request = {0};
+	int fd = open(SELF, O_RDONLY | O_CLOEXEC), result;
+
+	*err = (struct error)ERROR_INIT;
+	wire_put_u32(&request, what);
+	result = worker_call(WORKER_FOR_ARMING, WORKER_CALLS, &request, fd, name, reply, err);
+	wire_out_free(&request);
+	close(fd);
+	return result;
+}
+
+/* The parts that are tested are as in cmd/workers.c. */
+static int start(void **state)
+{
+	static struct symbols_service service;
+	static const struct worker_table table = {
+		.handlers =
+			{
+				[WORKER_OBJECT] = object_serve,
+				[WORKER_FRAMES] = symbols_serve_frames,
+				[WORKER_RETURN] = symbols_serve_return,
+				[WORKER_VARIABLE] = symbols_serve_variable,
+				[WORKER_MODULE] = symbols_serve_module,
+				[WORKER_UNWIND] = cfi_serve,
+				[WORKER_CALLS] = deed_serve,
+			},
+		.arg = &service,
+	};
+	struct error err = ERROR_INIT;
+
+	(void)state;
+	WAFFLE_EVENT("of the test");
+	return worker_start(&table, &err);
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	worker_stop();
+	assert_false(worker_is_there());
+	return 0;
+}
+
+static void works(void)
+{
+	struct wire_out reply;
+	struct error err;
+
+	assert_int_equal(deed(DEED_NONE, "good", &reply, &err), 0);
+	assert_int_equal(reply.bytes.len, 4);
+	wire_out_free(&reply);
+}
+
+/* ---- what a worker is ---- */
+
+/* The number behind a name in a file of /proc; of a base. */
+static unsigned long proc_number(int pid, const char *file, const char *name, int base)
+{
+	char path[64], line[256];
+	unsigned long number = 0;
+	bool found = false;
+	FILE *stream;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
+	stream = fopen(path, "re");
+	assert_non_null(stream);
+	while (!found && fgets(line, sizeof(line), stream))
+		if (!strncmp(line, name, strlen(name))) {
+			number = strtoul(line + strlen(name), NULL, base);
+			found = true;
+		}
+	fclose(stream);
+	assert_true(found);
+	return number;
+}
+
+static unsigned proc_files(int pid)
+{
+	char path[64];
+	unsigned count = 0;
+	DIR *folder;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	folder = opendir(path);
+	assert_non_null(folder);
+	for (struct dirent *entry; (entry = readdir(folder));)
+		count += entry->d_name[0] != '.';
+	closedir(folder);
+	return count;
+}
+
+static int worker_pid(void)
+{
+	char path[64];
+	int helper = worker_helper(WORKER_FOR_ARMING);
+
+	assert_true(helper > 0);
+	snprintf(path, sizeof(path), "task/%d/children", helper);
+	return (int)proc_number(helper, path, "", 10);
+}
+
+static void test_worker_has_no_privileges(void **state)
+{
+	static const char *const none[] = {"CapInh:", "CapPrm:", "CapEff:", "CapAmb:"};
+	int pid;
+
+	(void)state;
+	works();
+	pid = worker_pid();
+	assert_int_equal(proc_number(pid, "status", "Seccomp:", 10), 2);
+	assert_int_equal(proc_number(pid, "status", "NoNewPrivs:", 10), 1);
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+		assert_int_equal(proc_number(pid, "status", none[i], 16), 0);
+	if (geteuid() == 0) {
+		assert_int_equal(proc_number(pid, "status", "CapBnd:", 16), 0);
+		assert_int_equal(proc_number(pid, "status", "Uid:", 10), 65534);
+		assert_int_equal(proc_number(pid, "status", "Gid:", 10), 65534);
+	}
+	if (sandbox_memory())
+		assert_int_equal(proc_number(pid, "limits", "Max address space", 10),
+				 sandbox_memory());
+	assert_int_equal(proc_number(pid, "limits", "Max core file size", 10), 0);
+	/* /dev/null three times, and the socket. */
+	assert_int_equal(proc_files(pid), 4);
+	/* The helper has a socket more, and is no parser. */
+	assert_int_equal(proc_number(worker_helper(WORKER_FOR_ARMING), "status", "CapEff:", 16), 0);
+}
+
+static void test_worker_opens_nothing_and_runs_nothing(void **state)
+{
+	static const uint32_t expected[TRIES] = {ENOEXEC, ENOEXEC, ENOENT, EPERM, EPERM, EPERM,
+						 EPERM,   EPERM,   EPERM,  EPERM, EPERM, EPERM};
+	struct wire_out reply;
+	struct wire_in in;
+	struct error err;
+
+	(void)state;
+	assert_int_equal(deed(DEED_TRY, "tries", &reply, &err), 0);
+	in = wire_in(reply.bytes.data, reply.bytes.len);
+	for (unsigned i = 0; i < TRIES; i++)
+		assert_int_equal(wire_get_u32(&in), expected[i]);
+	assert_int_equal(wire_get_u32(&in), EPERM); /* mmap of the file */
+	assert_int_equal(wire_get_u32(&in), 0);     /* fstat of it */
+	assert_true(wire_in_done(&in));
+	wire_out_free(&reply);
+}
+
+/* ---- those that die ---- */
+
+static unsigned lines;
+
+static void see_line(const char *line, void *arg)
+{
+	assert_non_null(strstr(line, arg));
+	lines++;
+}
+
+static void test_worker_that_dies_is_an_error_of_its_file(void **state)
+{
+	struct wire_out reply;
+	struct error err;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(deed(DEED_CRASH, "/its/file", &reply, &err), -EPROTO);
+		assert_non_null(strstr(err.message, "/its/file: the process that parsed it "));
+		assert_non_null(strstr(err.message, "ended"));
+		works();
+		assert_int_equal(deed(DEED_END, "/its/file", &reply, &err), -EPROTO);
+		assert_non_null(strstr(err.message, "/its/file: the process that parsed it ended"));
+		works();
+	}
+	worker_notices(see_line, (void *)(uintptr_t) "/its/file: ");
+	assert_int_equal(lines, 6);
+}
+
+static void test_worker_without_memory_is_an_error_of_its_file(void **state)
+{
+	struct wire_out reply;
+	struct error err;
+
+	(void)state;
+	if (!sandbox_memory())
+		skip();
+	assert_int_equal(deed(DEED_MEMORY, "/its/file", &reply, &err), -EPROTO);
+	assert_non_null(strstr(err.message, "/its/file: parsing it takes more memory"));
+	works();
+}
+
+static void test_workers_that_always_die_come_to_an_end(void **state)
+{
+	struct wire_out reply;
+	struct error err;
+	unsigned i;
+
+	(void)state;
+	for (i = 0; i < 100 && !strstr(err.message, "are gone"); i++)
+		assert_int_equal(deed(DEED_CRASH, "/its/file", &reply, &err), -EPROTO);
+	assert_true(i > 10 && i < 40);
+}
+
+static void test_reply_of_many_messages_is_whole(void **state)
+{
+	struct wire_out reply;
+	struct wire_in in;
+	struct error err;
+
+	(void)state;
+	assert_int_equal(deed(DEED_LONG, "long", &reply, &err), 0);
+	in = wire_in(reply.bytes.data, reply.bytes.len);
+	for (uint32_t i = 0; i < 1u << 20; i++)
+		if (wire_get_u32(&in) != i)
+			fail_msg("word %u is another", i);
+	assert_true(wire_in_done(&in));
+	wire_out_free(&reply);
+}
+
+/* A worker that has seen a file of one user is not asked about another user's. */
+static void test_worker_sees_files_of_one_owner(void **state)
+{
+	struct error err = ERROR_INIT;
+	int pids[4], owners[4] = {0, 1001, 1001, 1002};
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	works();
+	for (unsigned i = 0; i < 4; i++) {
+		int fd = memfd_create("owned", MFD_CLOEXEC);
+		struct wire_out request = {0}, reply;
+
+		assert_true(fd >= 0 && !fchmod(fd, 0644) && !fchown(fd, (uid_t)owners[i], 0));
+		wire_put_u32(&request, DEED_NONE);
+		assert_int_equal(worker_call(WORKER_FOR_ARMING, WORKER_CALLS, &request, fd, "owned",
+					     &reply, &err),
+				 0);
+		wire_out_free(&request);
+		wire_out_free(&reply);
+		close(fd);
+		pids[i] = worker_pid();
+	}
+	assert_int_equal(pids[0], pids[1]); /* root's come first */
+	assert_int_equal(pids[1], pids[2]);
+	assert_int_not_equal(pids[2], pids[3]);
+}
+
+/* ---- what they find ---- */
+
+static void test_worker_finds_the_sites(void **state)
+{
+	struct error err = ERROR_INIT;
+	struct object *here, *there;
+	int fd = open(SELF, O_RDONLY | O_CLOEXEC);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(object_read(&there, fd, "self", &err), 0);
+	worker_stop();
+	assert_int_equal(object_read(&here, fd, "self", &err), 0);
+	close(fd);
+	assert_int_equal(there->sites.len, here->sites.len);
+	assert_int_equal(there->probes.len, here->probes.len);
+	assert_true(here->sites.len > 0);
+	assert_int_equal(there->ino, here->ino);
+	assert_int_equal(there->dev, here->dev);
+	assert_int_equal(there->machine, here->machine);
+	for (size_t i = 0; i < here->sites.len; i++) {
+		assert_string_equal(there->sites.data[i].name, here->sites.data[i].name);
+		assert_string_equal(there->sites.data[i].func, here->sites.data[i].func);
+		assert_int_equal(there->sites.data[i].line, here->sites.data[i].line);
+	}
+	for (size_t i = 0; i < here->probes.len; i++) {
+		assert_int_equal(there->probes.data[i].offset, here->probes.data[i].offset);
+		assert_int_equal(there->probes.data[i].semaphore_offset,
+				 here->probes.data[i].semaphore_offset);
+	}
+	object_free(here);
+	object_free(there);
+}
+
+static struct symbolizer *self_open(uint32_t *number)
+{
+	struct symbol_module module = {.path = SELF};
+	struct symbolizer *symbolizer;
+
+	assert_int_equal(symbolizer_open(&symbolizer, &(struct symbolizer_options){0}), 0);
+	assert_int_equal(symbolizer_add(symbolizer, &module, number), 0);
+	return symbolizer;
+}
+
+static struct elf_segment code_of_self(void)
+{
+	struct elf_segments segments;
+	struct cfi_table table;
+
+	assert_int_equal(cfi_file_read(&table, &segments, open(SELF, O_RDONLY | O_CLOEXEC), SELF),
+			 0);
+	cfi_table_free(&table);
+	assert_true(segments.count);
+	return segments.list[0];
+}
+
+static void test_worker_finds_the_names(void **state)
+{
+	struct symbol_module_state far_state, near_state;
+	struct symbolizer *far_one, *near_one;
+	uint32_t there, here, found = 0;
+	struct elf_segment code;
+
+	(void)state;
+	far_one = self_open(&there);
+	worker_stop();
+	near_one = self_open(&here);
+	assert_int_equal(start(NULL), 0);
+	assert_int_equal(symbolizer_module(far_one, there, &far_state), 0);
+	assert_int_equal(symbolizer_module(near_one, here, &near_state), 0);
+	assert_int_equal(far_state.file, near_state.file);
+	assert_int_equal(far_state.source, near_state.source);
+	assert_true(build_id_equal(&far_state.build_id, &near_state.build_id));
+	code = code_of_self();
+	for (uint64_t step = 0; step < 200; step++) {
+		uint64_t at = code.offset + code.size / 200 * step;
+		struct symbol_frames far, near;
+
+		assert_int_equal(symbolizer_offset(far_one, there, at, &far), 0);
+		assert_int_equal(symbolizer_offset(near_one, here, at, &near), 0);
+		assert_int_equal(far.count, near.count);
+		assert_int_equal(far.address, near.address);
+		assert_int_equal(far.source, near.source);
+		for (uint32_t i = 0; i < far.count; i++, found++) {
+			assert_string_equal(far.list[i].function ?: "?",
+					    near.list[i].function ?: "?");
+			assert_string_equal(far.list[i].file ?: "?", near.list[i].file ?: "?");
+			assert_int_equal(far.list[i].line, near.list[i].line);
+			assert_int_equal(far.list[i].offset, near.list[i].offset);
+		}
+		assert_int_equal(symbolizer_is_return(far_one, there, at),
+				 symbolizer_is_return(near_one, here, at));
+	}
+	assert_true(found > 10);
+	assert_true(symbolizer_has_variable(far_one, there, "lines"));
+	assert_false(symbolizer_has_variable(far_one, there, "no_such_variable"));
+	symbolizer_close(far_one);
+	symbolizer_close(near_one);
+}
+
+static void test_worker_makes_the_unwinding_table(void **state)
+{
+	struct elf_segments far_segments, near_segments;
+	struct cfi_table far, near;
+
+	(void)state;
+	assert_int_equal(cfi_file_read(&far, &far_segments, open(SELF, O_RDONLY | O_CLOEXEC), SELF),
+			 0);
+	worker_stop();
+	assert_int_equal(
+		cfi_file_read(&near, &near_segments, open(SELF, O_RDONLY | O_CLOEXEC), SELF), 0);
+	assert_int_equal(far.count, near.count);
+	assert_true(far.count > 100);
+	assert_int_equal(far.base, near.base);
+	assert_memory_equal(far.rows, near.rows, far.count * sizeof(far.rows[0]));
+	assert_int_equal(far_segments.count, near_segments.count);
+	assert_memory_equal(far_segments.list, near_segments.list,
+			    far_segments.count * sizeof(far_segments.list[0]));
+	cfi_table_free(&far);
+	cfi_table_free(&near);
+}
+
+/* ---- answers that lie ---- */
+
+static void test_answers_that_make_no_sense_are_refused(void **state)
+{
+	struct symbols_remote *remote;
+	struct elf_segments segments;
+	struct error err = ERROR_INIT;
+	struct object *object;
+	struct cfi_table table;
+	struct wire_out reply;
+	struct wire_in in;
+
+	(void)state;
+	assert_int_equal(deed(DEED_LIE, "lies", &reply, &err), 0);
+	in = wire_in(reply.bytes.data, reply.bytes.len);
+	assert_int_equal(cfi_decode(&table, &segments, &in), -EPROTO);
+	in = wire_in(reply.bytes.data, reply.bytes.len);
+	assert_int_equal(object_new(&object, "lies", &err), 0);
+	assert_int_equal(object_decode(object, &in), -EPROTO);
+	object_free(object);
+	assert_int_equal(symbols_remote_open(&remote, "/nowhere", false), 0);
+	in = wire_in(reply.bytes.data, reply.bytes.len);
+	assert_false(symbols_remote_decode(remote, &in));
+	symbols_remote_close(remote);
+	wire_out_free(&reply);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_worker_has_no_privileges),
+		TEST(test_worker_opens_nothing_and_runs_nothing),
+		TEST(test_worker_that_dies_is_an_error_of_its_file),
+		TEST(test_worker_without_memory_is_an_error_of_its_file),
+		TEST(test_workers_that_always_die_come_to_an_end),
+		TEST(test_reply_of_many_messages_is_whole),
+		TEST(test_worker_sees_files_of_one_owner),
+		TEST(test_worker_finds_the_sites),
+		TEST(test_worker_finds_the_names),
+		TEST(test_worker_makes_the_unwinding_table),
+		TEST(test_answers_that_make_no_sense_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

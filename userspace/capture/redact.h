@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Values that are not to be in a capture: of all keys, or of some. Sites are written without these
+ * keys, and records lose their values before anything else looks at them, so that what is left out
+ * is in no table either. Links and the values of counters are no arguments: they go only by name.
+ */
+#ifndef WAFFLE_CAPTURE_REDACT_H
+#define WAFFLE_CAPTURE_REDACT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bpf/record.h"
+#include "target/site.h"
+#include "util/error.h"
+#include "util/vec.h"
+
+struct redaction {
+	bool args; /* all of them, and command lines */
+	VEC(struct redacted_key {
+		char *name;
+		bool found; /* a site has it */
+	})
+	keys;
+};
+
+/* Adds the names of a list "user,token". */
+int redaction_add(struct redaction *redaction, const char *list, struct error *err);
+void redaction_free(struct redaction *redaction);
+
+/* Which keys of a site are left out: bit i for keys[i]. */
+uint32_t redact_keys(struct redaction *redaction, const struct site_info *site);
+/* The site without them. */
+void redact_site(struct site_info *to, const struct site_info *site, uint32_t keys);
+/* Takes their values out of a hit or a return of the site; NULL: all, as it is not known which. */
+void redact_record(struct waffle_rec *rec, const struct site_info *site, uint32_t keys);
+
+#endif

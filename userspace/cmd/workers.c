@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/workers.h"
+
+#include <stdio.h>
+
+#include "target/cfi_remote.h"
+#include "target/object_remote.h"
+#include "target/symbols_remote.h"
+#include "target/worker.h"
+#include "util/terminal.h"
+
+enum exit_code workers_start(const struct command *command, struct call_set *calls)
+{
+	/* Of the workers, which are copies of this process. */
+	static struct symbols_service symbols;
+	static const struct worker_table table = {
+		.handlers =
+			{
+				[WORKER_OBJECT] = object_serve,
+				[WORKER_FRAMES] = symbols_serve_frames,
+				[WORKER_RETURN] = symbols_serve_return,
+				[WORKER_VARIABLE] = symbols_serve_variable,
+				[WORKER_MODULE] = symbols_serve_module,
+				[WORKER_UNWIND] = cfi_serve,
+			},
+		.arg = &symbols,
+	};
+	struct error err = ERROR_INIT;
+
+	(void)calls;
+	if (!worker_start(&table, &err))
+		return EXIT_DONE;
+	return command_fail(command, &err, EXIT_FAILED);
+}
+
+static void tell(const char *line, void *arg)
+{
+	(void)arg;
+	terminal_message(stderr, "waffle-bpf: %s", line);
+}
+
+void workers_tell(void)
+{
+	worker_notices(tell, NULL);
+}

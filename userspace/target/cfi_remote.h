@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What stacks are walked with, of a file that a worker reads: its code's segments and its table. */
+#ifndef WAFFLE_TARGET_CFI_REMOTE_H
+#define WAFFLE_TARGET_CFI_REMOTE_H
+
+#include "target/cfi.h"
+#include "util/wire.h"
+
+/*
+ * Reads both, here or by a worker. The descriptor is taken over. -ENOEXEC: not a program or library
+ * (or it changed meanwhile); -EPROTO: the worker ended; -ENOMEM.
+ */
+int cfi_file_read(struct cfi_table *table, struct elf_segments *segments, int fd, const char *path);
+
+/* The worker's side: a worker_handler. */
+int cfi_serve(struct wire_in *request, int fd, struct wire_out *reply, void *arg);
+/* Its reply; -EPROTO: that makes no sense; -ENOMEM. */
+int cfi_decode(struct cfi_table *table, struct elf_segments *segments, struct wire_in *in);
+
+#endif

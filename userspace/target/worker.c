@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "target/worker.h"
+
+#include <elf.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "target/buildid.h"
+#include "target/debuginfod.h"
+#include "target/worker_internal.h"
+#include "target/worker_message.h"
+#include "util/input.h"
+
+/* A worker that says nothing for so long is given up, and so are all that its helper would make. */
+#define SILENCE_SECONDS 120
+#define NOTICES_MAX 16
+
+struct process {
+	pthread_mutex_t lock;
+	struct worker_sockets sockets;
+	pid_t helper;
+	bool broken;
+	uid_t owner; /* of the files that the worker has seen; 0: root's alone */
+	struct debuginfod *debuginfod;
+};
+
+/*
+ * Like standard error there is one for the whole process: who parses does not depend on what is
+ * parsed, and there is nothing here that could differ between two callers.
+ */
+static struct {
+	bool started;
+	struct process list[WORKER_USES];
+	pthread_mutex_t lock; /* of what follows */
+	unsigned notice_count;
+	char notices[NOTICES_MAX][1024];
+} workers;
+
+static void socket_close(int *socket)
+{
+	if (*socket >= 0)
+		close(*socket);
+	*socket = -1;
+}
+
+static void process_end(struct process *process)
+{
+	socket_close(&process->sockets.requests);
+	socket_close(&process->sockets.control);
+	if (process->helper > 0) {
+		kill(process->helper, SIGKILL);
+		while (waitpid(process->helper, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	process->helper = 0;
+	process->broken = true;
+}
+
+static bool pair_open(int *ours, int *theirs)
+{
+	const struct timeval silence = {.tv_sec = SILENCE_SECONDS};
+	int sockets[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets))
+		return false;
+	*ours = sockets[0];
+	*theirs = sockets[1];
+	return !setsockopt(*ours, SOL_SOCKET, SO_RCVTIMEO, &silence, sizeof(silence)) &&
+	       !setsockopt(*ours, SOL_SOCKET, SO_SNDTIMEO, &silence, sizeof(silence));
+}
+
+static int process_start(struct process *process, const struct worker_table *table)
+{
+	struct worker_sockets theirs = {-1, -1};
+	pid_t parent = getpid();
+	int result = 0;
+
+	pthread_mutex_init(&process->lock, NULL);
+	process->owner = 0;
+	process->broken = false;
+	process->sockets = theirs;
+	if (!pair_open(&process->sockets.requests, &theirs.requests) ||
+	    !pair_open(&process->sockets.control, &theirs.control) ||
+	    (process->helper = fork()) < 0)
+		result = -errno;
+	if (!result && !process->helper) {
+		workers.started = false;
+		helper_run(theirs, parent, table);
+	}
+	socket_close(&theirs.requests);
+	socket_close(&theirs.control);
+	if (result)
+		process_end(process);
+	return result;
+}
+
+int worker_start(const struct worker_table *table, struct error *err)
+{
+	int result = 0;
+
+	if (workers.started)
+		return 0;
+	pthread_mutex_init(&workers.lock, NULL);
+	workers.notice_count = 0;
+	for (unsigned i = 0; i < WORKER_USES && !result; i++)
+		result = process_start(&workers.list[i], table);
+	workers.started = !result;
+	if (!result)
+		return 0;
+	for (unsigned i = 0; i < WORKER_USES; i++)
+		if (workers.list[i].helper > 0)
+			process_end(&workers.list[i]);
+	return error_set(err, -result, "the processes that parse files can't be made: %s",
+			 strerror(-result));
+}
+
+void worker_stop(void)
+{
+	for (unsigned i = 0; workers.started && i < WORKER_USES; i++) {
+		process_end(&workers.list[i]);
+		debuginfod_close(workers.list[i].debuginfod);
+		workers.list[i].debuginfod = NULL;
+		pthread_mutex_destroy(&workers.list[i].lock);
+	}
+	workers.started = false;
+}
+
+bool worker_is_there(void)
+{
+	return workers.started;
+}
+
+int worker_helper(enum worker_use use)
+{
+	return workers.started ? workers.list[use].helper : 0;
+}
+
+/* ---- files that a worker asks for ---- */
+
+static int debug_fetch(struct process *process, const char *text)
+{
+	struct build_id id;
+
+	if (!build_id_parse(&id, text))
+		return -EINVAL;
+	if (!process->debuginfod)
+		process->debuginfod = debuginfod_open();
+	return process->debuginfod ? debuginfod_fetch(process->debuginfod, &id) : -ENOENT;
+}
+
+/*
+ * The worker may have been taken over by what it parses, and would ask for anything: it gets what
+ * it could parse, regular files that are ELF, and no other file of this machine.
+ */
+static int file_open(const char *name, char real[PATH_MAX])
+{
+	int fd = input_open(name);
+	char link[64], magic[SELFMAG];
+	ssize_t len;
+
+	if (fd == -EISDIR || fd == -EINVAL)
+		return -ENOEXEC;
+	if (fd < 0)
+		return fd;
+	if (pread(fd, magic, sizeof(magic), 0) != sizeof(magic) ||
+	    memcmp(magic, ELFMAG, SELFMAG) != 0) {
+		close(fd);
+		return -ENOEXEC;
+	}
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	len = readlink(link, real, PATH_MAX - 1);
+	real[len > 0 ? len : 0] = '\0';
+	return fd;
+}
+
+/* Who may have written a file; -1: anyone. */
+static uid_t owner_of(const struct stat *status)
+{
+	return status->st_mode & (S_IWGRP | S_IWOTH) ? (uid_t)-1 : status->st_uid;
+}
+
+/* The worker has a file now that its owner may have made for it. */
+static void process_saw(struct process *process, int fd)
+{
+	struct stat status;
+	uid_t owner;
+
+	if (fd < 0 || fstat(fd, &status))
+		return;
+	owner = owner_of(&status);
+	if (owner && process->owner)
+		process->owner = owner == process->owner ? owner : (uid_t)-1;
+	else if (owner)
+		process->owner = owner;
+}
+
+static int open_answer(struct process *process, const char *name)
+{
+	static const char fetched[] = WORKER_DEBUGINFOD;
+	struct message message = {.kind = MESSAGE_OPENED};
+	char real[PATH_MAX] = "";
+	int fd, result;
+
+	if (!strncmp(name, fetched, sizeof(fetched) - 1))
+		fd = debug_fetch(process, name + sizeof(fetched) - 1);
+	else
+		fd = file_open(name, real);
+	process_saw(process, fd);
+	message.value = fd < 0 ? fd : 0;
+	message.size = message.part = (uint32_t)strlen(real);
+	result = message_send(process->sockets.requests, &message, real, fd);
+	if (fd >= 0)
+		close(fd);
+	return result;
+}
+
+/* ---- requests ---- */
+
+static int request_send(int socket, enum worker_op op, const struct wire_out *request, int fd)
+{
+	struct message message = {
+		.kind = MESSAGE_REQUEST, .value = (int)op, .size = request->bytes.len};
+	size_t at = 0;
+
+	do {
+		size_t left = request->bytes.len - at;
+		int result;
+
+		message.part = (uint32_t)(left < MESSAGE_PART_MAX ? left : MESSAGE_PART_MAX);
+		result = message_send(socket, &message, request->bytes.data + at, at ? -1 : fd);
+		if (result)
+			return result;
+		at += message.part;
+		message.kind = MESSAGE_MORE;
+	} while (at < request->bytes.len);
+	return 0;
+}
+
+/* What came of a request. */
+struct answer {
+	bool died;
+	int32_t value; /* the handler's, or of waitpid() */
+	uint64_t size; /* of the reply */
+	struct wire_out *reply;
+};
+
+/* What the helper says. */
+static int control_take(const struct process *process, struct control *control)
+{
+	ssize_t got;
+
+	do
+		got = recv(process->sockets.control, control, sizeof(*control), 0);
+	while (got < 0 && errno == EINTR);
+	return got == sizeof(*control) ? 0 : -EPIPE;
+}
+
+/* Another worker takes the place of the one that is there: it has not seen what that has. */
+static int process_renew(struct process *process)
+{
+	const char renew = CONTROL_RENEW;
+	struct control control;
+	int result = 0;
+
+	if (send(process->sockets.control, &renew, 1, MSG_NOSIGNAL) != 1)
+		return -EPIPE;
+	do /* the worker may have died by itself before */
+		result = control_take(process, &control);
+	while (!result && control.kind != CONTROL_RENEWED);
+	process->owner = 0;
+	for (ssize_t got = 1; !result && got > 0;) /* what the old one has still said */
+		got = recv(process->sockets.requests, &control, sizeof(control),
+			   MSG_DONTWAIT | MSG_TRUNC);
+	return result;
+}
+
+/* Until the worker or the helper says something. 0, or -ETIMEDOUT. */
+static int process_wait(const struct process *process, bool *said)
+{
+	struct pollfd wait[2] = {{.fd = process->sockets.requests, .events = POLLIN},
+				 {.fd = process->sockets.control, .events = POLLIN}};
+	int ready;
+
+	do
+		ready = poll(wait, 2, SILENCE_SECONDS * 1000);
+	while (ready < 0 && errno == EINTR);
+	*said = wait[0].revents;
+	return ready > 0 ? 0 : -ETIMEDOUT;
+}
+
+/* Takes one message of the answer. 0: that was all; a negative errno; 1: it asked for a file; 2:
+ * more of the reply follows. */
+static int answer_take(struct process *process, struct answer *answer, char *part, bool first)
+{
+	struct control control;
+	struct message message;
+	bool said;
+	int fd, result = process_wait(process, &said);
+
+	if (!result && !said) {
+		result = control_take(process, &control);
+		answer->died = true;
+		answer->value = control.status;
+		return result;
+	}
+	if (!result)
+		result = message_take(process->sockets.requests, &message, part, MESSAGE_PART_MAX,
+				      &fd);
+	if (result)
+		return result;
+	if (fd >= 0)
+		close(fd); /* nobody has asked for one */
+	if (message.kind == MESSAGE_OPEN && first && message.part < PATH_MAX) {
+		part[message.part] = '\0';
+		return open_answer(process, part) ?: 1;
+	}
+	if (message.kind != (first ? MESSAGE_REPLY : MESSAGE_MORE) || (!first && !message.part))
+		return -EBADMSG;
+	if (first) {
+		answer->value = message.value;
+		answer->size = message.size;
+	}
+	if (message.part > answer->size - answer->reply->bytes.len)
+		return -EBADMSG;
+	wire_put(answer->reply, part, message.part);
+	if (answer->reply->no_memory)
+		return -ENOMEM;
+	return answer->reply->bytes.len < answer->size ? 2 : 0;
+}
+
+static int ask(struct process *process, enum worker_op op, const struct wire_out *request, int fd,
+	       struct answer *answer)
+{
+	char *part = malloc(MESSAGE_PART_MAX);
+	int result = part ? request_send(process->sockets.requests, op, request, fd) : -ENOMEM;
+	bool first = true;
+
+	for (result = result ?: 1; result > 0; first = first && result != 2)
+		result = answer_take(process, answer, part, first);
+	free(part);
+	return result;
+}
+
+static void notice_add(const char *line)
+{
+	pthread_mutex_lock(&workers.lock);
+	if (workers.notice_count < NOTICES_MAX)
+		snprintf(workers.notices[workers.notice_count++], sizeof(workers.notices[0]), "%s",
+			 line);
+	pthread_mutex_unlock(&workers.lock);
+}
+
+static int failed(const char *name, const char *why, struct error *err)
+{
+	struct error line = ERROR_INIT;
+
+	error_set(&line, EPROTO, "%s: %s; nothing of this file is used", name, why);
+	notice_add(line.message);
+	return error_set(err, EPROTO, "%s", line.message);
+}
+
+static int died(const char *name, int status, struct error *err)
+{
+	char why[128];
+	int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+
+	if (number == SIGXCPU)
+		snprintf(why, sizeof(why), "parsing it takes more than %d s", WORKER_CPU_SECONDS);
+	else if (number)
+		snprintf(why, sizeof(why), "the process that parsed it was ended by signal %d (%s)",
+			 number, strsignal(number));
+	else
+		snprintf(why, sizeof(why), "the process that parsed it ended");
+	return failed(name, why, err);
+}
+
+/* An errno that a handler may return. */
+static int value_of(int32_t value)
+{
+	return value > 0 || value < -4095 ? -EPROTO : value;
+}
+
+/* What a worker has seen may have taken it over. So it never sees files of two owners, as it could
+ * lie about the second one's; root's may come before. */
+static int process_for(struct process *process, int fd)
+{
+	struct stat status;
+	uid_t owner;
+	int result = 0;
+
+	if (fd < 0 || fstat(fd, &status))
+		return 0; /* names only */
+	owner = owner_of(&status);
+	if (process->owner && (owner != process->owner || owner == (uid_t)-1))
+		result = process_renew(process);
+	process_saw(process, fd);
+	return result;
+}
+
+/* True: it is to be tried again, with another worker. */
+static bool try_again(const struct answer *answer, unsigned tries)
+{
+	bool late =
+		answer->died && WIFSIGNALED(answer->value) && WTERMSIG(answer->value) == SIGXCPU;
+
+	/* It may be that the worker had no memory left, or died, of another file. */
+	return tries == 0 && (answer->died || answer->value == -ENOMEM) && !late;
+}
+
+static int locked_call(struct process *process, enum worker_op op, const struct wire_out *request,
+		       int fd, const char *name, struct wire_out *reply, struct error *err)
+{
+	struct answer answer;
+	unsigned tries = 0;
+	int result;
+
+	do {
+		answer = (struct answer){.reply = reply};
+		reply->bytes.len = 0;
+		if (!process->broken && process_for(process, fd))
+			process_end(process);
+		if (process->broken)
+			return error_set(err, EPROTO, "%s: the processes that parse files are gone",
+					 name);
+		result = ask(process, op, request, fd, &answer);
+	} while (!result && try_again(&answer, tries++));
+	if (result && process_renew(process))
+		process_end(process);
+	if (result == -ENOMEM)
+		return error_set(err, ENOMEM, "out of memory");
+	if (result)
+		return failed(name, "the process that parsed it did not answer", err);
+	if (answer.died)
+		return died(name, answer.value, err);
+	if (answer.value == -ENOMEM)
+		return failed(name, "parsing it takes more memory than a worker may have", err);
+	return value_of(answer.value);
+}
+
+int worker_call(enum worker_use use, enum worker_op op, const struct wire_out *request, int fd,
+		const char *name, struct wire_out *reply, struct error *err)
+{
+	struct process *process = &workers.list[use];
+	int result;
+
+	*reply = (struct wire_out){0};
+	if (request->no_memory)
+		return error_set(err, ENOMEM, "out of memory");
+	pthread_mutex_lock(&process->lock);
+	result = locked_call(process, op, request, fd, name, reply, err);
+	pthread_mutex_unlock(&process->lock);
+	return result;
+}
+
+int worker_reply_bad(const char *name, struct error *err)
+{
+	return failed(name, "the process that parsed it gave an answer that makes no sense", err);
+}
+
+void worker_notices(void (*each)(const char *line, void *arg), void *arg)
+{
+	for (unsigned i = 0; workers.started && i < workers.notice_count; i++)
+		each(workers.notices[i], arg);
+}
