@@ -6,6 +6,9 @@
  *	chatty	by a message on another socket that the victim's epoll has
  *	pipe, mutex, child	by a signal, while the victim reads from a pipe, waits for a mutex,
  *		or for a child
+ *	lines	by other lines in the same pipe
+ *	reap	by other children that end, while it waits for any child until the right one ends
+ *	wanted	by other signals, while it waits for signals until the right one comes
  *	itimer	there is no ticker: a timer of the process sends the signals, at a pipe
  *	nap	there is no ticker: the doer ends a long nanosleep(2) of the victim by a signal
  */
@@ -25,7 +28,7 @@ static int items, others;
 static int answers[2], ticks[2], bells[ROUNDS][2], turn;
 static pid_t children[ROUNDS];
 static const char *way;
-static sigset_t alarms;
+static sigset_t alarms, wanted;
 
 static bool is(const char *name)
 {
@@ -42,9 +45,14 @@ static void on_signal(int signo)
 	(void)signo;
 }
 
-static void poke(void)
+static void poke(int signo)
 {
-	syscall(SYS_tgkill, getpid(), victim_tid, SIGUSR1);
+	syscall(SYS_tgkill, getpid(), victim_tid, signo);
+}
+
+static bool has_children(void)
+{
+	return is("child") || is("reap");
 }
 
 /* ---- what the victim waits for ---- */
@@ -72,16 +80,28 @@ static void await_event(int poll)
 static void await(int i, int poll)
 {
 	struct timespec left = {10, 0};
+	int signo;
 	char byte;
 
 	if (is("herd")) {
 		await_item(i);
+	} else if (is("lines")) {
+		do
+			zoo_need(read(answers[0], &byte, 1) == 1, "read");
+		while (byte != 'x');
+	} else if (is("reap")) {
+		while (waitpid(-1, NULL, 0) != children[i])
+			;
+	} else if (is("wanted")) {
+		sigwait(&wanted, &signo);
+		while (signo != SIGUSR2)
+			sigwait(&wanted, &signo);
 	} else if (is("chatty")) {
 		await_event(poll);
 	} else if (is("mutex")) {
 		pthread_mutex_lock(&lock);
 		pthread_mutex_unlock(&lock);
-	} else if (is("child")) {
+	} else if (has_children()) {
 		zoo_need(waitpid(children[i], NULL, 0) == children[i], "waitpid");
 	} else if (is("nap")) {
 		nanosleep(&left, &left);
@@ -115,13 +135,13 @@ static void victim(void)
 		zoo_time_begin(&t);
 		{
 			SPAN("victim", KV_I64("i", i));
-			if (is("child"))
+			if (has_children())
 				zoo_need(write(bells[i][1], "x", 1) == 1, "write");
 			await(i, poll);
 		}
 		zoo_time_end(&t);
 		zoo_say_victim(i, &t);
-		if (is("child"))
+		if (has_children())
 			zoo_say_cause(i, "process-exit", zoo_blocked(&t), who, NULL, NULL);
 		pthread_barrier_wait(&ended);
 	}
@@ -138,9 +158,9 @@ static void give(void)
 		pthread_mutex_unlock(&lock);
 	} else if (is("mutex")) {
 		pthread_mutex_unlock(&lock);
-	} else if (is("nap")) {
-		poke();
-	} else if (!is("child")) {
+	} else if (is("nap") || is("wanted")) {
+		poke(is("nap") ? SIGUSR1 : SIGUSR2);
+	} else if (!has_children()) {
 		zoo_need(write(answers[1], "x", 1) == 1, "write");
 	}
 }
@@ -151,7 +171,7 @@ static const char *cause(void)
 		return "lock";
 	if (is("chatty"))
 		return "socket";
-	return is("pipe") || is("itimer") ? "pipe" : "user-work";
+	return is("pipe") || is("lines") || is("itimer") ? "pipe" : "user-work";
 }
 
 static void compute(int i, struct zoo_time *t)
@@ -169,7 +189,7 @@ static void doer(void)
 		if (is("mutex"))
 			pthread_mutex_lock(&lock);
 		pthread_barrier_wait(&begun);
-		if (!is("child")) {
+		if (!has_children()) {
 			zoo_time_begin(&t);
 			compute(i, &t);
 			give();
@@ -199,8 +219,14 @@ static void tick(void)
 	} else if (is("chatty")) {
 		/* What is not read in time is lost, which does not matter. */
 		(void)!send(ticks[1], "x", 1, MSG_DONTWAIT);
+	} else if (is("lines")) {
+		zoo_need(write(answers[1], "-", 1) == 1, "write");
+	} else if (is("reap")) {
+		/* A child that ends at once: the victim's process is its parent, too. */
+		if (!fork())
+			_exit(0);
 	} else {
-		poke();
+		poke(SIGUSR1);
 	}
 }
 
@@ -227,12 +253,16 @@ int main(int argc, char **argv)
 	way = argc > 2 ? argv[1] : "herd";
 	sigaction(SIGUSR1, &action, NULL);
 	sigaction(SIGALRM, &action, NULL);
+	sigaddset(&wanted, SIGUSR1);
+	sigaddset(&wanted, SIGUSR2);
+	if (is("wanted"))
+		pthread_sigmask(SIG_BLOCK, &wanted, NULL);
 	pthread_barrier_init(&begun, NULL, 2);
 	pthread_barrier_init(&ended, NULL, 2);
 	zoo_need(!(is("chatty") ? socketpair(AF_UNIX, SOCK_STREAM, 0, answers) : pipe(answers)) &&
 			 !socketpair(AF_UNIX, SOCK_STREAM, 0, ticks),
 		 "pipe");
-	for (; is("child") && turn < ROUNDS; turn++) {
+	for (; has_children() && turn < ROUNDS; turn++) {
 		zoo_need(!pipe(bells[turn]), "pipe");
 		children[turn] = zoo_fork("doer", child);
 	}

@@ -407,9 +407,9 @@ static int at_sleep(struct why_walk *walk, const struct blocked *blocked)
 /*
  * Whether the lock was let go for another thread while this one waited. Who let it go for this one
  * had not held it before, then; else whoever held it when the wait began had it all the time, for
- * to let go of a lock wakes one who waits.
+ * to let go of a lock wakes one who waits. `by_others`: only if another one than that did so.
  */
-static bool went_round(struct why_walk *walk, const struct blocked *blocked)
+static bool went_round(struct why_walk *walk, const struct blocked *blocked, bool by_others)
 {
 	const struct model *model = walk->model;
 	const struct why_interval *own = blocked->interval;
@@ -433,13 +433,29 @@ static bool went_round(struct why_walk *walk, const struct blocked *blocked)
 				break;
 			if (i == end)
 				return true;
-			if (wait->state == WAFFLE_THREAD_BLOCKED && wait->syscall == own->syscall &&
-			    wait->args < model->syscall_args.len &&
-			    model->syscall_args.data[wait->args] == address)
+			if (wait->state != WAFFLE_THREAD_BLOCKED || wait->syscall != own->syscall ||
+			    wait->args >= model->syscall_args.len ||
+			    model->syscall_args.data[wait->args] != address)
+				continue;
+			if (!by_others ||
+			    why_ender_of(walk, other, i).thread != blocked->ender.thread)
 				return true;
 		}
 	}
 	return false;
+}
+
+#define FUTEX_PRIVATE 128u
+
+/* A packet that comes while a thread sends another one is not that thread's. */
+static bool is_other_peer(struct why_walk *walk, const struct blocked *blocked)
+{
+	const struct model_thread *threads = walk->model->threads.data;
+	uint32_t peer = why_socket_peer(walk, blocked->facts.object);
+
+	return peer < walk->model->threads.len &&
+	       blocked->ender.thread < walk->model->threads.len &&
+	       threads[peer].pid != threads[blocked->ender.thread].pid;
 }
 
 /* What is known of who ended a wait is all that is known of what it did for it. */
@@ -447,14 +463,17 @@ static enum why_grade grade_of_waker(struct why_walk *walk, const struct blocked
 {
 	if (wait_is_guess(&blocked->facts, blocked->kind))
 		return WHY_GRADE_LIKELY;
-	if (!wait_has_futex(&blocked->facts, blocked->kind))
+	if (blocked->kind == WAIT_SOCKET)
+		return is_other_peer(walk, blocked) ? WHY_GRADE_LIKELY : WHY_GRADE_CERTAIN;
+	if (!wait_has_futex(&blocked->facts, blocked->kind) ||
+	    blocked->facts.told == WAIT_TOLD_ENDS)
 		return WHY_GRADE_CERTAIN;
-	if (blocked->facts.told == WAIT_TOLD_SHARED)
+	/* Those who wait for the lock of several processes are at other addresses. */
+	if (blocked->facts.told == WAIT_TOLD_SHARED ||
+	    (blocked->kind == WAIT_MUTEX && !(blocked->facts.args[1] & FUTEX_PRIVATE)))
 		return WHY_GRADE_LIKELY;
-	/* What is not known may be a lock. */
-	if (blocked->facts.told == WAIT_TOLD_OTHER || blocked->facts.told == WAIT_TOLD_ENDS)
-		return WHY_GRADE_CERTAIN;
-	return went_round(walk, blocked) ? WHY_GRADE_LIKELY : WHY_GRADE_CERTAIN;
+	return went_round(walk, blocked, blocked->kind == WAIT_FUTEX) ? WHY_GRADE_LIKELY
+								      : WHY_GRADE_CERTAIN;
 }
 
 /* ---- what the kernel's stack decides ---- */
@@ -617,6 +636,28 @@ static const char *variable_at(const struct why_walk *walk, uint32_t thread, uin
 	return names->variable(names->arg, walk->model->threads.data[thread].pid, ts, address);
 }
 
+/* Threads wait for the same things again and again: the text of one is not made each time. */
+static uint32_t known_text(struct why_walk *walk, const struct wait_facts *facts,
+			   enum wait_kind kind)
+{
+	struct why_object_text wanted = {.object = facts->object}, *known;
+
+	if (!facts->object) {
+		if (facts->variable || !wait_has_futex(facts, kind))
+			return wait_object_text(walk->why->texts, facts, kind);
+		wanted.address = wait_futex_address(facts);
+	}
+	known = &walk->object_texts[((uintptr_t)wanted.object ^ wanted.address) / 8 %
+				    WHY_OBJECT_TEXTS];
+	if (known->object != wanted.object || known->address != wanted.address || !known->text) {
+		wanted.text = wait_object_text(walk->why->texts, facts, kind);
+		if (wanted.text == STRTAB_NONE)
+			return STRTAB_NONE;
+		*known = wanted;
+	}
+	return known->text;
+}
+
 /* The text of what is waited for; 0: not known. */
 static uint32_t object_of(struct why_walk *walk, const struct blocked *blocked, uint64_t ts)
 {
@@ -625,7 +666,7 @@ static uint32_t object_of(struct why_walk *walk, const struct blocked *blocked, 
 
 	if (!facts->object && facts->args && facts->syscall && wait_has_mapping(facts->syscall))
 		return why_mapped_file(walk, pid, facts->args[0], ts);
-	return wait_object_text(walk->why->texts, facts, blocked->kind);
+	return known_text(walk, facts, blocked->kind);
 }
 
 /* Whether a call that waits for a GPU does so in this wait: its driver may have to wait for other

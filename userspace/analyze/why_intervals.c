@@ -2,6 +2,7 @@
 #include "analyze/why_intervals.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -227,59 +228,67 @@ void why_intervals_free(struct why_intervals *intervals)
 	free(intervals->threads);
 }
 
-/* How far from the last found one is looked before all are. */
-#define NEAR 16
+/* Times that are members of the elements of an array. */
+struct times {
+	const void *elements;
+	size_t offset, stride, count; /* bytes, bytes, elements */
+};
 
-size_t why_intervals_after(const struct why_intervals *intervals, uint32_t thread, uint64_t ts)
+static inline uint64_t time_at(const struct times *times, size_t i)
 {
-	struct why_thread *of = &intervals->threads[thread];
-	size_t low = 0, high = of->intervals.len;
+	const char *element = (const char *)times->elements + i * times->stride;
 
-	if (of->interval_found < high && of->intervals.data[of->interval_found].to_ts <= ts) {
-		low = of->interval_found + 1;
-		if (low + NEAR < high && of->intervals.data[low + NEAR].to_ts > ts)
-			high = low + NEAR;
-	} else if (of->interval_found < high) {
-		high = of->interval_found;
-		if (high > NEAR && of->intervals.data[high - NEAR].to_ts <= ts)
-			low = high - NEAR;
+	return *(const uint64_t *)(const void *)(element + times->offset);
+}
+
+/* The first element whose time is after ts. Times that are asked for are often near: the range that
+ * is searched begins at `near`, the last one found, and doubles. */
+static inline size_t first_after(const struct times *times, size_t near, uint64_t ts)
+{
+	size_t low = 0, high = times->count, step = 1;
+
+	if (near < high && time_at(times, near) <= ts) {
+		for (low = near + 1; low + step < high; low += step, step *= 2)
+			if (time_at(times, low + step) > ts) {
+				high = low + step;
+				break;
+			}
+	} else if (near < high) {
+		for (high = near; high > step; high -= step, step *= 2)
+			if (time_at(times, high - step) <= ts) {
+				low = high - step + 1;
+				break;
+			}
 	}
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (of->intervals.data[middle].to_ts <= ts)
+		if (time_at(times, middle) <= ts)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	of->interval_found = low;
 	return low;
+}
+
+size_t why_intervals_after(const struct why_intervals *intervals, uint32_t thread, uint64_t ts)
+{
+	struct why_thread *of = &intervals->threads[thread];
+	const struct times times = {of->intervals.data, offsetof(struct why_interval, to_ts),
+				    sizeof(*of->intervals.data), of->intervals.len};
+
+	of->interval_found = first_after(&times, of->interval_found, ts);
+	return of->interval_found;
 }
 
 /* The number of marks up to ts. */
 static size_t marks_until(struct why_thread *of, uint64_t ts)
 {
-	size_t low = 0, high = of->marks.len;
+	const struct times times = {of->marks.data, offsetof(struct why_mark, ts),
+				    sizeof(*of->marks.data), of->marks.len};
 
-	if (of->mark_found < high && of->marks.data[of->mark_found].ts <= ts) {
-		low = of->mark_found + 1;
-		if (low + NEAR < high && of->marks.data[low + NEAR].ts > ts)
-			high = low + NEAR;
-	} else if (of->mark_found < high) {
-		high = of->mark_found;
-		if (high > NEAR && of->marks.data[high - NEAR].ts <= ts)
-			low = high - NEAR;
-	}
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (of->marks.data[middle].ts <= ts)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	of->mark_found = low;
-	return low;
+	of->mark_found = first_after(&times, of->mark_found, ts);
+	return of->mark_found;
 }
 
 uint32_t why_intervals_span(const struct why_intervals *intervals, uint32_t thread, uint64_t ts,

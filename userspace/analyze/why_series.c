@@ -22,10 +22,10 @@
 
 /* What a wake-up says of a wait that is followed by another one for the same. */
 enum end_rule {
-	END_ALWAYS,   /* it is over */
-	END_CONSUMED, /* it is over, but for a signal: the call has given what came */
-	END_LOCK,     /* it is over if a thread let go of the lock: whoever came first has it now */
-	END_LAST,     /* only the last one ended it */
+	END_ALWAYS, /* it is over */
+	END_SIGNAL, /* it is over, but for a signal */
+	END_LOCK,   /* it is over if a thread let go of the lock: whoever came first has it now */
+	END_LAST,   /* only the last one ended it */
 };
 
 static enum end_rule rule_of(const struct why_waiting *waiting)
@@ -37,16 +37,17 @@ static enum end_rule rule_of(const struct why_waiting *waiting)
 	case WAIT_GIL:
 		return END_LOCK;
 	case WAIT_FUTEX:
-		return waiting->ends ? END_CONSUMED : END_LAST;
+		return waiting->ends ? END_SIGNAL : END_LAST;
 	case WAIT_POLL:
-		return END_LAST;
 	case WAIT_PIPE:
 	case WAIT_SOCKET:
 	case WAIT_CHILD:
+	case WAIT_SIGNAL:
+	case WAIT_OTHER:
+		return END_LAST;
 	case WAIT_SLEEP:
 	case WAIT_TIMER:
-	case WAIT_OTHER:
-		return END_CONSUMED;
+		return END_SIGNAL;
 	default:
 		return END_ALWAYS;
 	}
@@ -77,7 +78,8 @@ static bool is_same(const struct why_walk *walk, const struct why_waiting *waiti
 	if (a->syscall != b->syscall || a->syscall < 0 || !first || !second ||
 	    (b->task_state & (WAFFLE_TASK_STOPPED | WAFFLE_TASK_TRACED)))
 		return false;
-	if (waiting->kind == WAIT_SLEEP)
+	/* What their arguments are is of no account, if they have any. */
+	if (waiting->kind == WAIT_SLEEP || waiting->kind == WAIT_SIGNAL)
 		return true;
 	distance = first[0] > second[0] ? first[0] - second[0] : second[0] - first[0];
 	return waiting->kind == WAIT_FUTEX || waiting->kind == WAIT_GIL ||
@@ -138,6 +140,8 @@ static bool recorded_signal(const struct why_walk *walk, uint32_t thread, uint64
 bool why_by_signal(const struct why_walk *walk, uint32_t thread, uint64_t ts,
 		   const struct why_ender *ender, enum wait_kind kind)
 {
+	if (kind == WAIT_SIGNAL)
+		return false;
 	/* A child's end is a signal as well. */
 	if (kind == WAIT_CHILD && ender->hints & WHY_HINT_CHILD)
 		return false;
@@ -161,10 +165,6 @@ static bool goes_on(const struct why_walk *walk, const struct why_waiting *waiti
 		return true;
 	if (rule == END_LOCK)
 		return ender->interrupt || ender->thread == MODEL_NONE;
-	/* Nothing but a signal comes from an interrupt here. */
-	if (rule == END_CONSUMED)
-		return ender->interrupt &&
-		       (waiting->kind == WAIT_PIPE || waiting->kind == WAIT_CHILD);
 	return rule == END_LAST;
 }
 
@@ -286,9 +286,19 @@ static bool same_ender(const struct why_ender *a, const struct why_ender *b)
 }
 
 /*
- * Whether the thread waits again for the same later, for whatever it did meanwhile, and another one
- * ends that: then nothing says that what ended this wait is what the thread waited for.
+ * What comes while the thread is awake wakes nobody: of several waits for whatever may come, none
+ * is known to have been for what ended it, even if all were ended by the same thread. What a pipe
+ * or socket has comes from who writes there: as long as that is one thread, it is known.
  */
+static bool is_doubtful(const struct why_again *again, size_t index)
+{
+	if (again->kind == WAIT_POLL || again->kind == WAIT_FUTEX)
+		return again->last > again->first;
+	return index < again->mixed_end;
+}
+
+/* Whether the thread waits again for the same, for whatever it did meanwhile, so that nothing says
+ * that what ended this wait is what the thread waited for. */
 bool why_waits_for_others(struct why_walk *walk, const struct why_waiting *waiting, uint32_t thread,
 			  size_t index, uint64_t until_ts)
 {
@@ -303,8 +313,9 @@ bool why_waits_for_others(struct why_walk *walk, const struct why_waiting *waiti
 	if (again->until_ts == until_ts && again->kind == waiting->kind && index >= again->first &&
 	    index <= again->last &&
 	    is_same(walk, waiting, &of->intervals.data[again->first], interval))
-		return index < again->mixed_end;
-	*again = (struct why_again){.until_ts = until_ts, .kind = waiting->kind, .first = index};
+		return is_doubtful(again, index);
+	*again = (struct why_again){
+		.until_ts = until_ts, .kind = waiting->kind, .first = index, .last = index};
 	for (size_t i = index; i < of->intervals.len && i - index < LOOK_AHEAD; i++) {
 		const struct why_interval *other = &of->intervals.data[i];
 
@@ -322,5 +333,5 @@ bool why_waits_for_others(struct why_walk *walk, const struct why_waiting *waiti
 		any = true;
 		again->last = i;
 	}
-	return index < again->mixed_end;
+	return is_doubtful(again, index);
 }

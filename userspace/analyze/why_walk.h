@@ -48,21 +48,30 @@ struct why_stack {
 	uint32_t text; /* in why.texts; 0: nothing */
 };
 
+/* What a wait was for, and its text. */
+struct why_object_text {
+	const struct store_object *object; /* NULL: a futex that has no name */
+	uint64_t address;                  /* of the futex */
+	uint32_t text;                     /* in why.texts; 0: nothing here yet */
+};
+#define WHY_OBJECT_TEXTS 256
+
 /* The model, what of it is looked up often, and the instance at hand. */
 struct why_walk {
 	struct why *why;
 	const struct model *model;
 	const struct why_names *names; /* NULL: not at hand */
 	struct why_intervals intervals;
-	struct windows losses;               /* of switches, merged */
-	struct map kernel_hints;             /* kernel address → enum why_hint */
-	struct map kernel_symbols;           /* kernel address → index of the reader's symbol */
-	struct map stack_at;                 /* number of a stack → in stacks */
-	VEC(struct why_stack) stacks;        /* those that were asked for */
-	struct map pythons;                  /* pid → enum wait_python */
-	struct map told;                     /* number of a user's stack → enum wait_told */
-	struct map peers;                    /* object → thread at the other end, or NO_PEER */
-	struct map cgroups;                  /* inode → text */
+	struct windows losses;        /* of switches, merged */
+	struct map kernel_hints;      /* kernel address → enum why_hint */
+	struct map kernel_symbols;    /* kernel address → index of the reader's symbol */
+	struct map stack_at;          /* number of a stack → in stacks */
+	VEC(struct why_stack) stacks; /* those that were asked for */
+	struct map pythons;           /* pid → enum wait_python */
+	struct map told;              /* number of a user's stack → enum wait_told */
+	struct map peers;             /* object → thread at the other end, or NO_PEER */
+	struct map cgroups;           /* inode → text */
+	struct why_object_text object_texts[WHY_OBJECT_TEXTS];
 	uint32_t own_text, held_text;        /* of what the capture itself did */
 	const struct store_mapping *mapping; /* that was found last */
 	const struct why_interval *interval; /* that is taken apart; NULL: nothing is known */
@@ -151,7 +160,7 @@ const struct why_series *why_series_of(struct why_walk *walk, const struct why_w
 				       uint32_t thread, size_t index, uint64_t until_ts);
 /* Fills in what a step tells of its series. */
 void why_series_tell(const struct why_walk *walk, struct why_step *step);
-/* Whether the thread waits again for the same, and it is not the same that ends it. */
+/* Whether the thread waits again for the same, so that nothing says what it waited for. */
 bool why_waits_for_others(struct why_walk *walk, const struct why_waiting *waiting, uint32_t thread,
 			  size_t index, uint64_t until_ts);
 /* Whether a signal ended a wait at ts. */

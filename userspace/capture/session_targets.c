@@ -183,6 +183,8 @@ static void mapping_notice(const struct mmap_event *event, void *arg)
 	/* Compilers at run time map memory without a file. */
 	if (target && event->kind == MMAP_MAPPED && event->mapping.ino)
 		target->maps_changed = true;
+	for (size_t i = 0; event->kind == MMAP_LOST && i < session->targets.len; i++)
+		session->targets.data[i].maps_changed = true;
 	details_told(session->details, event, target);
 	if ((target || event->kind == MMAP_LOST) && arming_concerns_functions(session->arming))
 		functions_told(session->functions, event);
@@ -254,8 +256,11 @@ static int target_rearm(struct session *session, struct target *target, struct e
 			arming_scan_needed(session->arming, target->pid);
 		if (!result)
 			arming_expect(session->arming, target->pid);
-		if (session->options->command && !result)
+		if (session->options->command && !result) {
 			details_needed(session->details, target->pid);
+			if (details_tables(session->details, true, session->err))
+				return -EIO;
+		}
 		if (!result)
 			arming_program_known(session->arming, target->pid);
 		kernel_exec_release(session->kernel, target->pid);
@@ -304,6 +309,7 @@ int targets_arm(struct session *session)
 						 session->err);
 		result = result ?: process_arm(session, session->options->pids[i], session->err);
 	}
+	result = result ?: details_tables(session->details, false, session->err);
 	for (size_t i = 0; i < session->options->pid_count && !result; i++)
 		arming_expect(session->arming, session->options->pids[i]);
 	return result;
