@@ -213,6 +213,11 @@ zoo: all
 	WAFFLE_ZOO_SEEDS=$(or $(SEEDS),5) WAFFLE_ZOO_TRIES=1 WAFFLE_BPF=$(BUILD)/waffle-bpf $(BUILD)/venv/bin/pytest -q -p no:cacheprovider \
 		tests/integration/test_zoo.py
 
+# An hour of all that a tracer could keep something of, or MINUTES; make check has some seconds of it.
+soak: all
+	WAFFLE_SOAK_SECONDS=$$(( $(or $(MINUTES),60) * 30 )) WAFFLE_BPF=$(BUILD)/waffle-bpf $(BUILD)/venv/bin/pytest -q -p no:cacheprovider \
+		tests/integration/test_soak.py
+
 # On a machine with a GPU: a CUDA program and an NCCL all-reduce, decoded against their own log.
 gpu: all
 	WAFFLE_GPU=1 WAFFLE_BPF=$(BUILD)/waffle-bpf $(BUILD)/venv/bin/pytest -q -p no:cacheprovider \
@@ -247,4 +252,4 @@ clean:
 -include $(LIB_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(UNIT_BIN:=.d) $(FUZZ_BIN:=.d) $(TIDY_OK:.ok=.d)
 FORCE:
 .PHONY: all unit-programs unit asan fuzz-bin fuzz-programs fuzz examples lint lint-format lint-code lint-docs \
-	docs setup setup-check check kernels zoo gpu demo bench install clean FORCE
+	docs setup setup-check check kernels zoo soak gpu demo bench install clean FORCE

@@ -257,14 +257,14 @@ def build_main(folder, compiler, *flags):
     return folder / "main"
 
 
-def trace_shared(waffle, start, folder, *arguments):
+def trace_shared(waffle, start, folder, *arguments, program="main"):
     """A capture of three calls of the library."""
-    program = start(folder / "main", *arguments)
-    program.until("ready")
-    attached = waffle.attach_to(program, folder / "main", folder / "libshared.so")
+    running = start(folder / "main", *arguments)
+    running.until("ready")
+    attached = waffle.attach_to(running, folder / program, folder / "libshared.so")
     for _ in range(3):
-        program.ask("", "did")
-    program.finish()
+        running.ask("", "did")
+    running.finish()
     return attached.wait()
 
 
@@ -307,6 +307,28 @@ def test_a_library_that_is_opened_shares_it_if_the_program_exports(waffle, start
     build_main(tmp_path, compiler)
     found = spans(trace_shared(waffle, start, tmp_path, library), "library")
     assert len(found) == 3 and all("parent" not in row for row in found)  # a context of its own
+
+
+@pytest.mark.parametrize("script", [
+    [], ["{ global: library_work; outer_main; waffle_process_2_; local: *; };\n"]],
+    ids=["default", "named"])
+@pytest.mark.parametrize("compiler", C)
+def test_libraries_of_a_program_without_sites_share_one_context(waffle, start, tmp_path, compiler,
+                                                                script):
+    flags = ["-Wl,--version-script=both.map"] if script else ["-fvisibility=hidden"]
+    (tmp_path / "both.map").write_text("".join(script))
+    build_library(tmp_path, compiler, *flags)
+    # The program of the other tests, as a library.
+    call(compiler, "-O2", "-fPIC", "-shared", *LINKERS[compiler], *flags[:1 if script else 0],
+         "-Dmain=outer_main", "-DLINKED", f"-I{ROOT}/include", "-o", tmp_path / "libouter.so",
+         PROGRAMS / "shared_main.c", "-L.", "-lshared", f"-Wl,-rpath,{tmp_path}", "-ldl",
+         cwd=tmp_path)
+    (tmp_path / "main.c").write_text(
+        "int outer_main(int argc, char **argv);\n"
+        "int main(int argc, char **argv)\n{\n\treturn outer_main(argc, argv);\n}\n")
+    call(compiler, *LINKERS[compiler], "-o", tmp_path / "main", tmp_path / "main.c", "-L.",
+         "-louter", "-lshared", f"-Wl,-rpath,{tmp_path}", cwd=tmp_path)
+    check_shared(trace_shared(waffle, start, tmp_path, program="libouter.so"))
 
 
 # ---- fork() ----

@@ -345,12 +345,14 @@ static void stacks_replace(struct details *details, uint32_t tid, uint64_t ts,
 	uint32_t walked = map_get(&details->waits, tid);
 
 	trace_replace(details, kernel_number, ts);
-	if (*user_number != WAFFLE_STACK_BY_FRAMES)
+	if (*user_number != WAFFLE_STACK_BY_FRAMES) {
 		trace_replace(details, user_number, ts);
-	else if (walked != MAP_NONE && details->walks.data[walked].ts == ts)
+	} else if (walked != MAP_NONE && details->walks.data[walked].ts == ts) {
 		*user_number = details->walks.data[walked].number;
-	else
+		walk_forget(details, tid);
+	} else {
 		*user_number = 0;
+	}
 }
 
 /* ---- records ---- */
@@ -616,7 +618,9 @@ static int told_see(struct details *details, uint64_t ts, struct error *err)
 
 int details_round(struct details *details, uint64_t before_ts, struct error *err)
 {
-	return told_see(details, told_round(details->told, before_ts), err);
+	int result = details->span_stacks ? stacks_round(details->span_stacks, err) : 0;
+
+	return result ?: told_see(details, told_round(details->told, before_ts), err);
 }
 
 int details_record(struct details *details, struct waffle_rec *rec, struct error *err)
@@ -656,4 +660,9 @@ int details_process(struct details *details, pid_t pid, struct error *err)
 	int result = details->span_stacks ? stacks_process(details->span_stacks, pid, err) : 0;
 
 	return result ?: mappings_write(details, pid, err);
+}
+
+int details_tables(struct details *details, bool traced, struct error *err)
+{
+	return details->span_stacks ? stacks_ready(details->span_stacks, traced, err) : 0;
 }

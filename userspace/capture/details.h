@@ -32,6 +32,8 @@ void details_needed(struct details *details, pid_t pid);
 
 /* A process has a new program or mapping: what it has mapped is written while it lives. */
 int details_process(struct details *details, pid_t pid, struct error *err);
+/* Waits until their stacks can be walked; while programs are traced, for some milliseconds only. */
+int details_tables(struct details *details, bool traced, struct error *err);
 /* It is gone, whether or not the record of its exit came. */
 void details_forget(struct details *details, pid_t pid);
 

@@ -19,7 +19,7 @@
 #define RANGES_MAX 65536       /* of a process; vm.max_map_count */
 #define WRITTEN_MAX (1u << 21) /* mappings of all processes that live; and files */
 #define RESCAN_MIN_NS 20000000ull
-#define SWEEP_NS 1000000000ull
+#define SWEEP_NS 5000000000ull
 #define RESCAN_MAX_NS 10000000000ull
 
 struct known {
@@ -338,7 +338,7 @@ static struct known *known_of(struct memory *memory, pid_t pid)
 
 	if (index != MAP_NONE)
 		return &memory->known.data[index];
-	if (!memory->unused.len && memory->known.len >= PROCESSES_MAX)
+	if (!memory->unused.len)
 		forget_gone(memory);
 	if (memory->unused.len) {
 		index = memory->unused.data[--memory->unused.len];

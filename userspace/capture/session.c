@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "capture/session_internal.h"
+#include "util/privileges.h"
 #include "util/units.h"
 
 int session_fail(struct session *session, const char *what)
@@ -318,6 +319,7 @@ static int start(struct session *session)
 			     ?: arming_start(session)
 			     ?: targets_open(session);
 
+	privileges_keep_tracing(); /* the command has its own already */
 	for (uint32_t i = 0; !result && i < kernel_ring_count(session->kernel); i++)
 		result = session_watch(session, kernel_ring_fd(session->kernel, i),
 				       EPOLLIN | EPOLLET, TAG_RING);

@@ -254,8 +254,11 @@ static int target_rearm(struct session *session, struct target *target, struct e
 			arming_scan_needed(session->arming, target->pid);
 		if (!result)
 			arming_expect(session->arming, target->pid);
-		if (session->options->command && !result)
+		if (session->options->command && !result) {
 			details_needed(session->details, target->pid);
+			if (details_tables(session->details, true, session->err))
+				return -EIO;
+		}
 		if (!result)
 			arming_program_known(session->arming, target->pid);
 		kernel_exec_release(session->kernel, target->pid);
@@ -304,6 +307,7 @@ int targets_arm(struct session *session)
 						 session->err);
 		result = result ?: process_arm(session, session->options->pids[i], session->err);
 	}
+	result = result ?: details_tables(session->details, false, session->err);
 	for (size_t i = 0; i < session->options->pid_count && !result; i++)
 		arming_expect(session->arming, session->options->pids[i]);
 	return result;

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "capture/hit_image.h"
-#include "target/cfi_remote.h"
+#include "capture/tables.h"
 #include "target/mapping_file.h"
 #include "target/process.h"
 #include "target/python.h"
@@ -21,6 +21,8 @@
 
 /* A file's table in the kernel. */
 struct file {
+	struct waffle_inode inode;
+	bool pending; /* its table is being made */
 	struct elf_segments segments;
 	struct cfi_table table; /* without rows: they are in the kernel's pages */
 	uint32_t page, pages;
@@ -32,6 +34,8 @@ struct run {
 };
 
 struct process {
+	pid_t pid;  /* 0: unused */
+	bool waits; /* for tables of its files */
 	struct run run;
 	struct python python;
 	uint32_t program; /* another number for each program that a pid runs */
@@ -45,12 +49,16 @@ struct code {
 };
 #define NO_CODE UINT32_MAX
 
+/* For tables: while others are traced, and before anything is. */
+#define WAIT_NS 50000000ull
+#define READY_NS 60000000000ull
 #define PYTHON_FRAMES_MAX (1u << 20)
 #define PYTHON_CODES_MAX (1u << 16)
 
 struct stacks {
 	struct kernel *kernel;
 	struct store_writer *writer;
+	struct table_maker *maker;
 	struct map file_at; /* hash of device and inode → index in `files` */
 	VEC(struct file) files;
 	struct map process_at; /* pid → index in `processes` */
@@ -77,13 +85,14 @@ int stacks_open(struct stacks **stacks, struct kernel *kernel, struct store_writ
 	(*stacks)->unused_code = NO_CODE;
 	(*stacks)->kernel = kernel;
 	(*stacks)->writer = writer;
-	return 0;
+	return table_maker_open(&(*stacks)->maker, err);
 }
 
 void stacks_free(struct stacks *stacks)
 {
 	if (!stacks)
 		return;
+	table_maker_close(stacks->maker);
 	map_free(&stacks->file_at);
 	map_free(&stacks->process_at);
 	vec_free(&stacks->files);
@@ -146,25 +155,35 @@ static void file_publish(struct stacks *stacks, const struct file *file,
 	kernel_stack_file(stacks->kernel, inode, &told);
 }
 
-/* Takes over the descriptor. */
-static int file_read(struct stacks *stacks, struct file *file, int fd, const char *path)
+/* Takes the tables over that were made since the last time; whether there are any. */
+static bool tables_take(struct stacks *stacks)
 {
-	int result;
+	struct table_made made;
+	bool news = false;
 
-	*file = (struct file){0};
-	if (fd < 0)
-		return 0; /* unmapped meanwhile: frame pointers are left */
-	result = cfi_file_read(&file->table, &file->segments, fd, path);
-	if (result && result != -ENOMEM)
-		return 0; /* no program, or none that can be read: as well */
-	if (!result && file->table.cut && !stacks->warning[0])
-		snprintf(stacks->warning, sizeof(stacks->warning),
-			 "stacks: through %s they are cut: its unwinding table is too large", path);
-	if (!result)
-		table_publish(stacks, file);
-	free(file->table.rows);
-	file->table.rows = NULL;
-	return result;
+	while (table_maker_take(stacks->maker, &made)) {
+		struct file *file = &stacks->files.data[made.file];
+
+		file->pending = false;
+		file->segments = made.segments;
+		file->table = made.table;
+		if (made.no_memory)
+			file->table.cut = true;
+		if (file->table.cut && !stacks->warning[0])
+			snprintf(stacks->warning, sizeof(stacks->warning),
+				 "stacks: through %s they are cut: its unwinding table is too "
+				 "large",
+				 made.path);
+		if (!made.no_memory) {
+			table_publish(stacks, file);
+			file_publish(stacks, file, &file->inode);
+		}
+		free(file->table.rows);
+		file->table.rows = NULL;
+		free(made.path);
+		news = true;
+	}
+	return news;
 }
 
 static uint64_t file_key(const struct waffle_inode *inode)
@@ -172,23 +191,25 @@ static uint64_t file_key(const struct waffle_inode *inode)
 	return inode->ino * 0x9e3779b97f4a7c15ull ^ inode->dev;
 }
 
-/* Adds a file that is new; its index, or -ENOMEM. Takes over the descriptor. */
+/* Adds a file that is new, whose table is asked for; its index, or -ENOMEM. Takes over the
+ * descriptor. */
 static int64_t file_add(struct stacks *stacks, const struct waffle_inode *inode, int fd,
 			const char *path)
 {
-	struct file file;
-	int result = file_read(stacks, &file, fd, path);
+	struct file file = {.inode = *inode};
+	uint32_t index = (uint32_t)stacks->files.len;
 
-	if (result)
-		return result;
-	file_publish(stacks, &file, inode);
-	if (!vec_push(&stacks->files, file) ||
-	    !map_set(&stacks->file_at, file_key(inode), (uint32_t)stacks->files.len - 1))
+	if (!vec_push(&stacks->files, file) || !map_set(&stacks->file_at, file_key(inode), index)) {
+		if (fd >= 0)
+			close(fd);
 		return -ENOMEM;
-	return (int64_t)stacks->files.len - 1;
+	}
+	if (fd >= 0)
+		stacks->files.data[index].pending = table_maker_ask(stacks->maker, index, fd, path);
+	return index;
 }
 
-/* The file of a mapping, read if it is new; a negative errno if there is no memory. */
+/* The file of a mapping, asked for if it is new; a negative errno if there is no memory. */
 static int64_t file_of(struct stacks *stacks, const struct mapping *mapping, pid_t pid)
 {
 	struct waffle_inode inode = {.ino = mapping->ino, .dev = mapping->dev};
@@ -264,25 +285,27 @@ static struct process *process_of(struct stacks *stacks, pid_t pid)
 	if (!map_set(&stacks->process_at, (uint64_t)pid, index))
 		return NULL;
 	stacks->processes.data[index] =
-		(struct process){.program = ++stacks->programs, .code = NO_CODE};
+		(struct process){.pid = pid, .program = ++stacks->programs, .code = NO_CODE};
 	return &stacks->processes.data[index];
 }
 
 typedef VEC(struct waffle_unwind_mapping) placed_list;
 
 /* Where the tables of the process's files lie. */
-static int mappings_place(struct stacks *stacks, const struct mappings *mappings, pid_t pid,
-			  placed_list *placed)
+static int mappings_place(struct stacks *stacks, const struct mappings *mappings,
+			  struct process *process, placed_list *placed)
 {
+	process->waits = false;
 	for (size_t i = 0; i < mappings->list.len && placed->len < WAFFLE_STACK_MAPPINGS_MAX; i++) {
 		const struct mapping *mapping = &mappings->list.data[i];
-		int64_t index = file_of(stacks, mapping, pid);
+		int64_t index = file_of(stacks, mapping, process->pid);
 		struct waffle_unwind_mapping row = {0};
 		const struct file *file;
 
 		if (index < 0)
 			return (int)index;
 		file = &stacks->files.data[index];
+		process->waits = process->waits || file->pending;
 		if (!file->pages || !unwind_place(&row, mapping, &file->segments, &file->table))
 			continue;
 		row.page = file->page;
@@ -351,7 +374,13 @@ int stacks_process(struct stacks *stacks, pid_t pid, struct error *err)
 		return error_set(err, ENOMEM, "out of memory");
 	if (process_mappings(&mappings, pid, &gone))
 		return 0;
-	result = mappings_place(stacks, &mappings, pid, &placed);
+	result = mappings_place(stacks, &mappings, process, &placed);
+	if (!result && process->waits) { /* most tables are made in no time */
+		table_maker_wait(stacks->maker, WAIT_NS);
+		tables_take(stacks);
+		placed.len = 0;
+		result = mappings_place(stacks, &mappings, process, &placed);
+	}
 	if (!result) {
 		struct run old = process->run;
 
@@ -367,6 +396,24 @@ int stacks_process(struct stacks *stacks, pid_t pid, struct error *err)
 	vec_free(&placed);
 	mappings_free(&mappings);
 	return result ? error_set(err, -result, "out of memory") : 0;
+}
+
+int stacks_round(struct stacks *stacks, struct error *err)
+{
+	int result = 0;
+
+	if (!tables_take(stacks))
+		return 0;
+	for (size_t i = 0; i < stacks->processes.len && !result; i++)
+		if (stacks->processes.data[i].waits)
+			result = stacks_process(stacks, stacks->processes.data[i].pid, err);
+	return result;
+}
+
+int stacks_ready(struct stacks *stacks, bool traced, struct error *err)
+{
+	table_maker_wait(stacks->maker, traced ? WAIT_NS : READY_NS);
+	return stacks_round(stacks, err);
 }
 
 int stacks_fork(struct stacks *stacks, pid_t parent, pid_t child, struct error *err)

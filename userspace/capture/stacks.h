@@ -2,7 +2,8 @@
 /*
  * Stacks of spans and events: tells the kernel what it needs for walking them, tables of the files
  * that a process has mapped, and takes its records apart. A file's table is made once, when the
- * first process that has it mapped is looked at; large libraries take some tenths of a second.
+ * first process that has it mapped is looked at, in a thread of its own: large libraries take some
+ * tenths of a second. Until then code without frame pointers has no callers.
  */
 #ifndef WAFFLE_CAPTURE_STACKS_H
 #define WAFFLE_CAPTURE_STACKS_H
@@ -18,6 +19,10 @@ void stacks_free(struct stacks *stacks);
 
 /* Looks at what a process has mapped now. A process that is gone is no error; -ENOMEM. */
 int stacks_process(struct stacks *stacks, pid_t pid, struct error *err);
+/* Takes over the tables that were made meanwhile. -ENOMEM. */
+int stacks_round(struct stacks *stacks, struct error *err);
+/* Waits for all of them first; while programs are traced for some milliseconds only. */
+int stacks_ready(struct stacks *stacks, bool traced, struct error *err);
 /* What stacks lack, and why; NULL: nothing that is known. */
 const char *stacks_warning(const struct stacks *stacks);
 /* A file that processes will map, open at `fd`, which stays the caller's: known before they do. */

@@ -8,6 +8,7 @@
 #include "cmd/workers.h"
 #include "export/explain.h"
 #include "filter/plan.h"
+#include "util/privileges.h"
 #include "util/terminal.h"
 
 static int filter_read(struct filter_options *options, struct error *err)
@@ -118,6 +119,7 @@ enum exit_code filter_options_on_file(const struct command *command, struct filt
 	struct error err = ERROR_INIT;
 	int result = 0;
 
+	privileges_keep_files();
 	if (code == EXIT_DONE)
 		code = workers_start(command, NULL);
 	if (code == EXIT_DONE)

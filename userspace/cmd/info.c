@@ -6,6 +6,7 @@
 #include "export/info.h"
 #include "model/model.h"
 #include "store/store.h"
+#include "util/privileges.h"
 
 static const struct option_row rows[] = {
 	{"json", 0, NULL, "Print JSON.", .at = 0 /* the bool is all there is */},
@@ -36,6 +37,7 @@ static int info_run(const struct command *command, int argc, char **argv)
 
 	if (result)
 		return command_parse_failed(command, result, &err);
+	privileges_keep_files();
 	if (argc - first != 1) {
 		error_set(&err, EINVAL, "give one .waffle file");
 		return command_fail(command, &err, EXIT_USAGE);

@@ -55,8 +55,8 @@ struct store_writer {
 	struct waiting tables[TABLE_COUNT];
 	uint32_t counts_of[TABLE_COUNT]; /* all entries */
 	uint32_t strings_counted;
-	size_t tables_bytes; /* that they take in a reader */
-	uint64_t left_out;   /* entries that found no room */
+	size_t tables_bytes[2]; /* that they take in a reader: of processes, of all else */
+	uint64_t left_out;      /* entries that found no room */
 	struct store_counts counts[WAFFLE_SOURCE_COUNT];
 	ZSTD_CCtx *zstd;
 	byte_vec out;        /* a chunk as it goes to the file */
@@ -209,12 +209,19 @@ static int write_dictionaries(struct store_writer *writer)
 	return ret;
 }
 
+/* Many short processes must not take the room of all stacks: each kind has its half. */
+static bool is_of_processes(enum table table)
+{
+	return table == TABLE_PROCESSES || table == TABLE_MAPPINGS;
+}
+
 /* Whether a table has room for one more entry. */
 static bool has_room(const struct store_writer *writer, enum table table)
 {
 	uint32_t max = table == TABLE_PROCESSES ? STORE_PROCESSES_MAX : STORE_TABLE_MAX;
 
-	return writer->counts_of[table] < max && writer->tables_bytes < STORE_TABLES_BYTES_MAX;
+	return writer->counts_of[table] < max &&
+	       writer->tables_bytes[!is_of_processes(table)] < STORE_TABLES_BYTES_MAX / 2;
 }
 
 bool store_writer_has_room(struct store_writer *writer)
@@ -251,9 +258,10 @@ static int added(struct store_writer *writer, enum table table, uint32_t count, 
 	}
 	writer->tables[table].count++;
 	writer->counts_of[table]++;
-	writer->tables_bytes += table_bytes((enum chunk_type)table_chunks[table], count);
+	writer->tables_bytes[!is_of_processes(table)] +=
+		table_bytes((enum chunk_type)table_chunks[table], count);
 	for (; writer->strings_counted < strtab_count(writer->strings); writer->strings_counted++)
-		writer->tables_bytes +=
+		writer->tables_bytes[!is_of_processes(table)] +=
 			string_bytes(strtab_length(writer->strings, writer->strings_counted));
 	if (writer->tables[table].bytes.len >= DICTIONARY_BYTES)
 		write_dictionaries(writer);

@@ -102,15 +102,26 @@ static int capabilities_drop(void)
 	return syscall(SYS_capset, &header, none) ? -errno : 0;
 }
 
+/* To at most `max`: a limit that is lower already can't be raised. */
+static int limit_lower(int resource, rlim_t max)
+{
+	struct rlimit limit;
+
+	if (getrlimit(resource, &limit))
+		return -errno;
+	limit.rlim_max = limit.rlim_max < max ? limit.rlim_max : max;
+	limit.rlim_cur = limit.rlim_max;
+	return setrlimit(resource, &limit) ? -errno : 0;
+}
+
 static int limits_set(void)
 {
-	const struct rlimit files = {FILES_MAX, FILES_MAX}, nothing = {0, 0};
-	const struct rlimit memory = {sandbox_memory(), sandbox_memory()};
+	const rlim_t memory = sandbox_memory();
 
-	if (setrlimit(RLIMIT_CORE, &nothing) || setrlimit(RLIMIT_FSIZE, &nothing) ||
-	    setrlimit(RLIMIT_NOFILE, &files) || (memory.rlim_cur && setrlimit(RLIMIT_AS, &memory)))
-		return -errno;
-	return 0;
+	return limit_lower(RLIMIT_CORE, 0)
+		       ?: limit_lower(RLIMIT_FSIZE, 0)
+		       ?: limit_lower(RLIMIT_NOFILE, FILES_MAX)
+			  ?: (memory ? limit_lower(RLIMIT_AS, memory) : 0);
 }
 
 static int signals_reset(void)

@@ -7,7 +7,7 @@
 
 static __attribute__((noinline)) int leaf(int depth)
 {
-	WAFFLE_SPAN("leaf", (I64, "depth", depth));
+	WAFFLE_SPAN("leaf", KV_I64("depth", depth));
 
 	/* The deepest is the slowest by far. */
 	return poll(NULL, 0, depth < 79 ? 4 : 200) + depth;

@@ -6,7 +6,7 @@ int mark(int number);
 
 int mark(int number)
 {
-	WAFFLE_SPAN("mark", (I64, "number", number));
+	WAFFLE_SPAN("mark", KV_I64("number", number));
 
 	return number + 1;
 }
