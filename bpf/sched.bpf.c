@@ -166,15 +166,18 @@ int BPF_PROG(on_migrate, struct task_struct *task, int cpu)
 /* The next slot of this CPU, or NULL after counting the loss. */
 static __always_inline struct waffle_rec_switch *slot_next(struct waffle_cpu *state, __u32 cpu)
 {
-	__u32 index = cpu * sched_slots + (state->head & (sched_slots - 1));
 	struct waffle_tail *tail = bpf_map_lookup_elem(&sched_tails, &cpu);
+	struct waffle_rec_switch *slot = NULL;
+	__u32 index;
 
 	state->produced[WAFFLE_SOURCE_SCHED]++;
-	if (!tail || state->head - tail->tail >= sched_slots) {
-		state->dropped[WAFFLE_SOURCE_SCHED]++;
-		return NULL;
+	if (tail && state->head - tail->tail < sched_slots) {
+		index = tail->row * sched_slots + (state->head & (sched_slots - 1));
+		slot = bpf_map_lookup_elem(&sched_ring, &index);
 	}
-	return bpf_map_lookup_elem(&sched_ring, &index);
+	if (!slot)
+		state->dropped[WAFFLE_SOURCE_SCHED]++;
+	return slot;
 }
 
 static __always_inline void slot_publish(struct waffle_cpu *state)
@@ -277,6 +280,8 @@ static __always_inline void thread_comes(struct thread_state *to, struct task_st
 	to->stolen_ns = stolen_ns;
 	waits_for(to, 0);
 	wait_end(&to->wait, task, to->wake_flags ? to->wake_ts : 0, now);
+	if (to->wait.fault_ts && !faults_are_counted())
+		to->wait.fault_ts = 0; /* its end won't be seen */
 }
 
 /* Fills in why a traced thread leaves. */

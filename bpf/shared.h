@@ -21,11 +21,15 @@ struct waffle_cpu {
 };
 _Static_assert(sizeof(struct waffle_cpu) == 64, "one cache line");
 
-/* Slots read so far, written by capture/ only. */
+/* Of a CPU: slots read so far, and which row of slots it has. Written by capture/ only. */
 struct waffle_tail {
 	__u64 tail;
-	__u64 padding[7];
+	__u32 row; /* WAFFLE_NO_ROW: none; its switches are lost */
+	__u32 reserved;
+	__u64 padding[6];
 };
+#define WAFFLE_NO_ROW 0xffffffffu
+#define WAFFLE_CPU_WORDS 128 /* bits of 8,192 CPUs: NR_CPUS at most */
 
 /* A file by device and inode, as the kernel numbers devices. */
 struct waffle_inode {

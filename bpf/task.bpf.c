@@ -23,6 +23,7 @@ const volatile __u64 socket_calls[WAFFLE_SYSCALLS_MAX / 64] = {};
 const volatile __u64 stack_gap_ns = 0;
 
 __u64 tgid_bits[WAFFLE_TGID_WORDS];
+__u64 fault_cpus[WAFFLE_CPU_WORDS];
 bool stop_on_exec;
 bool rights_seen;
 bool finished;

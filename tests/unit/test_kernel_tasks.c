@@ -44,7 +44,7 @@ struct rig {
 static void rig_open(struct rig *rig, uint32_t targets_max)
 {
 	struct kernel_options options = {.ring_bytes = 1 << 20,
-					 .sched_slots = 4096,
+					 .sched_slots = 1 << 18, /* nobody reads them here */
 					 .sched = true,
 					 .follow = true,
 					 .targets_max = targets_max};

@@ -259,6 +259,9 @@ int session_configure(struct kernel_options *kernel, struct plan **plan,
 	*kernel = (struct kernel_options){
 		.ring_bytes = options->ring_bytes,
 		.sched_slots = (uint32_t)(options->sched_bytes / sizeof(struct waffle_rec_switch)),
+		.ring_total = options->ring_bytes == SESSION_RING_BYTES ? SESSION_TOTAL_BYTES : 0,
+		.sched_total =
+			options->sched_bytes == SESSION_SCHED_BYTES ? SESSION_TOTAL_BYTES : 0,
 		.sched = session_wants_sched(options),
 		.wait_sources = sources_to_waits(options->sources),
 		.wait_min_ns = options->wait_min_ns,
@@ -325,9 +328,12 @@ static int start(struct session *session)
 				       EPOLLIN | EPOLLET, TAG_RING);
 	if (result)
 		return result;
-	session->pace = pace_begin(options->ring_bytes, kernel_ring_count(session->kernel),
-				   session_wants_sched(options) ? options->sched_bytes : 0,
-				   kernel_cpu_count(session->kernel));
+	session->pace =
+		pace_begin(kernel_ring_bytes(session->kernel), kernel_ring_count(session->kernel),
+			   session_wants_sched(options) ? kernel_slot_count(session->kernel) *
+								  sizeof(struct waffle_rec_switch)
+							: 0,
+			   kernel_cpu_count(session->kernel));
 	targets_watch(session);
 	/* Tracepoints that are described come before our own of the same name, which forget a
 	 * process at its exit. */

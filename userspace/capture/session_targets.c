@@ -183,6 +183,8 @@ static void mapping_notice(const struct mmap_event *event, void *arg)
 	/* Compilers at run time map memory without a file. */
 	if (target && event->kind == MMAP_MAPPED && event->mapping.ino)
 		target->maps_changed = true;
+	for (size_t i = 0; event->kind == MMAP_LOST && i < session->targets.len; i++)
+		session->targets.data[i].maps_changed = true;
 	details_told(session->details, event, target);
 	if ((target || event->kind == MMAP_LOST) && arming_concerns_functions(session->arming))
 		functions_told(session->functions, event);

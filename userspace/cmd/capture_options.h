@@ -66,10 +66,12 @@ int set_max_size(void *options, const char *value, struct error *err);
 		 "leave out the values of these keys and arguments; may be given several times",   \
 		 .set = set_redact},                                                               \
 		{"ring-size", 0, "SIZE",                                                           \
-		 "buffer for spans in the kernel, per eight CPUs (default 32MiB)",                 \
+		 "buffer for spans in the kernel, per eight CPUs (default 32MiB, less above 64 "   \
+		 "CPUs)",                                                                          \
 		 .set = set_ring_size},                                                            \
 		{"sched-size", 0, "SIZE",                                                          \
-		 "buffer for thread switches in the kernel, per CPU (default 4MiB)",               \
+		 "buffer for thread switches in the kernel, per CPU (default 4MiB, less above 64 " \
+		 "CPUs)",                                                                          \
 		 .set = set_sched_size},                                                           \
 		{"json", 0, NULL, "print the report as JSON",                                      \
 		 .at = offsetof(struct capture_options, json)},                                    \

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "probe/cpus.h"
 #include "probe/kernel_internal.h"
 #include "target/process.h"
 #include "waffle.skel.h"
@@ -102,12 +103,47 @@ void kernel_site_programs_configure(const struct kernel *kernel, struct waffle_b
 							      kernel_site_attach_type(kernel));
 }
 
+#define SLOTS_MIN 4096u /* of a CPU, when there are very many */
+
+static uint32_t online_count(const struct kernel *kernel)
+{
+	uint32_t count = 0;
+
+	for (uint32_t cpu = 0; cpu < kernel->cpus; cpu++)
+		count += kernel->online[cpu];
+	return count ? count : 1;
+}
+
+/* A row of slots for each CPU that is online, and some for others that may come: machines, virtual
+ * ones above all, may have many possible CPUs that never do. */
+static void slots_choose(struct kernel *kernel, const struct kernel_options *options)
+{
+	uint32_t online = online_count(kernel), spare = online / 4 > 2 ? online / 4 : 2;
+
+	kernel->rows = online + spare < kernel->cpus ? online + spare : kernel->cpus;
+	kernel->slots = options->sched ? (uint32_t)power_of_two(options->sched_slots, 16) : 1;
+	while (options->sched_total && kernel->slots > SLOTS_MIN &&
+	       (uint64_t)kernel->rows * kernel->slots * sizeof(struct waffle_rec_switch) >
+		       options->sched_total)
+		kernel->slots /= 2;
+}
+
+static void row_take(struct kernel *kernel, uint32_t cpu)
+{
+	uint32_t *row = &kernel->tail_memory[cpu].row;
+
+	if (*row == WAFFLE_NO_ROW && kernel->rows_used < kernel->rows)
+		__atomic_store_n(row, kernel->rows_used++, __ATOMIC_RELEASE);
+}
+
 static int configure(struct kernel *kernel, const struct kernel_options *options)
 {
 	struct waffle_bpf *bpf = kernel->bpf;
 	uint32_t cpus = kernel->cpus;
 
-	kernel->slots = options->sched ? (uint32_t)power_of_two(options->sched_slots, 16) : 1;
+	kernel->cpus_folder = options->cpus_folder ? options->cpus_folder : CPUS_FOLDER;
+	cpus_online(kernel->online, cpus, kernel->cpus_folder);
+	slots_choose(kernel, options);
 	kernel->multi = has_uprobe_multi();
 	bpf->rodata->sched_slots = kernel->slots;
 	bpf->rodata->follow_children = options->follow;
@@ -129,7 +165,8 @@ static int configure(struct kernel *kernel, const struct kernel_options *options
 		       ?: bpf_map__set_max_entries(bpf->maps.cpus, cpus)
 		       ?: bpf_map__set_max_entries(bpf->maps.sched_tails, cpus)
 		       ?: bpf_map__set_max_entries(bpf->maps.waiting, cpus)
-			  ?: bpf_map__set_max_entries(bpf->maps.sched_ring, cpus * kernel->slots)
+			  ?: bpf_map__set_max_entries(bpf->maps.sched_ring,
+							      kernel->rows * kernel->slots)
 			     ?: rings_configure(kernel);
 }
 
@@ -144,14 +181,40 @@ void *map_memory(const struct bpf_map *map, size_t bytes, bool writable)
 static int memory_map(struct kernel *kernel, struct error *err)
 {
 	kernel->cpu_bytes = sizeof(struct waffle_cpu) * kernel->cpus;
-	kernel->slot_bytes = sizeof(struct waffle_rec_switch) * kernel->cpus * kernel->slots;
+	kernel->slot_bytes = sizeof(struct waffle_rec_switch) * kernel->rows * kernel->slots;
 	kernel->cpu_memory = map_memory(kernel->bpf->maps.cpus, kernel->cpu_bytes, true);
 	kernel->tail_memory = map_memory(kernel->bpf->maps.sched_tails,
 					 sizeof(struct waffle_tail) * kernel->cpus, true);
 	kernel->slot_memory = map_memory(kernel->bpf->maps.sched_ring, kernel->slot_bytes, false);
 	if (!kernel->cpu_memory || !kernel->tail_memory || !kernel->slot_memory)
 		return error_set(err, errno, "mapping BPF maps: %s", strerror(errno));
+	for (uint32_t cpu = 0; cpu < kernel->cpus; cpu++) {
+		kernel->tail_memory[cpu].row = WAFFLE_NO_ROW;
+		if (kernel->online[cpu])
+			row_take(kernel, cpu);
+	}
 	return 0;
+}
+
+void kernel_cpus_check(struct kernel *kernel, void (*came)(uint32_t cpu, void *arg), void *arg)
+{
+	bool *online = calloc(kernel->cpus, sizeof(*online));
+
+	if (!online)
+		return; /* the next time */
+	cpus_online(online, kernel->cpus, kernel->cpus_folder);
+	for (uint32_t cpu = 0; cpu < kernel->cpus; cpu++) {
+		if (online[cpu] == kernel->online[cpu])
+			continue;
+		kernel->online[cpu] = online[cpu];
+		waits_cpu(kernel, cpu, online[cpu]);
+		if (!online[cpu])
+			continue;
+		row_take(kernel, cpu);
+		if (came)
+			came(cpu, arg);
+	}
+	free(online);
 }
 
 /*
@@ -207,7 +270,7 @@ static int kernel_load(struct kernel *kernel, const struct kernel_options *optio
 	result = waffle_bpf__load(kernel->bpf);
 	if (result)
 		return load_failed(err, -result);
-	result = rings_open(kernel, options->ring_bytes, err);
+	result = rings_open(kernel, options, err);
 	if (!result)
 		result = memory_map(kernel, err);
 	if (!result)
@@ -234,7 +297,9 @@ int kernel_open(struct kernel **kernel, const struct kernel_options *options, st
 				 "nsenter -t 1 -p -T)",
 				 namespace);
 	}
-	if (!made || cpus <= 0) {
+	if (made && cpus > 0)
+		made->online = calloc((size_t)cpus, sizeof(*made->online));
+	if (!made || !made->online) {
 		free(made);
 		return error_set(err, ENOMEM, "out of memory");
 	}
@@ -274,6 +339,7 @@ void kernel_close(struct kernel *kernel)
 		close(kernel->guardian_pipe); /* it releases what is still held, and ends */
 		waitpid(kernel->guardian, NULL, 0);
 	}
+	free(kernel->online);
 	free(kernel);
 }
 
@@ -443,8 +509,13 @@ struct waffle_tail *kernel_tail(const struct kernel *kernel, uint32_t cpu)
 const struct waffle_rec_switch *kernel_slot(const struct kernel *kernel, uint32_t cpu,
 					    uint64_t position)
 {
-	return &kernel->slot_memory[(uint64_t)cpu * kernel->slots +
+	return &kernel->slot_memory[(uint64_t)kernel->tail_memory[cpu].row * kernel->slots +
 				    (position & (kernel->slots - 1))];
+}
+
+uint32_t kernel_slot_count(const struct kernel *kernel)
+{
+	return kernel->slots;
 }
 
 void kernel_exec_known(struct kernel *kernel, dev_t dev, ino_t ino)

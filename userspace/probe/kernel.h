@@ -23,6 +23,8 @@ struct kernel;
 struct kernel_options {
 	uint64_t ring_bytes;  /* of each ring for spans; rounded up to a power of two */
 	uint32_t sched_slots; /* switches that a CPU can hold; rounded up to a power of two */
+	/* Of all rings, and of all CPUs' switches, if that would be more; 0: no limit. */
+	uint64_t ring_total, sched_total;
 	bool sched;           /* record the scheduler */
 	bool follow;          /* children of targets are targets */
 	bool stacks;          /* some sites' stacks are wanted, or */
@@ -77,6 +79,10 @@ int kernel_snapshot(struct kernel *kernel, bool at_end,
 /* Those of the sources wanted that this kernel has. */
 uint32_t kernel_wait_sources(const struct kernel *kernel);
 
+/* Sees to CPUs that have come online since the last call, and calls `came` for each; may be NULL.
+ */
+void kernel_cpus_check(struct kernel *kernel, void (*came)(uint32_t cpu, void *arg), void *arg);
+
 /* Memory shared with the programs. */
 uint32_t kernel_cpu_count(const struct kernel *kernel);
 const struct waffle_cpu *kernel_cpu(const struct kernel *kernel, uint32_t cpu);
@@ -103,6 +109,9 @@ void kernel_take(struct kernel *kernel, kernel_take_fn *take, void *arg);
 uint64_t kernel_plain_count(const struct kernel *kernel, uint32_t cpu);
 /* The ring buffers, to wait for. */
 uint32_t kernel_ring_count(const struct kernel *kernel);
+/* Bytes of one, and switches that a CPU can hold. */
+uint64_t kernel_ring_bytes(const struct kernel *kernel);
+uint32_t kernel_slot_count(const struct kernel *kernel);
 int kernel_ring_fd(const struct kernel *kernel, uint32_t ring);
 
 /* This program needs no hold at its exec: it is armed, or has nothing to arm. */
