@@ -127,15 +127,14 @@ static int start(void **state)
 	static const struct worker_table table = {
 		.handlers =
 			{
-				[WORKER_OBJECT] = object_serve,
-				[WORKER_FRAMES] = symbols_serve_frames,
-				[WORKER_RETURN] = symbols_serve_return,
-				[WORKER_VARIABLE] = symbols_serve_variable,
-				[WORKER_MODULE] = symbols_serve_module,
-				[WORKER_UNWIND] = cfi_serve,
-				[WORKER_CALLS] = deed_serve,
+				[WORKER_OBJECT] = {object_serve, NULL},
+				[WORKER_FRAMES] = {symbols_serve_frames, &service},
+				[WORKER_RETURN] = {symbols_serve_return, &service},
+				[WORKER_VARIABLE] = {symbols_serve_variable, &service},
+				[WORKER_MODULE] = {symbols_serve_module, &service},
+				[WORKER_UNWIND] = {cfi_serve, NULL},
+				[WORKER_CALLS] = {deed_serve, NULL},
 			},
-		.arg = &service,
 	};
 	struct error err = ERROR_INIT;
 

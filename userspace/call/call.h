@@ -17,6 +17,7 @@
 
 #include "target/object.h"
 #include "util/error.h"
+#include "util/wire.h"
 
 struct call_set;
 
@@ -46,6 +47,9 @@ bool call_set_wants(const struct call_set *set, const char *path);
 
 /* Whether a description asks for stacks itself. */
 bool call_set_wants_stacks(const struct call_set *set);
+
+/* The worker's side of call_set_find(): a worker_handler, whose `arg` is the set. */
+int call_set_serve(struct wire_in *request, int fd, struct wire_out *reply, void *arg);
 
 /*
  * Looks in the ELF file open at `fd`, of which `object` was read, and adds sites, calls and probes

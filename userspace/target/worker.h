@@ -47,13 +47,15 @@ enum worker_use { WORKER_FOR_ARMING, WORKER_FOR_NAMES, WORKER_USES };
 typedef int (*worker_handler)(struct wire_in *request, int fd, struct wire_out *reply, void *arg);
 
 struct worker_table {
-	worker_handler handlers[WORKER_OPS];
-	void *arg;
+	struct {
+		worker_handler serve;
+		void *arg;
+	} handlers[WORKER_OPS];
 };
 
 /*
  * Makes the helpers, unless there are some, from this process as it is now: with one thread, and
- * without anything that is secret or open. `table` has to stay.
+ * without anything that is secret or open.
  */
 int worker_start(const struct worker_table *table, struct error *err);
 /* Ends them; also at the end of this process. */
