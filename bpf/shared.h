@@ -283,23 +283,19 @@ static __noinline __attribute__((unused)) struct thread_state *thread_make(struc
 	return state;
 }
 
-/* A thread of the target has no state yet: nearly all get theirs when they are forked. What is
- * missing of one that has none is counted. */
+/* A thread of the target has no state yet: nearly all get theirs when they are forked. */
 static __noinline __attribute__((unused)) struct thread_state *thread_meet(struct task_struct *task)
 {
 	__u32 tgid = task->tgid;
-	struct thread_state *state = NULL;
 
-	if (!bpf_map_lookup_elem(&targets, &tgid))
+	if (!scheduler_allocates() || !bpf_map_lookup_elem(&targets, &tgid))
 		return NULL;
-	if (scheduler_allocates())
-		state = thread_make(task);
-	if (!state)
-		loss_count_of(WAFFLE_SOURCE_SCHED, 1);
-	return state;
+	return thread_make(task);
 }
 
-/* The state of a thread of the target; NULL for all other threads. */
+/* The state of a thread of the target; NULL for all other threads, and where none can be had:
+ * before 6.2 also while a program of this CPU that was interrupted is in the midst of task storage.
+ */
 static __always_inline struct thread_state *thread_get(struct task_struct *task)
 {
 	struct thread_state *state;
