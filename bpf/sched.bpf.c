@@ -304,6 +304,27 @@ static __always_inline __u32 slot_prev_thread(void *ctx, struct waffle_rec_switc
 	return flags;
 }
 
+/* A switch of a thread of the target that has no state is lost. */
+static __noinline struct thread_state *thread_meet_counted(struct task_struct *task)
+{
+	struct thread_state *state = thread_meet(task);
+	__u32 tgid = task->tgid;
+
+	if (!state && bpf_map_lookup_elem(&targets, &tgid))
+		loss_count_of(WAFFLE_SOURCE_SCHED, 1);
+	return state;
+}
+
+static __always_inline struct thread_state *thread_switching(struct task_struct *task)
+{
+	struct thread_state *state;
+
+	if (!target_maybe(task->tgid))
+		return NULL;
+	state = bpf_task_storage_get(&threads, task, NULL, 0);
+	return state ?: thread_meet_counted(task);
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
@@ -321,8 +342,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 		return 0;
 	}
 	now = bpf_ktime_get_ns(); /* before all that may miss the caches of a CPU that slept */
-	from = thread_get(prev);
-	to = thread_get(next);
+	from = thread_switching(prev);
+	to = thread_switching(next);
 	if (!from) {
 		barrier_var(to); /* else clang ors the pointers, which the verifier forbids */
 		if (!to)

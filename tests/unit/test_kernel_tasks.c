@@ -320,8 +320,8 @@ static void test_switches_of_a_thread_without_state_are_counted_as_lost(void **s
 	assert_true(pidfd >= 0);
 	assert_int_equal(bpf_map_delete_elem(bpf_map__fd(rig.kernel->bpf->maps.threads), &pidfd),
 			 0);
-	child_end(pid, ends); /* it is woken, comes onto a CPU and leaves it */
-	assert_true(lost(&rig, WAFFLE_SOURCE_SCHED) >= 2);
+	child_end(pid, ends); /* it comes onto a CPU */
+	assert_true(lost(&rig, WAFFLE_SOURCE_SCHED) >= 1);
 	close(pidfd);
 	rig_close(&rig);
 }
