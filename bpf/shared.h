@@ -40,7 +40,6 @@ struct waffle_inode {
 
 #define WAFFLE_MAX_TARGETS 16384
 #define WAFFLE_MAX_NAMED 16384
-#define WAFFLE_MAX_PROGRAMS 16384
 #define WAFFLE_TGID_WORDS 1024
 
 /* The program of a target. */
@@ -65,7 +64,6 @@ extern const volatile bool storage_is_old; /* as on a kernel before 6.4: schedul
 
 /* Set while running. */
 extern __u64 tgid_bits[WAFFLE_TGID_WORDS];
-extern bool stop_on_exec;
 extern bool sweep_wanted; /* a table was full: probe/sweep.c */
 extern bool rights_seen;  /* there has been a program with rights among the targets */
 extern bool finished;     /* nothing is recorded any more: begins and ends stop together */

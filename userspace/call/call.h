@@ -68,6 +68,8 @@ struct call_library {
 	bool table; /* of CUDA or NCCL */
 };
 size_t call_set_libraries(struct call_set *set, const struct call_library **list);
+/* Whether there are descriptions besides the tables of CUDA and NCCL. */
+bool call_set_is_described(const struct call_set *set);
 bool call_library_is(const struct call_library *library, const char *path);
 
 /*

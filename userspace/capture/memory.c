@@ -393,6 +393,12 @@ uint32_t memory_code(const struct memory *memory, pid_t pid, const uint64_t *add
 
 void memory_fork(struct memory *memory, pid_t parent, pid_t child)
 {
+	uint32_t index = map_get(&memory->pids, (uint64_t)child);
+
+	/* A stack of the child may have come before this record, and found nothing if the child is
+	 * gone: now its parent's mappings serve. */
+	if (index != MAP_NONE)
+		memory->known.data[index].next_ts = 0;
 	if (memory->parents.len < PROCESSES_MAX)
 		map_set(&memory->parents, (uint64_t)child, (uint32_t)parent);
 }

@@ -30,6 +30,7 @@ struct session_options {
 	const char *output;               /* path of the file to write */
 	const char *label;                /* what is traced, for people */
 	bool follow;                      /* children too */
+	bool machine_wide;                /* with `follow`: other processes hit its probes, too */
 	uint32_t sources;                 /* enum capture_source */
 	const struct filter_expr *filter; /* NULL: all; belongs to the caller */
 	struct stack_choice *stacks;      /* NULL: of no span; belongs to the caller */

@@ -162,6 +162,10 @@ static int dispatch(struct session *session, const struct epoll_event *events, i
 		case TAG_FILE: /* at once: the next program may be about to load it */
 			arming_changed(session->arming);
 			break;
+		case TAG_GATE:
+			if (programs_held(session))
+				return -EIO;
+			break;
 		case TAG_SIGNAL: /* read in each turn, however many others are ready */
 		case TAG_RING:   /* woken for a fork or an exec: the drain sees it */
 		case TAG_MMAP:

@@ -42,6 +42,11 @@ int set_max_size(void *options, const char *value, struct error *err);
 	 .at = offsetof(struct capture_options, output)},                                          \
 		{"duration", 'd', "TIME",                                                          \
 		 "stop TIME after all is armed, such as 10s, 500ms or 2m", .set = set_duration},   \
+		{"machine-wide", 0, NULL,                                                          \
+		 "with children: arm files for all processes of the machine, so that forked "      \
+		 "children are recorded from their first instruction; all other programs that "    \
+		 "run these files are slowed down by each probe that they reach",                  \
+		 .at = offsetof(struct capture_options, session.machine_wide)},                    \
 		{"max-size", 0, "SIZE",                                                            \
 		 "end the capture before its file is larger than SIZE (default no limit)",         \
 		 .set = set_max_size},                                                             \

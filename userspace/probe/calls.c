@@ -185,11 +185,16 @@ static int map_set(const struct bpf_map *map, uint32_t index, const void *value)
 	return bpf_map_update_elem(bpf_map__fd(map), &index, value, BPF_ANY) ? -errno : 0;
 }
 
+int kernel_calls_ready(struct kernel *kernel)
+{
+	return kernel->call_bpf ? 0 : calls_load(kernel);
+}
+
 int kernel_recipe_set(struct kernel *kernel, uint32_t site, const struct waffle_recipe *recipe)
 {
 	uint32_t number = (uint32_t)kernel->recipes.len;
 	struct loaded_recipe loaded = {.site = site};
-	int result = kernel->call_bpf ? 0 : calls_load(kernel);
+	int result = kernel_calls_ready(kernel);
 
 	if (result)
 		return result;

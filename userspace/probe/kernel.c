@@ -3,18 +3,13 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/sysmacros.h>
 #include <sys/utsname.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "probe/cpus.h"
@@ -149,7 +144,6 @@ static int configure(struct kernel *kernel, const struct kernel_options *options
 	bpf->rodata->follow_children = options->follow;
 	/* To try what kernels before 6.4 get. */
 	bpf->rodata->storage_is_old = getenv("WAFFLE_STORAGE_OLD") != NULL;
-	bpf->bss->stop_on_exec = options->hold_exec;
 	bpf->rodata->call_points = options->points;
 	bpf_program__set_autoload(bpf->progs.on_switch, options->sched);
 	bpf_program__set_autoload(bpf->progs.on_waking, options->sched);
@@ -217,45 +211,6 @@ void kernel_cpus_check(struct kernel *kernel, void (*came)(uint32_t cpu, void *a
 	free(online);
 }
 
-/*
- * If this process dies while a program is held at its exec, somebody must let it go: a child that
- * waits for the end of a pipe does. It is forked before anything is attached, so it keeps nothing
- * armed.
- */
-static int guardian_start(struct kernel *kernel, struct error *err)
-{
-	int ends[2], stopped = bpf_map__fd(kernel->bpf->maps.stopped);
-	uint32_t key, next;
-	sigset_t all;
-	char byte;
-
-	if (pipe2(ends, O_CLOEXEC))
-		return error_set(err, errno, "pipe: %s", strerror(errno));
-	kernel->guardian = fork();
-	if (kernel->guardian < 0) {
-		close(ends[0]);
-		close(ends[1]);
-		return error_set(err, errno, "fork: %s", strerror(errno));
-	}
-	if (kernel->guardian) {
-		close(ends[0]);
-		kernel->guardian_pipe = ends[1];
-		return 0;
-	}
-	sigfillset(&all);
-	sigprocmask(SIG_BLOCK, &all, NULL);
-	prctl(PR_SET_NAME, "waffle-guard");
-	close(ends[1]);
-	while (read(ends[0], &byte, 1) < 0 && errno == EINTR)
-		;
-	for (int more = bpf_map_get_next_key(stopped, NULL, &next); !more;
-	     more = bpf_map_get_next_key(stopped, &key, &next)) {
-		kill((pid_t)next, SIGCONT);
-		key = next;
-	}
-	_exit(0);
-}
-
 static int kernel_load(struct kernel *kernel, const struct kernel_options *options,
 		       struct error *err)
 {
@@ -277,8 +232,6 @@ static int kernel_load(struct kernel *kernel, const struct kernel_options *optio
 		result = classes_open(kernel, err);
 	if (!result)
 		result = calls_open(kernel, err);
-	if (!result && options->hold_exec)
-		result = guardian_start(kernel, err);
 	return result;
 }
 
@@ -304,7 +257,6 @@ int kernel_open(struct kernel **kernel, const struct kernel_options *options, st
 		return error_set(err, ENOMEM, "out of memory");
 	}
 	libbpf_set_print(getenv("WAFFLE_LIBBPF") ? verbose_print : quiet_print);
-	made->guardian_pipe = -1;
 	made->sched = options->sched;
 	made->stacks = options->stacks || options->stacks_of_waits;
 	made->cpus = (uint32_t)cpus;
@@ -334,11 +286,8 @@ void kernel_close(struct kernel *kernel)
 	vec_free(&kernel->ended);
 	waits_detach(kernel);
 	stacks_close(kernel);
+	closer_free(kernel->closer);
 	waffle_bpf__destroy(kernel->bpf);
-	if (kernel->guardian_pipe >= 0) {
-		close(kernel->guardian_pipe); /* it releases what is still held, and ends */
-		waitpid(kernel->guardian, NULL, 0);
-	}
 	free(kernel->online);
 	free(kernel);
 }
@@ -518,30 +467,9 @@ uint32_t kernel_slot_count(const struct kernel *kernel)
 	return kernel->slots;
 }
 
-void kernel_exec_known(struct kernel *kernel, dev_t dev, ino_t ino)
+int kernel_targets(const struct kernel *kernel, const uint64_t **bits)
 {
-	/* The kernel keeps devices as major << 20 | minor (include/linux/kdev_t.h). */
-	struct waffle_inode key = {.ino = ino, .dev = major(dev) << 20 | minor(dev)};
-	uint32_t one = 1;
-
-	/* If the map is full, a known program is held for a moment: no harm. */
-	bpf_map_update_elem(bpf_map__fd(kernel->bpf->maps.known_programs), &key, &one, BPF_ANY);
-}
-
-void kernel_exec_forget(struct kernel *kernel)
-{
-	int map = bpf_map__fd(kernel->bpf->maps.known_programs);
-	struct waffle_inode key;
-
-	while (!bpf_map_get_next_key(map, NULL, &key))
-		if (bpf_map_delete_elem(map, &key) && errno != ENOENT)
-			return;
-}
-
-void kernel_exec_release(struct kernel *kernel, pid_t pid)
-{
-	uint32_t key = (uint32_t)pid;
-
-	if (!bpf_map_delete_elem(bpf_map__fd(kernel->bpf->maps.stopped), &key))
-		kill(pid, SIGCONT);
+	_Static_assert(sizeof(kernel->bpf->bss->tgid_bits[0]) == sizeof(**bits), "words");
+	*bits = (const uint64_t *)kernel->bpf->bss->tgid_bits;
+	return bpf_map__fd(kernel->bpf->maps.targets);
 }

@@ -9,6 +9,7 @@
 #include "util/vec.h"
 
 struct bpf_link;
+struct closer;
 struct bpf_map;
 struct ring_buffer;
 struct waffle_bpf;
@@ -50,6 +51,7 @@ struct kernel {
 	VEC(struct loaded_recipe) recipes;    /* by number */
 	struct waffle_plain_ends *plain_ends; /* NULL: no calls */
 	const struct waffle_plain_slot *plain_slots;
+	struct closer *closer; /* NULL: none yet */
 	uint32_t plain_cpus; /* the first ones have slots; those of others come by the rings */
 	VEC(int) point_fds; /* of tracepoints: perf events and links */
 	const char *cpus_folder;
@@ -71,8 +73,6 @@ struct kernel {
 	uint64_t unwind_pages; /* in use */
 	VEC(uint32_t) ended;   /* processes whose entries were not swept yet */
 	uint64_t sweep_ts;     /* of the last sweep */
-	pid_t guardian;
-	int guardian_pipe; /* -1: none */
 };
 
 /* The attach type that all programs at sites have: they go to each other by tail calls, and the
@@ -126,6 +126,8 @@ void plain_load(struct loaded_recipe *loaded, const struct waffle_recipe *recipe
 int call_class_load(const struct kernel *kernel, struct loaded_class *loaded, uint32_t index,
 		    const struct plan_class *class, struct error *err);
 
+/* Waits until all is closed. */
+void closer_free(struct closer *closer);
 /* NULL: it can't be mapped, errno says why. */
 void *map_memory(const struct bpf_map *map, size_t bytes, bool writable);
 /* Bytes of its machine code; 0: the kernel won't say. */
