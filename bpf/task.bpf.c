@@ -122,9 +122,11 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 		thread_born(child);
 		return 0;
 	}
-	if (follow_children && !target_add(tgid, parent->tgid))
-		return 0;
-	stack_fork(parent->tgid, tgid);
+	if (follow_children) {
+		if (!target_add(tgid, parent->tgid))
+			return 0;
+		stack_fork(parent->tgid, tgid);
+	}
 	rec = record_reserve(cpu, sizeof(*rec));
 	if (rec) {
 		record_begin(&rec->rec, WAFFLE_REC_FORK, parent->pid, cpu);
