@@ -21,6 +21,7 @@
 
 #include "target/cfi_remote.h"
 #include "target/object_remote.h"
+#include "target/program_facts.h"
 #include "target/sandbox.h"
 #include "target/symbols_remote.h"
 #include "target/worker.h"
@@ -133,6 +134,7 @@ static int start(void **state)
 				[WORKER_VARIABLE] = {symbols_serve_variable, &service},
 				[WORKER_MODULE] = {symbols_serve_module, &service},
 				[WORKER_UNWIND] = {cfi_serve, NULL},
+				[WORKER_PROGRAM] = {program_facts_serve, NULL},
 				[WORKER_CALLS] = {deed_serve, NULL},
 			},
 	};
@@ -476,6 +478,22 @@ static void test_worker_makes_the_unwinding_table(void **state)
 	cfi_table_free(&near);
 }
 
+static void test_worker_tells_the_facts_of_a_program(void **state)
+{
+	struct program_facts far, near;
+
+	(void)state;
+	assert_int_equal(program_facts_read(&far, open(SELF, O_RDONLY | O_CLOEXEC), SELF), 0);
+	assert_int_equal(program_facts_read(&near, open("/etc/passwd", O_RDONLY | O_CLOEXEC), "-"),
+			 -ENOEXEC);
+	worker_stop();
+	assert_int_equal(program_facts_read(&near, open(SELF, O_RDONLY | O_CLOEXEC), SELF), 0);
+	assert_true(near.segments.count > 0);
+	assert_true(build_id_equal(&far.build_id, &near.build_id));
+	assert_memory_equal(&far.segments, &near.segments, sizeof(far.segments));
+	assert_int_equal(far.python_runtime, 0);
+}
+
 /* ---- answers that lie ---- */
 
 static void test_answers_that_make_no_sense_are_refused(void **state)
@@ -518,6 +536,7 @@ int main(void)
 		TEST(test_worker_finds_the_sites),
 		TEST(test_worker_finds_the_names),
 		TEST(test_worker_makes_the_unwinding_table),
+		TEST(test_worker_tells_the_facts_of_a_program),
 		TEST(test_answers_that_make_no_sense_are_refused),
 	};
 

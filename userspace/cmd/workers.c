@@ -5,6 +5,7 @@
 
 #include "target/cfi_remote.h"
 #include "target/object_remote.h"
+#include "target/program_facts.h"
 #include "target/symbols_remote.h"
 #include "target/worker.h"
 #include "util/terminal.h"
@@ -22,6 +23,7 @@ enum exit_code workers_start(const struct command *command, struct call_set *cal
 				[WORKER_VARIABLE] = {symbols_serve_variable, &symbols},
 				[WORKER_MODULE] = {symbols_serve_module, &symbols},
 				[WORKER_UNWIND] = {cfi_serve, NULL},
+				[WORKER_PROGRAM] = {program_facts_serve, NULL},
 				[WORKER_CALLS] = {call_set_serve, calls},
 			},
 	};

@@ -31,8 +31,9 @@ enum worker_op {
 	WORKER_RETURN,
 	WORKER_VARIABLE,
 	WORKER_MODULE,
-	WORKER_UNWIND, /* target/cfi_remote.c */
-	WORKER_CALLS,  /* call/find_remote.c */
+	WORKER_UNWIND,  /* target/cfi_remote.c */
+	WORKER_PROGRAM, /* target/program_facts.c */
+	WORKER_CALLS,   /* call/find_remote.c */
 	WORKER_OPS
 };
 
