@@ -68,20 +68,6 @@ static int load_failed(struct error *err, int code)
 			 strerror(code));
 }
 
-/* uprobe.multi came with Linux 6.6. WAFFLE_UPROBE_SINGLE=1 does without it, to try what older
- * kernels get. */
-static bool has_uprobe_multi(void)
-{
-	struct utsname name;
-	int major = 0, minor = 0;
-
-	if (getenv("WAFFLE_UPROBE_SINGLE"))
-		return false;
-	if (uname(&name) || sscanf(name.release, "%d.%d", &major, &minor) != 2)
-		return false;
-	return major > 6 || (major == 6 && minor >= 6);
-}
-
 enum bpf_attach_type kernel_site_attach_type(const struct kernel *kernel)
 {
 	return kernel->multi ? BPF_TRACE_UPROBE_MULTI : 0;
@@ -139,7 +125,7 @@ static int configure(struct kernel *kernel, const struct kernel_options *options
 	kernel->cpus_folder = options->cpus_folder ? options->cpus_folder : CPUS_FOLDER;
 	cpus_online(kernel->online, cpus, kernel->cpus_folder);
 	slots_choose(kernel, options);
-	kernel->multi = has_uprobe_multi();
+	kernel->multi = uprobe_multi_try() > 0;
 	bpf->rodata->sched_slots = kernel->slots;
 	bpf->rodata->follow_children = options->follow;
 	/* To try what kernels before 6.4 get. */

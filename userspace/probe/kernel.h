@@ -183,7 +183,9 @@ uint64_t kernel_calls_too_deep(const struct kernel *kernel);
 
 struct armed;
 
-/* One link arms many probes of a file, from Linux 6.6 on; before, each takes two descriptors. */
+/* Whether one link can arm many probes of one process: 1, 0, or a negative errno. */
+int uprobe_multi_try(void);
+/* Whether it does in this session; otherwise each probe takes two descriptors. */
 bool kernel_arms_many(const struct kernel *kernel);
 
 /* What is done with a site of an object. */
