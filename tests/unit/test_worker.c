@@ -19,7 +19,9 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "capture/handles.h"
 #include "target/cfi_remote.h"
+#include "target/demangle.h"
 #include "target/object_remote.h"
 #include "target/program_facts.h"
 #include "target/sandbox.h"
@@ -135,6 +137,8 @@ static int start(void **state)
 				[WORKER_MODULE] = {symbols_serve_module, &service},
 				[WORKER_UNWIND] = {cfi_serve, NULL},
 				[WORKER_PROGRAM] = {program_facts_serve, NULL},
+				[WORKER_HANDLES] = {handles_serve, NULL},
+				[WORKER_NAME] = {demangle_serve, NULL},
 				[WORKER_CALLS] = {deed_serve, NULL},
 			},
 	};
@@ -494,6 +498,56 @@ static void test_worker_tells_the_facts_of_a_program(void **state)
 	assert_int_equal(far.python_runtime, 0);
 }
 
+static void test_worker_demangles(void **state)
+{
+	char text[DEMANGLE_MAX];
+
+	(void)state;
+	assert_string_equal(demangle("_ZN3foo3barEi", text), "foo::bar(int)");
+	assert_null(demangle("_ZN3foo", text));
+	assert_null(demangle("main", text));
+}
+
+/* As nvcc has it in the stub of a launch. */
+extern uint64_t handle_of_saxpy __asm__("_ZZ28__device_stub__Z5saxpyifPfS_ifPfS_E8__handle");
+uint64_t handle_of_saxpy = 0x123456;
+
+static void see_handle(uint64_t handle, const char *name, void *arg)
+{
+	assert_int_equal(handle, 0x123456);
+	assert_string_equal(name, "saxpy(int, float, float*, float*)");
+	++*(unsigned *)arg;
+}
+
+static void test_worker_finds_handles(void **state)
+{
+	struct elf_segment code = code_of_self();
+	int fd = open(SELF, O_RDONLY | O_CLOEXEC);
+	uint64_t here = (uintptr_t)test_worker_finds_handles;
+	struct symbol_frames frames;
+	struct symbolizer *symbolizer;
+	unsigned seen = 0;
+	struct image image;
+	uint32_t number;
+	uint64_t offset = 0;
+
+	(void)state;
+	/* Where the code is: by this function. */
+	symbolizer = self_open(&number);
+	for (uint64_t at = code.offset; !offset && at < code.offset + code.size; at += 16)
+		if (!symbolizer_offset(symbolizer, number, at, &frames) && frames.count &&
+		    !frames.list[frames.count - 1].offset &&
+		    !strcmp(frames.list[frames.count - 1].function, __func__))
+			offset = at;
+	symbolizer_close(symbolizer);
+	assert_true(offset && fd >= 0);
+	assert_int_equal(image_open(&image, getpid()), 0);
+	assert_int_equal(handles_find(fd, &image, here, offset, see_handle, &seen), 0);
+	assert_int_equal(seen, 1);
+	image_close(&image);
+	close(fd);
+}
+
 /* ---- answers that lie ---- */
 
 static void test_answers_that_make_no_sense_are_refused(void **state)
@@ -537,6 +591,8 @@ int main(void)
 		TEST(test_worker_finds_the_names),
 		TEST(test_worker_makes_the_unwinding_table),
 		TEST(test_worker_tells_the_facts_of_a_program),
+		TEST(test_worker_demangles),
+		TEST(test_worker_finds_handles),
 		TEST(test_answers_that_make_no_sense_are_refused),
 	};
 

@@ -3,7 +3,9 @@
 
 #include <stdio.h>
 
+#include "capture/handles.h"
 #include "target/cfi_remote.h"
+#include "target/demangle.h"
 #include "target/object_remote.h"
 #include "target/program_facts.h"
 #include "target/symbols_remote.h"
@@ -25,6 +27,8 @@ enum exit_code workers_start(const struct command *command, struct call_set *cal
 				[WORKER_UNWIND] = {cfi_serve, NULL},
 				[WORKER_PROGRAM] = {program_facts_serve, NULL},
 				[WORKER_CALLS] = {call_set_serve, calls},
+				[WORKER_HANDLES] = {handles_serve, NULL},
+				[WORKER_NAME] = {demangle_serve, NULL},
 			},
 	};
 	struct error err = ERROR_INIT;

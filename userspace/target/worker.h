@@ -34,6 +34,8 @@ enum worker_op {
 	WORKER_UNWIND,  /* target/cfi_remote.c */
 	WORKER_PROGRAM, /* target/program_facts.c */
 	WORKER_CALLS,   /* call/find_remote.c */
+	WORKER_HANDLES, /* capture/handles.c */
+	WORKER_NAME,    /* target/demangle.c */
 	WORKER_OPS
 };
 
