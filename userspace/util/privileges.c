@@ -15,7 +15,7 @@
 /* Programs are loaded and attached when a library is opened or a process is forked, at any time;
  * what parses files for the tracer is started anew, with less. */
 static const uint64_t of_tracing = BIT(CAP_BPF) | BIT(CAP_PERFMON) | BIT(CAP_SYS_PTRACE) |
-				   BIT(CAP_SYSLOG) | BIT(CAP_KILL) | BIT(CAP_CHECKPOINT_RESTORE) |
+				   BIT(CAP_KILL) | BIT(CAP_CHECKPOINT_RESTORE) |
 				   BIT(CAP_SYS_ADMIN) | BIT(CAP_SYS_RESOURCE) | BIT(CAP_IPC_LOCK) |
 				   BIT(CAP_SYS_NICE) | BIT(CAP_SETUID) | BIT(CAP_SETGID) |
 				   BIT(CAP_SETPCAP) | BIT(CAP_SYS_CHROOT) | OF_FILES;
