@@ -207,10 +207,9 @@ kernels: all unit-programs
 	@tests/kernels/setup.sh
 	@BUILD=$(BUILD) tests/kernels/run.py $(KERNELS)
 
-# Programs that are slow for a known reason, with five seeds each (docs/why.md); make check has one,
-# and a second try.
+# Programs that are slow for a known reason, with five seeds each (docs/why.md); make check has one.
 zoo: all
-	WAFFLE_ZOO_SEEDS=$(or $(SEEDS),5) WAFFLE_ZOO_TRIES=1 WAFFLE_BPF=$(BUILD)/waffle-bpf $(BUILD)/venv/bin/pytest -q -p no:cacheprovider \
+	WAFFLE_ZOO_SEEDS=$(or $(SEEDS),5) WAFFLE_BPF=$(BUILD)/waffle-bpf $(BUILD)/venv/bin/pytest -q -p no:cacheprovider \
 		tests/integration/test_zoo.py
 
 # An hour of all that a tracer could keep something of, or MINUTES; make check has some seconds of it.

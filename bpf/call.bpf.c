@@ -375,6 +375,8 @@ int BPF_PROG(call_exec, struct task_struct *task)
 	bpf_task_storage_delete(&call_held_low, task);
 	bpf_task_storage_delete(&call_held_high, task);
 	bpf_task_storage_delete(&call_threads, task);
+	if (call_points && !scheduler_allocates()) /* as thread_born() of task.bpf.c */
+		call_thread_get(task);
 	return 0;
 }
 

@@ -241,11 +241,13 @@ struct waffle_rec_state {
 struct waffle_rec_fork {
 	struct waffle_rec rec; /* tid: the parent thread */
 	__u32 tgid;
-	__u32 child_tgid;
+	__u32 child_tgid; /* on its way from the kernel | WAFFLE_FORK_SHARES */
 };
+#define WAFFLE_FORK_SHARES 0x80000000u /* the child has its parent's memory, as after vfork() */
 
 /* rec.tid: the thread; tgid its process; code as wait(2) reports it, only meaningful when the last
- * thread of the process exits (tid == tgid). EXEC uses the same layout with code 0. */
+ * thread of the process exits (tid == tgid). EXEC uses the same layout; its code is
+ * the tid that its thread had before if it was not the main one, otherwise 0. */
 struct waffle_rec_exit {
 	struct waffle_rec rec;
 	__u32 tgid;

@@ -166,15 +166,18 @@ int BPF_PROG(on_migrate, struct task_struct *task, int cpu)
 /* The next slot of this CPU, or NULL after counting the loss. */
 static __always_inline struct waffle_rec_switch *slot_next(struct waffle_cpu *state, __u32 cpu)
 {
-	__u32 index = cpu * sched_slots + (state->head & (sched_slots - 1));
 	struct waffle_tail *tail = bpf_map_lookup_elem(&sched_tails, &cpu);
+	struct waffle_rec_switch *slot = NULL;
+	__u32 index;
 
 	state->produced[WAFFLE_SOURCE_SCHED]++;
-	if (!tail || state->head - tail->tail >= sched_slots) {
-		state->dropped[WAFFLE_SOURCE_SCHED]++;
-		return NULL;
+	if (tail && state->head - tail->tail < sched_slots) {
+		index = tail->row * sched_slots + (state->head & (sched_slots - 1));
+		slot = bpf_map_lookup_elem(&sched_ring, &index);
 	}
-	return bpf_map_lookup_elem(&sched_ring, &index);
+	if (!slot)
+		state->dropped[WAFFLE_SOURCE_SCHED]++;
+	return slot;
 }
 
 static __always_inline void slot_publish(struct waffle_cpu *state)
@@ -277,6 +280,8 @@ static __always_inline void thread_comes(struct thread_state *to, struct task_st
 	to->stolen_ns = stolen_ns;
 	waits_for(to, 0);
 	wait_end(&to->wait, task, to->wake_flags ? to->wake_ts : 0, now);
+	if (to->wait.fault_ts && !faults_are_counted())
+		to->wait.fault_ts = 0; /* its end won't be seen */
 }
 
 /* Fills in why a traced thread leaves. */
@@ -299,6 +304,27 @@ static __always_inline __u32 slot_prev_thread(void *ctx, struct waffle_rec_switc
 	return flags;
 }
 
+/* A switch of a thread of the target that has no state is lost. */
+static __noinline struct thread_state *thread_meet_counted(struct task_struct *task)
+{
+	struct thread_state *state = thread_meet(task);
+	__u32 tgid = task->tgid;
+
+	if (!state && bpf_map_lookup_elem(&targets, &tgid))
+		loss_count_of(WAFFLE_SOURCE_SCHED, 1);
+	return state;
+}
+
+static __always_inline struct thread_state *thread_switching(struct task_struct *task)
+{
+	struct thread_state *state;
+
+	if (!target_maybe(task->tgid))
+		return NULL;
+	state = bpf_task_storage_get(&threads, task, NULL, 0);
+	return state ?: thread_meet_counted(task);
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
@@ -316,8 +342,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 		return 0;
 	}
 	now = bpf_ktime_get_ns(); /* before all that may miss the caches of a CPU that slept */
-	from = thread_get(prev);
-	to = thread_get(next);
+	from = thread_switching(prev);
+	to = thread_switching(next);
 	if (!from) {
 		barrier_var(to); /* else clang ors the pointers, which the verifier forbids */
 		if (!to)

@@ -21,11 +21,15 @@ struct waffle_cpu {
 };
 _Static_assert(sizeof(struct waffle_cpu) == 64, "one cache line");
 
-/* Slots read so far, written by capture/ only. */
+/* Of a CPU: slots read so far, and which row of slots it has. Written by capture/ only. */
 struct waffle_tail {
 	__u64 tail;
-	__u64 padding[7];
+	__u32 row; /* WAFFLE_NO_ROW: none; its switches are lost */
+	__u32 reserved;
+	__u64 padding[6];
 };
+#define WAFFLE_NO_ROW 0xffffffffu
+#define WAFFLE_CPU_WORDS 128 /* bits of 8,192 CPUs: NR_CPUS at most */
 
 /* A file by device and inode, as the kernel numbers devices. */
 struct waffle_inode {
@@ -36,7 +40,6 @@ struct waffle_inode {
 
 #define WAFFLE_MAX_TARGETS 16384
 #define WAFFLE_MAX_NAMED 16384
-#define WAFFLE_MAX_PROGRAMS 16384
 #define WAFFLE_TGID_WORDS 1024
 
 /* The program of a target. */
@@ -61,7 +64,6 @@ extern const volatile bool storage_is_old; /* as on a kernel before 6.4: schedul
 
 /* Set while running. */
 extern __u64 tgid_bits[WAFFLE_TGID_WORDS];
-extern bool stop_on_exec;
 extern bool sweep_wanted; /* a table was full: probe/sweep.c */
 extern bool rights_seen;  /* there has been a program with rights among the targets */
 extern bool finished;     /* nothing is recorded any more: begins and ends stop together */
@@ -279,23 +281,19 @@ static __noinline __attribute__((unused)) struct thread_state *thread_make(struc
 	return state;
 }
 
-/* A thread of the target has no state yet: nearly all get theirs when they are forked. What is
- * missing of one that has none is counted. */
+/* A thread of the target has no state yet: nearly all get theirs when they are forked. */
 static __noinline __attribute__((unused)) struct thread_state *thread_meet(struct task_struct *task)
 {
 	__u32 tgid = task->tgid;
-	struct thread_state *state = NULL;
 
-	if (!bpf_map_lookup_elem(&targets, &tgid))
+	if (!scheduler_allocates() || !bpf_map_lookup_elem(&targets, &tgid))
 		return NULL;
-	if (scheduler_allocates())
-		state = thread_make(task);
-	if (!state)
-		loss_count_of(WAFFLE_SOURCE_SCHED, 1);
-	return state;
+	return thread_make(task);
 }
 
-/* The state of a thread of the target; NULL for all other threads. */
+/* The state of a thread of the target; NULL for all other threads, and where none can be had:
+ * before 6.2 also while a program of this CPU that was interrupted is in the midst of task storage.
+ */
 static __always_inline struct thread_state *thread_get(struct task_struct *task)
 {
 	struct thread_state *state;

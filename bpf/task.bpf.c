@@ -23,7 +23,7 @@ const volatile __u64 socket_calls[WAFFLE_SYSCALLS_MAX / 64] = {};
 const volatile __u64 stack_gap_ns = 0;
 
 __u64 tgid_bits[WAFFLE_TGID_WORDS];
-bool stop_on_exec;
+__u64 fault_cpus[WAFFLE_CPU_WORDS];
 bool rights_seen;
 bool finished;
 bool snapshot_at_end;
@@ -41,14 +41,6 @@ struct named_map named SEC(".maps");
 struct rings_map rings SEC(".maps");
 struct stacks_map stacks SEC(".maps");
 struct stack_scratches_map stack_scratches SEC(".maps");
-
-/* Programs whose sites are armed, or that have none: their exec need not wait for userspace. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, WAFFLE_MAX_PROGRAMS);
-	__type(key, struct waffle_inode);
-	__type(value, __u32);
-} known_programs SEC(".maps");
 
 __noinline int stack_hash(struct stack_scratch *scratch, __u32 count)
 {
@@ -74,14 +66,6 @@ static __always_inline void faults_flush(struct task_struct *task)
 	if (state && state->wait.faults)
 		faults_emit(&state->wait, task, bpf_ktime_get_ns(), 0);
 }
-
-/* Processes that were stopped at an exec until userspace has armed them. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, WAFFLE_MAX_TARGETS);
-	__type(key, __u32);
-	__type(value, __u32);
-} stopped SEC(".maps");
 
 static __always_inline void program_begins(__u32 tgid, bool has_rights)
 {
@@ -138,35 +122,21 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 		thread_born(child);
 		return 0;
 	}
-	if (follow_children && !target_add(tgid, parent->tgid))
-		return 0;
-	stack_fork(parent->tgid, tgid);
+	if (follow_children) {
+		if (!target_add(tgid, parent->tgid))
+			return 0;
+		stack_fork(parent->tgid, tgid);
+	}
 	rec = record_reserve(cpu, sizeof(*rec));
 	if (rec) {
 		record_begin(&rec->rec, WAFFLE_REC_FORK, parent->pid, cpu);
 		rec->tgid = parent->tgid;
-		rec->child_tgid = tgid;
+		rec->child_tgid = tgid | (child->mm == parent->mm ? WAFFLE_FORK_SHARES : 0);
 		bpf_ringbuf_submit(rec, BPF_RB_FORCE_WAKEUP);
 	}
 	if (follow_children)
 		thread_born(child);
 	return 0;
-}
-
-/* Holds a new program before its first instruction, if userspace does not know it yet. */
-static __always_inline void exec_hold(__u32 tgid, struct linux_binprm *bprm)
-{
-	struct waffle_inode inode = {};
-	__u32 one = 1;
-
-	if (!stop_on_exec || finished)
-		return;
-	inode.ino = bprm->file->f_inode->i_ino;
-	inode.dev = bprm->file->f_inode->i_sb->s_dev;
-	if (bpf_map_lookup_elem(&known_programs, &inode))
-		return;
-	if (!bpf_map_update_elem(&stopped, &tgid, &one, BPF_ANY))
-		bpf_send_signal(19); /* SIGSTOP */
 }
 
 /* A thread that is not the main one takes over the process's own tid (de_thread() of fs/exec.c):
@@ -193,14 +163,13 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	if (!target_has(task->tgid))
 		return 0;
 	program_begins(task->tgid, BPF_CORE_READ_BITFIELD_PROBED(bprm, secureexec));
-	exec_hold(task->tgid, bprm);
 	if (old_pid != task->pid && !finished)
 		tid_left(task, old_pid);
 	rec = finished ? NULL : record_reserve(cpu, sizeof(*rec));
 	if (rec) {
 		record_begin(&rec->rec, WAFFLE_REC_EXEC, task->pid, cpu);
 		rec->tgid = task->tgid;
-		rec->code = 0;
+		rec->code = old_pid == task->pid ? 0 : old_pid;
 		bpf_ringbuf_submit(rec, BPF_RB_FORCE_WAKEUP);
 	}
 	task_emit(task, NULL, WAFFLE_TASK_TRACED_FLAG);

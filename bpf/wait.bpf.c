@@ -13,7 +13,7 @@ static __always_inline int fault_begin(unsigned long address, struct pt_regs *re
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread_state *state;
 
-	if (finished || !target_maybe(task->tgid))
+	if (finished || !target_maybe(task->tgid) || !faults_are_counted())
 		return 0;
 	state = thread_get(task);
 	if (!state)

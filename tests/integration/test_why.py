@@ -261,3 +261,24 @@ def test_what_cannot_be_explained_is_said_in_one_line(waffle, causes, tmp_path):
 def test_a_capture_without_the_scheduler_is_not_explained(waffle, causes):
     path, _ = causes("lock", "--sources", "spans")
     waffle.fails(1, "why", path, says="scheduler was not recorded, so nothing can be explained")
+
+
+HELD = "held by waffle-bpf (this capture)"
+
+
+def test_what_the_tracer_itself_does_is_named_as_its_own(waffle, built, why):
+    """`run` holds each new program until its probes are armed: nobody else is blamed for that."""
+    capture = waffle.run(built("starts.c"), "3")
+    instances = why(capture.path, "--span", "start", "--slowest", "0")["instances"]
+    assert len(instances) == 3
+    for instance in instances:
+        own = 0
+        for cause in instance["causes"]:
+            culprit = cause["culprit"]
+            if cause["cause"] == "stopped":
+                assert culprit["object"] == HELD
+                assert culprit["comm"] in (None, "waffle-bpf", "waffle-gate")
+            if culprit["object"] in (HELD, "this capture"):
+                own += cause["duration_ns"]
+        assert instance["waffle_ns"] == own
+    assert any(instance["waffle_ns"] for instance in instances)

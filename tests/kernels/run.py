@@ -39,6 +39,8 @@ KERNELS = {
 # Programs to run as root in the guest, one row each: name of the check, program under BUILD, its
 # arguments, and what it must print. A program that does not end with 0 has failed.
 PROGRAMS = [
+    ("kernel-tasks", "unit/test_kernel_tasks", [], "[  PASSED  ]"),
+    ("kernel-sweep", "unit/test_kernel_sweep", [], "[  PASSED  ]"),
     ("contexts", "unit/test_context", [], "[  PASSED  ]"),
     ("frequencies", "unit/test_cpus", [], "[  PASSED  ]"),
     # Functions of the test itself: their values, nesting, filters.

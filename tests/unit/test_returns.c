@@ -126,6 +126,21 @@ static void test_code_that_is_not_understood_has_no_known_returns(void **state)
 	(void)state;
 }
 
+static void test_return_probes_are_not_used_where_they_kill_confined_programs(void **state)
+{
+#ifdef __x86_64__
+	static const char *const unsafe[] = {"6.11.0", "6.12.9-amd64", "6.13.0-rc7", "6.12"};
+
+	for (size_t i = 0; i < sizeof(unsafe) / sizeof(unsafe[0]); i++)
+		assert_false(returns_probe_is_safe(unsafe[i]));
+#endif
+	static const char *const safe[] = {"6.10.14", "6.1.0-13-amd64", "6.14.2", "7.12.1", "5.15"};
+
+	for (size_t i = 0; i < sizeof(safe) / sizeof(safe[0]); i++)
+		assert_true(returns_probe_is_safe(safe[i]));
+	(void)state;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -136,6 +151,7 @@ int main(void)
 		cmocka_unit_test(test_function_is_not_left_while_its_stack_is_in_use),
 		cmocka_unit_test(test_code_that_is_cut_short_goes_on_behind),
 		cmocka_unit_test(test_code_that_is_not_understood_has_no_known_returns),
+		cmocka_unit_test(test_return_probes_are_not_used_where_they_kill_confined_programs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -255,6 +255,22 @@ static void test_a_sleep_that_goes_on_after_a_signal_is_a_sleep(void **state)
 	done(&capture, why);
 }
 
+/* A freezer of a cgroup keeps who sleeps asleep, and wakes it when it lets go. */
+static void test_a_sleep_that_a_freezer_ends_is_likely_stopped(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	kernel_stack(&capture, 0xffff8000, "__thaw_task");
+	wait_of(&capture, 1, 10, 5, NR_NANOSLEEP, 0x8100, 0, 0, 12, 0);
+	told_wake(&capture, 5 * MS, 12, 11, 1, 0);
+	why = end(&capture, 5);
+	check_part(why, 0, "stopped", 4 * MS - 10, 12, "likely", "");
+	done(&capture, why);
+}
+
 /* ---- interrupts of which more is known ---- */
 
 static void test_a_wait_for_several_things_is_a_timers_only_if_something_says_so(void **state)
@@ -377,6 +393,7 @@ int main(void)
 		cmocka_unit_test(test_a_signal_is_no_end_of_a_wait_that_goes_on),
 		cmocka_unit_test(test_a_sleep_that_a_signal_ends_is_the_senders),
 		cmocka_unit_test(test_a_sleep_that_goes_on_after_a_signal_is_a_sleep),
+		cmocka_unit_test(test_a_sleep_that_a_freezer_ends_is_likely_stopped),
 		cmocka_unit_test(
 			test_a_wait_for_several_things_is_a_timers_only_if_something_says_so),
 		cmocka_unit_test(test_a_span_that_was_left_ends_with_the_one_around_it),

@@ -19,8 +19,11 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "capture/handles.h"
 #include "target/cfi_remote.h"
+#include "target/demangle.h"
 #include "target/object_remote.h"
+#include "target/program_facts.h"
 #include "target/sandbox.h"
 #include "target/symbols_remote.h"
 #include "target/worker.h"
@@ -127,15 +130,17 @@ static int start(void **state)
 	static const struct worker_table table = {
 		.handlers =
 			{
-				[WORKER_OBJECT] = object_serve,
-				[WORKER_FRAMES] = symbols_serve_frames,
-				[WORKER_RETURN] = symbols_serve_return,
-				[WORKER_VARIABLE] = symbols_serve_variable,
-				[WORKER_MODULE] = symbols_serve_module,
-				[WORKER_UNWIND] = cfi_serve,
-				[WORKER_CALLS] = deed_serve,
+				[WORKER_OBJECT] = {object_serve, NULL},
+				[WORKER_FRAMES] = {symbols_serve_frames, &service},
+				[WORKER_RETURN] = {symbols_serve_return, &service},
+				[WORKER_VARIABLE] = {symbols_serve_variable, &service},
+				[WORKER_MODULE] = {symbols_serve_module, &service},
+				[WORKER_UNWIND] = {cfi_serve, NULL},
+				[WORKER_PROGRAM] = {program_facts_serve, NULL},
+				[WORKER_HANDLES] = {handles_serve, NULL},
+				[WORKER_NAME] = {demangle_serve, NULL},
+				[WORKER_CALLS] = {deed_serve, NULL},
 			},
-		.arg = &service,
 	};
 	struct error err = ERROR_INIT;
 
@@ -477,6 +482,72 @@ static void test_worker_makes_the_unwinding_table(void **state)
 	cfi_table_free(&near);
 }
 
+static void test_worker_tells_the_facts_of_a_program(void **state)
+{
+	struct program_facts far, near;
+
+	(void)state;
+	assert_int_equal(program_facts_read(&far, open(SELF, O_RDONLY | O_CLOEXEC), SELF), 0);
+	assert_int_equal(program_facts_read(&near, open("/etc/passwd", O_RDONLY | O_CLOEXEC), "-"),
+			 -ENOEXEC);
+	worker_stop();
+	assert_int_equal(program_facts_read(&near, open(SELF, O_RDONLY | O_CLOEXEC), SELF), 0);
+	assert_true(near.segments.count > 0);
+	assert_true(build_id_equal(&far.build_id, &near.build_id));
+	assert_memory_equal(&far.segments, &near.segments, sizeof(far.segments));
+	assert_int_equal(far.python_runtime, 0);
+}
+
+static void test_worker_demangles(void **state)
+{
+	char text[DEMANGLE_MAX];
+
+	(void)state;
+	assert_string_equal(demangle("_ZN3foo3barEi", text), "foo::bar(int)");
+	assert_null(demangle("_ZN3foo", text));
+	assert_null(demangle("main", text));
+}
+
+/* As nvcc has it in the stub of a launch. */
+extern uint64_t handle_of_saxpy __asm__("_ZZ28__device_stub__Z5saxpyifPfS_ifPfS_E8__handle");
+uint64_t handle_of_saxpy = 0x123456;
+
+static void see_handle(uint64_t handle, const char *name, void *arg)
+{
+	assert_int_equal(handle, 0x123456);
+	assert_string_equal(name, "saxpy(int, float, float*, float*)");
+	++*(unsigned *)arg;
+}
+
+static void test_worker_finds_handles(void **state)
+{
+	struct elf_segment code = code_of_self();
+	int fd = open(SELF, O_RDONLY | O_CLOEXEC);
+	uint64_t here = (uintptr_t)test_worker_finds_handles;
+	struct symbol_frames frames;
+	struct symbolizer *symbolizer;
+	unsigned seen = 0;
+	struct image image;
+	uint32_t number;
+	uint64_t offset = 0;
+
+	(void)state;
+	/* Where the code is: by this function. */
+	symbolizer = self_open(&number);
+	for (uint64_t at = code.offset; !offset && at < code.offset + code.size; at += 16)
+		if (!symbolizer_offset(symbolizer, number, at, &frames) && frames.count &&
+		    !frames.list[frames.count - 1].offset &&
+		    !strcmp(frames.list[frames.count - 1].function, __func__))
+			offset = at;
+	symbolizer_close(symbolizer);
+	assert_true(offset && fd >= 0);
+	assert_int_equal(image_open(&image, getpid()), 0);
+	assert_int_equal(handles_find(fd, &image, here, offset, see_handle, &seen), 0);
+	assert_int_equal(seen, 1);
+	image_close(&image);
+	close(fd);
+}
+
 /* ---- answers that lie ---- */
 
 static void test_answers_that_make_no_sense_are_refused(void **state)
@@ -519,6 +590,9 @@ int main(void)
 		TEST(test_worker_finds_the_sites),
 		TEST(test_worker_finds_the_names),
 		TEST(test_worker_makes_the_unwinding_table),
+		TEST(test_worker_tells_the_facts_of_a_program),
+		TEST(test_worker_demangles),
+		TEST(test_worker_finds_handles),
 		TEST(test_answers_that_make_no_sense_are_refused),
 	};
 

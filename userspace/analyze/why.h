@@ -75,16 +75,16 @@ struct why_step {
 	bool handed;       /* neither: the span was handed over to the thread that ended it */
 	uint64_t later_ts; /* blocked: the switch-in after the last wait of a series, which tells
 			      who `by` is */
-	/* Blocked: intervals of the waits for the same that it is one of; series_last 0: it is alone.
-	 * Then of their wake-ups: how many, who of the others woke it most (MODEL_NONE: interrupts)
-	 * and how often. */
+	/* Blocked: intervals of the waits for the same that it is one of; series_last 0: it is
+	 * alone. Then of their wake-ups: how many, who of the others woke it most (MODEL_NONE:
+	 * interrupts) and how often. */
 	uint32_t series_first, series_last;
 	uint32_t wakes, woken_by, woken_count;
-	uint32_t behind;   /* runnable: index of the model_switch that brought `by` in */
-	bool gpu;          /* in a call that waits for a GPU or for other ranks */
-	bool last_rank;    /* `by` is the thread of the rank that arrived last in a collective */
-	uint64_t call_ts;  /* last_rank: of its arrival. Else gpu: of the call that put on the
-			      stream what is waited for. 0: not known */
+	uint32_t behind;  /* runnable: index of the model_switch that brought `by` in */
+	bool gpu;         /* in a call that waits for a GPU or for other ranks */
+	bool last_rank;   /* `by` is the thread of the rank that arrived last in a collective */
+	uint64_t call_ts; /* last_rank: of its arrival. Else gpu: of the call that put on the
+			     stream what is waited for. 0: not known */
 	uint32_t call_thread, call_span; /* that made that call, and the span that it was in */
 	uint32_t record, count;          /* in why.records, once why_records_find() was called */
 };

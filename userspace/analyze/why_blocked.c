@@ -401,7 +401,8 @@ static int at_sleep(struct why_walk *walk, const struct blocked *blocked)
 
 /* ---- a lock that went round ---- */
 
-/* Waits of one other thread that are looked at. */
+/* Other threads, and waits of each, that are looked at; of more nothing is said for certain. */
+#define THREADS_MAX 256
 #define OTHERS_MAX 256
 
 /*
@@ -415,14 +416,17 @@ static bool went_round(struct why_walk *walk, const struct blocked *blocked, boo
 	const struct why_interval *own = blocked->interval;
 	uint64_t address = blocked->facts.args[0];
 	uint32_t pid = model->threads.data[blocked->thread].pid;
+	size_t first = why_threads_of(walk, pid);
 
-	for (size_t at = why_threads_of(walk, pid); at < model->threads.len; at++) {
+	for (size_t at = first; at < model->threads.len; at++) {
 		uint32_t other = walk->by_pid[at];
 		const struct why_thread *of = &walk->intervals.threads[other];
 		size_t i;
 
 		if (model->threads.data[other].pid != pid)
 			break;
+		if (at - first >= THREADS_MAX)
+			return true;
 		if (other == blocked->thread || other == blocked->ender.thread)
 			continue;
 		i = why_intervals_after(&walk->intervals, other, own->from_ts);

@@ -17,6 +17,7 @@
 
 #include "target/object.h"
 #include "util/error.h"
+#include "util/wire.h"
 
 struct call_set;
 
@@ -47,6 +48,9 @@ bool call_set_wants(const struct call_set *set, const char *path);
 /* Whether a description asks for stacks itself. */
 bool call_set_wants_stacks(const struct call_set *set);
 
+/* The worker's side of call_set_find(): a worker_handler, whose `arg` is the set. */
+int call_set_serve(struct wire_in *request, int fd, struct wire_out *reply, void *arg);
+
 /*
  * Looks in the ELF file open at `fd`, of which `object` was read, and adds sites, calls and probes
  * to it. One address is probed once for a table, whatever its names (ncclX and pncclX). A file
@@ -64,6 +68,8 @@ struct call_library {
 	bool table; /* of CUDA or NCCL */
 };
 size_t call_set_libraries(struct call_set *set, const struct call_library **list);
+/* Whether there are descriptions besides the tables of CUDA and NCCL. */
+bool call_set_is_described(const struct call_set *set);
 bool call_library_is(const struct call_library *library, const char *path);
 
 /*

@@ -2,6 +2,8 @@
 /* Looks through an ELF file, and adds what was found to the object. */
 #include "call/find.h"
 #include "call/derive.h"
+#include "call/find_remote.h"
+#include "target/worker.h"
 
 #include <fcntl.h>
 #include <gelf.h>
@@ -384,17 +386,32 @@ static int find_functions(struct find *find)
 	return result;
 }
 
-static int find_wanted(struct find *find, bool *functions, bool *usdt)
+/* Which descriptions are for a file may be known only to us: paths are followed as the process does
+ * that has it. Whether it is a program is known to who reads it. */
+static bool lists_make(struct find_lists *lists, const struct call_set *set, const char *path)
 {
-	struct set_file file = {
-		.path = find->object->path, .is_exe = find->is_exe, .process = find->set->process};
+	for (unsigned exe = 0; exe < 2; exe++) {
+		struct set_file file = {.path = path, .is_exe = exe, .process = set->process};
 
-	for (uint32_t i = 0; i < find->set->entries.len; i++) {
-		const struct call_spec *spec = &find->set->entries.data[i]->spec;
+		for (uint32_t i = 0; i < set->entries.len; i++) {
+			const struct call_spec *spec = &set->entries.data[i]->spec;
 
-		if (spec->type == SPEC_TRACEPOINT || !set_lib_matches(spec, &file))
-			continue;
-		if (!vec_push(&find->wanted, i))
+			if (spec->type != SPEC_TRACEPOINT && set_lib_matches(spec, &file) &&
+			    !vec_push(&lists->of[exe], i))
+				return false;
+		}
+	}
+	return true;
+}
+
+static int find_wanted(struct find *find, const struct find_lists *lists, bool *functions,
+		       bool *usdt)
+{
+	for (size_t i = 0; i < lists->of[find->is_exe].len; i++) {
+		uint32_t entry = lists->of[find->is_exe].data[i];
+		const struct call_spec *spec = &find->set->entries.data[entry]->spec;
+
+		if (!vec_push(&find->wanted, entry))
 			return error_set(find->err, ENOMEM, "out of memory");
 		*functions |= spec->type == SPEC_UPROBE;
 		*usdt |= spec->type == SPEC_USDT;
@@ -438,7 +455,8 @@ static int lookup_fields(void *arg, const struct call_spec *spec, const char *wh
 			      find->object->path, err);
 }
 
-int call_set_find(struct call_set *set, struct object *object, int fd, struct error *err)
+int find_in_file(struct call_set *set, struct object *object, int fd,
+		 const struct find_lists *lists, struct error *err)
 {
 	const char *debug_dir = getenv("WAFFLE_DEBUG_DIR");
 	struct find find = {.set = set,
@@ -453,10 +471,8 @@ int call_set_find(struct call_set *set, struct object *object, int fd, struct er
 	size_t probes = object->probes.len;
 	int result;
 
-	if (!call_set_wants(set, object->path))
-		return 0;
 	find.lookup = (struct recipe_lookup){lookup_fields, offset_of, &find};
-	result = find_open(&find, fd) ?: find_wanted(&find, &functions, &usdt);
+	result = find_open(&find, fd) ?: find_wanted(&find, lists, &functions, &usdt);
 	if (!result && find.wanted.len)
 		elf_file_find_debug(&find.debug, &find.file, &find.file.build_id, find.debug_dir);
 	if (!result && functions && cfi_index_open(&find.frames, &find.file))
@@ -478,5 +494,23 @@ int call_set_find(struct call_set *set, struct object *object, int fd, struct er
 	cfi_index_close(find.frames);
 	elf_file_close(&find.debug);
 	elf_file_close(&find.file);
+	return result;
+}
+
+int call_set_find(struct call_set *set, struct object *object, int fd, struct error *err)
+{
+	struct find_lists lists = {0};
+	int result = 0;
+
+	if (!call_set_wants(set, object->path))
+		return 0;
+	if (!lists_make(&lists, set, object->path))
+		result = error_set(err, ENOMEM, "out of memory");
+	else if (worker_is_there())
+		result = find_remote(set, object, fd, &lists, err);
+	else
+		result = find_in_file(set, object, fd, &lists, err);
+	vec_free(&lists.of[0]);
+	vec_free(&lists.of[1]);
 	return result;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How the end of a function's calls is to be seen (returns.h). */
 #include <stdlib.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "call/find.h"
@@ -108,11 +109,14 @@ static bool find_returns(struct find *find, const struct find_hit *hit, struct r
 enum find_end find_end_of(struct find *find, const struct find_hit *hit,
 			  const struct call_spec *spec, struct returns *returns)
 {
+	struct utsname kernel;
+
 	/* A call of Go goes on in other threads, and on other stacks. */
 	if (hit->go || cfi_index_stack(find->frames, hit->address) == CFI_STACK_NONE)
 		return FIND_END_UNSEEN;
 	/* Go reads its stacks: a return probe ends the program, whatever a row says. */
-	if (spec->flags & WAFFLE_CALL_NOUNWIND && !find->go)
+	if (spec->flags & WAFFLE_CALL_NOUNWIND && !find->go && !uname(&kernel) &&
+	    returns_probe_is_safe(kernel.release))
 		return FIND_END_TRAMPOLINE;
 	return find_returns(find, hit, returns) ? FIND_END_RETURNS : FIND_END_UNSEEN;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "call/returns.h"
 
+#include <stdio.h>
+
 #include <capstone/capstone.h>
 #include <elf.h>
 #include <stdbool.h>
@@ -212,4 +214,17 @@ bool returns_add(struct returns *returns, uint16_t machine, const uint8_t *code,
 		known = decode(&function, code);
 	free(function.seen);
 	return known;
+}
+
+bool returns_probe_is_safe(const char *release)
+{
+#ifdef __x86_64__
+	unsigned major, minor;
+
+	return sscanf(release, "%u.%u", &major, &minor) != 2 || major != 6 || minor < 11 ||
+	       minor > 13;
+#else
+	(void)release;
+	return true;
+#endif
 }

@@ -16,6 +16,14 @@
 
 #include "target/cfi_index.h"
 
+/*
+ * Whether a return probe leaves a program alive on a kernel ("6.12.9-generic"). On x86-64, 6.11 to
+ * 6.13 return by a system call of its own (uretprobe()), which seccomp filters refuse, as those of
+ * containers do. It was mended in 6.14 and in later updates of these (cf6cb56ef244), of which the
+ * version does not tell for sure.
+ */
+bool returns_probe_is_safe(const char *release);
+
 #define RETURNS_MAX 64
 #define LEAVES_MAX 32
 

@@ -509,3 +509,11 @@ void call_set_unfound(const struct call_set *set, enum call_scope scope, call_sa
 		if (set->groups.data[i].name && !set->groups.data[i].found)
 			say_group(set, i, scope, say, arg);
 }
+
+bool call_set_is_described(const struct call_set *set)
+{
+	for (size_t i = 0; i < set->entries.len; i++)
+		if (!set->groups.data[set->entries.data[i]->spec.group].table)
+			return true;
+	return false;
+}

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -161,6 +162,8 @@ static int file_read(struct arming *arming, struct file *file, int fd, const cha
 
 static void file_free(struct file *file)
 {
+	if (file->fd >= 0)
+		close(file->fd);
 	object_free(file->object);
 	call_ahead_free(file->ahead);
 	free(file->uses);
@@ -194,10 +197,22 @@ static int file_make(struct arming *arming, struct file *file, int fd, const cha
 	return result;
 }
 
+void file_open(struct file *file, int fd)
+{
+	if (file->object && file->fd < 0)
+		file->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+}
+
+void file_rest(struct file *file)
+{
+	if (file->fd >= 0 && !file->arm_count)
+		file->fd = (close(file->fd), -1);
+}
+
 int file_add(struct arming *arming, int fd, const char *shown_path, bool expected,
 	     struct error *err)
 {
-	struct file file = {.expected = expected};
+	struct file file = {.fd = -1, .expected = expected};
 	struct stat status;
 	int index, result = 0;
 
@@ -206,10 +221,13 @@ int file_add(struct arming *arming, int fd, const char *shown_path, bool expecte
 	index = file_find(arming, status.st_dev, status.st_ino);
 	if (index >= 0 && !expected)
 		result = file_came(arming, &arming->files.data[index], err);
+	if (index >= 0 && !result)
+		file_open(&arming->files.data[index], fd);
 	if (index >= 0)
 		return result ? result : index;
 	file.dev = status.st_dev;
 	file.ino = status.st_ino;
+	file.change = status.st_ctim;
 	file.path = strdup(shown_path);
 	if (!file.path)
 		return error_set(err, ENOMEM, "out of memory");
@@ -220,6 +238,7 @@ int file_add(struct arming *arming, int fd, const char *shown_path, bool expecte
 	}
 	/* A file that is not ELF, or has no sites, is remembered as such. */
 	result = file_make(arming, &file, fd, shown_path, err);
+	file_open(&file, fd);
 	if (!result && !file.object)
 		file_watch_less(arming, &file, fd);
 	if (!result && !expected)
@@ -275,24 +294,54 @@ static void warn_left_out(struct arming *arming, const struct object *object,
 			 object->path, armed_refused(armed), object->probes.len);
 }
 
-int file_arm(struct arming *arming, uint32_t index, int fd, pid_t pid, struct error *err)
+/* The request to arm a file, in `pid`. Any path but that of its descriptor may lead elsewhere by
+ * now, or nowhere: what maps a file may exec. */
+static struct arm_request file_request(const struct file *file, pid_t pid, char path[64])
 {
-	struct file *file = &arming->files.data[index];
-	char path[64];
-	struct arm arm = {.pid = arming->options.follow ? -1 : pid, .file = index};
-	struct arm_request request = {
+	snprintf(path, 64, "/proc/self/fd/%d", file->fd);
+	return (struct arm_request){
 		.object = file->object,
 		.path = path,
-		.pid = arm.pid,
+		.pid = pid,
 		.first_site = file->first_site,
 		.uses = file->uses,
 		.stacks = file->stacks,
 	};
+}
+
+void file_check(struct arming *arming, uint32_t index, int fd)
+{
+	struct file *file = &arming->files.data[index];
+	struct error ignored = ERROR_INIT;
+	struct arm_request request;
+	struct armed *armed = NULL;
+	struct stat status;
+	char path[64];
+	void *memory;
+
+	if (file->checked || !file->object || !file->object->calls.len || fstat(fd, &status))
+		return;
+	file->checked = true;
+	memory = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (memory == MAP_FAILED)
+		return;
+	request = file_request(file, getpid(), path);
+	if (!kernel_arm(arming->kernel, &armed, &request, &ignored) && armed)
+		warn_left_out(arming, file->object, armed);
+	munmap(memory, (size_t)status.st_size);
+	if (armed)
+		kernel_disarm_later(arming->kernel, &armed, 1);
+}
+
+int file_arm(struct arming *arming, uint32_t index, pid_t pid, struct error *err)
+{
+	struct file *file = &arming->files.data[index];
+	char path[64];
+	struct arm arm = {.pid = arming->options.everywhere ? -1 : pid, .file = index};
+	struct arm_request request = file_request(file, arm.pid, path);
 	struct error problem = ERROR_INIT;
 	int result;
 
-	/* Any other path may lead elsewhere by now, or nowhere: what maps a file may exec. */
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (!file->object || file_is_armed(arming, pid, index))
 		return 0;
 	result = kernel_arm(arming->kernel, &arm.armed, &request, &problem);
@@ -304,12 +353,26 @@ int file_arm(struct arming *arming, uint32_t index, int fd, pid_t pid, struct er
 		return 0;
 	}
 	warn_left_out(arming, file->object, arm.armed);
-	file->armed_everywhere = arming->options.follow;
+	file->armed_everywhere = arming->options.everywhere;
 	if (arm.armed && !vec_push(&arming->arms, arm)) {
 		armed_release(arm.armed);
 		return error_set(err, ENOMEM, "out of memory");
 	}
+	file->arm_count += arm.armed != NULL;
+	arming->arm_count += arm.armed != NULL;
 	return 0;
+}
+
+struct armed *arm_remove(struct arming *arming, size_t row)
+{
+	struct arm *arm = &arming->arms.data[row];
+	struct armed *armed = arm->armed;
+	struct file *file = &arming->files.data[arm->file];
+
+	*arm = arming->arms.data[--arming->arms.len];
+	file->arm_count--;
+	file_rest(file);
+	return armed;
 }
 
 struct memory *memory_of(struct arming *arming, pid_t pid)
@@ -391,7 +454,9 @@ int arming_scan(struct arming *arming, pid_t pid, struct error *err)
 		if (fd < 0)
 			continue; /* unmapped meanwhile, or not reachable */
 		index = file_add(arming, fd, mapping->path, false, err);
-		result = index < 0 ? index : file_arm(arming, (uint32_t)index, fd, pid, err);
+		result = index < 0 ? index : file_arm(arming, (uint32_t)index, pid, err);
+		if (index >= 0)
+			file_rest(&arming->files.data[index]);
 		close(fd);
 		if (!result && !vec_push(&seen.files.list, (uint32_t)index))
 			result = error_set(err, ENOMEM, "out of memory");
@@ -418,7 +483,9 @@ static void arm_needed(int fd, const char *path, bool ours, void *arg)
 		arming_watch_links(context->arming, path);
 	index = file_add(context->arming, fd, path, false, &ignored);
 	if (index >= 0)
-		file_arm(context->arming, (uint32_t)index, fd, context->pid, &ignored);
+		file_arm(context->arming, (uint32_t)index, context->pid, &ignored);
+	if (index >= 0)
+		file_rest(&context->arming->files.data[index]);
 }
 
 void arming_scan_needed(struct arming *arming, pid_t pid)
@@ -442,16 +509,21 @@ void arming_forget(struct arming *arming, pid_t pid)
 		*memory = arming->memories.data[--arming->memories.len];
 	}
 	for (size_t i = arming->arms.len; i > 0; i--) {
-		struct arm *arm = &arming->arms.data[i - 1];
+		struct armed *armed;
 
-		if (arm->pid != pid)
+		if (arming->arms.data[i - 1].pid != pid)
 			continue;
-		if (!vec_push(&list, arm->armed))
-			armed_release(arm->armed);
-		*arm = arming->arms.data[--arming->arms.len];
+		armed = arm_remove(arming, i - 1);
+		if (!vec_push(&list, armed))
+			armed_release(armed);
 	}
-	armed_release_all(list.data, list.len);
+	kernel_disarm_later(arming->kernel, list.data, list.len);
 	vec_free(&list);
+}
+
+uint64_t arming_arm_count(const struct arming *arming)
+{
+	return arming->arm_count;
 }
 
 void arming_release(struct arming *arming)
@@ -475,7 +547,8 @@ void arming_close(struct arming *arming)
 		file_free(&arming->files.data[i]);
 	for (size_t i = 0; i < arming->memories.len; i++)
 		memory_free(&arming->memories.data[i]);
-	forgetter_close(arming->forgetter);
+	programs_forget(arming);
+	vec_free(&arming->programs);
 	if (arming->changes >= 0)
 		close(arming->changes);
 	for (size_t i = 0; i < arming->notices.len; i++)

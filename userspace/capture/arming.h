@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which sites and calls of which files are armed for the targets of a session. Knows every file
- * once, by device and inode, gives its sites their numbers in the capture, and arms each process
- * once (or, when children are followed, the file wherever it is mapped, so that a new process is
- * armed from its first instruction).
+ * once, by device and inode, gives its sites their numbers in the capture, and arms it in each
+ * process of its own, so that other programs never hit its probes.
  */
 #ifndef WAFFLE_CAPTURE_ARMING_H
 #define WAFFLE_CAPTURE_ARMING_H
@@ -24,7 +23,8 @@ struct arming_options {
 	struct stack_choice *stacks; /* whose stacks are taken; NULL: none's */
 	struct redaction *redaction; /* keys that are left out of sites; NULL: none */
 	bool sites;                  /* those of macros are armed */
-	bool follow;
+	bool follow;     /* many processes may come, of which most have nothing to arm */
+	bool everywhere; /* files are armed in all processes of the machine */
 };
 
 int arming_open(struct arming **arming, struct kernel *kernel, struct store_writer *writer,
@@ -55,11 +55,26 @@ void arming_changed(struct arming *arming);
 /* What is to be said of that, each line once. */
 void arming_notices(struct arming *arming, void (*say)(const char *line, void *arg), void *arg);
 
-/* The program of a process is armed with all that it loads: the next process that runs it need not
- * be stopped until it is. So it is until a file changes. */
-void arming_program_known(struct arming *arming, pid_t pid);
+/*
+ * Arms a program, open as fd, and the libraries that it will load, in a process that is about to
+ * execute it. Calls `each`, unless NULL, with each of these files the first time. Best effort:
+ * what is not found here is armed when it is mapped. Whether there is anything to arm.
+ */
+typedef void (*arming_file_fn)(int fd, const char *path, void *arg);
+bool arming_program(struct arming *arming, pid_t pid, int fd, arming_file_fn each, void *arg);
 
-/* Forgets a process that is gone. */
+/* Arms in a forked child what is armed in its parent. -ESRCH: the child is gone; -ENOENT: nothing
+ * is known of the parent, so the child is to be scanned. Otherwise how many files. */
+int arming_fork(struct arming *arming, pid_t parent, pid_t child);
+
+/* Whether something is armed in it alone. */
+bool arming_has(const struct arming *arming, pid_t pid);
+
+/* How often a file was armed in a process. */
+uint64_t arming_arm_count(const struct arming *arming);
+
+/* Forgets a process that is gone, or whose probes have ended: an exec by another thread than the
+ * main one ends them. */
 void arming_forget(struct arming *arming, pid_t pid);
 
 /* Disarms everything. */

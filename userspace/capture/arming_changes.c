@@ -6,16 +6,10 @@
  * is not known any more. inotify(7) tells of both, by inodes, so of files in containers, too.
  */
 #include <errno.h>
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/inotify.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -115,13 +109,13 @@ static void file_retire(struct arming *arming, struct file *file)
 	VEC(struct armed *) list = {0};
 
 	for (size_t i = arming->arms.len; i > 0; i--) {
-		struct arm *arm = &arming->arms.data[i - 1];
+		struct armed *armed;
 
-		if (arm->file != index)
+		if (arming->arms.data[i - 1].file != index)
 			continue;
-		if (!vec_push(&list, arm->armed))
-			armed_release(arm->armed);
-		*arm = arming->arms.data[--arming->arms.len];
+		armed = arm_remove(arming, i - 1);
+		if (!vec_push(&list, armed))
+			armed_release(armed);
 	}
 	armed_release_all(list.data, list.len);
 	vec_free(&list);
@@ -202,113 +196,7 @@ void arming_changed(struct arming *arming)
 		}
 	}
 	if (changed)
-		kernel_exec_forget(arming->kernel);
-}
-
-struct forgetter {
-	pthread_t thread;
-	struct kernel *kernel;
-	int epoll, end;
-};
-
-enum { FORGETTER_CHANGE, FORGETTER_END };
-
-/* The next program may be about to load a file that has just changed, whatever the session is busy
- * with. Which one it is is read later. */
-static void *forget_at_once(void *arg)
-{
-	struct forgetter *forgetter = arg;
-	struct epoll_event event = {0};
-
-	/* Between a rename and the next exec is less than a millisecond. */
-	sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){.sched_priority = 1});
-	while (event.data.u32 != FORGETTER_END) {
-		int count = epoll_wait(forgetter->epoll, &event, 1, -1);
-
-		if (count > 0)
-			kernel_exec_forget(forgetter->kernel);
-		else if (count < 0 && errno != EINTR)
-			break;
-	}
-	return NULL;
-}
-
-static bool forgetter_start(struct forgetter *forgetter, int changes)
-{
-	struct epoll_event change = {.events = EPOLLIN | EPOLLET, .data.u32 = FORGETTER_CHANGE};
-	struct epoll_event end = {.events = EPOLLIN, .data.u32 = FORGETTER_END};
-	sigset_t all, before;
-	bool started;
-
-	if (epoll_ctl(forgetter->epoll, EPOLL_CTL_ADD, changes, &change) ||
-	    epoll_ctl(forgetter->epoll, EPOLL_CTL_ADD, forgetter->end, &end))
-		return false;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	started = !pthread_create(&forgetter->thread, NULL, forget_at_once, forgetter);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return started;
-}
-
-static void forgetter_free(struct forgetter *forgetter)
-{
-	if (forgetter->epoll >= 0)
-		close(forgetter->epoll);
-	if (forgetter->end >= 0)
-		close(forgetter->end);
-	free(forgetter);
-}
-
-/* Without one a program that begins too soon is not stopped. */
-static struct forgetter *forgetter_open(const struct arming *arming)
-{
-	struct forgetter *forgetter = calloc(1, sizeof(*forgetter));
-
-	if (!forgetter)
-		return NULL;
-	forgetter->kernel = arming->kernel;
-	forgetter->epoll = epoll_create1(EPOLL_CLOEXEC);
-	forgetter->end = eventfd(0, EFD_CLOEXEC);
-	if (forgetter_start(forgetter, arming->changes))
-		return forgetter;
-	forgetter_free(forgetter);
-	return NULL;
-}
-
-void forgetter_close(struct forgetter *forgetter)
-{
-	if (!forgetter)
-		return;
-	eventfd_write(forgetter->end, 1);
-	pthread_join(forgetter->thread, NULL);
-	forgetter_free(forgetter);
-}
-
-static bool changes_unread(const struct arming *arming)
-{
-	int bytes = 0;
-
-	return !ioctl(arming->changes, FIONREAD, &bytes) && bytes;
-}
-
-void arming_program_known(struct arming *arming, pid_t pid)
-{
-	struct stat status;
-	char exe[64];
-
-	snprintf(exe, sizeof(exe), "/proc/%d/exe", pid);
-	/* Of one that is gone its libraries were not asked for, perhaps. */
-	if (!arming->options.follow || stat(exe, &status) ||
-	    file_find(arming, status.st_dev, status.st_ino) < 0)
-		return;
-	if (!arming->forgetter)
-		arming->forgetter = forgetter_open(arming);
-	/* Of what has changed since it was looked at nothing is known. */
-	if (changes_unread(arming))
-		return;
-	kernel_exec_known(arming->kernel, status.st_dev, status.st_ino);
-	if (changes_unread(arming))
-		kernel_exec_forget(arming->kernel);
+		programs_forget(arming);
 }
 
 void arming_notices(struct arming *arming, void (*say)(const char *line, void *arg), void *arg)

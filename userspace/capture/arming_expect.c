@@ -25,6 +25,7 @@ struct expecting {
 	size_t count;
 	bool system; /* it is a library of the system's that is looked at */
 	rlim_t files_max;
+	struct file_list *files; /* that were found; NULL: nobody wants them */
 };
 
 int file_came(struct arming *arming, struct file *file, struct error *err)
@@ -164,7 +165,13 @@ static void path_expect(const char *path, void *arg)
 	    call_set_wants(expecting->arming->options.calls, real))
 		index = expected_add(expecting->arming, fd, real);
 	if (index >= 0)
-		file_arm(expecting->arming, (uint32_t)index, fd, expecting->pid, &ignored);
+		file_open(&expecting->arming->files.data[index], fd);
+	if (index >= 0)
+		file_arm(expecting->arming, (uint32_t)index, expecting->pid, &ignored);
+	if (index >= 0)
+		file_rest(&expecting->arming->files.data[index]);
+	if (index >= 0 && expecting->files)
+		(void)!vec_push(&expecting->files->list, (uint32_t)index);
 	close(fd);
 }
 
@@ -180,11 +187,11 @@ static void libraries_expect(struct expecting *expecting)
 	search_system(expecting->search, path_expect, expecting);
 }
 
-static void folders_add(const struct arming *arming, const struct memory *memory,
+static void folders_add(const struct arming *arming, const struct file_list *files,
 			struct search *search)
 {
-	for (size_t i = 0; i < memory->files.list.len; i++) {
-		const struct file *file = &arming->files.data[memory->files.list.data[i]];
+	for (size_t i = 0; i < files->list.len; i++) {
+		const struct file *file = &arming->files.data[files->list.data[i]];
 
 		search_add_file(search, file->path, file->runpath);
 	}
@@ -206,34 +213,53 @@ static bool *missing_libraries(const struct arming *arming, pid_t pid,
 	return NULL;
 }
 
-void arming_expect(struct arming *arming, pid_t pid)
+/* Takes over the search. `folders`: the hash of those that were looked through already, or NULL. */
+static void search_expect(struct arming *arming, pid_t pid, struct search *search,
+			  const struct file_list *mapped, uint64_t *folders,
+			  struct file_list *files)
 {
-	struct memory *memory = memory_of(arming, pid);
-	struct expecting expecting = {.arming = arming, .pid = pid};
+	struct expecting expecting = {
+		.arming = arming, .pid = pid, .search = search, .files = files};
 	bool warned = arming->warning[0];
-	struct search *search;
 	struct rlimit limit;
 
-	if (!arming->options.calls || arming->changes < 0 || !memory ||
-	    getrlimit(RLIMIT_NOFILE, &limit))
-		return;
-	expecting.files_max = limit.rlim_cur / 2;
 	expecting.count = call_set_libraries(arming->options.calls, &expecting.libraries);
 	expecting.missing = missing_libraries(arming, pid, expecting.libraries, expecting.count);
-	if (!expecting.missing || search_open(&search, pid)) {
-		free((void *)(uintptr_t)expecting.missing);
-		return;
-	}
-	expecting.search = search;
-	call_set_process(arming->options.calls, pid);
-	folders_add(arming, memory, search);
-	if (memory->folders != search_hash(search)) {
-		memory->folders = search_hash(search);
-		libraries_expect(&expecting);
+	if (expecting.missing && !getrlimit(RLIMIT_NOFILE, &limit)) {
+		expecting.files_max = limit.rlim_cur / 2;
+		call_set_process(arming->options.calls, pid);
+		folders_add(arming, mapped, search);
+		if (!folders || *folders != search_hash(search))
+			libraries_expect(&expecting);
+		if (folders)
+			*folders = search_hash(search);
 	}
 	/* What is wrong with a file is said when it is mapped. */
 	if (!warned)
 		arming->warning[0] = '\0';
 	search_close(search);
 	free((void *)(uintptr_t)expecting.missing);
+}
+
+void arming_expect(struct arming *arming, pid_t pid)
+{
+	struct memory *memory = memory_of(arming, pid);
+	struct search *search;
+
+	if (arming->options.calls && arming->changes >= 0 && memory && !search_open(&search, pid))
+		search_expect(arming, pid, search, &memory->files, &memory->folders, NULL);
+}
+
+void program_expect(struct arming *arming, pid_t pid, const char *path, char *const *environment,
+		    struct file_list *files)
+{
+	struct file_list mapped = {0}; /* a copy: `files` grows meanwhile */
+	struct search *search;
+
+	for (size_t i = 0; i < files->list.len; i++)
+		(void)!vec_push(&mapped.list, files->list.data[i]);
+	if (arming->options.calls && arming->changes >= 0 &&
+	    !search_open_exec(&search, pid, path, environment))
+		search_expect(arming, pid, search, &mapped, NULL, files);
+	vec_free(&mapped.list);
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Between arming.c, which knows files and processes, arming_calls.c, which knows calls,
- * arming_expect.c, which knows what may be mapped later, and arming_changes.c, which knows what
- * becomes of files on disk. */
+ * arming_expect.c, which knows what may be mapped later, arming_programs.c, which knows what a
+ * program will map, and arming_changes.c, which knows what becomes of files on disk. */
 #ifndef WAFFLE_CAPTURE_ARMING_INTERNAL_H
 #define WAFFLE_CAPTURE_ARMING_INTERNAL_H
+
+#include <time.h>
 
 #include "capture/arming.h"
 #include "target/process.h"
@@ -13,6 +15,8 @@
 struct file {
 	dev_t dev;
 	ino_t ino;
+	int fd;                /* open while it is armed, or about to be: it keeps a mount busy */
+	uint32_t arm_count;    /* of rows in `arms` */
 	struct object *object; /* NULL: no sites in it */
 	uint32_t first_site;
 	struct arm_use *uses; /* a row a site; NULL: all are armed plainly */
@@ -20,7 +24,9 @@ struct file {
 	struct map by_offset; /* probe's offset in the file → site number */
 	char *runpath;        /* loader.h */
 	uint64_t matching;    /* sites that the plan lets pass */
+	bool checked;         /* functions that can't be probed were told of */
 	bool armed_everywhere;
+	struct timespec change;   /* of its inode, when it was read */
 	char *path;               /* as processes see it */
 	bool expected;            /* it was armed before a process had it mapped */
 	bool came;                /* a process has it mapped: its sites are in the capture */
@@ -56,6 +62,12 @@ struct file_id {
 	ino_t ino;
 };
 
+/* A program that was executed, with all files that it loads. So it is until a file changes. */
+struct program {
+	uint64_t key; /* see program_key() */
+	struct file_list files;
+};
+
 struct arming {
 	struct kernel *kernel;
 	struct store_writer *writer;
@@ -67,10 +79,11 @@ struct arming {
 	uint64_t matching;
 	bool concerns_functions;
 	struct armed_counts counts;
-	struct armed_counts expected;  /* in files that are armed ahead */
-	uint64_t announced;            /* sites that are in the capture */
-	int changes;                   /* inotify, of files and links; -1: none are watched */
-	struct forgetter *forgetter;   /* NULL: none yet */
+	struct armed_counts expected; /* in files that are armed ahead */
+	uint64_t announced;           /* sites that are in the capture */
+	int changes;                  /* inotify, of files and links; -1: none are watched */
+	VEC(struct program) programs;
+	uint64_t arm_count;
 	VEC(char *) notices;           /* what is to be said */
 	VEC(struct file_id) dismissed; /* files in which nothing was found ahead */
 	char warning[1200];
@@ -85,10 +98,23 @@ int file_find(const struct arming *arming, dev_t dev, ino_t ino);
  * one that is `expected` also -ENOENT: nothing is in it, or there is no room. */
 int file_add(struct arming *arming, int fd, const char *shown_path, bool expected,
 	     struct error *err);
-/* Arms a file, open as fd, in a process. -ESRCH: the process is gone; other failures leave a
+/* Arms it in ourselves for a moment: of a process that has not mapped a file yet, the kernel does
+ * not say that it can't probe some of its functions. */
+void file_check(struct arming *arming, uint32_t index, int fd);
+/* Arms a file in a process. -ESRCH: the process is gone; other failures leave a
  * warning. */
-int file_arm(struct arming *arming, uint32_t index, int fd, pid_t pid, struct error *err);
+int file_arm(struct arming *arming, uint32_t index, pid_t pid, struct error *err);
+/* Keeps it open to be armed, if there is something to arm; fd is the caller's. */
+void file_open(struct file *file, int fd);
+/* Nothing is armed in it, perhaps: then it is closed. */
+void file_rest(struct file *file);
+/* Takes a row off the list; its links are the caller's. */
+struct armed *arm_remove(struct arming *arming, size_t row);
 bool file_is_armed(const struct arming *arming, pid_t pid, uint32_t file);
+
+/* arming_programs.c */
+/* What programs load may be another file now. */
+void programs_forget(struct arming *arming);
 
 /* arming_calls.c */
 /* Gives a site its number, the next one; recipe NULL: not a call. */
@@ -113,11 +139,14 @@ void file_watch_less(struct arming *arming, struct file *file, int fd);
 void file_unwatch(struct arming *arming, struct file *file);
 /* The symbolic links of a path, which may be made to lead to another file. */
 void arming_watch_links(struct arming *arming, const char *path);
-void forgetter_close(struct forgetter *forgetter);
 /* A new file was found at a path. */
 void file_replaces(struct arming *arming, const char *path);
 
 /* arming_expect.c */
+/* As arming_expect(), for a program that has not begun: with `files`, which it will map, and which
+ * get those that it may open. */
+void program_expect(struct arming *arming, pid_t pid, const char *path, char *const *environment,
+		    struct file_list *files);
 /* A file that was expected is there: its sites are in the capture from now on, and count. */
 int file_came(struct arming *arming, struct file *file, struct error *err);
 

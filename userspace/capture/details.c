@@ -16,6 +16,7 @@
 
 #define THREADS_MAX (1u << 19) /* whose process is known; as many more of before */
 #define STACKS_MAX (1u << 20)
+#define WALKS_MAX (1u << 16)
 #define TRACES_MAX (1u << 18) /* whose numbers are known; a power of two */
 #define TRACE_LATE_NS 1000000000ull
 #define SYMBOLS_MAX (1u << 20)
@@ -419,6 +420,10 @@ static int see_walk(struct details *details, const struct waffle_rec *rec, struc
 		details->walks.data[index] = walk;
 		return 0;
 	}
+	if (details->waits.len >= WALKS_MAX) { /* mostly of threads that are gone */
+		map_free(&details->waits);
+		details->walks.len = details->unused_walks.len = 0;
+	}
 	if (details->unused_walks.len)
 		index = details->unused_walks.data[--details->unused_walks.len];
 	else if (vec_push(&details->walks, walk))
@@ -647,6 +652,12 @@ static void file_needed(int fd, const char *path, bool ours, void *arg)
 {
 	(void)ours;
 	stacks_file(arg, fd, path);
+}
+
+void details_file(struct details *details, int fd, const char *path)
+{
+	if (details->span_stacks)
+		stacks_file(details->span_stacks, fd, path);
 }
 
 void details_needed(struct details *details, pid_t pid)

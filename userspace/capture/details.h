@@ -27,6 +27,8 @@ int details_round(struct details *details, uint64_t before_ts, struct error *err
 /* Sees each record on its way to the file, in order, and changes it. Negative errno: of writing. */
 int details_record(struct details *details, struct waffle_rec *rec, struct error *err);
 
+/* The same for one file of it. */
+void details_file(struct details *details, int fd, const char *path);
 /* The libraries that a new program will map are looked at before it does, if that is of use. */
 void details_needed(struct details *details, pid_t pid);
 

@@ -12,15 +12,13 @@
 
 #include "target/demangle.h"
 #include "target/elffile.h"
+#include "target/worker.h"
 
 #define VARIABLE "8__handle"
 
 struct search {
 	const struct elf_file *file;
-	const struct image *image;
-	uint64_t bias;
-	void (*each)(uint64_t handle, const char *name, void *arg);
-	void *arg;
+	struct wire_out *found;
 };
 
 /*
@@ -51,23 +49,20 @@ static bool kernel_of(const char *symbol, char *kernel, size_t size)
 	return true;
 }
 
-static void variable_read(const struct search *search, const GElf_Sym *symbol, const char *name)
+static void variable_put(const struct search *search, const GElf_Sym *symbol, const char *name)
 {
 	char kernel[4096], plain[DEMANGLE_MAX];
 	const char *shown = kernel;
-	uint64_t handle;
 
 	if (!name || GELF_ST_TYPE(symbol->st_info) != STT_OBJECT || symbol->st_size != 8 ||
 	    !kernel_of(name, kernel, sizeof(kernel)))
-		return;
-	if (!image_read(search->image, symbol->st_value + search->bias, &handle, sizeof(handle)) ||
-	    !handle)
 		return;
 	if (!strncmp(kernel, "_Z", 2))
 		shown = demangle(kernel, plain) ?: kernel;
 	else if (*kernel == '_')
 		shown = kernel + 1;
-	search->each(handle, shown, search->arg);
+	wire_put_text(search->found, shown);
+	wire_put_u64(search->found, symbol->st_value);
 }
 
 static void symbols_read(const struct search *search, Elf_Scn *section, const GElf_Shdr *header)
@@ -78,7 +73,7 @@ static void symbols_read(const struct search *search, Elf_Scn *section, const GE
 
 	for (size_t i = 0; data && size && i < data->d_size / size && i < INT32_MAX; i++)
 		if (gelf_getsym(data, (int)i, &symbol))
-			variable_read(
+			variable_put(
 				search, &symbol,
 				elf_strptr(search->file->elf, header->sh_link, symbol.st_name));
 }
@@ -93,28 +88,65 @@ static void file_search(const struct search *search)
 			symbols_read(search, section, &header);
 }
 
-int handles_find(int fd, const struct image *image, uint64_t address, uint64_t offset,
-		 void (*each)(uint64_t handle, const char *name, void *arg), void *arg)
+/* Puts the link-time address of the byte at `offset`, and of each variable its kernel's name and
+ * its link-time address. */
+static int file_put(struct wire_out *found, int fd, uint64_t offset)
 {
-	struct search search = {.image = image, .each = each, .arg = arg};
+	struct search search = {.found = found};
 	struct elf_segments segments;
 	struct elf_file file;
 	uint64_t linked;
 	int result, own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 
-	if (own < 0)
-		return 0;
-	result = elf_file_open_fd(&file, own, "handles");
+	result = own < 0 ? -ENOEXEC : elf_file_open_fd(&file, own, "handles");
 	if (result)
-		return result == -ENOMEM ? result : 0;
+		return result;
 	elf_file_segments(&file, &segments);
 	search.file = &file;
 	if (elf_segments_address(&segments, offset, &linked)) {
-		search.bias = address - linked;
+		wire_put_u64(found, linked);
 		file_search(&search);
 	}
 	elf_file_close(&file);
-	return 0;
+	return found->no_memory ? -ENOMEM : 0;
+}
+
+int handles_serve(struct wire_in *request, int fd, struct wire_out *reply, void *arg)
+{
+	uint64_t offset = wire_get_u64(request);
+
+	(void)arg;
+	return wire_in_done(request) ? file_put(reply, fd, offset) : -EINVAL;
+}
+
+int handles_find(int fd, const struct image *image, uint64_t address, uint64_t offset,
+		 void (*each)(uint64_t handle, const char *name, void *arg), void *arg)
+{
+	struct wire_out request = {0}, found = {0};
+	struct error problem = ERROR_INIT;
+	struct wire_in in;
+	uint64_t bias;
+	int result;
+
+	wire_put_u64(&request, offset);
+	if (worker_is_there())
+		result = worker_call(WORKER_FOR_NAMES, WORKER_HANDLES, &request, fd,
+				     "names of kernels", &found, &problem);
+	else
+		result = file_put(&found, fd, offset);
+	in = wire_in(found.bytes.data, result ? 0 : found.bytes.len);
+	bias = address - wire_get_u64(&in);
+	while (!in.bad && in.at < in.end) {
+		const char *name = wire_get_text(&in);
+		uint64_t variable = wire_get_u64(&in), handle;
+
+		if (name && !in.bad &&
+		    image_read(image, variable + bias, &handle, sizeof(handle)) && handle)
+			each(handle, name, arg);
+	}
+	wire_out_free(&request);
+	wire_out_free(&found);
+	return result == -ENOMEM ? result : 0;
 }
 
 #define NAME_MAX_BYTES 4096

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "target/image.h"
+#include "util/wire.h"
 
 /* What CUDA's compilers put before the name of a kernel to call the host's side of it. */
 #define HANDLES_STUB "__device_stub_"
@@ -22,6 +23,9 @@
  */
 int handles_find(int fd, const struct image *image, uint64_t address, uint64_t offset,
 		 void (*each)(uint64_t handle, const char *name, void *arg), void *arg);
+
+/* The worker's side, which reads the file: a worker_handler. */
+int handles_serve(struct wire_in *request, int fd, struct wire_out *reply, void *arg);
 
 /* The name that a process gives for a handle, at an address of its memory; the copy is the
  * caller's. NULL: it can't be read. */

@@ -9,7 +9,7 @@
 
 #include "capture/drain.h"
 #include "target/buildid.h"
-#include "target/elffile.h"
+#include "target/program_facts.h"
 #include "target/mapping_file.h"
 #include "target/process.h"
 #include "util/map.h"
@@ -135,19 +135,16 @@ static bool replaces_file(const struct known *known, const struct mapping *mappi
 
 static void program_read(struct program *program, int fd, const char *path)
 {
-	struct elf_segments segments;
-	struct elf_file file;
+	struct program_facts facts;
 
-	if (elf_file_open_fd(&file, fd, path))
+	if (program_facts_read(&facts, fd, path))
 		return;
-	elf_file_segments(&file, &segments);
-	program->build_id = file.build_id;
-	for (uint32_t i = 0; i < segments.count && i < STORE_SEGMENTS_MAX; i++)
+	program->build_id = facts.build_id;
+	for (uint32_t i = 0; i < facts.segments.count && i < STORE_SEGMENTS_MAX; i++)
 		program->segments[program->segment_count++] =
-			(struct store_segment){.offset = segments.list[i].offset,
-					       .address = segments.list[i].address,
-					       .size = segments.list[i].size};
-	elf_file_close(&file);
+			(struct store_segment){.offset = facts.segments.list[i].offset,
+					       .address = facts.segments.list[i].address,
+					       .size = facts.segments.list[i].size};
 }
 
 /* What there is to know of a file that is mapped to be run, read once a file. `told`: the process
@@ -396,6 +393,12 @@ uint32_t memory_code(const struct memory *memory, pid_t pid, const uint64_t *add
 
 void memory_fork(struct memory *memory, pid_t parent, pid_t child)
 {
+	uint32_t index = map_get(&memory->pids, (uint64_t)child);
+
+	/* A stack of the child may have come before this record, and found nothing if the child is
+	 * gone: now its parent's mappings serve. */
+	if (index != MAP_NONE)
+		memory->known.data[index].next_ts = 0;
 	if (memory->parents.len < PROCESSES_MAX)
 		map_set(&memory->parents, (uint64_t)child, (uint32_t)parent);
 }

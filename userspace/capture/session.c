@@ -187,6 +187,8 @@ static int record_store(struct waffle_rec *rec, struct session *session)
 {
 	int result;
 
+	if (rec->kind == WAFFLE_REC_FORK)
+		((struct waffle_rec_fork *)rec)->child_tgid &= ~WAFFLE_FORK_SHARES;
 	if (session->options->redaction)
 		record_redact(session, rec);
 
@@ -259,6 +261,9 @@ int session_configure(struct kernel_options *kernel, struct plan **plan,
 	*kernel = (struct kernel_options){
 		.ring_bytes = options->ring_bytes,
 		.sched_slots = (uint32_t)(options->sched_bytes / sizeof(struct waffle_rec_switch)),
+		.ring_total = options->ring_bytes == SESSION_RING_BYTES ? SESSION_TOTAL_BYTES : 0,
+		.sched_total =
+			options->sched_bytes == SESSION_SCHED_BYTES ? SESSION_TOTAL_BYTES : 0,
 		.sched = session_wants_sched(options),
 		.wait_sources = sources_to_waits(options->sources),
 		.wait_min_ns = options->wait_min_ns,
@@ -266,7 +271,6 @@ int session_configure(struct kernel_options *kernel, struct plan **plan,
 		.follow = options->follow,
 		.stacks = session_wants_stacks(options),
 		.stacks_of_waits = stack_choice_has_waits(options->stacks),
-		.hold_exec = options->command && session_wants_probes(options),
 		.calls = options->calls != NULL,
 		.points = options->calls && call_set_tracepoints(options->calls, &points),
 	};
@@ -299,7 +303,9 @@ static int arming_start(struct session *session)
 					      .stacks = options->stacks,
 					      .redaction = options->redaction,
 					      .sites = options->sources & CAPTURE_SPANS,
-					      .follow = options->follow};
+					      .follow = options->follow,
+					      .everywhere =
+						      options->follow && options->machine_wide};
 
 	return functions_open(&session->functions, session->kernel, session->writer, session->err)
 		       ?: arming_open(&session->arming, session->kernel, session->writer, &arming,
@@ -312,6 +318,7 @@ static int start(struct session *session)
 	struct drain_callbacks callbacks = {record_drained, targets_notice, round_begin, session};
 	int result = loop_open(session)
 			     ?: session_kernel_open(session)
+			     ?: programs_open(session)
 			     ?: drain_open(&session->drain, session->kernel, &callbacks, session->err)
 			     ?: writer_open(session)
 			     ?: details_open(&session->details, session->kernel, session->writer,
@@ -325,9 +332,12 @@ static int start(struct session *session)
 				       EPOLLIN | EPOLLET, TAG_RING);
 	if (result)
 		return result;
-	session->pace = pace_begin(options->ring_bytes, kernel_ring_count(session->kernel),
-				   session_wants_sched(options) ? options->sched_bytes : 0,
-				   kernel_cpu_count(session->kernel));
+	session->pace =
+		pace_begin(kernel_ring_bytes(session->kernel), kernel_ring_count(session->kernel),
+			   session_wants_sched(options) ? kernel_slot_count(session->kernel) *
+								  sizeof(struct waffle_rec_switch)
+							: 0,
+			   kernel_cpu_count(session->kernel));
 	targets_watch(session);
 	/* Tracepoints that are described come before our own of the same name, which forget a
 	 * process at its exit. */
@@ -353,6 +363,8 @@ static int finish(struct session *session)
 
 	kernel_snapshot(session->kernel, true, state_store, session, &ignored);
 	kernel_finish(session->kernel);
+	gate_close(session->gate);
+	session->gate = NULL;
 	session->end_ts = clock_monotonic_ns();
 	session->result->duration_ns = session->end_ts - session->start_ts;
 	session->result->tracer_cpu_ns = cpu_ns() - session->result->ready_cpu_ns;
@@ -360,6 +372,7 @@ static int finish(struct session *session)
 	kernel_detach(session->kernel);
 	result = drain_rest(session);
 	warn_of_faults(session);
+	programs_say(session);
 	if (details_stack_warning(session->details))
 		session_notify(session, details_stack_warning(session->details));
 	session->result->sites = arming_site_count(session->arming);
@@ -377,6 +390,7 @@ static void close_all(struct session *session)
 	details_close(session->details);
 	launch_abort(
 		&session->launch); /* it has a copy of the pipe whose end kernel_close() awaits */
+	gate_close(session->gate);
 	kernel_close(session->kernel);
 	plan_free(session->plan);
 	targets_close(session);
@@ -424,8 +438,10 @@ int session_run(const struct session_options *options, const struct session_even
 	started = !code;
 	if (started) {
 		warn_after_arming(&session);
-		if (options->command)
+		if (options->command) {
+			programs_first(&session);
 			launch_go(&session.launch);
+		}
 		code = loop_run(&session);
 		/* What a command is made of is known by now. */
 		if (options->command)

@@ -30,6 +30,7 @@ struct session_options {
 	const char *output;               /* path of the file to write */
 	const char *label;                /* what is traced, for people */
 	bool follow;                      /* children too */
+	bool machine_wide;                /* with `follow`: other processes hit its probes, too */
 	uint32_t sources;                 /* enum capture_source */
 	const struct filter_expr *filter; /* NULL: all; belongs to the caller */
 	struct stack_choice *stacks;      /* NULL: of no span; belongs to the caller */
@@ -47,6 +48,9 @@ struct session_options {
 #define SESSION_MAX_BYTES_MIN (4ull << 20)
 #define SESSION_RING_BYTES (32ull << 20)
 #define SESSION_SCHED_BYTES (4ull << 20)
+/* Of all rings, and of all CPUs' switches, unless a size was asked for: with more than 64 CPUs each
+ * has less. */
+#define SESSION_TOTAL_BYTES (256ull << 20)
 #define SESSION_WAIT_MIN_NS 50000ull
 #define SESSION_STACK_GAP_NS 1000000ull
 

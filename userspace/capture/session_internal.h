@@ -14,21 +14,44 @@
 #include "capture/launch.h"
 #include "capture/pace.h"
 #include "capture/session.h"
+#include "probe/gate.h"
 #include "target/mmap_watch.h"
 #include "util/map.h"
 #include "util/vec.h"
 
 /* What woke the loop; of a process that exited, TAG_PROCESS + its pid. */
-enum { TAG_TIMER, TAG_SIGNAL, TAG_RING, TAG_MMAP, TAG_FILE, TAG_PROCESS };
+enum { TAG_TIMER, TAG_SIGNAL, TAG_RING, TAG_MMAP, TAG_FILE, TAG_GATE, TAG_PROCESS };
 
 struct target {
 	pid_t pid;
 	int pidfd;         /* -1: there are too many processes for one each */
 	uint64_t exit_ts;  /* it has exited by then; 0: it lives */
-	bool exec_pending; /* a new program runs and its sites are not armed yet */
+	bool exec_pending; /* a new program runs and its mappings were not looked at yet */
+	bool exec_ready;   /* that program was armed before it began */
+	uint64_t fork_ts;  /* nothing was armed in it since; 0: not known to be so */
+	bool hold_armed;   /* something was armed in the hold below */
+	uint64_t hold;     /* the gate's number of its last hold */
+	char program[16];  /* the file's name of the last exec that was held */
+	bool exec_missed;  /* it was not, or not all of it */
+	bool exec_told;    /* of which was told already */
+	bool exec_moved;   /* another thread than the main one began it: its links are of no use */
 	bool maps_changed;
 	uint64_t scan_ts; /* of the end of the last look at its mappings */
 	uint64_t scan_ns; /* how long that took */
+};
+
+/* Programs and children that ran before they were armed. */
+struct unarmed {
+	uint64_t programs;
+	char names[200]; /* of the first ones: "a, b" */
+	uint64_t forks;
+	uint64_t fork_ns; /* the longest time that one ran so */
+};
+
+struct fork_notice {
+	uint64_t ts;
+	pid_t parent, child;
+	bool shares_memory; /* as after vfork(): until its exec it does nothing of its own */
 };
 
 struct session {
@@ -45,6 +68,9 @@ struct session {
 	struct mmap_watch *watch;
 	struct store_writer *writer;
 	struct launch launch;
+	struct gate *gate;             /* NULL: programs are not held until they are armed */
+	VEC(struct fork_notice) forks; /* that were not looked at yet */
+	struct unarmed unarmed;
 	VEC(struct target) targets;
 	struct map target_at; /* pid → index in `targets` */
 	size_t unwatched;     /* targets without a pidfd */
@@ -106,6 +132,26 @@ void target_exited(struct session *session, pid_t pid);
 /* Those that have exited, once their last records were delivered. */
 void targets_remove(struct session *session);
 void targets_close(struct session *session);
+
+struct target *target_find(struct session *session, pid_t pid);
+/* Follows a process until it exits. A process that is gone already is none: 0. */
+int target_add(struct session *session, pid_t pid);
+
+/* session_programs.c */
+/* Before anything is attached: the process that holds programs is forked. */
+int programs_open(struct session *session);
+/* The command's own program; before it may begin. */
+void programs_first(struct session *session);
+/* Arms what is held and lets it go. */
+int programs_held(struct session *session);
+/* A program that was not armed before it began has something to arm. */
+/* A child had nothing armed since its fork. */
+void child_was_late(struct session *session, uint64_t fork_ts);
+void program_was_late(struct session *session, pid_t pid);
+/* Arms the children that were told of. */
+int programs_fork(struct session *session);
+/* At the end: what was not seen of new processes. */
+void programs_say(struct session *session);
 
 /* session_warn.c */
 /* A file that stays dormant, or changes, is said once, as soon as it is known. */

@@ -119,6 +119,13 @@ static bool stopping(const struct session *session, uint64_t now)
 	       (options->duration_ns && now - session->armed_ts >= options->duration_ns);
 }
 
+static void cpu_came(uint32_t cpu, void *arg)
+{
+	struct session *session = arg;
+
+	mmap_watch_cpu(session->watch, cpu);
+}
+
 static int housekeeping(struct session *session, uint64_t now)
 {
 	struct session_result *result = session->result;
@@ -128,6 +135,7 @@ static int housekeeping(struct session *session, uint64_t now)
 		return -EIO;
 	if (now - session->flush_ts >= FLUSH_NS) {
 		session->flush_ts = now;
+		kernel_cpus_check(session->kernel, cpu_came, session);
 		if (store_writer_flush(session->writer, result->counts, session->err))
 			return -EIO;
 	}
@@ -153,6 +161,10 @@ static int dispatch(struct session *session, const struct epoll_event *events, i
 			break;
 		case TAG_FILE: /* at once: the next program may be about to load it */
 			arming_changed(session->arming);
+			break;
+		case TAG_GATE:
+			if (programs_held(session))
+				return -EIO;
 			break;
 		case TAG_SIGNAL: /* read in each turn, however many others are ready */
 		case TAG_RING:   /* woken for a fork or an exec: the drain sees it */

@@ -16,7 +16,7 @@
 #define LOOK_NS 1000000000ull /* between two looks for exits that nothing told of */
 #define EXITED_WAIT_MS 3      /* until the last records of a process have settled */
 
-static struct target *target_find(struct session *session, pid_t pid)
+struct target *target_find(struct session *session, pid_t pid)
 {
 	uint32_t index = map_get(&session->target_at, (uint64_t)pid);
 
@@ -73,8 +73,7 @@ static int target_open(const struct session *session, pid_t pid)
 	return -ESRCH;
 }
 
-/* Follows a process until it exits. A process that is gone already is none: 0. */
-static int target_add(struct session *session, pid_t pid)
+int target_add(struct session *session, pid_t pid)
 {
 	struct target target = {.pid = pid}, *known = target_find(session, pid);
 	int result = 0;
@@ -165,11 +164,22 @@ void targets_notice(const struct waffle_rec *rec, void *arg)
 	if (rec->kind == WAFFLE_REC_FORK && session->options->follow) {
 		const struct waffle_rec_fork *fork = (const struct waffle_rec_fork *)rec;
 
-		target_add(session, (pid_t)fork->child_tgid);
+		struct fork_notice notice = {fork->rec.ts, (pid_t)fork->tgid,
+					     (pid_t)(fork->child_tgid & ~WAFFLE_FORK_SHARES),
+					     fork->child_tgid & WAFFLE_FORK_SHARES};
+
+		target_add(session, notice.child);
+		if (session_wants_probes(session->options) && !session->options->machine_wide &&
+		    !vec_push(&session->forks, notice))
+			session->unarmed.forks++;
 	} else if (rec->kind == WAFFLE_REC_EXEC) {
-		target = target_find(session, (pid_t)((const struct waffle_rec_exit *)rec)->tgid);
-		if (target)
+		const struct waffle_rec_exit *exec = (const struct waffle_rec_exit *)rec;
+
+		target = target_find(session, (pid_t)exec->tgid);
+		if (target) {
 			target->exec_pending = true;
+			target->exec_moved |= exec->code != 0;
+		}
 	} else if (rec->kind == WAFFLE_REC_EXIT && session->unwatched) {
 		session->look_ts = 0;
 	}
@@ -183,6 +193,8 @@ static void mapping_notice(const struct mmap_event *event, void *arg)
 	/* Compilers at run time map memory without a file. */
 	if (target && event->kind == MMAP_MAPPED && event->mapping.ino)
 		target->maps_changed = true;
+	for (size_t i = 0; event->kind == MMAP_LOST && i < session->targets.len; i++)
+		session->targets.data[i].maps_changed = true;
 	details_told(session->details, event, target);
 	if ((target || event->kind == MMAP_LOST) && arming_concerns_functions(session->arming))
 		functions_told(session->functions, event);
@@ -239,10 +251,13 @@ int targets_wait_ms(const struct session *session, int most)
 /* `gone` says why it could not be looked at, and -ESRCH that it is gone. */
 static int target_rearm(struct session *session, struct target *target, struct error *gone)
 {
-	bool exec = target->exec_pending;
-	uint64_t now = clock_monotonic_ns();
+	bool exec = target->exec_pending, ready, told = false;
+	uint64_t now = clock_monotonic_ns(), armed = arming_arm_count(session->arming);
 	int result;
 
+	ready = target->exec_ready && !target->exec_missed && !target->exec_moved;
+	if (exec && target->exec_moved)
+		arming_forget(session->arming, target->pid);
 	target->exec_pending = target->maps_changed = false;
 	if (details_process(session->details, target->pid, session->err))
 		return -EIO;
@@ -250,21 +265,26 @@ static int target_rearm(struct session *session, struct target *target, struct e
 	target->scan_ts = clock_monotonic_ns();
 	target->scan_ns = target->scan_ts - now;
 	if (exec) {
-		if (session->options->command && session_wants_probes(session->options) && !result)
+		target->exec_ready = target->exec_missed = target->exec_moved = false;
+		told = target->exec_told;
+		target->exec_told = false;
+		if (!ready && !result && session_wants_probes(session->options))
 			arming_scan_needed(session->arming, target->pid);
+		if (!ready && !told && arming_arm_count(session->arming) > armed)
+			program_was_late(session, target->pid);
 		if (!result)
 			arming_expect(session->arming, target->pid);
-		if (session->options->command && !result) {
+		if (!ready && !result) {
 			details_needed(session->details, target->pid);
 			if (details_tables(session->details, true, session->err))
 				return -EIO;
 		}
 		if (!result)
-			arming_program_known(session->arming, target->pid);
-		kernel_exec_release(session->kernel, target->pid);
-		if (!result)
 			result = target_describe(session, target->pid);
 	} else if (!result) {
+		if (target->fork_ts && arming_arm_count(session->arming) > armed)
+			child_was_late(session, target->fork_ts);
+		target->fork_ts = 0;
 		arming_expect(session->arming, target->pid);
 	}
 	return result;
@@ -275,6 +295,8 @@ int targets_rearm(struct session *session)
 	uint64_t begin = clock_monotonic_ns();
 
 	arming_changed(session->arming);
+	if (programs_fork(session))
+		return -EIO;
 	for (size_t i = 0; i < session->targets.len; i++) {
 		struct target *target =
 			&session->targets.data[session->next_target++ % session->targets.len];
@@ -321,6 +343,8 @@ void targets_watch(struct session *session)
 		session_notify(session, problem.message);
 	else
 		session_watch(session, mmap_watch_fd(session->watch), EPOLLIN, TAG_MMAP);
+	if (session->gate)
+		session_watch(session, gate_fd(session->gate), EPOLLIN, TAG_GATE);
 	if (arming_changes_fd(session->arming) >= 0)
 		session_watch(session, arming_changes_fd(session->arming), EPOLLIN, TAG_FILE);
 }
@@ -331,5 +355,6 @@ void targets_close(struct session *session)
 		if (session->targets.data[i].pidfd >= 0)
 			close(session->targets.data[i].pidfd);
 	vec_free(&session->targets);
+	vec_free(&session->forks);
 	map_free(&session->target_at);
 }

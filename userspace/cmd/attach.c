@@ -30,9 +30,7 @@ static const struct option_row rows[] = {
 	 "trace all processes of this name, which any user can give to a process; may be given "
 	 "several times",
 	 .set = set_comm},
-	{"follow", 'f', NULL,
-	 "trace the children that the processes make from now on, too; arms other processes that "
-	 "run the same files as well, but does not record them",
+	{"follow", 'f', NULL, "trace the children that the processes make from now on, too",
 	 .at = offsetof(struct capture_options, session.follow)},
 	CAPTURE_OPTION_ROWS,
 };

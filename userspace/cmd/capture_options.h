@@ -42,6 +42,11 @@ int set_max_size(void *options, const char *value, struct error *err);
 	 .at = offsetof(struct capture_options, output)},                                          \
 		{"duration", 'd', "TIME",                                                          \
 		 "stop TIME after all is armed, such as 10s, 500ms or 2m", .set = set_duration},   \
+		{"machine-wide", 0, NULL,                                                          \
+		 "with children: arm files for all processes of the machine, so that forked "      \
+		 "children are recorded from their first instruction; all other programs that "    \
+		 "run these files are slowed down by each probe that they reach",                  \
+		 .at = offsetof(struct capture_options, session.machine_wide)},                    \
 		{"max-size", 0, "SIZE",                                                            \
 		 "end the capture before its file is larger than SIZE (default no limit)",         \
 		 .set = set_max_size},                                                             \
@@ -66,10 +71,12 @@ int set_max_size(void *options, const char *value, struct error *err);
 		 "leave out the values of these keys and arguments; may be given several times",   \
 		 .set = set_redact},                                                               \
 		{"ring-size", 0, "SIZE",                                                           \
-		 "buffer for spans in the kernel, per eight CPUs (default 32MiB)",                 \
+		 "buffer for spans in the kernel, per eight CPUs (default 32MiB, less above 64 "   \
+		 "CPUs)",                                                                          \
 		 .set = set_ring_size},                                                            \
 		{"sched-size", 0, "SIZE",                                                          \
-		 "buffer for thread switches in the kernel, per CPU (default 4MiB)",               \
+		 "buffer for thread switches in the kernel, per CPU (default 4MiB, less above 64 " \
+		 "CPUs)",                                                                          \
 		 .set = set_sched_size},                                                           \
 		{"json", 0, NULL, "print the report as JSON",                                      \
 		 .at = offsetof(struct capture_options, json)},                                    \

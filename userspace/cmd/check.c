@@ -21,6 +21,8 @@
 
 #include "call/tracefs.h"
 #include "cmd/command.h"
+#include "probe/gate.h"
+#include "probe/kernel.h"
 #include "target/process.h"
 #include "util/json.h"
 #include "util/units.h"
@@ -240,28 +242,6 @@ static enum check_status check_uprobe(const struct facts *facts, char detail[DET
 	return CHECK_OK;
 }
 
-/*
- * A link on a path that is no regular file: a kernel that knows uprobe.multi says EBADF, others
- * EINVAL before they look at it.
- */
-static int uprobe_multi_try(void)
-{
-	LIBBPF_OPTS(bpf_prog_load_opts, load_opts, .expected_attach_type = BPF_TRACE_UPROBE_MULTI);
-	const unsigned long offset = 0;
-	LIBBPF_OPTS(bpf_link_create_opts, link_opts, .uprobe_multi.path = "/",
-		    .uprobe_multi.offsets = &offset, .uprobe_multi.cnt = 1);
-	int link, program;
-
-	program = bpf_prog_load(BPF_PROG_TYPE_KPROBE, NULL, "GPL", PROGRAM_NOTHING, &load_opts);
-	if (program < 0)
-		return program == -EINVAL ? 0 : program;
-	link = bpf_link_create(program, -1, BPF_TRACE_UPROBE_MULTI, &link_opts);
-	close(program);
-	if (link >= 0)
-		close(link);
-	return link == -EBADF;
-}
-
 static enum check_status check_uprobe_multi(const struct facts *facts, char detail[DETAIL])
 {
 	enum check_status status = probe_status(facts, uprobe_multi_try(), detail);
@@ -338,6 +318,16 @@ static enum check_status check_tracefs(const struct facts *facts, char detail[DE
 	return CHECK_OK;
 }
 
+static enum check_status check_hold(const struct facts *facts, char detail[DETAIL])
+{
+	const char *missing = gate_missing();
+
+	(void)facts;
+	snprintf(detail, DETAIL, "%s",
+		 missing ? missing : "run holds new programs until they are armed");
+	return missing ? CHECK_LIMITED : CHECK_OK;
+}
+
 static enum check_status check_namespaces(const struct facts *facts, char detail[DETAIL])
 {
 	const char *own = process_own_namespace();
@@ -404,8 +394,12 @@ static const struct check checks[] = {
 	{"attach cookie", "run Linux 6.1 or later", check_cookie},
 	{"uprobe.multi",
 	 "nothing is lost, but each site is armed alone, which is slow with thousands of them; "
-	 "Linux 6.6 or later arms them at once",
+	 "Linux 6.10 or later, or 6.6.33, arms them at once",
 	 check_uprobe_multi},
+	{"exec hold",
+	 "run as root, or with CAP_SYS_ADMIN; without it calls at the begin of programs that the "
+	 "command starts may be missing, and are counted",
+	 check_hold},
 	{"perf_event_paranoid", "run as root, or with CAP_PERFMON", check_paranoid},
 	{"locked memory", "raise it: ulimit -l unlimited", check_memlock},
 	{"schedstat", "times of threads that began before the capture will not be checked",

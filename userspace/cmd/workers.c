@@ -3,8 +3,11 @@
 
 #include <stdio.h>
 
+#include "capture/handles.h"
 #include "target/cfi_remote.h"
+#include "target/demangle.h"
 #include "target/object_remote.h"
+#include "target/program_facts.h"
 #include "target/symbols_remote.h"
 #include "target/worker.h"
 #include "util/terminal.h"
@@ -13,21 +16,23 @@ enum exit_code workers_start(const struct command *command, struct call_set *cal
 {
 	/* Of the workers, which are copies of this process. */
 	static struct symbols_service symbols;
-	static const struct worker_table table = {
+	const struct worker_table table = {
 		.handlers =
 			{
-				[WORKER_OBJECT] = object_serve,
-				[WORKER_FRAMES] = symbols_serve_frames,
-				[WORKER_RETURN] = symbols_serve_return,
-				[WORKER_VARIABLE] = symbols_serve_variable,
-				[WORKER_MODULE] = symbols_serve_module,
-				[WORKER_UNWIND] = cfi_serve,
+				[WORKER_OBJECT] = {object_serve, NULL},
+				[WORKER_FRAMES] = {symbols_serve_frames, &symbols},
+				[WORKER_RETURN] = {symbols_serve_return, &symbols},
+				[WORKER_VARIABLE] = {symbols_serve_variable, &symbols},
+				[WORKER_MODULE] = {symbols_serve_module, &symbols},
+				[WORKER_UNWIND] = {cfi_serve, NULL},
+				[WORKER_PROGRAM] = {program_facts_serve, NULL},
+				[WORKER_CALLS] = {call_set_serve, calls},
+				[WORKER_HANDLES] = {handles_serve, NULL},
+				[WORKER_NAME] = {demangle_serve, NULL},
 			},
-		.arg = &symbols,
 	};
 	struct error err = ERROR_INIT;
 
-	(void)calls;
 	if (!worker_start(&table, &err))
 		return EXIT_DONE;
 	return command_fail(command, &err, EXIT_FAILED);

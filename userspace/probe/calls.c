@@ -45,6 +45,9 @@ int calls_configure(struct kernel *kernel, const struct kernel_options *options)
 	uint64_t seed;
 
 	kernel->calls = options->calls;
+	for (uint32_t cpu = 0; cpu < kernel->cpus; cpu++)
+		if (kernel->online[cpu])
+			kernel->plain_cpus = cpu + 1;
 	programs_autoload(bpf, false, false, false);
 	if (!options->calls)
 		return 0;
@@ -59,7 +62,7 @@ int calls_configure(struct kernel *kernel, const struct kernel_options *options)
 		return -EINVAL;
 	return bpf_map__set_max_entries(bpf->maps.plain_ends, kernel->cpus)
 		       ?: bpf_map__set_max_entries(bpf->maps.plain_slots,
-						   kernel->cpus * WAFFLE_PLAIN_SLOTS)
+						   kernel->plain_cpus * WAFFLE_PLAIN_SLOTS)
 		       ?: bpf_map__set_max_entries(bpf->maps.recipes, WAFFLE_RECIPES_MAX)
 		       ?: bpf_map__set_max_entries(bpf->maps.call_enums, WAFFLE_ENUMS_MAX)
 		       ?: bpf_map__set_max_entries(bpf->maps.call_sequences, SEQUENCES_MAX)
@@ -182,11 +185,16 @@ static int map_set(const struct bpf_map *map, uint32_t index, const void *value)
 	return bpf_map_update_elem(bpf_map__fd(map), &index, value, BPF_ANY) ? -errno : 0;
 }
 
+int kernel_calls_ready(struct kernel *kernel)
+{
+	return kernel->call_bpf ? 0 : calls_load(kernel);
+}
+
 int kernel_recipe_set(struct kernel *kernel, uint32_t site, const struct waffle_recipe *recipe)
 {
 	uint32_t number = (uint32_t)kernel->recipes.len;
 	struct loaded_recipe loaded = {.site = site};
-	int result = kernel->call_bpf ? 0 : calls_load(kernel);
+	int result = kernel_calls_ready(kernel);
 
 	if (result)
 		return result;

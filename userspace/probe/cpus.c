@@ -78,6 +78,35 @@ enum cpus_steal cpus_steal(const struct btf *kernel_types)
 								 : CPUS_STEAL_NONE;
 }
 
+void cpus_online(bool *online, uint32_t count, const char *folder)
+{
+	unsigned first, last;
+	char path[512];
+	FILE *file;
+	int next;
+
+	snprintf(path, sizeof(path), "%s/online", folder);
+	file = fopen(path, "re");
+	for (uint32_t cpu = 0; cpu < count; cpu++)
+		online[cpu] = !file;
+	if (!file)
+		return;
+	while (fscanf(file, "%u", &first) == 1) {
+		next = getc(file);
+		last = first;
+		if (next == '-') {
+			if (fscanf(file, "%u", &last) != 1)
+				break;
+			next = getc(file);
+		}
+		for (unsigned cpu = first; cpu <= last && cpu < count; cpu++)
+			online[cpu] = true;
+		if (next != ',')
+			break;
+	}
+	fclose(file);
+}
+
 static uint32_t number_read(const char *folder, uint32_t cpu, const char *name)
 {
 	uint32_t number = 0;

@@ -18,6 +18,9 @@ enum cpus_steal {
 };
 enum cpus_steal cpus_steal(const struct btf *kernel_types);
 
+/* Which of `count` CPUs are online, by the list in `folder` ("0-3,8"). All, if there is none. */
+void cpus_online(bool *online, uint32_t count, const char *folder);
+
 struct cpu_frequency {
 	uint32_t khz;
 	uint32_t max_khz; /* 0: not known */

@@ -3,20 +3,16 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/sysmacros.h>
 #include <sys/utsname.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "probe/cpus.h"
 #include "probe/kernel_internal.h"
 #include "target/process.h"
 #include "waffle.skel.h"
@@ -72,20 +68,6 @@ static int load_failed(struct error *err, int code)
 			 strerror(code));
 }
 
-/* uprobe.multi came with Linux 6.6. WAFFLE_UPROBE_SINGLE=1 does without it, to try what older
- * kernels get. */
-static bool has_uprobe_multi(void)
-{
-	struct utsname name;
-	int major = 0, minor = 0;
-
-	if (getenv("WAFFLE_UPROBE_SINGLE"))
-		return false;
-	if (uname(&name) || sscanf(name.release, "%d.%d", &major, &minor) != 2)
-		return false;
-	return major > 6 || (major == 6 && minor >= 6);
-}
-
 enum bpf_attach_type kernel_site_attach_type(const struct kernel *kernel)
 {
 	return kernel->multi ? BPF_TRACE_UPROBE_MULTI : 0;
@@ -102,18 +84,52 @@ void kernel_site_programs_configure(const struct kernel *kernel, struct waffle_b
 							      kernel_site_attach_type(kernel));
 }
 
+#define SLOTS_MIN 4096u /* of a CPU, when there are very many */
+
+static uint32_t online_count(const struct kernel *kernel)
+{
+	uint32_t count = 0;
+
+	for (uint32_t cpu = 0; cpu < kernel->cpus; cpu++)
+		count += kernel->online[cpu];
+	return count ? count : 1;
+}
+
+/* A row of slots for each CPU that is online, and some for others that may come: machines, virtual
+ * ones above all, may have many possible CPUs that never do. */
+static void slots_choose(struct kernel *kernel, const struct kernel_options *options)
+{
+	uint32_t online = online_count(kernel), spare = online / 4 > 2 ? online / 4 : 2;
+
+	kernel->rows = online + spare < kernel->cpus ? online + spare : kernel->cpus;
+	kernel->slots = options->sched ? (uint32_t)power_of_two(options->sched_slots, 16) : 1;
+	while (options->sched_total && kernel->slots > SLOTS_MIN &&
+	       (uint64_t)kernel->rows * kernel->slots * sizeof(struct waffle_rec_switch) >
+		       options->sched_total)
+		kernel->slots /= 2;
+}
+
+static void row_take(struct kernel *kernel, uint32_t cpu)
+{
+	uint32_t *row = &kernel->tail_memory[cpu].row;
+
+	if (*row == WAFFLE_NO_ROW && kernel->rows_used < kernel->rows)
+		__atomic_store_n(row, kernel->rows_used++, __ATOMIC_RELEASE);
+}
+
 static int configure(struct kernel *kernel, const struct kernel_options *options)
 {
 	struct waffle_bpf *bpf = kernel->bpf;
 	uint32_t cpus = kernel->cpus;
 
-	kernel->slots = options->sched ? (uint32_t)power_of_two(options->sched_slots, 16) : 1;
-	kernel->multi = has_uprobe_multi();
+	kernel->cpus_folder = options->cpus_folder ? options->cpus_folder : CPUS_FOLDER;
+	cpus_online(kernel->online, cpus, kernel->cpus_folder);
+	slots_choose(kernel, options);
+	kernel->multi = uprobe_multi_try() > 0;
 	bpf->rodata->sched_slots = kernel->slots;
 	bpf->rodata->follow_children = options->follow;
 	/* To try what kernels before 6.4 get. */
 	bpf->rodata->storage_is_old = getenv("WAFFLE_STORAGE_OLD") != NULL;
-	bpf->bss->stop_on_exec = options->hold_exec;
 	bpf->rodata->call_points = options->points;
 	bpf_program__set_autoload(bpf->progs.on_switch, options->sched);
 	bpf_program__set_autoload(bpf->progs.on_waking, options->sched);
@@ -129,7 +145,8 @@ static int configure(struct kernel *kernel, const struct kernel_options *options
 		       ?: bpf_map__set_max_entries(bpf->maps.cpus, cpus)
 		       ?: bpf_map__set_max_entries(bpf->maps.sched_tails, cpus)
 		       ?: bpf_map__set_max_entries(bpf->maps.waiting, cpus)
-			  ?: bpf_map__set_max_entries(bpf->maps.sched_ring, cpus * kernel->slots)
+			  ?: bpf_map__set_max_entries(bpf->maps.sched_ring,
+							      kernel->rows * kernel->slots)
 			     ?: rings_configure(kernel);
 }
 
@@ -144,53 +161,40 @@ void *map_memory(const struct bpf_map *map, size_t bytes, bool writable)
 static int memory_map(struct kernel *kernel, struct error *err)
 {
 	kernel->cpu_bytes = sizeof(struct waffle_cpu) * kernel->cpus;
-	kernel->slot_bytes = sizeof(struct waffle_rec_switch) * kernel->cpus * kernel->slots;
+	kernel->slot_bytes = sizeof(struct waffle_rec_switch) * kernel->rows * kernel->slots;
 	kernel->cpu_memory = map_memory(kernel->bpf->maps.cpus, kernel->cpu_bytes, true);
 	kernel->tail_memory = map_memory(kernel->bpf->maps.sched_tails,
 					 sizeof(struct waffle_tail) * kernel->cpus, true);
 	kernel->slot_memory = map_memory(kernel->bpf->maps.sched_ring, kernel->slot_bytes, false);
 	if (!kernel->cpu_memory || !kernel->tail_memory || !kernel->slot_memory)
 		return error_set(err, errno, "mapping BPF maps: %s", strerror(errno));
+	for (uint32_t cpu = 0; cpu < kernel->cpus; cpu++) {
+		kernel->tail_memory[cpu].row = WAFFLE_NO_ROW;
+		if (kernel->online[cpu])
+			row_take(kernel, cpu);
+	}
 	return 0;
 }
 
-/*
- * If this process dies while a program is held at its exec, somebody must let it go: a child that
- * waits for the end of a pipe does. It is forked before anything is attached, so it keeps nothing
- * armed.
- */
-static int guardian_start(struct kernel *kernel, struct error *err)
+void kernel_cpus_check(struct kernel *kernel, void (*came)(uint32_t cpu, void *arg), void *arg)
 {
-	int ends[2], stopped = bpf_map__fd(kernel->bpf->maps.stopped);
-	uint32_t key, next;
-	sigset_t all;
-	char byte;
+	bool *online = calloc(kernel->cpus, sizeof(*online));
 
-	if (pipe2(ends, O_CLOEXEC))
-		return error_set(err, errno, "pipe: %s", strerror(errno));
-	kernel->guardian = fork();
-	if (kernel->guardian < 0) {
-		close(ends[0]);
-		close(ends[1]);
-		return error_set(err, errno, "fork: %s", strerror(errno));
+	if (!online)
+		return; /* the next time */
+	cpus_online(online, kernel->cpus, kernel->cpus_folder);
+	for (uint32_t cpu = 0; cpu < kernel->cpus; cpu++) {
+		if (online[cpu] == kernel->online[cpu])
+			continue;
+		kernel->online[cpu] = online[cpu];
+		waits_cpu(kernel, cpu, online[cpu]);
+		if (!online[cpu])
+			continue;
+		row_take(kernel, cpu);
+		if (came)
+			came(cpu, arg);
 	}
-	if (kernel->guardian) {
-		close(ends[0]);
-		kernel->guardian_pipe = ends[1];
-		return 0;
-	}
-	sigfillset(&all);
-	sigprocmask(SIG_BLOCK, &all, NULL);
-	prctl(PR_SET_NAME, "waffle-guard");
-	close(ends[1]);
-	while (read(ends[0], &byte, 1) < 0 && errno == EINTR)
-		;
-	for (int more = bpf_map_get_next_key(stopped, NULL, &next); !more;
-	     more = bpf_map_get_next_key(stopped, &key, &next)) {
-		kill((pid_t)next, SIGCONT);
-		key = next;
-	}
-	_exit(0);
+	free(online);
 }
 
 static int kernel_load(struct kernel *kernel, const struct kernel_options *options,
@@ -207,15 +211,13 @@ static int kernel_load(struct kernel *kernel, const struct kernel_options *optio
 	result = waffle_bpf__load(kernel->bpf);
 	if (result)
 		return load_failed(err, -result);
-	result = rings_open(kernel, options->ring_bytes, err);
+	result = rings_open(kernel, options, err);
 	if (!result)
 		result = memory_map(kernel, err);
 	if (!result)
 		result = classes_open(kernel, err);
 	if (!result)
 		result = calls_open(kernel, err);
-	if (!result && options->hold_exec)
-		result = guardian_start(kernel, err);
 	return result;
 }
 
@@ -234,12 +236,13 @@ int kernel_open(struct kernel **kernel, const struct kernel_options *options, st
 				 "nsenter -t 1 -p -T)",
 				 namespace);
 	}
-	if (!made || cpus <= 0) {
+	if (made && cpus > 0)
+		made->online = calloc((size_t)cpus, sizeof(*made->online));
+	if (!made || !made->online) {
 		free(made);
 		return error_set(err, ENOMEM, "out of memory");
 	}
 	libbpf_set_print(getenv("WAFFLE_LIBBPF") ? verbose_print : quiet_print);
-	made->guardian_pipe = -1;
 	made->sched = options->sched;
 	made->stacks = options->stacks || options->stacks_of_waits;
 	made->cpus = (uint32_t)cpus;
@@ -269,11 +272,9 @@ void kernel_close(struct kernel *kernel)
 	vec_free(&kernel->ended);
 	waits_detach(kernel);
 	stacks_close(kernel);
+	closer_free(kernel->closer);
 	waffle_bpf__destroy(kernel->bpf);
-	if (kernel->guardian_pipe >= 0) {
-		close(kernel->guardian_pipe); /* it releases what is still held, and ends */
-		waitpid(kernel->guardian, NULL, 0);
-	}
+	free(kernel->online);
 	free(kernel);
 }
 
@@ -443,34 +444,18 @@ struct waffle_tail *kernel_tail(const struct kernel *kernel, uint32_t cpu)
 const struct waffle_rec_switch *kernel_slot(const struct kernel *kernel, uint32_t cpu,
 					    uint64_t position)
 {
-	return &kernel->slot_memory[(uint64_t)cpu * kernel->slots +
+	return &kernel->slot_memory[(uint64_t)kernel->tail_memory[cpu].row * kernel->slots +
 				    (position & (kernel->slots - 1))];
 }
 
-void kernel_exec_known(struct kernel *kernel, dev_t dev, ino_t ino)
+uint32_t kernel_slot_count(const struct kernel *kernel)
 {
-	/* The kernel keeps devices as major << 20 | minor (include/linux/kdev_t.h). */
-	struct waffle_inode key = {.ino = ino, .dev = major(dev) << 20 | minor(dev)};
-	uint32_t one = 1;
-
-	/* If the map is full, a known program is held for a moment: no harm. */
-	bpf_map_update_elem(bpf_map__fd(kernel->bpf->maps.known_programs), &key, &one, BPF_ANY);
+	return kernel->slots;
 }
 
-void kernel_exec_forget(struct kernel *kernel)
+int kernel_targets(const struct kernel *kernel, const uint64_t **bits)
 {
-	int map = bpf_map__fd(kernel->bpf->maps.known_programs);
-	struct waffle_inode key;
-
-	while (!bpf_map_get_next_key(map, NULL, &key))
-		if (bpf_map_delete_elem(map, &key) && errno != ENOENT)
-			return;
-}
-
-void kernel_exec_release(struct kernel *kernel, pid_t pid)
-{
-	uint32_t key = (uint32_t)pid;
-
-	if (!bpf_map_delete_elem(bpf_map__fd(kernel->bpf->maps.stopped), &key))
-		kill(pid, SIGCONT);
+	_Static_assert(sizeof(kernel->bpf->bss->tgid_bits[0]) == sizeof(**bits), "words");
+	*bits = (const uint64_t *)kernel->bpf->bss->tgid_bits;
+	return bpf_map__fd(kernel->bpf->maps.targets);
 }

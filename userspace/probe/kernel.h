@@ -23,11 +23,12 @@ struct kernel;
 struct kernel_options {
 	uint64_t ring_bytes;  /* of each ring for spans; rounded up to a power of two */
 	uint32_t sched_slots; /* switches that a CPU can hold; rounded up to a power of two */
+	/* Of all rings, and of all CPUs' switches, if that would be more; 0: no limit. */
+	uint64_t ring_total, sched_total;
 	bool sched;           /* record the scheduler */
 	bool follow;          /* children of targets are targets */
 	bool stacks;          /* some sites' stacks are wanted, or */
 	bool stacks_of_waits; /* those of waits by tables, where wait_sources has them */
-	bool hold_exec;       /* stop a target's new program until kernel_exec_release() */
 	uint32_t
 		wait_sources; /* enum waffle_wait_source: what is wanted; of no use without sched */
 	uint64_t wait_min_ns; /* waits that are shorter are not explained */
@@ -77,6 +78,10 @@ int kernel_snapshot(struct kernel *kernel, bool at_end,
 /* Those of the sources wanted that this kernel has. */
 uint32_t kernel_wait_sources(const struct kernel *kernel);
 
+/* Sees to CPUs that have come online since the last call, and calls `came` for each; may be NULL.
+ */
+void kernel_cpus_check(struct kernel *kernel, void (*came)(uint32_t cpu, void *arg), void *arg);
+
 /* Memory shared with the programs. */
 uint32_t kernel_cpu_count(const struct kernel *kernel);
 const struct waffle_cpu *kernel_cpu(const struct kernel *kernel, uint32_t cpu);
@@ -103,14 +108,14 @@ void kernel_take(struct kernel *kernel, kernel_take_fn *take, void *arg);
 uint64_t kernel_plain_count(const struct kernel *kernel, uint32_t cpu);
 /* The ring buffers, to wait for. */
 uint32_t kernel_ring_count(const struct kernel *kernel);
+/* Bytes of one, and switches that a CPU can hold. */
+uint64_t kernel_ring_bytes(const struct kernel *kernel);
+uint32_t kernel_slot_count(const struct kernel *kernel);
 int kernel_ring_fd(const struct kernel *kernel, uint32_t ring);
 
-/* This program needs no hold at its exec: it is armed, or has nothing to arm. */
-void kernel_exec_known(struct kernel *kernel, dev_t dev, ino_t ino);
-/* Of all programs: they are held again. Any thread may call it. */
-void kernel_exec_forget(struct kernel *kernel);
-/* Lets a held program run. Nothing happens if it was not held. */
-void kernel_exec_release(struct kernel *kernel, pid_t pid);
+/* The map of targets, by tgid, and the bits that most processes are known by not to be any
+ * (target_maybe() in bpf/shared.h). */
+int kernel_targets(const struct kernel *kernel, const uint64_t **bits);
 
 /* ---- stacks of spans and events ---- */
 
@@ -156,6 +161,9 @@ void kernel_sweep(struct kernel *kernel, uint64_t now_ns);
 
 /* ---- calls ---- */
 
+/* Loads the programs at calls, which takes some 100 ms; otherwise the first call that is found does.
+ */
+int kernel_calls_ready(struct kernel *kernel);
 /* How the values of a call's site are found; before its probes are armed. -E2BIG: more than
  * WAFFLE_RECIPES_MAX. */
 int kernel_recipe_set(struct kernel *kernel, uint32_t site, const struct waffle_recipe *recipe);
@@ -175,7 +183,9 @@ uint64_t kernel_calls_too_deep(const struct kernel *kernel);
 
 struct armed;
 
-/* One link arms many probes of a file, from Linux 6.6 on; before, each takes two descriptors. */
+/* Whether one link can arm many probes of one process: 1, 0, or a negative errno. */
+int uprobe_multi_try(void);
+/* Whether it does in this session; otherwise each probe takes two descriptors. */
 bool kernel_arms_many(const struct kernel *kernel);
 
 /* What is done with a site of an object. */
@@ -212,6 +222,8 @@ struct armed_unsupported armed_unsupported(const struct armed *armed);
 void armed_release(struct armed *armed);
 /* Many at once take no longer than one; NULLs are passed over. */
 void armed_release_all(struct armed *const *list, size_t count);
+/* The same for what is of no more use, without waiting for the kernel, which takes some 50 ms. */
+void kernel_disarm_later(struct kernel *kernel, struct armed *const *list, size_t count);
 
 /* A function of the running kernel. */
 struct kernel_symbol {

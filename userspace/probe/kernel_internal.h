@@ -9,6 +9,7 @@
 #include "util/vec.h"
 
 struct bpf_link;
+struct closer;
 struct bpf_map;
 struct ring_buffer;
 struct waffle_bpf;
@@ -50,10 +51,15 @@ struct kernel {
 	VEC(struct loaded_recipe) recipes;    /* by number */
 	struct waffle_plain_ends *plain_ends; /* NULL: no calls */
 	const struct waffle_plain_slot *plain_slots;
+	struct closer *closer; /* NULL: none yet */
+	uint32_t plain_cpus; /* the first ones have slots; those of others come by the rings */
 	VEC(int) point_fds; /* of tracepoints: perf events and links */
 	const char *cpus_folder;
+	bool *online;             /* of each CPU, as of the last look */
+	uint32_t rows, rows_used; /* of switches' slots */
 	uint32_t cpus, slots, ring_count;
 	int *ring_fds;
+	uint64_t ring_bytes;
 	struct ring_buffer *rings; /* reads all of them */
 	/* Of kernel_queue_take() under way. */
 	kernel_take_fn *take;
@@ -67,8 +73,6 @@ struct kernel {
 	uint64_t unwind_pages; /* in use */
 	VEC(uint32_t) ended;   /* processes whose entries were not swept yet */
 	uint64_t sweep_ts;     /* of the last sweep */
-	pid_t guardian;
-	int guardian_pipe; /* -1: none */
 };
 
 /* The attach type that all programs at sites have: they go to each other by tail calls, and the
@@ -87,6 +91,8 @@ void classes_close(struct kernel *kernel);
 int waits_configure(struct kernel *kernel, const struct kernel_options *options);
 int waits_attach(struct kernel *kernel);
 void waits_detach(struct kernel *kernel);
+/* A CPU has come online, or has gone. */
+void waits_cpu(struct kernel *kernel, uint32_t cpu, bool online);
 
 /* Calls: their programs and maps, before loading; what was attached to tracepoints. */
 int calls_configure(struct kernel *kernel, const struct kernel_options *options);
@@ -103,7 +109,7 @@ int call_program(const struct kernel *kernel, uint32_t site, uint8_t type,
 		 const struct arm_use *use, uint64_t *cookie);
 /* Ring buffers: their number and the programs' table of them, before loading; made after it. */
 int rings_configure(struct kernel *kernel);
-int rings_open(struct kernel *kernel, uint64_t bytes, struct error *err);
+int rings_open(struct kernel *kernel, const struct kernel_options *options, struct error *err);
 void rings_close(struct kernel *kernel);
 /* The least power of two times `min` that is not below `value`. */
 uint64_t power_of_two(uint64_t value, uint64_t min);
@@ -120,6 +126,8 @@ void plain_load(struct loaded_recipe *loaded, const struct waffle_recipe *recipe
 int call_class_load(const struct kernel *kernel, struct loaded_class *loaded, uint32_t index,
 		    const struct plan_class *class, struct error *err);
 
+/* Waits until all is closed. */
+void closer_free(struct closer *closer);
 /* NULL: it can't be mapped, errno says why. */
 void *map_memory(const struct bpf_map *map, size_t bytes, bool writable);
 /* Bytes of its machine code; 0: the kernel won't say. */

@@ -74,7 +74,7 @@ static size_t ends_bytes(const struct kernel *kernel)
 
 static size_t slots_bytes(const struct kernel *kernel)
 {
-	return sizeof(*kernel->plain_slots) * kernel->cpus * WAFFLE_PLAIN_SLOTS;
+	return sizeof(*kernel->plain_slots) * kernel->plain_cpus * WAFFLE_PLAIN_SLOTS;
 }
 
 int plain_map(struct kernel *kernel, struct error *err)

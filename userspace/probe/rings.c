@@ -12,6 +12,8 @@
 
 /* CPUs that share a ring, as a ring has one lock. */
 #define CPUS_PER_RING_SHIFT 3
+/* Of a ring when there are very many, or when none of its CPUs is online. */
+#define RING_BYTES_MIN (256ull << 10)
 
 int rings_configure(struct kernel *kernel)
 {
@@ -59,10 +61,33 @@ static int ring_make(struct kernel *kernel, uint32_t number, uint32_t size)
 	return ring_read(kernel, fd);
 }
 
-int rings_open(struct kernel *kernel, uint64_t bytes, struct error *err)
+/* Whether a CPU of those that share a ring is online. */
+static bool ring_is_used(const struct kernel *kernel, uint32_t ring)
 {
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	uint32_t size = (uint32_t)power_of_two(bytes, page);
+	uint32_t first = ring << CPUS_PER_RING_SHIFT;
+
+	for (uint32_t cpu = first; cpu < first + (1u << CPUS_PER_RING_SHIFT); cpu++)
+		if (cpu < kernel->cpus && kernel->online[cpu])
+			return true;
+	return false;
+}
+
+static uint64_t ring_size(const struct kernel *kernel, const struct kernel_options *options)
+{
+	uint64_t size = power_of_two(options->ring_bytes, (uint64_t)sysconf(_SC_PAGESIZE));
+	uint64_t used = 0;
+
+	for (uint32_t i = 0; i < kernel->ring_count; i++)
+		used += ring_is_used(kernel, i);
+	while (options->ring_total && size > RING_BYTES_MIN && used * size > options->ring_total)
+		size /= 2;
+	return size;
+}
+
+int rings_open(struct kernel *kernel, const struct kernel_options *options, struct error *err)
+{
+	uint32_t size = (uint32_t)ring_size(kernel, options);
+	uint32_t unused = size < RING_BYTES_MIN ? size : RING_BYTES_MIN;
 	int result = 0;
 
 	kernel->ring_fds = malloc(kernel->ring_count * sizeof(int));
@@ -70,7 +95,8 @@ int rings_open(struct kernel *kernel, uint64_t bytes, struct error *err)
 		return error_set(err, ENOMEM, "out of memory");
 	memset(kernel->ring_fds, -1, kernel->ring_count * sizeof(int));
 	for (uint32_t i = 0; i < kernel->ring_count && !result; i++)
-		result = ring_make(kernel, i, size);
+		result = ring_make(kernel, i, ring_is_used(kernel, i) ? size : unused);
+	kernel->ring_bytes = size;
 	return result ? error_set(err, -result, "a ring buffer of %u bytes: %s", size,
 				  strerror(-result))
 		      : 0;
@@ -87,7 +113,7 @@ void rings_close(struct kernel *kernel)
 
 uint32_t kernel_queue_count(const struct kernel *kernel)
 {
-	return kernel->ring_count + (kernel->plain_ends ? kernel->cpus : 0);
+	return kernel->ring_count + (kernel->plain_ends ? kernel->plain_cpus : 0);
 }
 
 bool kernel_queue_take(struct kernel *kernel, uint32_t queue, size_t bytes, kernel_take_fn *take,
@@ -106,6 +132,11 @@ void kernel_take(struct kernel *kernel, kernel_take_fn *take, void *arg)
 {
 	for (uint32_t queue = 0; queue < kernel_queue_count(kernel); queue++)
 		kernel_queue_take(kernel, queue, SIZE_MAX, take, arg);
+}
+
+uint64_t kernel_ring_bytes(const struct kernel *kernel)
+{
+	return kernel->ring_bytes;
 }
 
 uint32_t kernel_ring_count(const struct kernel *kernel)

@@ -162,7 +162,6 @@ int waits_configure(struct kernel *kernel, const struct kernel_options *options)
 	struct waffle_bpf *bpf = kernel->bpf;
 	enum cpus_steal steal;
 
-	kernel->cpus_folder = options->cpus_folder ? options->cpus_folder : CPUS_FOLDER;
 	kernel->wait_sources = sources_possible(kernel, options->sched ? options->wait_sources : 0,
 						&kernel->wait_missing, &steal);
 	bpf->rodata->wait_sources = kernel->wait_sources;
@@ -258,6 +257,33 @@ static int frequencies_begin(struct kernel *kernel)
 	return result;
 }
 
+static void faults_counted(struct kernel *kernel, uint32_t cpu, bool counted)
+{
+	__u64 *word = &kernel->bpf->bss->fault_cpus[cpu / 64 % WAFFLE_CPU_WORDS];
+
+	if (counted)
+		__atomic_fetch_or(word, 1ull << (cpu % 64), __ATOMIC_SEQ_CST);
+	else
+		__atomic_fetch_and(word, ~(1ull << (cpu % 64)), __ATOMIC_SEQ_CST);
+}
+
+/* Its counters have gone with a CPU: when it comes back it gets new ones. */
+void waits_cpu(struct kernel *kernel, uint32_t cpu, bool online)
+{
+	int result = 0;
+
+	faults_counted(kernel, cpu, false);
+	if (!online || !(kernel->wait_sources & WAFFLE_WAIT_FAULTS))
+		return;
+	for (size_t i = 0; i < PROGRAMS && !result; i++)
+		if (is_wanted(kernel, i) && !programs[i].tracepoint)
+			result = event_attach(kernel,
+					      bpf_object__find_program_by_name(kernel->bpf->obj,
+									       programs[i].name),
+					      programs[i].event, (int)cpu);
+	faults_counted(kernel, cpu, !result);
+}
+
 int waits_attach(struct kernel *kernel)
 {
 	int result = frequencies_begin(kernel);
@@ -265,6 +291,8 @@ int waits_attach(struct kernel *kernel)
 	for (size_t i = 0; i < PROGRAMS && !result; i++)
 		if (is_wanted(kernel, i))
 			result = program_attach(kernel, &programs[i]);
+	for (uint32_t cpu = 0; cpu < kernel->cpus; cpu++)
+		faults_counted(kernel, cpu, kernel->online[cpu]);
 	return result;
 }
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "target/demangle.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdbool.h>
 #include <string.h>
+
+#include "target/worker.h"
 
 /* libsupc++; returns 0 if the whole name was written. It allocates on the stack only, so that one
  * may leave it with longjmp. */
@@ -27,17 +30,55 @@ static void append_piece(const char *text, size_t len, void *arg)
 	output->len += len;
 }
 
-const char *demangle(const char *symbol, char text[DEMANGLE_MAX])
+static const char *demangle_here(const char *symbol, char text[DEMANGLE_MAX])
 {
 	struct output output = {.text = text};
 
-	/* Anything else would be taken for a type: "i" is int. */
-	if (strncmp(symbol, "_Z", 2) != 0 || strlen(symbol) >= DEMANGLE_MAX)
-		return NULL;
 	if (setjmp(output.full))
 		return NULL;
 	if (__gcclibcxx_demangle_callback(symbol, append_piece, &output) || !output.len)
 		return NULL;
 	text[output.len] = '\0';
 	return text;
+}
+
+int demangle_serve(struct wire_in *request, int fd, struct wire_out *reply, void *arg)
+{
+	const char *symbol = wire_get_text(request);
+	char text[DEMANGLE_MAX];
+
+	(void)fd, (void)arg;
+	if (!symbol || !wire_in_done(request))
+		return -EINVAL;
+	wire_put_text(reply, demangle(symbol, text));
+	return 0;
+}
+
+static const char *demangle_remote(const char *symbol, char text[DEMANGLE_MAX])
+{
+	struct wire_out request = {0}, reply = {0};
+	struct error problem = ERROR_INIT;
+	const char *found = NULL;
+
+	wire_put_text(&request, symbol);
+	if (!worker_call(WORKER_FOR_ARMING, WORKER_NAME, &request, -1, "a mangled name", &reply,
+			 &problem)) {
+		struct wire_in in = wire_in(reply.bytes.data, reply.bytes.len);
+		const char *name = wire_get_text(&in);
+		size_t size = name ? strlen(name) + 1 : 0;
+
+		if (size && size <= DEMANGLE_MAX)
+			found = memcpy(text, name, size);
+	}
+	wire_out_free(&request);
+	wire_out_free(&reply);
+	return found;
+}
+
+const char *demangle(const char *symbol, char text[DEMANGLE_MAX])
+{
+	/* Anything else would be taken for a type: "i" is int. */
+	if (strncmp(symbol, "_Z", 2) != 0 || strlen(symbol) >= DEMANGLE_MAX)
+		return NULL;
+	return worker_is_there() ? demangle_remote(symbol, text) : demangle_here(symbol, text);
 }

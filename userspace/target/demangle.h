@@ -9,6 +9,8 @@
 
 #include <stddef.h>
 
+#include "util/wire.h"
+
 #define DEMANGLE_MAX 4096 /* bytes of the longest name that is written out, with its NUL */
 
 /*
@@ -17,5 +19,8 @@
  * to some hundred kB of stack.
  */
 const char *demangle(const char *symbol, char text[DEMANGLE_MAX]);
+
+/* The same in a worker, if there is one (target/worker.h): a worker_handler. */
+int demangle_serve(struct wire_in *request, int fd, struct wire_out *reply, void *arg);
 
 #endif

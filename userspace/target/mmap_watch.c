@@ -24,20 +24,35 @@ struct mapped {
 #define DATA_PAGES 32 /* a power of two; a record is about 100 bytes */
 
 struct cpu_watch {
-	int fd;
+	int fd, cpu;
 	struct mmap_ring ring;
 };
 
 struct mmap_watch {
 	int epoll;
 	size_t page_bytes;
-	int cpus;
+	int cpus, room;
+	bool lost; /* what was mapped on a CPU before it was watched */
 	struct cpu_watch cpu[];
 };
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
 
 static size_t data_bytes(const struct mmap_watch *watch)
 {
 	return DATA_PAGES * watch->page_bytes;
+}
+
+static void slot_close(const struct mmap_watch *watch, const struct cpu_watch *slot)
+{
+	munmap(slot->ring.page, watch->page_bytes + data_bytes(watch));
+	close(slot->fd);
 }
 
 static int cpu_open(struct mmap_watch *watch, int cpu)
@@ -58,7 +73,7 @@ static int cpu_open(struct mmap_watch *watch, int cpu)
 		.wakeup_watermark = (uint32_t)data_bytes(watch) / 2,
 	};
 	struct epoll_event event = {.events = EPOLLIN};
-	struct cpu_watch *slot = &watch->cpu[watch->cpus];
+	struct cpu_watch *slot = watch->cpu;
 	void *memory;
 	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
@@ -72,11 +87,17 @@ static int cpu_open(struct mmap_watch *watch, int cpu)
 		close(fd);
 		return -code;
 	}
+	while (slot < watch->cpu + watch->cpus && slot->cpu != cpu)
+		slot++;
+	if (slot < watch->cpu + watch->cpus)
+		slot_close(watch, slot); /* the CPU was offline meanwhile */
+	else
+		watch->cpus++;
+	slot->cpu = cpu;
 	slot->fd = fd;
 	slot->ring = (struct mmap_ring){.page = memory,
 					.data = (uint8_t *)memory + watch->page_bytes,
 					.bytes = data_bytes(watch)};
-	watch->cpus++;
 	return 0;
 }
 
@@ -90,6 +111,7 @@ int mmap_watch_open(struct mmap_watch **watch, struct error *err)
 	made = calloc(1, sizeof(*made) + (size_t)(cpus > 0 ? cpus : 1) * sizeof(made->cpu[0]));
 	if (!made)
 		return error_set(err, ENOMEM, "watching for libraries: out of memory");
+	made->room = cpus > 0 ? (int)cpus : 1;
 	made->page_bytes = (size_t)sysconf(_SC_PAGESIZE);
 	made->epoll = epoll_create1(EPOLL_CLOEXEC);
 	for (int cpu = 0; cpu < cpus && !result; cpu++)
@@ -105,14 +127,20 @@ int mmap_watch_open(struct mmap_watch **watch, struct error *err)
 	return 0;
 }
 
+void mmap_watch_cpu(struct mmap_watch *watch, uint32_t cpu)
+{
+	if (!watch || cpu >= (uint32_t)watch->room)
+		return;
+	watch->lost = true;
+	cpu_open(watch, (int)cpu);
+}
+
 void mmap_watch_close(struct mmap_watch *watch)
 {
 	if (!watch)
 		return;
-	for (int i = 0; i < watch->cpus; i++) {
-		munmap(watch->cpu[i].ring.page, watch->page_bytes + data_bytes(watch));
-		close(watch->cpu[i].fd);
-	}
+	for (int i = 0; i < watch->cpus; i++)
+		slot_close(watch, &watch->cpu[i]);
 	close(watch->epoll);
 	free(watch);
 }
@@ -210,6 +238,10 @@ void mmap_ring_read(struct mmap_ring *ring, void (*each)(const struct mmap_event
 void mmap_watch_read(struct mmap_watch *watch, void (*each)(const struct mmap_event *, void *),
 		     void *arg)
 {
+	if (watch && watch->lost) {
+		watch->lost = false;
+		each(&(struct mmap_event){.kind = MMAP_LOST, .ts = now_ns()}, arg);
+	}
 	for (int i = 0; watch && i < watch->cpus; i++)
 		mmap_ring_read(&watch->cpu[i].ring, each, arg);
 }

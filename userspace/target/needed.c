@@ -469,3 +469,23 @@ void needed_each(pid_t pid, needed_each_fn each, void *arg)
 	free(environment);
 	free(text);
 }
+
+void needed_each_exec(pid_t pid, int fd, char *const *environment, needed_each_fn each, void *arg)
+{
+	struct looking looking = {.each = each, .arg = arg};
+	char link[64], path[PATH_MAX];
+	struct stat status;
+	ssize_t len;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	len = readlink(link, path, sizeof(path) - 1);
+	if (len <= 0 || fstat(fd, &status) || root_open(&looking.root, pid))
+		return;
+	path[len] = '\0';
+	snprintf(looking.root.program, sizeof(looking.root.program), "%s",
+		 root_inside(&looking.root, path));
+	looking.ours = same(pid, "ns/mnt") && same(pid, "root/.");
+	looking.privileged = status.st_mode & (S_ISUID | S_ISGID);
+	look(&looking, fd, environment);
+	looking_free(&looking);
+}

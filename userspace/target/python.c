@@ -4,7 +4,7 @@
 #include <gelf.h>
 #include <string.h>
 
-#include "target/elffile.h"
+#include "target/program_facts.h"
 #include "target/mapping_file.h"
 #include "target/unwind.h"
 
@@ -206,21 +206,15 @@ static bool file_has_python(struct python *python, const struct image *image, pi
 	static const struct cfi_table at_zero = {0};
 	struct waffle_unwind_mapping placed;
 	uint64_t runtime, version;
-	struct elf_segments segments;
 	char path[4096];
-	GElf_Shdr section;
-	GElf_Sym symbol;
-	struct elf_file file;
+	struct program_facts facts;
 	int fd = mapping_open(mapping, pid, path, sizeof(path));
 
-	if (fd < 0 || elf_file_open_fd(&file, fd, path))
+	if (fd < 0 || program_facts_read(&facts, fd, path))
 		return false;
-	elf_file_segments(&file, &segments);
-	runtime = elf_file_section(&file, ".PyRuntime", &section) ? section.sh_addr : 0;
-	version = runtime && elf_file_dynamic_symbol(&file, "Py_Version", &symbol) ? symbol.st_value
-										   : 0;
-	elf_file_close(&file);
-	if (!runtime || !unwind_place(&placed, mapping, &segments, &at_zero))
+	runtime = facts.python_runtime;
+	version = facts.python_version;
+	if (!runtime || !unwind_place(&placed, mapping, &facts.segments, &at_zero))
 		return false;
 	return python_at(python, image, runtime + placed.base, version ? version + placed.base : 0);
 }

@@ -138,11 +138,11 @@ static void interpreter_add(struct search *search, pid_t pid, char *const *envir
 	prefix_add(search, "/usr/local");
 }
 
-int search_open(struct search **search, pid_t pid)
+int search_open_exec(struct search **search, pid_t pid, const char *program,
+		     char *const *environment)
 {
 	struct search *made = calloc(1, sizeof(*made));
-	char *text = NULL, **environment = NULL;
-	struct image image;
+	const char *list;
 	int result;
 
 	*search = NULL;
@@ -153,21 +153,32 @@ int search_open(struct search **search, pid_t pid)
 		free(made);
 		return result;
 	}
+	if (program)
+		snprintf(made->root.program, sizeof(made->root.program), "%s",
+			 root_inside(&made->root, program));
+	list = environment ? environment_value(environment, "LD_LIBRARY_PATH") : NULL;
+	if (list)
+		list_add(made, list, made->root.program);
+	if (environment)
+		interpreter_add(made, pid, environment);
+	*search = made;
+	return 0;
+}
+
+int search_open(struct search **search, pid_t pid)
+{
+	char *text = NULL, **environment = NULL;
+	struct image image;
+	int result;
+
 	if (!image_open(&image, pid)) {
 		environment = image_environment(&image, &text);
 		image_close(&image);
 	}
-	if (environment) {
-		const char *list = environment_value(environment, "LD_LIBRARY_PATH");
-
-		if (list)
-			list_add(made, list, made->root.program);
-		interpreter_add(made, pid, environment);
-	}
+	result = search_open_exec(search, pid, NULL, environment);
 	free(environment);
 	free(text);
-	*search = made;
-	return 0;
+	return result;
 }
 
 void search_close(struct search *search)

@@ -16,6 +16,9 @@ struct search;
 
 /* -ESRCH: it is gone; -ENOSYS: the kernel can't keep to its root. */
 int search_open(struct search **search, pid_t pid);
+/* For the program that the process is about to execute, with that environment. */
+int search_open_exec(struct search **search, pid_t pid, const char *program,
+		     char *const *environment);
 void search_close(struct search *search);
 
 /* A file that it has mapped, by the path that it sees, and its runpath (loader.h) or NULL. */

@@ -31,8 +31,11 @@ enum worker_op {
 	WORKER_RETURN,
 	WORKER_VARIABLE,
 	WORKER_MODULE,
-	WORKER_UNWIND, /* target/cfi_remote.c */
-	WORKER_CALLS,  /* call/find_remote.c */
+	WORKER_UNWIND,  /* target/cfi_remote.c */
+	WORKER_PROGRAM, /* target/program_facts.c */
+	WORKER_CALLS,   /* call/find_remote.c */
+	WORKER_HANDLES, /* capture/handles.c */
+	WORKER_NAME,    /* target/demangle.c */
 	WORKER_OPS
 };
 
@@ -47,13 +50,15 @@ enum worker_use { WORKER_FOR_ARMING, WORKER_FOR_NAMES, WORKER_USES };
 typedef int (*worker_handler)(struct wire_in *request, int fd, struct wire_out *reply, void *arg);
 
 struct worker_table {
-	worker_handler handlers[WORKER_OPS];
-	void *arg;
+	struct {
+		worker_handler serve;
+		void *arg;
+	} handlers[WORKER_OPS];
 };
 
 /*
  * Makes the helpers, unless there are some, from this process as it is now: with one thread, and
- * without anything that is secret or open. `table` has to stay.
+ * without anything that is secret or open.
  */
 int worker_start(const struct worker_table *table, struct error *err);
 /* Ends them; also at the end of this process. */

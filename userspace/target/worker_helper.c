@@ -106,8 +106,8 @@ static _Noreturn void worker_run(const struct worker_table *table, pid_t helper)
 		int value = -ENOSYS;
 
 		sandbox_seconds(WORKER_CPU_SECONDS);
-		if (op < WORKER_OPS && table->handlers[op])
-			value = table->handlers[op](&in, fd, &reply, table->arg);
+		if (op < WORKER_OPS && table->handlers[op].serve)
+			value = table->handlers[op].serve(&in, fd, &reply, table->handlers[op].arg);
 		if (reply.no_memory) {
 			value = -ENOMEM;
 			reply.bytes.len = 0;

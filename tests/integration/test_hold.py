@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How run holds new programs until they are armed, and whom its probes hit."""
+
+import ctypes
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tracer import compile_program, find_tool, named, parse_log, wait_until
+
+TRAP = {"x86_64": b"\xcc", "aarch64": b"\x05\x00\x20\xd4"}[os.uname().machine]
+
+
+def began(capture):
+    return named(capture.rows(), "began")
+
+
+def said(text):
+    return [row for row in parse_log(text.splitlines()) if row["kind"] == "began"]
+
+
+def next_began(program):
+    return parse_log(["began " + program.until("began")])[0]
+
+
+# ---- a parent sees nothing ----
+
+
+def observed(*command, **options):
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False,
+                            stdin=subprocess.DEVNULL, **options)
+    return result.returncode, result.stdout, result.stderr
+
+
+def parents(folder):
+    job = folder / "job.sh"
+    job.write_text("set -m\n(sleep 0.05; echo done) > out || echo failed: $?\ncat out\n")
+    wait = folder / "wait.py"
+    wait.write_text(
+        "import os\n"
+        "pid = os.posix_spawn('/bin/sleep', ['sleep', '0.05'], os.environ)\n"
+        "states = []\n"
+        "while not states or not os.WIFEXITED(states[-1]):\n"
+        "    states.append(os.waitpid(pid, os.WUNTRACED | os.WCONTINUED)[1])\n"
+        "print(states)\n"
+    )
+    return {
+        "su": ["su", "nobody", "-s", "/bin/sh", "-c", "sleep 0.05; echo ran"],
+        "runuser": ["runuser", "-u", "nobody", "--", "sh", "-c", "sleep 0.05; echo ran"],
+        "script": ["script", "-qec", "sleep 0.05; echo ran", "/dev/null"],
+        "job control": ["bash", str(job)],
+        "waitpid": [sys.executable, str(wait)],
+    }
+
+
+@pytest.mark.parametrize("parent", ["su", "runuser", "script", "job control", "waitpid"])
+def test_a_parent_does_not_see_that_its_child_is_held(waffle, tmp_path, parent):
+    command = parents(tmp_path)[parent]
+    find_tool(command[0])
+    expected = observed(*command, cwd=tmp_path)
+    assert expected[0] == 0 and expected[1]
+    capture = waffle.path()
+    assert observed(waffle.program, "run", "-q", "--no-report", "-o", capture, "--", *command,
+                    cwd=tmp_path) == expected  # fmt: skip
+
+
+# ---- every program is armed before it begins ----
+
+
+@pytest.fixture(scope="module")
+def execs(built):
+    return built("begins.c")
+
+
+def check_began(capture, program, count=1):
+    rows = said(capture.result.stdout)
+    assert len(rows) == count
+    assert sorted(row["pid"] for row in began(capture)) == sorted(row["pid"] for row in rows)
+    assert "began before" not in capture.result.stderr
+    return rows
+
+
+def test_three_hundred_short_programs_are_each_seen_from_their_first_event(waffle, execs):
+    capture = waffle.run(execs, "many", 300, execs)
+    check_began(capture, execs, 300)
+    capture.check_sums(lost=0)
+
+
+def test_a_program_without_libraries(waffle, tmp_path):
+    program = compile_program("begins.c", tmp_path / "static", "-static")
+    check_began(waffle.run("sh", "-c", f"{program} began 0; true"), program)
+
+
+def test_a_script_and_the_interpreter_that_it_names(waffle, execs, tmp_path):
+    copy = tmp_path / "execs"
+    shutil.copy(execs, copy)
+    script = tmp_path / "script"
+    script.write_text(f"#!{copy} began\n")
+    script.chmod(0o755)
+    for command in ([script], ["sh", "-c", f"{script}; true"]):
+        capture = waffle.run(*command)
+        assert len(began(capture)) == 1
+
+
+def test_programs_on_a_file_system_of_memory_and_on_an_overlay(waffle, execs, tmp_path):
+    script = tmp_path / "mounts.sh"
+    script.write_text(
+        f"mount -t tmpfs none {tmp_path}/m && cd {tmp_path}/m && mkdir lower upper work all\n"
+        f"cp {execs} lower/execs\n"
+        "mount -t overlay none -o lowerdir=lower,upperdir=upper,workdir=work all || exit 9\n"
+        "lower/execs began 0\n"
+        "for i in 1 2 3; do all/execs began 0; done\n"
+    )
+    (tmp_path / "m").mkdir()
+    capture = waffle.run("unshare", "-m", "sh", script)
+    check_began(capture, execs, 4)
+
+
+def test_a_variable_for_the_loader_that_was_exported_by_a_shell(waffle, tmp_path):
+    library = compile_program("library.c", tmp_path / "liblate.so", "-shared", "-fPIC")
+    compile_program("needs_library.c", tmp_path / "user", f"-L{tmp_path}", "-llate")
+    (tmp_path / "elsewhere").mkdir()
+    library.rename(tmp_path / "elsewhere" / library.name)
+    capture = waffle.run("sh", "-c",
+                         f"export LD_LIBRARY_PATH={tmp_path}/elsewhere; {tmp_path}/user; true")
+    events = named(capture.rows(), "library event")
+    assert [row["args"]["i"] for row in events] == list(range(-1, 100))
+
+
+def test_an_exec_by_another_thread_is_armed_and_said_to_be_late(waffle, execs):
+    """The kernel binds probes to the main thread, which such an exec replaces."""
+    capture = waffle.run("sh", "-c", f"{execs} thread {execs}; {execs} began 0",
+                         options=["--probes", "malloc"])
+    rows = said(capture.result.stdout)
+    assert len(rows) == 2
+    assert rows[1]["pid"] in {row["pid"] for row in began(capture)}
+    assert "1 programs began before they were armed" in capture.result.stderr
+    assert "(begins)" in capture.result.stderr
+
+
+# ---- a program is not held for long ----
+
+
+def test_a_program_starts_while_the_tracer_is_stopped(waffle, execs, start):
+    attached = start(waffle.program, "run", "-q", "--no-report", "-o", waffle.path(), "--",
+                     "sh", "-c", f"echo ready; read go; {execs} began 0; read end")
+    attached.until("ready")
+    os.kill(attached.pid, signal.SIGSTOP)
+    try:
+        before = time.monotonic()
+        attached.say("go")
+        next_began(attached)
+        # 100 ms, and what a busy machine takes.
+        assert 0.05 < time.monotonic() - before < 1
+    finally:
+        os.kill(attached.pid, signal.SIGCONT)
+
+
+def gate_of(pid):
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        for child in (task / "children").read_text(encoding="utf-8").split():
+            if pathlib.Path(f"/proc/{child}/comm").read_text(encoding="utf-8") == "waffle-gate\n":
+                return int(child)
+    return None
+
+
+def running(waffle, start, command):
+    with open(waffle.folder / "errors", "w", encoding="utf-8") as errors:
+        traced = start(waffle.program, "run", "--no-report", "-o", waffle.path(), "--", "sh",
+                       "-c", command, stderr=errors)
+    traced.until("ready")
+    return traced, wait_until(lambda: gate_of(traced.pid), "the gate runs")
+
+
+@pytest.mark.parametrize("killed", ["tracer", "gate", "both"])
+def test_programs_start_when_a_process_of_the_tracer_is_killed(waffle, execs, start, killed):
+    traced, gate = running(waffle, start, f"echo ready; read go; {execs} began 0; read end")
+    for pid, name in ((traced.pid, "tracer"), (gate, "gate")):
+        if killed in (name, "both"):
+            os.kill(pid, signal.SIGKILL)
+    traced.say("go")
+    next_began(traced)
+    wait_until(lambda: not pathlib.Path(f"/proc/{gate}").exists(), "the gate ends")
+    subprocess.run(["true"], check=True, timeout=10)
+
+
+def test_programs_of_all_start_when_the_gate_is_stopped(waffle, execs, start):
+    traced, gate = running(waffle, start, f"echo ready; read go; {execs} began 0; read end")
+    os.kill(gate, signal.SIGSTOP)
+    subprocess.run(["true"], check=True, timeout=10)
+    wait_until(lambda: gate_of(traced.pid) is None, "the kernel kills the gate")
+    traced.say("go")
+    next_began(traced)
+    errors = waffle.folder / "errors"
+    wait_until(lambda: "killed or stopped" in errors.read_text(encoding="utf-8"), "it is said")
+
+
+# ---- whom probes hit ----
+
+
+def first_bytes_of_malloc(pid=None):
+    address = ctypes.cast(ctypes.CDLL(None).malloc, ctypes.c_void_p).value
+    if pid is None:
+        return ctypes.string_at(address, len(TRAP))
+    base, path = next((int(line.split("-")[0], 16), line.split()[5])
+                      for line in open("/proc/self/maps", encoding="utf-8")
+                      if "libc.so" in line or "libc-2" in line)  # fmt: skip
+    theirs = next(int(line.split("-")[0], 16)
+                  for line in open(f"/proc/{pid}/maps", encoding="utf-8") if path in line)
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+        memory.seek(theirs + address - base)
+        return memory.read(len(TRAP))
+
+
+def test_other_programs_do_not_hit_the_probes_of_run(waffle, start):
+    before = first_bytes_of_malloc()
+    sleeper = start("sleep", "60")
+    traced = start(waffle.program, "run", "-q", "--no-report", "-o", waffle.path(),
+                   "--probes", "malloc", "--", "sh", "-c", "echo ready; read go")
+    traced.until("ready")
+
+    def armed():
+        children = pathlib.Path(f"/proc/{traced.pid}/task/{traced.pid}/children")
+        return [pid for pid in children.read_text(encoding="utf-8").split()
+                if pid != str(gate_of(traced.pid)) and first_bytes_of_malloc(pid) == TRAP]
+
+    wait_until(armed, "malloc is armed in the target")
+    assert first_bytes_of_malloc() == before != TRAP
+    assert first_bytes_of_malloc(sleeper.pid) != TRAP
+
+
+def ticks(capture):
+    return [row["args"]["i"] for row in named(capture.rows(), "tick")
+            if row["args"]["who"] == "child"]
+
+
+def test_a_forked_child_is_armed_soon_and_what_is_missing_is_said(waffle, built):
+    capture = waffle.run(built("family.c"), "fork", 20000)
+    seen = ticks(capture)
+    # From some tick on it is all of them.
+    assert seen and seen == list(range(20000 - len(seen), 20000))
+    assert "1 children were forked from armed processes" in capture.result.stderr
+    assert "--machine-wide" in capture.result.stderr
+
+
+def test_machine_wide_a_forked_child_is_seen_from_its_first_instruction(waffle, built):
+    capture = waffle.run(built("family.c"), "fork", 200, options=["--machine-wide"])
+    assert ticks(capture) == list(range(200))
+    assert "were forked" not in capture.result.stderr
+
+
+def test_many_processes_leave_nothing_open(waffle, execs, start):
+    """Each takes links of its own, which end with it."""
+    traced = start(waffle.program, "run", "-q", "--no-report", "-o", waffle.path(), "--",
+                   "sh", "-c", f"{execs} many 20 {execs}; echo first; read go;"
+                               f"{execs} many 200 {execs}; echo ready; read go")
+
+    def open_files():
+        return len(os.listdir(f"/proc/{traced.pid}/fd"))
+
+    traced.until("first")
+    time.sleep(0.5)
+    before = open_files()
+    traced.say("go")
+    traced.until("ready")
+    wait_until(lambda: open_files() <= before + 5, "the links of ended processes are closed")
+    traced.say("go")

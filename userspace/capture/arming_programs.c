@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Arming of a program before it begins, and of a child that begins in the middle of its parent's.
+ * Most programs have nothing to arm, and the process waits meanwhile. So what was found out about a
+ * program and its libraries is kept until one of these files changes on disk.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "capture/arming_internal.h"
+#include "target/execve.h"
+#include "target/loader.h"
+#include "target/needed.h"
+#include "util/hash.h"
+
+#define PROGRAMS_MAX 4096
+
+void programs_forget(struct arming *arming)
+{
+	for (size_t i = 0; i < arming->programs.len; i++)
+		vec_free(&arming->programs.data[i].files.list);
+	arming->programs.len = 0;
+}
+
+static uint64_t hash_file(uint64_t hash, const char *path)
+{
+	struct stat status;
+
+	if (stat(path, &status))
+		return hash_bytes(hash, "", 1);
+	hash = hash_bytes(hash, &status.st_dev, sizeof(status.st_dev));
+	hash = hash_bytes(hash, &status.st_ino, sizeof(status.st_ino));
+	hash = hash_bytes(hash, &status.st_size, sizeof(status.st_size));
+	return hash_bytes(hash, &status.st_ctim, sizeof(status.st_ctim));
+}
+
+/* What decides which files a program loads: its own, the loader's cache, where the process sees
+ * files, and what its environment says to the loader. */
+static uint64_t program_key(pid_t pid, int fd, char *const *environment)
+{
+	static const char *const parts[] = {"root/.", "ns/mnt", "cwd/.", "root" LOADER_CACHE};
+	uint64_t hash = HASH_BEGIN;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	hash = hash_file(hash, path);
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		snprintf(path, sizeof(path), "/proc/%d/%s", pid, parts[i]);
+		/* A folder changes with what is made in it, its number does not. */
+		if (i == 3) {
+			hash = hash_file(hash, path);
+		} else {
+			struct stat status = {0};
+
+			stat(path, &status);
+			hash = hash_bytes(hash, &status.st_dev, sizeof(status.st_dev));
+			hash = hash_bytes(hash, &status.st_ino, sizeof(status.st_ino));
+		}
+	}
+	for (; environment && *environment; environment++)
+		if (!strncmp(*environment, "LD_", 3))
+			hash = hash_bytes(hash, *environment, strlen(*environment) + 1);
+	return hash;
+}
+
+struct beginning {
+	struct arming *arming;
+	pid_t pid;
+	struct program program;
+	bool any;      /* there is something to arm */
+	bool complete; /* all of its files are watched for changes */
+	arming_file_fn each;
+	void *arg;
+};
+
+static void file_begin(struct beginning *beginning, int fd, const char *path)
+{
+	struct arming *arming = beginning->arming;
+	struct error ignored = ERROR_INIT;
+	int index = file_add(arming, fd, path, false, &ignored);
+	struct file *file;
+
+	if (index < 0) {
+		beginning->complete = false;
+		return;
+	}
+	file_check(arming, (uint32_t)index, fd);
+	file_arm(arming, (uint32_t)index, beginning->pid, &ignored);
+	file = &arming->files.data[index];
+	beginning->any |= file->object != NULL;
+	file_rest(file);
+	beginning->complete &=
+		file->watch > 0 && vec_push(&beginning->program.files.list, (uint32_t)index);
+	if (beginning->each)
+		beginning->each(fd, path, beginning->arg);
+}
+
+static void needed_begin(int fd, const char *path, bool ours, void *arg)
+{
+	struct beginning *beginning = arg;
+
+	if (ours)
+		arming_watch_links(beginning->arming, path);
+	file_begin(beginning, fd, path);
+}
+
+/* Whether all of it is known, and armed now; `any`: it has something to arm. */
+static bool program_again(struct arming *arming, const struct program *program, pid_t pid,
+			  bool *any)
+{
+	struct error ignored = ERROR_INIT;
+
+	for (size_t i = 0; i < program->files.list.len; i++) {
+		const struct file *file = &arming->files.data[program->files.list.data[i]];
+
+		if (!file->ino || (file->object && file->fd < 0))
+			return false;
+		*any |= file->object != NULL;
+	}
+	for (size_t i = 0; i < program->files.list.len; i++)
+		file_arm(arming, program->files.list.data[i], pid, &ignored);
+	return true;
+}
+
+static struct program *program_find(struct arming *arming, uint64_t key)
+{
+	for (size_t i = 0; i < arming->programs.len; i++)
+		if (arming->programs.data[i].key == key)
+			return &arming->programs.data[i];
+	return NULL;
+}
+
+static void program_keep(struct beginning *beginning, struct program *known)
+{
+	struct arming *arming = beginning->arming;
+	struct program *made = &beginning->program;
+
+	if (known) {
+		vec_free(&known->files.list);
+		*known = arming->programs.data[--arming->programs.len];
+	}
+	if (!beginning->complete || arming->programs.len == PROGRAMS_MAX ||
+	    !vec_push(&arming->programs, *made))
+		vec_free(&made->files.list);
+}
+
+bool arming_program(struct arming *arming, pid_t pid, int fd, arming_file_fn each, void *arg)
+{
+	struct beginning beginning = {
+		.arming = arming, .pid = pid, .complete = true, .each = each, .arg = arg};
+	char link[64], path[4096], *text, **environment;
+	struct program *known;
+	ssize_t len;
+
+	arming_changed(arming); /* so that nothing is known of a file that has changed */
+	environment = execve_environment(pid, &text);
+	beginning.program.key = program_key(pid, fd, environment);
+	known = program_find(arming, beginning.program.key);
+	if (!known || !program_again(arming, known, pid, &beginning.any)) {
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+		len = readlink(link, path, sizeof(path) - 1);
+		path[len > 0 ? len : 0] = '\0';
+		if (arming->options.calls)
+			call_set_process(arming->options.calls, pid);
+		file_begin(&beginning, fd, path);
+		if (environment)
+			needed_each_exec(pid, fd, environment, needed_begin, &beginning);
+		if (beginning.program.files.list.len > 1) /* it is no static one */
+			program_expect(arming, pid, path, environment, &beginning.program.files);
+		program_keep(&beginning, known);
+	}
+	free(environment);
+	free(text);
+	return beginning.any;
+}
+
+bool arming_has(const struct arming *arming, pid_t pid)
+{
+	for (size_t i = 0; i < arming->arms.len; i++)
+		if (arming->arms.data[i].pid == pid)
+			return true;
+	return false;
+}
+
+int arming_fork(struct arming *arming, pid_t parent, pid_t child)
+{
+	struct error problem = ERROR_INIT;
+	int count = 0, result = 0;
+
+	for (size_t i = arming->arms.len; i > 0 && !result; i--) {
+		struct arm arm = arming->arms.data[i - 1];
+
+		if (arm.pid != parent)
+			continue;
+		count++;
+		result = file_arm(arming, arm.file, child, &problem);
+	}
+	if (!count && !memory_of(arming, parent) && !arming->options.everywhere)
+		return -ENOENT;
+	return result ?: count;
+}

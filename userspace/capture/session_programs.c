@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * New programs and children of the targets: armed before they begin where the kernel lets us.
+ *
+ *	the command      its process is our child and waits for us before its exec
+ *	a later exec     the gate holds it (probe/gate.h)
+ *	a forked child   runs at once: it is armed when its FORK record is read
+ */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "capture/session_internal.h"
+#include "target/execve.h"
+#include "target/process.h"
+#include "target/root.h"
+
+#define SCRIPTS_MAX 5 /* BINPRM_... of the kernel: interpreters of interpreters */
+
+int programs_open(struct session *session)
+{
+	const struct session_options *options = session->options;
+	struct gate_options gate = {.pids = options->pids, .pid_count = options->pid_count};
+	struct error why = ERROR_INIT;
+	char line[1200];
+
+	if (!session_wants_probes(options) || (!options->command && !options->follow))
+		return 0;
+	gate.targets = kernel_targets(session->kernel, &gate.bits);
+	if (!gate_open(&session->gate, &gate, &why))
+		return 0;
+	snprintf(line, sizeof(line),
+		 "new programs are not held until they are armed (%s): calls at their begin may "
+		 "be missing",
+		 why.message);
+	session_notify(session, line);
+	return 0;
+}
+
+static void file_prepare(int fd, const char *path, void *arg)
+{
+	struct session *session = arg;
+
+	details_file(session->details, fd, path);
+}
+
+/* The interpreter of a script, in `line`; false: it is none. */
+static bool script_interpreter(int fd, char line[PATH_MAX])
+{
+	ssize_t len = pread(fd, line, PATH_MAX - 1, 0);
+	char *begin, *end;
+
+	line[len > 0 ? len : 0] = '\0';
+	if (strncmp(line, "#!", 2))
+		return false;
+	begin = line + 2 + strspn(line + 2, " \t");
+	end = begin + strcspn(begin, " \t\n");
+	if (end == begin || !*end)
+		return false;
+	memmove(line, begin, (size_t)(end - begin));
+	line[end - begin] = '\0';
+	return true;
+}
+
+/* Where execvp() finds a command; false: nowhere. */
+static bool command_find(const char *command, char path[PATH_MAX])
+{
+	const char *folders = getenv("PATH");
+	struct stat status;
+
+	if (strchr(command, '/'))
+		return snprintf(path, PATH_MAX, "%s", command) < PATH_MAX;
+	for (folders = folders ? folders : "/bin:/usr/bin"; folders;) {
+		int len = (int)strcspn(folders, ":");
+
+		if (snprintf(path, PATH_MAX, "%.*s%s%s", len, folders, len ? "/" : "", command) <
+			    PATH_MAX &&
+		    !stat(path, &status) && S_ISREG(status.st_mode) && !access(path, X_OK))
+			return true;
+		folders = folders[len] ? folders + len + 1 : NULL;
+	}
+	return false;
+}
+
+void programs_first(struct session *session)
+{
+	struct target *target = target_find(session, session->launch.pid);
+	struct error ignored = ERROR_INIT;
+	char path[PATH_MAX];
+
+	/* What takes long is done before anything is held. */
+	if (session->options->calls && call_set_is_described(session->options->calls))
+		kernel_calls_ready(session->kernel);
+	if (!session_wants_probes(session->options) || !target ||
+	    !command_find(session->options->command[0], path))
+		return;
+	for (unsigned i = 0; i < SCRIPTS_MAX; i++) {
+		int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		bool more;
+
+		if (fd < 0)
+			return;
+		more = script_interpreter(fd, path);
+		if (!more)
+			arming_program(session->arming, session->launch.pid, fd, file_prepare,
+				       session);
+		close(fd);
+		if (!more)
+			break;
+	}
+	details_tables(session->details, false, &ignored);
+	target->exec_ready = true;
+	warn_of_arming(session);
+}
+
+/* Whether a process opened the file at that path. Otherwise the kernel did: that of a layer, behind
+ * the one of an overlay, for which the process was held before. */
+static bool opened_by(pid_t pid, int fd, const char *path)
+{
+	struct stat file, found;
+	struct root root;
+	bool same = false;
+	int other;
+
+	if (fstat(fd, &file) || root_open(&root, pid))
+		return false;
+	other = root_file(&root, root_inside(&root, path));
+	if (other >= 0) {
+		same = !fstat(other, &found) && found.st_dev == file.st_dev &&
+		       found.st_ino == file.st_ino;
+		close(other);
+	}
+	root_close(&root);
+	return same;
+}
+
+static void target_name(struct target *target, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	snprintf(target->program, sizeof(target->program), "%.15s", slash ? slash + 1 : path);
+}
+
+static void exec_held(struct session *session, const struct gate_event *event)
+{
+	struct error ignored = ERROR_INIT;
+	char link[64], path[PATH_MAX];
+	struct target *target;
+	bool is_main, any;
+	ssize_t len;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", event->fd);
+	len = readlink(link, path, sizeof(path) - 1);
+	path[len > 0 ? len : 0] = '\0';
+	/* Something may have been mounted since the last program. */
+	gate_mark(session->gate, event->pid);
+	/* Its FORK record may not have been read yet. */
+	if (!opened_by(event->pid, event->fd, path) || target_add(session, event->pid))
+		return;
+	target = target_find(session, event->pid);
+	if (!target)
+		return;
+	if (!target->exec_ready && !target->exec_missed) /* the first of its files */
+		target_name(target, path);
+	is_main = execve_is_main(event->pid);
+	any = arming_program(session->arming, event->pid, event->fd, file_prepare, session);
+	details_tables(session->details, true, &ignored);
+	if (is_main) {
+		target->exec_ready = true;
+		target->hold = event->id;
+		target->hold_armed = any;
+	} else {
+		target->exec_missed = true;
+		if (any && !target->exec_told)
+			program_was_late(session, event->pid);
+		target->exec_told |= any;
+	}
+}
+
+/* One that was let go at once. */
+static void exec_passed(struct session *session, const struct gate_event *event)
+{
+	struct target *target = target_find(session, event->pid);
+
+	if (target)
+		target->exec_missed = true;
+}
+
+static void exec_late(struct session *session, const struct gate_event *event)
+{
+	const struct target *target = target_find(session, event->pid);
+
+	if (target && target->hold == event->id && target->hold_armed)
+		program_was_late(session, event->pid);
+}
+
+int programs_held(struct session *session)
+{
+	while (session->gate) {
+		struct gate_event event = gate_next(session->gate);
+
+		switch (event.kind) {
+		case GATE_EXEC:
+			exec_held(session, &event);
+			gate_answer(session->gate, event.id);
+			close(event.fd);
+			break;
+		case GATE_PASSED:
+			exec_passed(session, &event);
+			break;
+		case GATE_LATE:
+			exec_late(session, &event);
+			break;
+		case GATE_ENDED:
+			gate_close(session->gate);
+			session->gate = NULL;
+			session_notify(session, "the process that holds new programs was killed or "
+						"stopped: calls at their begin may be missing from "
+						"now on");
+			break;
+		case GATE_NOTHING:
+			return 0;
+		default:
+			break;
+		}
+	}
+	return 0;
+}
+
+void program_was_late(struct session *session, pid_t pid)
+{
+	struct unarmed *unarmed = &session->unarmed;
+	const struct target *target = target_find(session, pid);
+	size_t len = strlen(unarmed->names);
+	char comm[16];
+
+	process_comm(pid, comm);
+	if (!strcmp(comm, "?") && target && target->program[0])
+		snprintf(comm, sizeof(comm), "%s", target->program);
+	unarmed->programs++;
+	if (!strstr(unarmed->names, comm))
+		snprintf(unarmed->names + len, sizeof(unarmed->names) - len, "%s%s",
+			 len ? ", " : "", comm);
+}
+
+void child_was_late(struct session *session, uint64_t fork_ts)
+{
+	uint64_t ns = clock_monotonic_ns() - fork_ts;
+
+	session->unarmed.forks++;
+	if (ns > session->unarmed.fork_ns)
+		session->unarmed.fork_ns = ns;
+}
+
+int programs_fork(struct session *session)
+{
+	for (size_t i = 0; i < session->forks.len; i++) {
+		const struct fork_notice *fork = &session->forks.data[i];
+		struct target *child = target_find(session, fork->child);
+		int count;
+
+		if (fork->shares_memory)
+			continue;
+		/* One that was held at its exec has its new program's probes, not its parent's. */
+		if (child && child->exec_ready)
+			count = arming_has(session->arming, fork->parent);
+		else
+			count = arming_fork(session->arming, fork->parent, fork->child);
+		if (count == -ENOENT && child) {
+			child->maps_changed = true;
+			child->fork_ts = fork->ts;
+		} else if (count) {
+			child_was_late(session, fork->ts);
+		}
+	}
+	session->forks.len = 0;
+	return 0;
+}
+
+void programs_say(struct session *session)
+{
+	const struct unarmed *unarmed = &session->unarmed;
+	char line[400];
+
+	if (unarmed->programs) {
+		snprintf(line, sizeof(line),
+			 "%" PRIu64 " programs began before they were armed: calls at their begin "
+			 "are missing (%s)",
+			 unarmed->programs, unarmed->names);
+		session->events->tell(line, session->events->arg);
+	}
+	if (unarmed->forks) {
+		snprintf(
+			line, sizeof(line),
+			"%" PRIu64 " children were forked from armed processes: what they did "
+			"before they were armed, up to %.1f ms, is missing (--machine-wide records "
+			"it)",
+			unarmed->forks, (double)unarmed->fork_ns / 1e6);
+		session->events->tell(line, session->events->arg);
+	}
+}

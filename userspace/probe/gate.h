@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Holds each exec of a traced process until its program is armed, so that its first call is seen.
+ *
+ * fanotify(7) asks a listener before an exec opens a file (FAN_OPEN_EXEC_PERM). The thread waits in
+ * the kernel meanwhile: it is not stopped, so neither its parent nor a debugger sees anything. The
+ * question comes for the program, for the interpreter of a script, and for the dynamic loader.
+ *
+ * The kernel asks about all processes that use a file system, so the listener must never be late.
+ * It is a process of its own, which does nothing else:
+ *
+ *	exec of a stranger  -> allowed at once
+ *	exec of a target    -> sent to the tracer; allowed on its answer, after GATE_HOLD_MS at most
+ *
+ * Whatever happens to either process, all execs go on: the kernel allows them when the listener's
+ * descriptor is closed. A timer of the kernel kills a gate that somebody stopped. A gate whose
+ * tracer has gone ends.
+ */
+#ifndef WAFFLE_PROBE_GATE_H
+#define WAFFLE_PROBE_GATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "util/error.h"
+
+#define GATE_HOLD_MS 100 /* of a process within a second, whatever the tracer does */
+
+struct gate;
+
+struct gate_options {
+	int targets;          /* the map of targets, by tgid */
+	const uint64_t *bits; /* see target_maybe() in bpf/shared.h; WAFFLE_TGID_WORDS words */
+	const pid_t *pids;    /* the file systems that these and we see are watched */
+	size_t pid_count;
+};
+
+/* Starts it. Without the right to (CAP_SYS_ADMIN), or the kernel's support: an error that says so.
+ */
+int gate_open(struct gate **gate, const struct gate_options *options, struct error *err);
+/* Lets all go. */
+void gate_close(struct gate *gate);
+
+/* Whether such a process could be started here; NULL: yes, otherwise why not. */
+const char *gate_missing(void);
+
+/* Watches the file systems that a process sees and that are new: something may have been mounted.
+ * How many. */
+unsigned gate_mark(struct gate *gate, pid_t pid);
+
+pid_t gate_pid(const struct gate *gate);
+/* Readable when gate_next() has something to say. */
+int gate_fd(const struct gate *gate);
+
+enum gate_event_kind {
+	GATE_NOTHING,
+	GATE_MARKED, /* a file system is watched, if `id`; of no interest */
+	GATE_EXEC,   /* a process waits in an exec of the file `fd`, which the caller closes */
+	GATE_LATE,   /* that exec went on before it was answered */
+	GATE_PASSED, /* an exec was not held: too many were, or that process was for too long */
+	GATE_ENDED,  /* the gate is no more: execs are not held from now on */
+};
+
+struct gate_event {
+	enum gate_event_kind kind;
+	pid_t pid;
+	uint64_t id;
+	int fd; /* of GATE_EXEC; otherwise -1 */
+};
+
+/* The next event, or GATE_NOTHING. Does not wait. */
+struct gate_event gate_next(struct gate *gate);
+/* Lets an exec go on. */
+void gate_answer(struct gate *gate, uint64_t id);
+
+#endif

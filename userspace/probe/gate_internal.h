@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between the tracer's side of the gate (gate.c), its process (gate_process.c), and the choice of
+ * file systems (gate_marks.c). */
+#ifndef WAFFLE_PROBE_GATE_INTERNAL_H
+#define WAFFLE_PROBE_GATE_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "probe/gate.h"
+#include "util/map.h"
+
+struct gate {
+	pid_t pid; /* 0: it has ended */
+	int socket;
+	struct map devices; /* of the file systems that were seen */
+};
+
+/* From the gate; a descriptor travels with GATE_EXEC. */
+struct gate_message {
+	uint32_t kind; /* enum gate_event_kind */
+	int32_t pid;
+	uint64_t id;
+};
+
+/* To the gate: the exec `id` may go on. With a descriptor: that file system is to be watched. */
+struct gate_answer {
+	uint64_t id;
+};
+
+/* One message over the socket, with a descriptor unless that is -1. They do not wait. */
+bool gate_send(int socket, const void *message, size_t size, int fd);
+ssize_t gate_receive(int socket, void *message, size_t size, int *fd);
+
+/* The process. Ends when `socket` has no other end any more. */
+__attribute__((noreturn)) void gate_process(int group, int socket,
+					    const struct gate_options *options);
+
+#endif
