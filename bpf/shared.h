@@ -66,6 +66,7 @@ extern const volatile bool storage_is_old; /* as on a kernel before 6.4: schedul
 extern __u64 tgid_bits[WAFFLE_TGID_WORDS];
 extern bool sweep_wanted; /* a table was full: probe/sweep.c */
 extern bool rights_seen;  /* there has been a program with rights among the targets */
+extern bool probes_wide;  /* something is armed in all processes */
 extern bool finished;     /* nothing is recorded any more: begins and ends stop together */
 
 /* Of a thread's last way off a CPU and of its page faults (wait.h). */

@@ -25,6 +25,7 @@ const volatile __u64 stack_gap_ns = 0;
 __u64 tgid_bits[WAFFLE_TGID_WORDS];
 __u64 fault_cpus[WAFFLE_CPU_WORDS];
 bool rights_seen;
+bool probes_wide;
 bool finished;
 bool snapshot_at_end;
 bool sweep_wanted;

@@ -333,17 +333,44 @@ void file_check(struct arming *arming, uint32_t index, int fd)
 		kernel_disarm_later(arming->kernel, &armed, 1);
 }
 
+/* A file that is armed in some processes is to be armed in all: none is to have two probes. */
+static void file_widen(struct arming *arming, uint32_t index, pid_t pid)
+{
+	const struct file *file = &arming->files.data[index];
+
+	kernel_probes_widen(arming->kernel);
+	for (size_t i = arming->arms.len; i > 0; i--)
+		if (arming->arms.data[i - 1].file == index)
+			armed_release(arm_remove(arming, i - 1));
+	if (!arming->warning[0])
+		snprintf(arming->warning, sizeof(arming->warning),
+			 "pid %d: its main thread has exited, so the kernel can't tell its probes "
+			 "from others': %s is armed in all processes that run it",
+			 pid, file->path);
+}
+
 int file_arm(struct arming *arming, uint32_t index, pid_t pid, struct error *err)
 {
 	struct file *file = &arming->files.data[index];
-	char path[64];
-	struct arm arm = {.pid = arming->options.everywhere ? -1 : pid, .file = index};
-	struct arm_request request = file_request(file, arm.pid, path);
+	bool everywhere = arming->options.everywhere;
 	struct error problem = ERROR_INIT;
+	struct arm_request request;
+	struct arm arm;
+	char path[64];
 	int result;
 
 	if (!file->object || file_is_armed(arming, pid, index))
 		return 0;
+	if (!everywhere && process_live_task(pid) != pid) {
+		int fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0); /* it may be closed meanwhile */
+
+		file_widen(arming, index, pid);
+		file_open(file, fd);
+		close(fd);
+		everywhere = true;
+	}
+	arm = (struct arm){.pid = everywhere ? -1 : pid, .file = index};
+	request = file_request(file, arm.pid, path);
 	result = kernel_arm(arming->kernel, &arm.armed, &request, &problem);
 	if (result == -ESRCH || (result && kill(pid, 0) && errno == ESRCH))
 		return error_set(err, ESRCH, "pid %d: it exited while being armed", pid);
@@ -353,7 +380,7 @@ int file_arm(struct arming *arming, uint32_t index, pid_t pid, struct error *err
 		return 0;
 	}
 	warn_left_out(arming, file->object, arm.armed);
-	file->armed_everywhere = arming->options.everywhere;
+	file->armed_everywhere = everywhere;
 	if (arm.armed && !vec_push(&arming->arms, arm)) {
 		armed_release(arm.armed);
 		return error_set(err, ENOMEM, "out of memory");

@@ -459,3 +459,8 @@ int kernel_targets(const struct kernel *kernel, const uint64_t **bits)
 	*bits = (const uint64_t *)kernel->bpf->bss->tgid_bits;
 	return bpf_map__fd(kernel->bpf->maps.targets);
 }
+
+void kernel_probes_widen(struct kernel *kernel)
+{
+	__atomic_store_n(&kernel->bpf->bss->probes_wide, true, __ATOMIC_SEQ_CST);
+}

@@ -113,6 +113,8 @@ uint64_t kernel_ring_bytes(const struct kernel *kernel);
 uint32_t kernel_slot_count(const struct kernel *kernel);
 int kernel_ring_fd(const struct kernel *kernel, uint32_t ring);
 
+/* From now on something is armed with pid -1: the programs ask whose hit it is. */
+void kernel_probes_widen(struct kernel *kernel);
 /* The map of targets, by tgid, and the bits that most processes are known by not to be any
  * (target_maybe() in bpf/shared.h). */
 int kernel_targets(const struct kernel *kernel, const uint64_t **bits);

@@ -82,7 +82,7 @@ const char *mapping_open_needs(pid_t pid)
 	return "CAP_DAC_READ_SEARCH";
 }
 
-int mapping_open(const struct mapping *mapping, pid_t pid, char *path, size_t path_size)
+static int task_open(const struct mapping *mapping, pid_t pid, char *path, size_t path_size)
 {
 	int fd;
 
@@ -96,6 +96,14 @@ int mapping_open(const struct mapping *mapping, pid_t pid, char *path, size_t pa
 		fd = same_or_none(open_in_root(mapping, pid), mapping);
 	}
 	return fd;
+}
+
+int mapping_open(const struct mapping *mapping, pid_t pid, char *path, size_t path_size)
+{
+	int fd = task_open(mapping, pid, path, path_size);
+	pid_t task = fd < 0 ? process_live_task(pid) : pid;
+
+	return task == pid ? fd : task_open(mapping, task, path, path_size);
 }
 
 int mapping_open_same(const struct mapping *mapping, pid_t pid, char *path, size_t path_size)

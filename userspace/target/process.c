@@ -46,7 +46,40 @@ static bool is_program(const struct mapping *mapping)
 	return mapping->executable && mapping->ino && mapping->path[0] == '/';
 }
 
-static int mappings_read(struct mappings *mappings, pid_t pid, bool all, struct error *err)
+pid_t process_live_task(pid_t pid)
+{
+	char path[64], state = '?';
+	struct dirent *entry;
+	pid_t found = pid;
+	FILE *stat;
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	stat = fopen(path, "re");
+	/* Behind the name in parentheses, which may have such itself, but is short. */
+	if (stat && fscanf(stat, "%*d (%*15[^)]) %c", &state) != 1)
+		state = '?';
+	if (stat)
+		fclose(stat);
+	if (state != 'Z' && state != 'X')
+		return pid;
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	tasks = opendir(path);
+	while (tasks && found == pid && (entry = readdir(tasks))) {
+		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+
+		/* Of one that has ended the memory is gone. */
+		snprintf(path, sizeof(path), "/proc/%d/exe", tid);
+		if (tid > 0 && tid != pid && readlink(path, (char[1]){0}, 1) > 0)
+			found = tid;
+	}
+	if (tasks)
+		closedir(tasks);
+	return found;
+}
+
+/* Those of a thread, which are its process's. */
+static int task_mappings(struct mappings *mappings, pid_t pid, bool all, struct error *err)
 {
 	char name[64], *line = NULL;
 	size_t size = 0;
@@ -75,6 +108,17 @@ static int mappings_read(struct mappings *mappings, pid_t pid, bool all, struct 
 	if (result)
 		mappings_free(mappings);
 	return result;
+}
+
+static int mappings_read(struct mappings *mappings, pid_t pid, bool all, struct error *err)
+{
+	int result = task_mappings(mappings, pid, all, err);
+	pid_t task;
+
+	if (result || mappings->list.len)
+		return result;
+	task = process_live_task(pid);
+	return task == pid ? 0 : task_mappings(mappings, task, all, err);
 }
 
 int process_mappings(struct mappings *mappings, pid_t pid, struct error *err)

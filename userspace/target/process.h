@@ -41,6 +41,9 @@ int process_check(pid_t pid, struct error *err);
 typedef VEC(pid_t) pid_list;
 int process_find(pid_list *pids, const char *name, struct error *err);
 
+/* A thread by which /proc shows a process's memory and files: the main one, unless that has exited
+ * and others have not. */
+pid_t process_live_task(pid_t pid);
 /* The name of a thread or process; "?" if it is gone. */
 void process_comm(pid_t pid, char comm[16]);
 /* Its arguments joined by blanks, cut at size; the name in brackets if it has none. */
