@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "target/buildid.h"
@@ -23,6 +24,7 @@
 /* A worker that says nothing for so long is given up, and so are all that its helper would make. */
 #define SILENCE_SECONDS 120
 #define NOTICES_MAX 16
+#define END_MS 500 /* that a helper has to end by itself */
 
 struct process {
 	pthread_mutex_t lock;
@@ -54,9 +56,22 @@ static void socket_close(int *socket)
 
 static void process_end(struct process *process)
 {
+	const struct timespec moment = {.tv_nsec = 1000000};
+	const char end = CONTROL_END;
+	bool ended = process->helper <= 0;
+
+	/* Another child of ours may have copies of the sockets. */
+	if (!ended)
+		(void)!send(process->sockets.control, &end, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 	socket_close(&process->sockets.requests);
 	socket_close(&process->sockets.control);
-	if (process->helper > 0) {
+	/* It ends by itself then, and takes its worker along. */
+	for (unsigned i = 0; i < END_MS && !ended; i++) {
+		ended = waitpid(process->helper, NULL, WNOHANG) != 0;
+		if (!ended)
+			nanosleep(&moment, NULL);
+	}
+	if (!ended) {
 		kill(process->helper, SIGKILL);
 		while (waitpid(process->helper, NULL, 0) < 0 && errno == EINTR)
 			;
