@@ -130,6 +130,46 @@ static void test_a_table_of_any_bytes_is_read_without_harm(void **state)
 	}
 }
 
+static void test_a_line_that_is_too_far_is_none(void **state)
+{
+	/* An entry of two bytes' length, whose line is 2^59 - 1 behind the one before. */
+	static const unsigned char entry[] = {0x80 | 13 << 3, 0x7e, 0x7f, 0x7f, 0x7f, 0x7f,
+					      0x7f,           0x7f, 0x7f, 0x7f, 0x3f};
+	unsigned char table[64 * sizeof(entry)];
+
+	(void)state;
+	for (size_t i = 0; i < 64; i++)
+		memcpy(table + i * sizeof(entry), entry, sizeof(entry));
+	for (uint64_t offset = 0; offset < 64; offset += 2)
+		assert_int_equal(python_line(table, sizeof(table), 1, offset), 0);
+}
+
+static void text_set(struct waffle_code_text *text, uint8_t *to, const uint32_t *characters,
+		     uint32_t count)
+{
+	*text = (struct waffle_code_text){.state = 4u << 2 | 1u << 5, .bytes = 4 * count};
+	memcpy(to, characters, text->bytes);
+}
+
+static void test_a_name_of_any_characters_is_whole_and_utf8(void **state)
+{
+	static const uint32_t name[] = {'a', 0, 0xd800, 'b', 0x110000, 0xffffffff, 0x1f600};
+	static const uint32_t file[] = {'/', 0xdcff, 0x416};
+	struct waffle_rec_code *code = calloc(1, sizeof(*code));
+	struct python python = {0};
+	struct python_frame frame;
+
+	(void)state;
+	assert_non_null(code);
+	text_set(&code->name_text, code->name, name, sizeof(name) / sizeof(name[0]));
+	text_set(&code->file_text, code->file, file, sizeof(file) / sizeof(file[0]));
+	assert_true(python_frame_of(&python, code, 0, &frame));
+	assert_string_equal(frame.function, "a\xef\xbf\xbd\xef\xbf\xbd"
+					    "b\xef\xbf\xbd\xef\xbf\xbd\xf0\x9f\x98\x80");
+	assert_string_equal(frame.file, "/\xef\xbf\xbd\xd0\x96");
+	free(code);
+}
+
 static void test_a_process_without_python_has_none(void **state)
 {
 	struct error err = ERROR_INIT;
@@ -154,6 +194,8 @@ int main(void)
 		cmocka_unit_test(test_lines_are_those_that_the_interpreter_says),
 		cmocka_unit_test(test_a_cut_table_gives_no_line_behind_its_end),
 		cmocka_unit_test(test_a_table_of_any_bytes_is_read_without_harm),
+		cmocka_unit_test(test_a_line_that_is_too_far_is_none),
+		cmocka_unit_test(test_a_name_of_any_characters_is_whole_and_utf8),
 		cmocka_unit_test(test_a_process_without_python_has_none),
 	};
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -349,6 +350,18 @@ static void file_widen(struct arming *arming, uint32_t index, pid_t pid)
 			 pid, file->path);
 }
 
+/* Some descriptors are left for all else: the lowest free number shows how many are taken. */
+static bool has_room(const struct file *file)
+{
+	int lowest = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
+	struct rlimit limit;
+
+	if (lowest >= 0)
+		close(lowest);
+	return lowest >= 0 &&
+	       (getrlimit(RLIMIT_NOFILE, &limit) || (rlim_t)lowest < limit.rlim_cur / 8 * 7);
+}
+
 int file_arm(struct arming *arming, uint32_t index, pid_t pid, struct error *err)
 {
 	struct file *file = &arming->files.data[index];
@@ -375,6 +388,14 @@ int file_arm(struct arming *arming, uint32_t index, pid_t pid, struct error *err
 		file_open(file, fd);
 		close(fd);
 		everywhere = true;
+	}
+	if (!has_room(file)) {
+		if (!arming->warning[0])
+			snprintf(arming->warning, sizeof(arming->warning),
+				 "arming %s: too many open files; its sites stay dormant in some "
+				 "processes; raise 'ulimit -n', or arm all with --machine-wide",
+				 file->path);
+		return 0;
 	}
 	arm = (struct arm){.pid = everywhere ? -1 : pid, .file = index};
 	request = file_request(file, arm.pid, path);

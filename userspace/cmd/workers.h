@@ -13,7 +13,7 @@
  */
 enum exit_code workers_start(const struct command *command, struct call_set *calls);
 
-/* Says on standard error which files ended a worker. */
-void workers_tell(void);
+/* Ends them, and says on standard error which files ended one before. */
+void workers_end(void);
 
 #endif

@@ -163,7 +163,8 @@ void kernel_sweep(struct kernel *kernel, uint64_t now_ns);
 
 /* ---- calls ---- */
 
-/* Loads the programs at calls, which takes some 100 ms; otherwise the first call that is found does.
+/* Loads the programs at calls, which takes some 100 ms; otherwise the first call that is found
+ * does.
  */
 int kernel_calls_ready(struct kernel *kernel);
 /* How the values of a call's site are found; before its probes are armed. -E2BIG: more than

@@ -68,7 +68,8 @@ static bool address_text(const char *hex, char *text, size_t size)
 	uint32_t words[4] = {0};
 	unsigned port;
 
-	if ((digits != 8 && digits != 32) || sscanf(hex + digits + 1, "%x", &port) != 1)
+	if ((digits != 8 && digits != 32) || !hex[digits] ||
+	    sscanf(hex + digits + 1, "%x", &port) != 1)
 		return false;
 	for (size_t i = 0; i < digits / 8; i++) {
 		char word[9];
@@ -428,7 +429,7 @@ bool cgroup_path(char *path, size_t size, pid_t tid, uint64_t ino)
 			continue;
 		*folder++ = '\0';
 		folder[strcspn(folder, "\n")] = '\0';
-		if (!cgroup_mount(controllers, point, sizeof(point)))
+		if (!cgroup_mount(controllers, point, sizeof(point)) || strlen(point) >= size)
 			continue;
 		snprintf(path, size, "%s%s", point, folder);
 		for (char *slash = path + strlen(point); slash && !found;) {

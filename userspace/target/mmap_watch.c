@@ -25,8 +25,7 @@ struct mapped {
 
 struct cpu_watch {
 	int fd, cpu;
-	struct perf_event_mmap_page *page;
-	uint8_t *data;
+	struct mmap_ring ring;
 };
 
 struct mmap_watch {
@@ -52,7 +51,7 @@ static size_t data_bytes(const struct mmap_watch *watch)
 
 static void slot_close(const struct mmap_watch *watch, const struct cpu_watch *slot)
 {
-	munmap(slot->page, watch->page_bytes + data_bytes(watch));
+	munmap(slot->ring.page, watch->page_bytes + data_bytes(watch));
 	close(slot->fd);
 }
 
@@ -96,8 +95,9 @@ static int cpu_open(struct mmap_watch *watch, int cpu)
 		watch->cpus++;
 	slot->cpu = cpu;
 	slot->fd = fd;
-	slot->page = memory;
-	slot->data = (uint8_t *)memory + watch->page_bytes;
+	slot->ring = (struct mmap_ring){.page = memory,
+					.data = (uint8_t *)memory + watch->page_bytes,
+					.bytes = data_bytes(watch)};
 	return 0;
 }
 
@@ -151,26 +151,25 @@ int mmap_watch_fd(const struct mmap_watch *watch)
 }
 
 /* Copies bytes out of a ring that may wrap. */
-static void ring_copy(const struct mmap_watch *watch, const struct cpu_watch *cpu, uint64_t at,
-		      void *to, size_t size)
+static void ring_copy(const struct mmap_ring *ring, uint64_t at, void *to, size_t size)
 {
 	for (size_t i = 0; i < size; i++)
-		((uint8_t *)to)[i] = cpu->data[(at + i) & (data_bytes(watch) - 1)];
+		((uint8_t *)to)[i] = ring->data[(at + i) & (ring->bytes - 1)];
 }
 
 /* The mapping of a record whose contents, without its time, have `size` bytes at `at`. */
-static bool mapping_read(const struct mmap_watch *watch, const struct cpu_watch *cpu, uint64_t at,
-			 size_t size, struct mapping *mapping, char path[PATH_MAX])
+static bool mapping_read(const struct mmap_ring *ring, uint64_t at, size_t size,
+			 struct mapping *mapping, char path[PATH_MAX])
 {
 	struct mapped mapped;
 
 	if (size < sizeof(mapped))
 		return false;
-	ring_copy(watch, cpu, at, &mapped, sizeof(mapped));
+	ring_copy(ring, at, &mapped, sizeof(mapped));
 	size -= sizeof(mapped);
 	if (size > PATH_MAX - 1)
 		size = PATH_MAX - 1;
-	ring_copy(watch, cpu, at + sizeof(mapped), path, size);
+	ring_copy(ring, at + sizeof(mapped), path, size);
 	path[size] = '\0';
 	if (!mapped.len || mapped.addr + mapped.len < mapped.addr)
 		return false;
@@ -186,7 +185,7 @@ static bool mapping_read(const struct mmap_watch *watch, const struct cpu_watch 
 }
 
 /* False: it says nothing of interest. */
-static bool event_read(const struct mmap_watch *watch, const struct cpu_watch *cpu, uint64_t at,
+static bool event_read(const struct mmap_ring *ring, uint64_t at,
 		       const struct perf_event_header *header, struct mmap_event *event,
 		       char path[PATH_MAX])
 {
@@ -198,13 +197,13 @@ static bool event_read(const struct mmap_watch *watch, const struct cpu_watch *c
 		return false;
 	at += sizeof(*header);
 	size -= sizeof(event->ts);
-	ring_copy(watch, cpu, at + size, &event->ts, sizeof(event->ts));
-	ring_copy(watch, cpu, at, &pid, sizeof(pid));
+	ring_copy(ring, at + size, &event->ts, sizeof(event->ts));
+	ring_copy(ring, at, &pid, sizeof(pid));
 	event->pid = (pid_t)pid;
 	switch (header->type) {
 	case PERF_RECORD_MMAP2:
 		event->kind = MMAP_MAPPED;
-		return mapping_read(watch, cpu, at, size, &event->mapping, path);
+		return mapping_read(ring, at, size, &event->mapping, path);
 	case PERF_RECORD_COMM:
 		event->kind = MMAP_EXEC;
 		return header->misc & PERF_RECORD_MISC_COMM_EXEC;
@@ -217,29 +216,32 @@ static bool event_read(const struct mmap_watch *watch, const struct cpu_watch *c
 	}
 }
 
-void mmap_watch_read(struct mmap_watch *watch, void (*each)(const struct mmap_event *, void *),
-		     void *arg)
+void mmap_ring_read(struct mmap_ring *ring, void (*each)(const struct mmap_event *, void *),
+		    void *arg)
 {
+	uint64_t head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
+	uint64_t at = ring->page->data_tail;
 	struct perf_event_header header;
 	struct mmap_event event;
 	char path[PATH_MAX];
 
+	for (; at + sizeof(header) <= head; at += header.size) {
+		ring_copy(ring, at, &header, sizeof(header));
+		if (header.size < sizeof(header) || header.size > head - at)
+			break;
+		if (event_read(ring, at, &header, &event, path))
+			each(&event, arg);
+	}
+	__atomic_store_n(&ring->page->data_tail, head, __ATOMIC_RELEASE);
+}
+
+void mmap_watch_read(struct mmap_watch *watch, void (*each)(const struct mmap_event *, void *),
+		     void *arg)
+{
 	if (watch && watch->lost) {
 		watch->lost = false;
 		each(&(struct mmap_event){.kind = MMAP_LOST, .ts = now_ns()}, arg);
 	}
-	for (int i = 0; watch && i < watch->cpus; i++) {
-		struct cpu_watch *cpu = &watch->cpu[i];
-		uint64_t head = __atomic_load_n(&cpu->page->data_head, __ATOMIC_ACQUIRE);
-		uint64_t at = cpu->page->data_tail;
-
-		for (; at + sizeof(header) <= head; at += header.size) {
-			ring_copy(watch, cpu, at, &header, sizeof(header));
-			if (header.size < sizeof(header) || header.size > head - at)
-				break;
-			if (event_read(watch, cpu, at, &header, &event, path))
-				each(&event, arg);
-		}
-		__atomic_store_n(&cpu->page->data_tail, head, __ATOMIC_RELEASE);
-	}
+	for (int i = 0; watch && i < watch->cpus; i++)
+		mmap_ring_read(&watch->cpu[i].ring, each, arg);
 }

@@ -7,6 +7,7 @@
 #ifndef WAFFLE_TARGET_MMAP_WATCH_H
 #define WAFFLE_TARGET_MMAP_WATCH_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -45,5 +46,16 @@ struct mmap_event {
  * a watch. */
 void mmap_watch_read(struct mmap_watch *watch, void (*each)(const struct mmap_event *, void *),
 		     void *arg);
+
+/* One CPU's ring, as perf_event_open(2) describes it; apart, so that any bytes can be read as one.
+ */
+struct perf_event_mmap_page;
+struct mmap_ring {
+	struct perf_event_mmap_page *page;
+	uint8_t *data;
+	size_t bytes; /* of `data`: a power of two */
+};
+void mmap_ring_read(struct mmap_ring *ring, void (*each)(const struct mmap_event *, void *),
+		    void *arg);
 
 #endif

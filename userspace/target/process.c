@@ -231,13 +231,14 @@ void process_cmdline(pid_t pid, char *text, size_t size)
 	ssize_t len = proc_read(pid, "cmdline", text, size);
 	char comm[16];
 
+	/* A process may have overwritten its arguments, also with nothing but NULs. */
+	while (len > 0 && !text[len - 1])
+		len--;
 	if (len <= 0) {
 		process_comm(pid, comm);
 		snprintf(text, size, "[%s]", comm);
 		return;
 	}
-	while (len > 0 && !text[len - 1])
-		len--;
 	for (ssize_t i = 0; i < len; i++)
 		if (!text[i])
 			text[i] = ' ';

@@ -183,6 +183,21 @@ static void offsets_know(struct python *python, const struct image *image, uint6
 	}
 }
 
+bool python_at(struct python *python, const struct image *image, uint64_t runtime,
+	       uint64_t version_at)
+{
+	char cookie[8];
+
+	*python = (struct python){.found = true};
+	if (!image_read(image, runtime, cookie, sizeof(cookie)))
+		return false;
+	if (!memcmp(cookie, COOKIE, sizeof(cookie)))
+		offsets_ask(python, image, runtime);
+	else if (version_at)
+		offsets_know(python, image, runtime, version_at);
+	return true;
+}
+
 /* ---- files ---- */
 
 static bool file_has_python(struct python *python, const struct image *image, pid_t pid,
@@ -191,7 +206,7 @@ static bool file_has_python(struct python *python, const struct image *image, pi
 	static const struct cfi_table at_zero = {0};
 	struct waffle_unwind_mapping placed;
 	uint64_t runtime, version;
-	char path[4096], cookie[8];
+	char path[4096];
 	struct program_facts facts;
 	int fd = mapping_open(mapping, pid, path, sizeof(path));
 
@@ -201,15 +216,7 @@ static bool file_has_python(struct python *python, const struct image *image, pi
 	version = facts.python_version;
 	if (!runtime || !unwind_place(&placed, mapping, &facts.segments, &at_zero))
 		return false;
-	python->found = true;
-	runtime += placed.base;
-	if (!image_read(image, runtime, cookie, sizeof(cookie)))
-		return false;
-	if (!memcmp(cookie, COOKIE, sizeof(cookie)))
-		offsets_ask(python, image, runtime);
-	else if (version)
-		offsets_know(python, image, runtime, version + placed.base);
-	return true;
+	return python_at(python, image, runtime + placed.base, version ? version + placed.base : 0);
 }
 
 void python_find(struct python *python, const struct image *image, pid_t pid,
@@ -223,11 +230,16 @@ void python_find(struct python *python, const struct image *image, pid_t pid,
 
 /* ---- frames ---- */
 
+/* What has no UTF-8 (surrogates stand for bytes of a path that are none) is U+FFFD, and so is a
+ * NUL: it would end the text. */
 static void put_utf8(char *text, size_t size, size_t *len, uint32_t character)
 {
-	unsigned bytes = character < 0x80 ? 1 : character < 0x800 ? 2 : character < 0x10000 ? 3 : 4;
 	static const uint8_t marks[] = {0, 0, 0xc0, 0xe0, 0xf0};
+	unsigned bytes;
 
+	if (!character || (character >= 0xd800 && character < 0xe000) || character > 0x10ffff)
+		character = 0xfffd;
+	bytes = character < 0x80 ? 1 : character < 0x800 ? 2 : character < 0x10000 ? 3 : 4;
 	if (*len + bytes >= size)
 		return;
 	for (unsigned i = bytes - 1; i > 0; i--) {
@@ -381,8 +393,10 @@ uint32_t python_line(const unsigned char *table, size_t size, uint32_t first_lin
 		default: /* the same line */
 			skip(&bytes, 1);
 		}
+		if (line < 0 || line > INT32_MAX) /* CPython makes no such table */
+			return 0;
 		if (offset < from + length)
-			return has_line && line > 0 && line <= INT32_MAX ? (uint32_t)line : 0;
+			return has_line ? (uint32_t)line : 0;
 		from += length;
 	}
 	return 0;

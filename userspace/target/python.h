@@ -29,6 +29,13 @@ struct python {
 void python_find(struct python *python, const struct image *image, pid_t pid,
 		 const struct mappings *mappings);
 
+/*
+ * The interpreter whose run-time state (_PyRuntime) is at an address, and whose version is in a
+ * word at another one; 0: there is none. False: there is no such memory.
+ */
+bool python_at(struct python *python, const struct image *image, uint64_t runtime,
+	       uint64_t version_at);
+
 #define PYTHON_NAME_MAX 192
 #define PYTHON_FILE_MAX 512
 

@@ -108,6 +108,17 @@ static int open_regular(struct output *output, struct error *err)
 	return 0;
 }
 
+/* Whoever made a FIFO may read what is written to it: in a folder for all, as /tmp is, another user
+ * may have made it where root was expected to write. */
+static bool is_of_a_stranger(const struct stat *st)
+{
+	unsigned uid, gid;
+
+	if (!S_ISFIFO(st->st_mode) || st->st_uid == 0 || st->st_uid == geteuid())
+		return false;
+	return !output_caller(&uid, &gid) || st->st_uid != uid;
+}
+
 /* A device or a FIFO, which is not waited for. `held` is an O_PATH descriptor of it: what is opened
  * is what was looked at, also if the name leads elsewhere by now. */
 static int open_other(struct output *output, int held, bool fifo, struct error *err)
@@ -164,6 +175,10 @@ static int open_existing(struct output *output, int held, struct error *err)
 		return error_set(err, EINVAL, "%s: is a disk; it would be overwritten",
 				 output->path);
 	default:
+		if (is_of_a_stranger(&st))
+			return error_set(err, EACCES,
+					 "%s: is a pipe of another user, who would read it",
+					 output->path);
 		return open_other(output, held, S_ISFIFO(st.st_mode), err);
 	}
 }

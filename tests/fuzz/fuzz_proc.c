@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Any bytes as what /proc says of a process (fake_proc.h), as its memory with a Python interpreter,
+ * and as the kernel's records of what it maps. The first byte of the input says which.
+ */
+#include <elf.h>
+#include <inttypes.h>
+#include <linux/perf_event.h>
+#include <stdlib.h>
+
+#include "fake_proc.h"
+#include "require.h"
+#include "target/descriptors.h"
+#include "target/image.h"
+#include "target/mmap_watch.h"
+#include "target/process.h"
+#include "target/python.h"
+#include "util/utf8.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void fake_set(const void *bytes, size_t size)
+{
+	fake.bytes = bytes;
+	fake.size = size;
+	fake.folder = -1;
+}
+
+static bool is_text(const char *text, size_t size)
+{
+	return memchr(text, '\0', size);
+}
+
+/* ---- mappings ---- */
+
+static void mappings_of(struct mappings *mappings, bool all)
+{
+	struct error err = ERROR_INIT;
+	int result = all ? process_mappings_all(mappings, FAKE_PID, &err)
+			 : process_mappings(mappings, FAKE_PID, &err);
+
+	require(!result);
+}
+
+/* As the kernel would write them. */
+static char *mappings_text(const struct mappings *mappings, size_t *size)
+{
+	char *text = NULL;
+	FILE *out = open_memstream(&text, size);
+
+	require(out);
+	for (size_t i = 0; i < mappings->list.len; i++) {
+		const struct mapping *one = &mappings->list.data[i];
+
+		fprintf(out, "%" PRIx64 "-%" PRIx64 " r-%cp %" PRIx64 " %x:%x %" PRIu64 " %s%s\n",
+			one->start, one->end, one->executable ? 'x' : '-', one->offset,
+			one->dev >> 20, one->dev & 0xfffff, one->ino, one->path,
+			one->path[0] ? " (deleted)" : "");
+	}
+	require(!fclose(out));
+	return text;
+}
+
+static void mappings_are_same(const struct mappings *left, const struct mappings *right)
+{
+	require(left->list.len == right->list.len);
+	for (size_t i = 0; i < left->list.len; i++) {
+		const struct mapping *a = &left->list.data[i], *b = &right->list.data[i];
+
+		require(a->start == b->start && a->end == b->end && a->offset == b->offset &&
+			a->ino == b->ino && a->dev == b->dev && a->executable == b->executable &&
+			!strcmp(a->path, b->path));
+	}
+}
+
+/* What is read is the same when it was written again; programs are among them. */
+static void read_maps(void)
+{
+	struct mappings all, again, programs;
+	size_t size, count = 0;
+	char *text;
+
+	mappings_of(&all, true);
+	mappings_of(&programs, false);
+	text = mappings_text(&all, &size);
+	fake_set(text, size);
+	mappings_of(&again, true);
+	mappings_are_same(&all, &again);
+	for (size_t i = 0; i < all.list.len; i++) {
+		const struct mapping *one = &all.list.data[i];
+
+		require(!strchr(one->path, '\n'));
+		count += one->executable && one->ino && one->path[0] == '/';
+	}
+	require(count == programs.list.len);
+	mappings_free(&all);
+	mappings_free(&again);
+	mappings_free(&programs);
+	free(text);
+}
+
+/* ---- what the process calls itself ---- */
+
+static void read_names(void)
+{
+	struct error err = ERROR_INIT;
+	char comm[16], link[PATH_MAX], text[64];
+
+	process_comm(FAKE_PID, comm);
+	require(is_text(comm, sizeof(comm)) && !strchr(comm, '\n'));
+	process_cmdline(FAKE_PID, text, sizeof(text));
+	require(is_text(text, sizeof(text)) && text[0]);
+	require(process_parent(FAKE_PID) >= 0);
+	require(!process_check(FAKE_PID, &err) || err.message[0]);
+	if (process_link(FAKE_PID, "exe", link))
+		require(is_text(link, sizeof(link)));
+}
+
+/* The first of a type, before the end. */
+static bool auxiliary_has(uint64_t type, uint64_t *value)
+{
+	for (size_t i = 0; i + 16 <= fake.size; i += 16) {
+		uint64_t pair[2];
+
+		memcpy(pair, (const char *)fake.bytes + i, sizeof(pair));
+		if (pair[0] == AT_NULL)
+			return false;
+		*value = pair[1];
+		if (pair[0] == type)
+			return true;
+	}
+	return false;
+}
+
+static void read_environment(const struct image *image)
+{
+	const char *end, *value;
+	size_t count = 0;
+	char *text, **list = image_environment(image, &text);
+
+	require(list && text);
+	end = text + fake.size;
+	for (; list[count]; count++)
+		require(list[count] >= text && list[count] + strlen(list[count]) < end);
+	for (const char *at = text; at < end; at++)
+		count -= !*at;
+	require(!count);
+	value = environment_value(list, "PATH");
+	require(!value || !strncmp(value - strlen("PATH="), "PATH=", strlen("PATH=")));
+	free(list);
+	free(text);
+}
+
+/* Its auxiliary vector, in memory that is the same bytes. */
+static void read_image(void)
+{
+	struct image image;
+	uint64_t value;
+	int result = image_open(&image, FAKE_PID);
+
+	if (!result) {
+		require(auxiliary_has(AT_SECURE, &value) && !value);
+		require(auxiliary_has(AT_RANDOM, &value) && value < fake.size);
+		require(image_is_there(&image));
+		read_environment(&image);
+		image_close(&image);
+	} else {
+		require(result == -EACCES || result == -ESRCH);
+		require(image.memory == -1 && image.process == -1);
+	}
+}
+
+/* ---- files ---- */
+
+/* The rest is the table; before it is what is asked for. */
+static void read_descriptors(const uint8_t *data, size_t size)
+{
+	static const uint16_t modes[] = {S_IFSOCK, S_IFREG, S_IFIFO, S_IFCHR};
+	struct descriptor found;
+	struct file_key key;
+	char small[32], text[256];
+
+	if (size < 8)
+		return;
+	key = (struct file_key){.ino = data[0] | (uint64_t)data[1] << 8,
+				.dev = data[2] | (uint32_t)data[3] << 20};
+	fake.info = (struct statx){.stx_mode = modes[data[4] % 4],
+				   .stx_ino = key.ino,
+				   .stx_dev_major = data[3],
+				   .stx_dev_minor = data[2]};
+	fake_set(data + 8, size - 8);
+	memset(&found, 0xa5, sizeof(found));
+	if (!descriptor_find(&found, FAKE_PID, 3, &key))
+		require(is_text(found.name, sizeof(found.name)) &&
+			is_text(found.detail, sizeof(found.detail)) && !strchr(found.detail, '\n'));
+	memset(&found, 0xa5, sizeof(found));
+	if (descriptor_of_inode(&found, &key))
+		require(is_text(found.name, sizeof(found.name)) &&
+			is_text(found.detail, sizeof(found.detail)));
+	epoll_watched(text, sizeof(text), FAKE_PID, 3);
+	require(is_text(text, sizeof(text)));
+	if (block_device_name(small, sizeof(small), key.dev))
+		require(is_text(small, sizeof(small)) && !strncmp(small, "/dev/", 5));
+	if (cgroup_path(small, sizeof(small), FAKE_PID, key.ino))
+		require(is_text(small, sizeof(small)));
+	if (cgroup_path(found.name, sizeof(found.name), FAKE_PID, key.ino))
+		require(is_text(found.name, sizeof(found.name)));
+}
+
+/* ---- records of mappings ---- */
+
+struct seen {
+	uint64_t bytes;
+};
+
+static void see_mapping(const struct mmap_event *event, void *arg)
+{
+	struct seen *seen = arg;
+
+	seen->bytes += sizeof(struct perf_event_header) + sizeof(event->ts);
+	switch (event->kind) {
+	case MMAP_MAPPED:
+		require(event->mapping.start < event->mapping.end);
+		require(strlen(event->mapping.path) < PATH_MAX);
+		break;
+	case MMAP_LOST:
+		require(!event->pid);
+		break;
+	default:
+		require(event->kind == MMAP_EXEC);
+	}
+}
+
+/* A ring that may be full, and whose records begin anywhere in it. */
+static void read_ring(const uint8_t *data, size_t size)
+{
+	static struct perf_event_mmap_page page;
+	struct mmap_ring ring = {.page = &page, .data = malloc(8192), .bytes = 8192};
+	uint64_t tail = size ? (uint64_t)data[0] * 64 : 0;
+	struct seen seen = {0};
+
+	require(ring.data);
+	memset(ring.data, 0, ring.bytes);
+	size = size > ring.bytes ? ring.bytes : size;
+	for (size_t i = 0; i < size; i++)
+		ring.data[(tail + i) % ring.bytes] = data[i];
+	page.data_tail = tail;
+	page.data_head = tail + size;
+	mmap_ring_read(&ring, see_mapping, &seen);
+	require(page.data_tail == page.data_head && seen.bytes <= size);
+	free(ring.data);
+}
+
+/* ---- Python ---- */
+
+static void check_frame(const struct python *python, const struct waffle_rec_code *code)
+{
+	struct python_frame frame;
+
+	for (uint64_t at = 0; at < 128; at += 14) {
+		uint64_t instruction = code->code + python->kernel.code_instructions + at;
+
+		if (!python_frame_of(python, code, instruction, &frame))
+			continue;
+		require(is_text(frame.function, sizeof(frame.function)) && frame.function[0]);
+		require(is_text(frame.file, sizeof(frame.file)) && frame.file[0]);
+		require(utf8_valid(frame.function, strlen(frame.function)) ==
+			strlen(frame.function));
+		require(utf8_valid(frame.file, strlen(frame.file)) == strlen(frame.file));
+		require(frame.line <= INT32_MAX);
+	}
+}
+
+/* Memory of an interpreter: its state is at the beginning, and a version's word behind it. */
+static void read_python(const uint8_t *data, size_t size)
+{
+	struct waffle_rec_code *code = calloc(1, sizeof(*code));
+	struct image image = {.process = -1, .memory = memfd_create("fuzz", MFD_CLOEXEC)};
+	struct python python;
+
+	require(code && image.memory >= 0);
+	require(write(image.memory, data, size) == (ssize_t)size);
+	require(python_at(&python, &image, 0, 512) == (size >= 8));
+	require(python.found);
+	require(!python.kernel.runtime);
+	require(python.kernel.frame_code <= 1u << 24 && python.kernel.code_table <= 1u << 24);
+	for (uint64_t address = 512; python.kernel.ascii_bytes && address < size; address += 64) {
+		if (!python_code_read(&python, &image, address, code))
+			continue;
+		require(code->code == address);
+		require(code->name_text.bytes && code->name_text.bytes <= sizeof(code->name));
+		require(code->file_text.bytes <= sizeof(code->file));
+		require(code->table_bytes <= sizeof(code->table));
+		check_frame(&python, code);
+	}
+	close(image.memory);
+	free(code);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (!size)
+		return 0;
+	fake_set(data + 1, size - 1);
+	switch (data[0]) {
+	case 'm':
+		read_maps();
+		break;
+	case 'n':
+		read_names();
+		break;
+	case 'i':
+		read_image();
+		break;
+	case 'd':
+		read_descriptors(data + 1, size - 1);
+		break;
+	case 'r':
+		read_ring(data + 1, size - 1);
+		break;
+	case 'p':
+		fake_set(NULL, 0);
+		read_python(data + 1, size - 1);
+		break;
+	default:
+		break;
+	}
+	fake_set(NULL, 0);
+	return 0;
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What /proc says of a process that is not there: files of any contents (tests/fuzz/fake_proc.h).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <linux/perf_event.h>
+
+#include "../fuzz/fake_proc.h"
+#include "target/descriptors.h"
+#include "target/mmap_watch.h"
+#include "target/process.h"
+
+static void files_are(const void *bytes, size_t size)
+{
+	fake.bytes = bytes;
+	fake.size = size;
+	fake.folder = -1;
+}
+
+static int files_end(void **state)
+{
+	(void)state;
+	files_are(NULL, 0);
+	return 0;
+}
+
+/* Its name would be the same bytes here, of which the first ends it. */
+static void test_a_process_that_has_overwritten_its_arguments_has_its_name(void **state)
+{
+	char text[64];
+
+	(void)state;
+	files_are("\0\0\0\0", 4);
+	process_cmdline(FAKE_PID, text, sizeof(text));
+	assert_string_equal(text, "[]");
+	files_are("train.py\0--epochs\0003\0\0\0", 23);
+	process_cmdline(FAKE_PID, text, sizeof(text));
+	assert_string_equal(text, "train.py --epochs 3");
+}
+
+static void test_a_cgroup_without_room_for_its_path_is_not_found(void **state)
+{
+	static const char tables[] =
+		"30 25 0:26 / /a/very/long/mount/point rw - cgroup2 cgroup2 rw\n"
+		"0::/system.slice\n";
+	char path[8] = "";
+
+	(void)state;
+	files_are(tables, strlen(tables));
+	assert_false(cgroup_path(path, sizeof(path), FAKE_PID, 1));
+}
+
+static void detail_is(const char *table, const char *detail)
+{
+	const struct file_key key = {.ino = 4711};
+	static struct descriptor found;
+
+	fake.info = (struct statx){.stx_mode = S_IFSOCK, .stx_ino = key.ino};
+	files_are(table, strlen(table));
+	memset(&found, 'x', sizeof(found));
+	assert_int_equal(descriptor_find(&found, FAKE_PID, 3, &key), 0);
+	assert_string_equal(found.detail, detail);
+}
+
+static void test_a_socket_whose_line_is_not_as_it_should_be_has_no_ends(void **state)
+{
+	(void)state;
+	detail_is("0: 0100007F:1F90 0200007F:0050 01 0:0 0:0 0 0 0 4711\n",
+		  "tcp 127.0.0.1:8080 <-> 127.0.0.2:80");
+	detail_is("0: 0100007F:1F90 0200007F:0000 01 0:0 0:0 0 0 0 4711\n", "tcp 127.0.0.1:8080");
+	detail_is("0: 0100007F 0200007F:0050 01 0:0 0:0 0 0 0 4711\n", "");
+	detail_is("0: 0100007F:1F90 0200007F 01 0:0 0:0 0 0 0 4711\n", "");
+	detail_is("0: 0100007F:1F90 :0050 01 0:0 0:0 0 0 0 4711\n", "");
+}
+
+/* ---- the kernel's records of mappings ---- */
+
+struct seen {
+	unsigned count;
+	struct mmap_event events[4];
+	char path[64];
+};
+
+static void see(const struct mmap_event *event, void *arg)
+{
+	struct seen *seen = arg;
+
+	assert_true(seen->count < 4);
+	if (event->kind == MMAP_MAPPED)
+		snprintf(seen->path, sizeof(seen->path), "%s", event->mapping.path);
+	seen->events[seen->count++] = *event;
+}
+
+struct mapped_record {
+	struct perf_event_header header;
+	uint32_t pid, tid;
+	uint64_t address, length, offset;
+	uint32_t major, minor;
+	uint64_t ino, generation;
+	uint32_t prot, flags;
+	char path[16];
+	uint64_t ts;
+};
+
+/* The last record says that it is longer than what is there. */
+static void test_records_of_mappings_are_read_around_the_end_of_a_ring(void **state)
+{
+	static uint8_t data[4096];
+	static struct perf_event_mmap_page page;
+	struct mmap_ring ring = {.page = &page, .data = data, .bytes = sizeof(data)};
+	struct mapped_record records[3] = {
+		{.header = {.type = PERF_RECORD_MMAP2, .size = sizeof(records[0])},
+		 .pid = 7,
+		 .address = 0x1000,
+		 .length = 0x2000,
+		 .major = 8,
+		 .minor = 1,
+		 .ino = 99,
+		 .prot = PROT_EXEC,
+		 .path = "/x (deleted)",
+		 .ts = 5}};
+	struct seen seen = {0};
+
+	(void)state;
+	records[1] = records[2] = records[0];
+	records[1].length = ~0ull; /* there is no such mapping */
+	records[2].header.size = sizeof(records[0]) + 8;
+	page.data_tail = 3 * sizeof(data) - 40;
+	page.data_head = page.data_tail + sizeof(records);
+	for (size_t i = 0; i < sizeof(records); i++)
+		data[(page.data_tail + i) % sizeof(data)] = ((uint8_t *)records)[i];
+	mmap_ring_read(&ring, see, &seen);
+	assert_int_equal(seen.count, 1);
+	assert_int_equal(seen.events[0].kind, MMAP_MAPPED);
+	assert_int_equal(seen.events[0].pid, 7);
+	assert_int_equal(seen.events[0].ts, 5);
+	assert_int_equal(seen.events[0].mapping.start, 0x1000);
+	assert_int_equal(seen.events[0].mapping.end, 0x3000);
+	assert_int_equal(seen.events[0].mapping.dev, 8 << 20 | 1);
+	assert_true(seen.events[0].mapping.executable);
+	assert_string_equal(seen.path, "/x");
+	assert_int_equal(page.data_tail, page.data_head);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(
+			test_a_process_that_has_overwritten_its_arguments_has_its_name, files_end),
+		cmocka_unit_test_teardown(test_a_cgroup_without_room_for_its_path_is_not_found,
+					  files_end),
+		cmocka_unit_test_teardown(
+			test_a_socket_whose_line_is_not_as_it_should_be_has_no_ends, files_end),
+		cmocka_unit_test(test_records_of_mappings_are_read_around_the_end_of_a_ring),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
