@@ -42,7 +42,7 @@ static uint64_t hash_file(uint64_t hash, const char *path)
  * files, and what its environment says to the loader. */
 static uint64_t program_key(pid_t pid, int fd, char *const *environment)
 {
-	static const char *const parts[] = {"root/.", "ns/mnt", "cwd/.", "root" LOADER_CACHE};
+	static const char *const parts[] = {"root/.", "ns/mnt", "cwd/.", ("root" LOADER_CACHE)};
 	uint64_t hash = HASH_BEGIN;
 	char path[64];
 
