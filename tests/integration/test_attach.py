@@ -270,7 +270,9 @@ def test_follow_sees_what_the_process_starts(waffle, built, start, way):
     path = built("family.c")
     program = start(path, "wait", "20")
     program.until("ready")
-    attached = waffle.attach_to(program, path, options=["--follow"])
+    # A forked child is not held: tests/integration/test_hold.py.
+    options = ["--follow", "--machine-wide"] if way == "fork" else ["--follow"]
+    attached = waffle.attach_to(program, path, options=options)
     program.say(way)
     said = {row["who"]: row for row in parse_log(program.finish()) if row["kind"] == "worked"}
     ticks = named(attached.wait().rows(), "tick")

@@ -161,7 +161,9 @@ def test_more_processes_than_descriptors_are_followed_to_their_ends(waffle, buil
 
     program = start(built("crowd.c"), str(count))
     program.until("ready")
-    attached = waffle.attach("-f", "--no-report", "-p", program.pid, preexec_fn=few)
+    # Links of their own would take more descriptors than there are.
+    attached = waffle.attach("-f", "--machine-wide", "--no-report", "-p", program.pid,
+                             preexec_fn=few)
     attached.wait_armed(program.pid, built("crowd.c"))
     assert program.ask("go", "made=") == str(count)
     time.sleep(0.5)

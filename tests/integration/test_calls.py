@@ -251,7 +251,7 @@ def test_filter_asks_what_is_known_at_the_return(waffle, linked, condition, kept
 
 def test_children_are_followed(waffle, linked):
     capture = waffle.run(
-        linked, options=[*ONLY, *probes(ADD)], stdin=None,
+        linked, options=["--machine-wide", *ONLY, *probes(ADD)], stdin=None,
         input="add 3\nfork 5\nfork 2\n",
     )
     log = logged(capture.result.stdout.splitlines(), "called_add")

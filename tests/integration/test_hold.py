@@ -253,6 +253,8 @@ def test_machine_wide_a_forked_child_is_seen_from_its_first_instruction(waffle, 
     capture = waffle.run(built("family.c"), "fork", 200, options=["--machine-wide"])
     assert ticks(capture) == list(range(200))
     assert "were forked" not in capture.result.stderr
+    told = waffle.call("run", "--machine-wide", "--no-report", "-o", waffle.path(), "--", "true")
+    assert told.stderr.count("--machine-wide: all programs that run the traced files") == 1
 
 
 def test_many_processes_leave_nothing_open(waffle, execs, start):

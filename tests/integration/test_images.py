@@ -62,7 +62,7 @@ def test_probes_record_nothing_of_a_program_that_was_given_rights(waffle, place,
     os.chmod(program, 0o4755 if rights == "set-user-ID" else 0o755)
     os.chmod(path, 0o600 if rights == "set-user-ID" else 0o644)
     capture = waffle.run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", program, path,
-                         options=("--probe", f"uprobe:{program}:give(str text)"))
+                         options=("--machine-wide", "--probe", f"uprobe:{program}:give(str text)"))
     calls = capture.rows("span", name="give")
     told = [call["args"]["text"] for call in calls]
     assert told == ([] if rights == "set-user-ID" else [SECRET, SECRET])

@@ -171,6 +171,29 @@ def test_link_that_takes_a_fifos_place_leads_root_nowhere(waffle, built, tmp_pat
         os.close(reader)
 
 
+def test_pipe_of_another_user_gets_nothing(waffle, built, tmp_path, monkeypatch):
+    """In a folder for all, another user may make a FIFO where root is expected to write."""
+    capture = waffle.run("true", options=("--no-sched",))  # less than a pipe holds
+    monkeypatch.delenv("SUDO_UID", raising=False)
+    trap = tmp_path / "trap"
+    os.mkfifo(trap, 0o600)
+    os.chown(trap, 65534, 65534)
+    reader = os.open(trap, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        for command in (
+            ("run", "-o", trap, "--", "true"),
+            ("export", capture.path, "-f", "ndjson", "-o", trap),
+        ):
+            waffle.fails(1, *command, says="is a pipe of another user")
+            assert os.read(reader, 1) == b""
+        # The caller of sudo may have made it for this.
+        monkeypatch.setenv("SUDO_UID", "65534")
+        waffle.ok("export", capture.path, "-f", "ndjson", "-o", trap)
+        assert os.read(reader, 1) == b"{"
+    finally:
+        os.close(reader)
+
+
 def test_link_to_a_device_is_refused(waffle, built, tmp_path):
     capture = waffle.run(built("values.c"))
     link = tmp_path / "link"

@@ -101,7 +101,7 @@ def bench(server, *words):
 def test_transactions_are_as_many_as_postgresql_counts(waffle, server, start):
     monitor = Psql(start, server, "postgres")
     before = settled(monitor)
-    attached = waffle.attach("-p", server.pid, "--follow", "-q", "--no-report", "--no-sched",
+    attached = waffle.attach("-p", server.pid, "--follow", "--machine-wide", "-q", "--no-report", "--no-sched",
                              "--probe", "usdt:postgres:postgresql:transaction__commit as event commit",
                              "--probe", "usdt:postgres:postgresql:transaction__abort as event abort",
                              "--probes", "postgresql")
@@ -149,7 +149,7 @@ select 'last';
 
 
 def test_errors_leave_no_span_open(waffle, server):
-    attached = waffle.attach("-p", server.pid, "--follow", "-q", "--no-report", "--no-sched",
+    attached = waffle.attach("-p", server.pid, "--follow", "--machine-wide", "-q", "--no-report", "--no-sched",
                              "--probes", "postgresql")
     attached.wait_links(2)
     said = subprocess.run([server.bin / "psql", "-XAtq", "-h", server.folder, "-U", "postgres",
@@ -171,7 +171,7 @@ def test_errors_leave_no_span_open(waffle, server):
 
 
 def test_filter_leaves_probes_dormant(waffle, server):
-    attached = waffle.attach("-p", server.pid, "--follow", "-q", "--no-report", "--no-sched",
+    attached = waffle.attach("-p", server.pid, "--follow", "--machine-wide", "-q", "--no-report", "--no-sched",
                              "--probe", "usdt:postgres:postgresql:query__start(str text) "
                                         "as event query",
                              "--probe", "usdt:postgres:postgresql:transaction__commit as event "

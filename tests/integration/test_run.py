@@ -464,6 +464,41 @@ def test_run_with_a_duration_leaves_the_command_running(waffle, built, tmp_path)
         os.kill(pid, signal.SIGTERM)
 
 
+def test_a_program_of_lld_is_armed_when_its_loader_is_done(waffle, built, start):
+    """lld lets two segments share a page of semaphores. While both are writable the kernel raises
+    them in the first one, where no site looks, and never takes the breakpoints off again."""
+    path = built("steps.c", "-fuse-ld=lld")
+    capture = Capture(waffle, waffle.path())
+    with open(waffle.folder / "said", "w+", encoding="utf-8") as said:
+        ran = start(waffle.program, "run", "--no-report", "-o", capture.path, "--", path, stderr=said)
+        for turn in range(2):  # it executes itself: the same file and process, mapped anew
+            pid = int(ran.until("ready pid="))
+            wait_until(lambda: all(semaphores(pid, path)), "arming", 20)
+            ran.ask("event 5", "did event=5")
+            ran.say(f"exec {path}" if not turn else "event 1")
+        ran.finish()
+        said.seek(0)
+        text = said.read()
+    assert len(named(capture.rows("event"), "step event")) == 11
+    assert text.count("is armed when its loader is done") == 1 and "separate-loadable" in text
+    assert "2 programs began before they were armed: calls at their begin are missing" in text
+
+
+def test_a_program_of_lld_that_goes_on_has_no_probes_left(waffle, built, start):
+    path = built("steps.c", "-fuse-ld=lld")
+    ran = start(waffle.program, "run", "-q", "--no-report", "-o", waffle.path(), "-d", "2s", "--", path)
+    pid = int(ran.until("ready pid="))
+    wait_until(lambda: all(semaphores(pid, path)), "arming", 20)
+    ran.process.wait(60)
+    assert not any(semaphores(pid, path))
+    attached = waffle.attach("-p", pid, "-q", "--no-report")
+    wait_until(lambda: all(semaphores(pid, path)), "arming", 20)
+    ran.ask("event 5", "did event=5")
+    assert len(named(attached.stop().rows("event"), "step event")) == 5
+    ran.say("")
+    os.kill(pid, signal.SIGKILL)
+
+
 def test_the_command_inherits_no_descriptor_of_the_tracer(waffle):
     count = "import os; print(len(os.listdir('/proc/self/fd')))"
     plain = subprocess.run(

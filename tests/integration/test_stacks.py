@@ -247,7 +247,8 @@ def run_sleeps(waffle, built, tmp_path, flags, *options):
     path, stdin = built("sleeps.c", *flags), tmp_path / "go"
     stdin.write_text("go\n", encoding="utf-8")
     with open(stdin, encoding="utf-8") as go:
-        return path, waffle.run(path, options=options, stdin=go)
+        # It forks: such a child is seen from its first instruction only so.
+        return path, waffle.run(path, options=("--machine-wide", *options), stdin=go)
 
 
 def names_of(stack):
@@ -331,7 +332,8 @@ def test_a_child_has_complete_stacks_from_its_first_span_on(waffle, built, start
     path = built("sleeps.c", "-fomit-frame-pointer")
     program = start(path)
     program.until("ready")
-    attached = waffle.attach_to(program, path, options=["--stacks", "spans", "--follow"])
+    options = ["--stacks", "spans", "--follow", "--machine-wide"]
+    attached = waffle.attach_to(program, path, options=options)
     program.say("go")
     program.finish()
     rows = attached.wait().rows("span", name="outer")

@@ -46,9 +46,14 @@ def test_parsers_of_an_attach_have_no_privileges(tmp_path):
                 # Nothing that the tracer shares with the kernel.
                 maps = Path(f"/proc/{worker}/maps").read_text()
                 assert not [line for line in maps.splitlines() if line.split()[1][3] == "s"]
-    finally:
+        parsers = helpers + [worker for helper in helpers for worker in children(helper)]
         tracer.send_signal(2)
         assert tracer.wait() == 0
+        # Not even as zombies, which would stay where process 1 does not look after them.
+        assert not [pid for pid in parsers if Path(f"/proc/{pid}").exists()]
+    finally:
+        tracer.kill()
+        tracer.wait()
         target.kill()
         target.wait()
 

@@ -2,6 +2,7 @@
 /* The processes that parse files: what they may do, what becomes of those that die, and that they
  * find what is found without them. */
 #include <dirent.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -27,18 +28,32 @@
 #include "target/sandbox.h"
 #include "target/symbols_remote.h"
 #include "target/worker.h"
+#include "target/worker_message.h"
 #include "waffle.h"
 
 #define SELF "/proc/self/exe"
 
 /* ---- requests that do what they are told ---- */
 
-enum deed { DEED_NONE, DEED_TRY, DEED_CRASH, DEED_MEMORY, DEED_LIE, DEED_END, DEED_LONG };
+enum deed {
+	DEED_NONE,
+	DEED_TRY,
+	DEED_CRASH,
+	DEED_MEMORY,
+	DEED_LIE,
+	DEED_END,
+	DEED_LONG,
+	DEED_FILES,
+	DEED_ASK
+};
 
 static void put_try(struct wire_out *reply, long result)
 {
 	wire_put_u32(reply, result < 0 ? (uint32_t)errno : 0);
 }
+
+/* A core file, which is ELF: what a program had in its memory. */
+static const char core_file[] = "/tmp/waffle-worker-test-core";
 
 /* All of what it must not be able to do. */
 static void try_all(struct wire_out *reply)
@@ -60,8 +75,9 @@ static void try_all(struct wire_out *reply)
 			       ? -1
 			       : 0);
 	put_try(reply, syscall(SYS_bpf, 0, NULL, 0));
+	put_try(reply, open(core_file, O_RDONLY | O_CLOEXEC));
 }
-#define TRIES 12
+#define TRIES 13
 
 /* 64 GiB of it, which stay when it can't be had. */
 static bool take_memory(void)
@@ -71,6 +87,26 @@ static bool take_memory(void)
 			 0) == MAP_FAILED)
 			return false;
 	return true;
+}
+
+/* A message that is no answer, with two descriptors: more than are ever sent. */
+static int send_two_files(int fd)
+{
+	struct message message = {.kind = MESSAGE_OPENED};
+	struct iovec part = {&message, sizeof(message)};
+	char control[CMSG_SPACE(2 * sizeof(int))] = {0};
+	struct msghdr all = {.msg_iov = &part,
+			     .msg_iovlen = 1,
+			     .msg_control = control,
+			     .msg_controllen = sizeof(control)};
+	const struct cmsghdr header = {.cmsg_level = SOL_SOCKET,
+				       .cmsg_type = SCM_RIGHTS,
+				       .cmsg_len = CMSG_LEN(2 * sizeof(int))};
+	const int files[2] = {fd, fd};
+
+	memcpy(control, &header, sizeof(header));
+	memcpy(CMSG_DATA((struct cmsghdr *)(uintptr_t)control), files, sizeof(files));
+	return sendmsg(SANDBOX_SOCKET, &all, 0) < 0 ? -errno : 0;
 }
 
 static int deed_serve(struct wire_in *request, int fd, struct wire_out *reply, void *arg)
@@ -100,6 +136,11 @@ static int deed_serve(struct wire_in *request, int fd, struct wire_out *reply, v
 		return 0;
 	case DEED_END:
 		_exit(3);
+	case DEED_FILES:
+		return send_two_files(fd);
+	case DEED_ASK:
+		for (;;)
+			(void)!open("/no/such/file", O_RDONLY | O_CLOEXEC);
 	case DEED_LONG:
 		for (uint32_t i = 0; i < 1u << 20; i++)
 			wire_put_u32(reply, i);
@@ -231,27 +272,45 @@ static void test_worker_has_no_privileges(void **state)
 		assert_int_equal(proc_number(pid, "status", "CapBnd:", 16), 0);
 		assert_int_equal(proc_number(pid, "status", "Uid:", 10), 65534);
 		assert_int_equal(proc_number(pid, "status", "Gid:", 10), 65534);
+		/* /dev/null three times, and the socket. Only root may look. */
+		assert_int_equal(proc_files(pid), 4);
 	}
 	if (sandbox_memory())
 		assert_int_equal(proc_number(pid, "limits", "Max address space", 10),
 				 sandbox_memory());
 	assert_int_equal(proc_number(pid, "limits", "Max core file size", 10), 0);
-	/* /dev/null three times, and the socket. */
-	assert_int_equal(proc_files(pid), 4);
 	/* The helper has a socket more, and is no parser. */
 	assert_int_equal(proc_number(worker_helper(WORKER_FOR_ARMING), "status", "CapEff:", 16), 0);
 }
 
+static void core_file_make(void)
+{
+	Elf64_Ehdr header = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64,
+					 ELFDATA2LSB, EV_CURRENT},
+			     .e_type = ET_CORE,
+			     .e_version = EV_CURRENT};
+	int fd;
+
+	unlink(core_file);
+	fd = open(core_file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, &header, sizeof(header)), sizeof(header));
+	close(fd);
+}
+
 static void test_worker_opens_nothing_and_runs_nothing(void **state)
 {
-	static const uint32_t expected[TRIES] = {ENOEXEC, ENOEXEC, ENOENT, EPERM, EPERM, EPERM,
-						 EPERM,   EPERM,   EPERM,  EPERM, EPERM, EPERM};
+	static const uint32_t expected[TRIES] = {ENOEXEC, ENOEXEC, ENOENT, EPERM, EPERM,
+						 EPERM,   EPERM,   EPERM,  EPERM, EPERM,
+						 EPERM,   EPERM,   ENOEXEC};
 	struct wire_out reply;
 	struct wire_in in;
 	struct error err;
 
 	(void)state;
+	core_file_make();
 	assert_int_equal(deed(DEED_TRY, "tries", &reply, &err), 0);
+	unlink(core_file);
 	in = wire_in(reply.bytes.data, reply.bytes.len);
 	for (unsigned i = 0; i < TRIES; i++)
 		assert_int_equal(wire_get_u32(&in), expected[i]);
@@ -313,6 +372,35 @@ static void test_workers_that_always_die_come_to_an_end(void **state)
 	for (i = 0; i < 100 && !strstr(err.message, "are gone"); i++)
 		assert_int_equal(deed(DEED_CRASH, "/its/file", &reply, &err), -EPROTO);
 	assert_true(i > 10 && i < 40);
+}
+
+static void test_worker_that_never_answers_is_given_up(void **state)
+{
+	struct wire_out reply;
+	struct error err;
+
+	(void)state;
+	worker_patience(1);
+	assert_int_equal(deed(DEED_ASK, "/its/file", &reply, &err), -EPROTO);
+	assert_non_null(
+		strstr(err.message, "/its/file: the process that parsed it did not answer"));
+	worker_patience(120);
+	works();
+}
+
+static void test_descriptors_of_a_worker_do_not_stay_open(void **state)
+{
+	struct wire_out reply;
+	struct error err;
+	unsigned before;
+
+	(void)state;
+	works();
+	before = proc_files(getpid());
+	for (unsigned i = 0; i < 5; i++)
+		assert_int_equal(deed(DEED_FILES, "/its/file", &reply, &err), -EPROTO);
+	assert_int_equal(proc_files(getpid()), before);
+	works();
 }
 
 static void test_reply_of_many_messages_is_whole(void **state)
@@ -587,6 +675,8 @@ int main(void)
 		TEST(test_worker_that_dies_is_an_error_of_its_file),
 		TEST(test_worker_without_memory_is_an_error_of_its_file),
 		TEST(test_workers_that_always_die_come_to_an_end),
+		TEST(test_worker_that_never_answers_is_given_up),
+		TEST(test_descriptors_of_a_worker_do_not_stay_open),
 		TEST(test_reply_of_many_messages_is_whole),
 		TEST(test_worker_sees_files_of_one_owner),
 		TEST(test_worker_finds_the_sites),

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -349,6 +350,18 @@ static void file_widen(struct arming *arming, uint32_t index, pid_t pid)
 			 pid, file->path);
 }
 
+/* Some descriptors are left for all else: the lowest free number shows how many are taken. */
+static bool has_room(const struct file *file)
+{
+	int lowest = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
+	struct rlimit limit;
+
+	if (lowest >= 0)
+		close(lowest);
+	return lowest >= 0 &&
+	       (getrlimit(RLIMIT_NOFILE, &limit) || (rlim_t)lowest < limit.rlim_cur / 8 * 7);
+}
+
 int file_arm(struct arming *arming, uint32_t index, pid_t pid, struct error *err)
 {
 	struct file *file = &arming->files.data[index];
@@ -361,6 +374,13 @@ int file_arm(struct arming *arming, uint32_t index, pid_t pid, struct error *err
 
 	if (!file->object || file_is_armed(arming, pid, index))
 		return 0;
+	if (everywhere && file_is_doubled(file))
+		file_tell(arming, file,
+			  "records nothing in programs that begin later: its linker (lld) lets two "
+			  "segments share the page of its semaphores; link it with "
+			  "-Wl,-z,separate-loadable-segments, or leave out --machine-wide");
+	if (!everywhere && file_is_doubled(file) && !file_is_loaded(file, pid))
+		return file_await(arming, index, pid, err);
 	if (!everywhere && process_live_task(pid) != pid) {
 		int fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0); /* it may be closed meanwhile */
 
@@ -368,6 +388,14 @@ int file_arm(struct arming *arming, uint32_t index, pid_t pid, struct error *err
 		file_open(file, fd);
 		close(fd);
 		everywhere = true;
+	}
+	if (!has_room(file)) {
+		if (!arming->warning[0])
+			snprintf(arming->warning, sizeof(arming->warning),
+				 "arming %s: too many open files; its sites stay dormant in some "
+				 "processes; raise 'ulimit -n', or arm all with --machine-wide",
+				 file->path);
+		return 0;
 	}
 	arm = (struct arm){.pid = everywhere ? -1 : pid, .file = index};
 	request = file_request(file, arm.pid, path);
@@ -510,7 +538,7 @@ static void arm_needed(int fd, const char *path, bool ours, void *arg)
 		arming_watch_links(context->arming, path);
 	index = file_add(context->arming, fd, path, false, &ignored);
 	if (index >= 0)
-		file_arm(context->arming, (uint32_t)index, context->pid, &ignored);
+		file_arm_ahead(context->arming, (uint32_t)index, context->pid, &ignored);
 	if (index >= 0)
 		file_rest(&context->arming->files.data[index]);
 }
@@ -531,6 +559,7 @@ void arming_forget(struct arming *arming, pid_t pid)
 	struct memory *memory = memory_of(arming, pid);
 	VEC(struct armed *) list = {0};
 
+	loading_forget(arming, pid);
 	if (memory) {
 		memory_free(memory);
 		*memory = arming->memories.data[--arming->memories.len];
@@ -584,6 +613,7 @@ void arming_close(struct arming *arming)
 	vec_free(&arming->dismissed);
 	vec_free(&arming->files);
 	vec_free(&arming->memories);
+	vec_free(&arming->loading);
 	for (size_t i = 0; i < arming->sites.len; i++)
 		free(arming->sites.data[i].kept);
 	vec_free(&arming->sites);

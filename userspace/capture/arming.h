@@ -67,6 +67,15 @@ bool arming_program(struct arming *arming, pid_t pid, int fd, arming_file_fn eac
  * is known of the parent, so the child is to be scanned. Otherwise how many files. */
 int arming_fork(struct arming *arming, pid_t parent, pid_t child);
 
+/*
+ * Arms files whose loader was not done when they were looked at, in processes where it is now. Once
+ * a round, and at the latest after arming_loading_ms().
+ */
+void arming_loaded(struct arming *arming);
+int arming_loading_ms(const struct arming *arming, int most);
+/* Whether a process has executed a program with such a file. */
+bool arming_is_late(struct arming *arming, pid_t pid);
+
 /* Whether something is armed in it alone. */
 bool arming_has(const struct arming *arming, pid_t pid);
 

@@ -70,8 +70,7 @@ void arming_watch_links(struct arming *arming, const char *path)
 	}
 }
 
-/* Says it once of each path, however often that happens. */
-static void file_tell(struct arming *arming, struct file *file, const char *what)
+void file_tell(struct arming *arming, struct file *file, const char *what)
 {
 	char line[4400], *copy;
 

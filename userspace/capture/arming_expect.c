@@ -167,7 +167,7 @@ static void path_expect(const char *path, void *arg)
 	if (index >= 0)
 		file_open(&expecting->arming->files.data[index], fd);
 	if (index >= 0)
-		file_arm(expecting->arming, (uint32_t)index, expecting->pid, &ignored);
+		file_arm_ahead(expecting->arming, (uint32_t)index, expecting->pid, &ignored);
 	if (index >= 0)
 		file_rest(&expecting->arming->files.data[index]);
 	if (index >= 0 && expecting->files)

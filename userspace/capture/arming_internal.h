@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Between arming.c, which knows files and processes, arming_calls.c, which knows calls,
- * arming_expect.c, which knows what may be mapped later, arming_programs.c, which knows what a
- * program will map, and arming_changes.c, which knows what becomes of files on disk. */
+ * arming_loading.c, which waits for loaders, arming_expect.c, which knows what may be mapped later,
+ * arming_programs.c, which knows what a program will map, and arming_changes.c, which knows what
+ * becomes of files on disk. */
 #ifndef WAFFLE_CAPTURE_ARMING_INTERNAL_H
 #define WAFFLE_CAPTURE_ARMING_INTERNAL_H
 
@@ -68,6 +69,15 @@ struct program {
 	struct file_list files;
 };
 
+/* A file that a process has mapped, or is about to, and whose loader is not done:
+ * arming_loading.c. */
+struct loading {
+	pid_t pid;
+	uint32_t file;
+	bool ahead;                 /* the process is about to execute what maps it */
+	uint64_t begin_ns, next_ns; /* of the waiting; of the next look */
+};
+
 struct arming {
 	struct kernel *kernel;
 	struct store_writer *writer;
@@ -75,6 +85,7 @@ struct arming {
 	VEC(struct file) files;
 	VEC(struct arm) arms;
 	VEC(struct memory) memories;
+	VEC(struct loading) loading;
 	VEC(struct arming_site) sites; /* by their numbers */
 	uint64_t matching;
 	bool concerns_functions;
@@ -104,6 +115,8 @@ void file_check(struct arming *arming, uint32_t index, int fd);
 /* Arms a file in a process. -ESRCH: the process is gone; other failures leave a
  * warning. */
 int file_arm(struct arming *arming, uint32_t index, pid_t pid, struct error *err);
+/* The same for a file that the process has not mapped yet: arming_loading.c. */
+int file_arm_ahead(struct arming *arming, uint32_t index, pid_t pid, struct error *err);
 /* Keeps it open to be armed, if there is something to arm; fd is the caller's. */
 void file_open(struct file *file, int fd);
 /* Nothing is armed in it, perhaps: then it is closed. */
@@ -111,6 +124,16 @@ void file_rest(struct file *file);
 /* Takes a row off the list; its links are the caller's. */
 struct armed *arm_remove(struct arming *arming, size_t row);
 bool file_is_armed(const struct arming *arming, pid_t pid, uint32_t file);
+
+/* arming_loading.c */
+/* Whether semaphores of the file lie in a page that is mapped twice (struct object_page). */
+bool file_is_doubled(const struct file *file);
+/* Whether a process has such a file mapped as it stays. */
+bool file_is_loaded(const struct file *file, pid_t pid);
+/* It is armed when the loader is done. -ENOMEM. */
+int file_await(struct arming *arming, uint32_t index, pid_t pid, struct error *err);
+/* Nothing is awaited any more for a process. */
+void loading_forget(struct arming *arming, pid_t pid);
 
 /* arming_programs.c */
 /* What programs load may be another file now. */
@@ -131,6 +154,8 @@ int arming_recipes(struct arming *arming, struct file *file, struct error *err);
 void arming_warn_moved(struct arming *arming, const struct memory *memory);
 
 /* arming_changes.c */
+/* Says of a file what it is, once of each path. */
+void file_tell(struct arming *arming, struct file *file, const char *what);
 /* Begins to watch a file, if that is of use. Its probes stand where its functions are when it is
  * read, so this comes before. Negative errno. */
 int file_watch(struct arming *arming, struct file *file, int fd);

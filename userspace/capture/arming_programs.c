@@ -42,7 +42,8 @@ static uint64_t hash_file(uint64_t hash, const char *path)
  * files, and what its environment says to the loader. */
 static uint64_t program_key(pid_t pid, int fd, char *const *environment)
 {
-	static const char *const parts[] = {"root/.", "ns/mnt", "cwd/.", ("root" LOADER_CACHE)};
+	static const char cache[] = "root" LOADER_CACHE;
+	const char *const parts[] = {"root/.", "ns/mnt", "cwd/.", cache};
 	uint64_t hash = HASH_BEGIN;
 	char path[64];
 
@@ -89,7 +90,7 @@ static void file_begin(struct beginning *beginning, int fd, const char *path)
 		return;
 	}
 	file_check(arming, (uint32_t)index, fd);
-	file_arm(arming, (uint32_t)index, beginning->pid, &ignored);
+	file_arm_ahead(arming, (uint32_t)index, beginning->pid, &ignored);
 	file = &arming->files.data[index];
 	beginning->any |= file->object != NULL;
 	file_rest(file);
@@ -122,7 +123,7 @@ static bool program_again(struct arming *arming, const struct program *program, 
 		*any |= file->object != NULL;
 	}
 	for (size_t i = 0; i < program->files.list.len; i++)
-		file_arm(arming, program->files.list.data[i], pid, &ignored);
+		file_arm_ahead(arming, program->files.list.data[i], pid, &ignored);
 	return true;
 }
 
@@ -198,6 +199,12 @@ int arming_fork(struct arming *arming, pid_t parent, pid_t child)
 			continue;
 		count++;
 		result = file_arm(arming, arm.file, child, &problem);
+	}
+	for (size_t i = arming->loading.len; i > 0 && !result; i--) {
+		struct loading loading = arming->loading.data[i - 1];
+
+		if (loading.pid == parent && !loading.ahead)
+			result = file_arm(arming, loading.file, child, &problem);
 	}
 	if (!count && !memory_of(arming, parent) && !arming->options.everywhere)
 		return -ENOENT;

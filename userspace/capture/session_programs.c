@@ -30,6 +30,9 @@ int programs_open(struct session *session)
 
 	if (!session_wants_probes(options) || (!options->command && !options->follow))
 		return 0;
+	if (options->machine_wide && options->follow)
+		session_notify(session, "--machine-wide: all programs that run the traced files "
+					"reach their probes, too, and are slowed down by each");
 	gate.targets = kernel_targets(session->kernel, &gate.bits);
 	if (!gate_open(&session->gate, &gate, &why))
 		return 0;

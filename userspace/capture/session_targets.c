@@ -237,6 +237,7 @@ int targets_wait_ms(const struct session *session, int most)
 {
 	uint64_t now = clock_monotonic_ns();
 
+	most = arming_loading_ms(session->arming, most);
 	for (size_t i = 0; i < session->targets.len; i++) {
 		const struct target *target = &session->targets.data[i];
 
@@ -270,7 +271,8 @@ static int target_rearm(struct session *session, struct target *target, struct e
 		target->exec_told = false;
 		if (!ready && !result && session_wants_probes(session->options))
 			arming_scan_needed(session->arming, target->pid);
-		if (!ready && !told && arming_arm_count(session->arming) > armed)
+		if ((!ready && !told && arming_arm_count(session->arming) > armed) ||
+		    arming_is_late(session->arming, target->pid))
 			program_was_late(session, target->pid);
 		if (!result)
 			arming_expect(session->arming, target->pid);
@@ -295,6 +297,7 @@ int targets_rearm(struct session *session)
 	uint64_t begin = clock_monotonic_ns();
 
 	arming_changed(session->arming);
+	arming_loaded(session->arming);
 	if (programs_fork(session))
 		return -EIO;
 	for (size_t i = 0; i < session->targets.len; i++) {

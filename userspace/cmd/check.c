@@ -140,11 +140,6 @@ static enum check_status check_cap_files(const struct facts *facts, char detail[
 	return check_capability(facts, CAP_DAC_READ_SEARCH, detail);
 }
 
-static enum check_status check_cap_syslog(const struct facts *facts, char detail[DETAIL])
-{
-	return check_capability(facts, CAP_SYSLOG, detail);
-}
-
 static enum check_status check_cap_kill(const struct facts *facts, char detail[DETAIL])
 {
 	return check_capability(facts, CAP_KILL, detail);
@@ -372,7 +367,6 @@ static const struct check checks[] = {
 	 check_cap_ptrace},
 	{"CAP_DAC_READ_SEARCH", "without it programs that only their owner may read have no sites",
 	 check_cap_files},
-	{"CAP_SYSLOG", "without it functions of the kernel have no names", check_cap_syslog},
 	{"CAP_KILL",
 	 "without it programs that `run` started and that become another user get no signal from "
 	 "it",

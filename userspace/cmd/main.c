@@ -163,6 +163,6 @@ int main(int argc, char **argv)
 	if (command->reads_captures)
 		memory_limit_set(memory_limit_default());
 	code = command->run(command, argc - 2, argv + 2);
-	workers_tell();
+	workers_end();
 	return output_finish(code);
 }

@@ -44,7 +44,8 @@ static void tell(const char *line, void *arg)
 	terminal_message(stderr, "waffle-bpf: %s", line);
 }
 
-void workers_tell(void)
+void workers_end(void)
 {
 	worker_notices(tell, NULL);
+	worker_stop();
 }

@@ -52,8 +52,8 @@ struct kernel {
 	struct waffle_plain_ends *plain_ends; /* NULL: no calls */
 	const struct waffle_plain_slot *plain_slots;
 	struct closer *closer; /* NULL: none yet */
-	uint32_t plain_cpus; /* the first ones have slots; those of others come by the rings */
-	VEC(int) point_fds; /* of tracepoints: perf events and links */
+	uint32_t plain_cpus;   /* the first ones have slots; those of others come by the rings */
+	VEC(int) point_fds;    /* of tracepoints: perf events and links */
 	const char *cpus_folder;
 	bool *online;             /* of each CPU, as of the last look */
 	uint32_t rows, rows_used; /* of switches' slots */

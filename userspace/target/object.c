@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "target/elflimits.h"
 #include "target/filecopy.h"
@@ -288,6 +289,39 @@ static int sections_read(struct object *object, struct elf_file *file, struct er
 	return ok ? 0 : error_set(err, ENOMEM, "%s: out of memory", object->path);
 }
 
+static bool segment_has(const GElf_Phdr *segment, uint64_t page, uint64_t size)
+{
+	return segment->p_type == PT_LOAD && segment->p_filesz &&
+	       segment->p_offset / size <= page / size &&
+	       (segment->p_offset + segment->p_filesz - 1) / size >= page / size;
+}
+
+/* The first page of a writable segment that is also the last one of another. */
+static struct object_page elf_doubled_page(const struct elf_file *file)
+{
+	uint64_t size = (uint64_t)sysconf(_SC_PAGESIZE);
+	GElf_Phdr segment, other;
+
+	for (size_t i = 0; i < file->segments; i++) {
+		struct object_page page = {0};
+		unsigned writable = 0;
+
+		if (!gelf_getphdr(file->elf, (int)i, &segment) || segment.p_type != PT_LOAD)
+			continue;
+		page.offset = segment.p_offset / size * size;
+		for (size_t j = 0; j < file->segments; j++) {
+			if (!gelf_getphdr(file->elf, (int)j, &other) ||
+			    !segment_has(&other, page.offset, size))
+				continue;
+			page.mappings++;
+			writable += (other.p_flags & PF_W) != 0;
+		}
+		if (writable > 1)
+			return page;
+	}
+	return (struct object_page){0};
+}
+
 /*
  * Not by ELF_C_READ_MMAP: so libelf reads each section into memory of its own. Mappings also have
  * the kernel's breakpoints in them if the file is probed in all processes
@@ -307,6 +341,7 @@ static int elf_read(struct object *object, struct elf_file *file, struct error *
 				 object->path);
 	object->big_endian = file->header.e_ident[EI_DATA] == ELFDATA2MSB;
 	object->machine = file->header.e_machine;
+	object->doubled = elf_doubled_page(file);
 	return sections_read(object, file, err);
 }
 

@@ -54,6 +54,16 @@ struct object_call {
 	struct waffle_recipe recipe;
 };
 
+/*
+ * A page of the file that two writable segments map: lld does so where RELRO ends. The kernel
+ * raises a semaphore in the first writable mapping of its page, which no site looks at, until the
+ * loader has made that one read-only.
+ */
+struct object_page {
+	uint64_t offset;
+	uint32_t mappings; /* segments that have it; 0: there is no such page */
+};
+
 struct object {
 	char *path; /* as seen by the process, for people */
 	dev_t dev;
@@ -66,6 +76,7 @@ struct object {
 	bool big_endian;
 	bool simulation;  /* it only plays the part of a real library: docs/simulation.md */
 	uint16_t machine; /* e_machine */
+	struct object_page doubled;
 };
 
 /*

@@ -114,6 +114,8 @@ int object_serve(struct wire_in *request, int fd, struct wire_out *reply, void *
 	wire_put_u32(reply, object->machine | (uint32_t)object->big_endian << 16 |
 				    (uint32_t)object->simulation << 17);
 	wire_put_u32(reply, object->bad_notes);
+	wire_put_u64(reply, object->doubled.offset);
+	wire_put_u32(reply, object->doubled.mappings);
 	wire_put_u32(reply, (uint32_t)object->sites.len);
 	for (size_t i = 0; i < object->sites.len; i++)
 		object_put_site(reply, &object->sites.data[i]);
@@ -141,6 +143,8 @@ int object_decode(struct object *object, struct wire_in *in)
 	object->big_endian = word & 1u << 16;
 	object->simulation = word & 1u << 17;
 	object->bad_notes = wire_get_u32(in);
+	object->doubled.offset = wire_get_u64(in);
+	object->doubled.mappings = wire_get_u32(in);
 	count = wire_get_count(in, SITE_BYTES);
 	for (uint32_t i = 0; i < count; i++) {
 		struct site_info site;

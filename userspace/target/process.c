@@ -34,6 +34,7 @@ static bool mapping_parse(char *line, struct mapping *mapping)
 	    !path_at)
 		return false;
 	mapping->dev = high << 20 | low;
+	mapping->writable = permissions[1] == 'w';
 	mapping->executable = permissions[2] == 'x';
 	mapping->path = line + path_at;
 	mapping->path[strcspn(mapping->path, "\n")] = '\0';

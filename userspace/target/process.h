@@ -17,7 +17,7 @@ struct mapping {
 	uint64_t offset;     /* in the file, of start */
 	uint64_t ino;        /* 0: not of a file */
 	uint32_t dev;        /* as the kernel numbers devices */
-	bool executable;
+	bool executable, writable;
 	char *path; /* as /proc shows it, "(deleted)" stripped; "": none */
 };
 

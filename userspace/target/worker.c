@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "target/buildid.h"
@@ -20,9 +21,11 @@
 #include "target/worker_message.h"
 #include "util/input.h"
 
-/* A worker that says nothing for so long is given up, and so are all that its helper would make. */
-#define SILENCE_SECONDS 120
+/* A worker that has not answered after this time is given up, and so are all that its helper would
+ * make: whatever it has asked for meanwhile. */
+#define ANSWER_SECONDS 120
 #define NOTICES_MAX 16
+#define END_MS 500 /* that a helper has to end by itself */
 
 struct process {
 	pthread_mutex_t lock;
@@ -39,6 +42,7 @@ struct process {
  */
 static struct {
 	bool started;
+	unsigned patience; /* in seconds */
 	struct process list[WORKER_USES];
 	pthread_mutex_t lock; /* of what follows */
 	unsigned notice_count;
@@ -54,9 +58,22 @@ static void socket_close(int *socket)
 
 static void process_end(struct process *process)
 {
+	const struct timespec moment = {.tv_nsec = 1000000};
+	const char end = CONTROL_END;
+	bool ended = process->helper <= 0;
+
+	/* Another child of ours may have copies of the sockets. */
+	if (!ended)
+		(void)!send(process->sockets.control, &end, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 	socket_close(&process->sockets.requests);
 	socket_close(&process->sockets.control);
-	if (process->helper > 0) {
+	/* It ends by itself then, and takes its worker along. */
+	for (unsigned i = 0; i < END_MS && !ended; i++) {
+		ended = waitpid(process->helper, NULL, WNOHANG) != 0;
+		if (!ended)
+			nanosleep(&moment, NULL);
+	}
+	if (!ended) {
 		kill(process->helper, SIGKILL);
 		while (waitpid(process->helper, NULL, 0) < 0 && errno == EINTR)
 			;
@@ -67,7 +84,7 @@ static void process_end(struct process *process)
 
 static bool pair_open(int *ours, int *theirs)
 {
-	const struct timeval silence = {.tv_sec = SILENCE_SECONDS};
+	const struct timeval silence = {.tv_sec = ANSWER_SECONDS};
 	int sockets[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets))
@@ -111,6 +128,7 @@ int worker_start(const struct worker_table *table, struct error *err)
 		return 0;
 	pthread_mutex_init(&workers.lock, NULL);
 	workers.notice_count = 0;
+	workers.patience = ANSWER_SECONDS;
 	for (unsigned i = 0; i < WORKER_USES && !result; i++)
 		result = process_start(&workers.list[i], table);
 	workers.started = !result;
@@ -132,6 +150,11 @@ void worker_stop(void)
 		pthread_mutex_destroy(&workers.list[i].lock);
 	}
 	workers.started = false;
+}
+
+void worker_patience(unsigned seconds)
+{
+	workers.patience = seconds;
 }
 
 bool worker_is_there(void)
@@ -157,22 +180,33 @@ static int debug_fetch(struct process *process, const char *text)
 	return process->debuginfod ? debuginfod_fetch(process->debuginfod, &id) : -ENOENT;
 }
 
+/* Whether a file is one that a parser may need. A core file is ELF, too, as /proc/kcore is, but it
+ * holds the memory of a program or of the kernel. */
+static bool is_parsed(int fd)
+{
+	unsigned char head[EI_NIDENT + 2], type;
+
+	if (pread(fd, head, sizeof(head), 0) != sizeof(head) || memcmp(head, ELFMAG, SELFMAG) != 0)
+		return false;
+	type = head[EI_NIDENT + (head[EI_DATA] == ELFDATA2MSB)];
+	return type == ET_REL || type == ET_EXEC || type == ET_DYN;
+}
+
 /*
  * The worker may have been taken over by what it parses, and would ask for anything: it gets what
- * it could parse, regular files that are ELF, and no other file of this machine.
+ * it could parse, and no other file of this machine.
  */
 static int file_open(const char *name, char real[PATH_MAX])
 {
 	int fd = input_open(name);
-	char link[64], magic[SELFMAG];
+	char link[64];
 	ssize_t len;
 
 	if (fd == -EISDIR || fd == -EINVAL)
 		return -ENOEXEC;
 	if (fd < 0)
 		return fd;
-	if (pread(fd, magic, sizeof(magic), 0) != sizeof(magic) ||
-	    memcmp(magic, ELFMAG, SELFMAG) != 0) {
+	if (!is_parsed(fd)) {
 		close(fd);
 		return -ENOEXEC;
 	}
@@ -247,6 +281,7 @@ static int request_send(int socket, enum worker_op op, const struct wire_out *re
 
 /* What came of a request. */
 struct answer {
+	struct timespec end; /* it is not waited for any longer */
 	bool died;
 	int32_t value; /* the handler's, or of waitpid() */
 	uint64_t size; /* of the reply */
@@ -283,16 +318,27 @@ static int process_renew(struct process *process)
 	return result;
 }
 
+static int milliseconds_until(const struct timespec *end)
+{
+	struct timespec now;
+	int64_t left;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	left = (end->tv_sec - now.tv_sec) * 1000 + (end->tv_nsec - now.tv_nsec) / 1000000;
+	return left > 0 ? (int)left : 0;
+}
+
 /* Until the worker or the helper says something. 0, or -ETIMEDOUT. */
-static int process_wait(const struct process *process, bool *said)
+static int process_wait(const struct process *process, const struct timespec *end, bool *said)
 {
 	struct pollfd wait[2] = {{.fd = process->sockets.requests, .events = POLLIN},
 				 {.fd = process->sockets.control, .events = POLLIN}};
-	int ready;
+	int left, ready;
 
-	do
-		ready = poll(wait, 2, SILENCE_SECONDS * 1000);
-	while (ready < 0 && errno == EINTR);
+	do {
+		left = milliseconds_until(end);
+		ready = left ? poll(wait, 2, left) : 0;
+	} while (ready < 0 && errno == EINTR);
 	*said = wait[0].revents;
 	return ready > 0 ? 0 : -ETIMEDOUT;
 }
@@ -304,7 +350,7 @@ static int answer_take(struct process *process, struct answer *answer, char *par
 	struct control control;
 	struct message message;
 	bool said;
-	int fd, result = process_wait(process, &said);
+	int fd, result = process_wait(process, &answer->end, &said);
 
 	if (!result && !said) {
 		result = control_take(process, &control);
@@ -344,6 +390,8 @@ static int ask(struct process *process, enum worker_op op, const struct wire_out
 	int result = part ? request_send(process->sockets.requests, op, request, fd) : -ENOMEM;
 	bool first = true;
 
+	clock_gettime(CLOCK_MONOTONIC, &answer->end);
+	answer->end.tv_sec += workers.patience;
 	for (result = result ?: 1; result > 0; first = first && result != 2)
 		result = answer_take(process, answer, part, first);
 	free(part);

@@ -80,5 +80,7 @@ void worker_notices(void (*each)(const char *line, void *arg), void *arg);
 
 /* For tests: the pid of a helper; 0: none. */
 int worker_helper(enum worker_use use);
+/* For tests: how long an answer is waited for, in seconds. */
+void worker_patience(unsigned seconds);
 
 #endif

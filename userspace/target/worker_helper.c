@@ -228,5 +228,9 @@ _Noreturn void helper_run(struct worker_sockets sockets, pid_t parent,
 		else /* the first one is made when there is something to do */
 			good = wait[1].revents == POLLIN && worker_make(&helper);
 	}
+	if (helper.worker) {
+		kill(helper.worker, SIGKILL);
+		worker_wait(&helper);
+	}
 	_exit(0);
 }

@@ -13,7 +13,10 @@
 #define WORKER_CPU_SECONDS 60
 
 /* Between us and a helper, on a socket that its workers do not have. We send bytes. */
-enum { CONTROL_RENEW = 'r' }; /* ends the worker; answered when it is gone */
+enum {
+	CONTROL_RENEW = 'r', /* ends the worker; answered when it is gone */
+	CONTROL_END = 'e',   /* ends the helper, too */
+};
 enum { CONTROL_DIED, CONTROL_RENEWED };
 
 struct control {

@@ -35,7 +35,7 @@ int message_send(int socket, const struct message *message, const void *bytes, i
 	return sent < 0 ? -errno : 0;
 }
 
-/* There is room for one; if one comes that is not wanted, it is closed. */
+/* There is room for one: the kernel closes what is sent beyond that. */
 static int fd_take(struct msghdr *all)
 {
 	int fd = -1;
@@ -54,7 +54,8 @@ int message_take(int socket, struct message *message, void *bytes, size_t room, 
 	struct msghdr all = {.msg_iov = parts,
 			     .msg_iovlen = room ? 2 : 1,
 			     .msg_control = control.bytes,
-			     .msg_controllen = sizeof(control.bytes)};
+			     /* CMSG_SPACE() has room for two: the other one would stay open. */
+			     .msg_controllen = CMSG_LEN(sizeof(int))};
 	ssize_t got;
 
 	memset(&control, 0, sizeof(control));
@@ -65,7 +66,7 @@ int message_take(int socket, struct message *message, void *bytes, size_t room, 
 	if (got <= 0)
 		return got ? -errno : -EPIPE;
 	*fd = fd_take(&all);
-	if ((size_t)got >= sizeof(*message) && !(all.msg_flags & MSG_TRUNC) &&
+	if ((size_t)got >= sizeof(*message) && !(all.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) &&
 	    message->part == (size_t)got - sizeof(*message) && message->part <= message->size &&
 	    message->size <= MESSAGE_SIZE_MAX)
 		return 0;

@@ -108,6 +108,17 @@ static int open_regular(struct output *output, struct error *err)
 	return 0;
 }
 
+/* Whoever made a FIFO may read what is written to it: in a folder for all, as /tmp is, another user
+ * may have made it where root was expected to write. */
+static bool is_of_a_stranger(const struct stat *st)
+{
+	unsigned uid, gid;
+
+	if (!S_ISFIFO(st->st_mode) || st->st_uid == 0 || st->st_uid == geteuid())
+		return false;
+	return !output_caller(&uid, &gid) || st->st_uid != uid;
+}
+
 /* A device or a FIFO, which is not waited for. `held` is an O_PATH descriptor of it: what is opened
  * is what was looked at, also if the name leads elsewhere by now. */
 static int open_other(struct output *output, int held, bool fifo, struct error *err)
@@ -128,8 +139,8 @@ static int open_other(struct output *output, int held, bool fifo, struct error *
 	return -EINVAL;
 }
 
-/* A symbolic link is replaced, as a file is; one to something else than a file is a trap that was
- * laid for root, or a mistake. */
+/* A symbolic link is replaced, as a file is. One that leads to anything but a file is a trap for
+ * root, or a mistake. */
 static int open_link(struct output *output, struct error *err)
 {
 	struct stat st;
@@ -164,6 +175,10 @@ static int open_existing(struct output *output, int held, struct error *err)
 		return error_set(err, EINVAL, "%s: is a disk; it would be overwritten",
 				 output->path);
 	default:
+		if (is_of_a_stranger(&st))
+			return error_set(err, EACCES,
+					 "%s: is a pipe of another user, who would read it",
+					 output->path);
 		return open_other(output, held, S_ISFIFO(st.st_mode), err);
 	}
 }
