@@ -388,6 +388,33 @@ static void test_worker_that_never_answers_is_given_up(void **state)
 	works();
 }
 
+/* A file can be made so that parsing it takes minutes: neither a signal nor the end of the time
+ * waits for that. */
+static void test_end_of_a_capture_waits_for_no_worker(void **state)
+{
+	struct wire_out reply;
+	struct error err;
+	int ends[2];
+
+	(void)state;
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	worker_stop_at(ends[0], 0);
+	works();
+	assert_int_equal(write(ends[1], "", 1), 1);
+	works();
+	assert_int_equal(deed(DEED_ASK, "/its/file", &reply, &err), -EPROTO);
+	assert_non_null(strstr(err.message, "/its/file: the capture ended while it was parsed"));
+	works();
+	worker_stop_at(-1, 1); /* a time that is past */
+	works();
+	assert_int_equal(deed(DEED_ASK, "/its/file", &reply, &err), -EPROTO);
+	assert_non_null(strstr(err.message, "/its/file: the capture ended while it was parsed"));
+	worker_stop_at(-1, 0);
+	works();
+	close(ends[0]);
+	close(ends[1]);
+}
+
 static void test_descriptors_of_a_worker_do_not_stay_open(void **state)
 {
 	struct wire_out reply;
@@ -674,6 +701,7 @@ int main(void)
 		TEST(test_worker_without_memory_is_an_error_of_its_file),
 		TEST(test_workers_that_always_die_come_to_an_end),
 		TEST(test_worker_that_never_answers_is_given_up),
+		TEST(test_end_of_a_capture_waits_for_no_worker),
 		TEST(test_descriptors_of_a_worker_do_not_stay_open),
 		TEST(test_reply_of_many_messages_is_whole),
 		TEST(test_worker_sees_files_of_one_owner),
