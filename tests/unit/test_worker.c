@@ -686,6 +686,8 @@ static void test_answers_that_make_no_sense_are_refused(void **state)
 	assert_int_equal(symbols_remote_open(&remote, "/nowhere", false), 0);
 	in = wire_in(reply.bytes.data, reply.bytes.len);
 	assert_false(symbols_remote_decode(remote, &in));
+	in = wire_in(NULL, 0); /* an empty answer */
+	assert_false(symbols_remote_decode(remote, &in));
 	symbols_remote_close(remote);
 	wire_out_free(&reply);
 }
