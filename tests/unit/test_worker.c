@@ -5,6 +5,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -17,6 +18,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -256,6 +258,23 @@ static int worker_pid(void)
 	return (int)proc_number(helper, path, "", 10);
 }
 
+/* What an unprivileged user's signal to a process comes to: an errno; 0: it arrives. */
+static int signalled_by_nobody(int pid)
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child) {
+		if (setgroups(0, NULL) || setresgid(65534, 65534, 65534) ||
+		    setresuid(65534, 65534, 65534))
+			_exit(255);
+		_exit(kill(pid, 0) ? errno : 0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
 static void test_worker_has_no_privileges(void **state)
 {
 	static const char *const none[] = {"CapInh:", "CapPrm:", "CapEff:", "CapAmb:"};
@@ -270,8 +289,11 @@ static void test_worker_has_no_privileges(void **state)
 		assert_int_equal(proc_number(pid, "status", none[i], 16), 0);
 	if (geteuid() == 0) {
 		assert_int_equal(proc_number(pid, "status", "CapBnd:", 16), 0);
-		assert_int_equal(proc_number(pid, "status", "Uid:", 10), 65534);
-		assert_int_equal(proc_number(pid, "status", "Gid:", 10), 65534);
+		/* Numbers that no user has: nobody's processes could stop it. */
+		assert_true(proc_number(pid, "status", "Uid:", 10) > 0xf0000000u);
+		assert_true(proc_number(pid, "status", "Gid:", 10) > 0xf0000000u);
+		assert_int_equal(signalled_by_nobody(pid), EPERM);
+		assert_int_equal(signalled_by_nobody(worker_helper(WORKER_FOR_ARMING)), EPERM);
 		/* /dev/null three times, and the socket. Only root may look. */
 		assert_int_equal(proc_files(pid), 4);
 	}
