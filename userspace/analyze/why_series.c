@@ -111,18 +111,10 @@ static bool recorded_signal(const struct why_walk *walk, uint32_t thread, uint64
 {
 	const struct model *model = walk->model;
 	const struct model_thread *threads = model->threads.data;
-	size_t low = 0, high = model->signals.len;
+	size_t at = why_signals_after(model, ts);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (model->signals.data[middle].ts <= ts)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	while (low-- && model->signals.data[low].ts + SIGNAL_NS >= ts) {
-		const struct model_signal *sent = &model->signals.data[low];
+	while (at-- && model->signals.data[at].ts + SIGNAL_NS >= ts) {
+		const struct model_signal *sent = &model->signals.data[at];
 
 		if (sent->target >= model->threads.len ||
 		    (kind == WAIT_CHILD && sent->signo == SIGCHLD))

@@ -179,7 +179,9 @@ enum wait_told why_futex_told(struct why_walk *walk, uint32_t thread,
 			      const struct why_interval *interval, const struct model_wait *wait);
 /* The first thread of a process in walk->by_pid. */
 size_t why_threads_of(const struct why_walk *walk, uint32_t pid);
-/* The last signal before ts that stopped a thread's process; NULL: not recorded. */
+/* Index of the first signal after ts. */
+size_t why_signals_after(const struct model *model, uint64_t ts);
+/* The last signal at or before ts that stopped a thread's process; NULL: not recorded. */
 const struct model_signal *why_stopper(const struct model *model, uint32_t thread, uint64_t ts);
 /* A request to a device that was under way in that time: of this thread, of any, or none. */
 enum why_io { WHY_IO_NONE, WHY_IO_OTHERS, WHY_IO_OWN };
