@@ -94,14 +94,16 @@ static int begin_round(uint64_t before_ts, void *arg)
 
 static void test_records_that_cannot_be_are_lost_and_counted(void **state)
 {
-	struct kernel kernel = {.records = {{.rec = {.ts = 5, .kind = WAFFLE_REC_TASK}},
-					    {.rec = {.ts = 5, .kind = WAFFLE_REC_STATE}},
-					    {.rec = {.ts = 5, .kind = WAFFLE_REC_LOSS}},
-					    {.rec = {.ts = UINT64_MAX, .kind = WAFFLE_REC_TASK}},
-					    {.rec = {.ts = RECORD_TS_MAX, .kind = WAFFLE_REC_TASK}},
-					    {.rec = {.ts = 5, .kind = WAFFLE_REC_RING_COUNT}}},
-				.count = 6,
-				.cpu = {.produced = {[WAFFLE_SOURCE_SPANS] = 6}}};
+	struct kernel kernel = {
+		.records = {{.rec = {.ts = 5, .kind = WAFFLE_REC_TASK}},
+			    {.rec = {.ts = 5, .kind = WAFFLE_REC_STATE}},
+			    {.rec = {.ts = 5, .kind = WAFFLE_REC_LOSS}},
+			    {.rec = {.ts = UINT64_MAX, .kind = WAFFLE_REC_TASK}},
+			    {.rec = {.ts = UINT64_MAX, .kind = WAFFLE_REC_QUOTA}},
+			    {.rec = {.ts = RECORD_TS_MAX, .kind = WAFFLE_REC_TASK}},
+			    {.rec = {.ts = 5, .kind = WAFFLE_REC_RING_COUNT}}},
+		.count = 7,
+		.cpu = {.produced = {[WAFFLE_SOURCE_SPANS] = 6, [WAFFLE_SOURCE_WAITS] = 1}}};
 	unsigned delivered = 0;
 	const struct drain_callbacks callbacks = {deliver, notice, begin_round, &delivered};
 	struct store_counts counts[WAFFLE_SOURCE_COUNT];
@@ -116,6 +118,7 @@ static void test_records_that_cannot_be_are_lost_and_counted(void **state)
 	assert_int_equal(counts[WAFFLE_SOURCE_SPANS].produced, 6);
 	assert_int_equal(counts[WAFFLE_SOURCE_SPANS].delivered, 2);
 	assert_int_equal(counts[WAFFLE_SOURCE_SPANS].lost, 4);
+	assert_int_equal(counts[WAFFLE_SOURCE_WAITS].lost, 1);
 	drain_close(drain);
 }
 

@@ -67,12 +67,13 @@ static void record_came(const void *data, size_t size, void *arg)
 	struct drain *drain = arg;
 	const struct waffle_rec *rec = data;
 	size_t len = record_size(data, size), at = drain->bytes.len;
+	unsigned source = len ? record_source(rec->kind) : WAFFLE_SOURCE_COUNT;
 
 	/* Some kinds are made here and come from no queue: they would be counted nowhere. And the
 	 * last round ends before UINT64_MAX. */
-	if (!len || record_source(rec->kind) >= WAFFLE_SOURCE_COUNT || rec->ts > RECORD_TS_MAX ||
+	if (source >= WAFFLE_SOURCE_COUNT || rec->ts > RECORD_TS_MAX ||
 	    !vec_reserve(&drain->bytes, len) || !vec_reserve(&drain->pending, 1)) {
-		drain->refused[WAFFLE_SOURCE_SPANS]++;
+		drain->refused[source < WAFFLE_SOURCE_COUNT ? source : WAFFLE_SOURCE_SPANS]++;
 		return;
 	}
 	drain->taken_ts = rec->ts;
