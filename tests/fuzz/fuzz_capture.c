@@ -201,6 +201,7 @@ static void add_switch(struct kernel *kernel, const struct record_buffer *rec)
 	*slot = rec->sw;
 	slot->rec.kind = WAFFLE_REC_SWITCH;
 	slot->rec.tid = tame_pid(slot->rec.tid);
+	slot->rec.ts &= RECORD_TS_MAX;
 	slot->rec.ts = slot->rec.ts > ts ? slot->rec.ts : ts;
 	to->head++;
 }

@@ -306,6 +306,29 @@ static void check_object(const struct object *object)
 			 object->probes.data[i].site < object->sites.len));
 }
 
+/* Whatever a file says of its sites, a capture with them can be read. */
+static void write_sites(const struct object *object)
+{
+	struct store_counts counts[WAFFLE_SOURCE_COUNT] = {0};
+	struct error err = ERROR_INIT;
+	struct store_writer *writer;
+	struct store_reader *reader;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/dev/shm/waffle-fuzz-%d", (int)getpid());
+	require(!store_writer_open(&writer, path, &fixture_meta, &err));
+	for (size_t i = 0; i < object->sites.len; i++)
+		require(!store_writer_add_site(writer, &object->sites.data[i], &err));
+	require(!store_writer_close(writer, fixture_meta.start_ts + 1, counts, &err));
+	require(!store_reader_open(&reader, path, &err));
+	unlink(path);
+	require(store_reader_site_count(reader) == object->sites.len);
+	for (size_t i = 0; i < object->sites.len; i++)
+		require(!strcmp(store_reader_site(reader, (uint32_t)i)->name,
+				object->sites.data[i].name));
+	store_reader_close(reader);
+}
+
 static void object_here(FILE *out)
 {
 	struct error err = ERROR_INIT;
@@ -317,6 +340,8 @@ static void object_here(FILE *out)
 	if (result)
 		return;
 	check_object(object);
+	if (worker.is != WORKER_HONEST)
+		write_sites(object);
 	for (size_t i = 0; i < object->sites.len; i++)
 		fprintf(out, "%s %s %d\n", object->sites.data[i].name, object->sites.data[i].func,
 			object->sites.data[i].key_count);

@@ -230,7 +230,8 @@ def waffle_machine():
 @pytest.mark.parametrize("compiler", C)
 def test_thread_sanitizer_finds_no_race(waffle, built, compiler):
     program = built("raced.c", "-fsanitize=thread", compiler=compiler)
-    capture = waffle.run(program, env={"TSAN_OPTIONS": "halt_on_error=1 exitcode=66", "PATH": "/"})
+    capture = waffle.run(program, env={"TSAN_OPTIONS": "halt_on_error=1 exitcode=66", "PATH": "/"},
+                         options=["--machine-wide"])  # fmt: skip
     assert "ThreadSanitizer" not in capture.result.stderr
     assert len(spans(capture, "span")) == 5 * 200
     assert len({row["id"] for row in spans(capture, "span")}) == 5 * 200
@@ -341,7 +342,7 @@ def test_workers_of_one_parent_have_ids_of_their_own(waffle, tmp_path, compiler)
     flags = ["-static"] if compiler == "musl-gcc" else []
     call(compiler, "-O2", *WARNINGS, "-std=gnu11", *flags, f"-I{ROOT}/include", "-o", out,
          PROGRAMS / "workers.c")
-    capture = waffle.run(out)
+    capture = waffle.run(out, options=["--machine-wide"])
     found = spans(capture, "work")
     assert len(found) == 5 * 50
     assert len({row["id"] for row in found}) == len(found)

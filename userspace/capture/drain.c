@@ -68,8 +68,9 @@ static void record_came(const void *data, size_t size, void *arg)
 	const struct waffle_rec *rec = data;
 	size_t len = record_size(data, size), at = drain->bytes.len;
 
-	/* Some kinds are made here and come from no queue: they would be counted nowhere. */
-	if (!len || record_source(rec->kind) >= WAFFLE_SOURCE_COUNT ||
+	/* Some kinds are made here and come from no queue: they would be counted nowhere. And the
+	 * last round ends before UINT64_MAX. */
+	if (!len || record_source(rec->kind) >= WAFFLE_SOURCE_COUNT || rec->ts > RECORD_TS_MAX ||
 	    !vec_reserve(&drain->bytes, len) || !vec_reserve(&drain->pending, 1)) {
 		drain->refused[WAFFLE_SOURCE_SPANS]++;
 		return;
