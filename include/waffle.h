@@ -138,7 +138,7 @@ static __inline__ waffle_span_id_t waffle_current_span_(void)
 
 #define WAFFLE_ARMED_(at) __builtin_expect(at##armed, 0)
 
-/* Two arguments: the words of a frame with these keys, and how many they are. The first four are
+/* Two arguments: the words of a frame with these keys, and their number. The first four words are
  * filled in later. If all were constants, clang without optimisation would call memcpy(). */
 #define WAFFLE_FRAME_(at, ...) WAFFLE_FRAME_OF_(at, 4 + WAFFLE_COUNT_(__VA_ARGS__), __VA_ARGS__)
 #define WAFFLE_FRAME_OF_(at, count, ...)                                                           \

@@ -49,7 +49,7 @@ typedef struct {
 extern "C" {
 #endif
 
-/* A block in which a span or an injected context is current: what its end needs. */
+/* What the end of a block needs in which a span or an injected context is current. */
 struct waffle_scope_ {
 	waffle_context_t outer_;
 	unsigned long long id_;
@@ -61,10 +61,10 @@ struct waffle_scope_ {
 
 struct waffle_link_ {
 	waffle_context_t context_;
-	__UINTPTR_TYPE__ place_; /* where it lies or lay: never followed */
+	__UINTPTR_TYPE__ place_; /* its address, now or earlier: never dereferenced */
 };
 
-/* `links_` has the scopes that are open, the outermost first; deeper ones are only counted. */
+/* `links_` has the open scopes, the outermost first; deeper ones are only counted. */
 struct waffle_thread_ {
 	waffle_context_t context_;
 	unsigned long long id_base_;
@@ -106,9 +106,9 @@ static __attribute__((__unused__)) struct waffle_thread_ *waffle_thread_own_(voi
 }
 
 /*
- * Position-independent code that is not for an executable is taken for a library's. It refers to
- * the program's struct and defines another for programs that have none. A version script can't
- * hide the reference: it was never defined there.
+ * Position-independent code that is not for an executable counts as a library's. It refers to the
+ * program's struct, and defines another for programs that have none. A version script can't hide
+ * the reference, since the library does not define it.
  */
 #if defined(__PIC__) && !defined(__PIE__)
 extern struct waffle_process_ waffle_program_2_ __attribute__((__weak__));
@@ -163,8 +163,8 @@ static __attribute__((__unused__)) void waffle_sip_(unsigned long long *v_,
 
 /*
  * SipHash-2-4 of three words. Its key are the random bytes that the kernel gave this program. They
- * also seed the stack protector, and ids leave the process: hence a function that does not give its
- * key away. Time is no source: a process may be forbidden to read the counter.
+ * also seed the stack protector, and ids leave the process, so the function must not reveal its
+ * key. Time is no source: a process may be forbidden to read the counter.
  */
 static __inline__ __attribute__((__always_inline__)) unsigned long long
 waffle_hash_(unsigned long long first_, unsigned long long second_, unsigned long long third_)
@@ -251,9 +251,9 @@ static __attribute__((__unused__)) int waffle_loads_(const void *info_, size_t s
 }
 
 /*
- * All that needs the libc is done when a file is loaded. It may lock or allocate; and the first
- * call of a function of another file may take 3 KiB of stack, in which its address is looked up. So
- * code that comes here to find its thread later makes that call here too.
+ * Everything that needs the libc happens when a file is loaded, since it may lock or allocate. The
+ * first call of a function in another file may take 3 KiB of stack to look up its address. So the
+ * call that finds the thread is made here for the first time, too.
  */
 static __attribute__((__constructor__, __unused__)) void waffle_watch_(void)
 {
@@ -277,7 +277,7 @@ static __attribute__((__constructor__, __unused__)) void waffle_watch_(void)
 
 /* ---- scopes ---- */
 
-/* A number to compare, behind which no analyzer looks for an address of a stack that escapes. */
+/* The address as a number to compare, so that analyzers see no stack address that escapes. */
 static __inline__ __UINTPTR_TYPE__ waffle_place_(const struct waffle_scope_ *scope_)
 {
 	__UINTPTR_TYPE__ place_ = (__UINTPTR_TYPE__)scope_;
@@ -287,8 +287,8 @@ static __inline__ __UINTPTR_TYPE__ waffle_place_(const struct waffle_scope_ *sco
 }
 
 /*
- * A scope is entered. A scope that lies where an earlier one lay proves that the earlier one has
- * ended, and so have those within: they were left by longjmp(), or suspended with their stack.
+ * Enters a scope. A scope at the address of an earlier one proves that the earlier one and those
+ * within it have ended: they were left by longjmp(), or suspended with their stack.
  * The pointer is not to const, or else gcc warns that what it points to is not initialized.
  */
 static __inline__ void waffle_scope_prune_(struct waffle_thread_ *thread_,
@@ -309,7 +309,8 @@ static __inline__ void waffle_scope_prune_(struct waffle_thread_ *thread_,
 	}
 }
 
-/* Behind waffle_scope_prune_(). The order is for handlers of signals, which enter and leave. */
+/* After waffle_scope_prune_(). The order protects against signal handlers, which enter and leave
+ * scopes. */
 static __inline__ void waffle_scope_push_(struct waffle_thread_ *thread_,
 					  struct waffle_scope_ *scope_,
 					  const waffle_context_t *context_)
@@ -329,9 +330,9 @@ static __inline__ void waffle_scope_push_(struct waffle_thread_ *thread_,
 }
 
 /*
- * A scope is left: what was current before it is so again, if the scope is open on this thread.
- * It is not if it belongs to a coroutine that another thread began, or if a scope further out was
- * left first. Scopes within that are open still were left by longjmp().
+ * Leaves a scope: restores the context from before it, if the scope is open on this thread. It is
+ * not if it belongs to a coroutine that another thread began, or if an enclosing scope was left
+ * first. Inner scopes that are still open were left by longjmp().
  */
 static __attribute__((__unused__)) void waffle_scope_pop_(const struct waffle_scope_ *scope_)
 {

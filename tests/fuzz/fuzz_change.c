@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * An ELF file that changes between two reads of it, in any way: it has an error or what it had, and
- * nothing is read beyond it. The input's first bytes say what changes and when; the rest is the
- * file.
+ * An ELF file or a capture that changes between two reads of it, in any way: it has an error or
+ * what it had, and nothing is read beyond it. The input's first bytes say what changes and when;
+ * the rest is the file.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -11,10 +11,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "checksums.h"
+#include "store/store.h"
 #include "target/cfi.h"
 #include "target/cfi_index.h"
 #include "target/loader.h"
 #include "target/object.h"
+#include "target/program_facts.h"
 #include "target/symbols.h"
 #include "require.h"
 
@@ -119,9 +122,56 @@ static void read_symbols(int fd)
 	symbolizer_close(symbolizer);
 }
 
+static void read_facts(int fd)
+{
+	struct program_facts facts;
+	int result = program_facts_read(&facts, dup(fd), "fuzz");
+
+	require(result == -ENOEXEC || !result);
+	require(result ||
+		(facts.build_id.size <= BUILD_ID_MAX && facts.segments.count <= ELF_SEGMENTS_MAX));
+}
+
+static void read_capture(int fd)
+{
+	struct error err = ERROR_INIT;
+	struct store_reader *reader;
+	const struct waffle_rec *rec;
+	char path[64];
+	int result;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (store_reader_open(&reader, path, &err)) {
+		require(err.message[0]);
+		return;
+	}
+	result = store_reader_seek(reader, STORE_ALL, &err);
+	while (!result && (result = store_reader_next(reader, &rec, &err)) > 0) {
+		require(record_size(rec, RECORD_BYTES_MAX));
+		result = 0;
+	}
+	require(result == 0 || err.message[0]);
+	store_reader_close(reader);
+}
+
+/* The readers of a kind of file, each of which begins with the file as it was. */
+static void read_with(void (*const *readers)(int fd), size_t count, const void *data, size_t size)
+{
+	for (size_t i = 0; i < count; i++) {
+		changes.at = changes.reads = 0;
+		changes.fd = memfd_create("fuzz", MFD_CLOEXEC);
+		require(changes.fd >= 0 && write(changes.fd, data, size) == (ssize_t)size);
+		readers[i](changes.fd);
+		close(changes.fd);
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static void (*const readers[])(int fd) = {read_object, read_unwinding, read_symbols};
+	static void (*const of_elf[])(int fd) = {read_object, read_unwinding, read_symbols,
+						 read_facts};
+	static void (*const of_capture[])(int fd) = {read_capture};
+	unsigned char *copy;
 
 	memset(&changes, 0, sizeof(changes));
 	if (!size || size < 1 + (data[0] % CHANGES_MAX) * sizeof(struct change))
@@ -130,12 +180,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(changes.list, data + 1, changes.count * sizeof(struct change));
 	data += 1 + changes.count * sizeof(struct change);
 	size -= 1 + changes.count * sizeof(struct change);
-	for (unsigned i = 0; i < 3; i++) {
-		changes.at = changes.reads = 0;
-		changes.fd = memfd_create("fuzz", MFD_CLOEXEC);
-		require(changes.fd >= 0 && write(changes.fd, data, size) == (ssize_t)size);
-		readers[i](changes.fd);
-		close(changes.fd);
+	if (size > 4 && !memcmp(data, "\177ELF", 4)) {
+		read_with(of_elf, 4, data, size);
+		return 0;
 	}
+	copy = malloc(size + 1);
+	require(copy);
+	memcpy(copy, data, size);
+	mend_checksums(copy, size);
+	read_with(of_capture, 1, copy, size);
+	free(copy);
 	return 0;
 }

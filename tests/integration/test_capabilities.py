@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""waffle-bpf as an unprivileged user with a few capabilities: what works, and what is said of the
-rest."""
+"""waffle-bpf as an unprivileged user with a few capabilities: what works, and which messages explain
+the rest."""
 
 import json
 import os
@@ -86,7 +86,7 @@ def programs_of_root(built, start, public):
 
 
 def denied(limited, capabilities, pid):
-    """What is said of a process whose files can't be read; by attach and by list."""
+    """The messages of attach and list about a process whose files can't be read."""
     attached = limited(capabilities, "attach", "-p", pid, "-d", "100ms", "--no-report", "-o", "x")
     assert attached.returncode == 0, attached.stderr
     listed = limited(capabilities, "list", "-p", pid)

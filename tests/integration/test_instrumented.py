@@ -230,8 +230,8 @@ def waffle_machine():
 @pytest.mark.parametrize("compiler", C)
 def test_thread_sanitizer_finds_no_race(waffle, built, compiler):
     program = built("raced.c", "-fsanitize=thread", compiler=compiler)
-    capture = waffle.run(program, options=["--machine-wide"],  # it forks
-                         env={"TSAN_OPTIONS": "halt_on_error=1 exitcode=66", "PATH": "/"})
+    capture = waffle.run(program, env={"TSAN_OPTIONS": "halt_on_error=1 exitcode=66", "PATH": "/"},
+                         options=["--machine-wide"])  # fmt: skip
     assert "ThreadSanitizer" not in capture.result.stderr
     assert len(spans(capture, "span")) == 5 * 200
     assert len({row["id"] for row in spans(capture, "span")}) == 5 * 200

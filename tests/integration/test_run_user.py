@@ -125,6 +125,13 @@ def test_users_that_are_not_there_are_errors(waffle, identity):
     assert not (waffle.folder / "x").exists()
 
 
+@pytest.mark.parametrize("number", ["-1", "1000 ", "0x3e8", "4294967295", "root"])
+def test_a_caller_whose_number_makes_no_sense_is_not_root(waffle, identity, number):
+    environment = {**os.environ, "SUDO_UID": number}
+    waffle.fails(2, "run", "--", identity, says=f"SUDO_UID is '{number}'", env=environment)
+    waffle.ok("run", "-q", "--no-report", "--user", "root", "--", identity, env=environment)
+
+
 def test_other_users_need_root(waffle, identity, user):
     """With the capabilities to trace, but not to become another user."""
     capabilities = "+bpf,+perfmon,+sys_ptrace,+dac_read_search,+kill"

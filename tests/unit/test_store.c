@@ -315,6 +315,35 @@ static void test_mappings_and_the_segments_of_their_files_come_back(void **state
 	store_reader_close(reader);
 }
 
+/* As any file that a program maps can say of itself. */
+static void test_a_mapping_that_cannot_be_leaves_the_file_readable(void **state)
+{
+	static const struct store_segment segments[] = {
+		{~0ull, 0, 2}, {0x800, 0x401800, 0x2800}, {5, 0, ~0ull}};
+	struct store_mapping mapping = {.start = 0x1000,
+					.end = 0x3000,
+					.pid = 7,
+					.path = "/tmp/any",
+					.segments = segments,
+					.segment_count = 3};
+	struct store_test *test = *state;
+	struct store_writer *writer = open_writer(test->path);
+	struct error err = ERROR_INIT;
+	struct store_reader *reader;
+
+	must(store_writer_add_mapping(writer, &mapping, &err), &err);
+	mapping.end = 0x800;
+	must(store_writer_add_mapping(writer, &mapping, &err), &err);
+	close_writer(writer, 123);
+	reader = open_reader(test->path);
+	assert_int_equal(store_reader_mapping_count(reader), 2);
+	assert_int_equal(store_reader_mapping(reader, 0)->segment_count, 1);
+	assert_memory_equal(store_reader_mapping(reader, 0)->segments, &segments[1],
+			    sizeof(segments[1]));
+	assert_int_equal(store_reader_mapping(reader, 1)->end, 0x1000);
+	store_reader_close(reader);
+}
+
 /* A mapping's bytes from its segments on; what is before is 0. */
 static int read_segments(const unsigned char *bytes, size_t size)
 {
@@ -519,6 +548,7 @@ int main(void)
 		with_folder(test_stacks_objects_and_symbols_come_back),
 		with_folder(test_a_stack_that_is_cut_comes_back_as_such),
 		with_folder(test_mappings_and_the_segments_of_their_files_come_back),
+		with_folder(test_a_mapping_that_cannot_be_leaves_the_file_readable),
 		with_folder(test_meta_without_a_filter_and_with_more_than_is_known_is_read),
 		with_folder(test_file_of_a_writer_that_did_not_finish_has_all_flushed_records),
 		with_folder(test_discarded_writer_leaves_the_old_file_and_nothing_else),

@@ -5,6 +5,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -17,6 +18,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -256,6 +258,23 @@ static int worker_pid(void)
 	return (int)proc_number(helper, path, "", 10);
 }
 
+/* What an unprivileged user's signal to a process comes to: an errno; 0: it arrives. */
+static int signalled_by_nobody(int pid)
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child) {
+		if (setgroups(0, NULL) || setresgid(65534, 65534, 65534) ||
+		    setresuid(65534, 65534, 65534))
+			_exit(255);
+		_exit(kill(pid, 0) ? errno : 0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
 static void test_worker_has_no_privileges(void **state)
 {
 	static const char *const none[] = {"CapInh:", "CapPrm:", "CapEff:", "CapAmb:"};
@@ -270,8 +289,11 @@ static void test_worker_has_no_privileges(void **state)
 		assert_int_equal(proc_number(pid, "status", none[i], 16), 0);
 	if (geteuid() == 0) {
 		assert_int_equal(proc_number(pid, "status", "CapBnd:", 16), 0);
-		assert_int_equal(proc_number(pid, "status", "Uid:", 10), 65534);
-		assert_int_equal(proc_number(pid, "status", "Gid:", 10), 65534);
+		/* Numbers that no user has: nobody's processes could stop it. */
+		assert_true(proc_number(pid, "status", "Uid:", 10) > 0xf0000000u);
+		assert_true(proc_number(pid, "status", "Gid:", 10) > 0xf0000000u);
+		assert_int_equal(signalled_by_nobody(pid), EPERM);
+		assert_int_equal(signalled_by_nobody(worker_helper(WORKER_FOR_ARMING)), EPERM);
 		/* /dev/null three times, and the socket. Only root may look. */
 		assert_int_equal(proc_files(pid), 4);
 	}
@@ -386,6 +408,33 @@ static void test_worker_that_never_answers_is_given_up(void **state)
 		strstr(err.message, "/its/file: the process that parsed it did not answer"));
 	worker_patience(120);
 	works();
+}
+
+/* A file can be made so that parsing it takes minutes: neither a signal nor the end of the time
+ * waits for that. */
+static void test_end_of_a_capture_waits_for_no_worker(void **state)
+{
+	struct wire_out reply;
+	struct error err;
+	int ends[2];
+
+	(void)state;
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	worker_stop_at(ends[0], 0);
+	works();
+	assert_int_equal(write(ends[1], "", 1), 1);
+	works();
+	assert_int_equal(deed(DEED_ASK, "/its/file", &reply, &err), -EPROTO);
+	assert_non_null(strstr(err.message, "/its/file: the capture ended while it was parsed"));
+	works();
+	worker_stop_at(-1, 1); /* a time that is past */
+	works();
+	assert_int_equal(deed(DEED_ASK, "/its/file", &reply, &err), -EPROTO);
+	assert_non_null(strstr(err.message, "/its/file: the capture ended while it was parsed"));
+	worker_stop_at(-1, 0);
+	works();
+	close(ends[0]);
+	close(ends[1]);
 }
 
 static void test_descriptors_of_a_worker_do_not_stay_open(void **state)
@@ -659,6 +708,8 @@ static void test_answers_that_make_no_sense_are_refused(void **state)
 	assert_int_equal(symbols_remote_open(&remote, "/nowhere", false), 0);
 	in = wire_in(reply.bytes.data, reply.bytes.len);
 	assert_false(symbols_remote_decode(remote, &in));
+	in = wire_in(NULL, 0); /* an empty answer */
+	assert_false(symbols_remote_decode(remote, &in));
 	symbols_remote_close(remote);
 	wire_out_free(&reply);
 }
@@ -674,6 +725,7 @@ int main(void)
 		TEST(test_worker_without_memory_is_an_error_of_its_file),
 		TEST(test_workers_that_always_die_come_to_an_end),
 		TEST(test_worker_that_never_answers_is_given_up),
+		TEST(test_end_of_a_capture_waits_for_no_worker),
 		TEST(test_descriptors_of_a_worker_do_not_stay_open),
 		TEST(test_reply_of_many_messages_is_whole),
 		TEST(test_worker_sees_files_of_one_owner),

@@ -19,9 +19,9 @@ DISTURBED = 0.25
 # Spans of which a program has to be judged by at least so many: the others were disturbed by what
 # else ran, as the program's own log says.
 JUDGED_MIN = 3
-# A span of which the machine took a part in a way that the log does not show is told otherwise than
-# it was meant; that the half of them were would be waffle's fault. What is wrong and `certain` is
-# its fault each time.
+# The machine may take a part of a span in a way that the log does not show: then `why` differs from
+# the log. If that is so for more than half of the spans, it is waffle's fault. A cause that is wrong
+# and `certain` is its fault each time.
 RIGHT = 0.5
 # So many may end by a wake-up of which the kernel told nothing: some virtual machines run no BPF
 # program while their agent (process 1) has the CPU, also not for an interrupt on top of it.

@@ -18,9 +18,9 @@ struct blocked {
 	struct why_stack stack;
 	struct why_waiting waiting;
 	struct why_ender ender;
-	uint64_t until_ts; /* what happens later has nothing to do with it */
+	uint64_t until_ts; /* later events don't concern this wait */
 	uint64_t end_ts;   /* when `ender` ended it, perhaps in a later wait for the same */
-	bool by_signal;    /* that is not what it waited for */
+	bool by_signal;    /* a signal, which it did not wait for, ended it */
 	uint32_t object;
 	enum why_grade grade; /* of the way to here, with this wait */
 };
@@ -194,7 +194,7 @@ static int socket_interrupt(struct why_walk *walk, struct blocked *blocked)
 #define TIMEOUT_LATE_NS 3000000ull
 #define POLL_TIMEOUT_ARG 2
 
-/* Whether a timeout that is known was over when the wait was: that of poll(2), in ms. */
+/* Whether the wait ended when its timeout ran out; known for poll(2), in ms. */
 static bool timeout_fits(const struct blocked *blocked)
 {
 	uint64_t ns = blocked->interval->to_ts - blocked->interval->from_ts, timeout_ns;
@@ -208,8 +208,8 @@ static bool timeout_fits(const struct blocked *blocked)
 	return ms > 0 && ns >= timeout_ns && ns < timeout_ns + TIMEOUT_LATE_NS;
 }
 
-/* An interrupt ended a wait for any of several things: which one that was, the kernel's stack
- * tells, or else what could have come by an interrupt. */
+/* An interrupt ended a wait for any of several things. The kernel's stack tells which one, or else
+ * those things that an interrupt can signal. */
 static int poll_interrupt(struct why_walk *walk, struct blocked *blocked)
 {
 	if (blocked->ender.hints & WHY_HINT_SOCKET)
@@ -401,14 +401,15 @@ static int at_sleep(struct why_walk *walk, const struct blocked *blocked)
 
 /* ---- a lock that went round ---- */
 
-/* Other threads, and waits of each, that are looked at; of more nothing is said for certain. */
+/* Limits of the other threads, and of their waits, that are checked; beyond them nothing is
+ * certain. */
 #define THREADS_MAX 256
 #define OTHERS_MAX 256
 
 /*
- * Whether the lock was let go for another thread while this one waited. Who let it go for this one
- * had not held it before, then; else whoever held it when the wait began had it all the time, for
- * to let go of a lock wakes one who waits. `by_others`: only if another one than that did so.
+ * Whether the lock was released to another thread while this one waited. If so, the thread that
+ * released it to this one may have acquired it during the wait. If not, it held the lock all the
+ * time, since releasing a lock wakes a waiter. `by_others`: only releases by other threads count.
  */
 static bool went_round(struct why_walk *walk, const struct blocked *blocked, bool by_others)
 {
@@ -451,7 +452,7 @@ static bool went_round(struct why_walk *walk, const struct blocked *blocked, boo
 
 #define FUTEX_PRIVATE 128u
 
-/* A packet that comes while a thread sends another one is not that thread's. */
+/* A packet that arrives while a thread sends another one is not from that thread. */
 static bool is_other_peer(struct why_walk *walk, const struct blocked *blocked)
 {
 	const struct model_thread *threads = walk->model->threads.data;
@@ -585,8 +586,8 @@ static int walk_kind(struct why_walk *walk, struct blocked *blocked)
 
 /* ---- the wait that it is a part of ---- */
 
-/* Whether a thread waits for this one while this one waits for it to end the series: then this one
- * has gone on with its work in between, and the wake-up at hand was not for nothing. */
+/* Whether the thread that ends the series waits for this one meanwhile. Then this one did work in
+ * between, and the present wake-up was not in vain. */
 static bool waits_for_it(struct why_walk *walk, const struct blocked *blocked, uint32_t thread)
 {
 	size_t index = why_intervals_after(&walk->intervals, thread, blocked->to - 1);
@@ -600,7 +601,7 @@ static bool waits_for_it(struct why_walk *walk, const struct blocked *blocked, u
 	return ender.thread == blocked->thread && !ender.interrupt;
 }
 
-/* Who wakes a thread that goes on to wait for the same has not ended its wait. */
+/* A waker has not ended the wait if the thread then waits again for the same thing. */
 static void find_end(struct why_walk *walk, struct blocked *blocked, struct why_step *step)
 {
 	const struct why_series *series = why_series_of(walk, &blocked->waiting, blocked->thread,
@@ -640,7 +641,7 @@ static const char *variable_at(const struct why_walk *walk, uint32_t thread, uin
 	return names->variable(names->arg, walk->model->threads.data[thread].pid, ts, address);
 }
 
-/* Threads wait for the same things again and again: the text of one is not made each time. */
+/* Threads wait for the same things again and again, so the texts are cached. */
 static uint32_t known_text(struct why_walk *walk, const struct wait_facts *facts,
 			   enum wait_kind kind)
 {

@@ -343,7 +343,7 @@ struct wait_facts why_facts_of(const struct why_walk *walk, uint32_t thread,
 	return facts;
 }
 
-const struct model_signal *why_stopper(const struct model *model, uint32_t thread, uint64_t ts)
+size_t why_signals_after(const struct model *model, uint64_t ts)
 {
 	size_t low = 0, high = model->signals.len;
 
@@ -355,8 +355,15 @@ const struct model_signal *why_stopper(const struct model *model, uint32_t threa
 		else
 			high = middle;
 	}
-	while (low--) {
-		const struct model_signal *signal = &model->signals.data[low];
+	return low;
+}
+
+const struct model_signal *why_stopper(const struct model *model, uint32_t thread, uint64_t ts)
+{
+	size_t at = why_signals_after(model, ts);
+
+	while (at--) {
+		const struct model_signal *signal = &model->signals.data[at];
 		bool stops = signal->signo == SIGSTOP || signal->signo == SIGTSTP ||
 			     signal->signo == SIGTTIN || signal->signo == SIGTTOU;
 

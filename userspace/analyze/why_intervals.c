@@ -24,8 +24,8 @@ static int16_t number_of(const struct model *model, const char *call)
 	return -1;
 }
 
-/* The kernel goes on by restart_syscall() with a call that a signal interrupted; it is named by
- * what was begun, which left its arguments where they were. */
+/* The kernel continues a call that a signal interrupted by restart_syscall(). It is named after the
+ * original call, which left its arguments in place. */
 static int16_t begun_syscall(const struct why_intervals *intervals,
 			     const struct model_interval *interval)
 {
@@ -67,7 +67,7 @@ static bool ends_kept_wait(const struct why_thread *thread, uint64_t from_ts)
 #define FUTEX_LOCK_PI 6u
 #define FUTEX_LOCK_PI2 13u
 
-/* The kernel spins for the holder of such a lock as long as that one runs, and says nothing. */
+/* The kernel spins for such a lock, without a record, as long as the holder runs. */
 static void note_pi(struct why_intervals *intervals, const struct model_interval *interval)
 {
 	uint32_t command;
@@ -121,7 +121,7 @@ bool why_intervals_left(const struct model *model, uint32_t span)
 	       !(model->spans.data[of->parent].flags & MODEL_SPAN_UNFINISHED);
 }
 
-/* A span that was left, as by longjmp(), is over when the one around it is. */
+/* A span that was left, as by longjmp(), ends with the enclosing one. */
 static uint64_t end_of(const struct model *model, uint32_t span)
 {
 	const struct model_span *of = &model->spans.data[span];
@@ -241,8 +241,8 @@ static inline uint64_t time_at(const struct times *times, size_t i)
 	return *(const uint64_t *)(const void *)(element + times->offset);
 }
 
-/* The first element whose time is after ts. Times that are asked for are often near: the range that
- * is searched begins at `near`, the last one found, and doubles. */
+/* The first element whose time is after ts. Successive times are often close together, so the
+ * search begins at `near`, the last element found, and doubles its range. */
 static inline size_t first_after(const struct times *times, size_t near, uint64_t ts)
 {
 	size_t low = 0, high = times->count, step = 1;

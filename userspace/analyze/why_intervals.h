@@ -31,13 +31,13 @@ struct why_ender {
 	uint32_t hints;  /* enum why_hint */
 };
 
-/* Waits for the same, one after the other: one wait. In why_series.c. */
+/* Successive waits for the same thing, which are one wait. In why_series.c. */
 struct why_series {
 	size_t first, last; /* intervals */
-	uint64_t until_ts;  /* it was looked for up to there; 0: there is none */
+	uint64_t until_ts;  /* searched up to this time; 0: there is no series */
 	enum wait_kind kind;
 	struct why_ender ender; /* of the last one */
-	bool by_signal;         /* so is the last one ended */
+	bool by_signal;         /* a signal ended the last one */
 };
 
 /* Whether waits for the same have different ends. */
@@ -52,7 +52,7 @@ struct why_again {
 struct why_thread {
 	VEC(struct why_interval) intervals;
 	VEC(struct why_mark) marks;
-	struct why_series series; /* the last one that was asked for */
+	struct why_series series; /* the last one that was computed */
 	struct why_again again[WHY_AGAIN];
 	bool spins;                        /* it has waited for a lock that the kernel spins for */
 	size_t interval_found, mark_found; /* last: times that are asked for are often near */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Wake-ups that do not end a wait. A thread of an event loop is woken for messages that it does not
- * wait for, a broadcast wakes all who wait, a signal interrupts a read(2): the thread then waits
- * again for the same. All of that is one wait, and it was over when the last of the series was.
+ * wait for, a broadcast wakes all waiters, a signal interrupts a read(2): the thread then waits
+ * again for the same thing. All of that is one wait, a series, which ends with its last part.
  */
 #include "analyze/why_walk.h"
 
@@ -17,10 +17,10 @@
 #define CONDITION_TURN 4
 /* From a signal's record to the wake-up that it causes, in the same call of the kernel. */
 #define SIGNAL_NS 20000u
-/* Intervals that are looked through for the next wait. */
+/* Limit of the intervals that are searched for the next wait. */
 #define LOOK_AHEAD 1024
 
-/* What a wake-up says of a wait that is followed by another one for the same. */
+/* Whether a wake-up ends a wait that another wait for the same thing follows. */
 enum end_rule {
 	END_ALWAYS, /* it is over */
 	END_SIGNAL, /* it is over, but for a signal */
@@ -78,7 +78,7 @@ static bool is_same(const struct why_walk *walk, const struct why_waiting *waiti
 	if (a->syscall != b->syscall || a->syscall < 0 || !first || !second ||
 	    (b->task_state & (WAFFLE_TASK_STOPPED | WAFFLE_TASK_TRACED)))
 		return false;
-	/* What their arguments are is of no account, if they have any. */
+	/* Their arguments do not matter, if they have any. */
 	if (waiting->kind == WAIT_SLEEP || waiting->kind == WAIT_SIGNAL)
 		return true;
 	distance = first[0] > second[0] ? first[0] - second[0] : second[0] - first[0];
@@ -111,18 +111,10 @@ static bool recorded_signal(const struct why_walk *walk, uint32_t thread, uint64
 {
 	const struct model *model = walk->model;
 	const struct model_thread *threads = model->threads.data;
-	size_t low = 0, high = model->signals.len;
+	size_t at = why_signals_after(model, ts);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (model->signals.data[middle].ts <= ts)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	while (low-- && model->signals.data[low].ts + SIGNAL_NS >= ts) {
-		const struct model_signal *sent = &model->signals.data[low];
+	while (at-- && model->signals.data[at].ts + SIGNAL_NS >= ts) {
+		const struct model_signal *sent = &model->signals.data[at];
 
 		if (sent->target >= model->threads.len ||
 		    (kind == WAIT_CHILD && sent->signo == SIGCHLD))
@@ -152,7 +144,7 @@ bool why_by_signal(const struct why_walk *walk, uint32_t thread, uint64_t ts,
 
 /* ---- series ---- */
 
-/* Whether the wait of an interval is not over with its wake-up if the same wait follows. */
+/* Whether the wait of an interval goes on after its wake-up if the same wait follows. */
 static bool goes_on(const struct why_walk *walk, const struct why_waiting *waiting, uint32_t thread,
 		    const struct why_interval *interval, const struct why_ender *ender,
 		    bool *by_signal)
@@ -169,9 +161,9 @@ static bool goes_on(const struct why_walk *walk, const struct why_waiting *waiti
 }
 
 /*
- * The next wait of the thread for the same, before until_ts: an index, or 0. It goes on with the
- * wait before if the thread did nothing of its own in between: it ran for a moment only, and was in
- * the same span all the time.
+ * The thread's next wait for the same thing, before until_ts: an index, or 0. It continues the
+ * previous wait if the thread did no work in between: it ran for a moment only, and was in the same
+ * span all the time.
  */
 static size_t next_same(const struct why_walk *walk, const struct why_waiting *waiting,
 			uint32_t thread, size_t index, uint64_t until_ts, uint64_t look_ns)
@@ -229,7 +221,7 @@ const struct why_series *why_series_of(struct why_walk *walk, const struct why_w
 				      .ender = why_ender_of(walk, thread, index)};
 	while (goes_on(walk, waiting, thread, &of->intervals.data[series->last], &series->ender,
 		       &series->by_signal)) {
-		/* A signal's handler may run for long, and is no more what was waited for. */
+		/* A signal handler may run for long, and is not what the thread waited for. */
 		next = next_same(walk, waiting, thread, series->last, until_ts,
 				 series->by_signal ? UINT64_MAX : look_ns);
 		if (!next)
@@ -286,9 +278,9 @@ static bool same_ender(const struct why_ender *a, const struct why_ender *b)
 }
 
 /*
- * What comes while the thread is awake wakes nobody: of several waits for whatever may come, none
- * is known to have been for what ended it, even if all were ended by the same thread. What a pipe
- * or socket has comes from who writes there: as long as that is one thread, it is known.
+ * What arrives while the thread is awake wakes nobody. So in repeated waits for any of several
+ * events, it is not known which event the thread needed, even if the same thread ended all waits.
+ * At a pipe or socket the writer is the source: it is known as long as that is one thread.
  */
 static bool is_doubtful(const struct why_again *again, size_t index)
 {
@@ -297,8 +289,8 @@ static bool is_doubtful(const struct why_again *again, size_t index)
 	return index < again->mixed_end;
 }
 
-/* Whether the thread waits again for the same, for whatever it did meanwhile, so that nothing says
- * that what ended this wait is what the thread waited for. */
+/* Whether the thread waits again for the same thing, whatever it did meanwhile. Then nothing shows
+ * that it waited for what ended this wait. */
 bool why_waits_for_others(struct why_walk *walk, const struct why_waiting *waiting, uint32_t thread,
 			  size_t index, uint64_t until_ts)
 {

@@ -66,7 +66,7 @@ struct why_walk {
 	struct map kernel_hints;      /* kernel address → enum why_hint */
 	struct map kernel_symbols;    /* kernel address → index of the reader's symbol */
 	struct map stack_at;          /* number of a stack → in stacks */
-	VEC(struct why_stack) stacks; /* those that were asked for */
+	VEC(struct why_stack) stacks; /* those looked up so far */
 	struct map pythons;           /* pid → enum wait_python */
 	struct map told;              /* number of a user's stack → enum wait_told */
 	struct map peers;             /* object → thread at the other end, or NO_PEER */
@@ -152,15 +152,15 @@ const struct model_switch *why_switch_in(const struct model *model, size_t first
 struct why_waiting {
 	enum wait_kind kind;
 	bool uninterruptible;
-	bool ends; /* whoever wakes it has ended it: a barrier, a join */
+	bool ends; /* every wake-up ends it: a barrier, a join */
 };
 
 /* The waits for the same that one is among, up to until_ts; valid until the next call. */
 const struct why_series *why_series_of(struct why_walk *walk, const struct why_waiting *waiting,
 				       uint32_t thread, size_t index, uint64_t until_ts);
-/* Fills in what a step tells of its series. */
+/* Fills in the series of a step. */
 void why_series_tell(const struct why_walk *walk, struct why_step *step);
-/* Whether the thread waits again for the same, so that nothing says what it waited for. */
+/* Whether the thread waits again for the same thing, so that nothing shows what it waited for. */
 bool why_waits_for_others(struct why_walk *walk, const struct why_waiting *waiting, uint32_t thread,
 			  size_t index, uint64_t until_ts);
 /* Whether a signal ended a wait at ts. */
@@ -179,7 +179,9 @@ enum wait_told why_futex_told(struct why_walk *walk, uint32_t thread,
 			      const struct why_interval *interval, const struct model_wait *wait);
 /* The first thread of a process in walk->by_pid. */
 size_t why_threads_of(const struct why_walk *walk, uint32_t pid);
-/* The last signal before ts that stopped a thread's process; NULL: not recorded. */
+/* Index of the first signal after ts. */
+size_t why_signals_after(const struct model *model, uint64_t ts);
+/* The last signal at or before ts that stopped a thread's process; NULL: not recorded. */
 const struct model_signal *why_stopper(const struct model *model, uint32_t thread, uint64_t ts);
 /* A request to a device that was under way in that time: of this thread, of any, or none. */
 enum why_io { WHY_IO_NONE, WHY_IO_OTHERS, WHY_IO_OWN };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls that a worker looks for in a file (target/worker.h). The worker has the same descriptions,
- * as it was forked after they were read; what became of them so far is sent, and comes back.
+ * A worker searches a file for calls (target/worker.h). It has the same descriptions, since it was
+ * forked after they were read; the request and the reply carry their states.
  */
 #ifndef WAFFLE_CALL_FIND_REMOTE_H
 #define WAFFLE_CALL_FIND_REMOTE_H
@@ -14,15 +14,15 @@ struct find_lists {
 	VEC(uint32_t) of[2];
 };
 
-/* find.c: looks through the file, here. */
+/* In find.c: searches the file in this process. */
 int find_in_file(struct call_set *set, struct object *object, int fd,
 		 const struct find_lists *lists, struct error *err);
 
-/* The same by a worker. */
+/* The same in a worker. */
 int find_remote(struct call_set *set, struct object *object, int fd, const struct find_lists *lists,
 		struct error *err);
-/* Its reply, which adds to the object and replaces the states of what was searched for. -EPROTO: it
- * makes no sense; -ENOMEM. `file_bytes`: how large the file is. */
+/* Parses the reply: adds to the object, and replaces the states of the descriptions that were
+ * searched for. 0; -EPROTO: it is malformed; -ENOMEM. `file_bytes`: the size of the file. */
 int find_decode(struct call_set *set, struct object *object, const struct find_lists *lists,
 		uint64_t file_bytes, struct wire_in *in);
 

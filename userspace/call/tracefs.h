@@ -2,8 +2,8 @@
 /*
  * The kernel's folder of tracepoints, `events` in tracefs (Documentation/trace/events.rst).
  *
- * Machines need not have tracefs mounted. Where it is not, a mount that is attached to no folder
- * and that only this process has gives access; the machine stays as it is.
+ * tracefs need not be mounted. If it is not, this makes a detached mount, which only this process
+ * can see.
  */
 #ifndef WAFFLE_CALL_TRACEFS_H
 #define WAFFLE_CALL_TRACEFS_H

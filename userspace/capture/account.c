@@ -83,8 +83,19 @@ int account_of_caller(struct account **account, struct error *err)
 	unsigned uid, gid;
 
 	*account = NULL;
-	if (geteuid() != 0 || !output_caller(&uid, &gid))
+	if (geteuid() != 0)
 		return 0;
+	if (!output_caller(&uid, &gid)) {
+		const char *text = getenv("SUDO_UID");
+
+		/* Of a number that can't be read it is not known that it is root's. */
+		if (text && *text)
+			return error_set(err, EINVAL,
+					 "the user who called sudo: SUDO_UID is '%s', which is no "
+					 "number; say with --user whom the command runs as",
+					 text);
+		return 0;
+	}
 	errno = 0;
 	entry = getpwuid(uid);
 	if (!entry)

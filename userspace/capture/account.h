@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The user whom a command runs as. waffle-bpf needs root, and what it starts does not: a training
- * run that was started by `sudo waffle-bpf run` is as it would have been without the tracer.
+ * The user that a command runs as. waffle-bpf needs root, but the command does not: it runs as it
+ * would have without the tracer.
  */
 #ifndef WAFFLE_CAPTURE_ACCOUNT_H
 #define WAFFLE_CAPTURE_ACCOUNT_H
@@ -19,16 +19,16 @@ struct account {
 	char *name, *home, *shell;
 };
 
-/* A user by name, or by number if no name is that. */
+/* Looks up a user by name, or by number if there is no such name. */
 int account_by_name(struct account **account, const char *name, struct error *err);
-/* Who called sudo. NULL, without an error: nobody did, or we are not root. */
+/* The user who called sudo. NULL without an error: nobody called sudo, or we are not root. */
 int account_of_caller(struct account **account, struct error *err);
 void account_free(struct account *account);
 
 /*
- * Makes this process that user's: groups, ids, and HOME, USER, LOGNAME, SHELL, XDG_RUNTIME_DIR.
- * The folder, the limits, the terminal and all other variables stay, but those by which sudo tells
- * of itself. For a child before its exec. Returns 0 or a negative errno.
+ * Makes this process the user's: groups, ids, and HOME, USER, LOGNAME, SHELL, XDG_RUNTIME_DIR. It
+ * removes sudo's own variables, and keeps the folder, limits, terminal and all other variables. For
+ * a child before its exec. Returns 0 or a negative errno.
  */
 int account_become(const struct account *account);
 

@@ -34,14 +34,15 @@ void details_needed(struct details *details, pid_t pid);
 
 /* A process has a new program or mapping: what it has mapped is written while it lives. */
 int details_process(struct details *details, pid_t pid, struct error *err);
-/* Waits until their stacks can be walked; while programs are traced, for some milliseconds only. */
+/* Waits until the unwinding tables for their stacks are made; while programs are traced, for some
+ * milliseconds only. */
 int details_tables(struct details *details, bool traced, struct error *err);
-/* It is gone, whether or not the record of its exit came. */
+/* The process has ended, whether or not its exit record arrived. */
 void details_forget(struct details *details, pid_t pid);
 
 /* What stacks of spans lack; NULL: nothing that is known. */
-/* Stacks of waits, wake-ups, spans and events so far that are not in the file though they were
- * taken: it has as many as it may, or a thread waited while very many others were told of. */
+/* How many stacks of waits, wake-ups, spans and events were taken but are not in the file so far:
+ * the file's table was full, or too many others came while a thread waited. */
 uint64_t details_stacks_left_out(const struct details *details);
 const char *details_stack_warning(const struct details *details);
 

@@ -10,9 +10,9 @@
 /* How long a record may be under way between its time stamp and its being readable. */
 #define SETTLE_NS 2000000ull
 /*
- * What one round may cost. Producers that are faster than the drain fill the kernel's buffers then,
- * and the kernel counts what it drops; the drain's memory and the time until the next look at
- * signals stay as they are.
+ * Limits of one round. If producers are faster than the drain, the kernel's buffers fill up, and
+ * the kernel counts what it drops. The drain's memory, and the time until signals are checked
+ * again, stay bounded.
  */
 #define TAKEN_BYTES_MAX (8u << 20)  /* copied and not delivered yet */
 #define SHARE_BYTES_MIN (64u << 10) /* of a queue in a round */
@@ -67,9 +67,13 @@ static void record_came(const void *data, size_t size, void *arg)
 	struct drain *drain = arg;
 	const struct waffle_rec *rec = data;
 	size_t len = record_size(data, size), at = drain->bytes.len;
+	unsigned source = len ? record_source(rec->kind) : WAFFLE_SOURCE_COUNT;
 
-	if (!len || !vec_reserve(&drain->bytes, len) || !vec_reserve(&drain->pending, 1)) {
-		drain->refused[WAFFLE_SOURCE_SPANS]++;
+	/* Some kinds are made here and come from no queue: they would be counted nowhere. And the
+	 * last round ends before UINT64_MAX. */
+	if (source >= WAFFLE_SOURCE_COUNT || rec->ts > RECORD_TS_MAX ||
+	    !vec_reserve(&drain->bytes, len) || !vec_reserve(&drain->pending, 1)) {
+		drain->refused[source < WAFFLE_SOURCE_COUNT ? source : WAFFLE_SOURCE_SPANS]++;
 		return;
 	}
 	drain->taken_ts = rec->ts;
@@ -317,7 +321,7 @@ static void report_losses(struct drain *drain)
 	drain->losses_from_ts = begin - SETTLE_NS;
 }
 
-/* The queue of which least is known. */
+/* The queue that lags behind most. */
 static uint32_t queue_behind(const struct drain *drain)
 {
 	uint32_t behind = 0;
@@ -329,9 +333,9 @@ static uint32_t queue_behind(const struct drain *drain)
 }
 
 /*
- * Copies what is in the queues, of each its share. While there is no room it is delivered first; if
- * that can't go on because one queue lags behind, more is taken of that one alone. Returns whether
- * more is there.
+ * Copies records from the queues, a share from each. If there is no room, it delivers first. If one
+ * queue that lags behind prevents that, it takes more from that queue alone. Returns whether there
+ * is more.
  */
 static bool queues_take(struct drain *drain)
 {

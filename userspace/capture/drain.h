@@ -19,8 +19,8 @@ struct drain_callbacks {
 	int (*record)(struct waffle_rec *rec, void *arg);
 	/* A fork, exec or exit, as soon as it is seen and before its turn in the order. */
 	void (*notice)(const struct waffle_rec *rec, void *arg);
-	/* A round will deliver records before this time, and may end earlier: then the next one
-	 * goes on with the same time. Non-zero stops the draining. */
+	/* A round is about to deliver the records before this time. If it ends earlier, the next
+	 * round continues with the same time. Non-zero stops the draining. */
 	int (*round)(uint64_t before_ts, void *arg);
 	void *arg;
 };
@@ -30,9 +30,10 @@ int drain_open(struct drain **drain, struct kernel *kernel, const struct drain_c
 void drain_close(struct drain *drain);
 
 /*
- * One round: some milliseconds and a bounded amount of memory, as programs may produce faster than
- * this delivers, for ever. `final`: nothing is produced any more, so nothing waits. 1: there is
- * more to do at once; negative errno if `record` failed.
+ * Runs one round. Its time and memory are bounded, since programs may forever produce records
+ * faster than this delivers them. `final`: nothing is produced any more, so no record is deferred.
+ * Returns 1 if the caller should run the next round at once, or a negative errno if `record`
+ * failed.
  */
 int drain_round(struct drain *drain, bool final);
 /* From now on records are taken and counted as lost, which is fast. */

@@ -17,7 +17,7 @@
 
 struct functions;
 
-/* `kernel` NULL: no process execs. */
+/* Without `kernel`, assumes that no process calls exec. */
 int functions_open(struct functions **functions, const struct kernel *kernel,
 		   struct store_writer *writer, struct error *err);
 void functions_close(struct functions *functions);

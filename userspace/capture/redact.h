@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values that are not to be in a capture: of all keys, or of some. Sites are written without these
- * keys, and records lose their values before anything else looks at them, so that what is left out
- * is in no table either. Links and the values of counters are no arguments: they go only by name.
+ * Leaves out the values of all keys, or of some. Sites are written without these keys, and values
+ * are removed from records before anything else reads them, so they are in no table either. Links
+ * and the values of counters are no arguments: only naming them leaves them out.
  */
 #ifndef WAFFLE_CAPTURE_REDACT_H
 #define WAFFLE_CAPTURE_REDACT_H

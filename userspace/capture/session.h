@@ -25,7 +25,7 @@ struct session_options {
 	const pid_t *pids; /* attach to these … */
 	size_t pid_count;
 	char **command;                   /* … or run this */
-	const struct account *account;    /* … as this user; NULL: as who we are; the caller's */
+	const struct account *account;    /* … as this user; NULL: as we are; the caller's */
 	bool warn_of_root;                /* nobody asked for it to run as root */
 	const char *output;               /* path of the file to write */
 	const char *label;                /* what is traced, for people */
@@ -48,8 +48,8 @@ struct session_options {
 #define SESSION_MAX_BYTES_MIN (4ull << 20)
 #define SESSION_RING_BYTES (32ull << 20)
 #define SESSION_SCHED_BYTES (4ull << 20)
-/* Of all rings, and of all CPUs' switches, unless a size was asked for: with more than 64 CPUs each
- * has less. */
+/* Limit for all rings together, and for the switches of all CPUs together, unless a size was
+ * given: with more than 64 CPUs each buffer is smaller. */
 #define SESSION_TOTAL_BYTES (256ull << 20)
 #define SESSION_WAIT_MIN_NS 50000ull
 #define SESSION_STACK_GAP_NS 1000000ull

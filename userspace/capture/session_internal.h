@@ -26,14 +26,14 @@ struct target {
 	pid_t pid;
 	int pidfd;         /* -1: there are too many processes for one each */
 	uint64_t exit_ts;  /* it has exited by then; 0: it lives */
-	bool exec_pending; /* a new program runs and its mappings were not looked at yet */
+	bool exec_pending; /* a new program runs whose mappings were not read yet */
 	bool exec_ready;   /* that program was armed before it began */
 	uint64_t fork_ts;  /* nothing was armed in it since; 0: not known to be so */
 	bool hold_armed;   /* something was armed in the hold below */
 	uint64_t hold;     /* the gate's number of its last hold */
 	char program[16];  /* the file's name of the last exec that was held */
-	bool exec_missed;  /* it was not, or not all of it */
-	bool exec_told;    /* of which was told already */
+	bool exec_missed;  /* the program began before all of it was armed */
+	bool exec_told;    /* and that was counted already */
 	bool exec_moved;   /* another thread than the main one began it: its links are of no use */
 	bool maps_changed;
 	uint64_t scan_ts; /* of the end of the last look at its mappings */
@@ -45,7 +45,7 @@ struct unarmed {
 	uint64_t programs;
 	char names[200]; /* of the first ones: "a, b" */
 	uint64_t forks;
-	uint64_t fork_ns; /* the longest time that one ran so */
+	uint64_t fork_ns; /* the longest time that a child ran unarmed */
 };
 
 struct fork_notice {
@@ -69,13 +69,13 @@ struct session {
 	struct store_writer *writer;
 	struct launch launch;
 	struct gate *gate;             /* NULL: programs are not held until they are armed */
-	VEC(struct fork_notice) forks; /* that were not looked at yet */
+	VEC(struct fork_notice) forks; /* not handled yet */
 	struct unarmed unarmed;
 	VEC(struct target) targets;
 	struct map target_at; /* pid → index in `targets` */
 	size_t unwatched;     /* targets without a pidfd */
 	uint64_t look_ts;     /* when they were last looked at */
-	size_t files_max;     /* descriptors that we may have */
+	size_t files_max;     /* our limit of descriptors */
 	size_t next_target;   /* where the next look at the targets begins */
 	bool busy;            /* there is more to do at once: a round has a budget */
 	int epoll, timer, signals;

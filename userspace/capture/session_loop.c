@@ -8,6 +8,7 @@
 
 #include "capture/session_internal.h"
 #include "target/process.h"
+#include "target/worker.h"
 
 #define FLUSH_NS 1000000000ull /* between two chunks at most: what a killed tracer loses */
 #define PROGRESS_NS 100000000ull
@@ -67,6 +68,7 @@ int loop_open(struct session *session)
 	session->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (session->epoll < 0 || session->signals < 0 || session->timer < 0)
 		return session_fail(session, "setting up");
+	worker_stop_at(session->signals, 0);
 	return timer_set(session, PACE_BUSY_NS)
 		       ?: session_watch(session, session->timer, EPOLLIN, TAG_TIMER)
 		       ?: session_watch(session, session->signals, EPOLLIN, TAG_SIGNAL);
@@ -192,6 +194,9 @@ static int wait_ms(const struct session *session)
 
 int loop_run(struct session *session)
 {
+	uint64_t duration = session->options->duration_ns;
+
+	worker_stop_at(session->signals, duration ? session->armed_ts + duration : 0);
 	while (true) {
 		struct epoll_event events[32];
 		int count = epoll_wait(session->epoll, events, 32, wait_ms(session));
@@ -223,6 +228,7 @@ void loop_close(struct session *session)
 
 	while (read(session->signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
 		;
+	worker_stop_at(-1, 0);
 	close(session->epoll);
 	close(session->timer);
 	close(session->signals);

@@ -20,7 +20,7 @@ struct space {
 	pid_t pid;
 	uint64_t read_ts;  /* of `mappings`, 0: never read */
 	uint64_t begin_ts; /* of its program, 0: from before the capture */
-	struct map seen;   /* hashes of values, and of each with the time since when */
+	struct map seen;   /* hashes of values, alone and with the time since which they hold */
 	bool handles;      /* those from before the capture were looked for */
 	struct mappings mappings;
 	VEC(struct code_told) told; /* by time */

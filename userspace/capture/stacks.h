@@ -19,13 +19,13 @@ void stacks_free(struct stacks *stacks);
 
 /* Looks at what a process has mapped now. A process that is gone is no error; -ENOMEM. */
 int stacks_process(struct stacks *stacks, pid_t pid, struct error *err);
-/* Takes over the tables that were made meanwhile. -ENOMEM. */
+/* Takes over the tables that were made since the last call. 0 or -ENOMEM. */
 int stacks_round(struct stacks *stacks, struct error *err);
-/* Waits for all of them first; while programs are traced for some milliseconds only. */
+/* The same, after waiting for all of them; while programs are traced, for some milliseconds. */
 int stacks_ready(struct stacks *stacks, bool traced, struct error *err);
 /* What stacks lack, and why; NULL: nothing that is known. */
 const char *stacks_warning(const struct stacks *stacks);
-/* A file that processes will map, open at `fd`, which stays the caller's: known before they do. */
+/* Prepares the table of a file before processes map it. `fd` stays the caller's. */
 void stacks_file(struct stacks *stacks, int fd, const char *path);
 /* A process has a child, of which the kernel's side knows already: bpf/stack.h. */
 int stacks_fork(struct stacks *stacks, pid_t parent, pid_t child, struct error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes unwinding tables of files in a thread of its own: a library of a million functions takes
- * seconds, in which the kernel's buffers would run over if the thread that drains them did it.
+ * Makes unwinding tables of files in a thread of its own. A library of a million functions takes
+ * seconds; if the draining thread did that, the kernel's buffers would overflow meanwhile.
  */
 #ifndef WAFFLE_CAPTURE_TABLES_H
 #define WAFFLE_CAPTURE_TABLES_H
@@ -20,14 +20,14 @@ struct table_made {
 };
 
 int table_maker_open(struct table_maker **maker, struct error *err);
-/* Waits for the file that it is at. */
+/* Waits until the file that the thread works on is finished. */
 void table_maker_close(struct table_maker *maker);
 
-/* Asks for the table of an open file, whose descriptor it takes over. False: out of memory. */
+/* Queues an open file, whose descriptor it takes over. False: out of memory. */
 bool table_maker_ask(struct table_maker *maker, uint32_t file, int fd, const char *path);
-/* The next one that is made; false: there is none now. */
+/* Takes the next finished table; false: there is none now. */
 bool table_maker_take(struct table_maker *maker, struct table_made *made);
-/* Waits until all that was asked for is made, and so long at most. */
+/* Waits until all queued tables are finished, up to a time limit. */
 void table_maker_wait(struct table_maker *maker, uint64_t ns);
 
 #endif

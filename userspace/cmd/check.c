@@ -360,7 +360,7 @@ static const struct check checks[] = {
 	{"privileges",
 	 "run as root (sudo waffle-bpf …), or give the program capabilities with setcap, mode 0750 "
 	 "and "
-	 "a group of its own: who may run it can become root (SECURITY.md)",
+	 "a group of its own: users who may run it can become root (SECURITY.md)",
 	 check_privileges},
 	{"CAP_SYS_PTRACE",
 	 "without it sites, calls, stacks and files of other users' processes can't be seen",

@@ -36,7 +36,7 @@ struct command {
 	const char *details;   /* paragraphs for the man page, or "" */
 	const struct option_row *options;
 	size_t option_count;
-	bool reads_captures; /* with no more memory than is right for that */
+	bool reads_captures; /* so its memory is limited (util/memory_limit.h) */
 	/* Runs with the arguments behind the command's name; returns an enum exit_code. */
 	int (*run)(const struct command *command, int argc, char **argv);
 };

@@ -19,9 +19,8 @@ static const struct option_row rows[] = {
 	{"no-follow", 0, NULL, "trace the command's own process only, not its children",
 	 .set = set_no_follow},
 	{"user", 0, "NAME",
-	 "run the command as this user (default: as the one who called sudo, with that one's "
-	 "groups; "
-	 "root: as root)",
+	 "run the command as this user, with the user's groups (default: the user who called sudo; "
+	 "root: keep root)",
 	 .at = offsetof(struct capture_options, user)},
 	CAPTURE_OPTION_ROWS,
 };

@@ -7,9 +7,9 @@
 #include "cmd/command.h"
 
 /*
- * Makes them, once the options are known and before files are opened. `calls`: what is looked for
- * in files, which has to stay; NULL: nothing. A later call does nothing. EXIT_DONE, or the code to
- * end with.
+ * Starts them, once the options are known and before files are opened. `calls` are the probe specs
+ * to find in files, or NULL; they must outlive the workers. A later call does nothing. Returns
+ * EXIT_DONE, or the exit code.
  */
 enum exit_code workers_start(const struct command *command, struct call_set *calls);
 

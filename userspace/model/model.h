@@ -255,7 +255,7 @@ struct model {
 	VEC(struct model_loss) losses;
 	VEC(struct model_fork) forks;
 	VEC(struct model_exec) execs; /* by thread, then ts */
-	VEC(uint64_t) frames;         /* inside of model/: {bytes, and room behind them; values} */
+	VEC(uint64_t) frames;         /* only for model/: {bytes, and room behind them; values} */
 	VEC(uint64_t) syscall_args;
 	struct map span_ids;  /* id → index */
 	struct map event_ids; /* id → index, of the events that the program's links lead to */
@@ -306,7 +306,7 @@ static inline bool model_is_traced(const struct model *model, uint32_t thread)
 {
 	return thread < model->threads.len && model->threads.data[thread].traced;
 }
-/* Whether it is one of the waffle-bpf that made the capture, which is not part of what it shows. */
+/* Whether the thread belongs to the waffle-bpf that made the capture, which reports leave out. */
 bool model_is_own(const struct model *model, uint32_t thread);
 /* The links from a span or event: model.links.data[*first] and `count` in all. */
 size_t model_links_from(const struct model *model, uint8_t kind, uint32_t index, size_t *first);

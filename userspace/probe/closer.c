@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Closes links behind the back of the loop. The kernel lets nobody close a link of a uprobe before
- * all CPUs have left its programs, which takes tens of milliseconds. With a link for each process,
- * a loop that closed them itself would do little else.
+ * Closes links in a thread of its own. Closing a link of a uprobe waits until all CPUs have left
+ * its programs, which takes tens of milliseconds. With links for each process, a session loop that
+ * closed them itself would do little else.
  */
 #include <pthread.h>
 #include <signal.h>

@@ -138,7 +138,7 @@ int gate_open(struct gate **gate, const struct gate_options *options, struct err
 	}
 	made->socket = -1;
 	result = gate_start(made, group, options, err);
-	close(group); /* only the gate has it: its end lets all go */
+	close(group); /* only the gate has it, so all execs go on when it ends */
 	if (result)
 		gate_close(made);
 	else

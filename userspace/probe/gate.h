@@ -4,7 +4,7 @@
  *
  * fanotify(7) asks a listener before an exec opens a file (FAN_OPEN_EXEC_PERM). The thread waits in
  * the kernel meanwhile: it is not stopped, so neither its parent nor a debugger sees anything. The
- * question comes for the program, for the interpreter of a script, and for the dynamic loader.
+ * kernel asks for the program, for the interpreter of a script, and for the dynamic loader.
  *
  * The kernel asks about all processes that use a file system, so the listener must never be late.
  * It is a process of its own, which does nothing else:
@@ -25,28 +25,28 @@
 
 #include "util/error.h"
 
-#define GATE_HOLD_MS 100 /* of a process within a second, whatever the tracer does */
+#define GATE_HOLD_MS 100 /* a process is held no longer within a second */
 
 struct gate;
 
 struct gate_options {
 	int targets;          /* the map of targets, by tgid */
 	const uint64_t *bits; /* see target_maybe() in bpf/shared.h; WAFFLE_TGID_WORDS words */
-	const pid_t *pids;    /* the file systems that these and we see are watched */
+	const pid_t *pids;    /* their file systems and ours are watched */
 	size_t pid_count;
 };
 
-/* Starts it. Without the right to (CAP_SYS_ADMIN), or the kernel's support: an error that says so.
- */
+/* Starts the gate. Fails, with an error that says why, without CAP_SYS_ADMIN or the kernel's
+ * support. */
 int gate_open(struct gate **gate, const struct gate_options *options, struct error *err);
-/* Lets all go. */
+/* Ends the gate: all held execs go on. */
 void gate_close(struct gate *gate);
 
-/* Whether such a process could be started here; NULL: yes, otherwise why not. */
+/* Why a gate can't be started here; NULL: it can. */
 const char *gate_missing(void);
 
-/* Watches the file systems that a process sees and that are new: something may have been mounted.
- * How many. */
+/* Watches those file systems that a process sees and that were mounted since the last call. Returns
+ * how many. */
 unsigned gate_mark(struct gate *gate, pid_t pid);
 
 pid_t gate_pid(const struct gate *gate);
@@ -58,8 +58,8 @@ enum gate_event_kind {
 	GATE_MARKED, /* a file system is watched, if `id`; of no interest */
 	GATE_EXEC,   /* a process waits in an exec of the file `fd`, which the caller closes */
 	GATE_LATE,   /* that exec went on before it was answered */
-	GATE_PASSED, /* an exec was not held: too many were, or that process was for too long */
-	GATE_ENDED,  /* the gate is no more: execs are not held from now on */
+	GATE_PASSED, /* an exec was not held: too many were held, or this process for too long */
+	GATE_ENDED,  /* the gate has ended: execs are not held from now on */
 };
 
 struct gate_event {

@@ -13,7 +13,7 @@
 struct gate {
 	pid_t pid; /* 0: it has ended */
 	int socket;
-	struct map devices; /* of the file systems that were seen */
+	struct map devices; /* of the file systems seen so far */
 };
 
 /* From the gate; a descriptor travels with GATE_EXEC. */
@@ -23,16 +23,16 @@ struct gate_message {
 	uint64_t id;
 };
 
-/* To the gate: the exec `id` may go on. With a descriptor: that file system is to be watched. */
+/* To the gate: let the exec `id` go on. With a descriptor: watch its file system. */
 struct gate_answer {
 	uint64_t id;
 };
 
-/* One message over the socket, with a descriptor unless that is -1. They do not wait. */
+/* Send or receive one message, with a descriptor unless that is -1. They do not wait. */
 bool gate_send(int socket, const void *message, size_t size, int fd);
 ssize_t gate_receive(int socket, void *message, size_t size, int *fd);
 
-/* The process. Ends when `socket` has no other end any more. */
+/* The gate's process. It ends when the other end of `socket` is closed. */
 __attribute__((noreturn)) void gate_process(int group, int socket,
 					    const struct gate_options *options);
 

@@ -25,7 +25,7 @@
 #define MS 1000000ull
 #define SECOND 1000000000ull
 #define BEAT_MS 100
-#define BEATS_MISSED_MS 500 /* it was stopped */
+#define BEATS_MISSED_MS 500 /* then the gate was stopped, and is killed */
 #define HELD_MAX 64
 #define SPENT_MAX 256
 #define SILENCE_MAX 3 /* execs that a tracer did not answer in time: it is stopped, or stuck */
@@ -35,7 +35,7 @@ struct held {
 	uint64_t id;
 	uint64_t since_ts, until_ts;
 	pid_t pid;
-	int fd; /* the kernel's name of the question; -1: free */
+	int fd; /* identifies the kernel's question; -1: free */
 };
 
 /* How long a process was held within a second. */
@@ -62,8 +62,8 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec;
 }
 
-/* The kernel kills this process if it does not come by again: SIGKILL also ends one that is
- * stopped, or in a frozen cgroup. */
+/* Re-arms a kernel timer that kills this process unless it comes back here in time. SIGKILL also
+ * ends a process that is stopped, or in a frozen cgroup. */
 static void beat(struct state *state, uint64_t now)
 {
 	const struct itimerspec period = {.it_value.tv_nsec = BEATS_MISSED_MS * MS};
@@ -98,7 +98,7 @@ static bool is_target(const struct state *state, pid_t pid)
 	       !bpf_map_lookup_elem(state->options->targets, &key, &value);
 }
 
-/* Whether the tracer could be told. It never waits for that. */
+/* Sends a message to the tracer, without waiting. False: the message could not be sent. */
 static bool tell(const struct state *state, enum gate_event_kind kind, pid_t pid, uint64_t id,
 		 int fd)
 {
@@ -107,7 +107,7 @@ static bool tell(const struct state *state, enum gate_event_kind kind, pid_t pid
 	return gate_send(state->socket, &message, sizeof(message), fd);
 }
 
-/* Another process with the same place loses what is known of it: it may be held for longer. */
+/* A process that had the same place loses its count, and may be held for longer. */
 static struct spent *spent_of(struct state *state, pid_t pid, uint64_t now)
 {
 	struct spent *spent = &state->spent[(unsigned)pid % SPENT_MAX];
@@ -213,7 +213,7 @@ static void answers_read(struct state *state)
 	}
 }
 
-/* Lets go what has waited for long enough; until when to wait for the next one. */
+/* Lets execs go on whose time is over; returns when the next one's time is over. */
 static uint64_t overdue_release(struct state *state, uint64_t now)
 {
 	uint64_t next_ts = now + BEAT_MS * MS;
@@ -234,7 +234,7 @@ static uint64_t overdue_release(struct state *state, uint64_t now)
 	return next_ts;
 }
 
-/* A part of the tracer that can't be stopped by its terminal, nor by its signals. */
+/* Makes it immune to the terminal's and the tracer's signals. */
 static void become(struct state *state)
 {
 	struct sigevent kill = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL};
@@ -254,7 +254,7 @@ static void become(struct state *state)
 	beat(state, now_ns());
 }
 
-/* Keeps nothing of the tracer's open: what is armed must end with it. */
+/* Closes the tracer's descriptors: what is armed must end with the tracer. */
 static void keep_only(int a, int b, int c)
 {
 	int last = -1, keep[] = {a, b, c};

@@ -51,16 +51,16 @@ int kernel_open(struct kernel **kernel, const struct kernel_options *options, st
 void kernel_close(struct kernel *kernel);
 
 int kernel_target_add(struct kernel *kernel, pid_t pid, struct error *err);
-/* Since when a target's program is there: its last exec, or its birth if it has not exec'd; 0: from
- * before the capture. UINT64_MAX: it is no target, has ended, or was given rights by its exec. The
- * kernel knows an exec before the program's first instruction, and so before the exec's record is
- * read. */
+/* When a target began its present program: its last exec, or its fork if it has not called exec
+ * since; 0: before the capture. UINT64_MAX: it is no target, has ended, or its exec gave it rights.
+ * The BPF programs note an exec before the program's first instruction, so before the exec's record
+ * is read. */
 uint64_t kernel_program_since(const struct kernel *kernel, pid_t pid);
-/* Whether a target's program was given rights by its exec, so that nothing of it is to be read.
- * Once there was one, so are all processes that are no targets or have ended: they may have been
- * one. */
+/* Whether a target's exec gave its program rights, so that nothing of it may be read. Once there
+ * was such a target, processes that are no targets or have ended count as private, too: they may
+ * have run such a program. */
 bool kernel_program_is_private(const struct kernel *kernel, pid_t pid);
-/* Children so far that are not followed, as there were WAFFLE_MAX_TARGETS processes at the time. */
+/* How many children are not followed, because there were WAFFLE_MAX_TARGETS processes already. */
 uint64_t kernel_targets_refused(const struct kernel *kernel);
 
 /* From now on nothing is recorded, though all is still attached. */
@@ -78,8 +78,8 @@ int kernel_snapshot(struct kernel *kernel, bool at_end,
 /* Those of the sources wanted that this kernel has. */
 uint32_t kernel_wait_sources(const struct kernel *kernel);
 
-/* Sees to CPUs that have come online since the last call, and calls `came` for each; may be NULL.
- */
+/* Sets up CPUs that have come online since the last call, and calls `came`, unless that is NULL,
+ * for each. */
 void kernel_cpus_check(struct kernel *kernel, void (*came)(uint32_t cpu, void *arg), void *arg);
 
 /* Memory shared with the programs. */
@@ -90,19 +90,19 @@ const struct waffle_rec_switch *kernel_slot(const struct kernel *kernel, uint32_
 					    uint64_t position);
 
 /*
- * What the programs at sites and calls have told waits in queues: ring buffers, and the plain calls
- * of each CPU. Within a queue the records are nearly in the order of their times.
+ * The records of sites and calls are in queues: ring buffers, and the plain calls of each CPU.
+ * Within a queue the records are nearly in the order of their times.
  */
 uint32_t kernel_queue_count(const struct kernel *kernel);
 /*
  * Hands over the records of a queue, each in `size` bytes that are valid until `take` returns. Ends
- * after about `bytes`, because producers may be faster than the caller for ever. What makes no
- * sense is handed over as it is. Returns whether the queue was found empty.
+ * after about `bytes`, because producers may always be faster than the caller. Malformed records
+ * are handed over as they are. Returns whether the queue was found empty.
  */
 typedef void kernel_take_fn(const void *rec, size_t size, void *arg);
 bool kernel_queue_take(struct kernel *kernel, uint32_t queue, size_t bytes, kernel_take_fn *take,
 		       void *arg);
-/* All queues, one behind the other, until each was found empty. */
+/* The same for all queues, one after the other, until each was found empty. */
 void kernel_take(struct kernel *kernel, kernel_take_fn *take, void *arg);
 /* Plain calls of a CPU (bpf/call.h) so far that waffle_cpu.produced does not count. */
 uint64_t kernel_plain_count(const struct kernel *kernel, uint32_t cpu);
@@ -113,10 +113,10 @@ uint64_t kernel_ring_bytes(const struct kernel *kernel);
 uint32_t kernel_slot_count(const struct kernel *kernel);
 int kernel_ring_fd(const struct kernel *kernel, uint32_t ring);
 
-/* From now on something is armed with pid -1: the programs ask whose hit it is. */
+/* From now on some probes are armed with pid -1, so the BPF programs check whose hit it is. */
 void kernel_probes_widen(struct kernel *kernel);
-/* The map of targets, by tgid, and the bits that most processes are known by not to be any
- * (target_maybe() in bpf/shared.h). */
+/* The map of targets, by tgid, and the bitmap that rules out most other processes (target_maybe()
+ * in bpf/shared.h). */
 int kernel_targets(const struct kernel *kernel, const uint64_t **bits);
 
 /* ---- stacks of spans and events ---- */
@@ -148,24 +148,22 @@ uint32_t kernel_class_count(const struct kernel *kernel);
  * such program of its own, or the kernel won't say. */
 uint32_t kernel_class_jited(const struct kernel *kernel, uint32_t index, bool at_end);
 
-/* ---- what is left behind ---- */
+/* ---- spans and pairs that never end ---- */
 
-/* A process has ended: what its spans and pairs have in the kernel's tables goes with the next
- * sweep. */
+/* A process has ended: the next sweep removes its spans and pairs from the kernel's tables. */
 void kernel_forget(struct kernel *kernel, pid_t pid);
 /*
- * Call it often. Once a second, or at once when a table is full, what is of no use any more goes:
- * first of processes that have ended; then, where a table is more than half full, spans of more
- * than 5 s that their threads have left (longjmp(), pthread_exit()) and, where it is nearly full,
- * the oldest pairs. What goes of living processes is counted as lost.
+ * Call it often. Once a second, or at once when a table is full, it removes entries that are of no
+ * more use: first those of processes that have ended. If a table is more than half full, spans
+ * older than 5 s that their threads have left (longjmp(), pthread_exit()) follow, and if it is
+ * nearly full, the oldest pairs. Entries of living processes are counted as lost.
  */
 void kernel_sweep(struct kernel *kernel, uint64_t now_ns);
 
 /* ---- calls ---- */
 
-/* Loads the programs at calls, which takes some 100 ms; otherwise the first call that is found
- * does.
- */
+/* Loads the BPF programs for calls now, which takes some 100 ms; otherwise arming the first call
+ * does it. */
 int kernel_calls_ready(struct kernel *kernel);
 /* How the values of a call's site are found; before its probes are armed. -E2BIG: more than
  * WAFFLE_RECIPES_MAX. */
@@ -188,7 +186,7 @@ struct armed;
 
 /* Whether one link can arm many probes of one process: 1, 0, or a negative errno. */
 int uprobe_multi_try(void);
-/* Whether it does in this session; otherwise each probe takes two descriptors. */
+/* Whether this session does so; otherwise each probe takes two descriptors. */
 bool kernel_arms_many(const struct kernel *kernel);
 
 /* What is done with a site of an object. */
@@ -225,7 +223,7 @@ struct armed_unsupported armed_unsupported(const struct armed *armed);
 void armed_release(struct armed *armed);
 /* Many at once take no longer than one; NULLs are passed over. */
 void armed_release_all(struct armed *const *list, size_t count);
-/* The same for what is of no more use, without waiting for the kernel, which takes some 50 ms. */
+/* The same, without waiting for the kernel, which takes some 50 ms. */
 void kernel_disarm_later(struct kernel *kernel, struct armed *const *list, size_t count);
 
 /* A function of the running kernel. */

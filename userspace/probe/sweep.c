@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Tables of spans and pairs that have not ended. Some never end: their process has died, their
- * thread is gone, or it has left them by longjmp(). Of a living process that is not sure: a
+ * Removes spans and pairs that never end from their tables: their process has died, their thread
+ * has ended, or it has left them by longjmp(). In a living process the last is not certain: a
  * coroutine, too, leaves the stack below its span and comes back, and a span may end on another
- * thread. So such a span goes only if it is old and its table needs the room.
+ * thread. So such a span is removed only if it is old and its table needs the room.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -23,7 +23,7 @@
 #define LEFT_NS 5000000000ull     /* a span that seems to be left is old */
 #define BATCH 4096
 
-/* An entry that may go before others. */
+/* An entry that may be removed. */
 struct candidate {
 	uint64_t key[2]; /* of its map: a span's id, or struct waffle_pair_key */
 	uint64_t ts, sp;
@@ -35,7 +35,7 @@ struct candidate {
 struct sweep {
 	struct kernel *kernel;
 	VEC(struct candidate) list;
-	uint32_t count;                        /* entries of the table, less those that have gone */
+	uint32_t count;                        /* entries of the table, less the removed ones */
 	uint32_t held[WAFFLE_HELD_SIZE_COUNT]; /* of them, spans that are held */
 	uint64_t lost, now;
 };
@@ -161,8 +161,8 @@ static int span_by_thread(const void *a, const void *b)
 	return -candidate_by_ts(a, b);
 }
 
-/* A thread that begins a span with its stack pointer where another one began, or above, has left
- * that one. */
+/* A thread has left a span if it begins another one with its stack pointer at the same place or
+ * above. */
 static void spans_judge(struct sweep *sweep)
 {
 	uint64_t highest = 0;
@@ -230,7 +230,7 @@ static void buffers_sweep(struct kernel *kernel)
 	int fd = bpf_map__fd(kernel->bpf->maps.filter_buffers), more;
 	uint64_t key, next;
 
-	/* The next key is asked before its element is deleted: else the walk starts anew. */
+	/* Get the next key before deleting the element: otherwise the walk starts again. */
 	more = bpf_map_get_next_key(fd, NULL, &next);
 	while (!more) {
 		key = next;
@@ -272,8 +272,8 @@ static bool is_nearly_full(const struct bpf_map *map, uint32_t count)
 	return count > bpf_map__max_entries(map) / 8 * 7;
 }
 
-/* Pairs may be open for as long as their process lives. Which of them never end is not known: the
- * oldest, most likely. */
+/* A pair may be open as long as its process lives. It is not known which pairs never end: most
+ * likely the oldest. */
 static void pairs_sweep(struct sweep *sweep)
 {
 	const struct bpf_map *map = sweep->kernel->bpf->maps.call_pairs;
@@ -327,7 +327,7 @@ static void table_sweep(struct kernel *kernel, void (*sweeps)(struct sweep *swee
 
 	sweeps(&sweep);
 	vec_free(&sweep.list);
-	/* As the programs count a record that never came to be. */
+	/* Counted like a record that the BPF programs could not emit. */
 	__atomic_fetch_add(&kernel->cpu_memory[0].produced[WAFFLE_SOURCE_SPANS], sweep.lost,
 			   __ATOMIC_RELAXED);
 	__atomic_fetch_add(&kernel->cpu_memory[0].dropped[WAFFLE_SOURCE_SPANS], sweep.lost,

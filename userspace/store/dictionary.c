@@ -121,16 +121,26 @@ bool object_put(byte_vec *to, struct strtab *strings, const struct store_object 
 	       reference_put(to, strings, object->detail);
 }
 
+static bool segment_can_be(const struct store_segment *segment)
+{
+	return segment->offset + segment->size >= segment->offset;
+}
+
+/* What cannot be is left out: any program can map a file that says so, and a reader would take it
+ * for damage of the capture. */
 static bool segments_put(byte_vec *to, const struct store_mapping *mapping)
 {
-	uint32_t count = mapping->segment_count < STORE_SEGMENTS_MAX ? mapping->segment_count
-								     : STORE_SEGMENTS_MAX;
-	bool done = varint_put(to, count);
+	const struct store_segment *list[STORE_SEGMENTS_MAX];
+	uint32_t count = 0;
+	bool done;
 
+	for (uint32_t i = 0; i < mapping->segment_count && i < STORE_SEGMENTS_MAX; i++)
+		if (segment_can_be(&mapping->segments[i]))
+			list[count++] = &mapping->segments[i];
+	done = varint_put(to, count);
 	for (uint32_t i = 0; done && i < count; i++)
-		done = varint_put(to, mapping->segments[i].offset) &&
-		       varint_put(to, mapping->segments[i].address) &&
-		       varint_put(to, mapping->segments[i].size);
+		done = varint_put(to, list[i]->offset) && varint_put(to, list[i]->address) &&
+		       varint_put(to, list[i]->size);
 	return done;
 }
 
@@ -138,9 +148,10 @@ bool mapping_put(byte_vec *to, struct strtab *strings, const struct store_mappin
 {
 	uint32_t bytes =
 		mapping->build_id_bytes <= sizeof(mapping->build_id) ? mapping->build_id_bytes : 0;
+	uint64_t size = mapping->end > mapping->start ? mapping->end - mapping->start : 0;
 
 	if (!varint_put(to, mapping->pid) || !varint_put(to, mapping->ts) ||
-	    !varint_put(to, mapping->start) || !varint_put(to, mapping->end - mapping->start) ||
+	    !varint_put(to, mapping->start) || !varint_put(to, size) ||
 	    !varint_put(to, mapping->offset) || !varint_put(to, mapping->ino) ||
 	    !varint_put(to, mapping->dev) || !reference_put(to, strings, mapping->path))
 		return false;
@@ -404,7 +415,7 @@ static int segments_get(struct dictionary *dictionary, struct cursor *cursor,
 		list[i].offset = get_varint(cursor);
 		list[i].address = get_varint(cursor);
 		list[i].size = get_varint(cursor);
-		if (list[i].offset + list[i].size < list[i].offset)
+		if (!segment_can_be(&list[i]))
 			cursor->bad = true;
 	}
 	if (cursor->bad)

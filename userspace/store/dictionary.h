@@ -44,7 +44,7 @@ struct dictionary {
 	VEC(const char *) strings;
 	uint32_t strings_skipped; /* behind those that are there */
 	size_t bytes, bytes_max;  /* memory for all of it so far, and at most */
-	bool full;                /* nothing is added any more, as entries have numbers */
+	bool full;                /* no entry is added any more, so that the numbers stay right */
 	uint64_t skipped;         /* entries that found no room */
 	VEC(struct site_info) sites;
 	VEC(struct store_process) processes;

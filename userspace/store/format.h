@@ -47,8 +47,8 @@ enum chunk_codec { CODEC_NONE = 0, CODEC_ZSTD = 1 };
 
 /* A file with more than this is not one of ours. */
 #define STORE_SITES_MAX (1u << 18)
-/* Memory for all tables, by table_bytes() and string_bytes(). The writer leaves out what would take
- * more, so that whoever reads the file has room for it. */
+/* Limit of the memory for all tables, by table_bytes() and string_bytes(). The writer leaves out
+ * further entries, so that every reader has room for the file. */
 #define STORE_TABLES_BYTES_MAX (256u << 20)
 #define STORE_PROCESSES_MAX (1u << 22)
 #define STORE_TASKS_MAX (1u << 20)

@@ -130,7 +130,7 @@ int store_writer_open(struct store_writer **writer, const char *path, const stru
 
 /* Gives the file its name: from now on a killed writer leaves a readable file. */
 int store_writer_publish(struct store_writer *writer, struct error *err);
-/* Frees the writer. Nothing of it is left, unless it was published; an old file stays. */
+/* Frees the writer. Removes its file unless that was published; an old file stays. */
 void store_writer_discard(struct store_writer *writer);
 
 /* Adds a site; sites are numbered 0, 1, … in the order of adding, and hits name them so. */
@@ -139,13 +139,13 @@ int store_writer_add_site(struct store_writer *writer, const struct site_info *s
 int store_writer_add_process(struct store_writer *writer, const struct store_process *process,
 			     struct error *err);
 
-/* Whether one more stack, object or name has room. Readers keep all tables in memory, so there is
- * an end to it; what comes then is left out, and counted as such also if the answer is no. */
+/* Whether there is room for one more stack, object or name. Readers keep all tables in memory, so
+ * the tables are limited. If not, the entry is counted as left out. */
 bool store_writer_has_room(struct store_writer *writer);
 uint64_t store_writer_left_out(const struct store_writer *writer);
 
-/* Each adds an entry to its table; strings and arrays are copied. Without room: 0, too. Who numbers
- * entries has to ask before. */
+/* Each adds an entry to its table; strings and arrays are copied. Returns 0 also if there is no
+ * room, so a caller that numbers entries has to check before. */
 int store_writer_add_stack(struct store_writer *writer, const struct store_stack *stack,
 			   struct error *err);
 int store_writer_add_object(struct store_writer *writer, const struct store_object *object,
@@ -209,7 +209,7 @@ uint32_t store_reader_name_count(const struct store_reader *reader);
 const struct store_name *store_reader_name(const struct store_reader *reader, uint32_t index);
 /* The writer did not finish, or the file was cut: how many bytes at its end can't be used. */
 bool store_reader_truncated(const struct store_reader *reader, uint64_t *bytes);
-/* Entries of tables that were not read, because they take more memory than a file of ours does. */
+/* How many table entries were skipped, because they need more memory than our writer allows. */
 uint64_t store_reader_skipped(const struct store_reader *reader);
 /* Data chunks of the file, and those decoded since the last seek (for tests of the index). */
 uint64_t store_reader_chunks(const struct store_reader *reader, uint64_t *decoded);

@@ -209,7 +209,7 @@ static int write_dictionaries(struct store_writer *writer)
 	return ret;
 }
 
-/* Many short processes must not take the room of all stacks: each kind has its half. */
+/* Many short processes must not use up the room for stacks, so each kind has its half. */
 static bool is_of_processes(enum table table)
 {
 	return table == TABLE_PROCESSES || table == TABLE_MAPPINGS;

@@ -22,7 +22,7 @@ struct cfi_table {
 	size_t count;
 	size_t functions; /* entries that were read */
 	size_t bad;       /* entries that were left out */
-	bool cut;         /* the file has more than the limit: the rest of it has no rows */
+	bool cut;         /* the file exceeds the limit: the rest of its code has no rows */
 };
 
 /* Linkers write a row in about five bytes of .eh_frame. */

@@ -29,7 +29,7 @@ struct cfi_section {
 	VEC(struct cfi_common_entry) commons;
 	size_t bad; /* entries that were left out */
 	bool no_memory;
-	bool cut; /* it is too large: no more of it is read */
+	bool cut; /* the section is too large: the rest is not read */
 };
 
 /* Bytes of a section. Those of the largest browsers and tensor libraries have 40 MB. */

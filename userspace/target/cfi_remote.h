@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stacks are walked with, of a file that a worker reads: its code's segments and its table. */
+/* A worker reads what unwinding needs of a file: its code segments and its unwinding table. */
 #ifndef WAFFLE_TARGET_CFI_REMOTE_H
 #define WAFFLE_TARGET_CFI_REMOTE_H
 
@@ -14,7 +14,7 @@ int cfi_file_read(struct cfi_table *table, struct elf_segments *segments, int fd
 
 /* The worker's side: a worker_handler. */
 int cfi_serve(struct wire_in *request, int fd, struct wire_out *reply, void *arg);
-/* Its reply; -EPROTO: that makes no sense; -ENOMEM. */
+/* Parses the worker's reply. 0; -EPROTO: it is malformed; -ENOMEM. */
 int cfi_decode(struct cfi_table *table, struct elf_segments *segments, struct wire_in *in);
 
 #endif

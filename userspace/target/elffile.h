@@ -38,7 +38,7 @@ int elf_file_open_fd(struct elf_file *file, int fd, const char *path);
 int elf_file_open_common(struct elf_file *file, const char *path);
 void elf_file_close(struct elf_file *file);
 
-/* Whether the file changed since it was opened: what was read of it then is of no worth. */
+/* Whether the file changed since it was opened: then nothing that was read of it can be used. */
 bool elf_file_changed(const struct elf_file *file);
 
 /* The first section of that name; NULL: none. */

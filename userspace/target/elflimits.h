@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opens ELF files of others for libelf. Each section is read into private memory, once, when it is
- * first asked for: the file's owner can't change it under the parser. The tables that we read have
- * a limit, as a small sparse or compressed file can stand for more memory than there is.
+ * Opens untrusted ELF files for libelf. Each section is read into private memory once, when it is
+ * first needed, so the file's owner can't change it under the parser. The tables that we read are
+ * limited, since a small sparse or compressed file can expand to more memory than there is.
  */
 #ifndef WAFFLE_TARGET_ELFLIMITS_H
 #define WAFFLE_TARGET_ELFLIMITS_H
@@ -17,7 +17,7 @@
 #define ELF_DEBUG_MAX (2ull << 30)
 /* Compilers' DWARF becomes three to ten times smaller. */
 #define ELF_DEBUG_RATIO 64
-/* A detached debug file that is only known by its checksum, for which all of it is read. */
+/* A detached debug file that only its checksum identifies: computing that reads all of it. */
 #define ELF_CHECKSUM_MAX (1ull << 30)
 
 /* `fd` has to stay open until elf_end(). NULL: not an ELF file, or beyond the limits. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A process that is in execve(2), on its way to another program: what it hands over is still in its
+/* A process that is inside execve(2): the new program's arguments and environment are still in its
  * old memory. */
 #ifndef WAFFLE_TARGET_EXECVE_H
 #define WAFFLE_TARGET_EXECVE_H
@@ -7,15 +7,15 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Whether the main thread of a process is in execve() or execveat(). Another thread takes over its
- * number, and what the kernel keeps of it is another task then. */
+/* Whether the main thread of a process is in execve() or execveat(). If another thread calls it,
+ * that thread takes over the main thread's number, but is another task for the kernel. */
 bool execve_is_main(pid_t pid);
 
 /*
- * The variables that decide about libraries (for the loader, LD_…, and for where an interpreter has
- * its packages) in the environment of the next program, as execve() wants a
- * list; both parts are to be freed. If it is in no such call, that of the present program. Empty if
- * it is gone, or was given rights by its exec (image.h). NULL: no memory.
+ * The environment variables of the next program that decide which libraries it loads (LD_…, and
+ * those with the folders of an interpreter's packages), as a list for execve(). The caller frees
+ * both parts. Outside of such a call: those of the present program. Empty if the process has ended,
+ * or its exec gave it rights (image.h). NULL: no memory.
  */
 char **execve_environment(pid_t pid, char **text);
 

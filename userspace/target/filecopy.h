@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A private copy of the parts of a file that are looked at. Its owner may write to the file or
- * shorten it while we parse it: a shared mapping would then change under the parser, or raise
- * SIGBUS. Each block is read once, when it is first asked for, and never again.
+ * A private copy of the parts of a file that are needed. Its owner may write to the file or shorten
+ * it while we parse it: a shared mapping would then change under the parser, or raise SIGBUS. Each
+ * block is read once, when it is first needed.
  */
 #ifndef WAFFLE_TARGET_FILECOPY_H
 #define WAFFLE_TARGET_FILECOPY_H
@@ -15,7 +15,7 @@
 #include "util/map.h"
 #include "util/vec.h"
 
-/* More of a file is not copied: nothing that is searched for is that large. */
+/* Limit of the copied bytes: nothing that we search for is that large. */
 #define FILE_COPY_MAX (256u << 20)
 
 struct file_copy {
@@ -31,13 +31,13 @@ struct file_copy {
 int file_copy_open(struct file_copy *copy, int fd);
 void file_copy_close(struct file_copy *copy);
 
-/* Copies bytes of the file; false if they are not in it, or can't be had. */
+/* Copies bytes of the file; false if they are not in it, or can't be read. */
 bool file_copy_get(struct file_copy *copy, uint64_t offset, void *to, size_t bytes);
 
-/* 0; -ESTALE: the file changed meanwhile; -EFBIG: more was asked for than is copied. */
+/* 0; -ESTALE: the file changed meanwhile; -EFBIG: more than the limit was needed. */
 int file_copy_state(const struct file_copy *copy);
 
-/* Whether a file is as it was when `at_first` was taken of it. */
+/* Whether a file is unchanged since fstat() filled `at_first`. */
 bool file_unchanged(int fd, const struct stat *at_first);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process as it is from one exec to the next. What is read through an image is of that program
- * and of no other: the kernel binds an open /proc/PID/mem to the memory that the process had then,
- * and it reads as empty when the process has exec'd or ended, also if its pid is another's by now.
+ * A process from one exec to the next. An image reads the memory of that program and of no other:
+ * the kernel binds an open /proc/PID/mem to the memory that the process had at the open. After the
+ * process has called exec or ended it reads as empty, also if the pid was reused.
  *
- * No image can be opened of a program that was given rights by its exec (set-user-ID,
- * set-group-ID, file capabilities): its memory is nobody's who started it.
+ * No image can be opened of a program that its exec gave rights (set-user-ID, set-group-ID, file
+ * capabilities): the user who started it must not see its memory.
  */
 #ifndef WAFFLE_TARGET_IMAGE_H
 #define WAFFLE_TARGET_IMAGE_H
@@ -20,19 +20,19 @@ struct image {
 	int memory;
 };
 
-/* -ESRCH: the process is gone; -EACCES: its program was given rights, or it can't be read. */
+/* -ESRCH: the process has ended; -EACCES: its exec gave it rights, or it can't be read. */
 int image_open(struct image *image, pid_t pid);
 void image_close(struct image *image);
 
-/* Whether the process still is what it was. */
+/* Whether the process still runs that program. */
 bool image_is_there(const struct image *image);
 
-/* All of it; false: not, as if the image is no more. */
+/* Reads all bytes; false if it can't, for example after an exec. */
 bool image_read(const struct image *image, uint64_t address, void *to, size_t size);
-/* As much as there is up to `size`; 0: nothing. */
+/* Reads up to `size` bytes, as many as there are; 0: none. */
 size_t image_read_some(const struct image *image, uint64_t address, void *to, size_t size);
 
-/* The environment that it was started with, as execve() wants it; both parts are to be freed. */
+/* The environment that it was started with, as a list for execve(). The caller frees both parts. */
 char **image_environment(const struct image *image, char **text);
 
 #endif

@@ -35,8 +35,8 @@ struct loader_base {
 	const char *lib;    /* stands for $LIB: "lib64", "lib/x86_64-linux-gnu"; NULL: not known */
 };
 
-/* Makes an absolute path of `len` bytes of text. False: it is too long, or has "$" with a name that
- * is not known; `origin` "" makes $ORIGIN unknown. */
+/* Expands `len` bytes of text to an absolute path. False: it is too long, or has "$" with an
+ * unknown name; `origin` "" makes $ORIGIN unknown. */
 bool loader_expand(char path[PATH_MAX], const char *text, size_t len,
 		   const struct loader_base *base);
 
@@ -50,9 +50,9 @@ bool loader_folders_each(const char *list, const struct loader_base *base, loade
 extern const char loader_usual[];
 
 /*
- * The kinds of this machine's processor, the best first, up to a NULL. Of each folder, glibc looks
- * into glibc-hwcaps/KIND before it looks into the folder itself (ld.so(8)). To ask the processor
- * takes some microseconds in a virtual machine.
+ * The kinds of this machine's processor, the best first, up to a NULL. glibc searches
+ * glibc-hwcaps/KIND of each folder before the folder itself (ld.so(8)). Asking the processor takes
+ * some microseconds in a virtual machine.
  */
 const char *const *loader_variants(void);
 

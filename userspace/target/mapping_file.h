@@ -10,13 +10,14 @@
  * writes a path into `path` by which the kernel finds the same file while the process lives.
  * Negative errno on failure, also if the process has another file there by now.
  */
-/* What -EACCES and -EPERM of mapping_open() mean: "CAP_…", which is missing. */
+/* The name of the capability ("CAP_…") that is missing when mapping_open() returns -EACCES or
+ * -EPERM. */
 const char *mapping_open_needs(pid_t pid);
 int mapping_open(const struct mapping *mapping, pid_t pid, char *path, size_t path_size);
 
-/* The same for a mapping that is known from elsewhere: the process may be gone or have other
- * mappings by now. Only the very file is opened, by its path as we see it if by none of the
- * process's. */
+/* The same for a recorded mapping: the process may have ended or have other mappings by now. Only
+ * the same file (device and inode) is opened, by the process's paths or else by its path as we see
+ * it. */
 int mapping_open_same(const struct mapping *mapping, pid_t pid, char *path, size_t path_size);
 
 #endif

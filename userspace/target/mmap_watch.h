@@ -19,7 +19,7 @@ struct mmap_watch;
 /* Watches all CPUs. An error means that late libraries go unseen; the capture can do without. */
 int mmap_watch_open(struct mmap_watch **watch, struct error *err);
 void mmap_watch_close(struct mmap_watch *watch);
-/* Watches a CPU that has come online; what it mapped before is told of as MMAP_LOST. */
+/* Watches a CPU that has come online; its earlier mappings are reported as MMAP_LOST. */
 void mmap_watch_cpu(struct mmap_watch *watch, uint32_t cpu);
 
 /*

@@ -63,8 +63,8 @@ static bool has_file(const struct looking *looking, const struct stat *status)
 	return false;
 }
 
-/* Whether the file open at `fd` can be loaded. Then it is told of, unless it was, and will be read.
- */
+/* Whether the file open at `fd` can be loaded. If so, it is reported, unless it was before, and
+ * will be read. */
 static bool take_fd(struct looking *looking, int fd, const char *path, size_t by)
 {
 	struct library library = {.by = by};
@@ -132,7 +132,7 @@ static bool take_from(const char *folder, void *arg)
 	       take(asked->looking, path, asked->by);
 }
 
-/* Of each kind of processor the cache may have a variant of a library. */
+/* The cache may have a variant of a library for each kind of processor. */
 static void cached_add(const char *path, void *arg)
 {
 	static const char kinds[] = "/glibc-hwcaps/";
@@ -187,7 +187,7 @@ static bool take_from_list(struct asked *asked, const char *list, size_t named_b
 	return list && loader_folders_each(list, &base, take_from, asked);
 }
 
-/* Looks where the library says that needs it, and where those say that needed that. */
+/* Searches the folders of the library that needs it, and of those that needed that library. */
 static bool take_from_rpaths(struct asked *asked)
 {
 	const struct looking *looking = asked->looking;

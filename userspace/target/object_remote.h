@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* object_read() by a worker. What that says of a file is checked here against the file as far as
- * its process could be harmed. */
+/* object_read() by a worker. Its answers are checked here against the file, as far as wrong ones
+ * could harm a process. */
 #ifndef WAFFLE_TARGET_OBJECT_REMOTE_H
 #define WAFFLE_TARGET_OBJECT_REMOTE_H
 
@@ -16,12 +16,12 @@ int object_serve(struct wire_in *request, int fd, struct wire_out *reply, void *
 
 /* The parts, also for what call/ adds to an object. */
 void object_put_site(struct wire_out *out, const struct site_info *site);
-/* False: it makes no sense, or there is no memory. */
+/* False: the reply is malformed, or there is no memory. */
 bool object_get_site(struct wire_in *in, struct object *object, struct site_info *site);
 void object_put_probe(struct wire_out *out, const struct object_probe *probe);
 bool object_get_probe(struct wire_in *in, struct object_probe *probe);
 
-/* The reply of object_serve(); -EPROTO: it makes no sense. -ENOMEM. */
+/* Parses the reply of object_serve(). 0; -EPROTO: it is malformed; -ENOMEM. */
 int object_decode(struct object *object, struct wire_in *in);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is asked of every program and library that is mapped to be run; a worker reads it, if there
- * is one (target/worker.h). */
+/* The facts that are read of every executable mapping's file, by a worker if there is one
+ * (target/worker.h). */
 #ifndef WAFFLE_TARGET_PROGRAM_FACTS_H
 #define WAFFLE_TARGET_PROGRAM_FACTS_H
 
@@ -21,7 +21,7 @@ int program_facts_read(struct program_facts *facts, int fd, const char *path);
 
 /* The worker's side: a worker_handler. */
 int program_facts_serve(struct wire_in *request, int fd, struct wire_out *reply, void *arg);
-/* Its reply; false: it makes no sense. */
+/* Parses its reply; false: it is malformed. */
 bool program_facts_decode(struct program_facts *facts, struct wire_in *in);
 
 #endif

@@ -19,7 +19,8 @@ struct root {
 	char path[PATH_MAX];    /* ours */
 };
 
-/* -ESRCH: it is gone; -EACCES: we may not; -ENOSYS: the kernel can't keep to its root. */
+/* -ESRCH: the process has ended; -EACCES: no permission; -ENOSYS: the kernel can't resolve paths
+ * below a root (openat2(2)). */
 int root_open(struct root *root, pid_t pid);
 void root_close(struct root *root);
 

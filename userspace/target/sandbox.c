@@ -25,6 +25,9 @@
 #include <unistd.h>
 
 #define NOBODY 65534
+/* No user has numbers from here on: who has a process's number may stop and kill it, and services
+ * do run as nobody. */
+#define STRANGERS 0xf0000000u
 #define FILES_MAX 1024 /* dwz and split DWARF: a file a unit */
 #define MEMORY_MAX (4ull << 30)
 #define MEMORY_MIN (1ull << 30)
@@ -84,6 +87,11 @@ static int descriptors_close(int socket, int control)
 	return syscall(SYS_close_range, SANDBOX_CONTROL + 1, UINT_MAX, 0) ? -errno : 0;
 }
 
+static bool become(unsigned id)
+{
+	return !setresgid(id, id, id) && !setresuid(id, id, id);
+}
+
 /* What a process without privileges lacks is not to be dropped. */
 static int capabilities_drop(void)
 {
@@ -95,9 +103,10 @@ static int capabilities_drop(void)
 		prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	if (geteuid() == 0) {
-		/* Where nobody has no number, or the right lacks, it stays root without rights. */
-		if (!setgroups(0, NULL) && !setresgid(NOBODY, NOBODY, NOBODY))
-			(void)!setresuid(NOBODY, NOBODY, NOBODY);
+		/* A user namespace may have no such numbers. Where nobody has none either, or the
+		 * right lacks, it stays root without rights. */
+		if (!setgroups(0, NULL) && !become(STRANGERS + (unsigned)getpid()))
+			(void)become(NOBODY);
 	}
 	return syscall(SYS_capset, &header, none) ? -errno : 0;
 }

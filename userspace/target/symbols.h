@@ -35,7 +35,7 @@ struct symbolizer_options {
 	/* Of detached debug files; NULL: what WAFFLE_DEBUG_DIR says, or else /usr/lib/debug. */
 	const char *debug_dir;
 	bool fetch;     /* from debuginfod servers, if DEBUGINFOD_URLS is set */
-	bool in_worker; /* of target/worker.h: there is no network, and files are asked for */
+	bool in_worker; /* of target/worker.h: it has no network and requests its files */
 };
 
 /* -ENOMEM. The options are copied. */

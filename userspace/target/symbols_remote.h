@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A symbolizer whose files are read by a worker. Every request says again which module it is about,
- * so that a new worker can answer it. What was answered is kept. A module that a worker died of is
- * not asked for again.
+ * A symbolizer whose files are read by a worker. Every request names its module in full, so that a
+ * new worker can answer it. Answers are cached. After a worker died of a module, there are no
+ * further requests for it.
  */
 #ifndef WAFFLE_TARGET_SYMBOLS_REMOTE_H
 #define WAFFLE_TARGET_SYMBOLS_REMOTE_H

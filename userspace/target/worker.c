@@ -25,6 +25,8 @@
  * make: whatever it has asked for meanwhile. */
 #define ANSWER_SECONDS 120
 #define NOTICES_MAX 16
+/* What comes later than that is of no use to a capture that is to end. */
+#define STOP_MS 250
 #define END_MS 500 /* that a helper has to end by itself */
 
 struct process {
@@ -43,6 +45,8 @@ struct process {
 static struct {
 	bool started;
 	unsigned patience; /* in seconds */
+	int stop;          /* readable when the capture is to end; -1: none */
+	uint64_t stop_ns;  /* when it ends by itself, of the monotonic clock; 0: never */
 	struct process list[WORKER_USES];
 	pthread_mutex_t lock; /* of what follows */
 	unsigned notice_count;
@@ -129,6 +133,7 @@ int worker_start(const struct worker_table *table, struct error *err)
 	pthread_mutex_init(&workers.lock, NULL);
 	workers.notice_count = 0;
 	workers.patience = ANSWER_SECONDS;
+	worker_stop_at(-1, 0);
 	for (unsigned i = 0; i < WORKER_USES && !result; i++)
 		result = process_start(&workers.list[i], table);
 	workers.started = !result;
@@ -150,6 +155,12 @@ void worker_stop(void)
 		pthread_mutex_destroy(&workers.list[i].lock);
 	}
 	workers.started = false;
+}
+
+void worker_stop_at(int fd, uint64_t ns)
+{
+	workers.stop = fd;
+	workers.stop_ns = ns;
 }
 
 void worker_patience(unsigned seconds)
@@ -281,7 +292,8 @@ static int request_send(int socket, enum worker_op op, const struct wire_out *re
 
 /* What came of a request. */
 struct answer {
-	struct timespec end; /* it is not waited for any longer */
+	uint64_t end; /* it is not waited for any longer */
+	bool stopped; /* not its fault: the capture is to end */
 	bool died;
 	int32_t value; /* the handler's, or of waitpid() */
 	uint64_t size; /* of the reply */
@@ -318,27 +330,56 @@ static int process_renew(struct process *process)
 	return result;
 }
 
-static int milliseconds_until(const struct timespec *end)
+static uint64_t now_ns(void)
 {
 	struct timespec now;
-	int64_t left;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	left = (end->tv_sec - now.tv_sec) * 1000 + (end->tv_nsec - now.tv_nsec) / 1000000;
-	return left > 0 ? (int)left : 0;
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static int milliseconds_until(uint64_t end)
+{
+	uint64_t now = now_ns();
+
+	return now < end ? (int)((end - now) / 1000000) + 1 : 0;
+}
+
+/* Names are looked up when a capture has ended, too; arming is for one that goes on. */
+static bool is_for_arming(const struct process *process)
+{
+	return process == &workers.list[WORKER_FOR_ARMING];
+}
+
+/* The capture is to end at this time, or did so. */
+static void answer_hurry(struct answer *answer, uint64_t at)
+{
+	uint64_t now = now_ns(), end = (at > now ? at : now) + STOP_MS * 1000000ull;
+
+	if (end >= answer->end)
+		return;
+	answer->end = end;
+	answer->stopped = true;
 }
 
 /* Until the worker or the helper says something. 0, or -ETIMEDOUT. */
-static int process_wait(const struct process *process, const struct timespec *end, bool *said)
+static int process_wait(const struct process *process, struct answer *answer, bool *said)
 {
-	struct pollfd wait[2] = {{.fd = process->sockets.requests, .events = POLLIN},
-				 {.fd = process->sockets.control, .events = POLLIN}};
+	struct pollfd wait[3] = {
+		{.fd = process->sockets.requests, .events = POLLIN},
+		{.fd = process->sockets.control, .events = POLLIN},
+		{.fd = is_for_arming(process) ? workers.stop : -1, .events = POLLIN}};
 	int left, ready;
 
 	do {
-		left = milliseconds_until(end);
-		ready = left ? poll(wait, 2, left) : 0;
-	} while (ready < 0 && errno == EINTR);
+		left = milliseconds_until(answer->end);
+		ready = left ? poll(wait, 3, left) : 0;
+		if (ready > 0 && wait[2].revents) {
+			answer_hurry(answer, 0);
+			wait[2].fd = -1;
+		}
+	} while ((ready < 0 && errno == EINTR) ||
+		 (ready > 0 && !wait[0].revents && !wait[1].revents));
 	*said = wait[0].revents;
 	return ready > 0 ? 0 : -ETIMEDOUT;
 }
@@ -350,7 +391,7 @@ static int answer_take(struct process *process, struct answer *answer, char *par
 	struct control control;
 	struct message message;
 	bool said;
-	int fd, result = process_wait(process, &answer->end, &said);
+	int fd, result = process_wait(process, answer, &said);
 
 	if (!result && !said) {
 		result = control_take(process, &control);
@@ -390,8 +431,9 @@ static int ask(struct process *process, enum worker_op op, const struct wire_out
 	int result = part ? request_send(process->sockets.requests, op, request, fd) : -ENOMEM;
 	bool first = true;
 
-	clock_gettime(CLOCK_MONOTONIC, &answer->end);
-	answer->end.tv_sec += workers.patience;
+	answer->end = now_ns() + workers.patience * 1000000000ull;
+	if (is_for_arming(process) && workers.stop_ns)
+		answer_hurry(answer, workers.stop_ns);
 	for (result = result ?: 1; result > 0; first = first && result != 2)
 		result = answer_take(process, answer, part, first);
 	free(part);
@@ -486,7 +528,11 @@ static int locked_call(struct process *process, enum worker_op op, const struct 
 	if (result == -ENOMEM)
 		return error_set(err, ENOMEM, "out of memory");
 	if (result)
-		return failed(name, "the process that parsed it did not answer", err);
+		return failed(name,
+			      result == -ETIMEDOUT && answer.stopped
+				      ? "the capture ended while it was parsed"
+				      : "the process that parsed it did not answer",
+			      err);
 	if (answer.died)
 		return died(name, answer.value, err);
 	if (answer.value == -ENOMEM)

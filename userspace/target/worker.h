@@ -80,6 +80,9 @@ void worker_notices(void (*each)(const char *line, void *arg), void *arg);
 
 /* For tests: the pid of a helper; 0: none. */
 int worker_helper(enum worker_use use);
+/* What is asked for arming is given up soon after `fd` (-1: none) has become readable, and after a
+ * time of the monotonic clock (0: none): a file may be made so that parsing it takes minutes. */
+void worker_stop_at(int fd, uint64_t ns);
 /* For tests: how long an answer is waited for, in seconds. */
 void worker_patience(unsigned seconds);
 

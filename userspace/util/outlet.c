@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Writes what there is room for; how much. A regular file has always room. */
+/* Writes as much as there is room for; returns how much. A regular file always has room. */
 static size_t write_some(const struct outlet *outlet, const char *text, size_t size)
 {
 	ssize_t written;
@@ -33,7 +33,7 @@ static void kept_write(struct outlet *outlet)
 	memmove(outlet->kept, outlet->kept + done, outlet->kept_bytes);
 }
 
-/* The stream's write: a whole message, as the stream is flushed behind each. */
+/* The stream's write function. It gets whole messages, since the stream is flushed after each. */
 static ssize_t stream_write(void *cookie, const char *text, size_t size)
 {
 	struct outlet *outlet = cookie;

@@ -139,8 +139,8 @@ static int open_other(struct output *output, int held, bool fifo, struct error *
 	return -EINVAL;
 }
 
-/* A symbolic link is replaced, as a file is; one to something else than a file is a trap that was
- * laid for root, or a mistake. */
+/* A symbolic link is replaced, as a file is. One that leads to anything but a file is a trap for
+ * root, or a mistake. */
 static int open_link(struct output *output, struct error *err)
 {
 	struct stat st;

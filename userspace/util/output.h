@@ -2,11 +2,12 @@
 /*
  * A file that appears whole or not at all: written beside its final name (O_EXCL), renamed over it
  * by output_commit(). A failure leaves the old file as it was. Only the user who called sudo
- * (SUDO_UID, SUDO_GID), or else we, can read it: it may hold what a traced program keeps to itself.
+ * (SUDO_UID, SUDO_GID), or else we, can read it: it may contain secrets of a traced program.
  *
- * waffle-bpf may be root in a folder of somebody else. Nothing is removed that output_open() has
- * not created, no symbolic link at the name is followed, and a device or pipe is opened by what was
- * looked at, not by its name again. /dev/stdout and /dev/fd/N are descriptors of ours, not names.
+ * waffle-bpf may be root in another user's folder. It removes only files that output_open() has
+ * created, and follows no symbolic link at the name. It opens a device or pipe by the descriptor
+ * that it checked, not by the name again. /dev/stdout and /dev/fd/N are descriptors of ours, not
+ * names.
  */
 #ifndef WAFFLE_UTIL_OUTPUT_H
 #define WAFFLE_UTIL_OUTPUT_H
@@ -34,7 +35,7 @@ int output_publish(struct output *output, struct error *err);
 int output_commit(struct output *output, struct error *err);
 /* Removes the temporary file and frees; nothing to do if not open or committed. */
 void output_abort(struct output *output);
-/* Who called sudo, if somebody did; *gid is (gid_t)-1 if sudo did not say. */
+/* The user who called sudo, if somebody did; *gid is (gid_t)-1 if SUDO_GID is not set. */
 bool output_caller(unsigned *uid, unsigned *gid);
 /* Gives an open file to the user who called sudo; silently nothing if there is none. */
 void output_give_to_caller(int fd);

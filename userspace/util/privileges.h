@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Privileges that are given up for good, so that a fault in the reading of a foreign file gives an
- * attacker less. The rest still is much: docs say that this is no sandbox.
+ * Drops privileges for good, so that a bug in a parser gives an attacker less. The remaining ones
+ * are still powerful: this is no sandbox (SECURITY.md).
  *
- * Both also see to it that no program that this process might start gets privileges by its exec
- * (no_new_privs, prctl(2)). Where the kernel or a container refuses, all stays as it was: nothing
- * depends on it.
+ * Both functions also set no_new_privs (prctl(2)), so that no exec of this process grants
+ * privileges. If the kernel or a container refuses, nothing changes: nothing depends on it.
  */
 #ifndef WAFFLE_UTIL_PRIVILEGES_H
 #define WAFFLE_UTIL_PRIVILEGES_H
 
-/* Of a tracer whose command was forked: modules of the kernel, devices, the network's and the
- * clock's settings, … are of no use any more. */
+/* For a tracer that has forked its command: drops kernel modules, devices, network, clock, … */
 void privileges_keep_tracing(void);
-/* Of a command that reads a capture: other processes are none of its business. Files of others can
- * still be read, for names of functions, and an output can be given to who called sudo. */
+/* For a command that reads a capture: drops all rights over processes. It can still read files of
+ * others, for names of functions, and give its output to the user who called sudo. */
 void privileges_keep_files(void);
 
 #endif

@@ -44,7 +44,10 @@ void wire_out_free(struct wire_out *out)
 
 struct wire_in wire_in(const void *bytes, size_t size)
 {
-	return (struct wire_in){.at = bytes, .end = (const unsigned char *)bytes + size};
+	const unsigned char *at = bytes;
+
+	return (struct wire_in){.at = at,
+				.end = size ? at + size : at}; /* an empty one may be NULL */
 }
 
 void wire_get(struct wire_in *in, void *to, size_t size)

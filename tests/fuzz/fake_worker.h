@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A worker (target/worker.h) that is no process of its own: there is none, or it does what a worker
+ * does, or it answers with any bytes, as one does that a file has taken over. For programs of one
+ * file.
+ */
+#ifndef WAFFLE_FUZZ_FAKE_WORKER_H
+#define WAFFLE_FUZZ_FAKE_WORKER_H
+
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "capture/handles.h"
+#include "require.h"
+#include "target/cfi_remote.h"
+#include "target/demangle.h"
+#include "target/object_remote.h"
+#include "target/program_facts.h"
+#include "target/symbols_remote.h"
+#include "target/worker.h"
+
+enum fake_worker { WORKER_ABSENT, WORKER_HONEST, WORKER_LYING };
+
+static struct {
+	enum fake_worker is;
+	bool busy; /* in a handler, where there is no worker */
+	unsigned distrusted;
+	struct symbols_service symbols;
+	const uint8_t *lies, *lies_end;
+} worker;
+
+bool worker_is_there(void)
+{
+	return worker.is != WORKER_ABSENT && !worker.busy;
+}
+
+static int serve(enum worker_op op, struct wire_in *in, int fd, struct wire_out *reply)
+{
+	static const worker_handler handlers[WORKER_OPS] = {
+		[WORKER_OBJECT] = object_serve,         [WORKER_FRAMES] = symbols_serve_frames,
+		[WORKER_RETURN] = symbols_serve_return, [WORKER_VARIABLE] = symbols_serve_variable,
+		[WORKER_MODULE] = symbols_serve_module, [WORKER_UNWIND] = cfi_serve,
+		[WORKER_PROGRAM] = program_facts_serve, [WORKER_HANDLES] = handles_serve,
+		[WORKER_NAME] = demangle_serve,
+	};
+	int result;
+
+	require(handlers[op]);
+	worker.busy = true;
+	result = handlers[op](in, fd, reply, &worker.symbols);
+	worker.busy = false;
+	require(result <= 0);
+	return result;
+}
+
+/* A byte with an error, two with the length of the reply, and the reply. */
+static int lie(struct wire_out *reply)
+{
+	size_t left = (size_t)(worker.lies_end - worker.lies), size;
+	int result;
+
+	if (left < 3)
+		return -EPROTO;
+	result = -(int)(worker.lies[0] % 134);
+	size = worker.lies[1] | (size_t)worker.lies[2] << 8;
+	worker.lies += 3;
+	left -= 3;
+	size = size < left ? size : left;
+	wire_put(reply, worker.lies, size);
+	worker.lies += size;
+	return result;
+}
+
+int worker_call(enum worker_use use, enum worker_op op, const struct wire_out *request, int fd,
+		const char *name, struct wire_out *reply, struct error *err)
+{
+	struct wire_in in = wire_in(request->bytes.data, request->bytes.len);
+	int result;
+
+	(void)use;
+	*reply = (struct wire_out){0};
+	require(worker_is_there() && !request->no_memory);
+	result = worker.is == WORKER_LYING ? lie(reply) : serve(op, &in, fd, reply);
+	return result == -EPROTO ? error_set(err, EPROTO, "%s: the worker ended", name) : result;
+}
+
+int worker_reply_bad(const char *name, struct error *err)
+{
+	/* What a worker says of a file is believed, if it is a worker. */
+	require(worker.is == WORKER_LYING);
+	worker.distrusted++;
+	return error_set(err, EPROTO, "%s: makes no sense", name);
+}
+
+static inline void worker_is(enum fake_worker is)
+{
+	symbolizer_close(worker.symbols.symbolizer);
+	worker.symbols.symbolizer = NULL;
+	worker.is = is;
+	worker.distrusted = 0;
+}
+
+#endif
