@@ -367,7 +367,8 @@ def test_sources_are_switched_on_one_by_one(waffle, built, tmp_path):
     for name, more in [
         ("faults", {"fault"}), ("io", {"io"}), ("signals", {"signal"}), ("stacks", set()),
     ]:
-        capture = waffle.run(program, "major", path, options=["--sources", f"spans,sched,{name}"])
+        command = ["sh", "-c", 'kill -CONT $$; exec "$0" "$@"', program, "major", path]
+        capture = waffle.run(*command, options=["--sources", f"spans,sched,{name}"])
         assert capture.info()["sources"] == ["spans", "sched", name]
         found = kinds(capture)
         assert more <= found and found - {"mapping", "symbol"} <= always | more

@@ -3,7 +3,10 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <linux/perf_event.h>
+#include <poll.h>
+#include <pthread.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
@@ -185,9 +188,51 @@ static int map_set(const struct bpf_map *map, uint32_t index, const void *value)
 	return bpf_map_update_elem(bpf_map__fd(map), &index, value, BPF_ANY) ? -errno : 0;
 }
 
+/* How long nothing has to happen before the programs are loaded in advance: as long as commands
+ * take that are over at once, which are spared that. */
+#define LOAD_AFTER_MS 20
+
+static void *calls_loader(void *arg)
+{
+	struct kernel *kernel = arg;
+	struct pollfd wake = {.fd = kernel->call_wake, .events = POLLIN};
+
+	poll(&wake, 1, LOAD_AFTER_MS);
+	if (!__atomic_load_n(&kernel->call_cancelled, __ATOMIC_ACQUIRE))
+		kernel->call_result = calls_load(kernel);
+	return NULL;
+}
+
+/* Loads them beside the session. A library that is opened late is then armed without that delay. */
+void calls_load_soon(struct kernel *kernel)
+{
+	if (!kernel->calls || kernel->call_bpf || kernel->call_loading)
+		return;
+	kernel->call_wake = eventfd(0, EFD_CLOEXEC);
+	if (kernel->call_wake < 0)
+		return; /* the first call loads them */
+	kernel->call_loading = !pthread_create(&kernel->call_loader, NULL, calls_loader, kernel);
+	if (!kernel->call_loading)
+		close(kernel->call_wake);
+}
+
+/* Ends the thread that loads, once it has. */
+static void loader_join(struct kernel *kernel)
+{
+	if (!kernel->call_loading)
+		return;
+	eventfd_write(kernel->call_wake, 1);
+	pthread_join(kernel->call_loader, NULL);
+	close(kernel->call_wake);
+	kernel->call_loading = false;
+}
+
 int kernel_calls_ready(struct kernel *kernel)
 {
-	return kernel->call_bpf ? 0 : calls_load(kernel);
+	loader_join(kernel);
+	if (!kernel->call_bpf)
+		kernel->call_result = calls_load(kernel);
+	return kernel->call_result;
 }
 
 int kernel_recipe_set(struct kernel *kernel, uint32_t site, const struct waffle_recipe *recipe)
@@ -334,6 +379,8 @@ int kernel_tracepoint_attach(struct kernel *kernel, uint64_t id, uint32_t site,
 
 void calls_detach(struct kernel *kernel)
 {
+	__atomic_store_n(&kernel->call_cancelled, true, __ATOMIC_RELEASE);
+	loader_join(kernel);
 	while (kernel->point_fds.len)
 		close(kernel->point_fds.data[--kernel->point_fds.len]);
 	vec_free(&kernel->point_fds);

@@ -423,6 +423,7 @@ int kernel_attach(struct kernel *kernel, struct error *err)
 	if (result)
 		return result;
 	result = attach_all(kernel, true) ?: waits_attach(kernel);
+	calls_load_soon(kernel);
 	return result ? load_failed(err, -result) : 0;
 }
 

@@ -4,6 +4,7 @@
 #define WAFFLE_PROBE_KERNEL_INTERNAL_H
 
 #include <linux/bpf.h>
+#include <pthread.h>
 
 #include "probe/kernel.h"
 #include "util/vec.h"
@@ -37,8 +38,12 @@ struct loaded_recipe {
 
 struct kernel {
 	struct waffle_bpf *bpf;
-	struct waffle_bpf *call_bpf; /* the programs at calls; NULL: no call was armed yet */
-	bool multi;                  /* one link arms many sites */
+	struct waffle_bpf *call_bpf; /* the programs at calls; NULL: not loaded yet */
+	int call_result;             /* of loading them */
+	pthread_t call_loader;       /* loads them in advance while call_loading */
+	bool call_loading, call_cancelled;
+	int call_wake; /* an eventfd that ends the loader's wait */
+	bool multi;    /* one link arms many sites */
 	bool sched;
 	bool filtered;
 	bool keep_children;
@@ -97,6 +102,8 @@ void waits_cpu(struct kernel *kernel, uint32_t cpu, bool online);
 /* Calls: their programs and maps, before loading; what was attached to tracepoints. */
 int calls_configure(struct kernel *kernel, const struct kernel_options *options);
 void calls_detach(struct kernel *kernel);
+/* Begins to load the programs at calls in a thread of its own. */
+void calls_load_soon(struct kernel *kernel);
 /* After loading. */
 int calls_open(struct kernel *kernel, struct error *err);
 /*
