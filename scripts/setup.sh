@@ -46,6 +46,11 @@ libbpf_offered() {
 	done | grep -q yes
 }
 
+candidate_is_new() {
+	dpkg --compare-versions "$(apt-cache policy libbpf-dev | sed -n 's/ *Candidate: //p')" \
+		ge $libbpf_min
+}
+
 # Adds the backports of this release: the system's own source of it with another suite.
 add_backports() {
 	local name stanza list=/etc/apt/sources.list
@@ -101,9 +106,9 @@ setup_packages() {
 	if [ -n "$newer" ]; then
 		libbpf_offered || add_backports
 		name=$(. /etc/os-release && echo "$VERSION_CODENAME")
-		if dpkg --compare-versions "$(apt-cache policy libbpf-dev |
-			sed -n 's/ *Candidate: //p')" ge $libbpf_min; then
-			apt_install $newer
+		# What is installed already may be of backports, and wants more of the same.
+		if candidate_is_new; then
+			apt_install $newer || apt_install -t "$name-backports" $newer
 		else
 			apt_install -t "$name-backports" $newer
 		fi
