@@ -80,7 +80,7 @@ def junit_results(path):
 def unit_program(program):
     """Runs a program of unit tests; what it did not report because it crashed is one failure."""
     name = os.path.basename(program)
-    path = f"{RESULTS}/{program.replace('/', '-')}"
+    path = os.path.abspath(f"{RESULTS}/{program.replace('/', '-')}")  # a test may change folders
     for old in glob.glob(f"{path}*.xml"):
         os.remove(old)
     failed = run([program], 120, log=f"{path}.log",
