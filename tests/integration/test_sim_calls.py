@@ -188,9 +188,10 @@ def test_all_outputs_say_that_it_is_simulated(training, tmp_path):
 
 
 HOST = """
-import ctypes, sys
+import ctypes, sys, time
 
 cuda, libc = ctypes.CDLL(sys.argv[1]), ctypes.CDLL(None)
+time.sleep(0.5)  # until the library is armed
 stream = ctypes.c_void_p()
 assert not cuda.cuInit(0) and not cuda.cuStreamCreate(ctypes.byref(stream), 1)
 assert not %s
