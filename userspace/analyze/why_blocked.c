@@ -622,6 +622,9 @@ static void find_end(struct why_walk *walk, struct blocked *blocked, struct why_
 	blocked->by_signal = series->by_signal;
 	if (series->last == blocked->index && series->first == blocked->index)
 		return;
+	/* What it waited for may have come while it was awake, and woke nobody. */
+	if (blocked->kind == WAIT_SIGNAL)
+		blocked->grade = at_most(blocked->grade, WHY_GRADE_LIKELY);
 	blocked->ender = series->ender;
 	blocked->end_ts =
 		walk->intervals.threads[blocked->thread].intervals.data[series->last].to_ts;
