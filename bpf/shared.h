@@ -21,7 +21,7 @@ struct waffle_cpu {
 };
 _Static_assert(sizeof(struct waffle_cpu) == 64, "one cache line");
 
-/* Of a CPU: slots read so far, and which row of slots it has. Written by capture/ only. */
+/* For each CPU, the slots read so far and the row of slots that it has. Only capture/ writes it. */
 struct waffle_tail {
 	__u64 tail;
 	__u32 row; /* WAFFLE_NO_ROW: none; its switches are lost */
@@ -115,7 +115,7 @@ extern struct targets_map {
 	__type(value, __u32);
 } targets SEC(".maps");
 
-/* Of a target that is not in it nothing is read, so it is as large as `targets`. */
+/* The tracer reads nothing of a target that is missing here, so it is as large as `targets`. */
 extern struct programs_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, WAFFLE_MAX_TARGETS);
@@ -305,7 +305,7 @@ static __always_inline struct thread_state *thread_get(struct task_struct *task)
 	return state ?: thread_meet(task);
 }
 
-/* Whether a thread is one of the target, where memory may be allocated. */
+/* Finds out whether a thread belongs to a target; call it only where memory may be allocated. */
 static __always_inline bool thread_is_traced(struct task_struct *task)
 {
 	__u32 tgid = task->tgid;

@@ -25,7 +25,7 @@ enum waffle_wait_source {
 
 #define WAFFLE_STACK_DEPTH 64
 #define WAFFLE_SYSCALLS_MAX 512
-#define WAFFLE_STACKS_MAX 16384 /* that are not told of again */
+#define WAFFLE_STACKS_MAX 16384 /* stacks that are recorded once each */
 
 /* What was told last of a CPU's frequency. */
 struct waffle_frequency {
@@ -65,8 +65,8 @@ extern __u64 fault_cpus[WAFFLE_CPU_WORDS];
 extern const volatile __u64
 	stack_gap_ns; /* between two user stacks of a thread that waits shortly */
 
-/* Stacks that were told of, and their numbers: what was not met for long is told of again, under
- * another number. */
+/* Numbers of the stacks that were recorded. A stack that was not met for long is recorded again,
+ * under another number. */
 struct stack_key {
 	__u64 hash;
 	__u32 tgid; /* 0: of the kernel */
@@ -80,9 +80,8 @@ extern struct stacks_map {
 	__type(value, __u32);
 } stacks SEC(".maps");
 
-/* Where a stack is before it is known whether it is told of. The scheduler's programs run with
- * interrupts off; those at other tracepoints may come in between anywhere else, so they have a
- * place of their own. */
+/* Room for a stack until its number is looked up. The scheduler's programs run with interrupts off.
+ * Those at other tracepoints may interrupt any other program, so they have room of their own. */
 enum stack_place { STACK_OF_SCHEDULER, STACK_OF_POINT, STACK_PLACES };
 struct stack_scratch {
 	__u64 hash;
@@ -156,7 +155,7 @@ static __noinline __attribute__((unused)) __u32 stack_number(void *ctx, __u64 fl
 		number = trace_tell(scratch, 32 * sizeof(__u64), &key, now);
 	else
 		number = trace_tell(scratch, WAFFLE_STACK_DEPTH * sizeof(__u64), &key, now);
-	if (number) /* else it is told of the next time */
+	if (number) /* otherwise the next wait with this stack records it */
 		bpf_map_update_elem(&stacks, &key, &number, BPF_ANY);
 	return number;
 }

@@ -21,7 +21,7 @@
 /* Each class may be asked at the entry and at the return. */
 #define NEXT_SLOTS (WAFFLE_CALL_NEXT_COUNT + 2 * WAFFLE_CLASSES_MAX)
 
-/* The programs at calls. They are loaded when the first call is armed (calls_load()). */
+/* The programs at calls. calls_load() loads them, not kernel_open(). */
 static void programs_autoload(struct waffle_bpf *bpf, bool loaded, bool filtered, bool stacks)
 {
 	struct bpf_program *const programs[] = {
@@ -122,8 +122,8 @@ static int maps_share(const struct waffle_bpf *from, struct waffle_bpf *to)
 
 /*
  * Most sessions never arm a call, as most programs have neither CUDA nor NCCL. The programs at
- * calls take a third of the time that loading all takes. So they are loaded with the first call:
- * the object is opened a second time, for these programs alone.
+ * calls take a third of the time that loading all takes. So the first call loads them, or a thread
+ * soon after the start (calls_load_soon()): it opens the object a second time, for them alone.
  */
 static int calls_load(struct kernel *kernel)
 {

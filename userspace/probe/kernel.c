@@ -423,8 +423,10 @@ int kernel_attach(struct kernel *kernel, struct error *err)
 	if (result)
 		return result;
 	result = attach_all(kernel, true) ?: waits_attach(kernel);
+	if (result)
+		return load_failed(err, -result);
 	calls_load_soon(kernel);
-	return result ? load_failed(err, -result) : 0;
+	return 0;
 }
 
 uint32_t kernel_cpu_count(const struct kernel *kernel)

@@ -162,8 +162,8 @@ void kernel_sweep(struct kernel *kernel, uint64_t now_ns);
 
 /* ---- calls ---- */
 
-/* Loads the BPF programs for calls now, which takes some 100 ms; otherwise arming the first call
- * does it. */
+/* Waits until the BPF programs for calls are loaded, which takes some 100 ms. A thread begins that
+ * soon after kernel_attach(); arming the first call waits, too. Negative errno: of loading. */
 int kernel_calls_ready(struct kernel *kernel);
 /* How the values of a call's site are found; before its probes are armed. -E2BIG: more than
  * WAFFLE_RECIPES_MAX. */
