@@ -54,6 +54,21 @@ static void test_a_cgroup_without_room_for_its_path_is_not_found(void **state)
 	assert_false(cgroup_path(path, sizeof(path), FAKE_PID, 1));
 }
 
+static void test_a_mapping_without_all_its_permissions_is_left_out(void **state)
+{
+	static const char maps[] = "1000-2000 r-xp 0 8:1 7 /bin/app\n"
+				   "3000-4000 r 0 8:1 7 /bin/app\n";
+	struct error err = ERROR_INIT;
+	struct mappings found;
+
+	(void)state;
+	files_are(maps, strlen(maps));
+	assert_int_equal(process_mappings_all(&found, FAKE_PID, &err), 0);
+	assert_int_equal(found.list.len, 1);
+	assert_true(found.list.data[0].executable);
+	mappings_free(&found);
+}
+
 static void detail_is(const char *table, const char *detail)
 {
 	const struct file_key key = {.ino = 4711};
@@ -151,6 +166,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(
 			test_a_process_that_has_overwritten_its_arguments_has_its_name, files_end),
+		cmocka_unit_test_teardown(test_a_mapping_without_all_its_permissions_is_left_out,
+					  files_end),
 		cmocka_unit_test_teardown(test_a_cgroup_without_room_for_its_path_is_not_found,
 					  files_end),
 		cmocka_unit_test_teardown(

@@ -31,7 +31,7 @@ static bool mapping_parse(char *line, struct mapping *mapping)
 	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n",
 		   &mapping->start, &mapping->end, permissions, &mapping->offset, &high, &low,
 		   &mapping->ino, &path_at) < 7 ||
-	    !path_at)
+	    !path_at || strlen(permissions) != 4)
 		return false;
 	mapping->dev = high << 20 | low;
 	mapping->writable = permissions[1] == 'w';
