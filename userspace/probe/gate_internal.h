@@ -11,7 +11,7 @@
 #include "util/map.h"
 
 struct gate {
-	pid_t pid; /* 0: it has ended */
+	pid_t pid; /* of the gate's process; 0: it has ended */
 	int socket;
 	struct map devices; /* of the file systems seen so far */
 };

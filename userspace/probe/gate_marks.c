@@ -45,7 +45,8 @@ static void unescape(char *text)
 	*to = '\0';
 }
 
-/* One mount, by the path of the process. Another mount may lie over it: then it is not the one. */
+/* Sends a place in a mount to the gate. If another mount covers it, the path leads elsewhere: then
+ * nothing is sent. */
 static bool mount_send(const struct gate *gate, pid_t pid, const char *path, unsigned long mount)
 {
 	const struct gate_answer nothing = {0};
