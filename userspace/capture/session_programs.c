@@ -19,7 +19,8 @@
 #include "target/process.h"
 #include "target/root.h"
 
-#define SCRIPTS_MAX 5 /* BINPRM_... of the kernel: interpreters of interpreters */
+#define SCRIPTS_MAX 5       /* BINPRM_... of the kernel: interpreters of interpreters */
+#define HELD_NS 20000000ull /* programs may start faster than they are armed */
 
 int programs_open(struct session *session)
 {
@@ -206,7 +207,9 @@ static void exec_late(struct session *session, const struct gate_event *event)
 
 int programs_held(struct session *session)
 {
-	while (session->gate) {
+	uint64_t end = clock_monotonic_ns() + HELD_NS;
+
+	while (session->gate && clock_monotonic_ns() < end) {
 		struct gate_event event = gate_next(session->gate);
 
 		switch (event.kind) {

@@ -137,6 +137,7 @@ int gate_open(struct gate **gate, const struct gate_options *options, struct err
 		return error_set(err, ENOMEM, "out of memory");
 	}
 	made->socket = -1;
+	made->group = group;
 	result = gate_start(made, group, options, err);
 	close(group); /* only the gate has it, so all execs go on when it ends */
 	if (result)
@@ -153,7 +154,6 @@ void gate_close(struct gate *gate)
 	gate_reap(gate);
 	if (gate->socket >= 0)
 		close(gate->socket);
-	map_free(&gate->devices);
 	free(gate);
 }
 
