@@ -73,7 +73,7 @@ static int writer_open(struct session *session)
 
 	uname(&name);
 	gethostname(host, sizeof(host) - 1);
-	/* The three clocks at one moment, as near as calls in a row get. */
+	/* All three clocks at once, as nearly as successive calls can. */
 	meta.start_ts = clock_monotonic_ns();
 	meta.boot_ns = clock_ns(CLOCK_BOOTTIME);
 	meta.real_ns = clock_ns(CLOCK_REALTIME);
@@ -105,7 +105,7 @@ int session_publish(struct session *session)
 	return result;
 }
 
-/* Functions that a call has as values are looked up while the process lives. */
+/* Names functions that are values of a call, while the process lives. */
 static int functions_see(struct session *session, const struct waffle_rec *rec)
 {
 	const struct waffle_rec_exit *end = (const struct waffle_rec_exit *)rec;
@@ -133,7 +133,7 @@ static int functions_see(struct session *session, const struct waffle_rec *rec)
 				session->err);
 }
 
-/* From the kernel's number of a site to that in the file. */
+/* Replaces the kernel's number of a site by the file's. */
 static void record_renumber(struct session *session, struct waffle_rec *rec)
 {
 	uint32_t *site = NULL;
@@ -148,11 +148,11 @@ static void record_renumber(struct session *session, struct waffle_rec *rec)
 		*site = arming_number(session->arming, *site);
 }
 
-/* What the file still takes when nothing more is recorded: the chunks in the making, the last
- * states of threads, tables and the index. */
+/* Room for what is written after recording has stopped: unfinished chunks, the last states of
+ * threads, tables and the index. */
 #define END_BYTES (1u << 20)
 
-/* Whether the file has the size that it may have; then nothing more of the kernel is written. */
+/* Whether the file has reached its limit. Then no more records are written. */
 static bool is_full(struct session *session)
 {
 	uint64_t max = session->options->max_bytes;
@@ -198,7 +198,7 @@ static int record_store(struct waffle_rec *rec, struct session *session)
 		end->site = arming_site_at(session->arming, (pid_t)end->tgid, end->probe_addr);
 	}
 	result = details_record(session->details, rec, session->err) ?: functions_see(session, rec);
-	if (result || rec->kind >= WAFFLE_REC_KIND_COUNT) /* not for the file */
+	if (result || rec->kind >= WAFFLE_REC_KIND_COUNT) /* not written to the file */
 		return result;
 	record_renumber(session, rec);
 	return store_writer_append(session->writer, rec, session->err);
@@ -228,11 +228,11 @@ int session_drain(struct session *session)
 	drain_counts(session->drain, session->result->counts);
 	session->busy = session->busy || result > 0;
 	if (result == -ECANCELED)
-		result = 0; /* it is full, and ends */
+		result = 0; /* the capture ends because the file is full */
 	return result < 0 ? result : functions_write(session->functions, false, session->err);
 }
 
-/* What was produced before the end, which takes as long as it takes, unless somebody asks again. */
+/* Drains all records from before the end, however long that takes, unless another signal comes. */
 static int drain_rest(struct session *session)
 {
 	int result = 1;
@@ -326,7 +326,7 @@ static int start(struct session *session)
 			     ?: arming_start(session)
 			     ?: targets_open(session);
 
-	privileges_keep_tracing(); /* the command has its own already */
+	privileges_keep_tracing(); /* the command was forked before this */
 	for (uint32_t i = 0; !result && i < kernel_ring_count(session->kernel); i++)
 		result = session_watch(session, kernel_ring_fd(session->kernel, i),
 				       EPOLLIN | EPOLLET, TAG_RING);
@@ -353,8 +353,8 @@ static int start(struct session *session)
 }
 
 /*
- * The end is one moment for all sites: disarming them takes the kernel some milliseconds, in which
- * it would still report ends of spans whose begins it does not report any more.
+ * Recording ends at one moment for all sites. Disarming takes the kernel some milliseconds, in
+ * which it would still report ends of spans, but no longer all begins.
  */
 static int finish(struct session *session)
 {
@@ -397,7 +397,7 @@ static void close_all(struct session *session)
 	loop_close(session);
 }
 
-/* An old file of the name stays if nothing was captured. `failed` has its message already. */
+/* If nothing was captured, an old file of that name stays. The error of `failed` is set already. */
 static int writer_close(struct session *session, bool started, int failed)
 {
 	struct session_result *result = session->result;
@@ -443,7 +443,7 @@ int session_run(const struct session_options *options, const struct session_even
 			launch_go(&session.launch);
 		}
 		code = loop_run(&session);
-		/* What a command is made of is known by now. */
+		/* The files of the command are known by now. */
 		if (options->command)
 			warn_of_names(&session);
 		warn_of_unfound(&session, false);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A capture in the making; inside of session.c and the session_*.c beside it. */
+/* The state of a capture, shared by session.c and the session_*.c. */
 #ifndef WAFFLE_CAPTURE_SESSION_INTERNAL_H
 #define WAFFLE_CAPTURE_SESSION_INTERNAL_H
 
@@ -19,14 +19,14 @@
 #include "util/map.h"
 #include "util/vec.h"
 
-/* What woke the loop; of a process that exited, TAG_PROCESS + its pid. */
+/* The event that woke the loop; for a process that exited, TAG_PROCESS + its pid. */
 enum { TAG_TIMER, TAG_SIGNAL, TAG_RING, TAG_MMAP, TAG_FILE, TAG_GATE, TAG_PROCESS };
 
 struct target {
 	pid_t pid;
 	int pidfd;         /* -1: there are too many processes for one each */
 	uint64_t exit_ts;  /* it has exited by then; 0: it lives */
-	bool exec_pending; /* a new program runs whose mappings were not read yet */
+	bool exec_pending; /* a new program runs; its mappings were not read yet */
 	bool exec_ready;   /* that program was armed before it began */
 	uint64_t fork_ts;  /* nothing was armed in it since; 0: not known to be so */
 	bool hold_armed;   /* something was armed in the hold below */
@@ -94,21 +94,21 @@ struct session {
 int session_fail(struct session *session, const char *what);
 void session_notify(struct session *session, const char *line);
 bool session_wants_sched(const struct session_options *options);
-/* Whether there is anything to look for in files. */
+/* Whether files must be searched for probes. */
 bool session_wants_probes(const struct session_options *options);
-/* Of spans and events. */
+/* Whether stacks of spans and events are wanted. */
 bool session_wants_stacks(const struct session_options *options);
-/* What this kernel can give of what is wanted. */
+/* The wanted sources that this kernel has. */
 uint32_t session_sources(const struct session *session);
-/* A round. */
+/* Runs a round of the drain. */
 int session_drain(struct session *session);
-/* Gives the file its name, once it is sure that there is something to capture. */
+/* Gives the file its name, once it is certain that there is something to capture. */
 int session_publish(struct session *session);
 
 /* session_loop.c */
 int loop_open(struct session *session);
 int session_watch(struct session *session, int fd, uint32_t events, uint64_t tag);
-/* Until the time is up, the targets are gone or a signal comes. */
+/* Runs until the time is up, the targets are gone or a signal comes. */
 int loop_run(struct session *session);
 /* Whether a signal came since the last look. */
 bool loop_impatient(struct session *session);
@@ -119,7 +119,7 @@ int targets_open(struct session *session);
 /* Late libraries are watched for before the first look at the mappings: none slips through. */
 void targets_watch(struct session *session);
 int targets_arm(struct session *session);
-/* How long to wait at most until the next of them is to be looked at. */
+/* How long the loop may wait until one of them must be looked at, `most` at most. */
 int targets_wait_ms(const struct session *session, int most);
 /* Arms new programs and libraries, of as many processes as there is time for. A process that is
  * gone is no error here. */
@@ -129,7 +129,7 @@ void targets_notice(const struct waffle_rec *rec, void *arg);
 /* For it, too: new mappings. Records before `before_ts` follow. */
 int targets_mappings(struct session *session, uint64_t before_ts);
 void target_exited(struct session *session, pid_t pid);
-/* Those that have exited, once their last records were delivered. */
+/* Removes those that have exited, once their last records were delivered. */
 void targets_remove(struct session *session);
 void targets_close(struct session *session);
 
@@ -140,21 +140,21 @@ int target_add(struct session *session, pid_t pid);
 /* session_programs.c */
 /* Before anything is attached: the process that holds programs is forked. */
 int programs_open(struct session *session);
-/* The command's own program; before it may begin. */
+/* Arms the command's own program, before it may begin. */
 void programs_first(struct session *session);
-/* Arms what is held and lets it go. */
+/* Arms the programs that are held, and lets them go on. */
 int programs_held(struct session *session);
-/* A program that was not armed before it began has something to arm. */
-/* A child had nothing armed since its fork. */
+/* A child was armed so much later than its fork. */
 void child_was_late(struct session *session, uint64_t fork_ts);
+/* A program began before it was armed. */
 void program_was_late(struct session *session, pid_t pid);
-/* Arms the children that were told of. */
+/* Arms the children whose forks were noticed. */
 int programs_fork(struct session *session);
-/* At the end: what was not seen of new processes. */
+/* At the end: reports what was missed of new processes. */
 void programs_say(struct session *session);
 
 /* session_warn.c */
-/* A file that stays dormant, or changes, is said once, as soon as it is known. */
+/* Reports a file that stays dormant, or changes: once, as soon as that is known. */
 void warn_of_arming(struct session *session);
 /* A filter that nothing can pass is a mistake, most likely in a name; unless it is for switches.
  * So is a name of --stacks that nothing has. */
@@ -163,9 +163,9 @@ void warn_after_arming(struct session *session);
 /* Calls that were described and have not been found so far, each said once. -ENOENT with `strict`,
  * if there is one that will not be found: its library is there and has no such function. */
 int warn_of_unfound(struct session *session, bool strict);
-/* At the end: keys of --redact that nothing has. */
+/* At the end: reports keys of --redact that no site has. */
 void warn_of_redaction(struct session *session);
-/* At the end: what could not be followed, recorded or read. */
+/* At the end: reports what could not be followed, recorded or read. */
 void warn_of_faults(struct session *session);
 
 #endif
