@@ -83,7 +83,6 @@ static int writer_open(struct session *session)
 	meta.version = WAFFLE_VERSION;
 	meta.command = session->options->label;
 	meta.filter = session->options->filter ? filter_source(session->options->filter) : "";
-	meta.tracer_pid = (uint32_t)getpid();
 	meta.cpu_count = kernel_cpu_count(session->kernel);
 	meta.sched = session_wants_sched(session->options);
 	meta.sources = sources_text(sources, session_sources(session));
@@ -305,7 +304,8 @@ static int arming_start(struct session *session)
 					      .sites = options->sources & CAPTURE_SPANS,
 					      .follow = options->follow,
 					      .everywhere =
-						      options->follow && options->machine_wide};
+						      options->follow && options->machine_wide,
+					      .may_widen = options->machine_wide};
 
 	return functions_open(&session->functions, session->kernel, session->writer, session->err)
 		       ?: arming_open(&session->arming, session->kernel, session->writer, &arming,
