@@ -23,6 +23,8 @@ void details_told(struct details *details, const struct mmap_event *event, bool 
 /* All of it was told that is older than records before `before_ts`, which come now. Negative errno:
  * of writing. */
 int details_round(struct details *details, uint64_t before_ts, struct error *err);
+/* At the end, when all records were seen. */
+int details_finish(struct details *details, struct error *err);
 
 /* Sees each record on its way to the file, in order, and changes it. Negative errno: of writing. */
 int details_record(struct details *details, struct waffle_rec *rec, struct error *err);

@@ -35,6 +35,10 @@ void memory_fork(struct memory *memory, pid_t parent, pid_t child);
 /* What the kernel told of a traced process, or MMAP_LOST, in its turn among all calls here. */
 int memory_told(struct memory *memory, const struct mmap_event *event, struct error *err);
 
+/* Writes mappings that waited until their files were parsed; with `all` the others, too, of which
+ * no more is known then. */
+int memory_late(struct memory *memory, bool all, struct error *err);
+
 /* The process runs a new program since `ts`: what was there before is forgotten. */
 void memory_exec(struct memory *memory, pid_t pid, uint64_t ts);
 

@@ -11,7 +11,8 @@
  *
  * Workers are made by a helper, which is forked before there is anything in this process that they
  * should not have, and is as little privileged as they are. If a worker dies, the helper says so
- * and makes another: the request has an error, and nothing else happens.
+ * and makes another: the request has an error, and nothing else happens. Files of an owner of whose
+ * files too many workers died are not parsed any more.
  *
  * Handlers run in a worker, where worker_is_there() is false. Without workers, as in unit tests,
  * callers parse by themselves.
@@ -72,6 +73,8 @@ bool worker_is_there(void);
  */
 int worker_call(enum worker_use use, enum worker_op op, const struct wire_out *request, int fd,
 		const char *name, struct wire_out *reply, struct error *err);
+/* Adds a notice of a file that the capture ended without. */
+void worker_given_up(const char *name);
 /* The reply of a worker that could not be decoded: -EPROTO, with a message. */
 int worker_reply_bad(const char *name, struct error *err);
 
@@ -80,9 +83,9 @@ void worker_notices(void (*each)(const char *line, void *arg), void *arg);
 
 /* For tests: the pid of a helper; 0: none. */
 int worker_helper(enum worker_use use);
-/* What is asked for arming is given up soon after `fd` (-1: none) has become readable, and after a
- * time of the monotonic clock (0: none): a file may be made so that parsing it takes minutes. */
-void worker_stop_at(int fd, uint64_t ns);
+/* What is asked for arming is given up when `fd` (-1: none) is readable: a file may be made so that
+ * parsing it takes minutes. */
+void worker_stop_at(int fd);
 /* For tests: how long an answer is waited for, in seconds. */
 void worker_patience(unsigned seconds);
 
