@@ -19,8 +19,8 @@
 #include "target/process.h"
 #include "target/root.h"
 
-#define HELD_NS 20000000ull /* for new programs, until records are drained again */
 #define SCRIPTS_MAX 5       /* BINPRM_... of the kernel: interpreters of interpreters */
+#define HELD_NS 20000000ull /* programs may start faster than they are armed */
 
 int programs_open(struct session *session)
 {
@@ -175,11 +175,13 @@ static bool exec_arm(struct session *session, const struct gate_event *event)
 	struct target *target = target_find(session, event->pid);
 	struct error ignored = ERROR_INIT;
 	bool is_main, any;
+	uint64_t armed;
 
 	if (!target)
 		return true;
 	is_main = execve_is_main(event->pid);
 	arming_left_out(session->arming);
+	armed = arming_arm_count(session->arming);
 	any = arming_program(session->arming, event->pid, event->fd, file_prepare, session);
 	if (is_main && arming_left_out(session->arming) == ARMING_LACKS_FILES)
 		return false;
@@ -187,7 +189,8 @@ static bool exec_arm(struct session *session, const struct gate_event *event)
 	if (is_main) {
 		target->exec_ready = true;
 		target->hold = event->id;
-		target->hold_armed = any;
+		/* The command's own program was armed before its exec: it is never late. */
+		target->hold_armed = any && arming_arm_count(session->arming) > armed;
 	} else {
 		target->exec_missed = true;
 		if (any && !target->exec_told)
@@ -275,16 +278,10 @@ void programs_let_go(struct session *session)
 
 int programs_held(struct session *session)
 {
-	uint64_t begin = clock_monotonic_ns();
+	uint64_t end = clock_monotonic_ns() + HELD_NS;
 
-	while (session->gate) {
-		struct gate_event event;
-
-		if (clock_monotonic_ns() - begin >= HELD_NS) {
-			session->busy = true; /* the rest comes after a drain */
-			return 0;
-		}
-		event = gate_next(session->gate);
+	while (session->gate && clock_monotonic_ns() < end) {
+		struct gate_event event = gate_next(session->gate);
 
 		switch (event.kind) {
 		case GATE_EXEC:
