@@ -10,12 +10,15 @@
 
 #include <sys/types.h>
 
+#include "probe/kernel.h"
 #include "store/store.h"
 #include "target/mmap_watch.h"
 
 struct memory;
 
-int memory_open(struct memory **memory, struct store_writer *writer, struct error *err);
+/* Without `kernel`, assumes that no process calls exec while its mappings are read. */
+int memory_open(struct memory **memory, const struct kernel *kernel, struct store_writer *writer,
+		struct error *err);
 void memory_close(struct memory *memory);
 
 /* Sees to it that the mappings of these addresses are in the capture. 0 addresses: those that the
@@ -32,11 +35,17 @@ uint32_t memory_code(const struct memory *memory, pid_t pid, const uint64_t *add
  * mappings stand for its own. */
 void memory_fork(struct memory *memory, pid_t parent, pid_t child);
 
-/* What the kernel told of a traced process, or MMAP_LOST, in its turn among all calls here. */
-int memory_told(struct memory *memory, const struct mmap_event *event, struct error *err);
+/*
+ * What the kernel told of a traced process, or MMAP_LOST, in its turn among all calls here. A new
+ * program is mapped before its exec is done, and only then the capture learns whether the exec gave
+ * it rights. With `may_get_rights`, its first mappings wait for memory_exec().
+ */
+int memory_told(struct memory *memory, const struct mmap_event *event, bool may_get_rights,
+		struct error *err);
 
-/* The process runs a new program since `ts`: what was there before is forgotten. */
-void memory_exec(struct memory *memory, pid_t pid, uint64_t ts);
+/* The process runs a new program since `ts`: what was there before is forgotten. Of a program with
+ * rights nothing is written. */
+int memory_exec(struct memory *memory, pid_t pid, uint64_t ts, bool has_rights, struct error *err);
 
 /* The process has ended: nothing is known of it any more. */
 void memory_forget(struct memory *memory, pid_t pid);

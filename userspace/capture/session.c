@@ -198,6 +198,8 @@ static int record_store(struct waffle_rec *rec, struct session *session)
 		end->site = arming_site_at(session->arming, (pid_t)end->tgid, end->probe_addr);
 	}
 	result = details_record(session->details, rec, session->err) ?: functions_see(session, rec);
+	if (rec->kind == WAFFLE_REC_EXEC)
+		((struct waffle_rec_exit *)rec)->code &= ~WAFFLE_EXEC_RIGHTS;
 	if (result || rec->kind >= WAFFLE_REC_KIND_COUNT) /* not for the file */
 		return result;
 	record_renumber(session, rec);
