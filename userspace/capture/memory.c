@@ -19,7 +19,7 @@
 #define PROCESSES_MAX 16384
 #define RANGES_MAX 65536       /* of a process; vm.max_map_count */
 #define HELD_MAX 32            /* the kernel maps a program, its loader and the vDSO */
-#define WRITTEN_MAX (1u << 21) /* mappings of all processes that live; and files */
+#define WRITTEN_MAX (1u << 21) /* mappings of all living processes, and files */
 #define RESCAN_MIN_NS 20000000ull
 #define SWEEP_NS 5000000000ull
 #define RESCAN_MAX_NS 10000000000ull
@@ -27,18 +27,18 @@
 struct known {
 	pid_t pid;                /* 0: unused */
 	struct mappings mappings; /* by address */
-	struct mappings told;     /* the same, only by what the kernel told */
-	uint64_t next_ts;         /* not read again before */
+	struct mappings told;     /* the same, but only those that the kernel reported */
+	uint64_t next_ts;         /* they are not read again before */
 	uint64_t gap_ns;
-	uint64_t read_ts;  /* when they were last read, 0: never; what was told before is older */
-	uint64_t told_ts;  /* of the last that was told since */
-	bool whole;        /* no code is missing, as far as is known */
-	bool begun;        /* the kernel told of a new program whose exec has not come yet */
-	uint64_t begun_ts; /* and when, also if events were lost since; 0: it did not */
-	VEC(struct mmap_event) held; /* what was told of that program, with paths of their own */
+	uint64_t read_ts; /* when they were last read; 0: never */
+	uint64_t told_ts; /* of the last one that was reported since */
+	bool whole;       /* no code is missing, as far as is known */
+	bool begun; /* the kernel reported a new program, whose exec record has not come yet */
+	uint64_t begun_ts; /* when it did, also if events were lost since; 0: it did not */
+	VEC(struct mmap_event) held; /* mappings of that program, with paths of their own */
 };
 
-/* What of a program or library tells where its code is. */
+/* The facts of a program or library that tell where its code is. */
 struct program {
 	struct build_id build_id;
 	struct store_segment segments[STORE_SEGMENTS_MAX];
@@ -131,7 +131,7 @@ static const struct mapping *mapping_in(const struct mappings *mappings, uint64_
 	return &mappings->list.data[at];
 }
 
-/* Up to when everything is known. */
+/* The time up to which everything is known. */
 static uint64_t last_ts(const struct known *known)
 {
 	return known->told_ts > known->read_ts ? known->told_ts : known->read_ts;
@@ -163,8 +163,8 @@ static void program_read(struct program *program, int fd, const char *path)
 					       .size = facts.segments.list[i].size};
 }
 
-/* What there is to know of a file that is mapped to be run, read once a file. `told`: the process
- * may have other mappings by now. */
+/* The facts of a file whose code is mapped; each file is read once. `told`: the kernel reported the
+ * mapping, so the process may have others by now. */
 static const struct program *program_of(struct memory *memory, const struct mapping *mapping,
 					pid_t pid, bool told)
 {
@@ -199,7 +199,8 @@ static void mapping_describe(struct store_mapping *row, const struct program *pr
 	row->segment_count = program->segment_count;
 }
 
-/* Of a mapping that was written; of one that the kernel told of, too, which has its right time. */
+/* The key of a mapping that was written. One that the kernel reported has a key of its own as well,
+ * since only that one has the right time. */
 static uint64_t mapping_key(pid_t pid, const struct mapping *mapping, bool told)
 {
 	uint64_t key = mix(mix(told ? 3 : 2, (uint32_t)pid), mapping->start);
@@ -213,7 +214,7 @@ static void forget_written(struct memory *memory, pid_t pid, const struct mappin
 	map_remove(&memory->written, mapping_key(pid, mapping, true));
 }
 
-/* What is no more there is written again when it comes back. */
+/* A mapping that was replaced must be written again if it comes back. */
 static void forget_replaced(struct memory *memory, const struct mappings *mappings, pid_t pid,
 			    const struct mapping *mapping)
 {
@@ -236,14 +237,14 @@ static void forget_all(struct memory *memory, struct mappings *mappings, pid_t p
 struct sighting {
 	pid_t pid;
 	uint64_t ts;
-	bool told; /* by the kernel; else it was read in /proc */
+	bool told; /* the kernel reported it; otherwise it was read in /proc */
 };
 
 /*
- * Writes a mapping, unless it is in the capture already. What was told of a file that can't be
- * found (in another mount namespace whose processes are gone) has no path: that may be another
- * file's where it is looked up. It is written only, as is code of no file, where it takes the place
- * of a file in `known`; of what was read then, nobody knows since when.
+ * Writes a mapping, unless it is in the capture already. The kernel may report a file that can't be
+ * found, as in a mount namespace whose processes are gone. It is written without a path, which may
+ * name another file where it is looked up. It and code of no file are written only where they
+ * replace a file in `known`. The time since when is not known of a mapping that was read.
  */
 static int mapping_write(struct memory *memory, const struct known *known,
 			 const struct mapping *mapping, struct sighting seen, struct error *err)
@@ -282,9 +283,9 @@ static int mapping_write(struct memory *memory, const struct known *known,
 }
 
 /*
- * The mappings of a process, or if it is gone and ran its parent's program those that the parent
- * was seen to have. False: nothing is known. During an exec they may be those of a program that
- * gets rights, so they count only if they are known to be of one without.
+ * The mappings of a process or, if it is gone and ran its parent's program, the last ones that the
+ * parent had. False: nothing is known. During an exec, the program may get rights, so its mappings
+ * count only if they are known to be of one without.
  */
 static bool mappings_now(const struct memory *memory, pid_t pid, struct mappings *mappings,
 			 const struct mappings **seen)
@@ -308,7 +309,7 @@ static bool mappings_now(const struct memory *memory, pid_t pid, struct mappings
 	return true;
 }
 
-/* Reads the mappings. *news: there are ranges that were not there before. */
+/* Reads the mappings. *news: some of the ranges were not there before. */
 static int scan(struct memory *memory, struct known *known, pid_t pid, bool *news,
 		struct error *err)
 {
@@ -334,7 +335,7 @@ static int scan(struct memory *memory, struct known *known, pid_t pid, bool *new
 	return result;
 }
 
-/* Of processes that are not traced no exit is told. */
+/* Nothing reports the exit of a process that is not traced. */
 static void forget_gone(struct memory *memory)
 {
 	uint64_t now = clock_monotonic_ns();
@@ -424,7 +425,7 @@ void memory_fork(struct memory *memory, pid_t parent, pid_t child)
 		map_set(&memory->parents, (uint64_t)child, (uint32_t)parent);
 }
 
-/* ---- what the kernel told ---- */
+/* ---- the kernel's events ---- */
 
 /* The part of a mapping in [start, end), with a path of its own. False: out of memory. */
 static bool mapping_part(struct mapping *part, const struct mapping *of, uint64_t start,
@@ -476,7 +477,7 @@ static bool is_same(const struct mapping *a, const struct mapping *b)
 	       a->ino == b->ino && a->dev == b->dev && a->executable == b->executable;
 }
 
-/* Has a mapping there, in the place of what was. False: there is no room. */
+/* Sets a mapping in place of whatever was there. False: there is no room. */
 static bool mapping_put(struct mappings *mappings, const struct mapping *mapping)
 {
 	return is_same(mapping_in(mappings, mapping->start), mapping) ||
@@ -500,8 +501,8 @@ static int told_mapping(struct memory *memory, struct known *known, const struct
 	return result;
 }
 
-/* Whether an event is of a program that may turn out to have rights. Mappings that were read since
- * it began were those of one without. */
+/* Whether an event is of a program that may still turn out to have rights. If the mappings were
+ * read since it began, it has none. */
 static bool must_wait(const struct known *known, const struct mmap_event *event)
 {
 	bool was_read = known->read_ts > known->begun_ts && event->ts > known->read_ts;
@@ -509,7 +510,7 @@ static bool must_wait(const struct known *known, const struct mmap_event *event)
 	return known->begun_ts && !was_read;
 }
 
-/* What has no room is found when the mappings are read. */
+/* What finds no room is found when the mappings are read. */
 static void told_hold(struct known *known, const struct mmap_event *event)
 {
 	struct mmap_event held = *event;
@@ -521,7 +522,7 @@ static void told_hold(struct known *known, const struct mmap_event *event)
 	}
 }
 
-/* The new program's first mappings come before its exec is told of in the capture. */
+/* The first mappings of a new program come before the record of its exec. */
 static void told_exec(struct memory *memory, struct known *known, const struct mmap_event *event)
 {
 	held_free(known);

@@ -19,7 +19,8 @@
 #include "target/process.h"
 #include "target/root.h"
 
-#define SCRIPTS_MAX 5 /* BINPRM_... of the kernel: interpreters of interpreters */
+#define SCRIPTS_MAX 5       /* BINPRM_... of the kernel: interpreters of interpreters */
+#define HELD_NS 20000000ull /* programs may start faster than they are armed */
 
 int programs_open(struct session *session)
 {
@@ -154,6 +155,7 @@ static void exec_held(struct session *session, const struct gate_event *event)
 	char link[64], path[PATH_MAX];
 	struct target *target;
 	bool is_main, any;
+	uint64_t armed;
 	ssize_t len;
 
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", event->fd);
@@ -170,12 +172,14 @@ static void exec_held(struct session *session, const struct gate_event *event)
 	if (!target->exec_ready && !target->exec_missed) /* the first of its files */
 		target_name(target, path);
 	is_main = execve_is_main(event->pid);
+	armed = arming_arm_count(session->arming);
 	any = arming_program(session->arming, event->pid, event->fd, file_prepare, session);
 	details_tables(session->details, true, &ignored);
 	if (is_main) {
 		target->exec_ready = true;
 		target->hold = event->id;
-		target->hold_armed = any;
+		/* The command's own program was armed before its exec: it is never late. */
+		target->hold_armed = any && arming_arm_count(session->arming) > armed;
 	} else {
 		target->exec_missed = true;
 		if (any && !target->exec_told)
@@ -203,7 +207,9 @@ static void exec_late(struct session *session, const struct gate_event *event)
 
 int programs_held(struct session *session)
 {
-	while (session->gate) {
+	uint64_t end = clock_monotonic_ns() + HELD_NS;
+
+	while (session->gate && clock_monotonic_ns() < end) {
 		struct gate_event event = gate_next(session->gate);
 
 		switch (event.kind) {
