@@ -142,7 +142,6 @@ struct helper {
 	const struct worker_table *table;
 	pid_t worker; /* 0: none */
 	int pidfd;
-	unsigned deaths;
 };
 
 static bool control_send(int kind, int status)
@@ -187,8 +186,7 @@ static bool worker_ended(struct helper *helper)
 
 	if (WIFEXITED(status) && !WEXITSTATUS(status))
 		return true; /* between two requests */
-	return ++helper->deaths < WORKER_DEATHS_MAX && socket_drain() &&
-	       control_send(CONTROL_DIED, status);
+	return socket_drain() && control_send(CONTROL_DIED, status);
 }
 
 static bool control_take(struct helper *helper)
