@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "capture/drain.h"
@@ -21,7 +22,8 @@
 
 #define VALUES_MAX (1u << 20) /* of a process, named or not, each once */
 #define MODULES_MAX 4096
-#define PENDING_MAX 4096 /* calls that give handles and have not returned */
+#define PENDING_MAX 4096         /* calls that give handles and have not returned */
+#define QUESTIONS_MAX (1u << 17) /* until all of them are answered */
 #define KNOWN_SLOTS 256
 #define RESCAN_NS 20000000ull /* between two looks at the mappings of a process */
 
@@ -33,9 +35,11 @@ struct module {
 	int fd;
 };
 
-/* A value to be named after the function at an offset of a file; or, without a value, the handles
- * that a file's variables have, if the byte at that offset is at `address`. */
+/* A value to be named by what a mangled name means; or, without one, after the function at an
+ * offset of a file; or, without a value, the handles that a file's variables have, if the byte at
+ * that offset is at `address`. */
 struct question {
+	char *mangled; /* the question's own */
 	uint64_t value, since, offset, address;
 	uint64_t ts; /* of what asks */
 	uint32_t pid;
@@ -84,6 +88,7 @@ int functions_open(struct functions **functions, const struct kernel *kernel,
 		   struct store_writer *writer, struct error *err)
 {
 	struct functions *made = calloc(1, sizeof(*made));
+	pthread_condattr_t clock;
 
 	*functions = made;
 	if (!made)
@@ -92,7 +97,10 @@ int functions_open(struct functions **functions, const struct kernel *kernel,
 	made->writer = writer;
 	pthread_mutex_init(&made->lock, NULL);
 	pthread_cond_init(&made->wake, NULL);
-	pthread_cond_init(&made->idle, NULL);
+	pthread_condattr_init(&clock);
+	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+	pthread_cond_init(&made->idle, &clock);
+	pthread_condattr_destroy(&clock);
 	return 0;
 }
 
@@ -119,6 +127,8 @@ void functions_close(struct functions *functions)
 		free(functions->pending.data[i].text);
 	for (size_t i = 0; i < functions->answers.len; i++)
 		free(functions->answers.data[i].name);
+	for (size_t i = functions->next; i < functions->questions.len; i++)
+		free(functions->questions.data[i].mangled);
 	vec_free(&functions->modules);
 	vec_free(&functions->pending);
 	vec_free(&functions->questions);
@@ -199,10 +209,22 @@ static void handles_answer(struct functions *functions, const struct question *q
 	image_close(&image);
 }
 
+static void mangled_answer(struct functions *functions, const struct question *question)
+{
+	char plain[DEMANGLE_MAX];
+
+	answer_add(functions, (struct answer){question->value, question->since, question->pid,
+					      strdup(demangle(question->mangled, plain)
+							     ?: question->mangled)});
+	free(question->mangled);
+}
+
 static void question_answer(struct functions *functions, struct symbolizer *symbolizer,
 			    const struct question *question)
 {
-	if (!question->value)
+	if (question->mangled)
+		mangled_answer(functions, question);
+	else if (!question->value)
 		handles_answer(functions, question);
 	else if (symbolizer)
 		answer_add(functions,
@@ -238,29 +260,48 @@ static void *look_up(void *arg)
 	return NULL;
 }
 
-static void ask(struct functions *functions, const struct question *question)
+/* False: it stays a number. */
+static bool ask(struct functions *functions, const struct question *question)
 {
+	bool asked;
+
 	if (!functions->started)
 		functions->started = !pthread_create(&functions->thread, NULL, look_up, functions);
 	if (!functions->started)
-		return; /* it stays a number */
+		return false;
 	pthread_mutex_lock(&functions->lock);
-	if (vec_push(&functions->questions, *question)) {
+	asked = functions->questions.len < QUESTIONS_MAX &&
+		vec_push(&functions->questions, *question);
+	if (asked) {
 		functions->busy = true;
 		pthread_cond_signal(&functions->wake);
 	}
 	pthread_mutex_unlock(&functions->lock);
+	return asked;
 }
 
-int functions_write(struct functions *functions, bool all, struct error *err)
+bool functions_wait(struct functions *functions, uint64_t until_ns)
+{
+	const struct timespec until = {(time_t)(until_ns / 1000000000),
+				       (long)(until_ns % 1000000000)};
+	bool idle;
+
+	pthread_mutex_lock(&functions->lock);
+	while (functions->busy &&
+	       !pthread_cond_timedwait(&functions->idle, &functions->lock, &until))
+		;
+	idle = !functions->busy;
+	pthread_mutex_unlock(&functions->lock);
+	return idle;
+}
+
+int functions_write(struct functions *functions, struct error *err)
 {
 	int result = 0;
 
 	if (!functions->started)
 		return 0;
 	pthread_mutex_lock(&functions->lock);
-	while (all && functions->busy)
-		pthread_cond_wait(&functions->idle, &functions->lock);
 	for (size_t i = 0; i < functions->answers.len; i++) {
 		struct answer *answer = &functions->answers.data[i];
 		struct store_name name = {answer->value, answer->pid, answer->name, answer->since};
@@ -515,6 +556,21 @@ static bool handle_seen(struct functions *functions, const struct waffle_rec_ret
 	return !first || again;
 }
 
+/* The program says what the handle's name is. If nobody can demangle it, it is shown as it is. */
+static int name_given(struct functions *functions, const struct waffle_rec_return *end,
+		      uint64_t handle, const char *text, struct error *err)
+{
+	struct store_name name = {handle, end->tgid, text ?: "", end->rec.ts};
+	struct question question = {.value = handle, .since = end->rec.ts, .pid = end->tgid};
+
+	if (!strncmp(name.name, "_Z", 2))
+		question.mangled = strdup(name.name);
+	if (question.mangled && ask(functions, &question))
+		return 0;
+	free(question.mangled);
+	return store_writer_add_name(functions->writer, &name, err);
+}
+
 static int handle_named(struct functions *functions, const struct site_info *site, unsigned first,
 			const struct waffle_rec_return *end, struct error *err)
 {
@@ -534,12 +590,7 @@ static int handle_named(struct functions *functions, const struct site_info *sit
 		known = handle_seen(functions, end, handle, pending->host, site->role);
 	/* It may have been another function's before. */
 	if (handle && site->role == SITE_ROLE_NAME && (pending->text || known)) {
-		const char *text = pending->text ?: "";
-		char plain[DEMANGLE_MAX];
-		struct store_name name = {handle, end->tgid, demangle(text, plain) ?: text,
-					  end->rec.ts};
-
-		result = store_writer_add_name(functions->writer, &name, err);
+		result = name_given(functions, end, handle, pending->text, err);
 	}
 	pending_remove(functions, pending);
 	return result;

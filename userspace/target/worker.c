@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -48,7 +49,8 @@ static struct {
 	int stop;          /* readable when the capture is to end; -1: none */
 	uint64_t stop_ns;  /* when it ends by itself, of the monotonic clock; 0: never */
 	struct process list[WORKER_USES];
-	pthread_mutex_t lock; /* of what follows */
+	int hurry[WORKER_USES]; /* events, readable while nobody wants to wait */
+	pthread_mutex_t lock;   /* of what follows */
 	unsigned notice_count;
 	char notices[NOTICES_MAX][1024];
 } workers;
@@ -134,14 +136,18 @@ int worker_start(const struct worker_table *table, struct error *err)
 	workers.notice_count = 0;
 	workers.patience = ANSWER_SECONDS;
 	worker_stop_at(-1, 0);
+	for (unsigned i = 0; i < WORKER_USES; i++)
+		workers.hurry[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	for (unsigned i = 0; i < WORKER_USES && !result; i++)
-		result = process_start(&workers.list[i], table);
+		result = workers.hurry[i] < 0 ? -EMFILE : process_start(&workers.list[i], table);
 	workers.started = !result;
 	if (!result)
 		return 0;
-	for (unsigned i = 0; i < WORKER_USES; i++)
+	for (unsigned i = 0; i < WORKER_USES; i++) {
 		if (workers.list[i].helper > 0)
 			process_end(&workers.list[i]);
+		socket_close(&workers.hurry[i]);
+	}
 	return error_set(err, -result, "the processes that parse files can't be made: %s",
 			 strerror(-result));
 }
@@ -150,6 +156,7 @@ void worker_stop(void)
 {
 	for (unsigned i = 0; workers.started && i < WORKER_USES; i++) {
 		process_end(&workers.list[i]);
+		socket_close(&workers.hurry[i]);
 		debuginfod_close(workers.list[i].debuginfod);
 		workers.list[i].debuginfod = NULL;
 		pthread_mutex_destroy(&workers.list[i].lock);
@@ -161,6 +168,18 @@ void worker_stop_at(int fd, uint64_t ns)
 {
 	workers.stop = fd;
 	workers.stop_ns = ns;
+}
+
+void worker_hurry(enum worker_use use, bool hurry)
+{
+	eventfd_t value;
+
+	if (!workers.started)
+		return;
+	if (hurry)
+		(void)!eventfd_write(workers.hurry[use], 1);
+	else
+		(void)!eventfd_read(workers.hurry[use], &value);
 }
 
 void worker_patience(unsigned seconds)
@@ -365,18 +384,19 @@ static void answer_hurry(struct answer *answer, uint64_t at)
 /* Until the worker or the helper says something. 0, or -ETIMEDOUT. */
 static int process_wait(const struct process *process, struct answer *answer, bool *said)
 {
-	struct pollfd wait[3] = {
+	struct pollfd wait[4] = {
 		{.fd = process->sockets.requests, .events = POLLIN},
 		{.fd = process->sockets.control, .events = POLLIN},
-		{.fd = is_for_arming(process) ? workers.stop : -1, .events = POLLIN}};
+		{.fd = is_for_arming(process) ? workers.stop : -1, .events = POLLIN},
+		{.fd = workers.hurry[process - workers.list], .events = POLLIN}};
 	int left, ready;
 
 	do {
 		left = milliseconds_until(answer->end);
-		ready = left ? poll(wait, 3, left) : 0;
-		if (ready > 0 && wait[2].revents) {
+		ready = left ? poll(wait, 4, left) : 0;
+		if (ready > 0 && (wait[2].revents || wait[3].revents)) {
 			answer_hurry(answer, 0);
-			wait[2].fd = -1;
+			wait[2].fd = wait[3].fd = -1;
 		}
 	} while ((ready < 0 && errno == EINTR) ||
 		 (ready > 0 && !wait[0].revents && !wait[1].revents));

@@ -83,6 +83,8 @@ int worker_helper(enum worker_use use);
 /* What is asked for arming is given up soon after `fd` (-1: none) has become readable, and after a
  * time of the monotonic clock (0: none): a file may be made so that parsing it takes minutes. */
 void worker_stop_at(int fd, uint64_t ns);
+/* What is asked of such a worker is given up soon, from now on until it is not to hurry. */
+void worker_hurry(enum worker_use use, bool hurry);
 /* For tests: how long an answer is waited for, in seconds. */
 void worker_patience(unsigned seconds);
 

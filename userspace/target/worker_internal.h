@@ -7,8 +7,6 @@
 
 #include "target/worker.h"
 
-/* Workers that a helper makes before it gives up. */
-#define WORKER_DEATHS_MAX 32
 /* A request may take so much time on a CPU. */
 #define WORKER_CPU_SECONDS 60
 
