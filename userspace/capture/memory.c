@@ -17,7 +17,7 @@
 
 #define PROCESSES_MAX 16384
 #define RANGES_MAX 65536       /* of a process; vm.max_map_count */
-#define WRITTEN_MAX (1u << 21) /* mappings of all processes that live; and files */
+#define WRITTEN_MAX (1u << 21) /* mappings of all living processes, and files */
 #define RESCAN_MIN_NS 20000000ull
 #define SWEEP_NS 5000000000ull
 #define RESCAN_MAX_NS 10000000000ull
@@ -25,16 +25,16 @@
 struct known {
 	pid_t pid;                /* 0: unused */
 	struct mappings mappings; /* by address */
-	struct mappings told;     /* the same, only by what the kernel told */
-	uint64_t next_ts;         /* not read again before */
+	struct mappings told;     /* the same, but only those that the kernel reported */
+	uint64_t next_ts;         /* they are not read again before */
 	uint64_t gap_ns;
-	uint64_t read_ts; /* when they were last read, 0: never; what was told before is older */
-	uint64_t told_ts; /* of the last that was told since */
+	uint64_t read_ts; /* when they were last read; 0: never */
+	uint64_t told_ts; /* of the last one that was reported since */
 	bool whole;       /* no code is missing, as far as is known */
-	bool begun;       /* the kernel told of a new program whose exec has not come yet */
+	bool begun; /* the kernel reported a new program, whose exec record has not come yet */
 };
 
-/* What of a program or library tells where its code is. */
+/* The facts of a program or library that tell where its code is. */
 struct program {
 	struct build_id build_id;
 	struct store_segment segments[STORE_SEGMENTS_MAX];
@@ -115,7 +115,7 @@ static const struct mapping *mapping_in(const struct mappings *mappings, uint64_
 	return &mappings->list.data[at];
 }
 
-/* Up to when everything is known. */
+/* The time up to which everything is known. */
 static uint64_t last_ts(const struct known *known)
 {
 	return known->told_ts > known->read_ts ? known->told_ts : known->read_ts;
@@ -147,8 +147,8 @@ static void program_read(struct program *program, int fd, const char *path)
 					       .size = facts.segments.list[i].size};
 }
 
-/* What there is to know of a file that is mapped to be run, read once a file. `told`: the process
- * may have other mappings by now. */
+/* The facts of a file whose code is mapped; each file is read once. `told`: the kernel reported the
+ * mapping, so the process may have others by now. */
 static const struct program *program_of(struct memory *memory, const struct mapping *mapping,
 					pid_t pid, bool told)
 {
@@ -183,7 +183,8 @@ static void mapping_describe(struct store_mapping *row, const struct program *pr
 	row->segment_count = program->segment_count;
 }
 
-/* Of a mapping that was written; of one that the kernel told of, too, which has its right time. */
+/* The key of a mapping that was written. One that the kernel reported has a key of its own as well,
+ * since only that one has the right time. */
 static uint64_t mapping_key(pid_t pid, const struct mapping *mapping, bool told)
 {
 	uint64_t key = mix(mix(told ? 3 : 2, (uint32_t)pid), mapping->start);
@@ -197,7 +198,7 @@ static void forget_written(struct memory *memory, pid_t pid, const struct mappin
 	map_remove(&memory->written, mapping_key(pid, mapping, true));
 }
 
-/* What is no more there is written again when it comes back. */
+/* A mapping that was replaced must be written again if it comes back. */
 static void forget_replaced(struct memory *memory, const struct mappings *mappings, pid_t pid,
 			    const struct mapping *mapping)
 {
@@ -220,14 +221,14 @@ static void forget_all(struct memory *memory, struct mappings *mappings, pid_t p
 struct sighting {
 	pid_t pid;
 	uint64_t ts;
-	bool told; /* by the kernel; else it was read in /proc */
+	bool told; /* the kernel reported it; otherwise it was read in /proc */
 };
 
 /*
- * Writes a mapping, unless it is in the capture already. What was told of a file that can't be
- * found (in another mount namespace whose processes are gone) has no path: that may be another
- * file's where it is looked up. It is written only, as is code of no file, where it takes the place
- * of a file in `known`; of what was read then, nobody knows since when.
+ * Writes a mapping, unless it is in the capture already. The kernel may report a file that can't be
+ * found, as in a mount namespace whose processes are gone. It is written without a path, which may
+ * name another file where it is looked up. It and code of no file are written only where they
+ * replace a file in `known`. The time since when is not known of a mapping that was read.
  */
 static int mapping_write(struct memory *memory, const struct known *known,
 			 const struct mapping *mapping, struct sighting seen, struct error *err)
@@ -265,8 +266,8 @@ static int mapping_write(struct memory *memory, const struct known *known,
 	return store_writer_add_mapping(memory->writer, &row, err);
 }
 
-/* The mappings of a process, or if it is gone and ran its parent's program those that the parent
- * was seen to have. False: nothing is known. */
+/* The mappings of a process or, if it is gone and ran its parent's program, the last ones that the
+ * parent had. False: nothing is known. */
 static bool mappings_now(const struct memory *memory, pid_t pid, struct mappings *mappings,
 			 const struct mappings **seen)
 {
@@ -287,7 +288,7 @@ static bool mappings_now(const struct memory *memory, pid_t pid, struct mappings
 	return true;
 }
 
-/* Reads the mappings. *news: there are ranges that were not there before. */
+/* Reads the mappings. *news: some of the ranges were not there before. */
 static int scan(struct memory *memory, struct known *known, pid_t pid, bool *news,
 		struct error *err)
 {
@@ -313,7 +314,7 @@ static int scan(struct memory *memory, struct known *known, pid_t pid, bool *new
 	return result;
 }
 
-/* Of processes that are not traced no exit is told. */
+/* Nothing reports the exit of a process that is not traced. */
 static void forget_gone(struct memory *memory)
 {
 	uint64_t now = clock_monotonic_ns();
@@ -403,7 +404,7 @@ void memory_fork(struct memory *memory, pid_t parent, pid_t child)
 		map_set(&memory->parents, (uint64_t)child, (uint32_t)parent);
 }
 
-/* ---- what the kernel told ---- */
+/* ---- the kernel's events ---- */
 
 /* The part of a mapping in [start, end), with a path of its own. False: out of memory. */
 static bool mapping_part(struct mapping *part, const struct mapping *of, uint64_t start,
@@ -455,7 +456,7 @@ static bool is_same(const struct mapping *a, const struct mapping *b)
 	       a->ino == b->ino && a->dev == b->dev && a->executable == b->executable;
 }
 
-/* Has a mapping there, in the place of what was. False: there is no room. */
+/* Sets a mapping in place of whatever was there. False: there is no room. */
 static bool mapping_put(struct mappings *mappings, const struct mapping *mapping)
 {
 	return is_same(mapping_in(mappings, mapping->start), mapping) ||
@@ -480,7 +481,7 @@ static int told_mapping(struct memory *memory, struct known *known, const struct
 	return result;
 }
 
-/* The new program's first mappings come before its exec is told of in the capture. */
+/* The first mappings of a new program come before the record of its exec. */
 static void told_exec(struct memory *memory, struct known *known, const struct mmap_event *event)
 {
 	known->begun = true;

@@ -155,6 +155,7 @@ static void exec_held(struct session *session, const struct gate_event *event)
 	char link[64], path[PATH_MAX];
 	struct target *target;
 	bool is_main, any;
+	uint64_t armed;
 	ssize_t len;
 
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", event->fd);
@@ -171,12 +172,14 @@ static void exec_held(struct session *session, const struct gate_event *event)
 	if (!target->exec_ready && !target->exec_missed) /* the first of its files */
 		target_name(target, path);
 	is_main = execve_is_main(event->pid);
+	armed = arming_arm_count(session->arming);
 	any = arming_program(session->arming, event->pid, event->fd, file_prepare, session);
 	details_tables(session->details, true, &ignored);
 	if (is_main) {
 		target->exec_ready = true;
 		target->hold = event->id;
-		target->hold_armed = any;
+		/* The command's own program was armed before its exec: it is never late. */
+		target->hold_armed = any && arming_arm_count(session->arming) > armed;
 	} else {
 		target->exec_missed = true;
 		if (any && !target->exec_told)

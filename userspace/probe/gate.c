@@ -14,7 +14,7 @@
 
 #include "probe/gate_internal.h"
 
-#define READY_MS 2000 /* it only asks the kernel, so it takes milliseconds */
+#define READY_MS 2000 /* marking a file system takes milliseconds */
 
 static int group_open(void)
 {
@@ -232,7 +232,7 @@ void gate_answer(struct gate *gate, uint64_t id)
 {
 	const struct gate_answer answer = {id};
 
-	/* If there is no room, the gate has its time limit. */
+	/* If the socket is full, the gate releases the exec by its time limit. */
 	if (gate->pid)
 		gate_send(gate->socket, &answer, sizeof(answer), -1);
 }

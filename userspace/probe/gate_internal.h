@@ -10,7 +10,7 @@
 #include "probe/gate.h"
 
 struct gate {
-	pid_t pid; /* 0: it has ended */
+	pid_t pid; /* of the gate's process; 0: it has ended */
 	int socket;
 	int group; /* the number of its descriptor of fanotify */
 };

@@ -168,9 +168,9 @@ int object_decode(struct object *object, struct wire_in *in)
 }
 
 /*
- * A worker that was taken over could have a probe set in the middle of an instruction, of a file
- * that others run as well: only nops are probed. (It has seen files of one owner only, and the
- * semaphores are theirs.)
+ * A worker that was taken over could have a probe set in the middle of an instruction, in a file
+ * that other users run as well. So only nops are probed. The worker has read files of one owner
+ * only, who can change the semaphores in them anyway.
  */
 static bool nops_are_there(const struct object *object, int fd)
 {

@@ -22,26 +22,26 @@
 #include "target/worker_message.h"
 #include "util/input.h"
 
-/* A worker that has not answered after this time is given up, and so are all that its helper would
- * make: whatever it has asked for meanwhile. */
+/* A worker that has not answered after this time is given up, whatever it has requested meanwhile,
+ * and so is its helper. */
 #define ANSWER_SECONDS 120
 #define NOTICES_MAX 16
-/* What comes later than that is of no use to a capture that is to end. */
+/* A capture that has been told to end waits no longer for an answer. */
 #define STOP_MS 250
-#define END_MS 500 /* that a helper has to end by itself */
+#define END_MS 500 /* after which a helper that has not ended is killed */
 
 struct process {
 	pthread_mutex_t lock;
 	struct worker_sockets sockets;
 	pid_t helper;
 	bool broken;
-	uid_t owner; /* of the files that the worker has seen; 0: root's alone */
+	uid_t owner; /* of the files that the worker has read; 0: only root's */
 	struct debuginfod *debuginfod;
 };
 
 /*
- * Like standard error there is one for the whole process: who parses does not depend on what is
- * parsed, and there is nothing here that could differ between two callers.
+ * Global, like standard error: all callers of the process use the same workers, and there is
+ * nothing in which two callers could differ.
  */
 static struct {
 	bool started;
@@ -68,12 +68,12 @@ static void process_end(struct process *process)
 	const char end = CONTROL_END;
 	bool ended = process->helper <= 0;
 
-	/* Another child of ours may have copies of the sockets. */
+	/* Closing the sockets may not be enough: another child of ours may have copies. */
 	if (!ended)
 		(void)!send(process->sockets.control, &end, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 	socket_close(&process->sockets.requests);
 	socket_close(&process->sockets.control);
-	/* It ends by itself then, and takes its worker along. */
+	/* The helper then ends by itself, and its worker with it. */
 	for (unsigned i = 0; i < END_MS && !ended; i++) {
 		ended = waitpid(process->helper, NULL, WNOHANG) != 0;
 		if (!ended)
@@ -223,8 +223,8 @@ static bool is_parsed(int fd)
 }
 
 /*
- * The worker may have been taken over by what it parses, and would ask for anything: it gets what
- * it could parse, and no other file of this machine.
+ * The worker may have been taken over by a file that it parsed, and may request anything. So it
+ * gets only files that it could parse, and no others of this machine.
  */
 static int file_open(const char *name, char real[PATH_MAX])
 {
@@ -252,7 +252,7 @@ static uid_t owner_of(const struct stat *status)
 	return status->st_mode & (S_IWGRP | S_IWOTH) ? (uid_t)-1 : status->st_uid;
 }
 
-/* The worker has a file now that its owner may have made for it. */
+/* The worker got a file, by which its owner may have taken it over. */
 static void process_saw(struct process *process, int fd)
 {
 	struct stat status;
@@ -309,17 +309,17 @@ static int request_send(int socket, enum worker_op op, const struct wire_out *re
 	return 0;
 }
 
-/* What came of a request. */
+/* The outcome of a request. */
 struct answer {
-	uint64_t end; /* it is not waited for any longer */
-	bool stopped; /* not its fault: the capture is to end */
+	uint64_t end; /* when we stop waiting for it */
+	bool stopped; /* given up because the capture is to end */
 	bool died;
-	int32_t value; /* the handler's, or of waitpid() */
+	int32_t value; /* the handler's result or, if it died, the status by waitpid() */
 	uint64_t size; /* of the reply */
 	struct wire_out *reply;
 };
 
-/* What the helper says. */
+/* Receives a message of the helper. */
 static int control_take(const struct process *process, struct control *control)
 {
 	ssize_t got;
@@ -330,7 +330,7 @@ static int control_take(const struct process *process, struct control *control)
 	return got == sizeof(*control) ? 0 : -EPIPE;
 }
 
-/* Another worker takes the place of the one that is there: it has not seen what that has. */
+/* Replaces the worker by a new one, which has not read the files that the old one has. */
 static int process_renew(struct process *process)
 {
 	const char renew = CONTROL_RENEW;
@@ -343,7 +343,7 @@ static int process_renew(struct process *process)
 		result = control_take(process, &control);
 	while (!result && control.kind != CONTROL_RENEWED);
 	process->owner = 0;
-	for (ssize_t got = 1; !result && got > 0;) /* what the old one has still said */
+	for (ssize_t got = 1; !result && got > 0;) /* drops messages that the old one left */
 		got = recv(process->sockets.requests, &control, sizeof(control),
 			   MSG_DONTWAIT | MSG_TRUNC);
 	return result;
@@ -364,13 +364,13 @@ static int milliseconds_until(uint64_t end)
 	return now < end ? (int)((end - now) / 1000000) + 1 : 0;
 }
 
-/* Names are looked up when a capture has ended, too; arming is for one that goes on. */
+/* A capture that ends needs no more arming, but it still needs names. */
 static bool is_for_arming(const struct process *process)
 {
 	return process == &workers.list[WORKER_FOR_ARMING];
 }
 
-/* The capture is to end at this time, or did so. */
+/* Shortens the wait for an answer: the capture ends at this time, or was told to end. */
 static void answer_hurry(struct answer *answer, uint64_t at)
 {
 	uint64_t now = now_ns(), end = (at > now ? at : now) + STOP_MS * 1000000ull;
@@ -381,7 +381,7 @@ static void answer_hurry(struct answer *answer, uint64_t at)
 	answer->stopped = true;
 }
 
-/* Until the worker or the helper says something. 0, or -ETIMEDOUT. */
+/* Waits for a message of the worker or the helper. 0, or -ETIMEDOUT. */
 static int process_wait(const struct process *process, struct answer *answer, bool *said)
 {
 	struct pollfd wait[4] = {
@@ -404,8 +404,8 @@ static int process_wait(const struct process *process, struct answer *answer, bo
 	return ready > 0 ? 0 : -ETIMEDOUT;
 }
 
-/* Takes one message of the answer. 0: that was all; a negative errno; 1: it asked for a file; 2:
- * more of the reply follows. */
+/* Takes one message of the answer. 0: the answer is complete; 1: it was a request for a file; 2:
+ * more of the reply follows; or a negative errno. */
 static int answer_take(struct process *process, struct answer *answer, char *part, bool first)
 {
 	struct control control;
@@ -425,7 +425,7 @@ static int answer_take(struct process *process, struct answer *answer, char *par
 	if (result)
 		return result;
 	if (fd >= 0)
-		close(fd); /* nobody has asked for one */
+		close(fd); /* workers have no file to send */
 	if (message.kind == MESSAGE_OPEN && first && message.part < PATH_MAX) {
 		part[message.part] = '\0';
 		return open_answer(process, part) ?: 1;
@@ -499,8 +499,8 @@ static int value_of(int32_t value)
 	return value > 0 || value < -4095 ? -EPROTO : value;
 }
 
-/* What a worker has seen may have taken it over. So it never sees files of two owners, as it could
- * lie about the second one's; root's may come before. */
+/* A file may have taken over the worker that read it. So a worker never reads files of two owners,
+ * as it could lie about the second one's. Files of root may come before. */
 static int process_for(struct process *process, int fd)
 {
 	struct stat status;
@@ -516,13 +516,13 @@ static int process_for(struct process *process, int fd)
 	return result;
 }
 
-/* True: it is to be tried again, with another worker. */
+/* Whether to send the request again, to another worker. */
 static bool try_again(const struct answer *answer, unsigned tries)
 {
 	bool late =
 		answer->died && WIFSIGNALED(answer->value) && WTERMSIG(answer->value) == SIGXCPU;
 
-	/* It may be that the worker had no memory left, or died, of another file. */
+	/* An earlier file may be why the worker had no memory left, or died. */
 	return tries == 0 && (answer->died || answer->value == -ENOMEM) && !late;
 }
 

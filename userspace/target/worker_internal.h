@@ -7,10 +7,11 @@
 
 #include "target/worker.h"
 
-/* A request may take so much time on a CPU. */
+/* The CPU time that a request may take. */
 #define WORKER_CPU_SECONDS 60
 
-/* Between us and a helper, on a socket that its workers do not have. We send bytes. */
+/* Between the tracer and a helper, on a socket that workers do not have. The tracer sends these as
+ * single bytes. */
 enum {
 	CONTROL_RENEW = 'r', /* ends the worker; answered when it is gone */
 	CONTROL_END = 'e',   /* ends the helper, too */
