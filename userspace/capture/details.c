@@ -629,6 +629,7 @@ int details_round(struct details *details, uint64_t before_ts, struct error *err
 {
 	int result = details->span_stacks ? stacks_round(details->span_stacks, err) : 0;
 
+	result = result ?: memory_late(details->memory, false, err);
 	return result ?: told_see(details, told_round(details->told, before_ts), err);
 }
 
@@ -650,6 +651,11 @@ int details_record(struct details *details, struct waffle_rec *rec, struct error
 	if (result || rec->kind >= WAFFLE_REC_RING_COUNT || !seen[rec->kind])
 		return result;
 	return seen[rec->kind](details, rec, err);
+}
+
+int details_finish(struct details *details, struct error *err)
+{
+	return memory_late(details->memory, true, err);
 }
 
 static void file_needed(int fd, const char *path, bool ours, void *arg)

@@ -35,11 +35,11 @@ struct module {
 	int fd;
 };
 
-/* A value to be named by what a mangled name means; or, without one, after the function at an
- * offset of a file; or, without a value, the handles that a file's variables have, if the byte at
- * that offset is at `address`. */
+/* A value to be named after a mangled name, or after the function at an offset of a file; or,
+ * without a value, the handles that a file's variables have, if the byte at that offset is at
+ * `address`. */
 struct question {
-	char *mangled; /* the question's own */
+	char *mangled; /* NULL: it is not named by that */
 	uint64_t value, since, offset, address;
 	uint64_t ts; /* of what asks */
 	uint32_t pid;
@@ -209,21 +209,20 @@ static void handles_answer(struct functions *functions, const struct question *q
 	image_close(&image);
 }
 
-static void mangled_answer(struct functions *functions, const struct question *question)
+static char *plain_name(const char *mangled)
 {
 	char plain[DEMANGLE_MAX];
 
-	answer_add(functions, (struct answer){question->value, question->since, question->pid,
-					      strdup(demangle(question->mangled, plain)
-							     ?: question->mangled)});
-	free(question->mangled);
+	return strdup(demangle(mangled, plain) ?: mangled);
 }
 
 static void question_answer(struct functions *functions, struct symbolizer *symbolizer,
 			    const struct question *question)
 {
 	if (question->mangled)
-		mangled_answer(functions, question);
+		answer_add(functions,
+			   (struct answer){question->value, question->since, question->pid,
+					   plain_name(question->mangled)});
 	else if (!question->value)
 		handles_answer(functions, question);
 	else if (symbolizer)
@@ -253,6 +252,7 @@ static void *look_up(void *arg)
 		question = functions->questions.data[functions->next++];
 		pthread_mutex_unlock(&functions->lock);
 		question_answer(functions, symbolizer, &question);
+		free(question.mangled);
 		pthread_mutex_lock(&functions->lock);
 	}
 	pthread_mutex_unlock(&functions->lock);
@@ -260,24 +260,23 @@ static void *look_up(void *arg)
 	return NULL;
 }
 
-/* False: it stays a number. */
-static bool ask(struct functions *functions, const struct question *question)
+/* Takes over the mangled name. Without a thread or room the value stays a number. */
+static void ask(struct functions *functions, const struct question *question)
 {
-	bool asked;
+	bool asked = false;
 
 	if (!functions->started)
 		functions->started = !pthread_create(&functions->thread, NULL, look_up, functions);
-	if (!functions->started)
-		return false;
-	pthread_mutex_lock(&functions->lock);
-	asked = functions->questions.len < QUESTIONS_MAX &&
-		vec_push(&functions->questions, *question);
-	if (asked) {
-		functions->busy = true;
+	if (functions->started) {
+		pthread_mutex_lock(&functions->lock);
+		asked = functions->questions.len < QUESTIONS_MAX &&
+			vec_push(&functions->questions, *question);
+		functions->busy |= asked;
 		pthread_cond_signal(&functions->wake);
+		pthread_mutex_unlock(&functions->lock);
 	}
-	pthread_mutex_unlock(&functions->lock);
-	return asked;
+	if (!asked)
+		free(question->mangled);
 }
 
 bool functions_wait(struct functions *functions, uint64_t until_ns)
@@ -556,21 +555,6 @@ static bool handle_seen(struct functions *functions, const struct waffle_rec_ret
 	return !first || again;
 }
 
-/* The program says what the handle's name is. If nobody can demangle it, it is shown as it is. */
-static int name_given(struct functions *functions, const struct waffle_rec_return *end,
-		      uint64_t handle, const char *text, struct error *err)
-{
-	struct store_name name = {handle, end->tgid, text ?: "", end->rec.ts};
-	struct question question = {.value = handle, .since = end->rec.ts, .pid = end->tgid};
-
-	if (!strncmp(name.name, "_Z", 2))
-		question.mangled = strdup(name.name);
-	if (question.mangled && ask(functions, &question))
-		return 0;
-	free(question.mangled);
-	return store_writer_add_name(functions->writer, &name, err);
-}
-
 static int handle_named(struct functions *functions, const struct site_info *site, unsigned first,
 			const struct waffle_rec_return *end, struct error *err)
 {
@@ -590,7 +574,20 @@ static int handle_named(struct functions *functions, const struct site_info *sit
 		known = handle_seen(functions, end, handle, pending->host, site->role);
 	/* It may have been another function's before. */
 	if (handle && site->role == SITE_ROLE_NAME && (pending->text || known)) {
-		result = name_given(functions, end, handle, pending->text, err);
+		const char *text = pending->text ?: "";
+		const struct store_name name = {handle, end->tgid, text, end->rec.ts};
+
+		if (strncmp(text, "_Z", 2)) {
+			result = store_writer_add_name(functions->writer, &name, err);
+		} else {
+			const struct question question = {.mangled = strdup(text),
+							  .value = handle,
+							  .since = end->rec.ts,
+							  .pid = end->tgid};
+
+			if (question.mangled)
+				ask(functions, &question);
+		}
 	}
 	pending_remove(functions, pending);
 	return result;

@@ -36,6 +36,10 @@ void memory_fork(struct memory *memory, pid_t parent, pid_t child);
  * of time. */
 int memory_told(struct memory *memory, const struct mmap_event *event, struct error *err);
 
+/* Writes mappings that waited until their files were parsed; with `all` the others, too, of which
+ * no more is known then. */
+int memory_late(struct memory *memory, bool all, struct error *err);
+
 /* The process runs a new program since `ts`, so its old mappings are forgotten. */
 void memory_exec(struct memory *memory, pid_t pid, uint64_t ts);
 

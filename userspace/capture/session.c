@@ -11,6 +11,7 @@
 
 #include "capture/session_internal.h"
 #include "target/worker.h"
+#include "target/worker_queue.h"
 #include "util/privileges.h"
 #include "util/units.h"
 
@@ -384,14 +385,20 @@ static int finish(struct session *session)
 
 	kernel_snapshot(session->kernel, true, state_store, session, &ignored);
 	kernel_finish(session->kernel);
-	gate_close(session->gate);
-	session->gate = NULL;
+	programs_let_go(session);
 	session->end_ts = clock_monotonic_ns();
 	session->result->duration_ns = session->end_ts - session->start_ts;
 	session->result->tracer_cpu_ns = cpu_ns() - session->result->ready_cpu_ns;
 	arming_release(session->arming);
 	kernel_detach(session->kernel);
+	/* What is being parsed is of no use any more; what is mapped only now can be read at once.
+	 */
+	worker_queue_close();
+	if (worker_queue_open(&ignored))
+		session_notify(session, ignored.message);
+	worker_queue_wait_until(session->end_ts + PARSE_END_NS);
 	result = drain_rest(session);
+	result = result ?: details_finish(session->details, session->err);
 	warn_of_faults(session);
 	programs_say(session);
 	if (details_stack_warning(session->details))
@@ -405,15 +412,15 @@ static void close_all(struct session *session)
 {
 	map_free(&session->told);
 	arming_close(session->arming);
-	worker_hurry(WORKER_FOR_NAMES, true); /* nobody wants any more what threads still ask */
+	worker_give_up(WORKER_FOR_NAMES, true); /* nobody wants any more what threads still ask */
 	functions_close(session->functions);
 	mmap_watch_close(session->watch);
 	drain_close(session->drain);
 	details_close(session->details);
-	worker_hurry(WORKER_FOR_NAMES, false);
+	worker_give_up(WORKER_FOR_NAMES, false);
 	launch_abort(
 		&session->launch); /* it has a copy of the pipe whose end kernel_close() awaits */
-	gate_close(session->gate);
+	programs_let_go(session);
 	kernel_close(session->kernel);
 	plan_free(session->plan);
 	targets_close(session);
@@ -462,10 +469,10 @@ int session_run(const struct session_options *options, const struct session_even
 	if (started) {
 		warn_after_arming(&session);
 		if (options->command) {
-			programs_first(&session);
+			code = programs_first(&session);
 			launch_go(&session.launch);
 		}
-		code = loop_run(&session);
+		code = code ?: loop_run(&session);
 		/* What a command is made of is known by now. */
 		if (options->command)
 			warn_of_names(&session);

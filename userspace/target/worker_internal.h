@@ -7,6 +7,8 @@
 
 #include "target/worker.h"
 
+/* Workers that may die of the files of one owner. */
+#define WORKER_DEATHS_MAX 32
 /* The CPU time that a request may take. */
 #define WORKER_CPU_SECONDS 60
 
