@@ -158,7 +158,7 @@ def test_an_exec_by_another_thread_is_armed_and_said_to_be_late(waffle, execs):
     rows = said(capture.result.stdout)
     assert len(rows) == 2
     assert rows[1]["pid"] in {row["pid"] for row in began(capture)}
-    assert "1 programs began before they were armed" in capture.result.stderr
+    assert "1 program began before being armed" in capture.result.stderr
     assert "(begins)" in capture.result.stderr
 
 
@@ -295,7 +295,7 @@ def test_a_forked_child_is_armed_soon_and_what_is_missing_is_said(waffle, built)
     seen = ticks(capture)
     # From some tick on it is all of them.
     assert seen and seen == list(range(20000 - len(seen), 20000))
-    assert "1 children were forked from armed processes" in capture.result.stderr
+    assert "1 child was forked from armed processes" in capture.result.stderr
     assert "--machine-wide" in capture.result.stderr
 
 

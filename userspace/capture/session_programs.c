@@ -369,18 +369,17 @@ void programs_say(struct session *session)
 
 	if (unarmed->programs) {
 		snprintf(line, sizeof(line),
-			 "%" PRIu64 " programs began before they were armed: calls at their begin "
-			 "are missing (%s)",
-			 unarmed->programs, unarmed->names);
+			 "%" PRIu64 " program%s began before being armed: calls at the begin are "
+			 "missing (%s)",
+			 unarmed->programs, unarmed->programs == 1 ? "" : "s", unarmed->names);
 		session->events->tell(line, session->events->arg);
 	}
 	if (unarmed->forks) {
-		snprintf(
-			line, sizeof(line),
-			"%" PRIu64 " children were forked from armed processes: what they did "
-			"before they were armed, up to %.1f ms, is missing (--machine-wide records "
-			"it)",
-			unarmed->forks, (double)unarmed->fork_ns / 1e6);
+		snprintf(line, sizeof(line),
+			 "%" PRIu64 " %s forked from armed processes: what each did before it was "
+			 "armed, up to %.1f ms, is missing (--machine-wide records it)",
+			 unarmed->forks, unarmed->forks == 1 ? "child was" : "children were",
+			 (double)unarmed->fork_ns / 1e6);
 		session->events->tell(line, session->events->arg);
 	}
 }

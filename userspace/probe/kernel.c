@@ -128,6 +128,7 @@ static int configure(struct kernel *kernel, const struct kernel_options *options
 	kernel->multi = uprobe_multi_try() > 0;
 	bpf->rodata->sched_slots = kernel->slots;
 	bpf->rodata->follow_children = options->follow;
+	bpf->rodata->tracer_tgid = (__u32)getpid();
 	/* For tests: behave as on kernels before 6.4. */
 	bpf->rodata->storage_is_old = getenv("WAFFLE_STORAGE_OLD") != NULL;
 	bpf->rodata->call_points = options->points;
