@@ -350,7 +350,7 @@ DERIVED = {
 
 
 UNREADABLE = {"version-99", "version-0", "empty", "head", "head-only", "bad-head", "text",
-              "damaged-strings"}
+              "damaged", "damaged-header", "damaged-strings", "damaged-without-end"}
 
 
 def table(text, capture):
