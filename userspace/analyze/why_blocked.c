@@ -43,7 +43,8 @@ static int walk_meaning(struct why_walk *walk, struct why_blocked *blocked)
 	case MEANING_CHILD:
 		return thread ? follow_ender(walk, blocked, WAIT_CHILD) : 1;
 	case MEANING_STOPPED:
-		return why_blocked_end(walk, blocked, WHY_STOPPED, WHY_GRADE_CERTAIN,
+		/* Who lets it go on need not be who has stopped it. */
+		return why_blocked_end(walk, blocked, WHY_STOPPED, WHY_GRADE_LIKELY,
 				       thread ? blocked->ender.thread : MODEL_NONE);
 	case MEANING_GPU:
 		return why_blocked_end(walk, blocked, WHY_GPU, WHY_GRADE_LIKELY, blocked->thread);
@@ -72,6 +73,8 @@ static int walk_meaning(struct why_walk *walk, struct why_blocked *blocked)
 static int walk_kind(struct why_walk *walk, struct why_blocked *blocked)
 {
 	bool known = blocked->ender.thread != MODEL_NONE || blocked->ender.interrupt;
+	enum why_grade by_interrupt =
+		blocked->ender.interrupt ? WHY_GRADE_CERTAIN : WHY_GRADE_LIKELY;
 	int result;
 
 	if (why_blocked_is_own_hold(walk, blocked))
@@ -89,10 +92,9 @@ static int walk_kind(struct why_walk *walk, struct why_blocked *blocked)
 	case WAIT_FILE_WRITE:
 		return why_blocked_at_device(walk, blocked, blocked->kind == WAIT_FILE_WRITE);
 	case WAIT_TIMER:
-		return why_blocked_end(walk, blocked, WHY_TIMER, WHY_GRADE_CERTAIN,
-				       blocked->thread);
+		return why_blocked_end(walk, blocked, WHY_TIMER, by_interrupt, blocked->thread);
 	case WAIT_GPU:
-		return why_blocked_end(walk, blocked, WHY_GPU, WHY_GRADE_CERTAIN, blocked->thread);
+		return why_blocked_end(walk, blocked, WHY_GPU, by_interrupt, blocked->thread);
 	default:
 		break;
 	}
@@ -130,13 +132,13 @@ static bool waits_for_it(struct why_walk *walk, const struct why_blocked *blocke
 /* A waker has not ended the wait if the thread then waits again for the same thing. */
 static void find_end(struct why_walk *walk, struct why_blocked *blocked, struct why_step *step)
 {
-	const struct why_series *series = why_series_of(walk, &blocked->waiting, blocked->thread,
-							blocked->index, blocked->until_ts);
+	const struct why_series *series =
+		why_series_of(walk, &blocked->waiting, blocked->thread, blocked->index);
 	bool thread = series->ender.thread < walk->model->threads.len && !series->ender.interrupt;
 
-	if (why_waits_for_others(walk, &blocked->waiting, blocked->thread, blocked->index,
-				 blocked->until_ts))
-		blocked->grade = why_grade_least(blocked->grade, WHY_GRADE_LIKELY);
+	if (blocked->grade == WHY_GRADE_CERTAIN &&
+	    why_is_doubtful(walk, &blocked->waiting, blocked->thread, blocked->index))
+		blocked->grade = WHY_GRADE_LIKELY;
 	if (series->last > blocked->index && thread &&
 	    (why_blocked_is_on_path(walk, series->ender.thread) ||
 	     waits_for_it(walk, blocked, series->ender.thread))) {
@@ -148,9 +150,6 @@ static void find_end(struct why_walk *walk, struct why_blocked *blocked, struct 
 	blocked->by_signal = series->by_signal;
 	if (series->last == blocked->index && series->first == blocked->index)
 		return;
-	/* What it waited for may have come while it was awake, and woke nobody. */
-	if (blocked->kind == WAIT_SIGNAL)
-		blocked->grade = why_grade_least(blocked->grade, WHY_GRADE_LIKELY);
 	blocked->ender = series->ender;
 	blocked->end_ts =
 		walk->intervals.threads[blocked->thread].intervals.data[series->last].to_ts;
@@ -243,7 +242,6 @@ int why_walk_blocked(struct why_walk *walk, uint32_t thread, size_t index, uint6
 		.from = from,
 		.to = to,
 		.ender = why_ender_of(walk, thread, index),
-		.until_ts = link && link->until_ts ? link->until_ts : walk->end_ts,
 		.grade = link ? link->grade : WHY_GRADE_CERTAIN,
 	};
 	struct why_step *step;
@@ -257,7 +255,9 @@ int why_walk_blocked(struct why_walk *walk, uint32_t thread, size_t index, uint6
 			variable_at(walk, thread, from, wait_futex_address(&blocked.facts));
 	}
 	blocked.kind = wait_kind_of(&blocked.facts);
-	blocked.object = object_of(walk, &blocked, from);
+	/* What it waited for in the call, it does not wait for while it is stopped. */
+	if (blocked.kind != WAIT_STOPPED)
+		blocked.object = object_of(walk, &blocked, from);
 	if (blocked.object == STRTAB_NONE ||
 	    (blocked.wait && !why_stack_meaning(walk, blocked.wait->kernel_stack, &blocked.stack)))
 		return -ENOMEM;
@@ -275,6 +275,9 @@ int why_walk_blocked(struct why_walk *walk, uint32_t thread, size_t index, uint6
 		.kind = blocked.kind,
 		.uninterruptible = blocked.facts.task_state & WAFFLE_TASK_UNINTERRUPTIBLE,
 		.ends = blocked.facts.told == WAIT_TOLD_ENDS,
+		.writes = wait_is_for_room(&blocked.facts, blocked.kind),
+		.from_ts = link && link->until_ts ? link->from_ts : walk->instance->from_ts,
+		.until_ts = link && link->until_ts ? link->until_ts : walk->end_ts,
 	};
 	of_call = await->sync != MODEL_NONE && is_of_call(&blocked);
 	if (!of_call)

@@ -17,9 +17,8 @@ struct why_blocked {
 	struct why_stack stack;
 	struct why_waiting waiting;
 	struct why_ender ender;
-	uint64_t until_ts; /* later events don't concern this wait */
-	uint64_t end_ts;   /* when `ender` ended it, perhaps in a later wait for the same */
-	bool by_signal;    /* a signal, which it did not wait for, ended it */
+	uint64_t end_ts; /* when `ender` ended it, perhaps in a later wait for the same */
+	bool by_signal;  /* a signal, which it did not wait for, ended it */
 	uint32_t object;
 	enum why_grade grade; /* of the way to here, with this wait */
 };

@@ -5,14 +5,20 @@
 #include <errno.h>
 #include <string.h>
 
+/* A device's interrupt, or a thread of the kernel on its behalf, ends a wait for it. A thread of a
+ * program lets go of something else: a lock, say. */
+static bool woken_by_program(const struct why_walk *walk, const struct why_blocked *blocked)
+{
+	return !blocked->ender.interrupt && model_is_traced(walk->model, blocked->ender.thread);
+}
+
 /* A thread that is known to have let it go on held a lock of the file. */
 static bool held_by_thread(const struct why_walk *walk, const struct why_blocked *blocked)
 {
 	const struct model_wake *wake =
 		model_wake_at(walk->model, blocked->thread, blocked->interval->to_ts);
 
-	return wake && wake->kernel_stack && !blocked->ender.interrupt &&
-	       model_is_traced(walk->model, blocked->ender.thread);
+	return wake && wake->kernel_stack && woken_by_program(walk, blocked);
 }
 
 int why_blocked_at_device(struct why_walk *walk, struct why_blocked *blocked, bool write)
@@ -25,7 +31,9 @@ int why_blocked_at_device(struct why_walk *walk, struct why_blocked *blocked, bo
 		return why_blocked_woken_by(walk, blocked, WHY_GRADE_LIKELY);
 	}
 	return why_blocked_end(walk, blocked, write ? WHY_DISK_WRITE : WHY_DISK_READ,
-			       io == WHY_IO_NONE ? WHY_GRADE_LIKELY : WHY_GRADE_CERTAIN,
+			       io == WHY_IO_NONE || woken_by_program(walk, blocked)
+				       ? WHY_GRADE_LIKELY
+				       : WHY_GRADE_CERTAIN,
 			       blocked->thread);
 }
 
@@ -55,7 +63,9 @@ int why_blocked_at_fault(struct why_walk *walk, struct why_blocked *blocked)
 		return -ENOMEM;
 	walk->path[walk->depth - 1].object = blocked->object;
 	return why_blocked_end(walk, blocked, WHY_PAGE_FAULT_MAJOR,
-			       read ? WHY_GRADE_CERTAIN : WHY_GRADE_LIKELY, blocked->thread);
+			       read && !woken_by_program(walk, blocked) ? WHY_GRADE_CERTAIN
+									: WHY_GRADE_LIKELY,
+			       blocked->thread);
 }
 
 int why_blocked_at_unknown_device(struct why_walk *walk, struct why_blocked *blocked)

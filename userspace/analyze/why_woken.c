@@ -26,7 +26,7 @@ int why_blocked_follow(struct why_walk *walk, const struct why_blocked *blocked,
 		       enum why_grade grade)
 {
 	struct why_link link = {blocked->kind, why_grade_least(blocked->grade, grade),
-				blocked->object, blocked->end_ts};
+				blocked->object, blocked->interval->from_ts, blocked->end_ts};
 
 	if (walk->depth >= WHY_DEPTH_MAX)
 		return why_blocked_end(walk, blocked, WHY_UNKNOWN, WHY_GRADE_UNKNOWN, MODEL_NONE);
