@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
  * Calls: one interpreter of recipes (call.h) at the entries and returns of functions, at USDT
- * probes and at tracepoints. What it makes are the records that a site of a macro makes, so that
- * nobody behind it has to tell them apart.
+ * probes and at tracepoints. It makes the same records as a site of a macro, so that no reader has
+ * to tell them apart.
  */
 #include "vmlinux.h"
 #include "call_emit.h"
@@ -20,14 +20,15 @@ const volatile __u64 call_seed = 0;
 const volatile bool call_stacks = false;
 const volatile bool call_filtered = false;
 __u64 call_faults;
-__u64 call_too_deep; /* of the lost ones, calls that had no slot any more */
+__u64 call_too_deep; /* calls that were lost because their thread had no slot left */
 
 struct recipes_map recipes SEC(".maps");
 struct call_enums_map call_enums SEC(".maps");
 struct call_sequences_map call_sequences SEC(".maps");
 
-/* enum waffle_call_next and the programs of the classes, at uprobes and at tracepoints: programs of
- * two kinds can't go to each other. The sizes are set before loading. */
+/* Program arrays, by enum waffle_call_next and behind that by class. Uprobes and tracepoints have
+ * one each, since tail calls between the two kinds of programs are refused. Sizes are set before
+ * loading. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, 1);
@@ -52,7 +53,7 @@ static __always_inline bool entry_wants_stack(const struct entry *entry)
 	return call_stacks && entry->recipe->flags & WAFFLE_CALL_STACK;
 }
 
-/* `instruction`: the probe is at one, not behind the return. */
+/* `instruction`: the probe is at an instruction of the function, not behind its return. */
 static __always_inline void entry_stack_at(const struct entry *entry, bool instruction)
 {
 	if (call_stacks)
@@ -61,8 +62,8 @@ static __always_inline void entry_stack_at(const struct entry *entry, bool instr
 						 : 0;
 }
 
-/* The last thing that a program does. Another one takes the stacks, as the verifier takes longer
- * for that than for all else: it is loaded only if some are wanted. */
+/* The last step of a program. Another program takes the stacks, and is loaded only if some are
+ * wanted, because the verifier takes longer for it than for all else. */
 static __always_inline int entry_stack(const struct entry *entry, void *ctx, bool point)
 {
 	if (!entry_wants_stack(entry))
@@ -88,7 +89,7 @@ static __always_inline int entry_keep(const struct entry *entry, void *ctx,
 	return entry_stack(entry, ctx, point);
 }
 
-/* A call that is decided when it ends. */
+/* Holds a call whose filter is decided when it ends. */
 static __always_inline int entry_hold(const struct entry *entry, struct waffle_call_slot *slot)
 {
 	slot->state = WAFFLE_OPEN_HELD;
@@ -101,7 +102,7 @@ static __always_inline int entry_hold(const struct entry *entry, struct waffle_c
 	return 0;
 }
 
-/* A held call that passes at its end: its begin with its own time, then its end. */
+/* Delivers a held call that passes at its end: its begin with its own time, then its end. */
 static __always_inline int held_keep(const struct entry *entry, void *ctx,
 				     struct waffle_call_slot *slot)
 {
@@ -116,8 +117,8 @@ static __always_inline int held_keep(const struct entry *entry, void *ctx,
 	return entry_stack(entry, ctx, false);
 }
 
-/* What is decided about a call that begins: true if it passes here and now. Else its class's
- * program has to be asked, at once (slot->state is PASSED_BY) or when it ends only (HELD). */
+/* Whether a call that begins passes without a filter. Otherwise the program of its class decides,
+ * at once (slot->state is PASSED_BY) or when the call ends (HELD). */
 static __always_inline bool entry_passes(const struct entry *entry, struct waffle_call_slot *slot)
 {
 	slot->begin_bytes = slot->held.frame_bytes;
@@ -132,7 +133,7 @@ static __always_inline bool entry_passes(const struct entry *entry, struct waffl
 	return false;
 }
 
-/* The class's program goes on from here. Without one, as where a class has none, nothing passes. */
+/* Goes on in the program of the class. If there is none the call does not pass. */
 static __always_inline void class_ask(const struct waffle_call_slot *slot, void *ctx,
 				      void *programs)
 {
@@ -206,7 +207,7 @@ int call_plain_inner(struct pt_regs *ctx)
 	return plain(&entry, ctx);
 }
 
-/* Puts a call on its thread's stack of them, as one that does not pass so far. */
+/* Pushes a call on its thread's stack of open calls, as one that has not passed so far. */
 static __always_inline void open_begin(const struct entry *entry, struct pt_regs *ctx, __u64 at,
 				       __u64 id)
 {
@@ -270,7 +271,7 @@ int call_enter(struct pt_regs *ctx)
 	return 0;
 }
 
-/* What is known at the end only: the record, or if a filter asks for it, the rest of the frame. */
+/* Makes the record of the end or, if a filter decides now, the rest of the frame. */
 static __always_inline int slot_end(const struct entry *entry, void *ctx,
 				    struct waffle_call_slot *slot)
 {
@@ -360,8 +361,8 @@ int call_end(struct pt_regs *ctx)
 
 /* ---- a new program ---- */
 
-/* The thread is out of all calls, whose stack pointers mean nothing any more. Else they would hide
- * those of the new program. */
+/* An exec ends all open calls of its thread. Their stack pointers mean nothing any more, and would
+ * hide calls of the new program. */
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(call_exec, struct task_struct *task)
 {
@@ -382,14 +383,14 @@ int BPF_PROG(call_exec, struct task_struct *task)
 
 /* ---- what passes a filter ---- */
 
-/* The slot that the program before this one meant. */
+/* The slot that the program before the tail call used. */
 static __always_inline struct waffle_call_slot *slot_asked(struct waffle_call_thread *thread,
 							   enum waffle_call_at at)
 {
 	return thread ? &thread->slots[at] : NULL;
 }
 
-/* What the program before this one asked about; NULL: nothing. */
+/* The call that the program before the tail call asked about; NULL: none. */
 static __always_inline struct waffle_call_slot *entry_asked(struct entry *entry, void *ctx,
 							    enum waffle_call_at at)
 {
@@ -443,7 +444,7 @@ int call_stacks_take(struct pt_regs *ctx)
 	return slot ? stack_emit(slot->id, slot->held.ts, 0, thread->at_call) : 0;
 }
 
-/* At a tracepoint the kernel's stack tells more than that it is one. */
+/* At a tracepoint the kernel's stack is of interest, too. */
 SEC("tracepoint")
 int call_stacks_take_point(void *ctx)
 {

@@ -6,8 +6,8 @@
 #include "call.h"
 #include "emit.h"
 
-/* Short frames are copied whole, as that is faster than to call a function for it: what is behind
- * their end is of an earlier one. */
+/* Short frames are copied whole, with remains of an earlier frame behind their end: that is faster
+ * than a call of a helper. */
 #define COPY_WHOLE 128
 
 static __always_inline void words_copy(__u64 *to, const __u64 *from, __u32 bytes)

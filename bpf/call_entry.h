@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* What the programs at entries begin with: the thread, its calls so far, and which call this is. */
+/* The beginning of all programs at entries: finds the thread, its open calls, and the recipe. */
 #ifndef WAFFLE_CALL_ENTRY_H
 #define WAFFLE_CALL_ENTRY_H
 
@@ -46,7 +46,7 @@ static __always_inline struct waffle_recipe *recipe_get(__u64 cookie)
 	return bpf_map_lookup_elem(&recipes, &recipe);
 }
 
-/* What a program at an entry knows. */
+/* The state of a program at an entry. */
 struct entry {
 	struct task_struct *task;
 	struct waffle_call_thread *thread;
@@ -55,7 +55,7 @@ struct entry {
 	__u32 site;
 };
 
-/* False: of this thread nothing is recorded. */
+/* False: nothing is recorded of this thread. */
 static __always_inline bool entry_thread(struct entry *entry, struct pt_regs *ctx)
 {
 	entry->task = bpf_get_current_task_btf();
@@ -86,7 +86,7 @@ static __always_inline bool entry_get(struct entry *entry, struct pt_regs *ctx)
 	return entry_thread(entry, ctx) && entry_recipe(entry, ctx);
 }
 
-/* Drops the calls that are over; nearly always the thread is in none. */
+/* Drops the calls that are over. Nearly always the thread has none. */
 static __always_inline void entry_drop_stale(struct entry *entry, struct pt_regs *ctx)
 {
 	if (!entry->thread->depth)
@@ -95,7 +95,7 @@ static __always_inline void entry_drop_stale(struct entry *entry, struct pt_regs
 	call_drop_stale(entry->thread, entry->sp, PT_REGS_IP(ctx), PT_REGS_RET(ctx), entry->site);
 }
 
-/* Whether it is nested in a call that counts by itself; mostly it is, and that is all. */
+/* Whether the call is nested in an outer one. If so, as mostly, nothing is left to do. */
 static __always_inline bool entry_is_inner(struct entry *entry, struct pt_regs *ctx)
 {
 	if (entry->thread->depth) {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* From registers and memory to a frame: the interpreter of recipes, and what it keeps of threads.
- */
+/* The interpreter of recipes: makes a frame from registers and memory. */
 #ifndef WAFFLE_CALL_FRAME_H
 #define WAFFLE_CALL_FRAME_H
 
@@ -110,10 +109,10 @@ static __always_inline __u64 fetch_start(const struct waffle_call_thread *thread
 }
 
 /*
- * The first words that lie at the stack pointer, read at once: reading three one by one takes twice
- * as long, and reading eight half as long again. And by way of this stack, as a hardened kernel
- * looks closely at other places that it copies to (CONFIG_HARDENED_USERCOPY). False: it ends before
- * that.
+ * Reads the first words at the stack pointer, all at once: reading three of them one by one takes
+ * twice as long, and reading eight half as long again. They are copied by way of the BPF stack,
+ * since a hardened kernel checks other destinations at length (CONFIG_HARDENED_USERCOPY). False:
+ * the process's stack ends before that.
  */
 static __always_inline bool stack_read(struct waffle_call_thread *thread, __u64 count)
 {
@@ -150,7 +149,7 @@ static __always_inline bool stack_argument(struct waffle_call_thread *thread,
 	return true;
 }
 
-/* A number of `bytes` bytes, extended as its type is. */
+/* A number of `bytes` bytes, extended by zeros or its sign. */
 static __always_inline __u64 fetch_extend(__u64 value, const struct waffle_fetch *fetch)
 {
 	__u32 shift = 64 - 8 * (fetch->bytes & 15);
@@ -161,7 +160,8 @@ static __always_inline __u64 fetch_extend(__u64 value, const struct waffle_fetch
 	return fetch->flags & WAFFLE_FETCH_SIGNED ? (__u64)((__s64)value >> shift) : value >> shift;
 }
 
-/* What a fetch finds. Global, as the next ones: the verifier looks at each once. */
+/* The value of a fetch. This function and the next ones are global, so that the verifier checks
+ * each once. */
 __noinline __u64 call_fetch(struct waffle_call_thread *thread, const struct waffle_call_slot *slot,
 			    __u64 now, const struct waffle_fetch *fetch)
 {
@@ -195,8 +195,7 @@ static __always_inline __u64 fetch_value(const struct fetches *walk,
 	return call_fetch(walk->thread, walk->slot, walk->now, fetch);
 }
 
-/* A number that has no name, behind a '#', as far as 8 bytes have room for its digits; else "#?".
- */
+/* The text of a number that has no name: '#' and its digits, or "#?" if that takes over 8 bytes. */
 #define ENUM_DIGITS 6
 static __always_inline __u64 enum_number(__u64 value, __u32 *len)
 {
@@ -253,7 +252,7 @@ static __always_inline __u64 sequence_next(const struct fetches *walk,
 /* Strings of a frame: the last offset at which one of full length still has room. */
 #define STRING_ROOM (WAFFLE_CALL_FRAME_MAX - sizeof(__u64) - WAFFLE_STR_MAX)
 
-/* A string at an address: what the frame has room for, else as if it could not be read. */
+/* Copies a string. If the frame has no room for it, it counts as one that can't be read. */
 __noinline int call_string(struct waffle_call_thread *thread, struct waffle_call_slot *slot,
 			   const struct waffle_fetch *fetch, __u64 address)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Calls that are decided when they return: all that was known of them when they began. */
+/* Calls whose filter is decided when they return, with all that was known at the entry. */
 #ifndef WAFFLE_CALL_HELD_H
 #define WAFFLE_CALL_HELD_H
 
@@ -7,7 +7,7 @@
 
 extern const volatile bool call_filtered;
 
-/* Those of the lower half of a thread's calls, and of the upper half. */
+/* One map for the lower half of a thread's calls, one for the upper half. */
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -62,7 +62,7 @@ static __always_inline bool slot_again(struct task_struct *task,
 	return true;
 }
 
-/* What becomes of the call that a slot is of, if it is one that returns. */
+/* Sets the state of a slot's open call, if it has one. */
 static __always_inline void open_set(struct waffle_call_thread *thread, __u64 open, __u16 state)
 {
 	barrier_var(open);

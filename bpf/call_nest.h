@@ -1,14 +1,25 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+// clang-format off
 /*
- * Calls in calls: which of them are under way in a thread is told by their stack pointers, as some
- * never return (longjmp(), exceptions) and some jump to another in place of calling it.
+ * Nested calls. The stack pointers at their entries tell which calls of a thread are still open,
+ * since some never return (longjmp(), exceptions), and some jump to another function instead of
+ * calling it.
+ *
+ * An outer event (WAFFLE_CALL_OUTER) counts by itself, so an inner call that is nested in it is not
+ * recorded. The thread keeps the last outer event, with its stack pointer (outer_sp) and return
+ * address (outer_link):
+ *
+ *	program calls cudaLaunchKernel()	the outer event
+ *	  library calls cuLaunchKernel()	returns into the library: nested
+ *	program calls cuLaunchKernel()		returns into the program: not nested
  */
+// clang-format on
 #ifndef WAFFLE_CALL_NEST_H
 #define WAFFLE_CALL_NEST_H
 
 #include "call_frame.h"
 
-/* What a return takes off the stack. */
+/* The bytes that a return takes off the stack. */
 #if defined(__TARGET_ARCH_x86)
 #define RETURN_POPS 8
 #else
@@ -23,11 +34,11 @@ static __noinline __u64 user_word(__u64 address)
 	return bpf_probe_read_user(&word, sizeof(word), (void *)address) ? 0 : word;
 }
 
-/* Where a function returns to that is entered with this stack pointer and link register; 0: it
+/* The return address of a function that is entered with this stack pointer and link register; 0: it
  * can't be read. */
 static __always_inline __u64 link_at(__u64 sp, __u64 link)
 {
-	barrier_var(link); /* else clang takes it for no argument any more of global functions */
+	barrier_var(link); /* or clang removes this argument from global functions */
 	return RETURN_POPS ? user_word(sp) : link;
 }
 
@@ -41,21 +52,23 @@ static __always_inline bool code_has(const struct waffle_call_thread *thread, __
 	return address - thread->code_start < thread->code_end - thread->code_start;
 }
 
-/* What lay at the stack pointer of the event at outer_sp still does: what the program calls next
- * writes there, but for functions that have room there which they do not use. */
+/* Whether the word at the outer event's stack pointer is unchanged. When the event has returned,
+ * the next calls of the program mostly overwrite it; not if they leave that word of their frames
+ * unused. */
 static __always_inline bool outer_lies(const struct waffle_call_thread *thread)
 {
 	return user_word(thread->outer_sp) == thread->outer_word;
 }
 
-/* What two calls return to that are made by the same object, nearly always. */
+/* Two return addresses that are nearer than this nearly always lie in the same object. */
 #define NEAR_BYTES (1ull << 20)
 
 /*
- * The event at outer_sp is still being called: from its library, or by a jump in place of a call.
- * If it returned and the program calls the inner function itself, that returns to the program. In
- * between may be who is called in place of the inner function and calls it then, from elsewhere;
- * and a library that the program is linked with is not told from it. Then the stack tells.
+ * Whether the outer event is still open, so that the inner call is nested in it. Then the inner
+ * call returns into the library, or the library has jumped to it. After the outer event has
+ * returned, the program's own call returns into the program. The return address is not enough in
+ * two cases, which the stack decides: an interposing library makes the inner call, or the library
+ * is linked into the program.
  */
 static __always_inline bool outer_holds(struct waffle_call_thread *thread, struct pt_regs *ctx)
 {
@@ -72,19 +85,19 @@ static __always_inline bool outer_holds(struct waffle_call_thread *thread, struc
 }
 
 /*
- * To look where a call returns to takes longer than all else about it. Of CUDA's and NCCL's tables,
- * most calls that come to the inner function the way that another did are taken for nested as that
- * one was: from the same outer function, as far below it on the stack, and between the two a frame
- * of the same size (these libraries have frame pointers, and long ways). What can be taken for one
- * is a call by the program behind an outer event that failed before it came so far. So one in
- * WAY_LOOKS is looked at, at random; when one turns out not to be nested, those of its thread that
- * were not looked at are counted as lost, as some may have been like it, and from then on each is
- * looked at. So they are if the program's own come another way.
+ * Reading the return address takes longer than everything else about a call. So for CUDA's and
+ * NCCL's tables a call is assumed to be nested, without a check, if it has the call path ("way") of
+ * one that was: the same outer function, the same distance to it on the stack, and an innermost
+ * frame of the same size. These libraries keep frame pointers, and their call paths are long. The
+ * assumption fails if the outer event returned early, with an error, and the program then makes the
+ * inner call itself along such a path. So one call in WAY_LOOKS, at random, is checked. If it is
+ * not nested, all calls of the thread that were not checked count as lost, as some may have been
+ * alike, and from then on every call is checked.
  */
 #define WAY_LOOKS 16
-#define WAY_BYTES_MIN 128 /* a short one may as well be that of a function around a call */
+#define WAY_BYTES_MIN 128 /* a wrapper of the program may have a path as short as that */
 
-/* How far above the stack pointer the frame pointer is. */
+/* The distance from the stack pointer up to the frame pointer. */
 static __always_inline __u64 frame_bytes(struct pt_regs *ctx)
 {
 	return PT_REGS_FP(ctx) - PT_REGS_SP(ctx);
@@ -123,8 +136,7 @@ static __always_inline void outer_fail(struct waffle_call_thread *thread)
 	thread->way_ip = 0;
 }
 
-/* Whether a call is nested in the event at outer_sp, by a look. Not inlined, as it is rare and
- * takes stack. */
+/* Checks whether a call is nested in the outer event. Not inlined: it is rare and takes stack. */
 static __noinline int inner_look(struct waffle_call_thread *thread, struct pt_regs *ctx)
 {
 	if (outer_holds(thread, ctx)) {
@@ -138,8 +150,8 @@ static __noinline int inner_look(struct waffle_call_thread *thread, struct pt_re
 }
 
 /*
- * Whether a call is part of one that counts by itself. An event that does is forgotten when the
- * first call in it was met: what it starts is one launch.
+ * Whether a call is nested in an outer one. An outer event is forgotten with the first call that is
+ * nested in it, since it starts one launch only.
  */
 static __always_inline bool call_is_inner(struct waffle_call_thread *thread, struct pt_regs *ctx)
 {
@@ -157,7 +169,7 @@ static __always_inline bool call_is_inner(struct waffle_call_thread *thread, str
 	return inner;
 }
 
-/* Where the code is that the event at `ip` is part of. */
+/* Sets the range of the object's code that the outer event at `ip` is part of. */
 static __noinline int outer_code_set(struct waffle_call_thread *thread, __u64 ip, __u32 number)
 {
 	const struct waffle_recipe *recipe = bpf_map_lookup_elem(&recipes, &number);
@@ -173,12 +185,12 @@ static __noinline int outer_code_set(struct waffle_call_thread *thread, __u64 ip
 	return 0;
 }
 
-/* Remembers an event that counts by itself, by its recipe and the word at its stack pointer. */
+/* Remembers an outer event: its recipe and the word at its stack pointer. */
 static __always_inline void outer_set(struct waffle_call_thread *thread, struct pt_regs *ctx,
 				      __u32 recipe, __u64 word)
 {
 	if (thread->outer_sp)
-		outer_fail(thread); /* nothing was called in the one before */
+		outer_fail(thread); /* no call was nested in the one before */
 	if (thread->code_ip != PT_REGS_IP(ctx))
 		outer_code_set(thread, PT_REGS_IP(ctx), recipe);
 	thread->outer_word = word;
@@ -190,7 +202,7 @@ static __always_inline void outer_set(struct waffle_call_thread *thread, struct 
 	thread->outer_sp = PT_REGS_SP(ctx);
 }
 
-/* The same of one whose registers were read. */
+/* The same for an event whose registers were read. */
 static __always_inline void outer_see(struct waffle_call_thread *thread, struct pt_regs *ctx,
 				      __u32 recipe)
 {
@@ -206,7 +218,7 @@ static __always_inline void open_pop(struct waffle_call_thread *thread, __u32 de
 		thread->outer--;
 }
 
-/* Tells that what is in the records will not end, at the time of what shows it. */
+/* Records that a call was left and will not return. `now`: when that was found. */
 static __always_inline void left_tell(__u64 id, __u32 site, __u64 now)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -249,8 +261,8 @@ static __always_inline void open_drop(struct waffle_call_thread *thread, __u32 a
 	open_pop(thread, at);
 }
 
-/* A look at the calls of a thread from the last one on, by bpf_loop(): of any other loop the
- * verifier goes through all rounds. */
+/* A walk over the open calls of a thread, the last one first, by bpf_loop(): the verifier would
+ * follow every round of any other loop. */
 struct open_walk {
 	struct waffle_call_thread *thread;
 	__u64 sp, ip; /* of the call that is entered or returns */
@@ -259,7 +271,7 @@ struct open_walk {
 	__u32 site;
 };
 
-/* The call `rounds` before the last one; WAFFLE_CALL_DEPTH_MAX: there are not so many. */
+/* The place of the call `rounds` before the last one; WAFFLE_CALL_DEPTH_MAX: there is none. */
 static __always_inline __u64 open_before(const struct waffle_call_thread *thread, __u32 rounds)
 {
 	__u64 at = (__u64)thread->depth - 1 - rounds;
@@ -282,9 +294,9 @@ static __always_inline bool on_signal_stack(const struct open_walk *walk, __u64 
 }
 
 /*
- * Whether a call with this stack pointer is over at walk->sp: it lies lower. What a signal has
- * interrupted goes on, wherever the handler's stack lies; and nothing of a handler does once the
- * thread is off its stack.
+ * Whether a call with this stack pointer is over when the thread is at walk->sp: it is if it lies
+ * lower. A signal handler may have a stack of its own, anywhere. What the signal interrupted goes
+ * on, and once the thread has left that stack, all calls on it are over.
  */
 static __always_inline bool open_is_over(const struct open_walk *walk, __u64 sp)
 {
@@ -315,8 +327,8 @@ static long open_drop_one(__u32 round, void *context)
 	return 0;
 }
 
-/* What is lower than a stack pointer has returned (it has 0), or never will: longjmp(), an
- * exception. Mostly there is none. */
+/* Drops the calls that are over: they have returned (sp is 0) or never will, after longjmp() or an
+ * exception. Mostly there are none. */
 static __always_inline void open_drop_below(struct open_walk *walk)
 {
 	if (open_is_below(walk))
@@ -369,10 +381,9 @@ static long open_drop_found(__u32 round, void *context)
 }
 
 /*
- * Calls with the stack pointer of one that is entered. Those that jumped to it in place of a call
- * are still under way: it returns to where the kernel makes functions return whose return is
- * probed. Those of the same entry are, too, by another description of the function. All others were
- * left, and the same caller calls again.
+ * Drops calls that have the stack pointer of the one that is entered, and were left: the same
+ * caller calls again. Two kinds are still open: a function that jumped to this one instead of
+ * calling it, and the same function by another spec.
  */
 static __always_inline void open_drop_left(struct open_walk *walk)
 {
@@ -381,7 +392,8 @@ static __always_inline void open_drop_left(struct open_walk *walk)
 		bpf_loop(WAFFLE_CALL_DEPTH_MAX, open_drop_found, walk, 0);
 }
 
-/* Drops the calls that are over when `site` is entered. Global: the verifier looks at it once. */
+/* Drops the calls that are over when `site` is entered. Global, so that the verifier checks it
+ * once. */
 __noinline int call_drop_stale(struct waffle_call_thread *thread, __u64 sp, __u64 ip, __u64 link,
 			       __u32 site)
 {
@@ -399,8 +411,8 @@ __noinline int call_drop_stale(struct waffle_call_thread *thread, __u64 sp, __u6
 	if (top >= WAFFLE_CALL_DEPTH_MAX || thread->open[top].sp != sp)
 		return 0;
 	link = link_at(sp, link);
-	/* One that was jumped to returns to where the other would: the kernel's trampoline, if that
-	 * has a return probe. */
+	/* A function that was jumped to returns to where the other one would, which is the kernel's
+	 * trampoline if that one has a return probe. */
 	if (link && (link != thread->open[top].link || thread->open[top].ip == ip) &&
 	    link != BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr))
 		open_drop_left(&walk);
@@ -421,15 +433,15 @@ static long open_find_returning(__u32 round, void *context)
 		return !open_is_over(walk, open->sp);
 	if (open->recipe != walk->site)
 		return 0;
-	open->sp = 0; /* it goes when it is the last one */
+	open->sp = 0; /* dropped when it is the last one */
 	walk->found = at;
 	return 1;
 }
 
 /*
- * The place of the call that returns: its entry had this stack pointer. Those of functions that
- * jumped to each other, or of one with two descriptions, have the same; they return in any order.
- * WAFFLE_CALL_DEPTH_MAX: the entry was not recorded. Mostly it is the last one.
+ * The place of the call that returns, which is mostly the last one; WAFFLE_CALL_DEPTH_MAX: its
+ * entry was not recorded. It had this stack pointer at its entry. So had functions that jumped to
+ * each other, and one function with two specs; these may return in any order.
  */
 static __always_inline __u64 open_returning(struct waffle_call_thread *thread, __u64 sp, __u32 site)
 {

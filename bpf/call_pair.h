@@ -8,7 +8,8 @@
 
 extern const volatile bool call_filtered;
 
-/* Pairs without a key nest in their thread. What is deeper takes the place of what began first. */
+/* Pairs without a key nest in their thread. A deeper one takes the place of the one that began
+ * first. */
 #define PAIR_LEVELS 256
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -17,7 +18,7 @@ struct {
 	__type(value, struct waffle_pair);
 } call_pairs SEC(".maps");
 
-/* Those of them that a filter decides about when they end: all that was known at the begin. */
+/* Pairs whose filter is decided at their end, with all that was known at the begin. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -31,7 +32,7 @@ static __always_inline void pair_forget(const struct waffle_pair_key *key)
 	bpf_map_delete_elem(&call_pairs_held, key);
 }
 
-/* The thread's level for its next pair, or for its last one. False: it is in none. */
+/* The level of the thread's next pair, or of its last one. False: it is in no pair. */
 static __always_inline bool pair_level(struct waffle_pair_key *key, __u32 tid, bool begins)
 {
 	struct waffle_pair none = {}, *own;
@@ -53,7 +54,7 @@ static __always_inline bool pair_level(struct waffle_pair_key *key, __u32 tid, b
 	return true;
 }
 
-/* Forgets a pair that was left; if its begin was delivered, tells so. */
+/* Forgets a pair that was left. If its begin was delivered, records that. */
 __noinline int frame_drop(struct waffle_call_thread *thread, __u64 at)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -78,8 +79,8 @@ static __always_inline void frames_drop(struct waffle_call_thread *thread, __u64
 		frame_drop(thread, --thread->frame_count);
 }
 
-/* How many frames stay when a pair begins: those that are higher on the stack, and others of the
- * same function. */
+/* How many frames stay open when a pair begins: those higher on the stack, and others of the same
+ * function. */
 __noinline int frames_kept(struct waffle_call_thread *thread, __u64 sp, __u32 pair)
 {
 	__u64 keep, at;
@@ -98,8 +99,9 @@ __noinline int frames_kept(struct waffle_call_thread *thread, __u64 sp, __u32 pa
 	return keep;
 }
 
-/* The frame that ends: of its pair the highest one on the stack up to here, as those below it were
- * left. Else the last one, as a compiler may have moved the stack pointer between. -1: none. */
+/* The frame that ends: the highest one of its pair up to this stack pointer, since those below it
+ * were left. If there is none, it is the last one, as the compiler may move the stack pointer in
+ * between. -1: no frame ends. */
 __noinline int frame_ending(struct waffle_call_thread *thread, __u64 sp, __u32 pair)
 {
 	int found = -1;
@@ -169,7 +171,7 @@ static __always_inline bool pair_key_get(struct fetches *walk, struct waffle_pai
 	return true;
 }
 
-/* Tells of a pair that was delivered that another one with its key takes its place. */
+/* Records that another pair with the same key has taken the place of a delivered one. */
 static __always_inline void pair_replace(const struct fetches *walk,
 					 const struct waffle_pair_key *key)
 {
@@ -180,8 +182,8 @@ static __always_inline void pair_replace(const struct fetches *walk,
 }
 
 /*
- * A pair begins, whether it is recorded or not: its thread is in it from now on, and one with the
- * same key is over. False: there is no room for it, which is counted.
+ * A pair begins, whether it is recorded or not. Its thread is in it from now on, and another pair
+ * with the same key is over. False: there is no room for it, which is counted.
  */
 static __always_inline bool pair_begin(struct fetches *walk, struct waffle_call_slot *slot)
 {
@@ -199,7 +201,7 @@ static __always_inline bool pair_begin(struct fetches *walk, struct waffle_call_
 	return true;
 }
 
-/* Remembers a pair that has begun; all of it if its end is to be decided about. */
+/* Remembers a pair that has begun; with all its values if its end decides. */
 static __always_inline void pair_keep(const struct waffle_recipe *recipe, __u32 tgid,
 				      struct waffle_call_slot *slot)
 {

@@ -23,12 +23,12 @@ struct {
 } plain_slots SEC(".maps");
 
 /*
- * Plain calls: the most frequent ones are, so that nothing is done here that they can do without.
- * What takes time is the functions of the kernel that are called, each 5 to 10 ns where returns are
- * guarded against speculation. Memory is read the shortest way, which programs may that can sleep;
- * such a one can't go to another. And it is read to this stack, as other places are looked at
- * closely (CONFIG_HARDENED_USERCOPY), here, as functions with more than 48 bytes of it may have it
- * elsewhere (BPF_PRIV_STACK_MIN_SIZE): that takes 80 ns more.
+ * The fast path of the most frequent calls, which does as little as possible. Its time goes into
+ * the kernel's helpers: each takes 5 to 10 ns where returns are guarded against speculation. The
+ * fastest helper that reads memory is for sleepable programs only, which can make no tail calls.
+ * The memory is copied to the stack, since other destinations are checked at length
+ * (CONFIG_HARDENED_USERCOPY). It is this function's stack, as that of a larger one may lie
+ * elsewhere (BPF_PRIV_STACK_MIN_SIZE), which takes 80 ns more.
  */
 static __noinline int plain_stack(struct waffle_call_thread *thread, __u64 at, __u64 count)
 {
@@ -44,7 +44,7 @@ static __noinline int plain_stack(struct waffle_call_thread *thread, __u64 at, _
 	return 0;
 }
 
-/* The next slot of this CPU; NULL: they are full, or another program comes in between. */
+/* Takes the next slot of this CPU; NULL: all are full, or another program came in between. */
 static __always_inline struct waffle_plain_slot *plain_slot_take(__u64 *number)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
@@ -102,7 +102,7 @@ static __always_inline void plain_fill(struct waffle_rec_plain *rec, struct task
 		rec->words[WAFFLE_PLAIN_REGS + i] = thread->words[WAFFLE_CALL_REGS + i];
 }
 
-/* Where there is no slot. Not inlined, as it hardly ever is needed and takes stack. */
+/* Records a call for which there is no slot. Not inlined, as it is rare and takes stack. */
 static __noinline int plain_by_ring(const struct waffle_call_thread *thread, struct pt_regs *ctx,
 				    __u32 recipe)
 {

@@ -219,6 +219,7 @@ struct waffle_rec_task {
 	char comm[WAFFLE_COMM_BYTES];
 };
 #define WAFFLE_TASK_TRACED_FLAG 1u
+#define WAFFLE_TASK_OWN_FLAG 2u /* of the tracer, or of its processes */
 
 enum waffle_thread_state {
 	WAFFLE_THREAD_RUNNING = 1,

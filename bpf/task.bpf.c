@@ -13,6 +13,7 @@ const volatile __u32 sched_slots = 1;
 const volatile __u32 ring_shift = 0;
 const volatile bool follow_children = false;
 const volatile bool storage_is_old = false;
+const volatile __u32 tracer_tgid = 0;
 const volatile bool call_points = false;
 const volatile __u32 wait_sources = 0;
 const volatile __u64 wait_min_ns = ~0ull;
@@ -265,7 +266,7 @@ int BPF_PROG(on_rename, struct task_struct *task, const char *comm)
 	bool traced = target_has(task->tgid);
 
 	if ((traced || bpf_map_lookup_elem(&named, &tid)) && !same_name(task->comm, comm))
-		task_emit(task, comm, traced ? WAFFLE_TASK_TRACED_FLAG : 0);
+		task_emit(task, comm, traced ? WAFFLE_TASK_TRACED_FLAG : stranger_flags(task));
 	return 0;
 }
 

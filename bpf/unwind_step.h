@@ -70,6 +70,8 @@ static inline int waffle_unwind_saved(void *context, const struct waffle_unwind_
 
 static inline int waffle_unwind_signal(void *context, struct waffle_unwind_regs *regs)
 {
+	(void)context;
+	(void)regs;
 	return 0;
 }
 

@@ -17,6 +17,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define CPUS 2
+#define QUEUES 2
 #define SLOTS 16
 #define PAGES 4
 #define PIDS 4
@@ -38,23 +39,7 @@ struct kernel {
 
 /* ---- what capture/ asks of the kernel ---- */
 
-uint32_t kernel_cpu_count(const struct kernel *kernel)
-{
-	(void)kernel;
-	return CPUS;
-}
-
-const struct waffle_cpu *kernel_cpu(const struct kernel *kernel, uint32_t cpu)
-{
-	require(cpu < CPUS);
-	return &kernel->cpu[cpu];
-}
-
-struct waffle_tail *kernel_tail(const struct kernel *kernel, uint32_t cpu)
-{
-	require(cpu < CPUS);
-	return (struct waffle_tail *)(uintptr_t)&kernel->tail[cpu];
-}
+#include "../unit/fake_kernel.h"
 
 const struct waffle_rec_switch *kernel_slot(const struct kernel *kernel, uint32_t cpu,
 					    uint64_t position)
@@ -62,19 +47,6 @@ const struct waffle_rec_switch *kernel_slot(const struct kernel *kernel, uint32_
 	require(cpu < CPUS && position >= kernel->tail[cpu].tail &&
 		position < kernel->cpu[cpu].head);
 	return &kernel->slots[cpu][position % SLOTS];
-}
-
-uint64_t kernel_plain_count(const struct kernel *kernel, uint32_t cpu)
-{
-	(void)kernel;
-	(void)cpu;
-	return 0;
-}
-
-uint32_t kernel_queue_count(const struct kernel *kernel)
-{
-	(void)kernel;
-	return 2;
 }
 
 bool kernel_program_is_private(const struct kernel *kernel, pid_t pid)

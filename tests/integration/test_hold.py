@@ -6,13 +6,15 @@ import os
 import pathlib
 import shutil
 import signal
+import stat
 import subprocess
 import sys
+import tempfile
 import time
 
 import pytest
 
-from tracer import compile_program, find_tool, named, parse_log, wait_until
+from tracer import PROGRAMS, compile_program, find_tool, named, parse_log, wait_until
 
 TRAP = {"x86_64": b"\xcc", "aarch64": b"\x05\x00\x20\xd4"}[os.uname().machine]
 
@@ -122,6 +124,22 @@ def test_programs_on_a_file_system_of_memory_and_on_an_overlay(waffle, execs, tm
     check_began(capture, execs, 4)
 
 
+def test_a_file_system_that_has_the_number_of_one_that_is_gone(waffle, execs, tmp_path):
+    """The kernel frees the number some time after the unmount."""
+    place = tmp_path / "m"
+    place.mkdir()
+    script = tmp_path / "mounts.sh"
+    script.write_text(
+        f"add() {{ mount -t tmpfs none {place}; now=$(stat -c %d {place}); }}\n"
+        f"run() {{ cp {execs} {place} && {place}/{execs.name} began 0; }}\n"
+        "add; run; first=$now; now=\n"
+        f"for i in $(seq 200); do until umount {place} 2> {tmp_path}/busy; do sleep 0.01; done\n"
+        "sleep 0.05; add; [ $now = $first ] && break; done\n"
+        "run; [ $now = $first ]\n"
+    )
+    check_began(waffle.run("unshare", "-m", "sh", script), execs, 2)
+
+
 def test_a_variable_for_the_loader_that_was_exported_by_a_shell(waffle, tmp_path):
     library = compile_program("library.c", tmp_path / "liblate.so", "-shared", "-fPIC")
     compile_program("needs_library.c", tmp_path / "user", f"-L{tmp_path}", "-llate")
@@ -140,7 +158,7 @@ def test_an_exec_by_another_thread_is_armed_and_said_to_be_late(waffle, execs):
     rows = said(capture.result.stdout)
     assert len(rows) == 2
     assert rows[1]["pid"] in {row["pid"] for row in began(capture)}
-    assert "1 programs began before they were armed" in capture.result.stderr
+    assert "1 program began before being armed" in capture.result.stderr
     assert "(begins)" in capture.result.stderr
 
 
@@ -201,6 +219,38 @@ def test_programs_of_all_start_when_the_gate_is_stopped(waffle, execs, start):
     wait_until(lambda: "killed or stopped" in errors.read_text(encoding="utf-8"), "it is said")
 
 
+def following(waffle, start, pid):
+    """waffle-bpf attach --follow, and its gate."""
+    with open(waffle.folder / "errors", "w", encoding="utf-8") as errors:
+        tracer = start(waffle.program, "attach", "--follow", "--no-report", "-o", waffle.path(),
+                       "-p", pid, stderr=errors)
+    return tracer, wait_until(lambda: gate_of(tracer.pid), "the gate runs")
+
+
+@pytest.fixture
+def users_folder():
+    """A folder of nobody's, where nobody may use FUSE, as users of most machines may."""
+    with tempfile.TemporaryDirectory(prefix="waffle-public-") as folder:
+        os.chown(folder, 65534, 65534)
+        os.mknod(f"{folder}/fuse-device", 0o600 | stat.S_IFCHR, os.makedev(10, 229))
+        os.chown(f"{folder}/fuse-device", 65534, 65534)
+        yield folder
+
+
+def test_the_gate_opens_no_file_whose_server_is_a_user(waffle, users_folder, start):
+    """While such a server does not answer, the gate could not be killed, and no program of the
+    machine would start."""
+    user = start(sys.executable, PROGRAMS.parent / "users_overlay.py", 65534,
+                 f"{users_folder}/fuse-device", users_folder, 1.5)
+    user.until("ready")
+    _, gate = following(waffle, start, user.pid)
+    user.say("go")
+    assert user.until("exit ") == "0"
+    time.sleep(0.7)  # longer than a gate that does not come back is left alone
+    assert pathlib.Path(f"/proc/{gate}").exists()
+    assert "killed or stopped" not in (waffle.folder / "errors").read_text(encoding="utf-8")
+
+
 # ---- whom probes hit ----
 
 
@@ -245,7 +295,7 @@ def test_a_forked_child_is_armed_soon_and_what_is_missing_is_said(waffle, built)
     seen = ticks(capture)
     # From some tick on it is all of them.
     assert seen and seen == list(range(20000 - len(seen), 20000))
-    assert "1 children were forked from armed processes" in capture.result.stderr
+    assert "1 child was forked from armed processes" in capture.result.stderr
     assert "--machine-wide" in capture.result.stderr
 
 

@@ -115,7 +115,8 @@ static void found_compare(const struct object *here, const struct object *there)
 	}
 }
 
-static struct found find_in(const char *path, const char *shown, const char *const *texts)
+static __attribute__((unused)) struct found find_in(const char *path, const char *shown,
+						    const char *const *texts)
 {
 	struct found here = found_make(path, shown, texts, false), there;
 	char real[PATH_MAX];
@@ -131,7 +132,7 @@ static struct found find_in(const char *path, const char *shown, const char *con
 }
 #define FIND_IN(path, shown, ...) find_in(path, shown, (const char *const[]){__VA_ARGS__, NULL})
 
-static void done(struct found *found)
+static __attribute__((unused)) void done(struct found *found)
 {
 	found_free(found);
 }

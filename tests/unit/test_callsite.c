@@ -13,9 +13,9 @@
 
 #include "target/callsite.h"
 
+/* All ways to call, as the assembler writes them; each is followed by its address in `returns`. */
 #if defined(__x86_64__)
 #define MACHINE EM_X86_64
-/* All ways to call, as the assembler writes them; each is followed by its address in `returns`. */
 __asm__(".pushsection .text\n"
 	"nop; nop; nop; nop; nop; nop; nop\n"
 	".macro after insn:vararg\n"
@@ -49,8 +49,31 @@ __asm__(".pushsection .text\n"
 	".pushsection .data.rel.local,\"aw\"; .quad 0; .popsection\n"
 	"returns_target: ret\n"
 	".popsection\n");
-extern const uint64_t returns[], others[];
+#else
+#define MACHINE EM_AARCH64
+__asm__(".pushsection .text\n"
+	"nop; nop\n"
+	".macro after insn:vararg\n"
+	"\\insn\n"
+	"1:	.pushsection .data.rel.local,\"aw\"; .quad 1b; .popsection\n"
+	".endm\n"
+	".pushsection .data.rel.local,\"aw\"; .globl returns; returns: .popsection\n"
+	"after bl returns_target\n"
+	"after blr x8\n"
+	"after blr x30\n"
+	".pushsection .data.rel.local,\"aw\"; .quad 0; .popsection\n"
+	".pushsection .data.rel.local,\"aw\"; .globl others; others: .popsection\n"
+	"after b returns_target\n"
+	"after br x8\n"
+	"after stp x29, x30, [sp, #-16]!\n"
+	"after cbz x0, returns_target\n"
+	"after nop\n"
+	"after ret\n"
+	".pushsection .data.rel.local,\"aw\"; .quad 0; .popsection\n"
+	"returns_target: ret\n"
+	".popsection\n");
 #endif
+extern const uint64_t returns[], others[];
 
 static bool is_call(uint64_t address)
 {

@@ -11,31 +11,18 @@
 #include "capture/drain.h"
 #include "store/record.h"
 
-/* One CPU, and one queue with these records. */
+#define CPUS 1
+#define QUEUES 1
+
+/* The queue has these records. */
 struct kernel {
-	struct waffle_cpu cpu;
-	struct waffle_tail tail;
+	struct waffle_cpu cpu[CPUS];
+	struct waffle_tail tail[CPUS];
 	struct waffle_rec_state records[8];
 	size_t count;
 };
 
-uint32_t kernel_cpu_count(const struct kernel *kernel)
-{
-	(void)kernel;
-	return 1;
-}
-
-const struct waffle_cpu *kernel_cpu(const struct kernel *kernel, uint32_t cpu)
-{
-	(void)cpu;
-	return &kernel->cpu;
-}
-
-struct waffle_tail *kernel_tail(const struct kernel *kernel, uint32_t cpu)
-{
-	(void)cpu;
-	return (struct waffle_tail *)(uintptr_t)&kernel->tail;
-}
+#include "fake_kernel.h"
 
 const struct waffle_rec_switch *kernel_slot(const struct kernel *kernel, uint32_t cpu,
 					    uint64_t position)
@@ -44,19 +31,6 @@ const struct waffle_rec_switch *kernel_slot(const struct kernel *kernel, uint32_
 	(void)cpu;
 	(void)position;
 	return NULL;
-}
-
-uint64_t kernel_plain_count(const struct kernel *kernel, uint32_t cpu)
-{
-	(void)kernel;
-	(void)cpu;
-	return 0;
-}
-
-uint32_t kernel_queue_count(const struct kernel *kernel)
-{
-	(void)kernel;
-	return 1;
 }
 
 bool kernel_queue_take(struct kernel *kernel, uint32_t queue, size_t bytes, kernel_take_fn *take,
@@ -103,7 +77,7 @@ static void test_records_that_cannot_be_are_lost_and_counted(void **state)
 			    {.rec = {.ts = RECORD_TS_MAX, .kind = WAFFLE_REC_TASK}},
 			    {.rec = {.ts = 5, .kind = WAFFLE_REC_RING_COUNT}}},
 		.count = 7,
-		.cpu = {.produced = {[WAFFLE_SOURCE_SPANS] = 6, [WAFFLE_SOURCE_WAITS] = 1}}};
+		.cpu = {{.produced = {[WAFFLE_SOURCE_SPANS] = 6, [WAFFLE_SOURCE_WAITS] = 1}}}};
 	unsigned delivered = 0;
 	const struct drain_callbacks callbacks = {deliver, notice, begin_round, &delivered};
 	struct store_counts counts[WAFFLE_SOURCE_COUNT];

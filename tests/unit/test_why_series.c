@@ -553,7 +553,7 @@ static void test_the_cpu_time_of_the_tracer_is_its_own(void **state)
 
 	(void)state;
 	begin(&capture);
-	named(&capture, 91, CAPTURE_TRACER, "waffle-bpf");
+	named_as(&capture, 91, 91, "waffle-bpf", WAFFLE_TASK_OWN_FLAG);
 	named(&capture, 92, 92, "waffle-bpf");
 	gets(&capture, 2 * MS, 1, 11, 91, 0, 0, 0);
 	gets(&capture, 4 * MS, 1, 91, 11, 0, 0, 0);
@@ -574,7 +574,7 @@ static void test_the_hold_of_a_new_program_is_the_tracers(void **state)
 
 	(void)state;
 	begin(&capture);
-	named(&capture, 93, 93, "waffle-gate");
+	named_as(&capture, 93, 93, "waffle-gate", WAFFLE_TASK_OWN_FLAG);
 	waits(&capture, 2 * MS, 1, 11, 0, D, NR_EXECVE, 0x8100, 0, 0);
 	gets(&capture, 4 * MS, 1, 0, 11, 93, 4 * MS, 0);
 	why = end(&capture, 4);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -19,6 +20,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -30,6 +32,7 @@
 #include "target/sandbox.h"
 #include "target/symbols_remote.h"
 #include "target/worker.h"
+#include "target/worker_queue.h"
 #include "target/worker_message.h"
 #include "waffle.h"
 
@@ -46,7 +49,10 @@ enum deed {
 	DEED_END,
 	DEED_LONG,
 	DEED_FILES,
-	DEED_ASK
+	DEED_ASK,
+	DEED_SLEEP,
+	DEED_OPEN,
+	DEED_OPEN_AND_CRASH
 };
 
 static void put_try(struct wire_out *reply, long result)
@@ -111,12 +117,20 @@ static int send_two_files(int fd)
 	return sendmsg(SANDBOX_SOCKET, &all, 0) < 0 ? -errno : 0;
 }
 
+static void crash(void)
+{
+	raise(SIGSEGV); /* which is denied, too */
+	*(volatile int *)0 = 1;
+}
+
 static int deed_serve(struct wire_in *request, int fd, struct wire_out *reply, void *arg)
 {
+	const struct timespec moment = {.tv_nsec = 300000000};
+	uint32_t what = wire_get_u32(request);
 	struct stat status;
 
 	(void)arg;
-	switch (wire_get_u32(request)) {
+	switch (what) {
 	case DEED_TRY:
 		try_all(reply);
 		/* A file could change while it is mapped. */
@@ -127,8 +141,18 @@ static int deed_serve(struct wire_in *request, int fd, struct wire_out *reply, v
 		put_try(reply, fstat(fd, &status));
 		return 0;
 	case DEED_CRASH:
-		raise(SIGSEGV); /* which is denied, too */
-		*(volatile int *)0 = 1;
+		crash();
+		return 0;
+	case DEED_OPEN:
+	case DEED_OPEN_AND_CRASH:
+		if (open(wire_get_text(request), O_RDONLY | O_CLOEXEC) < 0)
+			return -errno;
+		if (what == DEED_OPEN_AND_CRASH)
+			crash();
+		return 0;
+	case DEED_SLEEP:
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &moment, NULL);
+		wire_put_u32(reply, 43);
 		return 0;
 	case DEED_MEMORY:
 		return take_memory() ? 0 : -ENOMEM;
@@ -385,16 +409,86 @@ static void test_worker_without_memory_is_an_error_of_its_file(void **state)
 }
 #endif
 
-static void test_workers_that_always_die_come_to_an_end(void **state)
+/* About a file of that owner. */
+static int deed_of(enum deed what, uid_t owner, mode_t mode)
 {
-	struct wire_out reply;
-	struct error err;
+	int fd = memfd_create("owned", MFD_CLOEXEC), result;
+	struct wire_out request = {0}, reply;
+	struct error err = ERROR_INIT;
+
+	assert_true(fd >= 0 && !fchmod(fd, mode) && !fchown(fd, owner, 0));
+	wire_put_u32(&request, what);
+	result = worker_call(WORKER_FOR_ARMING, WORKER_CALLS, &request, fd, "owned", &reply, &err);
+	if (strstr(err.message, "it is not parsed"))
+		result = -EPERM;
+	wire_out_free(&request);
+	wire_out_free(&reply);
+	close(fd);
+	return result;
+}
+
+static void test_workers_that_always_die_end_the_parsing_of_their_owners_files_only(void **state)
+{
 	unsigned i;
 
 	(void)state;
-	for (i = 0; i < 100 && !strstr(err.message, "are gone"); i++)
-		assert_int_equal(deed(DEED_CRASH, "/its/file", &reply, &err), -EPROTO);
+	if (geteuid() != 0)
+		skip();
+	for (i = 0; i < 100 && deed_of(DEED_CRASH, 1001, 0644) == -EPROTO; i++)
+		assert_int_equal(deed_of(DEED_NONE, 1002, 0644), 0);
 	assert_true(i > 10 && i < 40);
+	assert_int_equal(deed_of(DEED_NONE, 1001, 0644), -EPERM);
+	assert_int_equal(deed_of(DEED_NONE, 1002, 0644), 0);
+	assert_int_equal(deed_of(DEED_NONE, 0, 0644), 0);
+	/* What others may write to is not their owner's doing. */
+	for (i = 0; i < 100 && deed_of(DEED_CRASH, 0, 0666) == -EPROTO; i++)
+		;
+	assert_true(i > 10 && i < 40);
+	assert_int_equal(deed_of(DEED_NONE, 0, 0644), 0);
+}
+
+/* A file that the worker asks for by its name has an owner, too. */
+static int deed_by_name(enum deed what, const char *path)
+{
+	struct wire_out request = {0}, reply;
+	struct error err = ERROR_INIT;
+	int result;
+
+	wire_put_u32(&request, what);
+	wire_put_text(&request, path);
+	result = worker_call(WORKER_FOR_NAMES, WORKER_CALLS, &request, -1, path, &reply, &err);
+	wire_out_free(&request);
+	wire_out_free(&reply);
+	return result;
+}
+
+static void test_files_that_are_named_are_not_opened_for_workers_that_would_die(void **state)
+{
+	char paths[2][64] = {"/tmp/waffle-worker-1001-XXXXXX", "/tmp/waffle-worker-1002-XXXXXX"};
+	int self = open(SELF, O_RDONLY | O_CLOEXEC);
+	char head[64];
+	unsigned i;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(read(self, head, sizeof(head)), sizeof(head));
+	close(self);
+	for (i = 0; i < 2; i++) {
+		int fd = mkostemp(paths[i], O_CLOEXEC);
+
+		assert_true(fd >= 0 && !fchown(fd, 1001 + i, 0));
+		assert_int_equal(write(fd, head, sizeof(head)), sizeof(head));
+		close(fd);
+	}
+	for (i = 0; i < 100 && deed_by_name(DEED_OPEN_AND_CRASH, paths[0]) == -EPROTO; i++)
+		;
+	assert_true(i > 10 && i < 40);
+	assert_int_equal(deed_by_name(DEED_OPEN, paths[0]), -EACCES);
+	assert_int_equal(deed_by_name(DEED_OPEN, paths[1]), 0);
+	assert_int_equal(deed_by_name(DEED_OPEN, SELF), 0);
+	unlink(paths[0]);
+	unlink(paths[1]);
 }
 
 static void test_worker_that_never_answers_is_given_up(void **state)
@@ -421,21 +515,129 @@ static void test_end_of_a_capture_waits_for_no_worker(void **state)
 
 	(void)state;
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-	worker_stop_at(ends[0], 0);
+	worker_stop_at(ends[0]);
 	works();
 	assert_int_equal(write(ends[1], "", 1), 1);
-	works();
 	assert_int_equal(deed(DEED_ASK, "/its/file", &reply, &err), -EPROTO);
-	assert_non_null(strstr(err.message, "/its/file: the capture ended while it was parsed"));
-	works();
-	worker_stop_at(-1, 1); /* a time that is past */
-	works();
-	assert_int_equal(deed(DEED_ASK, "/its/file", &reply, &err), -EPROTO);
-	assert_non_null(strstr(err.message, "/its/file: the capture ended while it was parsed"));
-	worker_stop_at(-1, 0);
+	assert_non_null(strstr(err.message, "/its/file: it was given up"));
+	worker_stop_at(-1);
 	works();
 	close(ends[0]);
 	close(ends[1]);
+}
+
+/* ---- requests that nobody waits for ---- */
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* What came of it, or -EAGAIN. */
+static int ask(enum deed what, int fd, struct error *err)
+{
+	struct wire_out request = {0}, reply;
+	struct wire_in in;
+	int result;
+
+	*err = (struct error)ERROR_INIT;
+	wire_put_u32(&request, what);
+	result = worker_ask(WORKER_CALLS, &request, fd, "/its/file", &reply, err);
+	in = wire_in(reply.bytes.data, reply.bytes.len);
+	result = result ?: (int)wire_get_u32(&in);
+	wire_out_free(&request);
+	wire_out_free(&reply);
+	return result;
+}
+
+static void await(void)
+{
+	struct pollfd ready = {worker_queue_fd(), POLLIN, 0};
+
+	assert_int_equal(poll(&ready, 1, 20000), 1);
+	assert_true(worker_queue_answered());
+}
+
+static void test_answer_that_takes_long_is_not_waited_for(void **state)
+{
+	int fd = open(SELF, O_RDONLY | O_CLOEXEC), other = memfd_create("other", MFD_CLOEXEC);
+	struct error err;
+
+	(void)state;
+	assert_int_equal(ask(DEED_SLEEP, fd, &err), 43); /* without a queue it is */
+	assert_int_equal(worker_queue_open(&err), 0);
+	assert_int_equal(ask(DEED_SLEEP, fd, &err), -EAGAIN);
+	assert_non_null(strstr(err.message, "/its/file: it is still being parsed"));
+	assert_int_equal(ask(DEED_SLEEP, fd, &err), -EAGAIN);
+	assert_int_equal(ask(DEED_NONE, other, &err), -EAGAIN); /* it waits for its turn */
+	await();
+	assert_int_equal(ask(DEED_SLEEP, fd, &err), 43);
+	assert_int_equal(ask(DEED_SLEEP, fd, &err), 43); /* it is kept until nobody wants it */
+	worker_queue_forget(fd);
+	assert_int_equal(ask(DEED_SLEEP, fd, &err), -EAGAIN);
+	/* What comes soon is waited for. */
+	worker_queue_wait_until(now_ns() + 20000000000ull);
+	assert_int_equal(ask(DEED_NONE, other, &err), 42);
+	assert_int_equal(ask(DEED_SLEEP, fd, &err), 43);
+	/* An error is an answer, too; and a file that has changed is another one. */
+	assert_int_equal(ask(DEED_CRASH, fd, &err), -EPROTO);
+	assert_non_null(strstr(err.message, "/its/file: the process that parsed it"));
+	worker_queue_wait_until(0);
+	assert_int_equal(write(other, "x", 1), 1);
+	assert_int_equal(ask(DEED_NONE, other, &err), -EAGAIN);
+	worker_queue_close();
+	close(fd);
+	close(other);
+}
+
+static void test_requests_of_one_owner_do_not_delay_all_others(void **state)
+{
+	int fds[6];
+	struct error err;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(worker_queue_open(&err), 0);
+	worker_patience(1);
+	for (unsigned i = 0; i < 6; i++) {
+		fds[i] = memfd_create("owned", MFD_CLOEXEC);
+		assert_true(fds[i] >= 0 && !fchmod(fds[i], 0644) &&
+			    !fchown(fds[i], i < 5 ? 1001 : 1002, 0));
+		assert_int_equal(ask(i < 5 ? DEED_ASK : DEED_NONE, fds[i], &err), -EAGAIN);
+	}
+	/* Five of one user take a second each: the other's comes after the first of them. */
+	worker_queue_wait_until(now_ns() + 20000000000ull);
+	assert_int_equal(ask(DEED_NONE, fds[5], &err), 42);
+	worker_queue_wait_until(0);
+	assert_int_equal(ask(DEED_ASK, fds[4], &err), -EAGAIN);
+	worker_queue_close();
+	worker_patience(120);
+	for (unsigned i = 0; i < 6; i++)
+		close(fds[i]);
+}
+
+static void test_end_of_the_queue_waits_for_no_worker(void **state)
+{
+	int fd = open(SELF, O_RDONLY | O_CLOEXEC);
+	struct error err;
+	uint64_t begin;
+
+	(void)state;
+	assert_int_equal(worker_queue_open(&err), 0);
+	assert_int_equal(ask(DEED_ASK, fd, &err), -EAGAIN); /* it would take 120 s */
+	begin = now_ns();
+	worker_queue_close();
+	assert_true(now_ns() - begin < 20000000000ull);
+	lines = 0;
+	worker_notices(see_line,
+		       (void *)(uintptr_t) "/its/file: the capture ended while it was parsed");
+	assert_int_equal(lines, 1);
+	works();
+	close(fd);
 }
 
 static void test_descriptors_of_a_worker_do_not_stay_open(void **state)
@@ -726,7 +928,11 @@ int main(void)
 #ifndef __SANITIZE_ADDRESS__
 		TEST(test_worker_without_memory_is_an_error_of_its_file),
 #endif
-		TEST(test_workers_that_always_die_come_to_an_end),
+		TEST(test_workers_that_always_die_end_the_parsing_of_their_owners_files_only),
+		TEST(test_files_that_are_named_are_not_opened_for_workers_that_would_die),
+		TEST(test_answer_that_takes_long_is_not_waited_for),
+		TEST(test_requests_of_one_owner_do_not_delay_all_others),
+		TEST(test_end_of_the_queue_waits_for_no_worker),
 		TEST(test_worker_that_never_answers_is_given_up),
 		TEST(test_end_of_a_capture_waits_for_no_worker),
 		TEST(test_descriptors_of_a_worker_do_not_stay_open),

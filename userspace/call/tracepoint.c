@@ -13,8 +13,7 @@
 #include "call/tracefs.h"
 
 #define FORMAT_BYTES 65536 /* of a format file */
-#define FOLDER_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-#define CONTEXT_MIN 8 /* the kernel keeps these bytes of the record to itself */
+#define CONTEXT_MIN 8      /* the kernel keeps these bytes of the record to itself */
 
 /* The value behind "key:" in a line of a format. */
 static bool line_number(const char *line, const char *key, uint32_t *number)
@@ -221,7 +220,7 @@ static int point_add(struct points *points, const char *category, const char *na
 	result = tracepoint_recipe(&made, spec, format, whole, points->err);
 	if (result)
 		return result;
-	if (points->set->calls == WAFFLE_RECIPES_MAX)
+	if (points->set->calls >= WAFFLE_RECIPES_MAX)
 		return error_set(points->err, E2BIG, "%s: more than %d calls are described",
 				 spec->source.origin, WAFFLE_RECIPES_MAX);
 	point.name = set_keep(points->set, whole);
@@ -270,17 +269,30 @@ static int point_read(struct points *points, int folder, const char *category, c
 	return result;
 }
 
-typedef int visit_fn(struct points *points, int parent, const char *category, const char *name);
+/* One level of the tree: which of its folders are wanted, and what is done with an open one. */
+struct level {
+	bool (*wants)(struct points *points, const char *name);
+	int (*visit)(struct points *points, int folder, const char *category, const char *name);
+};
 
-/* Calls `visit` with the name of each folder in `parent`, in order. */
-static int folders_each(int parent, visit_fn *visit, struct points *points, const char *category)
+/* Visits the wanted folders in `parent`, in the order of their names. */
+static int folders_visit(struct points *points, int parent, const struct level *level,
+			 const char *category)
 {
 	struct dirent **list;
 	int count = scandirat(parent, ".", &list, NULL, alphasort), result = 0;
 
 	for (int i = 0; i < count; i++) {
-		if (!result && list[i]->d_type == DT_DIR && list[i]->d_name[0] != '.')
-			result = visit(points, parent, category, list[i]->d_name);
+		const char *name = list[i]->d_name;
+		int folder = -1;
+
+		if (!result && list[i]->d_type == DT_DIR && name[0] != '.' &&
+		    level->wants(points, name))
+			folder = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (folder >= 0) {
+			result = level->visit(points, folder, category, name);
+			close(folder);
+		}
 		free(list[i]);
 	}
 	if (count >= 0)
@@ -288,43 +300,38 @@ static int folders_each(int parent, visit_fn *visit, struct points *points, cons
 	return result;
 }
 
-static int visit_point(struct points *points, int parent, const char *category, const char *name)
+static bool point_wanted(struct points *points, const char *name)
 {
 	const struct spec_names *names = &points->spec->sides[0].names;
-	int folder, result;
 
-	if (!spec_names_match(names, name)) {
-		near_list_add(&points->near, names->list[0].text, name);
-		return 0;
-	}
-	folder = openat(parent, name, FOLDER_FLAGS);
-	if (folder < 0)
-		return 0;
-	result = point_read(points, folder, category, name);
-	close(folder);
-	return result;
+	if (spec_names_match(names, name))
+		return true;
+	near_list_add(&points->near, names->list[0].text, name);
+	return false;
 }
 
-static int visit_category(struct points *points, int parent, const char *category, const char *name)
+/* The names that come near are those of categories until one has the wanted name. */
+static bool category_wanted(struct points *points, const char *name)
 {
 	const struct spec_names *provider = &points->spec->provider;
-	int folder, result;
 
-	(void)category;
 	if (!spec_names_match(provider, name)) {
 		if (!points->category)
 			near_list_add(&points->near, provider->list[0].text, name);
-		return 0;
+		return false;
 	}
 	if (!points->category)
 		points->near = (struct near_list){.len = 0};
 	points->category = true;
-	folder = openat(parent, name, FOLDER_FLAGS);
-	if (folder < 0)
-		return 0;
-	result = folders_each(folder, visit_point, points, name);
-	close(folder);
-	return result;
+	return true;
+}
+
+static int category_visit(struct points *points, int folder, const char *none, const char *name)
+{
+	static const struct level level = {point_wanted, point_read};
+
+	(void)none;
+	return folders_visit(points, folder, &level, name);
 }
 
 /* Whether one of those that were added has that field. */
@@ -345,13 +352,14 @@ static bool has_field(const void *arg, const char *key, size_t len, struct near_
 
 int tracepoints_add(struct call_set *set, const struct call_spec *spec, struct error *err)
 {
+	static const struct level categories = {category_wanted, category_visit};
 	struct points points = {.set = set, .spec = spec, .err = err};
 	const struct spec_names *names = &spec->sides[0].names;
 	int events = tracefs_open_events(err), result;
 
 	if (events < 0)
 		return events;
-	result = folders_each(events, visit_category, &points, NULL);
+	result = folders_visit(&points, events, &categories, NULL);
 	close(events);
 	if (result || points.added)
 		return result ?: template_check(spec, has_field, &points, err);

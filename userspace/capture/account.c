@@ -23,7 +23,7 @@ static int groups_read(struct account *account, struct error *err)
 			return error_set(err, ENOMEM, "out of memory");
 		account->groups = groups;
 		room = count;
-		/* Sets the count that there is room needed for. */
+		/* If there is not enough room, it sets the count that it needs. */
 	} while (getgrouplist(account->name, account->gid, account->groups, &count) < 0 &&
 		 count > room);
 	account->group_count = (size_t)count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many sites and calls a session has armed, and how people are told. */
+/* How many sites and calls a session has armed, and the text that shows it. */
 #ifndef WAFFLE_CAPTURE_ARMED_H
 #define WAFFLE_CAPTURE_ARMED_H
 

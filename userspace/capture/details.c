@@ -14,10 +14,10 @@
 #include "util/map.h"
 #include "util/vec.h"
 
-#define THREADS_MAX (1u << 19) /* whose process is known; as many more of before */
+#define THREADS_MAX (1u << 19) /* of each of the two maps of processes */
 #define STACKS_MAX (1u << 20)
 #define WALKS_MAX (1u << 16)
-#define TRACES_MAX (1u << 18) /* whose numbers are known; a power of two */
+#define TRACES_MAX (1u << 18) /* a power of two */
 #define TRACE_LATE_NS 1000000000ull
 #define SYMBOLS_MAX (1u << 20)
 
@@ -39,23 +39,23 @@ struct details {
 	struct store_writer *writer;
 	struct memory *memory;
 	struct naming *naming;
-	struct told *told;          /* NULL: what is mapped is not wanted */
-	struct stacks *span_stacks; /* NULL: those of spans are not wanted */
-	struct map tgids;         /* tid → tgid, of threads that were asked for or told of last */
-	struct map old_tgids;     /* those before */
-	struct trace *traces;     /* TRACES_MAX, the last ones, by the kernel's number */
-	uint64_t stacks_left_out; /* of records: the file is full, or traces has it no more */
-	/* User stacks of waits that were walked by tables, until the wait is over: by tid the index
-	 * in `walks`. */
+	struct told *told;          /* NULL: mappings are not wanted */
+	struct stacks *span_stacks; /* NULL: stacks of spans are not wanted */
+	struct map tgids;           /* tid → tgid, of the threads that were seen last */
+	struct map old_tgids;       /* the same of those before; see thread_is_of() */
+	struct trace *traces;       /* the last TRACES_MAX, by the kernel's number */
+	uint64_t stacks_left_out;   /* see details_stacks_left_out() */
+	/* tid → index in `walks`: the user stack of a wait that was walked by tables. It comes
+	 * before the record of the wait. */
 	struct map waits;
 	VEC(struct walk) walks;
 	VEC(uint32_t) unused_walks;
-	struct map frames; /* hash of a process, 0: the kernel, and a stack → the file's */
+	struct map frames; /* hash of a process (0: the kernel) and a stack → the file's number */
 	uint32_t stack_count;
 	struct map symbols; /* addresses in the kernel that were named */
 	VEC(bool)
-	interrupts;       /* of the stacks by the file's numbers, from 1 on: see is_interrupt() */
-	struct map woken; /* tids whose wake-up was an interrupt → what the switch has to say */
+	interrupts; /* by the file's number of a stack, less 1: whether it is an interrupt's */
+	struct map woken; /* tid of a thread that an interrupt woke → flags of its switch */
 };
 
 static bool mappings_wanted(const struct details *details)
@@ -127,8 +127,8 @@ const char *details_stack_warning(const struct details *details)
 
 /* ---- threads ---- */
 
-/* The exits of threads that are not traced are not told: those that were not heard of for longest
- * make room. */
+/* Nothing reports the exit of a thread that is not traced. So the map must not grow for ever: when
+ * it is full it takes the place of the older one, which is dropped. */
 static void thread_is_of(struct details *details, uint32_t tid, uint32_t tgid)
 {
 	if (details->tgids.len >= THREADS_MAX) {
@@ -153,7 +153,7 @@ static uint32_t process_of(struct details *details, uint32_t tid)
 	return tgid;
 }
 
-/* The process of a thread, of which something is to be read; 0: not known, or private. */
+/* The process of a thread if we may read its memory and files; 0: not known, or private. */
 static uint32_t readable_process_of(struct details *details, uint32_t tid)
 {
 	uint32_t pid = process_of(details, tid);
@@ -178,7 +178,7 @@ static void thread_forget(struct details *details, uint32_t tid)
 
 /* ---- stacks ---- */
 
-/* What a function of the kernel is to a stack. */
+/* What a kernel function means for the stack that it is in. */
 enum symbol_role { SYMBOL_UNKNOWN, SYMBOL_PLAIN, SYMBOL_TRACING, SYMBOL_INTERRUPT };
 
 static enum symbol_role symbol_role(const char *name)
@@ -229,7 +229,8 @@ static int symbol_add(struct details *details, uint64_t address, enum symbol_rol
 				       err);
 }
 
-/* Names the functions of a stack of the kernel, and takes those off that made it. */
+/* Names the functions of a kernel stack. Removes the innermost frames, which are those of our own
+ * programs, and the outermost ones that an interrupt interrupted. */
 static int kernel_stack_finish(struct details *details, struct store_stack *stack, bool *interrupt,
 			       struct error *err)
 {
@@ -243,7 +244,7 @@ static int kernel_stack_finish(struct details *details, struct store_stack *stac
 			return result;
 		if (role == SYMBOL_TRACING && made == i && i + 1 < stack->count)
 			made++;
-		if (role == SYMBOL_INTERRUPT) { /* what was interrupted is not what did it */
+		if (role == SYMBOL_INTERRUPT) { /* the interrupted code did not cause it */
 			*interrupt = true;
 			stack->count = i + 1;
 			stack->cut = false;
@@ -270,8 +271,9 @@ static bool stack_has_room(struct details *details)
 	return details->stack_count < STACKS_MAX && store_writer_has_room(details->writer);
 }
 
-/* Numbers a stack; 0: it is none, or a private one. Frames of Python are not in memory. -ENOSPC:
- * the file has no room. */
+/* Adds a stack to the file, unless it is there, and gives its number; 0: it is empty or private.
+ * -ENOSPC: the file has no room. Frames of Python are numbers and no addresses, so no mapping is
+ * written for them. */
 static int stack_add(struct details *details, uint32_t *number, struct store_stack *stack,
 		     struct error *err)
 {
@@ -311,7 +313,7 @@ static int stack_add(struct details *details, uint32_t *number, struct store_sta
 	return vec_push(&details->interrupts, interrupt) ? 0 : -ENOMEM;
 }
 
-/* The same of one that a record can do without. */
+/* The same, but without room the record has no stack, and the stack is counted as left out. */
 static int frames_number(struct details *details, uint32_t *number, struct store_stack *stack,
 			 struct error *err)
 {
@@ -323,8 +325,8 @@ static int frames_number(struct details *details, uint32_t *number, struct store
 	return 0;
 }
 
-/* Puts the file's number of a stack in place of the kernel's, which a record of `ts` has: 0 if that
- * is not known any more, or is another stack's by now. */
+/* Replaces the kernel's number of a stack, in a record of `ts`, by the file's. The number becomes 0
+ * if it is not known any more, or if the kernel has used it again for another stack. */
 static void trace_replace(struct details *details, uint32_t *number, uint64_t ts)
 {
 	const struct trace *trace = &details->traces[*number & (TRACES_MAX - 1)];
@@ -339,7 +341,8 @@ static void trace_replace(struct details *details, uint32_t *number, uint64_t ts
 	details->stacks_left_out++;
 }
 
-/* Of a wait or wake-up whose stacks were taken at `ts`: by tables, its user stack came before. */
+/* The same for a wait or wake-up whose stacks were taken at `ts`. A user stack that was walked by
+ * tables came in a record of its own before. */
 static void stacks_replace(struct details *details, uint32_t tid, uint64_t ts,
 			   uint32_t *kernel_number, uint32_t *user_number)
 {
@@ -373,7 +376,7 @@ static int see_wait(struct details *details, struct waffle_rec *rec, struct erro
 		memcpy(kind, &address, sizeof(address));
 		wait->address = 0;
 	}
-	/* First what may go away soon. */
+	/* The descriptor may be closed soon, so it is looked up first. */
 	if (wait->ino)
 		object = naming_file(details->naming, (pid_t)pid, fd, &key, kind, err);
 	wait->object = object > 0 ? (uint32_t)object : 0;
@@ -393,7 +396,8 @@ static int see_wake(struct details *details, struct waffle_rec *rec, struct erro
 	stacks_replace(details, rec->tid, rec->ts, &wake->kernel_stack, &wake->user_stack);
 	if (!wake->kernel_stack || !details->interrupts.data[wake->kernel_stack - 1])
 		return 0;
-	/* An interrupt during a system call: the kernel part can't tell. */
+	/* The interrupt came during a system call, which the BPF program can't tell: the user stack
+	 * is not that of the waker. */
 	wake->user_stack = 0;
 	if (!(wake->flags & WAFFLE_SWITCH_WAKER_HARDIRQ) && details->woken.len < THREADS_MAX)
 		map_set(&details->woken, wake->woken_tid, WAFFLE_SWITCH_WAKER_HARDIRQ);
@@ -401,7 +405,7 @@ static int see_wake(struct details *details, struct waffle_rec *rec, struct erro
 	return 0;
 }
 
-/* The stack of a wait: known until the wait's record comes. */
+/* Keeps the user stack of a wait until the record of the wait comes. */
 static int see_walk(struct details *details, const struct waffle_rec *rec, struct store_stack stack,
 		    const uint64_t *from, struct error *err)
 {
@@ -434,7 +438,7 @@ static int see_walk(struct details *details, const struct waffle_rec *rec, struc
 	return map_set(&details->waits, rec->tid, index) ? 0 : -ENOMEM;
 }
 
-/* Becomes the record that the file has: it is shorter, and lies where this one was. */
+/* Turns the kernel's record into the file's, in its place: the file's is shorter. */
 static int see_frames(struct details *details, struct waffle_rec *rec, struct error *err)
 {
 	struct waffle_rec_frames frames = *(const struct waffle_rec_frames *)rec;
@@ -471,7 +475,7 @@ static int see_frames(struct details *details, struct waffle_rec *rec, struct er
 	return frames_number(details, &stack->python_stack, &user, err);
 }
 
-/* One that has no place in the file any more is lost. */
+/* If the file has no room for the stack, the record counts as lost (-EINVAL). */
 static int see_trace(struct details *details, struct waffle_rec *rec, struct error *err)
 {
 	const struct waffle_rec_trace *told = (const struct waffle_rec_trace *)rec;
@@ -498,7 +502,7 @@ static int see_code(struct details *details, struct waffle_rec *rec, struct erro
 		       : 0;
 }
 
-/* The wake-up is told by the switch, too. */
+/* The switch repeats what the wake-up said, so an interrupt found there is added here as well. */
 static int see_switch(struct details *details, struct waffle_rec *rec, struct error *err)
 {
 	struct waffle_rec_switch *to = (struct waffle_rec_switch *)rec;
@@ -625,6 +629,7 @@ int details_round(struct details *details, uint64_t before_ts, struct error *err
 {
 	int result = details->span_stacks ? stacks_round(details->span_stacks, err) : 0;
 
+	result = result ?: memory_late(details->memory, false, err);
 	return result ?: told_see(details, told_round(details->told, before_ts), err);
 }
 
@@ -646,6 +651,11 @@ int details_record(struct details *details, struct waffle_rec *rec, struct error
 	if (result || rec->kind >= WAFFLE_REC_RING_COUNT || !seen[rec->kind])
 		return result;
 	return seen[rec->kind](details, rec, err);
+}
+
+int details_finish(struct details *details, struct error *err)
+{
+	return memory_late(details->memory, true, err);
 }
 
 static void file_needed(int fd, const char *path, bool ours, void *arg)

@@ -33,9 +33,11 @@ struct module {
 	int fd;
 };
 
-/* A value to be named after the function at an offset of a file; or, without a value, the handles
- * that a file's variables have, if the byte at that offset is at `address`. */
+/* A value to be named after a mangled name, or after the function at an offset of a file; or,
+ * without a value, the handles that a file's variables have, if the byte at that offset is at
+ * `address`. */
 struct question {
+	char *mangled; /* NULL: it is not named by that */
 	uint64_t value, since, offset, address;
 	uint64_t ts; /* of what asks */
 	uint32_t pid;
@@ -119,6 +121,8 @@ void functions_close(struct functions *functions)
 		free(functions->pending.data[i].text);
 	for (size_t i = 0; i < functions->answers.len; i++)
 		free(functions->answers.data[i].name);
+	for (size_t i = functions->next; i < functions->questions.len; i++)
+		free(functions->questions.data[i].mangled);
 	vec_free(&functions->modules);
 	vec_free(&functions->pending);
 	vec_free(&functions->questions);
@@ -199,10 +203,21 @@ static void handles_answer(struct functions *functions, const struct question *q
 	image_close(&image);
 }
 
+static char *plain_name(const char *mangled)
+{
+	char plain[DEMANGLE_MAX];
+
+	return strdup(demangle(mangled, plain) ?: mangled);
+}
+
 static void question_answer(struct functions *functions, struct symbolizer *symbolizer,
 			    const struct question *question)
 {
-	if (!question->value)
+	if (question->mangled)
+		answer_add(functions,
+			   (struct answer){question->value, question->since, question->pid,
+					   plain_name(question->mangled)});
+	else if (!question->value)
 		handles_answer(functions, question);
 	else if (symbolizer)
 		answer_add(functions,
@@ -231,6 +246,7 @@ static void *look_up(void *arg)
 		question = functions->questions.data[functions->next++];
 		pthread_mutex_unlock(&functions->lock);
 		question_answer(functions, symbolizer, &question);
+		free(question.mangled);
 		pthread_mutex_lock(&functions->lock);
 	}
 	pthread_mutex_unlock(&functions->lock);
@@ -238,18 +254,22 @@ static void *look_up(void *arg)
 	return NULL;
 }
 
+/* Takes over the mangled name. Without a thread or memory the value stays a number. */
 static void ask(struct functions *functions, const struct question *question)
 {
+	bool asked = false;
+
 	if (!functions->started)
 		functions->started = !pthread_create(&functions->thread, NULL, look_up, functions);
-	if (!functions->started)
-		return; /* it stays a number */
-	pthread_mutex_lock(&functions->lock);
-	if (vec_push(&functions->questions, *question)) {
-		functions->busy = true;
+	if (functions->started) {
+		pthread_mutex_lock(&functions->lock);
+		asked = vec_push(&functions->questions, *question);
+		functions->busy |= asked;
 		pthread_cond_signal(&functions->wake);
+		pthread_mutex_unlock(&functions->lock);
 	}
-	pthread_mutex_unlock(&functions->lock);
+	if (!asked)
+		free(question->mangled);
 }
 
 int functions_write(struct functions *functions, bool all, struct error *err)
@@ -535,11 +555,19 @@ static int handle_named(struct functions *functions, const struct site_info *sit
 	/* It may have been another function's before. */
 	if (handle && site->role == SITE_ROLE_NAME && (pending->text || known)) {
 		const char *text = pending->text ?: "";
-		char plain[DEMANGLE_MAX];
-		struct store_name name = {handle, end->tgid, demangle(text, plain) ?: text,
-					  end->rec.ts};
+		const struct store_name name = {handle, end->tgid, text, end->rec.ts};
 
-		result = store_writer_add_name(functions->writer, &name, err);
+		if (strncmp(text, "_Z", 2)) {
+			result = store_writer_add_name(functions->writer, &name, err);
+		} else {
+			const struct question question = {.mangled = strdup(text),
+							  .value = handle,
+							  .since = end->rec.ts,
+							  .pid = end->tgid};
+
+			if (question.mangled)
+				ask(functions, &question);
+		}
 	}
 	pending_remove(functions, pending);
 	return result;

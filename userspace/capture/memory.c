@@ -2,6 +2,7 @@
 #include "capture/memory.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,33 +13,50 @@
 #include "target/program_facts.h"
 #include "target/mapping_file.h"
 #include "target/process.h"
+#include "target/worker_queue.h"
 #include "util/map.h"
 #include "util/vec.h"
 
 #define PROCESSES_MAX 16384
 #define RANGES_MAX 65536       /* of a process; vm.max_map_count */
-#define WRITTEN_MAX (1u << 21) /* mappings of all processes that live; and files */
+#define WRITTEN_MAX (1u << 21) /* mappings of all living processes, and files */
 #define RESCAN_MIN_NS 20000000ull
 #define SWEEP_NS 5000000000ull
 #define RESCAN_MAX_NS 10000000000ull
+#define LATE_MAX 256 /* mappings whose file is still being parsed */
+#define LATE_NS 50000000ull
 
 struct known {
 	pid_t pid;                /* 0: unused */
 	struct mappings mappings; /* by address */
-	struct mappings told;     /* the same, only by what the kernel told */
-	uint64_t next_ts;         /* not read again before */
+	struct mappings told;     /* the same, but only those that the kernel reported */
+	uint64_t next_ts;         /* they are not read again before */
 	uint64_t gap_ns;
-	uint64_t read_ts; /* when they were last read, 0: never; what was told before is older */
-	uint64_t told_ts; /* of the last that was told since */
+	uint64_t read_ts; /* when they were last read; 0: never */
+	uint64_t told_ts; /* of the last one that was reported since */
 	bool whole;       /* no code is missing, as far as is known */
-	bool begun;       /* the kernel told of a new program whose exec has not come yet */
+	bool begun; /* the kernel reported a new program, whose exec record has not come yet */
 };
 
-/* What of a program or library tells where its code is. */
+/* The facts of a program or library that tell where its code is. */
 struct program {
 	struct build_id build_id;
 	struct store_segment segments[STORE_SEGMENTS_MAX];
 	uint32_t segment_count;
+};
+
+/* When a mapping was seen. */
+struct sighting {
+	pid_t pid;
+	uint64_t ts;
+	bool told; /* by the kernel; else it was read in /proc */
+};
+
+/* A mapping that is written when its file has been parsed. */
+struct late {
+	struct mapping mapping;
+	struct sighting seen;
+	int fd;
 };
 
 struct memory {
@@ -51,6 +69,8 @@ struct memory {
 	struct map written;    /* hashes of mappings */
 	struct map program_of; /* hash of a file → index in `programs` */
 	VEC(struct program) programs;
+	VEC(struct late) late;
+	uint64_t late_ts; /* when they were last looked at */
 };
 
 int memory_open(struct memory **memory, struct store_writer *writer, struct error *err)
@@ -68,6 +88,12 @@ static void known_free(struct known *known)
 	mappings_free(&known->told);
 }
 
+static void late_free(const struct late *late)
+{
+	free(late->mapping.path);
+	close(late->fd);
+}
+
 void memory_close(struct memory *memory)
 {
 	if (!memory)
@@ -77,6 +103,9 @@ void memory_close(struct memory *memory)
 	vec_free(&memory->known);
 	vec_free(&memory->unused);
 	vec_free(&memory->programs);
+	for (size_t i = 0; i < memory->late.len; i++)
+		late_free(&memory->late.data[i]);
+	vec_free(&memory->late);
 	map_free(&memory->pids);
 	map_free(&memory->parents);
 	map_free(&memory->written);
@@ -115,7 +144,7 @@ static const struct mapping *mapping_in(const struct mappings *mappings, uint64_
 	return &mappings->list.data[at];
 }
 
-/* Up to when everything is known. */
+/* The time up to which everything is known. */
 static uint64_t last_ts(const struct known *known)
 {
 	return known->told_ts > known->read_ts ? known->told_ts : known->read_ts;
@@ -133,42 +162,87 @@ static bool replaces_file(const struct known *known, const struct mapping *mappi
 	return false;
 }
 
-static void program_read(struct program *program, int fd, const char *path)
+/* -EAGAIN: it is still being parsed. */
+static int program_read(struct program *program, int fd, const char *path)
 {
-	struct program_facts facts;
+	struct program_facts facts = {0};
+	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	int result = own < 0 ? -errno : program_facts_read(&facts, own, path);
 
-	if (program_facts_read(&facts, fd, path))
-		return;
+	if (result)
+		return result == -EAGAIN ? result : 0;
 	program->build_id = facts.build_id;
 	for (uint32_t i = 0; i < facts.segments.count && i < STORE_SEGMENTS_MAX; i++)
 		program->segments[program->segment_count++] =
 			(struct store_segment){.offset = facts.segments.list[i].offset,
 					       .address = facts.segments.list[i].address,
 					       .size = facts.segments.list[i].size};
+	return 0;
 }
 
-/* What there is to know of a file that is mapped to be run, read once a file. `told`: the process
- * may have other mappings by now. */
-static const struct program *program_of(struct memory *memory, const struct mapping *mapping,
-					pid_t pid, bool told)
+static uint64_t program_key(const struct mapping *mapping)
 {
-	uint64_t key = mix(mix(1, mapping->ino), mapping->dev);
-	uint32_t index = map_get(&memory->program_of, key);
+	return mix(mix(1, mapping->ino), mapping->dev);
+}
+
+/* NULL: it was not read yet. */
+static const struct program *program_known(const struct memory *memory,
+					   const struct mapping *mapping)
+{
+	uint32_t index = map_get(&memory->program_of, program_key(mapping));
+
+	return index == MAP_NONE ? NULL : &memory->programs.data[index];
+}
+
+/* The same, read now. *result: -EAGAIN: it is still being parsed. */
+static const struct program *program_add(struct memory *memory, const struct mapping *mapping,
+					 int fd, const char *path, int *result)
+{
 	struct program program = {0};
+
+	*result = program_read(&program, fd, path);
+	if (*result || memory->programs.len >= WRITTEN_MAX || !vec_push(&memory->programs, program))
+		return NULL;
+	map_set(&memory->program_of, program_key(mapping), (uint32_t)memory->programs.len - 1);
+	return &memory->programs.data[memory->programs.len - 1];
+}
+
+/* Takes over the descriptor. Without room for it, or memory, nothing is known of the file. */
+static int late_add(struct memory *memory, const struct mapping *mapping, struct sighting seen,
+		    int fd)
+{
+	struct late late = {*mapping, seen, fd};
+
+	late.mapping.path = strdup(mapping->path);
+	if (late.mapping.path && memory->late.len < LATE_MAX && vec_push(&memory->late, late))
+		return -EAGAIN;
+	late_free(&late);
+	return 0;
+}
+
+/* What there is to know of a file that is mapped to be run, read once a file; NULL: nothing.
+ * *result: -EAGAIN: it is still being parsed, and the mapping is among `late`. */
+static const struct program *program_of(struct memory *memory, const struct mapping *mapping,
+					struct sighting seen, int *result)
+{
+	const struct program *program = program_known(memory, mapping);
 	char path[4096];
 	int fd;
 
-	if (index != MAP_NONE)
-		return &memory->programs.data[index];
-	fd = told ? mapping_open_same(mapping, pid, path, sizeof(path))
-		  : mapping_open(mapping, pid, path, sizeof(path));
+	*result = 0;
+	if (program)
+		return program;
+	/* If it was told, the process may have other mappings by now. */
+	fd = seen.told ? mapping_open_same(mapping, seen.pid, path, sizeof(path))
+		       : mapping_open(mapping, seen.pid, path, sizeof(path));
 	if (fd < 0)
 		return NULL;
-	program_read(&program, fd, path);
-	if (memory->programs.len >= WRITTEN_MAX || !vec_push(&memory->programs, program))
-		return NULL;
-	map_set(&memory->program_of, key, (uint32_t)memory->programs.len - 1);
-	return &memory->programs.data[memory->programs.len - 1];
+	program = program_add(memory, mapping, fd, path, result);
+	if (*result == -EAGAIN)
+		*result = late_add(memory, mapping, seen, fd);
+	else
+		close(fd);
+	return program;
 }
 
 static void mapping_describe(struct store_mapping *row, const struct program *program)
@@ -183,7 +257,8 @@ static void mapping_describe(struct store_mapping *row, const struct program *pr
 	row->segment_count = program->segment_count;
 }
 
-/* Of a mapping that was written; of one that the kernel told of, too, which has its right time. */
+/* The key of a mapping that was written. One that the kernel reported has a key of its own as well,
+ * since only that one has the right time. */
 static uint64_t mapping_key(pid_t pid, const struct mapping *mapping, bool told)
 {
 	uint64_t key = mix(mix(told ? 3 : 2, (uint32_t)pid), mapping->start);
@@ -197,7 +272,7 @@ static void forget_written(struct memory *memory, pid_t pid, const struct mappin
 	map_remove(&memory->written, mapping_key(pid, mapping, true));
 }
 
-/* What is no more there is written again when it comes back. */
+/* A mapping that was replaced must be written again if it comes back. */
 static void forget_replaced(struct memory *memory, const struct mappings *mappings, pid_t pid,
 			    const struct mapping *mapping)
 {
@@ -216,40 +291,47 @@ static void forget_all(struct memory *memory, struct mappings *mappings, pid_t p
 	mappings_free(mappings);
 }
 
-/* When a mapping was seen. */
-struct sighting {
-	pid_t pid;
-	uint64_t ts;
-	bool told; /* by the kernel; else it was read in /proc */
-};
+static int row_write(struct memory *memory, struct store_mapping *row,
+		     const struct program *program, struct error *err)
+{
+	if (program)
+		mapping_describe(row, program);
+	return store_writer_add_mapping(memory->writer, row, err);
+}
+
+static struct store_mapping row_of(const struct mapping *mapping, struct sighting seen)
+{
+	return (struct store_mapping){.ts = seen.ts,
+				      .start = mapping->start,
+				      .end = mapping->end,
+				      .offset = mapping->offset,
+				      .ino = mapping->ino,
+				      .dev = mapping->dev,
+				      .pid = (uint32_t)seen.pid,
+				      .path = mapping->path};
+}
 
 /*
- * Writes a mapping, unless it is in the capture already. What was told of a file that can't be
- * found (in another mount namespace whose processes are gone) has no path: that may be another
- * file's where it is looked up. It is written only, as is code of no file, where it takes the place
- * of a file in `known`; of what was read then, nobody knows since when.
+ * Writes a mapping, unless it is in the capture already. The kernel may report a file that can't be
+ * found, as in a mount namespace whose processes are gone. It is written without a path, which may
+ * name another file where it is looked up. It and code of no file are written only where they
+ * replace a file in `known`. The time since when is not known of a mapping that was read.
  */
 static int mapping_write(struct memory *memory, const struct known *known,
 			 const struct mapping *mapping, struct sighting seen, struct error *err)
 {
-	struct store_mapping row = {.ts = seen.ts,
-				    .start = mapping->start,
-				    .end = mapping->end,
-				    .offset = mapping->offset,
-				    .ino = mapping->ino,
-				    .dev = mapping->dev,
-				    .pid = (uint32_t)seen.pid,
-				    .path = mapping->path};
+	struct store_mapping row = row_of(mapping, seen);
 	uint64_t key = mapping_key(seen.pid, mapping, seen.told);
 	const struct program *program = NULL;
+	int parsed = 0;
 
 	forget_replaced(memory, seen.told ? &known->told : &known->mappings, seen.pid, mapping);
 	if ((!mapping->ino && !mapping->executable) || map_get(&memory->written, key) != MAP_NONE ||
 	    memory->written.len >= WRITTEN_MAX)
 		return 0;
 	if (mapping->ino && mapping->executable)
-		program = program_of(memory, mapping, seen.pid, seen.told);
-	if (!mapping->ino || (seen.told && !program)) {
+		program = program_of(memory, mapping, seen, &parsed);
+	if (!mapping->ino || (seen.told && !program && !parsed)) {
 		if (!replaces_file(known, mapping))
 			return 0;
 		row.path = "";
@@ -260,13 +342,49 @@ static int mapping_write(struct memory *memory, const struct known *known,
 		   !map_set(&memory->written, mapping_key(seen.pid, mapping, false), 1)) {
 		return 0;
 	}
-	if (program)
-		mapping_describe(&row, program);
-	return store_writer_add_mapping(memory->writer, &row, err);
+	return parsed ? 0 : row_write(memory, &row, program, err);
 }
 
-/* The mappings of a process, or if it is gone and ran its parent's program those that the parent
- * was seen to have. False: nothing is known. */
+/* Writes a mapping if its file has been parsed, or else with `anyway`; whether it did. */
+static bool late_write(struct memory *memory, const struct late *late, bool anyway, int *failed,
+		       struct error *err)
+{
+	struct store_mapping row = row_of(&late->mapping, late->seen);
+	const struct program *program = program_known(memory, &late->mapping);
+	int result = 0;
+
+	if (!program)
+		program =
+			program_add(memory, &late->mapping, late->fd, late->mapping.path, &result);
+	if (result == -EAGAIN && !anyway)
+		return false;
+	*failed = row_write(memory, &row, program, err);
+	return true;
+}
+
+int memory_late(struct memory *memory, bool all, struct error *err)
+{
+	uint64_t now = clock_monotonic_ns(), wait_until_ns;
+	int failed = 0;
+
+	if (!memory->late.len || (!all && now - memory->late_ts < LATE_NS))
+		return 0;
+	memory->late_ts = now;
+	wait_until_ns = worker_queue_wait_until(all ? now + LATE_NS : 0);
+	for (size_t i = memory->late.len; i > 0 && !failed; i--) {
+		struct late *late = &memory->late.data[i - 1];
+
+		if (!late_write(memory, late, all, &failed, err))
+			continue;
+		late_free(late);
+		*late = memory->late.data[--memory->late.len];
+	}
+	worker_queue_wait_until(wait_until_ns);
+	return failed;
+}
+
+/* The mappings of a process or, if it is gone and ran its parent's program, the last ones that the
+ * parent had. False: nothing is known. */
 static bool mappings_now(const struct memory *memory, pid_t pid, struct mappings *mappings,
 			 const struct mappings **seen)
 {
@@ -287,7 +405,7 @@ static bool mappings_now(const struct memory *memory, pid_t pid, struct mappings
 	return true;
 }
 
-/* Reads the mappings. *news: there are ranges that were not there before. */
+/* Reads the mappings. *news: some of the ranges were not there before. */
 static int scan(struct memory *memory, struct known *known, pid_t pid, bool *news,
 		struct error *err)
 {
@@ -313,7 +431,7 @@ static int scan(struct memory *memory, struct known *known, pid_t pid, bool *new
 	return result;
 }
 
-/* Of processes that are not traced no exit is told. */
+/* Nothing reports the exit of a process that is not traced. */
 static void forget_gone(struct memory *memory)
 {
 	uint64_t now = clock_monotonic_ns();
@@ -403,7 +521,7 @@ void memory_fork(struct memory *memory, pid_t parent, pid_t child)
 		map_set(&memory->parents, (uint64_t)child, (uint32_t)parent);
 }
 
-/* ---- what the kernel told ---- */
+/* ---- the kernel's events ---- */
 
 /* The part of a mapping in [start, end), with a path of its own. False: out of memory. */
 static bool mapping_part(struct mapping *part, const struct mapping *of, uint64_t start,
@@ -455,7 +573,7 @@ static bool is_same(const struct mapping *a, const struct mapping *b)
 	       a->ino == b->ino && a->dev == b->dev && a->executable == b->executable;
 }
 
-/* Has a mapping there, in the place of what was. False: there is no room. */
+/* Sets a mapping in place of whatever was there. False: there is no room. */
 static bool mapping_put(struct mappings *mappings, const struct mapping *mapping)
 {
 	return is_same(mapping_in(mappings, mapping->start), mapping) ||
@@ -480,7 +598,7 @@ static int told_mapping(struct memory *memory, struct known *known, const struct
 	return result;
 }
 
-/* The new program's first mappings come before its exec is told of in the capture. */
+/* The first mappings of a new program come before the record of its exec. */
 static void told_exec(struct memory *memory, struct known *known, const struct mmap_event *event)
 {
 	known->begun = true;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The mappings of processes, written into the capture so that addresses can be named later: when a
- * process is first asked for, and again when an address is not in what is known, but ever more
- * seldom where that brings nothing (code made at run time). Code is also known by what the kernel
- * told of it, which is all there is if the process is gone by then.
+ * Writes the mappings of processes into the capture, so that addresses can be named later. They are
+ * read in /proc when a process is first asked for, and again when an address is in none that is
+ * known. Where that finds nothing new (code made at run time) it is repeated ever more seldom. For
+ * a process that has exited by then, only the mappings that the kernel reported are known.
  */
 #ifndef WAFFLE_CAPTURE_MEMORY_H
 #define WAFFLE_CAPTURE_MEMORY_H
@@ -18,27 +18,32 @@ struct memory;
 int memory_open(struct memory **memory, struct store_writer *writer, struct error *err);
 void memory_close(struct memory *memory);
 
-/* Sees to it that the mappings of these addresses are in the capture. 0 addresses: those that the
- * process has now. A process that is gone is no error; those of writing are. */
+/* Writes the mappings of these addresses; with 0 addresses, all that the process has now. That a
+ * process is gone is no error. */
 int memory_need(struct memory *memory, pid_t pid, const uint64_t *addresses, uint32_t count,
 		struct error *err);
 
-/* How many addresses from the first on lie in code, as far as is known. A stack that was unwound by
- * frame pointers ends in nonsense where a function does not keep one. */
+/* How many of the first addresses lie in code, as far as is known. A stack that was unwound by
+ * frame pointers goes on with nonsense behind a function that does not keep one. */
 uint32_t memory_code(const struct memory *memory, pid_t pid, const uint64_t *addresses,
 		     uint32_t count);
 
-/* A new process that has the memory of its parent: if it is gone when it is asked for, the parent's
- * mappings stand for its own. */
+/* A new process has the memory of its parent. If it has exited when it is asked for, the parent's
+ * mappings are used. */
 void memory_fork(struct memory *memory, pid_t parent, pid_t child);
 
-/* What the kernel told of a traced process, or MMAP_LOST, in its turn among all calls here. */
+/* The kernel reported a mapping of a traced process, or MMAP_LOST. All calls here are in the order
+ * of time. */
 int memory_told(struct memory *memory, const struct mmap_event *event, struct error *err);
 
-/* The process runs a new program since `ts`: what was there before is forgotten. */
+/* Writes mappings that waited until their files were parsed; with `all` the others, too, of which
+ * no more is known then. */
+int memory_late(struct memory *memory, bool all, struct error *err);
+
+/* The process runs a new program since `ts`, so its old mappings are forgotten. */
 void memory_exec(struct memory *memory, pid_t pid, uint64_t ts);
 
-/* The process has ended: nothing is known of it any more. */
+/* The process has ended. */
 void memory_forget(struct memory *memory, pid_t pid);
 
 #endif

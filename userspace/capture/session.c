@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "capture/session_internal.h"
+#include "target/worker_queue.h"
 #include "util/privileges.h"
 #include "util/units.h"
 
@@ -83,7 +84,6 @@ static int writer_open(struct session *session)
 	meta.version = WAFFLE_VERSION;
 	meta.command = session->options->label;
 	meta.filter = session->options->filter ? filter_source(session->options->filter) : "";
-	meta.tracer_pid = (uint32_t)getpid();
 	meta.cpu_count = kernel_cpu_count(session->kernel);
 	meta.sched = session_wants_sched(session->options);
 	meta.sources = sources_text(sources, session_sources(session));
@@ -305,7 +305,8 @@ static int arming_start(struct session *session)
 					      .sites = options->sources & CAPTURE_SPANS,
 					      .follow = options->follow,
 					      .everywhere =
-						      options->follow && options->machine_wide};
+						      options->follow && options->machine_wide,
+					      .may_widen = options->machine_wide};
 
 	return functions_open(&session->functions, session->kernel, session->writer, session->err)
 		       ?: arming_open(&session->arming, session->kernel, session->writer, &arming,
@@ -363,14 +364,20 @@ static int finish(struct session *session)
 
 	kernel_snapshot(session->kernel, true, state_store, session, &ignored);
 	kernel_finish(session->kernel);
-	gate_close(session->gate);
-	session->gate = NULL;
+	programs_let_go(session);
 	session->end_ts = clock_monotonic_ns();
 	session->result->duration_ns = session->end_ts - session->start_ts;
 	session->result->tracer_cpu_ns = cpu_ns() - session->result->ready_cpu_ns;
 	arming_release(session->arming);
 	kernel_detach(session->kernel);
+	/* What is being parsed is of no use any more; what is mapped only now can be read at once.
+	 */
+	worker_queue_close();
+	if (worker_queue_open(&ignored))
+		session_notify(session, ignored.message);
+	worker_queue_wait_until(session->end_ts + PARSE_END_NS);
 	result = drain_rest(session);
+	result = result ?: details_finish(session->details, session->err);
 	warn_of_faults(session);
 	programs_say(session);
 	if (details_stack_warning(session->details))
@@ -390,7 +397,7 @@ static void close_all(struct session *session)
 	details_close(session->details);
 	launch_abort(
 		&session->launch); /* it has a copy of the pipe whose end kernel_close() awaits */
-	gate_close(session->gate);
+	programs_let_go(session);
 	kernel_close(session->kernel);
 	plan_free(session->plan);
 	targets_close(session);
@@ -439,10 +446,10 @@ int session_run(const struct session_options *options, const struct session_even
 	if (started) {
 		warn_after_arming(&session);
 		if (options->command) {
-			programs_first(&session);
+			code = programs_first(&session);
 			launch_go(&session.launch);
 		}
-		code = loop_run(&session);
+		code = code ?: loop_run(&session);
 		/* What a command is made of is known by now. */
 		if (options->command)
 			warn_of_names(&session);

@@ -20,7 +20,7 @@
 #include "util/vec.h"
 
 /* What woke the loop; of a process that exited, TAG_PROCESS + its pid. */
-enum { TAG_TIMER, TAG_SIGNAL, TAG_RING, TAG_MMAP, TAG_FILE, TAG_GATE, TAG_PROCESS };
+enum { TAG_TIMER, TAG_SIGNAL, TAG_RING, TAG_MMAP, TAG_FILE, TAG_GATE, TAG_PARSED, TAG_PROCESS };
 
 struct target {
 	pid_t pid;
@@ -36,6 +36,8 @@ struct target {
 	bool exec_told;    /* and that was counted already */
 	bool exec_moved;   /* another thread than the main one began it: its links are of no use */
 	bool maps_changed;
+	bool parsing;     /* files of it are left out until they are parsed */
+	bool begun_first; /* its program began before these were armed */
 	uint64_t scan_ts; /* of the end of the last look at its mappings */
 	uint64_t scan_ns; /* how long that took */
 };
@@ -69,6 +71,7 @@ struct session {
 	struct store_writer *writer;
 	struct launch launch;
 	struct gate *gate;             /* NULL: programs are not held until they are armed */
+	VEC(struct gate_event) held;   /* programs whose files are still being parsed */
 	VEC(struct fork_notice) forks; /* not handled yet */
 	struct unarmed unarmed;
 	VEC(struct target) targets;
@@ -86,9 +89,15 @@ struct session {
 	bool warned;         /* of a file that could not be armed */
 	struct map told;     /* hashes of what was said of calls that were not found */
 	bool full;           /* the file has the size that it may have */
+	bool parsed;         /* files were, since this was set to false */
 	unsigned interrupts;
 	bool child_done;
 };
+
+/* Nothing that is parsed is waited for longer than that before the capture goes on without it. */
+#define PARSE_START_NS 60000000000ull
+/* At its end: the files of the last mappings. */
+#define PARSE_END_NS 100000000ull
 
 /* session.c: "what: errno's text" as the error; returns a negative errno. */
 int session_fail(struct session *session, const char *what);
@@ -108,6 +117,9 @@ int session_publish(struct session *session);
 /* session_loop.c */
 int loop_open(struct session *session);
 int session_watch(struct session *session, int fd, uint32_t events, uint64_t tag);
+/* Waits for an answer of worker_ask(), at most until `until_ns`, and drains meanwhile. 1: there is
+ * one; 0: there is none, or a signal came; negative errno. */
+int loop_await(struct session *session, uint64_t until_ns);
 /* Until the time is up, the targets are gone or a signal comes. */
 int loop_run(struct session *session);
 /* Whether a signal came since the last look. */
@@ -119,6 +131,8 @@ int targets_open(struct session *session);
 /* Late libraries are watched for before the first look at the mappings: none slips through. */
 void targets_watch(struct session *session);
 int targets_arm(struct session *session);
+/* Files were parsed that targets wait for. */
+void targets_parsed(struct session *session);
 /* How long to wait at most until the next of them is to be looked at. */
 int targets_wait_ms(const struct session *session, int most);
 /* Arms new programs and libraries, of as many processes as there is time for. A process that is
@@ -141,9 +155,13 @@ int target_add(struct session *session, pid_t pid);
 /* Before anything is attached: the process that holds programs is forked. */
 int programs_open(struct session *session);
 /* The command's own program; before it may begin. */
-void programs_first(struct session *session);
-/* Arms what is held and lets it go. */
+int programs_first(struct session *session);
+/* Arms what is held and lets it go, or keeps it while its files are being parsed. */
 int programs_held(struct session *session);
+/* Files were parsed: tries again. */
+void programs_again(struct session *session);
+/* From now on nothing is held. */
+void programs_let_go(struct session *session);
 /* A program that was not armed before it began has something to arm. */
 /* A child had nothing armed since its fork. */
 void child_was_late(struct session *session, uint64_t fork_ts);

@@ -8,11 +8,14 @@
 
 #include "capture/session_internal.h"
 #include "target/process.h"
-#include "target/worker.h"
+#include "target/worker_queue.h"
 
 #define FLUSH_NS 1000000000ull /* between two chunks at most: what a killed tracer loses */
 #define PROGRESS_NS 100000000ull
 #define WAIT_MS_MAX 1000
+/* In a turn of the loop, for files to be parsed: most take no time, and others are armed later. */
+#define PARSE_NS 10000000ull
+#define AWAIT_MS 5 /* between two drains while nothing else is done */
 
 int session_watch(struct session *session, int fd, uint32_t events, uint64_t tag)
 {
@@ -53,6 +56,13 @@ static void files_raise(struct session *session)
 	session->files_max = limit.rlim_cur;
 }
 
+static int parsed_watch(struct session *session)
+{
+	int fd = worker_queue_fd();
+
+	return fd < 0 ? 0 : session_watch(session, fd, EPOLLIN, TAG_PARSED);
+}
+
 int loop_open(struct session *session)
 {
 	sigset_t set;
@@ -68,10 +78,11 @@ int loop_open(struct session *session)
 	session->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (session->epoll < 0 || session->signals < 0 || session->timer < 0)
 		return session_fail(session, "setting up");
-	worker_stop_at(session->signals, 0);
-	return timer_set(session, PACE_BUSY_NS)
+	return worker_queue_open(session->err)
+		       ?: timer_set(session, PACE_BUSY_NS)
 		       ?: session_watch(session, session->timer, EPOLLIN, TAG_TIMER)
-		       ?: session_watch(session, session->signals, EPOLLIN, TAG_SIGNAL);
+		       ?: session_watch(session, session->signals, EPOLLIN, TAG_SIGNAL)
+		       ?: parsed_watch(session);
 }
 
 static void child_reap(struct session *session)
@@ -168,6 +179,12 @@ static int dispatch(struct session *session, const struct epoll_event *events, i
 			if (programs_held(session))
 				return -EIO;
 			break;
+		case TAG_PARSED:
+			worker_queue_answered();
+			session->parsed = true;
+			targets_parsed(session);
+			programs_again(session);
+			break;
 		case TAG_SIGNAL: /* read in each turn, however many others are ready */
 		case TAG_RING:   /* woken for a fork or an exec: the drain sees it */
 		case TAG_MMAP:
@@ -192,24 +209,42 @@ static int wait_ms(const struct session *session)
 	return targets_wait_ms(session, left < WAIT_MS_MAX ? (int)left : WAIT_MS_MAX);
 }
 
+static int turn(struct session *session, int ms)
+{
+	struct epoll_event events[32];
+	int count = epoll_wait(session->epoll, events, 32, ms);
+
+	if (count < 0 && errno != EINTR)
+		return session_fail(session, "epoll");
+	session->busy = false;
+	worker_queue_wait_until(clock_monotonic_ns() + PARSE_NS);
+	return dispatch(session, events, count > 0 ? count : 0)
+		       ?: session_drain(session)
+		       ?: timer_adapt(session);
+}
+
+int loop_await(struct session *session, uint64_t until_ns)
+{
+	session->parsed = false;
+	while (!session->parsed && !session->interrupts && clock_monotonic_ns() < until_ns) {
+		int result = turn(session, AWAIT_MS);
+
+		if (result)
+			return result;
+		signals_read(session);
+		result = housekeeping(session, clock_monotonic_ns());
+		if (result)
+			return result;
+	}
+	return session->parsed;
+}
+
 int loop_run(struct session *session)
 {
-	uint64_t duration = session->options->duration_ns;
-
-	worker_stop_at(session->signals, duration ? session->armed_ts + duration : 0);
 	while (true) {
-		struct epoll_event events[32];
-		int count = epoll_wait(session->epoll, events, 32, wait_ms(session));
-		int result;
+		int result = turn(session, wait_ms(session)) ?: targets_rearm(session);
 		uint64_t now;
 
-		if (count < 0 && errno != EINTR)
-			return session_fail(session, "epoll");
-		session->busy = false;
-		result = dispatch(session, events, count > 0 ? count : 0)
-				 ?: session_drain(session)
-				 ?: timer_adapt(session)
-				 ?: targets_rearm(session);
 		targets_remove(session);
 		signals_read(session);
 		now = clock_monotonic_ns();
@@ -228,7 +263,7 @@ void loop_close(struct session *session)
 
 	while (read(session->signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
 		;
-	worker_stop_at(-1, 0);
+	worker_queue_close();
 	close(session->epoll);
 	close(session->timer);
 	close(session->signals);

@@ -19,7 +19,8 @@
 #include "target/process.h"
 #include "target/root.h"
 
-#define SCRIPTS_MAX 5 /* BINPRM_... of the kernel: interpreters of interpreters */
+#define SCRIPTS_MAX 5       /* BINPRM_... of the kernel: interpreters of interpreters */
+#define HELD_NS 20000000ull /* programs may start faster than they are armed */
 
 int programs_open(struct session *session)
 {
@@ -89,35 +90,55 @@ static bool command_find(const char *command, char path[PATH_MAX])
 	return false;
 }
 
-void programs_first(struct session *session)
+/* Nothing is held yet, so parsing may take longer than a hold. */
+static int first_arm(struct session *session, int fd)
+{
+	uint64_t now = clock_monotonic_ns(), duration = session->options->duration_ns;
+	uint64_t most = duration && duration < PARSE_START_NS ? duration : PARSE_START_NS;
+	int result = 0;
+
+	do {
+		arming_left_out(session->arming);
+		arming_program(session->arming, session->launch.pid, fd, file_prepare, session);
+		if (arming_left_out(session->arming) == ARMING_COMPLETE)
+			return 0;
+		result = loop_await(session, now + most);
+	} while (result > 0);
+	return result;
+}
+
+int programs_first(struct session *session)
 {
 	struct target *target = target_find(session, session->launch.pid);
 	struct error ignored = ERROR_INIT;
 	char path[PATH_MAX];
+	int result = 0;
 
 	/* What takes long is done before anything is held. */
 	if (session->options->calls && call_set_is_described(session->options->calls))
 		kernel_calls_ready(session->kernel);
 	if (!session_wants_probes(session->options) || !target ||
 	    !command_find(session->options->command[0], path))
-		return;
+		return 0;
 	for (unsigned i = 0; i < SCRIPTS_MAX; i++) {
 		int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 		bool more;
 
 		if (fd < 0)
-			return;
+			return 0;
 		more = script_interpreter(fd, path);
 		if (!more)
-			arming_program(session->arming, session->launch.pid, fd, file_prepare,
-				       session);
+			result = first_arm(session, fd);
 		close(fd);
 		if (!more)
 			break;
 	}
 	details_tables(session->details, false, &ignored);
-	target->exec_ready = true;
+	target = target_find(session, session->launch.pid);
+	if (target)
+		target->exec_ready = true;
 	warn_of_arming(session);
+	return result;
 }
 
 /* Whether a process opened the file at that path. Otherwise the kernel did: that of a layer, behind
@@ -148,12 +169,48 @@ static void target_name(struct target *target, const char *path)
 	snprintf(target->program, sizeof(target->program), "%.15s", slash ? slash + 1 : path);
 }
 
-static void exec_held(struct session *session, const struct gate_event *event)
+/* Whether the program is armed as far as it will be: it may go. */
+static bool exec_arm(struct session *session, const struct gate_event *event)
 {
+	struct target *target = target_find(session, event->pid);
 	struct error ignored = ERROR_INIT;
+	bool is_main, any;
+	uint64_t armed;
+
+	if (!target)
+		return true;
+	is_main = execve_is_main(event->pid);
+	arming_left_out(session->arming);
+	armed = arming_arm_count(session->arming);
+	any = arming_program(session->arming, event->pid, event->fd, file_prepare, session);
+	if (is_main && arming_left_out(session->arming) == ARMING_LACKS_FILES)
+		return false;
+	details_tables(session->details, true, &ignored);
+	if (is_main) {
+		target->exec_ready = true;
+		target->hold = event->id;
+		/* The command's own program was armed before its exec: it is never late. */
+		target->hold_armed = any && arming_arm_count(session->arming) > armed;
+	} else {
+		target->exec_missed = true;
+		if (any && !target->exec_told)
+			program_was_late(session, event->pid);
+		target->exec_told |= any;
+	}
+	return true;
+}
+
+static void exec_go(struct session *session, const struct gate_event *event)
+{
+	gate_answer(session->gate, event->id);
+	close(event->fd);
+}
+
+/* Whether it may go. */
+static bool exec_held(struct session *session, const struct gate_event *event)
+{
 	char link[64], path[PATH_MAX];
 	struct target *target;
-	bool is_main, any;
 	ssize_t len;
 
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", event->fd);
@@ -163,25 +220,26 @@ static void exec_held(struct session *session, const struct gate_event *event)
 	gate_mark(session->gate, event->pid);
 	/* Its FORK record may not have been read yet. */
 	if (!opened_by(event->pid, event->fd, path) || target_add(session, event->pid))
-		return;
+		return true;
 	target = target_find(session, event->pid);
 	if (!target)
-		return;
+		return true;
 	if (!target->exec_ready && !target->exec_missed) /* the first of its files */
 		target_name(target, path);
-	is_main = execve_is_main(event->pid);
-	any = arming_program(session->arming, event->pid, event->fd, file_prepare, session);
-	details_tables(session->details, true, &ignored);
-	if (is_main) {
-		target->exec_ready = true;
-		target->hold = event->id;
-		target->hold_armed = any;
-	} else {
-		target->exec_missed = true;
-		if (any && !target->exec_told)
-			program_was_late(session, event->pid);
-		target->exec_told |= any;
-	}
+	return exec_arm(session, event);
+}
+
+static void held_remove(struct session *session, size_t row)
+{
+	exec_go(session, &session->held.data[row]);
+	session->held.data[row] = session->held.data[--session->held.len];
+}
+
+void programs_again(struct session *session)
+{
+	for (size_t i = session->held.len; i > 0; i--)
+		if (exec_arm(session, &session->held.data[i - 1]))
+			held_remove(session, i - 1);
 }
 
 /* One that was let go at once. */
@@ -195,22 +253,40 @@ static void exec_passed(struct session *session, const struct gate_event *event)
 
 static void exec_late(struct session *session, const struct gate_event *event)
 {
-	const struct target *target = target_find(session, event->pid);
+	struct target *target = target_find(session, event->pid);
 
 	if (target && target->hold == event->id && target->hold_armed)
 		program_was_late(session, event->pid);
+	for (size_t i = session->held.len; i > 0; i--) {
+		if (session->held.data[i - 1].id != event->id)
+			continue;
+		/* The answer is late, but shows that we are not stuck. */
+		held_remove(session, i - 1);
+		if (target)
+			target->exec_missed = true;
+	}
+}
+
+void programs_let_go(struct session *session)
+{
+	while (session->held.len)
+		held_remove(session, session->held.len - 1);
+	vec_free(&session->held);
+	gate_close(session->gate);
+	session->gate = NULL;
 }
 
 int programs_held(struct session *session)
 {
-	while (session->gate) {
+	uint64_t end = clock_monotonic_ns() + HELD_NS;
+
+	while (session->gate && clock_monotonic_ns() < end) {
 		struct gate_event event = gate_next(session->gate);
 
 		switch (event.kind) {
 		case GATE_EXEC:
-			exec_held(session, &event);
-			gate_answer(session->gate, event.id);
-			close(event.fd);
+			if (exec_held(session, &event) || !vec_push(&session->held, event))
+				exec_go(session, &event);
 			break;
 		case GATE_PASSED:
 			exec_passed(session, &event);
@@ -219,8 +295,7 @@ int programs_held(struct session *session)
 			exec_late(session, &event);
 			break;
 		case GATE_ENDED:
-			gate_close(session->gate);
-			session->gate = NULL;
+			programs_let_go(session);
 			session_notify(session, "the process that holds new programs was killed or "
 						"stopped: calls at their begin may be missing from "
 						"now on");
@@ -264,8 +339,11 @@ int programs_fork(struct session *session)
 	for (size_t i = 0; i < session->forks.len; i++) {
 		const struct fork_notice *fork = &session->forks.data[i];
 		struct target *child = target_find(session, fork->child);
+		const struct target *parent = target_find(session, fork->parent);
 		int count;
 
+		if (child && parent && parent->parsing)
+			child->parsing = true;
 		if (fork->shares_memory)
 			continue;
 		/* One that was held at its exec has its new program's probes, not its parent's. */
@@ -291,18 +369,17 @@ void programs_say(struct session *session)
 
 	if (unarmed->programs) {
 		snprintf(line, sizeof(line),
-			 "%" PRIu64 " programs began before they were armed: calls at their begin "
-			 "are missing (%s)",
-			 unarmed->programs, unarmed->names);
+			 "%" PRIu64 " program%s began before being armed: calls at the begin are "
+			 "missing (%s)",
+			 unarmed->programs, unarmed->programs == 1 ? "" : "s", unarmed->names);
 		session->events->tell(line, session->events->arg);
 	}
 	if (unarmed->forks) {
-		snprintf(
-			line, sizeof(line),
-			"%" PRIu64 " children were forked from armed processes: what they did "
-			"before they were armed, up to %.1f ms, is missing (--machine-wide records "
-			"it)",
-			unarmed->forks, (double)unarmed->fork_ns / 1e6);
+		snprintf(line, sizeof(line),
+			 "%" PRIu64 " %s forked from armed processes: what each did before it was "
+			 "armed, up to %.1f ms, is missing (--machine-wide records it)",
+			 unarmed->forks, unarmed->forks == 1 ? "child was" : "children were",
+			 (double)unarmed->fork_ns / 1e6);
 		session->events->tell(line, session->events->arg);
 	}
 }

@@ -217,6 +217,19 @@ static int process_arm(struct session *session, pid_t pid, struct error *err)
 	return result;
 }
 
+void targets_parsed(struct session *session)
+{
+	for (size_t i = 0; i < session->targets.len; i++) {
+		struct target *target = &session->targets.data[i];
+
+		if (!target->parsing)
+			continue;
+		target->parsing = false;
+		target->maps_changed = true;
+		target->scan_ts = target->scan_ns = 0; /* at once */
+	}
+}
+
 static uint64_t rescan_ts(const struct target *target)
 {
 	uint64_t gap = RESCAN_TIMES * target->scan_ns;
@@ -249,6 +262,16 @@ int targets_wait_ms(const struct session *session, int most)
 	return most;
 }
 
+/* A program is counted as late when the first of its files is armed, which may take until that is
+ * parsed. */
+static void begun_first_tell(struct session *session, struct target *target, uint64_t armed)
+{
+	if (arming_arm_count(session->arming) == armed)
+		return;
+	target->begun_first = false;
+	program_was_late(session, target->pid);
+}
+
 /* `gone` says why it could not be looked at, and -ESRCH that it is gone. */
 static int target_rearm(struct session *session, struct target *target, struct error *gone)
 {
@@ -260,6 +283,7 @@ static int target_rearm(struct session *session, struct target *target, struct e
 	if (exec && target->exec_moved)
 		arming_forget(session->arming, target->pid);
 	target->exec_pending = target->maps_changed = false;
+	arming_left_out(session->arming);
 	if (details_process(session->details, target->pid, session->err))
 		return -EIO;
 	result = process_arm(session, target->pid, gone);
@@ -271,9 +295,11 @@ static int target_rearm(struct session *session, struct target *target, struct e
 		target->exec_told = false;
 		if (!ready && !result && session_wants_probes(session->options))
 			arming_scan_needed(session->arming, target->pid);
-		if ((!ready && !told && arming_arm_count(session->arming) > armed) ||
-		    arming_is_late(session->arming, target->pid))
+		target->begun_first = !ready && !told;
+		if (arming_is_late(session->arming, target->pid))
 			program_was_late(session, target->pid);
+		else if (target->begun_first)
+			begun_first_tell(session, target, armed);
 		if (!result)
 			arming_expect(session->arming, target->pid);
 		if (!ready && !result) {
@@ -284,11 +310,14 @@ static int target_rearm(struct session *session, struct target *target, struct e
 		if (!result)
 			result = target_describe(session, target->pid);
 	} else if (!result) {
+		if (target->begun_first)
+			begun_first_tell(session, target, armed);
 		if (target->fork_ts && arming_arm_count(session->arming) > armed)
 			child_was_late(session, target->fork_ts);
 		target->fork_ts = 0;
 		arming_expect(session->arming, target->pid);
 	}
+	target->parsing = arming_left_out(session->arming) != ARMING_COMPLETE;
 	return result;
 }
 
@@ -322,15 +351,46 @@ int targets_rearm(struct session *session)
 	return 0;
 }
 
-int targets_arm(struct session *session)
+static int pids_arm(struct session *session)
 {
 	int result = 0;
 
 	for (size_t i = 0; i < session->options->pid_count && !result; i++) {
+		struct target *target = target_find(session, session->options->pids[i]);
+
+		if (!target || target->exit_ts)
+			continue;
+		result = process_arm(session, target->pid, session->err);
+		if (arming_left_out(session->arming) == ARMING_LACKS_FILES)
+			target->parsing = true;
+	}
+	return result;
+}
+
+/* Whether files are left out that are worth waiting for. */
+static bool any_is_parsing(const struct session *session)
+{
+	for (size_t i = 0; i < session->targets.len; i++)
+		if (session->targets.data[i].parsing)
+			return true;
+	return false;
+}
+
+int targets_arm(struct session *session)
+{
+	uint64_t until_ns = clock_monotonic_ns() + PARSE_START_NS;
+	int result = 0;
+
+	for (size_t i = 0; i < session->options->pid_count && !result; i++)
 		if (session_wants_stacks(session->options))
 			result = details_process(session->details, session->options->pids[i],
 						 session->err);
-		result = result ?: process_arm(session, session->options->pids[i], session->err);
+	result = result ?: pids_arm(session);
+	while (!result && any_is_parsing(session)) {
+		result = loop_await(session, until_ns);
+		if (result <= 0)
+			break;
+		result = pids_arm(session);
 	}
 	result = result ?: details_tables(session->details, false, session->err);
 	for (size_t i = 0; i < session->options->pid_count && !result; i++)

@@ -78,7 +78,8 @@ static void space_begin(struct space *space, uint64_t ts)
 	space->handles = false;
 }
 
-/* The kernel tells of a new program before its first mappings, and the records of it after them. */
+/* The event of an exec precedes the events of its first mappings, but its record follows these in
+ * the stream of records. */
 void spaces_begin(struct spaces *spaces, pid_t pid, uint64_t ts)
 {
 	struct space *space = spaces_get(spaces, pid);
@@ -137,7 +138,7 @@ void space_read(struct space *space)
 		return;
 	space->read_ts = now;
 	if (process_mappings(&mappings, space->pid, &ignored))
-		return; /* it is gone: what was seen is the best there is */
+		return; /* it is gone: the old mappings are the best there is */
 	mappings_free(&space->mappings);
 	space->mappings = mappings;
 }
@@ -159,7 +160,7 @@ struct place space_place(const struct space *space, uint64_t address, uint64_t t
 		if (told->ts <= ts)
 			return (struct place){told->mapping.ino ? &told->mapping : NULL, told->ts};
 		if (told->ts <= space->read_ts)
-			return place; /* what was read is what came later */
+			return place; /* what was read is younger than `ts` */
 	}
 	for (size_t i = 0; i < space->mappings.list.len && !place.mapping; i++)
 		if (is_in(&space->mappings.list.data[i], address) &&

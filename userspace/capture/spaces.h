@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What code was where in the memory of processes, and when: as it was first read, and what the
- * kernel told of it later (target/mmap_watch.h).
+ * The code in the address spaces of processes over time: the mappings that were first read, and the
+ * changes that the kernel reported later (target/mmap_watch.h).
  */
 #ifndef WAFFLE_CAPTURE_SPACES_H
 #define WAFFLE_CAPTURE_SPACES_H
@@ -10,7 +10,7 @@
 #include "util/map.h"
 #include "util/vec.h"
 
-/* From a time on something is mapped there: a file, or by its inode 0 none. */
+/* From `ts` on this is mapped there: a file or, with inode 0, something else. */
 struct code_told {
 	uint64_t ts;
 	struct mapping mapping;
@@ -19,9 +19,9 @@ struct code_told {
 struct space {
 	pid_t pid;
 	uint64_t read_ts;  /* of `mappings`, 0: never read */
-	uint64_t begin_ts; /* of its program, 0: from before the capture */
-	struct map seen;   /* hashes of values, alone and with the time since which they hold */
-	bool handles;      /* those from before the capture were looked for */
+	uint64_t begin_ts; /* of its program; 0: before the capture */
+	struct map seen;   /* hashes of values, alone and with the time from which they are valid */
+	bool handles;      /* the process was searched for handles from before the capture */
 	struct mappings mappings;
 	VEC(struct code_told) told; /* by time */
 };
@@ -34,22 +34,22 @@ struct spaces {
 
 struct place {
 	const struct mapping *mapping; /* NULL: no code of a file, as far as is known */
-	uint64_t since;                /* 0: from the begin of the capture on */
+	uint64_t since;                /* 0: before the capture */
 };
 
 /* NULL: out of memory. */
 struct space *spaces_get(struct spaces *spaces, pid_t pid);
 void spaces_free(struct spaces *spaces);
-/* What the kernel told of a process; of an event that is lost, all are begun anew. */
+/* The kernel reported an event. After a lost one nothing is known of any process. */
 void spaces_told(struct spaces *spaces, const struct mmap_event *event);
 /* The process has exited. */
 void spaces_forget(struct spaces *spaces, pid_t pid);
-/* The process runs a new program. What was told of since then stays. */
+/* The process runs a new program. Mappings that were reported since then stay. */
 void spaces_begin(struct spaces *spaces, pid_t pid, uint64_t ts);
 
-/* Reads what is mapped now. What was read before stays where changes are told since. */
+/* Reads the mappings of now, unless they were read before and changes have been reported since. */
 void space_read(struct space *space);
-/* What was at an address at a time. */
+/* The code at an address at a time. */
 struct place space_place(const struct space *space, uint64_t address, uint64_t ts);
 
 #endif

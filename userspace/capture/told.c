@@ -11,9 +11,9 @@
 
 struct told {
 	VEC(struct told_event) events;
-	size_t next;       /* those before were given out */
-	uint64_t count;    /* of all */
-	uint64_t until_ts; /* records came up to then */
+	size_t next;       /* those before it were delivered */
+	uint64_t count;    /* of all events so far */
+	uint64_t until_ts; /* the records before it were delivered */
 	uint64_t lost_ts;  /* 0: nothing was lost here */
 	struct told_event lost;
 };
@@ -24,7 +24,7 @@ int told_open(struct told **told, struct error *err)
 	return *told ? 0 : error_set(err, ENOMEM, "out of memory");
 }
 
-/* Frees what was given out. */
+/* Frees the events that were delivered. */
 static void drop(struct told *told)
 {
 	if (!told->next)
@@ -87,8 +87,8 @@ uint64_t told_round(struct told *told, uint64_t before_ts)
 		qsort(told->events.data, told->events.len, sizeof(*told->events.data), earlier);
 	until_ts = told->until_ts;
 	told->until_ts = before_ts - 1;
-	/* The last round was cut short: records that are older than these events are still to come.
-	 */
+	/* The last round was cut short: records that are older than these events are still to
+	 * come. */
 	return until_ts == told->until_ts ? 0 : until_ts;
 }
 

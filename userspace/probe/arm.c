@@ -57,7 +57,7 @@ static void batch_free(struct batch *batch)
 	free(batch->cookies);
 }
 
-/* What is attached to a begin or event; -1: nothing. */
+/* The program for a begin or event; -1: none. */
 static int row_program(const struct kernel *kernel, const struct arm_request *request,
 		       uint32_t site, uint64_t *cookie)
 {
@@ -76,7 +76,7 @@ static int row_program(const struct kernel *kernel, const struct arm_request *re
 	return kernel->classes.data[use->class].hit;
 }
 
-/* What is attached to a call; -1: nothing. */
+/* The program for a call's probe; -1: none. */
 static int row_call(const struct kernel *kernel, const struct arm_request *request,
 		    const struct object_probe *probe, uint64_t *cookie)
 {
@@ -89,7 +89,7 @@ static int row_call(const struct kernel *kernel, const struct arm_request *reque
 			    probe->type == OBJECT_PROBE_END ? NULL : use, cookie);
 }
 
-/* Ends are armed before what begins, so that all that begins armed ends so. */
+/* Ends are armed before begins, so that every begin that is recorded has an end. */
 static bool probe_ends(const struct object_probe *probe)
 {
 	return probe->type == OBJECT_PROBE_LEAVE || probe->type == OBJECT_PROBE_RETURN ||
@@ -154,7 +154,7 @@ static bool batch_fill(struct batch *batch, const struct kernel *kernel,
 	return true;
 }
 
-/* Keeps a descriptor that was just made: 0, or what went wrong. */
+/* Keeps a new descriptor: 0, or the error that it is instead. */
 static int fd_keep(struct armed *armed, int fd)
 {
 	if (fd < 0)
@@ -165,8 +165,8 @@ static int fd_keep(struct armed *armed, int fd)
 	return -ENOMEM;
 }
 
-/* What the kernel says of an instruction that it can't probe (arch_uprobe_analyze_insn()); 524 is
- * its own ENOTSUPP. */
+/* Whether the kernel can't probe the instruction (arch_uprobe_analyze_insn()). Its own ENOTSUPP is
+ * 524. */
 static bool is_unsupported(int result)
 {
 	return result == -524 || result == -EOPNOTSUPP || result == -ENOEXEC;
@@ -182,10 +182,10 @@ static void leave_out(struct armed *armed, const struct row *row, int result)
 }
 
 /*
- * One link for `count` probes from `first` on. The kernel wants the same semaphore of all who probe
- * an instruction (uprobe_register) and refuses all probes (-EINVAL) if another tracer has
- * registered one with another semaphore, or if there is one that it can't set; then the halves are
- * tried, down to the one that is left out.
+ * Attaches one link to `count` probes from `first` on. All tracers of an instruction must name the
+ * same semaphore (uprobe_register). If another tracer has named another one, or if a single
+ * instruction can't be probed, the kernel refuses all probes of the link (-EINVAL). Then both
+ * halves are tried, and so on, down to the probe that is left out.
  */
 static int attach_multi(struct armed *armed, const struct batch *batch, size_t first, size_t count,
 			const struct arm_request *request)
@@ -268,7 +268,7 @@ static int attach_each(struct armed *armed, const struct batch *batch,
 	return result;
 }
 
-/* A link for each program that some probes have in common. */
+/* Attaches a link for each program, to all probes that it is for. */
 static int attach_programs(struct armed *armed, const struct batch *batch,
 			   const struct arm_request *request)
 {
@@ -316,7 +316,7 @@ int kernel_arm(struct kernel *kernel, struct armed **armed, const struct arm_req
 	made = calloc(1, sizeof(*made));
 	if (!made)
 		return error_set(err, ENOMEM, "out of memory");
-	/* Ends first: a span that begins armed can then always end so. */
+	/* Ends first, so that every span that is recorded can end. */
 	result = arm_part(kernel, made, request, true);
 	made->begins = made->fds.len;
 	result = result ?: arm_part(kernel, made, request, false);
@@ -371,8 +371,8 @@ static void close_all(const int *fds, size_t count)
 		pthread_join(threads[--started], NULL);
 }
 
-/* Closes the descriptors of all begins, or of all ends. Those that there is no memory for to wait
- * for together are closed one by one. */
+/* Closes the descriptors of all begins, or of all ends: together or, without memory for that, one
+ * by one. */
 static void close_part(struct armed *const *list, size_t count, bool begins)
 {
 	VEC(int) fds = {0};

@@ -17,7 +17,7 @@
 
 #define SEQUENCES_MAX 4096  /* communicators of all processes; the least used are forgotten */
 #define PAIRS_MAX 65536     /* that have begun and not ended */
-#define PAIRS_HELD_MAX 4096 /* of them those that a filter decides about at their end */
+#define PAIRS_HELD_MAX 4096 /* pairs whose filter is decided at their end */
 /* Each class may be asked at the entry and at the return. */
 #define NEXT_SLOTS (WAFFLE_CALL_NEXT_COUNT + 2 * WAFFLE_CLASSES_MAX)
 
@@ -40,7 +40,7 @@ static void programs_autoload(struct waffle_bpf *bpf, bool loaded, bool filtered
 	bpf_program__set_autoload(bpf->progs.call_accept_point, loaded && filtered);
 }
 
-/* How large the maps are, before loading. */
+/* Sets the sizes of the maps, before loading. */
 int calls_configure(struct kernel *kernel, const struct kernel_options *options)
 {
 	struct waffle_bpf *bpf = kernel->bpf;
@@ -72,7 +72,8 @@ int calls_configure(struct kernel *kernel, const struct kernel_options *options)
 			  ?: bpf_map__set_max_entries(bpf->maps.call_pairs, PAIRS_MAX);
 }
 
-/* Programs at uprobes and at tracepoints do not go to each other: each class may have both. */
+/* Puts a program into the array of its kind: tail calls between programs at uprobes and programs at
+ * tracepoints are refused. A class may have both. */
 static int next_set(const struct bpf_map *map, uint32_t slot, int program)
 {
 	return bpf_map_update_elem(bpf_map__fd(map), &slot, &program, BPF_ANY) ? -errno : 0;
@@ -83,7 +84,7 @@ int calls_open(struct kernel *kernel, struct error *err)
 	return kernel->calls ? plain_map(kernel, err) : 0;
 }
 
-/* Programs that others go to by tail calls. */
+/* Fills the arrays of programs for tail calls. */
 static int next_programs_set(const struct kernel *kernel)
 {
 	const struct waffle_bpf *bpf = kernel->call_bpf;
@@ -107,7 +108,7 @@ static int next_programs_set(const struct kernel *kernel)
 	return result;
 }
 
-/* Maps, global variables and constants are those of the programs that are loaded already. */
+/* Makes programs use the maps, global variables and constants of those that are loaded already. */
 static int maps_share(const struct waffle_bpf *from, struct waffle_bpf *to)
 {
 	struct bpf_map *map = NULL, *shared = NULL;
@@ -188,8 +189,7 @@ static int map_set(const struct bpf_map *map, uint32_t index, const void *value)
 	return bpf_map_update_elem(bpf_map__fd(map), &index, value, BPF_ANY) ? -errno : 0;
 }
 
-/* How long nothing has to happen before the programs are loaded in advance: as long as commands
- * take that are over at once, which are spared that. */
+/* The programs are loaded in advance only after this time, which spares that to short commands. */
 #define LOAD_AFTER_MS 20
 
 static void *calls_loader(void *arg)
@@ -203,7 +203,7 @@ static void *calls_loader(void *arg)
 	return NULL;
 }
 
-/* Loads them beside the session. A library that is opened late is then armed without that delay. */
+/* Loads them in a thread, so that a library that is opened late is armed without that delay. */
 void calls_load_soon(struct kernel *kernel)
 {
 	if (!kernel->calls || kernel->call_bpf || kernel->call_loading)
@@ -274,7 +274,7 @@ uint64_t kernel_call_faults(const struct kernel *kernel)
 /* The recipe of a site; NULL: it was not set. */
 static const struct loaded_recipe *recipe_of(const struct kernel *kernel, uint32_t site)
 {
-	/* The one that was set last is most often asked for next. */
+	/* Most often the last one is asked for. */
 	for (size_t i = kernel->recipes.len; i > 0; i--)
 		if (kernel->recipes.data[i - 1].site == site)
 			return &kernel->recipes.data[i - 1];

@@ -19,7 +19,7 @@ static bool has_member(const struct btf *types, const char *name, const char *me
 	return false;
 }
 
-/* KVM says whether it tells (Documentation/virt/kvm/x86/cpuid.rst, KVM_FEATURE_STEAL_TIME). */
+/* Whether KVM reports it (Documentation/virt/kvm/x86/cpuid.rst, KVM_FEATURE_STEAL_TIME). */
 static bool kvm_tells(void)
 {
 #if defined(__x86_64__)
@@ -38,7 +38,7 @@ static bool kvm_tells(void)
 #endif
 }
 
-/* Of all CPUs since boot, in ticks: that of other hypervisors is known by there being some. */
+/* Whether any time was stolen since boot, which shows that another hypervisor reports it. */
 static bool was_stolen(void)
 {
 	unsigned long long ticks = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a machine tells of its CPUs: whether time is stolen of them, and their frequency. */
+/* Facts about the CPUs of a machine: stolen time, and frequencies. */
 #ifndef WAFFLE_PROBE_CPUS_H
 #define WAFFLE_PROBE_CPUS_H
 
@@ -12,13 +12,13 @@ struct btf;
 
 /* How the kernel counts the time that a hypervisor took. */
 enum cpus_steal {
-	CPUS_STEAL_NONE,  /* bare metal, or the hypervisor or the kernel does not tell */
-	CPUS_STEAL_CLOCK, /* the scheduler leaves it out of a thread's time whenever it looks */
+	CPUS_STEAL_NONE,  /* bare metal, or the hypervisor or the kernel does not report it */
+	CPUS_STEAL_CLOCK, /* the scheduler's clock: whenever it is updated */
 	CPUS_STEAL_TICK,  /* at the timer's ticks */
 };
 enum cpus_steal cpus_steal(const struct btf *kernel_types);
 
-/* Which of `count` CPUs are online, by the list in `folder` ("0-3,8"). All, if there is none. */
+/* Finds which of `count` CPUs are online, by the list in `folder` ("0-3,8"); without it, all. */
 void cpus_online(bool *online, uint32_t count, const char *folder);
 
 struct cpu_frequency {

@@ -14,7 +14,7 @@
 
 #include "probe/gate_internal.h"
 
-#define READY_MS 2000 /* it only asks the kernel, so it takes milliseconds */
+#define READY_MS 2000 /* marking a file system takes milliseconds */
 
 static int group_open(void)
 {
@@ -137,6 +137,7 @@ int gate_open(struct gate **gate, const struct gate_options *options, struct err
 		return error_set(err, ENOMEM, "out of memory");
 	}
 	made->socket = -1;
+	made->group = group;
 	result = gate_start(made, group, options, err);
 	close(group); /* only the gate has it, so all execs go on when it ends */
 	if (result)
@@ -153,7 +154,6 @@ void gate_close(struct gate *gate)
 	gate_reap(gate);
 	if (gate->socket >= 0)
 		close(gate->socket);
-	map_free(&gate->devices);
 	free(gate);
 }
 
@@ -232,7 +232,7 @@ void gate_answer(struct gate *gate, uint64_t id)
 {
 	const struct gate_answer answer = {id};
 
-	/* If there is no room, the gate has its time limit. */
+	/* If the socket is full, the gate releases the exec by its time limit. */
 	if (gate->pid)
 		gate_send(gate->socket, &answer, sizeof(answer), -1);
 }

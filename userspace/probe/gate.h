@@ -32,7 +32,7 @@ struct gate;
 struct gate_options {
 	int targets;          /* the map of targets, by tgid */
 	const uint64_t *bits; /* see target_maybe() in bpf/shared.h; WAFFLE_TGID_WORDS words */
-	const pid_t *pids;    /* their file systems and ours are watched */
+	const pid_t *pids;    /* the gate watches the file systems that they and we see */
 	size_t pid_count;
 };
 
@@ -50,12 +50,12 @@ const char *gate_missing(void);
 unsigned gate_mark(struct gate *gate, pid_t pid);
 
 pid_t gate_pid(const struct gate *gate);
-/* Readable when gate_next() has something to say. */
+/* Readable when gate_next() has an event. */
 int gate_fd(const struct gate *gate);
 
 enum gate_event_kind {
 	GATE_NOTHING,
-	GATE_MARKED, /* a file system is watched, if `id`; of no interest */
+	GATE_MARKED, /* internal: a file system is watched, if `id` is not 0 */
 	GATE_EXEC,   /* a process waits in an exec of the file `fd`, which the caller closes */
 	GATE_LATE,   /* that exec went on before it was answered */
 	GATE_PASSED, /* an exec was not held: too many were held, or this process for too long */

@@ -8,12 +8,11 @@
 #include <stddef.h>
 
 #include "probe/gate.h"
-#include "util/map.h"
 
 struct gate {
-	pid_t pid; /* 0: it has ended */
+	pid_t pid; /* of the gate's process; 0: it has ended */
 	int socket;
-	struct map devices; /* of the file systems seen so far */
+	int group; /* the number of its descriptor of fanotify */
 };
 
 /* From the gate; a descriptor travels with GATE_EXEC. */

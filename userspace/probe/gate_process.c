@@ -25,10 +25,10 @@
 #define MS 1000000ull
 #define SECOND 1000000000ull
 #define BEAT_MS 100
-#define BEATS_MISSED_MS 500 /* then the gate was stopped, and is killed */
+#define BEATS_MISSED_MS 500 /* after which a gate that does not run is killed */
 #define HELD_MAX 64
 #define SPENT_MAX 256
-#define SILENCE_MAX 3 /* execs that a tracer did not answer in time: it is stopped, or stuck */
+#define SILENCE_MAX 3 /* after so many execs without an answer the tracer counts as stuck */
 
 /* An exec that waits. */
 struct held {
@@ -79,7 +79,8 @@ static void allow(const struct state *state, int fd)
 {
 	struct fanotify_response response = {.fd = fd, .response = FAN_ALLOW};
 
-	/* If the kernel did not take it, only the end of this process lets that exec go on. */
+	/* If the kernel does not take the answer, only the end of this process releases that exec.
+	 */
 	while (write(state->group, &response, sizeof(response)) < 0)
 		if (errno != EINTR && errno != ENOENT)
 			_exit(1);
@@ -107,7 +108,7 @@ static bool tell(const struct state *state, enum gate_event_kind kind, pid_t pid
 	return gate_send(state->socket, &message, sizeof(message), fd);
 }
 
-/* A process that had the same place loses its count, and may be held for longer. */
+/* Processes share places by pid. One whose place is taken over may be held for longer. */
 static struct spent *spent_of(struct state *state, pid_t pid, uint64_t now)
 {
 	struct spent *spent = &state->spent[(unsigned)pid % SPENT_MAX];
@@ -188,7 +189,8 @@ static void mark(const struct state *state, int place)
 	tell(state, GATE_MARKED, 0, marked, -1);
 }
 
-/* What the tracer says: an exec may go on, or, with a descriptor, a file system is to be watched.
+/* Reads the tracer's messages: an exec may go on or, with a descriptor, a file system must be
+ * watched.
  */
 static void answers_read(struct state *state)
 {

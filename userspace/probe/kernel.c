@@ -46,10 +46,10 @@ uint64_t power_of_two(uint64_t value, uint64_t min)
 	return power;
 }
 
-/* What to say when the kernel refuses: nearly always a missing privilege. */
+/* The message when the kernel refuses: nearly always a capability is missing. */
 static int load_failed(struct error *err, int code)
 {
-	/* The verifier, too, says EACCES. */
+	/* EACCES may also be the verifier's. */
 	if (code == EPERM || (code == EACCES && geteuid()))
 		return error_set(
 			err, code,
@@ -84,7 +84,7 @@ void kernel_site_programs_configure(const struct kernel *kernel, struct waffle_b
 							      kernel_site_attach_type(kernel));
 }
 
-#define SLOTS_MIN 4096u /* of a CPU, when there are very many */
+#define SLOTS_MIN 4096u /* of a CPU, with very many CPUs */
 
 static uint32_t online_count(const struct kernel *kernel)
 {
@@ -128,7 +128,8 @@ static int configure(struct kernel *kernel, const struct kernel_options *options
 	kernel->multi = uprobe_multi_try() > 0;
 	bpf->rodata->sched_slots = kernel->slots;
 	bpf->rodata->follow_children = options->follow;
-	/* To try what kernels before 6.4 get. */
+	bpf->rodata->tracer_tgid = (__u32)getpid();
+	/* For tests: behave as on kernels before 6.4. */
 	bpf->rodata->storage_is_old = getenv("WAFFLE_STORAGE_OLD") != NULL;
 	bpf->rodata->call_points = options->points;
 	bpf_program__set_autoload(bpf->progs.on_switch, options->sched);
@@ -287,7 +288,7 @@ int kernel_target_add(struct kernel *kernel, pid_t pid, struct error *err)
 	if (bpf_map_update_elem(bpf_map__fd(kernel->bpf->maps.targets), &key, &one, BPF_ANY))
 		return error_set(err, errno, "pid %d: too many processes (at most %d)", pid,
 				 WAFFLE_MAX_TARGETS);
-	/* On failure nothing is read of its memory. */
+	/* If that fails, nothing of its memory is read. */
 	bpf_map_update_elem(bpf_map__fd(kernel->bpf->maps.programs), &key, &program, BPF_NOEXIST);
 	__atomic_fetch_or(word, 1ull << (key & 63), __ATOMIC_SEQ_CST);
 	return 0;

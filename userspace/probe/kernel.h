@@ -23,7 +23,7 @@ struct kernel;
 struct kernel_options {
 	uint64_t ring_bytes;  /* of each ring for spans; rounded up to a power of two */
 	uint32_t sched_slots; /* switches that a CPU can hold; rounded up to a power of two */
-	/* Of all rings, and of all CPUs' switches, if that would be more; 0: no limit. */
+	/* Limits for all rings, and for the switches of all CPUs, together; 0: no limit. */
 	uint64_t ring_total, sched_total;
 	bool sched;           /* record the scheduler */
 	bool follow;          /* children of targets are targets */
@@ -37,22 +37,22 @@ struct kernel_options {
 	bool calls;              /* there may be calls: functions, USDT probes, tracepoints */
 	bool points;             /* tracepoints are among them */
 	uint32_t targets_max;    /* processes at a time; 0: WAFFLE_MAX_TARGETS */
-	/* Sites are armed by a plan that is not static; the rest is of no use without. */
+	/* A filter decides in the kernel. Without it, the members below have no effect. */
 	bool filtered;
 	bool holds;         /* spans may be decided at their end */
 	bool tracks;        /* parents are asked */
-	bool keep_children; /* what is inside a kept span is kept */
+	bool keep_children; /* everything inside a kept span is kept */
 	struct filter_rate rate;
 };
 
 /* Loads programs and maps; nothing is attached yet. */
 int kernel_open(struct kernel **kernel, const struct kernel_options *options, struct error *err);
-/* Detaches everything that is left and frees. */
+/* Detaches everything and frees the session's kernel side. */
 void kernel_close(struct kernel *kernel);
 
 int kernel_target_add(struct kernel *kernel, pid_t pid, struct error *err);
-/* When a target began its present program: its last exec, or its fork if it has not called exec
- * since; 0: before the capture. UINT64_MAX: it is no target, has ended, or its exec gave it rights.
+/* When a target began its present program: at its last exec or, without one, at its fork; 0: before
+ * the capture. UINT64_MAX: it is no target, has ended, or its exec gave it rights.
  * The BPF programs note an exec before the program's first instruction, so before the exec's record
  * is read. */
 uint64_t kernel_program_since(const struct kernel *kernel, pid_t pid);
@@ -63,7 +63,7 @@ bool kernel_program_is_private(const struct kernel *kernel, pid_t pid);
 /* How many children are not followed, because there were WAFFLE_MAX_TARGETS processes already. */
 uint64_t kernel_targets_refused(const struct kernel *kernel);
 
-/* From now on nothing is recorded, though all is still attached. */
+/* Stops all recording at once, before anything is detached. */
 void kernel_finish(struct kernel *kernel);
 /* Attaches the scheduler's and the tasks' tracepoints. */
 int kernel_attach(struct kernel *kernel, struct error *err);
@@ -75,7 +75,7 @@ int kernel_snapshot(struct kernel *kernel, bool at_end,
 		    int (*each)(const struct waffle_rec *rec, void *arg), void *arg,
 		    struct error *err);
 
-/* Those of the sources wanted that this kernel has. */
+/* The wanted sources that this kernel has. */
 uint32_t kernel_wait_sources(const struct kernel *kernel);
 
 /* Sets up CPUs that have come online since the last call, and calls `came`, unless that is NULL,
@@ -113,7 +113,7 @@ uint64_t kernel_ring_bytes(const struct kernel *kernel);
 uint32_t kernel_slot_count(const struct kernel *kernel);
 int kernel_ring_fd(const struct kernel *kernel, uint32_t ring);
 
-/* From now on some probes are armed with pid -1, so the BPF programs check whose hit it is. */
+/* Call before arming with pid -1: from then on the BPF programs check that a hit is a target's. */
 void kernel_probes_widen(struct kernel *kernel);
 /* The map of targets, by tgid, and the bitmap that rules out most other processes (target_maybe()
  * in bpf/shared.h). */
@@ -128,10 +128,10 @@ bool kernel_stacks_wanted(const struct kernel *kernel);
 int64_t kernel_unwind_pages(struct kernel *kernel, uint32_t count);
 /* A page's memory, which the programs read. */
 struct waffle_unwind_page *kernel_unwind_page(struct kernel *kernel, uint32_t page);
-/* The table of a file, for processes that were not told of. */
+/* Sets the table of a file, for processes without a kernel_stack_process(). */
 void kernel_stack_file(struct kernel *kernel, const struct waffle_inode *inode,
 		       const struct waffle_stack_file *file);
-/* What stacks of a process are walked with; NULL: it is gone. */
+/* Sets the tables by which stacks of a process are walked; NULL: it is gone. */
 int kernel_stack_process(struct kernel *kernel, pid_t pid,
 			 const struct waffle_stack_process *process);
 
@@ -165,7 +165,7 @@ void kernel_sweep(struct kernel *kernel, uint64_t now_ns);
 /* Waits until the BPF programs for calls are loaded, which takes some 100 ms. A thread begins that
  * soon after kernel_attach(); arming the first call waits, too. Negative errno: of loading. */
 int kernel_calls_ready(struct kernel *kernel);
-/* How the values of a call's site are found; before its probes are armed. -E2BIG: more than
+/* Sets the recipe of a call's site, before its probes are armed. -E2BIG: there are more than
  * WAFFLE_RECIPES_MAX. */
 int kernel_recipe_set(struct kernel *kernel, uint32_t site, const struct waffle_recipe *recipe);
 /* The tables of names that recipes refer to. */
@@ -189,7 +189,7 @@ int uprobe_multi_try(void);
 /* Whether this session does so; otherwise each probe takes two descriptors. */
 bool kernel_arms_many(const struct kernel *kernel);
 
-/* What is done with a site of an object. */
+/* How a site of an object is armed. */
 struct arm_use {
 	enum plan_use use;
 	uint32_t class;
@@ -201,9 +201,10 @@ struct arm_request {
 	const char *path; /* a path to the file that is valid now */
 	pid_t pid;
 	uint32_t first_site; /* hits are sent with this + the object's own number of the site */
-	/* A row a site of the object; NULL: all are armed. Classes count in a filtered session. */
+	/* One for each site of the object; NULL: all are armed. Classes matter with a filter only.
+	 */
 	const struct arm_use *uses;
-	const bool *stacks; /* a row a site: whether its stacks are wanted; NULL: none are */
+	const bool *stacks; /* for each site whether its stacks are wanted; NULL: none are */
 };
 
 /*
@@ -221,9 +222,9 @@ struct armed_unsupported {
 };
 struct armed_unsupported armed_unsupported(const struct armed *armed);
 void armed_release(struct armed *armed);
-/* Many at once take no longer than one; NULLs are passed over. */
+/* Releasing many at once takes no longer than one. NULLs are skipped. */
 void armed_release_all(struct armed *const *list, size_t count);
-/* The same, without waiting for the kernel, which takes some 50 ms. */
+/* The same in a thread, since the kernel takes some 50 ms. */
 void kernel_disarm_later(struct kernel *kernel, struct armed *const *list, size_t count);
 
 /* A function of the running kernel. */

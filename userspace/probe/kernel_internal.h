@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside of struct kernel, for probe/ only. */
+/* The contents of struct kernel, for probe/ only. */
 #ifndef WAFFLE_PROBE_KERNEL_INTERNAL_H
 #define WAFFLE_PROBE_KERNEL_INTERNAL_H
 
@@ -25,13 +25,13 @@ struct loaded_class {
 	uint32_t hit_jited, end_jited; /* bytes of machine code; 0: no program of its own */
 };
 
-/* A recipe that the kernel has, and of a plain call what its hits are made by. */
+/* A recipe that the kernel has and, for a plain call, how its hits are made. */
 struct loaded_recipe {
 	uint32_t site;
 	bool is_plain;
 	bool outer, inner; /* WAFFLE_CALL_OUTER, WAFFLE_CALL_INNER */
 	uint8_t word_count;
-	uint8_t stack_first, stack_count; /* words of the stack that are told */
+	uint8_t stack_first, stack_count; /* words of the stack in the record */
 	uint16_t word_bytes;
 	struct waffle_word words[WAFFLE_FETCHES_MAX];
 };
@@ -80,8 +80,8 @@ struct kernel {
 	uint64_t sweep_ts;     /* of the last sweep */
 };
 
-/* The attach type that all programs at sites have: they go to each other by tail calls, and the
- * kernel wants it the same then. */
+/* The attach type of all programs at sites: the kernel requires the same one for tail calls between
+ * them. */
 enum bpf_attach_type kernel_site_attach_type(const struct kernel *kernel);
 /* Sets it, before loading. */
 void kernel_site_programs_configure(const struct kernel *kernel, struct waffle_bpf *bpf);
@@ -92,7 +92,7 @@ int classes_configure(struct kernel *kernel, const struct kernel_options *option
 int classes_open(struct kernel *kernel, struct error *err);
 void classes_close(struct kernel *kernel);
 
-/* What explains waits: which programs are loaded, before loading; attached and detached. */
+/* The programs that explain waits: chosen before loading, attached, detached. */
 int waits_configure(struct kernel *kernel, const struct kernel_options *options);
 int waits_attach(struct kernel *kernel);
 void waits_detach(struct kernel *kernel);
@@ -123,27 +123,27 @@ uint64_t power_of_two(uint64_t value, uint64_t min);
 /* Maps the slots of plain calls, after loading. */
 int plain_map(struct kernel *kernel, struct error *err);
 void plain_unmap(struct kernel *kernel);
-/* Takes a plain call as the hit that it is. */
+/* Hands over a plain call, as a hit. */
 void plain_take(const struct kernel *kernel, const struct waffle_rec_plain *plain);
 /* The slots of a CPU, until `take_left` is used up; whether none is left. */
 bool plain_slots_take(struct kernel *kernel, uint32_t cpu);
-/* Fills in what a plain call's hits are made by, if the call is one. */
+/* Sets how a plain call's hits are made, if the call is one. */
 void plain_load(struct loaded_recipe *loaded, const struct waffle_recipe *recipe);
 /* The programs of a class of calls. */
 int call_class_load(const struct kernel *kernel, struct loaded_class *loaded, uint32_t index,
 		    const struct plan_class *class, struct error *err);
 
-/* Waits until all is closed. */
+/* Waits until everything is closed, and frees. */
 void closer_free(struct closer *closer);
 /* NULL: it can't be mapped, errno says why. */
 void *map_memory(const struct bpf_map *map, size_t bytes, bool writable);
-/* Bytes of its machine code; 0: the kernel won't say. */
+/* Bytes of its machine code; 0: the kernel does not show it. */
 uint32_t jited_bytes(int program);
 /* A program of a filter, in classes.c; a descriptor of its own. */
 int code_load(const struct kernel *kernel, const struct filter_code *code,
 	      enum waffle_held_size held, bool at_tracepoint, struct error *err);
 void stacks_close(struct kernel *kernel);
-/* Where spans of a size are held. */
+/* The map of held spans of a size. */
 struct bpf_map *held_map(const struct kernel *kernel, enum waffle_held_size size);
 
 #endif

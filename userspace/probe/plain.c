@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Plain calls (bpf/call.h): the kernel tells them as the registers and words of the stack that
- * their arguments are in, and the values are made of them here, by the words of their recipes.
+ * Plain calls (bpf/call.h). Their records have the registers and stack words that hold the
+ * arguments; this turns them into hits with values, by the words of their recipes.
  */
 #include <elf.h>
 #include <errno.h>
@@ -23,13 +23,13 @@ static const struct abi *abi_here(void)
 #endif
 }
 
-/* Whether the words are told, with those of the stack that are. */
+/* Whether all words of a recipe are in the record; sets which words of the stack are. */
 static bool words_are_plain(struct loaded_recipe *loaded, const struct waffle_recipe *recipe)
 {
 	unsigned first = WAFFLE_CALL_WORDS, end = WAFFLE_CALL_REGS;
 	const struct abi *abi = abi_here();
 
-	/* What tells whether a call is nested in it lies at the stack pointer. */
+	/* The word at the stack pointer shows whether a call is nested in it (bpf/call_nest.h). */
 	if (recipe->flags & WAFFLE_CALL_OUTER) {
 		first = WAFFLE_CALL_REGS;
 		end = first + 1;
@@ -105,7 +105,7 @@ struct plain_hit {
 	uint64_t frame[(WAFFLE_WORD_ROOM + 7) / 8];
 };
 
-/* False: it is of no recipe that was set. */
+/* False: its recipe was never set. */
 static bool hit_make(const struct kernel *kernel, const struct waffle_rec_plain *plain,
 		     struct plain_hit *hit)
 {
@@ -145,8 +145,8 @@ void plain_take(const struct kernel *kernel, const struct waffle_rec_plain *plai
 		kernel->take(plain, sizeof(*plain), kernel->take_arg);
 }
 
-/* At most as many as there are slots, as others come meanwhile. One that is still being written is
- * waited for: the next time. */
+/* Takes at most as many calls as there are slots, since new ones come meanwhile. A slot that is
+ * still being written ends the round. */
 bool plain_slots_take(struct kernel *kernel, uint32_t cpu)
 {
 	const struct waffle_plain_slot *slots =

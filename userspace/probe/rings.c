@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the programs at sites and calls tell: ring buffers, and slots for plain calls (plain.c). */
+/* The queues of records of sites and calls: ring buffers, and slots for plain calls (plain.c). */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 /* CPUs that share a ring, as a ring has one lock. */
 #define CPUS_PER_RING_SHIFT 3
-/* Of a ring when there are very many, or when none of its CPUs is online. */
+/* The size of a ring if there are very many, or if none of its CPUs is online. */
 #define RING_BYTES_MIN (256ull << 10)
 
 int rings_configure(struct kernel *kernel)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the kernel needs to know for walking stacks (bpf/stack.bpf.c): tables and mappings, in pages
- * that are shared with it. */
+/* The data by which the kernel walks stacks (bpf/stack.bpf.c): tables and mappings, in pages that
+ * are shared with it. */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <string.h>
@@ -68,7 +68,7 @@ struct waffle_unwind_page *kernel_unwind_page(struct kernel *kernel, uint32_t pa
 void kernel_stack_file(struct kernel *kernel, const struct waffle_inode *inode,
 		       const struct waffle_stack_file *file)
 {
-	/* Without it stacks end there until the process is looked at. */
+	/* If that fails, stacks end in that file until the process is looked at. */
 	bpf_map_update_elem(bpf_map__fd(kernel->bpf->maps.stack_files), inode, file, BPF_ANY);
 }
 

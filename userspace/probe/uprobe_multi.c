@@ -8,7 +8,7 @@
 
 #include "probe/kernel.h"
 
-/* What the kernel says to a link on a path that is no regular file. */
+/* Tries a link on a path that is no regular file; returns the kernel's error. */
 static int link_try(int program, uint32_t pid)
 {
 	const unsigned long offset = 0;
@@ -31,16 +31,16 @@ int uprobe_multi_try(void)
 	LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = BPF_TRACE_UPROBE_MULTI);
 	int program, result;
 
-	/* To try what older kernels get. */
+	/* For tests: behave as on older kernels. */
 	if (getenv("WAFFLE_UPROBE_SINGLE"))
 		return 0;
 	program = bpf_prog_load(BPF_PROG_TYPE_KPROBE, NULL, "GPL", nothing,
 				sizeof(nothing) / sizeof(nothing[0]), &options);
 	if (program < 0)
 		return program == -EINVAL ? 0 : program;
-	/* A kernel that knows it says EBADF, others EINVAL before they look at the path. The first
-	 * ones took the pid for that of a thread, so they saw the hits of the main thread only.
-	 * Since that was mended (46ba0e49b642, Linux 6.10 and 6.6.33), a pid below 0 is EINVAL. */
+	/* A kernel with uprobe.multi returns EBADF; others return EINVAL before they check the
+	 * path. The first such kernels took the pid for a thread's, so only the main thread hit the
+	 * probes. Since the fix (46ba0e49b642, Linux 6.10 and 6.6.33) a pid below 0 is EINVAL. */
 	result = link_try(program, 0) == -EBADF && link_try(program, (uint32_t)-1) == -EINVAL;
 	close(program);
 	return result;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What explains waits (bpf/wait.bpf.c): which programs there are, and the stacks they saw. */
+/* The programs that explain waits (bpf/wait.bpf.c): which of them this kernel can load. */
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
@@ -24,7 +24,7 @@ struct wait_program {
 };
 
 static const struct wait_program programs[] = {
-	/* Ends first: a begin whose end is not seen would be taken for a fault that lasts. */
+	/* Ends first: a begin without its end would look like a fault that lasts. */
 	{"on_fault_minor", NULL, WAFFLE_WAIT_FAULTS, PERF_COUNT_SW_PAGE_FAULTS_MIN, false},
 	{"on_fault_major", NULL, WAFFLE_WAIT_FAULTS, PERF_COUNT_SW_PAGE_FAULTS_MAJ, false},
 	{"on_fault", "page_fault_user", WAFFLE_WAIT_FAULTS, 0, false},
@@ -123,8 +123,8 @@ static bool has_frequency(const struct kernel *kernel)
 	return false;
 }
 
-/* Takes away the sources that this machine can't give; a bit for each program that it can't load.
- */
+/* Removes the sources that this machine does not have. Returns a bit for each program that it can't
+ * load. */
 static uint32_t sources_possible(const struct kernel *kernel, uint32_t sources, uint32_t *missing,
 				 enum cpus_steal *steal)
 {
@@ -225,7 +225,7 @@ static int program_attach(struct kernel *kernel, const struct wait_program *row)
 	return 0;
 }
 
-/* Runs the program that tells of a CPU's frequency with one that was read. */
+/* Runs the program of the frequency tracepoint with a frequency that was read. */
 static int frequency_tell(struct kernel *kernel, uint32_t cpu,
 			  const struct cpu_frequency *frequency)
 {
@@ -243,7 +243,7 @@ static int frequency_tell(struct kernel *kernel, uint32_t cpu,
 	return result ?: bpf_map_update_elem(map, &cpu, &last, BPF_ANY);
 }
 
-/* Changes are told from now on; from what, is read. */
+/* The tracepoint reports changes only, so the first frequencies are read. */
 static int frequencies_begin(struct kernel *kernel)
 {
 	struct cpu_frequency frequency;
@@ -267,7 +267,7 @@ static void faults_counted(struct kernel *kernel, uint32_t cpu, bool counted)
 		__atomic_fetch_and(word, ~(1ull << (cpu % 64)), __ATOMIC_SEQ_CST);
 }
 
-/* Its counters have gone with a CPU: when it comes back it gets new ones. */
+/* A CPU that goes offline loses its counters, and gets new ones when it comes back. */
 void waits_cpu(struct kernel *kernel, uint32_t cpu, bool online)
 {
 	int result = 0;

@@ -33,7 +33,6 @@ struct store_meta {
 	const char *command; /* what was traced, for people */
 	const char *filter;  /* the expression that it was recorded with; empty: none */
 	const char *sources; /* what was recorded, "spans,sched,io"; empty: an older file */
-	uint32_t tracer_pid; /* of the waffle-bpf that recorded it; 0: an older file */
 	uint32_t cpu_count;
 	bool sched; /* the scheduler source was on */
 	struct store_counts

@@ -61,7 +61,7 @@ static const char *demangle_remote(const char *symbol, char text[DEMANGLE_MAX])
 	const char *found = NULL;
 
 	wire_put_text(&request, symbol);
-	if (!worker_call(WORKER_FOR_ARMING, WORKER_NAME, &request, -1, "a mangled name", &reply,
+	if (!worker_call(WORKER_FOR_NAMES, WORKER_NAME, &request, -1, "a mangled name", &reply,
 			 &problem)) {
 		struct wire_in in = wire_in(reply.bytes.data, reply.bytes.len);
 		const char *name = wire_get_text(&in);

@@ -117,7 +117,7 @@ static char **list_make(const struct image *image, const uint64_t *addresses, si
 	return list;
 }
 
-/* Of the next program, at that address. */
+/* Reads the environment of the next program at that address. */
 static char **environment_read(const struct image *image, uint64_t address, char **text)
 {
 	uint64_t *addresses = calloc(VARIABLES_MAX, sizeof(*addresses));

@@ -14,8 +14,8 @@ bool execve_is_main(pid_t pid);
 /*
  * The environment variables of the next program that decide which libraries it loads (LD_…, and
  * those with the folders of an interpreter's packages), as a list for execve(). The caller frees
- * both parts. Outside of such a call: those of the present program. Empty if the process has ended,
- * or its exec gave it rights (image.h). NULL: no memory.
+ * both parts. Outside of such a call they are those of the present program. Empty if the process
+ * has ended, or its exec gave it rights (image.h). NULL: no memory.
  */
 char **execve_environment(pid_t pid, char **text);
 

@@ -41,9 +41,9 @@ static bool auxiliary_value(const struct auxiliary *vector, uint64_t type, uint6
 }
 
 /*
- * The vector is of the same memory as the image, or the process has exec'd in between: then the
- * image, which is bound to the memory from before, can't read what the vector says is there. During
- * an exec the vector is empty at first.
+ * Checks that the auxiliary vector belongs to the memory of the image. If the process has called
+ * exec in between, the image is bound to the old memory, and can't read the addresses in the
+ * vector. During an exec the vector is empty at first.
  */
 static int image_check(const struct image *image)
 {

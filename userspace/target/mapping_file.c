@@ -73,7 +73,7 @@ const char *mapping_open_needs(pid_t pid)
 	char name[64];
 	int fd;
 
-	/* To follow this link is to look into the process; the rest is the file's own rights. */
+	/* This link needs rights over the process; what follows needs rights over the file. */
 	snprintf(name, sizeof(name), "/proc/%d/root", pid);
 	fd = open(name, O_PATH | O_CLOEXEC);
 	if (fd < 0)

@@ -15,9 +15,9 @@
 const char *mapping_open_needs(pid_t pid);
 int mapping_open(const struct mapping *mapping, pid_t pid, char *path, size_t path_size);
 
-/* The same for a recorded mapping: the process may have ended or have other mappings by now. Only
- * the same file (device and inode) is opened, by the process's paths or else by its path as we see
- * it. */
+/* The same for a mapping of the past: the process may have ended, or have other mappings by now.
+ * Only the same file, by device and inode, is opened: by the process's paths, or else by the path
+ * as we see it. */
 int mapping_open_same(const struct mapping *mapping, pid_t pid, char *path, size_t path_size);
 
 #endif

@@ -32,7 +32,7 @@ struct mmap_watch {
 	int epoll;
 	size_t page_bytes;
 	int cpus, room;
-	bool lost; /* what was mapped on a CPU before it was watched */
+	bool lost; /* mappings on a CPU before it was watched */
 	struct cpu_watch cpu[];
 };
 
@@ -184,7 +184,7 @@ static bool mapping_read(const struct mmap_ring *ring, uint64_t at, size_t size,
 	return true;
 }
 
-/* False: it says nothing of interest. */
+/* False: the record is of no interest. */
 static bool event_read(const struct mmap_ring *ring, uint64_t at,
 		       const struct perf_event_header *header, struct mmap_event *event,
 		       char path[PATH_MAX])

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tells which processes map code: libraries opened late, new programs. Uses the kernel's perf
- * records of executable mappings (PERF_RECORD_MMAP2), which cost nothing between mappings and touch
- * no process.
+ * Reports which processes map code: libraries that are opened late, and new programs. It uses the
+ * kernel's perf records of executable mappings (PERF_RECORD_MMAP2), which cost nothing between
+ * mappings and touch no process.
  */
 #ifndef WAFFLE_TARGET_MMAP_WATCH_H
 #define WAFFLE_TARGET_MMAP_WATCH_H
@@ -23,9 +23,9 @@ void mmap_watch_close(struct mmap_watch *watch);
 void mmap_watch_cpu(struct mmap_watch *watch, uint32_t cpu);
 
 /*
- * A descriptor for epoll: readable when so much has come that some of it would soon be overwritten.
- * All processes of the machine are told of, so being woken for each mapping would cost more than
- * the capture does while something compiles; read it now and then.
+ * A descriptor for epoll. It becomes readable only when a ring is nearly full. All processes of the
+ * machine are reported, so a wake-up for each mapping would cost more than the capture itself while
+ * something compiles. Read the events from time to time.
  */
 int mmap_watch_fd(const struct mmap_watch *watch);
 

@@ -18,7 +18,7 @@
 #include "util/vec.h"
 
 #define LIBRARIES_MAX 1024
-#define TRIES_MAX 65536 /* files that are looked for; takes a tenth of a second */
+#define TRIES_MAX 65536 /* files to look for, in a tenth of a second */
 #define CACHED_MAX 16   /* variants of a library in the cache */
 #define PRELOAD_FILE "/etc/ld.so.preload"
 #define PRELOAD_FILE_MAX 65536
@@ -178,7 +178,7 @@ static bool take_from_list(struct asked *asked, const char *list, size_t named_b
 {
 	const struct looking *looking = asked->looking;
 	const struct loader_base base = {
-		/* A privileged program is not to be led by where somebody has put a link to it. */
+		/* Anyone may make a link to a privileged program, so its path means nothing. */
 		.origin = looking->privileged ? "" : looking->libraries.data[named_by].path,
 		.folder = looking->root.folder,
 		.lib = looking->lib[0] ? looking->lib : NULL,
@@ -231,7 +231,7 @@ static void look_in_folders(struct looking *looking, const char *name, size_t by
 
 /* ---- what is needed ---- */
 
-/* The names under which musl's loader is all of these libraries. */
+/* musl's loader itself provides all libraries of these names. */
 static bool is_musl_itself(const char *name)
 {
 	static const char *const names[] = {"libc.",  "libpthread.", "librt.",  "libm.",
@@ -390,7 +390,7 @@ static void look(struct looking *looking, int program, char *const *environment)
 	if (!looking->privileged)
 		looking->environment_path = environment_value(environment, "LD_LIBRARY_PATH");
 	interpreter_see(looking, first.file.interpreter);
-	/* What needs it by its name has it then, wherever it is. */
+	/* A library that needs the loader by its name then finds it, wherever it is. */
 	take(looking, first.file.interpreter, 0);
 	look_for_all(looking, looking->privileged ? NULL : preload);
 }
@@ -457,7 +457,7 @@ void needed_each(pid_t pid, needed_each_fn each, void *arg)
 	program = open(link, O_RDONLY | O_CLOEXEC);
 	if (program >= 0 && !root_open(&looking.root, pid)) {
 		looking.ours = same(pid, "ns/mnt") && same(pid, "root/.");
-		/* If it is there still, all of this was of one and the same program. */
+		/* If the image is still valid, everything was read of one and the same program. */
 		if (looking.privileged || (environment && image_is_there(&image)))
 			look(&looking, program, environment ?: none);
 		looking_free(&looking);

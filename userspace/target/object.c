@@ -361,7 +361,7 @@ static int file_read(struct object *object, int fd, struct error *err)
 	file_copy_close(&file.copy);
 	if (result == -ENOMEM || !state)
 		return result;
-	/* What it made of such a file is of no worth, also if it is an error. */
+	/* The result for such a file is worthless, even if it is an error. */
 	*err = (struct error)ERROR_INIT;
 	return error_set(err, -state, "%s: %s", object->path,
 			 state == -EFBIG ? "its sites are spread over too much of it"

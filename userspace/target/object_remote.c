@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "target/filecopy.h"
-#include "target/worker.h"
+#include "target/worker_queue.h"
 
 /* Bytes that a site and a probe take at least. */
 #define SITE_BYTES 28
@@ -168,9 +168,9 @@ int object_decode(struct object *object, struct wire_in *in)
 }
 
 /*
- * A worker that was taken over could have a probe set in the middle of an instruction, of a file
- * that others run as well: only nops are probed. (It has seen files of one owner only, and the
- * semaphores are theirs.)
+ * A worker that was taken over could have a probe set in the middle of an instruction, in a file
+ * that other users run as well. So only nops are probed. The worker has read files of one owner
+ * only, who can change the semaphores in them anyway.
  */
 static bool nops_are_there(const struct object *object, int fd)
 {
@@ -221,7 +221,7 @@ int object_read_remote(struct object **object, int fd, const char *path, struct 
 	if (result)
 		return result;
 	wire_put_text(&request, path);
-	result = worker_call(WORKER_FOR_ARMING, WORKER_OBJECT, &request, fd, path, &reply, err);
+	result = worker_ask(WORKER_OBJECT, &request, fd, path, &reply, err);
 	if (!result) {
 		result = reply_take(made, fd, &reply, err);
 	} else if (!err->message[0]) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CPython in a process: where it keeps what its threads run, for the kernel's programs to follow
- * (bpf/stack.h), and what their frames are in the source. Versions from 3.13 on say themselves
- * where things are (_Py_DebugOffsets); of 3.11 and 3.12 it is known here. The process is not
- * trusted: what it says is looked up with bounds.
+ * CPython in a process: the offsets by which BPF programs find the frames of its threads
+ * (bpf/stack.h), and the place of a frame in the source. From 3.13 on the interpreter publishes
+ * these offsets (_Py_DebugOffsets); those of 3.11 and 3.12 are known here. The process is not
+ * trusted, so everything that is read of it is checked against bounds.
  */
 #ifndef WAFFLE_TARGET_PYTHON_H
 #define WAFFLE_TARGET_PYTHON_H
@@ -24,10 +24,11 @@ struct python {
 
 /*
  * Looks for an interpreter among the files that a process has mapped: by the section of its
- * run-time state, so a stripped one, or one inside of another program, is found as well.
+ * run-time state, so a stripped one, or one inside of another program, is found as well. -EAGAIN:
+ * none was found, and some files are still being parsed.
  */
-void python_find(struct python *python, const struct image *image, pid_t pid,
-		 const struct mappings *mappings);
+int python_find(struct python *python, const struct image *image, pid_t pid,
+		const struct mappings *mappings);
 
 /*
  * The interpreter whose run-time state (_PyRuntime) is at an address, and whose version is in a

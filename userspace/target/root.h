@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The files that a process sees: in its mount namespace and below its root. Paths are as it sees
- * them. Nothing of them is trusted: absolute links are from its root on, nothing leads out of it,
- * and only ordinary files and folders are opened, as to open a device would do something to it.
+ * The files that a process sees, in its mount namespace and below its root. Paths are as it sees
+ * them and are not trusted: absolute links start at its root, and nothing leads out of that. Only
+ * regular files and folders are opened, as opening a device may have effects.
  */
 #ifndef WAFFLE_TARGET_ROOT_H
 #define WAFFLE_TARGET_ROOT_H

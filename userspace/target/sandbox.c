@@ -25,10 +25,10 @@
 #include <unistd.h>
 
 #define NOBODY 65534
-/* No user has numbers from here on: who has a process's number may stop and kill it, and services
- * do run as nobody. */
+/* No real user has an id from here on. The processes must not run as "nobody", which services do: a
+ * process of the same user could stop and kill them. */
 #define STRANGERS 0xf0000000u
-#define FILES_MAX 1024 /* dwz and split DWARF: a file a unit */
+#define FILES_MAX 1024 /* split DWARF may have a file for each unit */
 #define MEMORY_MAX (4ull << 30)
 #define MEMORY_MIN (1ull << 30)
 
@@ -43,7 +43,7 @@
 size_t sandbox_memory(void)
 {
 #ifdef SANITIZED
-	return 0; /* a shadow of all addresses counts as memory */
+	return 0; /* AddressSanitizer reserves more addresses than any limit */
 #else
 	struct sysinfo info;
 	uint64_t half;
@@ -67,7 +67,7 @@ void sandbox_seconds(unsigned seconds)
 		setrlimit(RLIMIT_CPU, &limit);
 }
 
-/* 0 to 2: /dev/null; then the two sockets; nothing else. */
+/* Leaves /dev/null as descriptors 0 to 2, the two sockets behind them, and nothing else. */
 static int descriptors_close(int socket, int control)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -75,7 +75,7 @@ static int descriptors_close(int socket, int control)
 
 	if (null < 0)
 		return -errno;
-	/* None may lie where another one goes. */
+	/* Move all of them out of the way first: one may have a number that another one gets. */
 	for (int fd = 0; fd <= SANDBOX_CONTROL; fd++) {
 		from[fd] = fcntl(from[fd], F_DUPFD_CLOEXEC, SANDBOX_CONTROL + 1);
 		if (from[fd] < 0)
@@ -92,7 +92,7 @@ static bool become(unsigned id)
 	return !setresgid(id, id, id) && !setresuid(id, id, id);
 }
 
-/* What a process without privileges lacks is not to be dropped. */
+/* Errors are ignored where a process without privileges has nothing to drop. */
 static int capabilities_drop(void)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -103,15 +103,15 @@ static int capabilities_drop(void)
 		prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	if (geteuid() == 0) {
-		/* A user namespace may have no such numbers. Where nobody has none either, or the
-		 * right lacks, it stays root without rights. */
+		/* A user namespace may lack these ids, even that of nobody, or the capability to
+		 * change the id may be missing. Then it stays root, without capabilities. */
 		if (!setgroups(0, NULL) && !become(STRANGERS + (unsigned)getpid()))
 			(void)become(NOBODY);
 	}
 	return syscall(SYS_capset, &header, none) ? -errno : 0;
 }
 
-/* To at most `max`: a limit that is lower already can't be raised. */
+/* Lowers a limit to `max`. One that is lower already stays, as it can't be raised. */
 static int limit_lower(int resource, rlim_t max)
 {
 	struct rlimit limit;
@@ -160,23 +160,21 @@ int sandbox_drop(int socket, int control)
 	return result;
 }
 
-/* ---- what becomes of open() ---- */
+/* ---- open() and readlink(), which the filter traps ---- */
 
 #define NAMES_MAX 256
 
-/* A file that was opened: what its path is, whatever its descriptor is called now. */
+/* The path of an opened file. It is found by device and inode, since descriptors are copied. */
 struct name {
 	dev_t dev;
 	ino_t ino;
 	char path[PATH_MAX];
 };
 
-/*
- * A signal handler is given nothing else: this is of the one thread of a process that only parses.
- */
+/* Global, since a signal handler gets no argument. The process has one thread and only parses. */
 static struct {
 	sandbox_open_fn open;
-	struct name *names; /* the last ones */
+	struct name *names; /* NAMES_MAX, the last ones */
 	unsigned next;
 } sandbox;
 
@@ -194,7 +192,7 @@ void sandbox_name(int fd, const char *path)
 	sandbox.next++;
 }
 
-/* The descriptor of this process that a path in /proc stands for; -1: it is another path. */
+/* The descriptor N of a path "/proc/self/fd/N"; -1: it is another path. */
 static int own_descriptor(const char *path)
 {
 	static const char before[] = "/proc/self/fd/";
@@ -223,8 +221,8 @@ static long opened(const char *path)
 	return fd;
 }
 
-/* Of /proc/self/fd/N: libdw takes a file's path from there, by realpath(). Nothing else is a link,
- * as the paths that we are told have none. */
+/* Answers readlink() of /proc/self/fd/N, from which libdw takes a file's path by realpath(). No
+ * other path is a link, since the tracer sends paths without links. */
 static long link_read(const char *path, char *to, size_t size)
 {
 	int fd = own_descriptor(path);
@@ -303,14 +301,15 @@ static void call_trapped(int number, siginfo_t *info, void *arg)
 /* ---- the filter ---- */
 
 #define AT(field) ((uint32_t)offsetof(struct seccomp_data, field))
-#define LOW(number) (AT(args) + 8 * (number)) /* of an argument; both machines store it first */
+/* The low half of an argument: both machines are little-endian. */
+#define LOW(number) (AT(args) + 8 * (number))
 #define LOAD(offset) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset)
 #define SKIP_UNLESS(value, count) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, count)
 #define RETURN(what) BPF_STMT(BPF_RET | BPF_K, what)
 #define ALLOW(call) SKIP_UNLESS(SYS_##call, 1), RETURN(SECCOMP_RET_ALLOW)
 #define TRAP(call) SKIP_UNLESS(SYS_##call, 1), RETURN(SECCOMP_RET_TRAP)
 #define DENY RETURN(SECCOMP_RET_ERRNO | EPERM)
-/* If none of these bits is set in an argument. */
+/* Allows the call if none of these bits is set in the argument. */
 #define ALLOW_IF_CLEAR(call, argument, bits)                                                       \
 	SKIP_UNLESS(SYS_##call, 4), LOAD(LOW(argument)),                                           \
 		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, bits, 1, 0), RETURN(SECCOMP_RET_ALLOW), DENY
@@ -338,8 +337,8 @@ static const struct sock_filter filter[] = {
 	ALLOW(futex),
 	ALLOW(clock_gettime),
 	ALLOW(getrandom),
-	ALLOW(sysinfo), /* qsort() */
-	ALLOW(uname),   /* what return probes do on this kernel */
+	ALLOW(sysinfo), /* called by qsort() */
+	ALLOW(uname),   /* decides on return probes: call/find_end.c */
 	ALLOW(getrusage),
 	ALLOW(getpid),
 	ALLOW(gettid),
@@ -351,15 +350,15 @@ static const struct sock_filter filter[] = {
 	ALLOW(exit_group),
 	ALLOW_IF_IS(sendmsg, 0, SANDBOX_SOCKET),
 	ALLOW_IF_IS(recvmsg, 0, SANDBOX_SOCKET),
-	/* What assert() says goes to /dev/null. */
+	/* assert() writes to standard error, which is /dev/null. */
 	ALLOW_IF_IS(write, 0, STDERR_FILENO),
 	ALLOW_IF_IS(writev, 0, STDERR_FILENO),
-	/* Its own limits: that of time is set for each request. */
+	/* Only for itself: each request sets a new limit of CPU time. */
 	ALLOW_IF_IS(prlimit64, 0, 0),
-	/* fstat() of newer C libraries. */
+	/* Newer C libraries use it for fstat(). */
 	ALLOW_IF_IS(newfstatat, 3, AT_EMPTY_PATH),
 	ALLOW_IF_CLEAR(mprotect, 2, EXECUTABLE),
-	/* Memory, but no file: its owner could change it. And no code. */
+	/* Memory, but no file, which its owner could change, and no code. */
 	SKIP_UNLESS(SYS_mmap, 6),
 	LOAD(LOW(3)),
 	BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, MAP_ANONYMOUS, 0, 3),

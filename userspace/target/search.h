@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a process would find a library that it opens by dlopen(): in folders of its own, which its
- * files (DT_RUNPATH) and its environment (LD_LIBRARY_PATH) name, or where Python's wheels have them
- * beside the packages of an interpreter; and in those of its system, which the loader's cache
- * knows. Nothing is run and the process is not asked. Paths are as it sees them, in its mount
- * namespace and below its root; what they lead to is not trusted.
+ * Where a process would find a library that it opens by dlopen(). It searches folders of its own:
+ * those that its files (DT_RUNPATH) and its environment (LD_LIBRARY_PATH) name, and those of
+ * Python's wheels beside the packages of an interpreter. Then it searches those of its system, by
+ * the loader's cache. Nothing is executed, and the process notices nothing. Paths are as it sees
+ * them, in its mount namespace and below its root. Files are not trusted.
  */
 #ifndef WAFFLE_TARGET_SEARCH_H
 #define WAFFLE_TARGET_SEARCH_H

@@ -22,7 +22,7 @@ struct module {
 	char *path;
 	struct build_id build_id;
 	struct elf_segments segments;
-	bool dead;                        /* a worker died of it */
+	bool dead;                        /* a worker died of it: no more requests */
 	struct map by_offset, by_address; /* → index into `answers` */
 	struct map returns;               /* offset → 0 or 1 */
 	VEC(struct answer *) answers;
@@ -114,7 +114,7 @@ static struct module *module_at(struct symbols_remote *remote, uint32_t number)
 	return number < remote->modules.len ? remote->modules.data[number] : NULL;
 }
 
-/* What every request begins with. */
+/* The beginning of every request. */
 static void put_module(struct wire_out *out, const struct symbols_remote *remote,
 		       const struct module *module)
 {
@@ -138,7 +138,7 @@ static bool ask(struct module *module, enum worker_op op, struct wire_out *reque
 	return !result;
 }
 
-/* The reply made no sense. */
+/* The reply was malformed, so no more are requested for this module. */
 static void distrust(struct module *module)
 {
 	struct error problem = ERROR_INIT;
@@ -238,7 +238,7 @@ int symbols_remote_frames(struct symbols_remote *remote, uint32_t number, uint64
 		free(answer);
 		return -ENOMEM;
 	}
-	/* If the map cannot grow, it is asked for anew the next time. */
+	/* If the map can't grow, the next request asks the worker again. */
 	map_set(known, place, (uint32_t)(module->answers.len - 1));
 	*frames = answer->frames;
 	return 0;

@@ -19,38 +19,40 @@
 #include "target/debuginfod.h"
 #include "target/worker_internal.h"
 #include "target/worker_message.h"
+#include "util/hash.h"
 #include "util/input.h"
+#include "util/map.h"
 
-/* A worker that has not answered after this time is given up, and so are all that its helper would
- * make: whatever it has asked for meanwhile. */
+/* A worker that has not answered after this time is given up, whatever it has requested meanwhile,
+ * and so is its helper. */
 #define ANSWER_SECONDS 120
 #define NOTICES_MAX 16
-/* What comes later than that is of no use to a capture that is to end. */
-#define STOP_MS 250
-#define END_MS 500 /* that a helper has to end by itself */
+#define END_MS 500 /* after which a helper that has not ended is killed */
 
 struct process {
 	pthread_mutex_t lock;
 	struct worker_sockets sockets;
 	pid_t helper;
 	bool broken;
-	uid_t owner; /* of the files that the worker has seen; 0: root's alone */
+	uid_t owner;      /* of the files that the worker has read; 0: only root's */
+	uint64_t culprit; /* whom its death is counted for, see culprit_of() */
+	bool named;       /* the request is about a file that the worker will ask for */
 	struct debuginfod *debuginfod;
 };
 
 /*
- * Like standard error there is one for the whole process: who parses does not depend on what is
- * parsed, and there is nothing here that could differ between two callers.
+ * Global, like standard error: all callers of the process use the same workers, and there is
+ * nothing in which two callers could differ.
  */
 static struct {
 	bool started;
 	unsigned patience; /* in seconds */
-	int stop;          /* readable when the capture is to end; -1: none */
-	uint64_t stop_ns;  /* when it ends by itself, of the monotonic clock; 0: never */
+	int stop;          /* worker_stop_at(); -1: none */
 	struct process list[WORKER_USES];
 	pthread_mutex_t lock; /* of what follows */
 	unsigned notice_count;
 	char notices[NOTICES_MAX][1024];
+	struct map deaths; /* culprit_of() a file → workers that died of such files */
 } workers;
 
 static void socket_close(int *socket)
@@ -66,12 +68,12 @@ static void process_end(struct process *process)
 	const char end = CONTROL_END;
 	bool ended = process->helper <= 0;
 
-	/* Another child of ours may have copies of the sockets. */
+	/* Closing the sockets may not be enough: another child of ours may have copies. */
 	if (!ended)
 		(void)!send(process->sockets.control, &end, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 	socket_close(&process->sockets.requests);
 	socket_close(&process->sockets.control);
-	/* It ends by itself then, and takes its worker along. */
+	/* The helper then ends by itself, and its worker with it. */
 	for (unsigned i = 0; i < END_MS && !ended; i++) {
 		ended = waitpid(process->helper, NULL, WNOHANG) != 0;
 		if (!ended)
@@ -133,7 +135,7 @@ int worker_start(const struct worker_table *table, struct error *err)
 	pthread_mutex_init(&workers.lock, NULL);
 	workers.notice_count = 0;
 	workers.patience = ANSWER_SECONDS;
-	worker_stop_at(-1, 0);
+	worker_stop_at(-1);
 	for (unsigned i = 0; i < WORKER_USES && !result; i++)
 		result = process_start(&workers.list[i], table);
 	workers.started = !result;
@@ -154,13 +156,13 @@ void worker_stop(void)
 		workers.list[i].debuginfod = NULL;
 		pthread_mutex_destroy(&workers.list[i].lock);
 	}
+	map_free(&workers.deaths);
 	workers.started = false;
 }
 
-void worker_stop_at(int fd, uint64_t ns)
+void worker_stop_at(int fd)
 {
 	workers.stop = fd;
-	workers.stop_ns = ns;
 }
 
 void worker_patience(unsigned seconds)
@@ -204,8 +206,8 @@ static bool is_parsed(int fd)
 }
 
 /*
- * The worker may have been taken over by what it parses, and would ask for anything: it gets what
- * it could parse, and no other file of this machine.
+ * The worker may have been taken over by a file that it parsed, and may request anything. So it
+ * gets only files that it could parse, and no others of this machine.
  */
 static int file_open(const char *name, char real[PATH_MAX])
 {
@@ -233,7 +235,7 @@ static uid_t owner_of(const struct stat *status)
 	return status->st_mode & (S_IWGRP | S_IWOTH) ? (uid_t)-1 : status->st_uid;
 }
 
-/* The worker has a file now that its owner may have made for it. */
+/* The worker got a file, by which its owner may have taken it over. */
 static void process_saw(struct process *process, int fd)
 {
 	struct stat status;
@@ -248,6 +250,46 @@ static void process_saw(struct process *process, int fd)
 		process->owner = owner;
 }
 
+/* ---- workers that die ---- */
+
+/* Whose file it is; one that others may write to is not held against all files of its owner. Of a
+ * name only, that name. */
+static uint64_t culprit_of(int fd, const char *name)
+{
+	struct stat status;
+
+	if (fd < 0 || fstat(fd, &status))
+		return hash_text(HASH_BEGIN, name) | 1ull << 63;
+	return status.st_uid | (uint64_t)((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) << 32;
+}
+
+static bool may_parse(uint64_t culprit)
+{
+	uint32_t deaths;
+
+	pthread_mutex_lock(&workers.lock);
+	deaths = map_get(&workers.deaths, culprit);
+	pthread_mutex_unlock(&workers.lock);
+	return deaths == MAP_NONE || deaths < WORKER_DEATHS_MAX;
+}
+
+static void death_count(uint64_t culprit)
+{
+	uint32_t deaths;
+
+	pthread_mutex_lock(&workers.lock);
+	deaths = map_get(&workers.deaths, culprit);
+	map_set(&workers.deaths, culprit, deaths == MAP_NONE ? 1 : deaths + 1);
+	pthread_mutex_unlock(&workers.lock);
+}
+
+static int refused(const char *name, struct error *err)
+{
+	return error_set(err, EPROTO,
+			 "%s: it is not parsed, as parsers have died of its owner's files %u times",
+			 name, WORKER_DEATHS_MAX);
+}
+
 static int open_answer(struct process *process, const char *name)
 {
 	static const char fetched[] = WORKER_DEBUGINFOD;
@@ -259,6 +301,14 @@ static int open_answer(struct process *process, const char *name)
 		fd = debug_fetch(process, name + sizeof(fetched) - 1);
 	else
 		fd = file_open(name, real);
+	if (fd >= 0 && !may_parse(culprit_of(fd, name))) {
+		close(fd);
+		fd = -EACCES;
+	}
+	if (fd >= 0 && process->named) {
+		process->culprit = culprit_of(fd, name);
+		process->named = false;
+	}
 	process_saw(process, fd);
 	message.value = fd < 0 ? fd : 0;
 	message.size = message.part = (uint32_t)strlen(real);
@@ -290,17 +340,17 @@ static int request_send(int socket, enum worker_op op, const struct wire_out *re
 	return 0;
 }
 
-/* What came of a request. */
+/* The outcome of a request. */
 struct answer {
-	uint64_t end; /* it is not waited for any longer */
-	bool stopped; /* not its fault: the capture is to end */
+	uint64_t end; /* when we stop waiting for it */
+	bool stopped; /* given up because of worker_stop_at() */
 	bool died;
-	int32_t value; /* the handler's, or of waitpid() */
+	int32_t value; /* the handler's result or, if it died, the status by waitpid() */
 	uint64_t size; /* of the reply */
 	struct wire_out *reply;
 };
 
-/* What the helper says. */
+/* Receives a message of the helper. */
 static int control_take(const struct process *process, struct control *control)
 {
 	ssize_t got;
@@ -311,7 +361,7 @@ static int control_take(const struct process *process, struct control *control)
 	return got == sizeof(*control) ? 0 : -EPIPE;
 }
 
-/* Another worker takes the place of the one that is there: it has not seen what that has. */
+/* Replaces the worker by a new one, which has not read the files that the old one has. */
 static int process_renew(struct process *process)
 {
 	const char renew = CONTROL_RENEW;
@@ -324,7 +374,7 @@ static int process_renew(struct process *process)
 		result = control_take(process, &control);
 	while (!result && control.kind != CONTROL_RENEWED);
 	process->owner = 0;
-	for (ssize_t got = 1; !result && got > 0;) /* what the old one has still said */
+	for (ssize_t got = 1; !result && got > 0;) /* drops messages that the old one left */
 		got = recv(process->sockets.requests, &control, sizeof(control),
 			   MSG_DONTWAIT | MSG_TRUNC);
 	return result;
@@ -345,24 +395,13 @@ static int milliseconds_until(uint64_t end)
 	return now < end ? (int)((end - now) / 1000000) + 1 : 0;
 }
 
-/* Names are looked up when a capture has ended, too; arming is for one that goes on. */
+/* A capture that ends needs no more arming, but it still needs names. */
 static bool is_for_arming(const struct process *process)
 {
 	return process == &workers.list[WORKER_FOR_ARMING];
 }
 
-/* The capture is to end at this time, or did so. */
-static void answer_hurry(struct answer *answer, uint64_t at)
-{
-	uint64_t now = now_ns(), end = (at > now ? at : now) + STOP_MS * 1000000ull;
-
-	if (end >= answer->end)
-		return;
-	answer->end = end;
-	answer->stopped = true;
-}
-
-/* Until the worker or the helper says something. 0, or -ETIMEDOUT. */
+/* Waits for a message of the worker or the helper. 0, or -ETIMEDOUT. */
 static int process_wait(const struct process *process, struct answer *answer, bool *said)
 {
 	struct pollfd wait[3] = {
@@ -374,18 +413,14 @@ static int process_wait(const struct process *process, struct answer *answer, bo
 	do {
 		left = milliseconds_until(answer->end);
 		ready = left ? poll(wait, 3, left) : 0;
-		if (ready > 0 && wait[2].revents) {
-			answer_hurry(answer, 0);
-			wait[2].fd = -1;
-		}
-	} while ((ready < 0 && errno == EINTR) ||
-		 (ready > 0 && !wait[0].revents && !wait[1].revents));
+	} while (ready < 0 && errno == EINTR);
 	*said = wait[0].revents;
-	return ready > 0 ? 0 : -ETIMEDOUT;
+	answer->stopped = ready > 0 && !wait[0].revents && !wait[1].revents;
+	return ready > 0 && !answer->stopped ? 0 : -ETIMEDOUT;
 }
 
-/* Takes one message of the answer. 0: that was all; a negative errno; 1: it asked for a file; 2:
- * more of the reply follows. */
+/* Takes one message of the answer. 0: the answer is complete; 1: it was a request for a file; 2:
+ * more of the reply follows; or a negative errno. */
 static int answer_take(struct process *process, struct answer *answer, char *part, bool first)
 {
 	struct control control;
@@ -405,7 +440,7 @@ static int answer_take(struct process *process, struct answer *answer, char *par
 	if (result)
 		return result;
 	if (fd >= 0)
-		close(fd); /* nobody has asked for one */
+		close(fd); /* workers have no file to send */
 	if (message.kind == MESSAGE_OPEN && first && message.part < PATH_MAX) {
 		part[message.part] = '\0';
 		return open_answer(process, part) ?: 1;
@@ -432,8 +467,6 @@ static int ask(struct process *process, enum worker_op op, const struct wire_out
 	bool first = true;
 
 	answer->end = now_ns() + workers.patience * 1000000000ull;
-	if (is_for_arming(process) && workers.stop_ns)
-		answer_hurry(answer, workers.stop_ns);
 	for (result = result ?: 1; result > 0; first = first && result != 2)
 		result = answer_take(process, answer, part, first);
 	free(part);
@@ -479,8 +512,8 @@ static int value_of(int32_t value)
 	return value > 0 || value < -4095 ? -EPROTO : value;
 }
 
-/* What a worker has seen may have taken it over. So it never sees files of two owners, as it could
- * lie about the second one's; root's may come before. */
+/* A file may have taken over the worker that read it. So a worker never reads files of two owners,
+ * as it could lie about the second one's. Files of root may come before. */
 static int process_for(struct process *process, int fd)
 {
 	struct stat status;
@@ -496,13 +529,13 @@ static int process_for(struct process *process, int fd)
 	return result;
 }
 
-/* True: it is to be tried again, with another worker. */
+/* Whether to send the request again, to another worker. */
 static bool try_again(const struct answer *answer, unsigned tries)
 {
 	bool late =
 		answer->died && WIFSIGNALED(answer->value) && WTERMSIG(answer->value) == SIGXCPU;
 
-	/* It may be that the worker had no memory left, or died, of another file. */
+	/* An earlier file may be why the worker had no memory left, or died. */
 	return tries == 0 && (answer->died || answer->value == -ENOMEM) && !late;
 }
 
@@ -516,23 +549,27 @@ static int locked_call(struct process *process, enum worker_op op, const struct 
 	do {
 		answer = (struct answer){.reply = reply};
 		reply->bytes.len = 0;
+		process->culprit = culprit_of(fd, name);
+		process->named = fd < 0;
+		if (!may_parse(process->culprit))
+			return refused(name, err);
 		if (!process->broken && process_for(process, fd))
 			process_end(process);
 		if (process->broken)
 			return error_set(err, EPROTO, "%s: the processes that parse files are gone",
 					 name);
 		result = ask(process, op, request, fd, &answer);
+		if (answer.died || (result && !answer.stopped))
+			death_count(process->culprit);
 	} while (!result && try_again(&answer, tries++));
 	if (result && process_renew(process))
 		process_end(process);
 	if (result == -ENOMEM)
 		return error_set(err, ENOMEM, "out of memory");
+	if (result && answer.stopped)
+		return error_set(err, EPROTO, "%s: it was given up", name);
 	if (result)
-		return failed(name,
-			      result == -ETIMEDOUT && answer.stopped
-				      ? "the capture ended while it was parsed"
-				      : "the process that parsed it did not answer",
-			      err);
+		return failed(name, "the process that parsed it did not answer", err);
 	if (answer.died)
 		return died(name, answer.value, err);
 	if (answer.value == -ENOMEM)
@@ -553,6 +590,13 @@ int worker_call(enum worker_use use, enum worker_op op, const struct wire_out *r
 	result = locked_call(process, op, request, fd, name, reply, err);
 	pthread_mutex_unlock(&process->lock);
 	return result;
+}
+
+void worker_given_up(const char *name)
+{
+	struct error ignored = ERROR_INIT;
+
+	failed(name, "the capture ended while it was parsed", &ignored);
 }
 
 int worker_reply_bad(const char *name, struct error *err)

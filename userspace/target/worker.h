@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The processes that parse files of others for us (target/sandbox.h). Such a file may be made to
- * exploit an error in a parser, and we have all privileges; a worker has none. It is sent an open
- * file with a request, and answers with bytes, which we trust as little as the file.
+ * Workers are processes that parse untrusted files (target/sandbox.h). Such a file may exploit an
+ * error in a parser, and waffle-bpf has all privileges; a worker has none. It gets an open file
+ * with a request, and its reply is trusted as little as the file.
  *
  *	waffle-bpf ── request, descriptor ──▶ worker        (a socket each)
  *	           ◀── open "a name" ──────────             as often as a library asks for a file
  *	           ─── descriptor ────────────▶
  *	           ◀── reply ─────────────────
  *
- * Workers are made by a helper, which is forked before there is anything in this process that they
- * should not have, and is as little privileged as they are. If a worker dies, the helper says so
- * and makes another: the request has an error, and nothing else happens.
+ * A helper forks the workers. It is itself forked before this process holds anything that a worker
+ * should not have, and drops the same privileges. If a worker dies, the helper reports that and
+ * forks another one: the request fails, and nothing else does. When too many workers have died of
+ * the files of one owner, no more files of that owner are parsed.
  *
  * Handlers run in a worker, where worker_is_there() is false. Without workers, as in unit tests,
  * callers parse by themselves.
@@ -39,14 +40,15 @@ enum worker_op {
 	WORKER_OPS
 };
 
-/* Of each there is one, so that what is asked for while events wait is not behind the rest. */
+/* Each use has a worker of its own, so that arming, for which events wait, never queues behind
+ * names. */
 enum worker_use { WORKER_FOR_ARMING, WORKER_FOR_NAMES, WORKER_USES };
 
 /* A worker that opens this and a build-id gets the debug file from a server, if there is one. */
 #define WORKER_DEBUGINFOD "debuginfod:"
 
-/* Answers a request, whose file is open at `fd` (-1: none) for so long. Negative errno: an error
- * that is the reply. */
+/* Answers a request, whose file is open at `fd` (-1: none) during the call. A negative errno
+ * becomes the reply. */
 typedef int (*worker_handler)(struct wire_in *request, int fd, struct wire_out *reply, void *arg);
 
 struct worker_table {
@@ -57,11 +59,11 @@ struct worker_table {
 };
 
 /*
- * Makes the helpers, unless there are some, from this process as it is now: with one thread, and
- * without anything that is secret or open.
+ * Forks the helpers, unless there are some. This process must still have one thread, no open files
+ * and nothing secret.
  */
 int worker_start(const struct worker_table *table, struct error *err);
-/* Ends them; also at the end of this process. */
+/* Ends the helpers and workers, which also end with this process. */
 void worker_stop(void);
 bool worker_is_there(void);
 
@@ -72,18 +74,20 @@ bool worker_is_there(void);
  */
 int worker_call(enum worker_use use, enum worker_op op, const struct wire_out *request, int fd,
 		const char *name, struct wire_out *reply, struct error *err);
+/* Adds a notice of a file that the capture ended without. */
+void worker_given_up(const char *name);
 /* The reply of a worker that could not be decoded: -EPROTO, with a message. */
 int worker_reply_bad(const char *name, struct error *err);
 
-/* Calls `each` with what is to be said of workers that ended, each line once. */
+/* Calls `each` with the messages about workers that ended, each line once. */
 void worker_notices(void (*each)(const char *line, void *arg), void *arg);
 
 /* For tests: the pid of a helper; 0: none. */
 int worker_helper(enum worker_use use);
-/* What is asked for arming is given up soon after `fd` (-1: none) has become readable, and after a
- * time of the monotonic clock (0: none): a file may be made so that parsing it takes minutes. */
-void worker_stop_at(int fd, uint64_t ns);
-/* For tests: how long an answer is waited for, in seconds. */
+/* Requests for arming are given up when `fd` (-1: none) is readable: a malicious file may take
+ * minutes to parse. */
+void worker_stop_at(int fd);
+/* For tests: how many seconds to wait for an answer. */
 void worker_patience(unsigned seconds);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The helper, which makes workers, and the workers. */
+/* The helper, which forks workers, and the workers. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -18,7 +18,7 @@
 
 /* ---- a worker ---- */
 
-/* A library calls open(): from the handler of SIGSYS. */
+/* Answers an open() of a library, in the handler of SIGSYS: the tracer opens the file. */
 static int open_by_tracer(const char *path, char *real, size_t size)
 {
 	size_t len = strnlen(path, size);
@@ -38,7 +38,7 @@ static int open_by_tracer(const char *path, char *real, size_t size)
 	return told.value < 0 ? told.value : fd;
 }
 
-/* The rest of a request; false: there is nobody any more. */
+/* Receives a whole request; false: the tracer has gone. */
 static bool request_take(struct message *first, struct wire_out *request, int *fd)
 {
 	static char part[MESSAGE_PART_MAX];
@@ -51,7 +51,7 @@ static bool request_take(struct message *first, struct wire_out *request, int *f
 			return false;
 		if (first->kind != MESSAGE_REQUEST && *fd >= 0)
 			close(*fd);
-	} while (first->kind != MESSAGE_REQUEST); /* what is left of one that a worker died of */
+	} while (first->kind != MESSAGE_REQUEST); /* the rest of a request that a worker died of */
 	wire_put(request, part, first->part);
 	while (request->bytes.len < first->size && !request->no_memory) {
 		if (message_take(SANDBOX_SOCKET, &message, part, sizeof(part), &more) ||
@@ -79,7 +79,8 @@ static bool reply_send(int value, const struct wire_out *reply)
 	return true;
 }
 
-/* A new worker is better than one that has no room left for the next file. */
+/* Then a new worker takes the place of this one, which may have too little memory for the next
+ * file. */
 static bool is_full(void)
 {
 	struct rusage used;
@@ -94,7 +95,7 @@ static _Noreturn void worker_run(const struct worker_table *table, pid_t helper)
 	struct message message;
 	int fd;
 
-	/* What the helper knows of a worker is not a worker's to say. */
+	/* A worker must not be able to send messages as the helper. */
 	close(SANDBOX_CONTROL);
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) || getppid() != helper ||
 	    sandbox_shut(open_by_tracer))
@@ -125,7 +126,7 @@ static _Noreturn void worker_run(const struct worker_table *table, pid_t helper)
 
 /* ---- the helper ---- */
 
-/* What was for a worker that is dead; false: there is nobody at the other end. */
+/* Drops messages that a dead worker has left; false: the tracer has gone. */
 static bool socket_drain(void)
 {
 	char byte;
@@ -141,7 +142,6 @@ struct helper {
 	const struct worker_table *table;
 	pid_t worker; /* 0: none */
 	int pidfd;
-	unsigned deaths;
 };
 
 static bool control_send(int kind, int status)
@@ -179,15 +179,14 @@ static bool worker_make(struct helper *helper)
 	return false;
 }
 
-/* False: the helper is of no use any more. */
+/* Handles the end of a worker. False: the helper must end, too. */
 static bool worker_ended(struct helper *helper)
 {
 	int status = worker_wait(helper);
 
 	if (WIFEXITED(status) && !WEXITSTATUS(status))
 		return true; /* between two requests */
-	return ++helper->deaths < WORKER_DEATHS_MAX && socket_drain() &&
-	       control_send(CONTROL_DIED, status);
+	return socket_drain() && control_send(CONTROL_DIED, status);
 }
 
 static bool control_take(struct helper *helper)
@@ -210,7 +209,7 @@ _Noreturn void helper_run(struct worker_sockets sockets, pid_t parent,
 	struct helper helper = {.table = table};
 	bool good = true;
 
-	/* The change of the user undoes what was set before, so this comes after it. */
+	/* A change of the user clears PR_SET_PDEATHSIG, so that is set after it. */
 	if (sandbox_drop(sockets.requests, sockets.control) ||
 	    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) || getppid() != parent)
 		_exit(1);
@@ -225,7 +224,7 @@ _Noreturn void helper_run(struct worker_sockets sockets, pid_t parent,
 			good = control_take(&helper);
 		else if (helper.worker)
 			good = worker_ended(&helper);
-		else /* the first one is made when there is something to do */
+		else /* the first worker is forked when the first request comes */
 			good = wait[1].revents == POLLIN && worker_make(&helper);
 	}
 	if (helper.worker) {

@@ -7,12 +7,13 @@
 
 #include "target/worker.h"
 
-/* Workers that a helper makes before it gives up. */
+/* Workers that may die of the files of one owner. */
 #define WORKER_DEATHS_MAX 32
-/* A request may take so much time on a CPU. */
+/* The CPU time that a request may take. */
 #define WORKER_CPU_SECONDS 60
 
-/* Between us and a helper, on a socket that its workers do not have. We send bytes. */
+/* Between the tracer and a helper, on a socket that workers do not have. The tracer sends these as
+ * single bytes. */
 enum {
 	CONTROL_RENEW = 'r', /* ends the worker; answered when it is gone */
 	CONTROL_END = 'e',   /* ends the helper, too */

@@ -35,7 +35,7 @@ int message_send(int socket, const struct message *message, const void *bytes, i
 	return sent < 0 ? -errno : 0;
 }
 
-/* There is room for one: the kernel closes what is sent beyond that. */
+/* There is room for one descriptor. The kernel closes all others that are sent. */
 static int fd_take(struct msghdr *all)
 {
 	int fd = -1;

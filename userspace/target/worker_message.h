@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages between waffle-bpf and its workers, over a socket that keeps their bounds. */
+/* Messages between waffle-bpf and its workers, over a socket that keeps message boundaries. */
 #ifndef WAFFLE_TARGET_WORKER_MESSAGE_H
 #define WAFFLE_TARGET_WORKER_MESSAGE_H
 
@@ -23,7 +23,7 @@ struct message {
 };
 
 #define MESSAGE_PART_MAX (96u << 10)
-/* Of all parts: requests and replies beyond that are refused. */
+/* Larger requests and replies, of all parts together, are refused. */
 #define MESSAGE_SIZE_MAX (1ull << 30)
 
 /* fd: -1: none. 0 or a negative errno. */

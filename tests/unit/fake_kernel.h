@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The parts of a kernel that all stand-ins for probe/kernel.c have alike. Who includes this gives
+ *
+ *	CPUS	how many there are
+ *	QUEUES	of records, which its kernel_queue_take() empties
+ *	struct kernel, with `cpu` and `tail`, an array of CPUS each
+ *
+ * No plain calls are recorded.
+ */
+#ifndef WAFFLE_TESTS_FAKE_KERNEL_H
+#define WAFFLE_TESTS_FAKE_KERNEL_H
+
+#include "probe/kernel.h"
+
+uint32_t kernel_cpu_count(const struct kernel *kernel)
+{
+	(void)kernel;
+	return CPUS;
+}
+
+const struct waffle_cpu *kernel_cpu(const struct kernel *kernel, uint32_t cpu)
+{
+	return cpu < CPUS ? &kernel->cpu[cpu] : NULL;
+}
+
+struct waffle_tail *kernel_tail(const struct kernel *kernel, uint32_t cpu)
+{
+	return cpu < CPUS ? (struct waffle_tail *)(uintptr_t)&kernel->tail[cpu] : NULL;
+}
+
+uint64_t kernel_plain_count(const struct kernel *kernel, uint32_t cpu)
+{
+	(void)kernel;
+	(void)cpu;
+	return 0;
+}
+
+uint32_t kernel_queue_count(const struct kernel *kernel)
+{
+	(void)kernel;
+	return QUEUES;
+}
+
+#endif
