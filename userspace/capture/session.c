@@ -88,7 +88,8 @@ static int writer_open(struct session *session)
 	meta.sched = session_wants_sched(session->options);
 	meta.sources = sources_text(sources, session_sources(session));
 	session->start_ts = session->flush_ts = meta.start_ts;
-	return store_writer_open(&session->writer, session->options->output, &meta, session->err);
+	return store_writer_open_apart(&session->writer, session->options->output, session->signals,
+				       &meta, session->err);
 }
 
 int session_publish(struct session *session)
@@ -198,6 +199,8 @@ static int record_store(struct waffle_rec *rec, struct session *session)
 		end->site = arming_site_at(session->arming, (pid_t)end->tgid, end->probe_addr);
 	}
 	result = details_record(session->details, rec, session->err) ?: functions_see(session, rec);
+	if (rec->kind == WAFFLE_REC_EXEC)
+		((struct waffle_rec_exit *)rec)->code &= ~WAFFLE_EXEC_RIGHTS;
 	if (result || rec->kind >= WAFFLE_REC_KIND_COUNT) /* not for the file */
 		return result;
 	record_renumber(session, rec);
@@ -239,7 +242,7 @@ static int drain_rest(struct session *session)
 
 	while (result > 0) {
 		result = drain_round(session->drain, true);
-		if (loop_impatient(session)) {
+		if (!loop_await_writer(session, WRITER_BEHIND_BYTES) || loop_impatient(session)) {
 			drain_give_up(session->drain);
 			session_notify(session, "what was not written yet is counted as lost");
 		}
@@ -419,9 +422,13 @@ static int writer_close(struct session *session, bool started, int failed)
 		return 0;
 	}
 	session_publish(session); /* its failure is that of what follows, too */
+	store_writer_finish(session->writer, session->end_ts, result->counts);
+	result->file_stuck = !loop_await_writer(session, 0);
 	written = store_writer_close(session->writer, session->end_ts, result->counts, &problem);
 	result->file_written |= !written;
-	if (!stat(session->options->output, &file))
+	if (result->file_stuck) /* nor would it answer others */
+		result->file_written = false;
+	else if (!stat(session->options->output, &file))
 		result->file_bytes = (uint64_t)file.st_size;
 	return written && !failed ? error_set(session->err, -written, "%s", problem.message) : 0;
 }

@@ -89,6 +89,8 @@ struct session {
 	bool warned;         /* of a file that could not be armed */
 	struct map told;     /* hashes of what was said of calls that were not found */
 	bool full;           /* the file has the size that it may have */
+	uint64_t awaited_ns; /* since when the end waits for the file; 0: it does not */
+	bool told_stuck;     /* it was said that the file takes nothing */
 	bool parsed;         /* files were, since this was set to false */
 	unsigned interrupts;
 	bool child_done;
@@ -124,6 +126,11 @@ int loop_await(struct session *session, uint64_t until_ns);
 int loop_run(struct session *session);
 /* Whether a signal came since the last look. */
 bool loop_impatient(struct session *session);
+/* At the end: waits until no more than `most` bytes are to be written, 0: until all are in the
+ * file. False: nothing moved for a while, or a signal came. */
+bool loop_await_writer(struct session *session, size_t most);
+/* More than this in memory means that the file is slow: the rings are not read meanwhile. */
+#define WRITER_BEHIND_BYTES (16u << 20)
 void loop_close(struct session *session);
 
 /* session_targets.c */
