@@ -10,9 +10,13 @@
 #include <unistd.h>
 
 #include "capture/session_internal.h"
+#include "target/worker.h"
 #include "target/worker_queue.h"
 #include "util/privileges.h"
 #include "util/units.h"
+
+#define NAMES_NS 5000000000ull /* the end of a capture waits no longer for names */
+#define NAMES_PAUSE_NS 100000000ull
 
 int session_fail(struct session *session, const char *what)
 {
@@ -232,7 +236,24 @@ int session_drain(struct session *session)
 	session->busy = session->busy || result > 0;
 	if (result == -ECANCELED)
 		result = 0; /* it is full, and ends */
-	return result < 0 ? result : functions_write(session->functions, false, session->err);
+	return result < 0 ? result : functions_write(session->functions, session->err);
+}
+
+/* A program may have any number of functions in files that take minutes to parse. */
+static int names_rest(struct session *session)
+{
+	uint64_t now = clock_monotonic_ns(), end = now + NAMES_NS;
+	bool done;
+
+	do {
+		done = functions_wait(session->functions, now + NAMES_PAUSE_NS);
+		now = clock_monotonic_ns();
+	} while (!done && now < end && !loop_impatient(session));
+	if (!done)
+		session_notify(session,
+			       "some functions have no names: to look them up takes longer "
+			       "than the end of a capture waits");
+	return functions_write(session->functions, session->err);
 }
 
 /* What was produced before the end, which takes as long as it takes, unless somebody asks again. */
@@ -250,7 +271,7 @@ static int drain_rest(struct session *session)
 	drain_counts(session->drain, session->result->counts);
 	if (result == -ECANCELED)
 		return 0;
-	return result ?: functions_write(session->functions, true, session->err);
+	return result ?: names_rest(session);
 }
 
 int session_configure(struct kernel_options *kernel, struct plan **plan,
@@ -394,10 +415,12 @@ static void close_all(struct session *session)
 {
 	map_free(&session->told);
 	arming_close(session->arming);
+	worker_give_up(WORKER_FOR_NAMES, true); /* nobody wants any more what threads still ask */
 	functions_close(session->functions);
 	mmap_watch_close(session->watch);
 	drain_close(session->drain);
 	details_close(session->details);
+	worker_give_up(WORKER_FOR_NAMES, false);
 	launch_abort(
 		&session->launch); /* it has a copy of the pipe whose end kernel_close() awaits */
 	programs_let_go(session);
