@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -19,6 +20,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -30,6 +32,7 @@
 #include "target/sandbox.h"
 #include "target/symbols_remote.h"
 #include "target/worker.h"
+#include "target/worker_queue.h"
 #include "target/worker_message.h"
 #include "waffle.h"
 
@@ -46,7 +49,11 @@ enum deed {
 	DEED_END,
 	DEED_LONG,
 	DEED_FILES,
-	DEED_ASK
+	DEED_ASK,
+	DEED_FLOOD,
+	DEED_SLEEP,
+	DEED_OPEN,
+	DEED_OPEN_AND_CRASH
 };
 
 static void put_try(struct wire_out *reply, long result)
@@ -111,12 +118,20 @@ static int send_two_files(int fd)
 	return sendmsg(SANDBOX_SOCKET, &all, 0) < 0 ? -errno : 0;
 }
 
+static void crash(void)
+{
+	raise(SIGSEGV); /* which is denied, too */
+	*(volatile int *)0 = 1;
+}
+
 static int deed_serve(struct wire_in *request, int fd, struct wire_out *reply, void *arg)
 {
+	const struct timespec moment = {.tv_nsec = 300000000};
+	uint32_t what = wire_get_u32(request);
 	struct stat status;
 
 	(void)arg;
-	switch (wire_get_u32(request)) {
+	switch (what) {
 	case DEED_TRY:
 		try_all(reply);
 		/* A file could change while it is mapped. */
@@ -127,8 +142,18 @@ static int deed_serve(struct wire_in *request, int fd, struct wire_out *reply, v
 		put_try(reply, fstat(fd, &status));
 		return 0;
 	case DEED_CRASH:
-		raise(SIGSEGV); /* which is denied, too */
-		*(volatile int *)0 = 1;
+		crash();
+		return 0;
+	case DEED_OPEN:
+	case DEED_OPEN_AND_CRASH:
+		if (open(wire_get_text(request), O_RDONLY | O_CLOEXEC) < 0)
+			return -errno;
+		if (what == DEED_OPEN_AND_CRASH)
+			crash();
+		return 0;
+	case DEED_SLEEP:
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &moment, NULL);
+		wire_put_u32(reply, 43);
 		return 0;
 	case DEED_MEMORY:
 		return take_memory() ? 0 : -ENOMEM;
@@ -143,6 +168,11 @@ static int deed_serve(struct wire_in *request, int fd, struct wire_out *reply, v
 	case DEED_ASK:
 		for (;;)
 			(void)!open("/no/such/file", O_RDONLY | O_CLOEXEC);
+	case DEED_FLOOD:
+		for (;;)
+			message_send(SANDBOX_SOCKET,
+				     &(struct message){.kind = MESSAGE_OPEN, .size = 1, .part = 1},
+				     "x", -1);
 	case DEED_LONG:
 		for (uint32_t i = 0; i < 1u << 20; i++)
 			wire_put_u32(reply, i);
@@ -248,10 +278,10 @@ static unsigned proc_files(int pid)
 	return count;
 }
 
-static int worker_pid(void)
+static int worker_pid(enum worker_use use)
 {
 	char path[64];
-	int helper = worker_helper(WORKER_FOR_ARMING);
+	int helper = worker_helper(use);
 
 	assert_true(helper > 0);
 	snprintf(path, sizeof(path), "task/%d/children", helper);
@@ -282,7 +312,7 @@ static void test_worker_has_no_privileges(void **state)
 
 	(void)state;
 	works();
-	pid = worker_pid();
+	pid = worker_pid(WORKER_FOR_ARMING);
 	assert_int_equal(proc_number(pid, "status", "Seccomp:", 10), 2);
 	assert_int_equal(proc_number(pid, "status", "NoNewPrivs:", 10), 1);
 	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
@@ -385,16 +415,86 @@ static void test_worker_without_memory_is_an_error_of_its_file(void **state)
 }
 #endif
 
-static void test_workers_that_always_die_come_to_an_end(void **state)
+/* About a file of that owner. */
+static int deed_of(enum deed what, uid_t owner, mode_t mode)
 {
-	struct wire_out reply;
-	struct error err;
+	int fd = memfd_create("owned", MFD_CLOEXEC), result;
+	struct wire_out request = {0}, reply;
+	struct error err = ERROR_INIT;
+
+	assert_true(fd >= 0 && !fchmod(fd, mode) && !fchown(fd, owner, 0));
+	wire_put_u32(&request, what);
+	result = worker_call(WORKER_FOR_ARMING, WORKER_CALLS, &request, fd, "owned", &reply, &err);
+	if (strstr(err.message, "it is not parsed"))
+		result = -EPERM;
+	wire_out_free(&request);
+	wire_out_free(&reply);
+	close(fd);
+	return result;
+}
+
+static void test_workers_that_always_die_end_the_parsing_of_their_owners_files_only(void **state)
+{
 	unsigned i;
 
 	(void)state;
-	for (i = 0; i < 100 && !strstr(err.message, "are gone"); i++)
-		assert_int_equal(deed(DEED_CRASH, "/its/file", &reply, &err), -EPROTO);
+	if (geteuid() != 0)
+		skip();
+	for (i = 0; i < 100 && deed_of(DEED_CRASH, 1001, 0644) == -EPROTO; i++)
+		assert_int_equal(deed_of(DEED_NONE, 1002, 0644), 0);
 	assert_true(i > 10 && i < 40);
+	assert_int_equal(deed_of(DEED_NONE, 1001, 0644), -EPERM);
+	assert_int_equal(deed_of(DEED_NONE, 1002, 0644), 0);
+	assert_int_equal(deed_of(DEED_NONE, 0, 0644), 0);
+	/* What others may write to is not their owner's doing. */
+	for (i = 0; i < 100 && deed_of(DEED_CRASH, 0, 0666) == -EPROTO; i++)
+		;
+	assert_true(i > 10 && i < 40);
+	assert_int_equal(deed_of(DEED_NONE, 0, 0644), 0);
+}
+
+/* A file that the worker asks for by its name has an owner, too. */
+static int deed_by_name(enum deed what, const char *path)
+{
+	struct wire_out request = {0}, reply;
+	struct error err = ERROR_INIT;
+	int result;
+
+	wire_put_u32(&request, what);
+	wire_put_text(&request, path);
+	result = worker_call(WORKER_FOR_NAMES, WORKER_CALLS, &request, -1, path, &reply, &err);
+	wire_out_free(&request);
+	wire_out_free(&reply);
+	return result;
+}
+
+static void test_files_that_are_named_are_not_opened_for_workers_that_would_die(void **state)
+{
+	char paths[2][64] = {"/tmp/waffle-worker-1001-XXXXXX", "/tmp/waffle-worker-1002-XXXXXX"};
+	int self = open(SELF, O_RDONLY | O_CLOEXEC);
+	char head[64];
+	unsigned i;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(read(self, head, sizeof(head)), sizeof(head));
+	close(self);
+	for (i = 0; i < 2; i++) {
+		int fd = mkostemp(paths[i], O_CLOEXEC);
+
+		assert_true(fd >= 0 && !fchown(fd, 1001 + i, 0));
+		assert_int_equal(write(fd, head, sizeof(head)), sizeof(head));
+		close(fd);
+	}
+	for (i = 0; i < 100 && deed_by_name(DEED_OPEN_AND_CRASH, paths[0]) == -EPROTO; i++)
+		;
+	assert_true(i > 10 && i < 40);
+	assert_int_equal(deed_by_name(DEED_OPEN, paths[0]), -EACCES);
+	assert_int_equal(deed_by_name(DEED_OPEN, paths[1]), 0);
+	assert_int_equal(deed_by_name(DEED_OPEN, SELF), 0);
+	unlink(paths[0]);
+	unlink(paths[1]);
 }
 
 static void test_worker_that_never_answers_is_given_up(void **state)
@@ -421,21 +521,155 @@ static void test_end_of_a_capture_waits_for_no_worker(void **state)
 
 	(void)state;
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-	worker_stop_at(ends[0], 0);
+	worker_stop_at(ends[0]);
 	works();
 	assert_int_equal(write(ends[1], "", 1), 1);
-	works();
 	assert_int_equal(deed(DEED_ASK, "/its/file", &reply, &err), -EPROTO);
-	assert_non_null(strstr(err.message, "/its/file: the capture ended while it was parsed"));
-	works();
-	worker_stop_at(-1, 1); /* a time that is past */
-	works();
-	assert_int_equal(deed(DEED_ASK, "/its/file", &reply, &err), -EPROTO);
-	assert_non_null(strstr(err.message, "/its/file: the capture ended while it was parsed"));
-	worker_stop_at(-1, 0);
+	assert_non_null(strstr(err.message, "/its/file: it was given up"));
+	worker_stop_at(-1);
 	works();
 	close(ends[0]);
 	close(ends[1]);
+}
+
+static void test_what_nobody_wants_any_more_is_given_up(void **state)
+{
+	struct wire_out reply;
+	struct error err;
+
+	(void)state;
+	worker_give_up(WORKER_FOR_ARMING, true);
+	assert_int_equal(deed(DEED_ASK, "/its/file", &reply, &err), -EPROTO);
+	assert_non_null(strstr(err.message, "/its/file: it was given up"));
+	worker_give_up(WORKER_FOR_ARMING, false);
+	works();
+}
+
+/* It takes no answers, so that these would fill the socket. */
+static void test_worker_that_asks_without_end_is_given_up(void **state)
+{
+	struct wire_out reply;
+	struct error err;
+
+	(void)state;
+	alarm(60);
+	assert_int_equal(deed(DEED_FLOOD, "/its/file", &reply, &err), -EPROTO);
+	works();
+	alarm(0);
+}
+
+/* ---- requests that nobody waits for ---- */
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* What came of it, or -EAGAIN. */
+static int ask(enum deed what, int fd, struct error *err)
+{
+	struct wire_out request = {0}, reply;
+	struct wire_in in;
+	int result;
+
+	*err = (struct error)ERROR_INIT;
+	wire_put_u32(&request, what);
+	result = worker_ask(WORKER_CALLS, &request, fd, "/its/file", &reply, err);
+	in = wire_in(reply.bytes.data, reply.bytes.len);
+	result = result ?: (int)wire_get_u32(&in);
+	wire_out_free(&request);
+	wire_out_free(&reply);
+	return result;
+}
+
+static void await(void)
+{
+	struct pollfd ready = {worker_queue_fd(), POLLIN, 0};
+
+	assert_int_equal(poll(&ready, 1, 20000), 1);
+	assert_true(worker_queue_answered());
+}
+
+static void test_answer_that_takes_long_is_not_waited_for(void **state)
+{
+	int fd = open(SELF, O_RDONLY | O_CLOEXEC), other = memfd_create("other", MFD_CLOEXEC);
+	struct error err;
+
+	(void)state;
+	assert_int_equal(ask(DEED_SLEEP, fd, &err), 43); /* without a queue it is */
+	assert_int_equal(worker_queue_open(&err), 0);
+	assert_int_equal(ask(DEED_SLEEP, fd, &err), -EAGAIN);
+	assert_non_null(strstr(err.message, "/its/file: it is still being parsed"));
+	assert_int_equal(ask(DEED_SLEEP, fd, &err), -EAGAIN);
+	assert_int_equal(ask(DEED_NONE, other, &err), -EAGAIN); /* it waits for its turn */
+	await();
+	assert_int_equal(ask(DEED_SLEEP, fd, &err), 43);
+	assert_int_equal(ask(DEED_SLEEP, fd, &err), 43); /* it is kept until nobody wants it */
+	worker_queue_forget(fd);
+	assert_int_equal(ask(DEED_SLEEP, fd, &err), -EAGAIN);
+	/* What comes soon is waited for. */
+	worker_queue_wait_until(now_ns() + 20000000000ull);
+	assert_int_equal(ask(DEED_NONE, other, &err), 42);
+	assert_int_equal(ask(DEED_SLEEP, fd, &err), 43);
+	/* An error is an answer, too; and a file that has changed is another one. */
+	assert_int_equal(ask(DEED_CRASH, fd, &err), -EPROTO);
+	assert_non_null(strstr(err.message, "/its/file: the process that parsed it"));
+	worker_queue_wait_until(0);
+	assert_int_equal(write(other, "x", 1), 1);
+	assert_int_equal(ask(DEED_NONE, other, &err), -EAGAIN);
+	worker_queue_close();
+	close(fd);
+	close(other);
+}
+
+static void test_requests_of_one_owner_do_not_delay_all_others(void **state)
+{
+	int fds[6];
+	struct error err;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(worker_queue_open(&err), 0);
+	worker_patience(1);
+	for (unsigned i = 0; i < 6; i++) {
+		fds[i] = memfd_create("owned", MFD_CLOEXEC);
+		assert_true(fds[i] >= 0 && !fchmod(fds[i], 0644) &&
+			    !fchown(fds[i], i < 5 ? 1001 : 1002, 0));
+		assert_int_equal(ask(i < 5 ? DEED_ASK : DEED_NONE, fds[i], &err), -EAGAIN);
+	}
+	/* Five of one user take a second each: the other's comes after the first of them. */
+	worker_queue_wait_until(now_ns() + 20000000000ull);
+	assert_int_equal(ask(DEED_NONE, fds[5], &err), 42);
+	worker_queue_wait_until(0);
+	assert_int_equal(ask(DEED_ASK, fds[4], &err), -EAGAIN);
+	worker_queue_close();
+	worker_patience(120);
+	for (unsigned i = 0; i < 6; i++)
+		close(fds[i]);
+}
+
+static void test_end_of_the_queue_waits_for_no_worker(void **state)
+{
+	int fd = open(SELF, O_RDONLY | O_CLOEXEC);
+	struct error err;
+	uint64_t begin;
+
+	(void)state;
+	assert_int_equal(worker_queue_open(&err), 0);
+	assert_int_equal(ask(DEED_ASK, fd, &err), -EAGAIN); /* it would take 120 s */
+	begin = now_ns();
+	worker_queue_close();
+	assert_true(now_ns() - begin < 20000000000ull);
+	lines = 0;
+	worker_notices(see_line,
+		       (void *)(uintptr_t) "/its/file: the capture ended while it was parsed");
+	assert_int_equal(lines, 1);
+	works();
+	close(fd);
 }
 
 static void test_descriptors_of_a_worker_do_not_stay_open(void **state)
@@ -491,7 +725,7 @@ static void test_worker_sees_files_of_one_owner(void **state)
 		wire_out_free(&request);
 		wire_out_free(&reply);
 		close(fd);
-		pids[i] = worker_pid();
+		pids[i] = worker_pid(WORKER_FOR_ARMING);
 	}
 	assert_int_equal(pids[0], pids[1]); /* root's come first */
 	assert_int_equal(pids[1], pids[2]);
@@ -646,6 +880,27 @@ static void test_worker_demangles(void **state)
 	assert_null(demangle("main", text));
 }
 
+/* The parts of a parameter pack are looked for in both types that each type is made of, and these
+ * are the same one: 2^34 times. */
+static void test_worker_gives_up_a_name_that_takes_for_ever(void **state)
+{
+	static const char numbers[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	char name[256] = "_Z1fDp", text[DEMANGLE_MAX];
+	int worker;
+
+	(void)state;
+	assert_non_null(demangle("_ZN3foo3barEi", text));
+	worker = worker_pid(WORKER_FOR_NAMES);
+	memset(name + strlen(name), 'F', 34);
+	strcat(name, "1AS_E");
+	for (unsigned i = 0; i < 33; i++)
+		snprintf(name + strlen(name), 8, "S%c_E", numbers[i]);
+	for (unsigned i = 0; i < 3; i++)
+		assert_null(demangle(name, text));
+	assert_string_equal(demangle("_ZN3foo3barEi", text), "foo::bar(int)");
+	assert_int_equal(worker_pid(WORKER_FOR_NAMES), worker);
+}
+
 /* As nvcc has it in the stub of a launch. */
 extern uint64_t handle_of_saxpy __asm__("_ZZ28__device_stub__Z5saxpyifPfS_ifPfS_E8__handle");
 uint64_t handle_of_saxpy = 0x123456;
@@ -726,9 +981,15 @@ int main(void)
 #ifndef __SANITIZE_ADDRESS__
 		TEST(test_worker_without_memory_is_an_error_of_its_file),
 #endif
-		TEST(test_workers_that_always_die_come_to_an_end),
+		TEST(test_workers_that_always_die_end_the_parsing_of_their_owners_files_only),
+		TEST(test_files_that_are_named_are_not_opened_for_workers_that_would_die),
+		TEST(test_answer_that_takes_long_is_not_waited_for),
+		TEST(test_requests_of_one_owner_do_not_delay_all_others),
+		TEST(test_end_of_the_queue_waits_for_no_worker),
 		TEST(test_worker_that_never_answers_is_given_up),
 		TEST(test_end_of_a_capture_waits_for_no_worker),
+		TEST(test_what_nobody_wants_any_more_is_given_up),
+		TEST(test_worker_that_asks_without_end_is_given_up),
 		TEST(test_descriptors_of_a_worker_do_not_stay_open),
 		TEST(test_reply_of_many_messages_is_whole),
 		TEST(test_worker_sees_files_of_one_owner),
@@ -737,6 +998,7 @@ int main(void)
 		TEST(test_worker_makes_the_unwinding_table),
 		TEST(test_worker_tells_the_facts_of_a_program),
 		TEST(test_worker_demangles),
+		TEST(test_worker_gives_up_a_name_that_takes_for_ever),
 		TEST(test_worker_finds_handles),
 		TEST(test_answers_that_make_no_sense_are_refused),
 	};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is found in files before a process has mapped them. */
+/* What is found in each file, and when it counts: at once, or when a process has mapped the file.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,25 +67,60 @@ static void states_swap(struct call_set *set, struct call_ahead *ahead)
 	}
 }
 
-int call_set_find_ahead(struct call_set *set, struct object *object, int fd,
-			struct call_ahead **ahead, struct error *err)
+/* Searches a file as if it was the first one. */
+static int find_apart(struct call_set *set, struct object *object, int fd,
+		      struct call_ahead **found, struct error *err)
 {
 	size_t count = set->entries.len;
 	struct call_ahead *made = calloc(1, sizeof(*made) + count * sizeof(made->states[0]));
-	const char *stripped[SET_INSIDES];
-	uint32_t calls = set->calls;
 	int result;
 
-	*ahead = NULL;
+	*found = NULL;
 	if (!made)
 		return error_set(err, ENOMEM, "out of memory");
 	made->count = count;
+	states_swap(set, made);
+	result = find_alone(set, object, fd, err);
+	states_swap(set, made);
+	if (result)
+		call_ahead_free(made);
+	else
+		*found = made;
+	return result;
+}
+
+int call_set_find(struct call_set *set, struct object *object, int fd, struct error *err)
+{
+	struct call_ahead *found;
+	int result = 0;
+
+	if (!call_set_wants(set, object->path))
+		return 0;
+	result = find_apart(set, object, fd, &found, err);
+	if (!result)
+		call_set_came(set, found);
+	if (!result)
+		call_ahead_free(found);
+	return result;
+}
+
+int call_set_find_ahead(struct call_set *set, struct object *object, int fd,
+			struct call_ahead **ahead, struct error *err)
+{
+	const char *stripped[SET_INSIDES];
+	uint32_t calls = set->calls;
+	struct call_ahead *made;
+	int result;
+
+	*ahead = NULL;
+	if (!call_set_wants(set, object->path))
+		return 0;
 	memcpy(stripped, set->stripped, sizeof(stripped));
-	states_swap(set, made);
-	result = call_set_find(set, object, fd, err);
-	states_swap(set, made);
+	result = find_apart(set, object, fd, &made, err);
 	memcpy(set->stripped, stripped, sizeof(stripped));
-	if (!result && set->calls > WAFFLE_RECIPES_MAX / 2)
+	if (result)
+		return result;
+	if (set->calls > WAFFLE_RECIPES_MAX / 2)
 		result = error_set(err, E2BIG, "%s: too many calls to look for them ahead",
 				   object->path);
 	if (result) {
@@ -92,7 +128,7 @@ int call_set_find_ahead(struct call_set *set, struct object *object, int fd,
 		call_ahead_free(made);
 		return result;
 	}
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < made->count; i++)
 		if (made->states[i].found)
 			set->entries.data[i]->state.ahead = made->states[i].looked;
 	*ahead = made;

@@ -54,7 +54,7 @@ int call_set_serve(struct wire_in *request, int fd, struct wire_out *reply, void
 /*
  * Looks in the ELF file open at `fd`, of which `object` was read, and adds sites, calls and probes
  * to it. One address is probed once for a table, whatever its names (ncclX and pncclX). A file
- * without any is no error. -E2BIG: more than WAFFLE_RECIPES_MAX.
+ * without any is no error. -E2BIG: more than WAFFLE_RECIPES_MAX; -EAGAIN: as object_read().
  */
 int call_set_find(struct call_set *set, struct object *object, int fd, struct error *err);
 

@@ -112,7 +112,7 @@ int find_site(struct find *find, struct set_entry *entry, const char *func,
 			*number = object->calls.data[i].site;
 			return 0;
 		}
-	if (find->set->calls == WAFFLE_RECIPES_MAX) {
+	if (find->set->calls >= WAFFLE_RECIPES_MAX) {
 		find_no_room(entry, func);
 		*number = MAP_NONE;
 		return 0;
@@ -298,7 +298,7 @@ static int add_function(struct find *find, struct find_hit *hit)
 	struct call_spec *event;
 	int result;
 
-	if (find->set->calls == WAFFLE_RECIPES_MAX) {
+	if (find->set->calls >= WAFFLE_RECIPES_MAX) {
 		find_no_room(entry, hit->name);
 		return 0;
 	}
@@ -497,13 +497,11 @@ int find_in_file(struct call_set *set, struct object *object, int fd,
 	return result;
 }
 
-int call_set_find(struct call_set *set, struct object *object, int fd, struct error *err)
+int find_alone(struct call_set *set, struct object *object, int fd, struct error *err)
 {
 	struct find_lists lists = {0};
 	int result = 0;
 
-	if (!call_set_wants(set, object->path))
-		return 0;
 	if (!lists_make(&lists, set, object->path))
 		result = error_set(err, ENOMEM, "out of memory");
 	else if (worker_is_there())

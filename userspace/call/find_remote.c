@@ -11,7 +11,7 @@
 #include "call/call.h"
 #include "target/object_remote.h"
 #include "target/sandbox.h"
-#include "target/worker.h"
+#include "target/worker_queue.h"
 
 /* ---- what became of a description ---- */
 
@@ -88,7 +88,7 @@ static void get_state(struct wire_in *in, struct call_set *set, struct spec_stat
 		}
 }
 
-/* What of the set may change in a search: one that is in both lists comes twice. */
+/* What a search has found out: one that is in both lists comes twice. */
 static void put_set(struct wire_out *out, const struct call_set *set,
 		    const struct find_lists *lists)
 {
@@ -124,8 +124,9 @@ static bool get_set(struct wire_in *in, struct call_set *set, const struct find_
 		if (!wire_in_done(in) || calls > WAFFLE_RECIPES_MAX)
 			return false;
 	}
-	set->calls = calls;
-	memcpy(set->stripped, stripped, sizeof(stripped));
+	set->calls += calls;
+	for (unsigned i = 0; i < SET_INSIDES; i++)
+		set->stripped[i] = set->stripped[i] ?: stripped[i];
 	return true;
 }
 
@@ -144,6 +145,16 @@ static bool get_lists(struct wire_in *in, const struct call_set *set, struct fin
 		}
 	}
 	return !in->bad;
+}
+
+/* A worker may have searched another file before. */
+static void set_begin(struct call_set *set, const struct find_lists *lists)
+{
+	set->calls = 0;
+	memset(set->stripped, 0, sizeof(set->stripped));
+	for (unsigned exe = 0; exe < 2; exe++)
+		for (size_t i = 0; i < lists->of[exe].len; i++)
+			set->entries.data[lists->of[exe].data[i]]->state = (struct spec_state){0};
 }
 
 static void put_found(struct wire_out *reply, const struct object *object)
@@ -173,8 +184,10 @@ static int search(struct wire_in *request, struct call_set *set, struct object *
 	object->machine = (uint16_t)word;
 	object->big_endian = word & 1u << 16;
 	object->simulation = word & 1u << 17;
-	if (get_lists(request, set, &lists) && get_set(request, set, &lists))
+	if (get_lists(request, set, &lists) && wire_in_done(request)) {
+		set_begin(set, &lists);
 		result = find_in_file(set, object, fd, &lists, &problem);
+	}
 	if (!result) {
 		put_found(reply, object);
 		put_set(reply, set, &lists);
@@ -293,8 +306,8 @@ int find_decode(struct call_set *set, struct object *object, const struct find_l
 	return result;
 }
 
-static void put_request(struct wire_out *request, const struct call_set *set,
-			const struct object *object, int fd, const struct find_lists *lists)
+static void put_request(struct wire_out *request, const struct object *object, int fd,
+			const struct find_lists *lists)
 {
 	char link[64], real[PATH_MAX];
 	ssize_t len;
@@ -311,7 +324,6 @@ static void put_request(struct wire_out *request, const struct call_set *set,
 		wire_put(request, lists->of[exe].data,
 			 lists->of[exe].len * sizeof(lists->of[exe].data[0]));
 	}
-	put_set(request, set, lists);
 }
 
 int find_remote(struct call_set *set, struct object *object, int fd, const struct find_lists *lists,
@@ -324,9 +336,8 @@ int find_remote(struct call_set *set, struct object *object, int fd, const struc
 
 	if (fstat(fd, &status))
 		return error_set(err, errno, "%s: %s", object->path, strerror(errno));
-	put_request(&request, set, object, fd, lists);
-	result = worker_call(WORKER_FOR_ARMING, WORKER_CALLS, &request, fd, object->path, &reply,
-			     err);
+	put_request(&request, object, fd, lists);
+	result = worker_ask(WORKER_CALLS, &request, fd, object->path, &reply, err);
 	in = wire_in(reply.bytes.data, reply.bytes.len);
 	if (!result) {
 		result = find_decode(set, object, lists, (uint64_t)status.st_size, &in);

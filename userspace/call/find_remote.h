@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A worker searches a file for calls (target/worker.h). It has the same descriptions, since it was
- * forked after they were read; the request and the reply carry their states.
+ * forked after they were read; the reply carries what became of each in this file.
  */
 #ifndef WAFFLE_CALL_FIND_REMOTE_H
 #define WAFFLE_CALL_FIND_REMOTE_H
@@ -18,11 +18,11 @@ struct find_lists {
 int find_in_file(struct call_set *set, struct object *object, int fd,
 		 const struct find_lists *lists, struct error *err);
 
-/* The same in a worker. */
+/* The same in a worker; replaces the states of the descriptions that were searched for. -EAGAIN: as
+ * worker_ask() returns it. */
 int find_remote(struct call_set *set, struct object *object, int fd, const struct find_lists *lists,
 		struct error *err);
-/* Parses the reply: adds to the object, and replaces the states of the descriptions that were
- * searched for. 0; -EPROTO: it is malformed; -ENOMEM. `file_bytes`: the size of the file. */
+/* Parses the reply. 0; -EPROTO: it is malformed; -ENOMEM. `file_bytes`: the size of the file. */
 int find_decode(struct call_set *set, struct object *object, const struct find_lists *lists,
 		uint64_t file_bytes, struct wire_in *in);
 

@@ -104,5 +104,7 @@ bool set_lib_matches(const struct call_spec *spec, struct set_file *file);
 /* The same of one name: "libcudart" is libcudart.so.12 and libcudart-80664282.so.10.2. */
 bool set_name_is(const char *name, const char *path);
 const char *path_base(const char *path);
+/* In find.c: searches a file whose descriptions have blank states. -EAGAIN: as call_set_find(). */
+int find_alone(struct call_set *set, struct object *object, int fd, struct error *err);
 
 #endif

@@ -220,7 +220,7 @@ static int point_add(struct points *points, const char *category, const char *na
 	result = tracepoint_recipe(&made, spec, format, whole, points->err);
 	if (result)
 		return result;
-	if (points->set->calls == WAFFLE_RECIPES_MAX)
+	if (points->set->calls >= WAFFLE_RECIPES_MAX)
 		return error_set(points->err, E2BIG, "%s: more than %d calls are described",
 				 spec->source.origin, WAFFLE_RECIPES_MAX);
 	point.name = set_keep(points->set, whole);

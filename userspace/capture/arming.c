@@ -16,6 +16,7 @@
 #include "target/loader.h"
 #include "target/mapping_file.h"
 #include "target/needed.h"
+#include "target/worker_queue.h"
 #include "util/near.h"
 #include "util/units.h"
 
@@ -129,7 +130,8 @@ static int file_register(struct arming *arming, struct file *file, struct error 
 }
 
 /* Reads what there is to arm in a file. What can't be read has nothing; nor have calls that can't
- * be found for a reason, which is told. -ENOMEM is an error. */
+ * be found for a reason, which is told. Errors are -ENOMEM, and -EAGAIN: it is still being parsed.
+ */
 static int file_read(struct arming *arming, struct file *file, int fd, const char *shown_path,
 		     struct error *err)
 {
@@ -138,6 +140,8 @@ static int file_read(struct arming *arming, struct file *file, int fd, const cha
 	struct object *object;
 	int result = object_read(&object, fd, shown_path, &problem);
 
+	if (result == -EAGAIN)
+		return result;
 	file->runpath = calls ? loader_runpath(fd) : NULL;
 	if (result == -ENOTSUP && !arming->warning[0])
 		snprintf(arming->warning, sizeof(arming->warning), "%s", problem.message);
@@ -151,14 +155,14 @@ static int file_read(struct arming *arming, struct file *file, int fd, const cha
 				 : call_set_find(calls, object, fd, &problem);
 	if (result == -ENOMEM)
 		error_set(err, ENOMEM, "%s", problem.message);
-	else if (result && !arming->warning[0])
+	else if (result && result != -EAGAIN && !arming->warning[0])
 		snprintf(arming->warning, sizeof(arming->warning), "%s: %s", shown_path,
 			 problem.message);
-	if (result == -ENOMEM || !object->probes.len)
+	if (result == -ENOMEM || result == -EAGAIN || !object->probes.len)
 		object_free(object);
 	else
 		file->object = object;
-	return result == -ENOMEM ? result : 0;
+	return result == -ENOMEM || result == -EAGAIN ? result : 0;
 }
 
 static void file_free(struct file *file)
@@ -239,6 +243,12 @@ int file_add(struct arming *arming, int fd, const char *shown_path, bool expecte
 	}
 	/* A file that is not ELF, or has no sites, is remembered as such. */
 	result = file_make(arming, &file, fd, shown_path, err);
+	if (result != -EAGAIN)
+		worker_queue_forget(fd);
+	else if (!expected)
+		arming->lack = ARMING_LACKS_FILES;
+	else if (arming->lack == ARMING_COMPLETE)
+		arming->lack = ARMING_LACKS_EXPECTED;
 	file_open(&file, fd);
 	if (!result && !file.object)
 		file_watch_less(arming, &file, fd);
@@ -246,7 +256,8 @@ int file_add(struct arming *arming, int fd, const char *shown_path, bool expecte
 		file_replaces(arming, shown_path);
 	if (!result && vec_push(&arming->files, file))
 		return (int)arming->files.len - 1;
-	file_unwatch(arming, &file);
+	if (result != -EAGAIN) /* it is watched from before it is read */
+		file_unwatch(arming, &file);
 	file_free(&file);
 	return result ? result : error_set(err, ENOMEM, "out of memory");
 }
@@ -334,20 +345,35 @@ void file_check(struct arming *arming, uint32_t index, int fd)
 		kernel_disarm_later(arming->kernel, &armed, 1);
 }
 
-/* A file that is armed in some processes is to be armed in all: none is to have two probes. */
-static void file_widen(struct arming *arming, uint32_t index, pid_t pid)
+/*
+ * A file that is armed in some processes is to be armed in all: none is to have two probes. Sites
+ * are in programs of this kind only, but functions, such as malloc(), in all that others run: they
+ * stay dormant, unless the caller has agreed that all pay for them. False: it stays as it is.
+ */
+static bool file_widen(struct arming *arming, uint32_t index)
 {
-	const struct file *file = &arming->files.data[index];
+	struct file *file = &arming->files.data[index];
+	int fd;
+
+	if (file->object->calls.len && !arming->options.may_widen) {
+		file_tell(arming, file,
+			  "stays dormant in a process whose main thread has exited: there the "
+			  "kernel can't tell its calls from those of other processes; "
+			  "--machine-wide arms it in all of them");
+		return false;
+	}
+	file_tell(arming, file,
+		  "is armed in all processes that run it: of one whose main thread has exited, the "
+		  "kernel can't tell the probes from those of others");
+	fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0); /* it may be closed meanwhile */
 
 	kernel_probes_widen(arming->kernel);
 	for (size_t i = arming->arms.len; i > 0; i--)
 		if (arming->arms.data[i - 1].file == index)
 			armed_release(arm_remove(arming, i - 1));
-	if (!arming->warning[0])
-		snprintf(arming->warning, sizeof(arming->warning),
-			 "pid %d: its main thread has exited, so the kernel can't tell its probes "
-			 "from others': %s is armed in all processes that run it",
-			 pid, file->path);
+	file_open(file, fd);
+	close(fd);
+	return true;
 }
 
 /* Some descriptors are left for all else: the lowest free number shows how many are taken. */
@@ -382,11 +408,8 @@ int file_arm(struct arming *arming, uint32_t index, pid_t pid, struct error *err
 	if (!everywhere && file_is_doubled(file) && !file_is_loaded(file, pid))
 		return file_await(arming, index, pid, err);
 	if (!everywhere && process_live_task(pid) != pid) {
-		int fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0); /* it may be closed meanwhile */
-
-		file_widen(arming, index, pid);
-		file_open(file, fd);
-		close(fd);
+		if (!file_widen(arming, index))
+			return 0;
 		everywhere = true;
 	}
 	if (!has_room(file)) {
@@ -509,11 +532,12 @@ int arming_scan(struct arming *arming, pid_t pid, struct error *err)
 		if (fd < 0)
 			continue; /* unmapped meanwhile, or not reachable */
 		index = file_add(arming, fd, mapping->path, false, err);
-		result = index < 0 ? index : file_arm(arming, (uint32_t)index, pid, err);
+		if (index != -EAGAIN)
+			result = index < 0 ? index : file_arm(arming, (uint32_t)index, pid, err);
 		if (index >= 0)
 			file_rest(&arming->files.data[index]);
 		close(fd);
-		if (!result && !vec_push(&seen.files.list, (uint32_t)index))
+		if (index >= 0 && !result && !vec_push(&seen.files.list, (uint32_t)index))
 			result = error_set(err, ENOMEM, "out of memory");
 	}
 	if (result) {
@@ -552,6 +576,14 @@ void arming_scan_needed(struct arming *arming, pid_t pid)
 
 	look_at(arming, pid);
 	needed_each(pid, arm_needed, &context);
+}
+
+enum arming_lack arming_left_out(struct arming *arming)
+{
+	enum arming_lack lack = arming->lack;
+
+	arming->lack = ARMING_COMPLETE;
+	return lack;
 }
 
 void arming_forget(struct arming *arming, pid_t pid)

@@ -25,6 +25,7 @@ struct arming_options {
 	bool sites;                  /* those of macros are armed */
 	bool follow;     /* many processes may come, of which most have nothing to arm */
 	bool everywhere; /* files are armed in all processes of the machine */
+	bool may_widen;  /* functions, too, where they can't be armed in one process alone */
 };
 
 int arming_open(struct arming **arming, struct kernel *kernel, struct store_writer *writer,
@@ -35,7 +36,8 @@ int arming_tracepoints(struct arming *arming, struct error *err);
 
 /*
  * Arms what a process has mapped and is not armed yet. -ESRCH: it is gone. A single file that can't
- * be armed is remembered in arming_warning() and left dormant.
+ * be armed is remembered in arming_warning() and left dormant. One that is still being parsed is
+ * left out: see arming_left_out().
  */
 int arming_scan(struct arming *arming, pid_t pid, struct error *err);
 
@@ -66,6 +68,15 @@ bool arming_program(struct arming *arming, pid_t pid, int fd, arming_file_fn eac
 /* Arms in a forked child what is armed in its parent. -ESRCH: the child is gone; -ENOENT: nothing
  * is known of the parent, so the child is to be scanned. Otherwise how many files. */
 int arming_fork(struct arming *arming, pid_t parent, pid_t child);
+
+/* What was left out since the last call, as it is still being parsed. The same is to be done again
+ * when worker_queue_fd() is readable. */
+enum arming_lack {
+	ARMING_COMPLETE,
+	ARMING_LACKS_EXPECTED, /* only files that may be mapped later: arming_expect() */
+	ARMING_LACKS_FILES,
+};
+enum arming_lack arming_left_out(struct arming *arming);
 
 /*
  * Arms files whose loader was not done when they were looked at, in processes where it is now. Once

@@ -4,6 +4,7 @@
  * the file is mapped, before anything in it can run. So what is armed here is seen from its first
  * call on, and costs a process that never opens it nothing.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 
 #include "capture/arming_internal.h"
 #include "target/search.h"
+#include "target/worker_queue.h"
 
 #define EXPECTED_MAX 32 /* files of a session */
 
@@ -124,6 +126,7 @@ static int expected_add(struct arming *arming, int fd, const char *path)
 {
 	struct error ignored = ERROR_INIT;
 	struct stat status;
+	bool quiet;
 	int index;
 
 	if (fstat(fd, &status) || is_dismissed(arming, &status))
@@ -133,7 +136,11 @@ static int expected_add(struct arming *arming, int fd, const char *path)
 		return index;
 	if (expected_count(arming) == EXPECTED_MAX)
 		return -E2BIG;
+	quiet = worker_queue_quiet(true);
 	index = file_add(arming, fd, path, true, &ignored);
+	worker_queue_quiet(quiet);
+	if (index == -EAGAIN)
+		return index;
 	if (index < 0) {
 		if (!vec_push(&arming->dismissed, (struct file_id){status.st_dev, status.st_ino}))
 			return -ENOMEM;
@@ -220,6 +227,7 @@ static void search_expect(struct arming *arming, pid_t pid, struct search *searc
 {
 	struct expecting expecting = {
 		.arming = arming, .pid = pid, .search = search, .files = files};
+	enum arming_lack lack = arming_left_out(arming);
 	bool warned = arming->warning[0];
 	struct rlimit limit;
 
@@ -232,8 +240,10 @@ static void search_expect(struct arming *arming, pid_t pid, struct search *searc
 		if (!folders || *folders != search_hash(search))
 			libraries_expect(&expecting);
 		if (folders)
-			*folders = search_hash(search);
+			*folders = arming->lack ? 0 : search_hash(search);
 	}
+	if (lack > arming->lack)
+		arming->lack = lack;
 	/* What is wrong with a file is said when it is mapped. */
 	if (!warned)
 		arming->warning[0] = '\0';

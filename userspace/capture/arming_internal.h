@@ -99,6 +99,7 @@ struct arming {
 	VEC(struct file_id) dismissed; /* files in which nothing was found ahead */
 	char warning[1200];
 	bool denied; /* a file could not be read for want of a right */
+	enum arming_lack lack;
 };
 
 /* arming.c */
@@ -106,7 +107,8 @@ struct memory *memory_of(struct arming *arming, pid_t pid);
 /* -1: not known. */
 int file_find(const struct arming *arming, dev_t dev, ino_t ino);
 /* The index of a file, looked at now if it is new; a negative errno only for a broken session. Of
- * one that is `expected` also -ENOENT: nothing is in it, or there is no room. */
+ * one that is `expected` also -ENOENT: nothing is in it, or there is no room. -EAGAIN: it is still
+ * being parsed. */
 int file_add(struct arming *arming, int fd, const char *shown_path, bool expected,
 	     struct error *err);
 /* Arms it in ourselves for a moment: of a process that has not mapped a file yet, the kernel does

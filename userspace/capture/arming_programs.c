@@ -172,6 +172,7 @@ bool arming_program(struct arming *arming, pid_t pid, int fd, arming_file_fn eac
 			needed_each_exec(pid, fd, environment, needed_begin, &beginning);
 		if (beginning.program.files.list.len > 1) /* it is no static one */
 			program_expect(arming, pid, path, environment, &beginning.program.files);
+		beginning.complete &= arming->lack == ARMING_COMPLETE;
 		program_keep(&beginning, known);
 	}
 	free(environment);

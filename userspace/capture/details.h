@@ -23,6 +23,8 @@ void details_told(struct details *details, const struct mmap_event *event, bool 
 /* The records before `before_ts` come now. All mappings that are older than these were passed to
  * details_told(). Negative errno: of writing. */
 int details_round(struct details *details, uint64_t before_ts, struct error *err);
+/* At the end, when all records were seen. */
+int details_finish(struct details *details, struct error *err);
 
 /* Enriches a record, in place. They must come in order. Negative errno: of writing. */
 int details_record(struct details *details, struct waffle_rec *rec, struct error *err);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "capture/drain.h"
@@ -21,7 +22,8 @@
 
 #define VALUES_MAX (1u << 20) /* different values of a process, named or not */
 #define MODULES_MAX 4096
-#define PENDING_MAX 4096 /* calls that give handles and have not returned */
+#define PENDING_MAX 4096         /* calls that give handles and have not returned */
+#define QUESTIONS_MAX (1u << 17) /* until all of them are answered */
 #define KNOWN_SLOTS 256
 #define RESCAN_NS 20000000ull /* between two looks at the mappings of a process */
 
@@ -33,9 +35,11 @@ struct module {
 	int fd;
 };
 
-/* A value to be named after the function at an offset of a file; or, without a value, the handles
- * that a file's variables have, if the byte at that offset is at `address`. */
+/* A value to be named after a mangled name, or after the function at an offset of a file; or,
+ * without a value, the handles that a file's variables have, if the byte at that offset is at
+ * `address`. */
 struct question {
+	char *mangled; /* NULL: it is not named by that */
 	uint64_t value, since, offset, address;
 	uint64_t ts; /* of the record that has the value */
 	uint32_t pid;
@@ -84,6 +88,7 @@ int functions_open(struct functions **functions, const struct kernel *kernel,
 		   struct store_writer *writer, struct error *err)
 {
 	struct functions *made = calloc(1, sizeof(*made));
+	pthread_condattr_t clock;
 
 	*functions = made;
 	if (!made)
@@ -92,7 +97,10 @@ int functions_open(struct functions **functions, const struct kernel *kernel,
 	made->writer = writer;
 	pthread_mutex_init(&made->lock, NULL);
 	pthread_cond_init(&made->wake, NULL);
-	pthread_cond_init(&made->idle, NULL);
+	pthread_condattr_init(&clock);
+	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+	pthread_cond_init(&made->idle, &clock);
+	pthread_condattr_destroy(&clock);
 	return 0;
 }
 
@@ -119,6 +127,8 @@ void functions_close(struct functions *functions)
 		free(functions->pending.data[i].text);
 	for (size_t i = 0; i < functions->answers.len; i++)
 		free(functions->answers.data[i].name);
+	for (size_t i = functions->next; i < functions->questions.len; i++)
+		free(functions->questions.data[i].mangled);
 	vec_free(&functions->modules);
 	vec_free(&functions->pending);
 	vec_free(&functions->questions);
@@ -199,10 +209,21 @@ static void handles_answer(struct functions *functions, const struct question *q
 	image_close(&image);
 }
 
+static char *plain_name(const char *mangled)
+{
+	char plain[DEMANGLE_MAX];
+
+	return strdup(demangle(mangled, plain) ?: mangled);
+}
+
 static void question_answer(struct functions *functions, struct symbolizer *symbolizer,
 			    const struct question *question)
 {
-	if (!question->value)
+	if (question->mangled)
+		answer_add(functions,
+			   (struct answer){question->value, question->since, question->pid,
+					   plain_name(question->mangled)});
+	else if (!question->value)
 		handles_answer(functions, question);
 	else if (symbolizer)
 		answer_add(functions,
@@ -231,6 +252,7 @@ static void *look_up(void *arg)
 		question = functions->questions.data[functions->next++];
 		pthread_mutex_unlock(&functions->lock);
 		question_answer(functions, symbolizer, &question);
+		free(question.mangled);
 		pthread_mutex_lock(&functions->lock);
 	}
 	pthread_mutex_unlock(&functions->lock);
@@ -238,29 +260,47 @@ static void *look_up(void *arg)
 	return NULL;
 }
 
+/* Takes over the mangled name. Without a thread or room the value stays a number. */
 static void ask(struct functions *functions, const struct question *question)
 {
+	bool asked = false;
+
 	if (!functions->started)
 		functions->started = !pthread_create(&functions->thread, NULL, look_up, functions);
-	if (!functions->started)
-		return; /* the value stays a number */
-	pthread_mutex_lock(&functions->lock);
-	if (vec_push(&functions->questions, *question)) {
-		functions->busy = true;
+	if (functions->started) {
+		pthread_mutex_lock(&functions->lock);
+		asked = functions->questions.len < QUESTIONS_MAX &&
+			vec_push(&functions->questions, *question);
+		functions->busy |= asked;
 		pthread_cond_signal(&functions->wake);
+		pthread_mutex_unlock(&functions->lock);
 	}
-	pthread_mutex_unlock(&functions->lock);
+	if (!asked)
+		free(question->mangled);
 }
 
-int functions_write(struct functions *functions, bool all, struct error *err)
+bool functions_wait(struct functions *functions, uint64_t until_ns)
+{
+	const struct timespec until = {(time_t)(until_ns / 1000000000),
+				       (long)(until_ns % 1000000000)};
+	bool idle;
+
+	pthread_mutex_lock(&functions->lock);
+	while (functions->busy &&
+	       !pthread_cond_timedwait(&functions->idle, &functions->lock, &until))
+		;
+	idle = !functions->busy;
+	pthread_mutex_unlock(&functions->lock);
+	return idle;
+}
+
+int functions_write(struct functions *functions, struct error *err)
 {
 	int result = 0;
 
 	if (!functions->started)
 		return 0;
 	pthread_mutex_lock(&functions->lock);
-	while (all && functions->busy)
-		pthread_cond_wait(&functions->idle, &functions->lock);
 	for (size_t i = 0; i < functions->answers.len; i++) {
 		struct answer *answer = &functions->answers.data[i];
 		struct store_name name = {answer->value, answer->pid, answer->name, answer->since};
@@ -536,11 +576,19 @@ static int handle_named(struct functions *functions, const struct site_info *sit
 	/* The number may have been the handle of another function before. */
 	if (handle && site->role == SITE_ROLE_NAME && (pending->text || known)) {
 		const char *text = pending->text ?: "";
-		char plain[DEMANGLE_MAX];
-		struct store_name name = {handle, end->tgid, demangle(text, plain) ?: text,
-					  end->rec.ts};
+		const struct store_name name = {handle, end->tgid, text, end->rec.ts};
 
-		result = store_writer_add_name(functions->writer, &name, err);
+		if (strncmp(text, "_Z", 2)) {
+			result = store_writer_add_name(functions->writer, &name, err);
+		} else {
+			const struct question question = {.mangled = strdup(text),
+							  .value = handle,
+							  .since = end->rec.ts,
+							  .pid = end->tgid};
+
+			if (question.mangled)
+				ask(functions, &question);
+		}
 	}
 	pending_remove(functions, pending);
 	return result;

@@ -33,8 +33,10 @@ bool functions_concern(const struct site_info *site);
 int functions_record(struct functions *functions, const struct site_info *site, unsigned first,
 		     const struct waffle_rec *rec, struct error *err);
 
-/* Writes the names that were found meanwhile; with `all`, waits until all are looked up. */
-int functions_write(struct functions *functions, bool all, struct error *err);
+/* Waits until all is looked up; false: not until that time of the monotonic clock. */
+bool functions_wait(struct functions *functions, uint64_t until_ns);
+/* Writes what was found meanwhile. */
+int functions_write(struct functions *functions, struct error *err);
 
 /* A process has such sites armed. Reads its mappings now, while it lives. */
 void functions_process(struct functions *functions, pid_t pid);

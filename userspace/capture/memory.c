@@ -2,25 +2,31 @@
 #include "capture/memory.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "capture/drain.h"
+#include "capture/hit_image.h"
 #include "target/buildid.h"
 #include "target/program_facts.h"
 #include "target/mapping_file.h"
 #include "target/process.h"
+#include "target/worker_queue.h"
 #include "util/map.h"
 #include "util/vec.h"
 
 #define PROCESSES_MAX 16384
 #define RANGES_MAX 65536       /* of a process; vm.max_map_count */
+#define HELD_MAX 32            /* the kernel maps a program, its loader and the vDSO */
 #define WRITTEN_MAX (1u << 21) /* mappings of all living processes, and files */
 #define RESCAN_MIN_NS 20000000ull
 #define SWEEP_NS 5000000000ull
 #define RESCAN_MAX_NS 10000000000ull
+#define LATE_MAX 256 /* mappings whose file is still being parsed */
+#define LATE_NS 50000000ull
 
 struct known {
 	pid_t pid;                /* 0: unused */
@@ -32,6 +38,8 @@ struct known {
 	uint64_t told_ts; /* of the last one that was reported since */
 	bool whole;       /* no code is missing, as far as is known */
 	bool begun; /* the kernel reported a new program, whose exec record has not come yet */
+	uint64_t begun_ts; /* when it did, also if events were lost since; 0: it did not */
+	VEC(struct mmap_event) held; /* mappings of that program, with paths of their own */
 };
 
 /* The facts of a program or library that tell where its code is. */
@@ -41,7 +49,22 @@ struct program {
 	uint32_t segment_count;
 };
 
+/* When a mapping was seen. */
+struct sighting {
+	pid_t pid;
+	uint64_t ts;
+	bool told; /* by the kernel; else it was read in /proc */
+};
+
+/* A mapping that is written when its file has been parsed. */
+struct late {
+	struct mapping mapping;
+	struct sighting seen;
+	int fd;
+};
+
 struct memory {
+	const struct kernel *kernel;
 	struct store_writer *writer;
 	struct map pids;    /* pid → index in `known` */
 	struct map parents; /* of processes that run the program of their parent */
@@ -51,21 +74,40 @@ struct memory {
 	struct map written;    /* hashes of mappings */
 	struct map program_of; /* hash of a file → index in `programs` */
 	VEC(struct program) programs;
+	VEC(struct late) late;
+	uint64_t late_ts; /* when they were last looked at */
 };
 
-int memory_open(struct memory **memory, struct store_writer *writer, struct error *err)
+int memory_open(struct memory **memory, const struct kernel *kernel, struct store_writer *writer,
+		struct error *err)
 {
 	*memory = calloc(1, sizeof(**memory));
 	if (!*memory)
 		return error_set(err, ENOMEM, "out of memory");
+	(*memory)->kernel = kernel;
 	(*memory)->writer = writer;
 	return 0;
+}
+
+static void held_free(struct known *known)
+{
+	for (size_t i = 0; i < known->held.len; i++)
+		free(known->held.data[i].mapping.path);
+	vec_free(&known->held);
+	known->begun_ts = 0;
 }
 
 static void known_free(struct known *known)
 {
 	mappings_free(&known->mappings);
 	mappings_free(&known->told);
+	held_free(known);
+}
+
+static void late_free(const struct late *late)
+{
+	free(late->mapping.path);
+	close(late->fd);
 }
 
 void memory_close(struct memory *memory)
@@ -77,6 +119,9 @@ void memory_close(struct memory *memory)
 	vec_free(&memory->known);
 	vec_free(&memory->unused);
 	vec_free(&memory->programs);
+	for (size_t i = 0; i < memory->late.len; i++)
+		late_free(&memory->late.data[i]);
+	vec_free(&memory->late);
 	map_free(&memory->pids);
 	map_free(&memory->parents);
 	map_free(&memory->written);
@@ -133,42 +178,87 @@ static bool replaces_file(const struct known *known, const struct mapping *mappi
 	return false;
 }
 
-static void program_read(struct program *program, int fd, const char *path)
+/* -EAGAIN: it is still being parsed. */
+static int program_read(struct program *program, int fd, const char *path)
 {
-	struct program_facts facts;
+	struct program_facts facts = {0};
+	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	int result = own < 0 ? -errno : program_facts_read(&facts, own, path);
 
-	if (program_facts_read(&facts, fd, path))
-		return;
+	if (result)
+		return result == -EAGAIN ? result : 0;
 	program->build_id = facts.build_id;
 	for (uint32_t i = 0; i < facts.segments.count && i < STORE_SEGMENTS_MAX; i++)
 		program->segments[program->segment_count++] =
 			(struct store_segment){.offset = facts.segments.list[i].offset,
 					       .address = facts.segments.list[i].address,
 					       .size = facts.segments.list[i].size};
+	return 0;
 }
 
-/* The facts of a file whose code is mapped; each file is read once. `told`: the kernel reported the
- * mapping, so the process may have others by now. */
-static const struct program *program_of(struct memory *memory, const struct mapping *mapping,
-					pid_t pid, bool told)
+static uint64_t program_key(const struct mapping *mapping)
 {
-	uint64_t key = mix(mix(1, mapping->ino), mapping->dev);
-	uint32_t index = map_get(&memory->program_of, key);
+	return mix(mix(1, mapping->ino), mapping->dev);
+}
+
+/* NULL: it was not read yet. */
+static const struct program *program_known(const struct memory *memory,
+					   const struct mapping *mapping)
+{
+	uint32_t index = map_get(&memory->program_of, program_key(mapping));
+
+	return index == MAP_NONE ? NULL : &memory->programs.data[index];
+}
+
+/* The same, read now. *result: -EAGAIN: it is still being parsed. */
+static const struct program *program_add(struct memory *memory, const struct mapping *mapping,
+					 int fd, const char *path, int *result)
+{
 	struct program program = {0};
+
+	*result = program_read(&program, fd, path);
+	if (*result || memory->programs.len >= WRITTEN_MAX || !vec_push(&memory->programs, program))
+		return NULL;
+	map_set(&memory->program_of, program_key(mapping), (uint32_t)memory->programs.len - 1);
+	return &memory->programs.data[memory->programs.len - 1];
+}
+
+/* Takes over the descriptor. Without room for it, or memory, nothing is known of the file. */
+static int late_add(struct memory *memory, const struct mapping *mapping, struct sighting seen,
+		    int fd)
+{
+	struct late late = {*mapping, seen, fd};
+
+	late.mapping.path = strdup(mapping->path);
+	if (late.mapping.path && memory->late.len < LATE_MAX && vec_push(&memory->late, late))
+		return -EAGAIN;
+	late_free(&late);
+	return 0;
+}
+
+/* What there is to know of a file that is mapped to be run, read once a file; NULL: nothing.
+ * *result: -EAGAIN: it is still being parsed, and the mapping is among `late`. */
+static const struct program *program_of(struct memory *memory, const struct mapping *mapping,
+					struct sighting seen, int *result)
+{
+	const struct program *program = program_known(memory, mapping);
 	char path[4096];
 	int fd;
 
-	if (index != MAP_NONE)
-		return &memory->programs.data[index];
-	fd = told ? mapping_open_same(mapping, pid, path, sizeof(path))
-		  : mapping_open(mapping, pid, path, sizeof(path));
+	*result = 0;
+	if (program)
+		return program;
+	/* If it was told, the process may have other mappings by now. */
+	fd = seen.told ? mapping_open_same(mapping, seen.pid, path, sizeof(path))
+		       : mapping_open(mapping, seen.pid, path, sizeof(path));
 	if (fd < 0)
 		return NULL;
-	program_read(&program, fd, path);
-	if (memory->programs.len >= WRITTEN_MAX || !vec_push(&memory->programs, program))
-		return NULL;
-	map_set(&memory->program_of, key, (uint32_t)memory->programs.len - 1);
-	return &memory->programs.data[memory->programs.len - 1];
+	program = program_add(memory, mapping, fd, path, result);
+	if (*result == -EAGAIN)
+		*result = late_add(memory, mapping, seen, fd);
+	else
+		close(fd);
+	return program;
 }
 
 static void mapping_describe(struct store_mapping *row, const struct program *program)
@@ -217,12 +307,25 @@ static void forget_all(struct memory *memory, struct mappings *mappings, pid_t p
 	mappings_free(mappings);
 }
 
-/* When a mapping was seen. */
-struct sighting {
-	pid_t pid;
-	uint64_t ts;
-	bool told; /* the kernel reported it; otherwise it was read in /proc */
-};
+static int row_write(struct memory *memory, struct store_mapping *row,
+		     const struct program *program, struct error *err)
+{
+	if (program)
+		mapping_describe(row, program);
+	return store_writer_add_mapping(memory->writer, row, err);
+}
+
+static struct store_mapping row_of(const struct mapping *mapping, struct sighting seen)
+{
+	return (struct store_mapping){.ts = seen.ts,
+				      .start = mapping->start,
+				      .end = mapping->end,
+				      .offset = mapping->offset,
+				      .ino = mapping->ino,
+				      .dev = mapping->dev,
+				      .pid = (uint32_t)seen.pid,
+				      .path = mapping->path};
+}
 
 /*
  * Writes a mapping, unless it is in the capture already. The kernel may report a file that can't be
@@ -233,24 +336,18 @@ struct sighting {
 static int mapping_write(struct memory *memory, const struct known *known,
 			 const struct mapping *mapping, struct sighting seen, struct error *err)
 {
-	struct store_mapping row = {.ts = seen.ts,
-				    .start = mapping->start,
-				    .end = mapping->end,
-				    .offset = mapping->offset,
-				    .ino = mapping->ino,
-				    .dev = mapping->dev,
-				    .pid = (uint32_t)seen.pid,
-				    .path = mapping->path};
+	struct store_mapping row = row_of(mapping, seen);
 	uint64_t key = mapping_key(seen.pid, mapping, seen.told);
 	const struct program *program = NULL;
+	int parsed = 0;
 
 	forget_replaced(memory, seen.told ? &known->told : &known->mappings, seen.pid, mapping);
 	if ((!mapping->ino && !mapping->executable) || map_get(&memory->written, key) != MAP_NONE ||
 	    memory->written.len >= WRITTEN_MAX)
 		return 0;
 	if (mapping->ino && mapping->executable)
-		program = program_of(memory, mapping, seen.pid, seen.told);
-	if (!mapping->ino || (seen.told && !program)) {
+		program = program_of(memory, mapping, seen, &parsed);
+	if (!mapping->ino || (seen.told && !program && !parsed)) {
 		if (!replaces_file(known, mapping))
 			return 0;
 		row.path = "";
@@ -261,23 +358,64 @@ static int mapping_write(struct memory *memory, const struct known *known,
 		   !map_set(&memory->written, mapping_key(seen.pid, mapping, false), 1)) {
 		return 0;
 	}
-	if (program)
-		mapping_describe(&row, program);
-	return store_writer_add_mapping(memory->writer, &row, err);
+	return parsed ? 0 : row_write(memory, &row, program, err);
 }
 
-/* The mappings of a process or, if it is gone and ran its parent's program, the last ones that the
- * parent had. False: nothing is known. */
+/* Writes a mapping if its file has been parsed, or else with `anyway`; whether it did. */
+static bool late_write(struct memory *memory, const struct late *late, bool anyway, int *failed,
+		       struct error *err)
+{
+	struct store_mapping row = row_of(&late->mapping, late->seen);
+	const struct program *program = program_known(memory, &late->mapping);
+	int result = 0;
+
+	if (!program)
+		program =
+			program_add(memory, &late->mapping, late->fd, late->mapping.path, &result);
+	if (result == -EAGAIN && !anyway)
+		return false;
+	*failed = row_write(memory, &row, program, err);
+	return true;
+}
+
+int memory_late(struct memory *memory, bool all, struct error *err)
+{
+	uint64_t now = clock_monotonic_ns(), wait_until_ns;
+	int failed = 0;
+
+	if (!memory->late.len || (!all && now - memory->late_ts < LATE_NS))
+		return 0;
+	memory->late_ts = now;
+	wait_until_ns = worker_queue_wait_until(all ? now + LATE_NS : 0);
+	for (size_t i = memory->late.len; i > 0 && !failed; i--) {
+		struct late *late = &memory->late.data[i - 1];
+
+		if (!late_write(memory, late, all, &failed, err))
+			continue;
+		late_free(late);
+		*late = memory->late.data[--memory->late.len];
+	}
+	worker_queue_wait_until(wait_until_ns);
+	return failed;
+}
+
+/*
+ * The mappings of a process or, if it is gone and ran its parent's program, the last ones that the
+ * parent had. False: nothing is known. During an exec, the program may get rights, so its mappings
+ * count only if they are known to be of one without.
+ */
 static bool mappings_now(const struct memory *memory, pid_t pid, struct mappings *mappings,
 			 const struct mappings **seen)
 {
 	uint32_t parent = map_get(&memory->parents, (uint64_t)pid);
 	uint32_t index = parent == MAP_NONE ? MAP_NONE : map_get(&memory->pids, parent);
+	uint64_t begin_ts = clock_monotonic_ns();
 	struct error gone = ERROR_INIT;
 
 	*seen = mappings;
 	if (!process_mappings_all(mappings, pid, &gone)) {
-		if (mappings->list.len) /* not a zombie */
+		if (mappings->list.len && /* not a zombie */
+		    hit_image_is_same(memory->kernel, pid, begin_ts))
 			return true;
 		mappings_free(mappings);
 	}
@@ -467,7 +605,6 @@ static int told_mapping(struct memory *memory, struct known *known, const struct
 			struct error *err)
 {
 	const struct mapping *mapping = &event->mapping;
-
 	int result = mapping_write(memory, known, mapping,
 				   (struct sighting){event->pid, event->ts, true}, err);
 
@@ -481,9 +618,32 @@ static int told_mapping(struct memory *memory, struct known *known, const struct
 	return result;
 }
 
+/* Whether an event is of a program that may still turn out to have rights. If the mappings were
+ * read since it began, it has none. */
+static bool must_wait(const struct known *known, const struct mmap_event *event)
+{
+	bool was_read = known->read_ts > known->begun_ts && event->ts > known->read_ts;
+
+	return known->begun_ts && !was_read;
+}
+
+/* What finds no room is found when the mappings are read. */
+static void told_hold(struct known *known, const struct mmap_event *event)
+{
+	struct mmap_event held = *event;
+
+	held.mapping.path = known->held.len < HELD_MAX ? strdup(event->mapping.path) : NULL;
+	if (!held.mapping.path || !vec_push(&known->held, held)) {
+		free(held.mapping.path);
+		known->whole = false;
+	}
+}
+
 /* The first mappings of a new program come before the record of its exec. */
 static void told_exec(struct memory *memory, struct known *known, const struct mmap_event *event)
 {
+	held_free(known);
+	known->begun_ts = event->ts;
 	known->begun = true;
 	map_remove(&memory->parents, (uint64_t)event->pid);
 	forget_all(memory, &known->told, event->pid);
@@ -493,7 +653,8 @@ static void told_exec(struct memory *memory, struct known *known, const struct m
 	known->whole = true;
 }
 
-int memory_told(struct memory *memory, const struct mmap_event *event, struct error *err)
+int memory_told(struct memory *memory, const struct mmap_event *event, bool may_get_rights,
+		struct error *err)
 {
 	struct known *known;
 
@@ -505,25 +666,33 @@ int memory_told(struct memory *memory, const struct mmap_event *event, struct er
 	known = known_of(memory, event->pid);
 	if (!known)
 		return 0;
-	if (event->kind == MMAP_MAPPED)
+	if (event->kind == MMAP_EXEC)
+		told_exec(memory, known, event);
+	else if (may_get_rights && must_wait(known, event))
+		told_hold(known, event);
+	else
 		return told_mapping(memory, known, event, err);
-	told_exec(memory, known, event);
 	return 0;
 }
 
-void memory_exec(struct memory *memory, pid_t pid, uint64_t ts)
+int memory_exec(struct memory *memory, pid_t pid, uint64_t ts, bool has_rights, struct error *err)
 {
 	uint32_t index = map_get(&memory->pids, (uint64_t)pid);
 	struct known *known = index == MAP_NONE ? NULL : &memory->known.data[index];
+	int result = 0;
 
-	if (!known || !(known->begun || known->read_ts > ts)) {
+	for (size_t i = 0; known && !has_rights && i < known->held.len && !result; i++)
+		result = told_mapping(memory, known, &known->held.data[i], err);
+	if (!known || has_rights || !(known->begun || known->read_ts > ts)) {
 		memory_forget(memory, pid);
-		return;
+		return result;
 	}
+	held_free(known);
 	map_remove(&memory->parents, (uint64_t)pid);
 	known->begun = false;
 	known->next_ts = 0;
 	known->gap_ns = RESCAN_MIN_NS;
+	return result;
 }
 
 void memory_forget(struct memory *memory, pid_t pid)
@@ -535,6 +704,7 @@ void memory_forget(struct memory *memory, pid_t pid)
 		return;
 	forget_all(memory, &memory->known.data[index].mappings, pid);
 	forget_all(memory, &memory->known.data[index].told, pid);
+	held_free(&memory->known.data[index]);
 	memory->known.data[index].pid = 0;
 	if (!vec_push(&memory->unused, index))
 		memory->known.data[index] = (struct known){0}; /* stays unused */

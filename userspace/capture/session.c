@@ -10,8 +10,13 @@
 #include <unistd.h>
 
 #include "capture/session_internal.h"
+#include "target/worker.h"
+#include "target/worker_queue.h"
 #include "util/privileges.h"
 #include "util/units.h"
+
+#define NAMES_NS 5000000000ull /* the end of a capture waits no longer for names */
+#define NAMES_PAUSE_NS 100000000ull
 
 int session_fail(struct session *session, const char *what)
 {
@@ -83,12 +88,12 @@ static int writer_open(struct session *session)
 	meta.version = WAFFLE_VERSION;
 	meta.command = session->options->label;
 	meta.filter = session->options->filter ? filter_source(session->options->filter) : "";
-	meta.tracer_pid = (uint32_t)getpid();
 	meta.cpu_count = kernel_cpu_count(session->kernel);
 	meta.sched = session_wants_sched(session->options);
 	meta.sources = sources_text(sources, session_sources(session));
 	session->start_ts = session->flush_ts = meta.start_ts;
-	return store_writer_open(&session->writer, session->options->output, &meta, session->err);
+	return store_writer_open_apart(&session->writer, session->options->output, session->signals,
+				       &meta, session->err);
 }
 
 int session_publish(struct session *session)
@@ -198,7 +203,9 @@ static int record_store(struct waffle_rec *rec, struct session *session)
 		end->site = arming_site_at(session->arming, (pid_t)end->tgid, end->probe_addr);
 	}
 	result = details_record(session->details, rec, session->err) ?: functions_see(session, rec);
-	if (result || rec->kind >= WAFFLE_REC_KIND_COUNT) /* not written to the file */
+	if (rec->kind == WAFFLE_REC_EXEC)
+		((struct waffle_rec_exit *)rec)->code &= ~WAFFLE_EXEC_RIGHTS;
+	if (result || rec->kind >= WAFFLE_REC_KIND_COUNT) /* not for the file */
 		return result;
 	record_renumber(session, rec);
 	return store_writer_append(session->writer, rec, session->err);
@@ -228,8 +235,25 @@ int session_drain(struct session *session)
 	drain_counts(session->drain, session->result->counts);
 	session->busy = session->busy || result > 0;
 	if (result == -ECANCELED)
-		result = 0; /* the capture ends because the file is full */
-	return result < 0 ? result : functions_write(session->functions, false, session->err);
+		result = 0; /* it is full, and ends */
+	return result < 0 ? result : functions_write(session->functions, session->err);
+}
+
+/* A program may have any number of functions in files that take minutes to parse. */
+static int names_rest(struct session *session)
+{
+	uint64_t now = clock_monotonic_ns(), end = now + NAMES_NS;
+	bool done;
+
+	do {
+		done = functions_wait(session->functions, now + NAMES_PAUSE_NS);
+		now = clock_monotonic_ns();
+	} while (!done && now < end && !loop_impatient(session));
+	if (!done)
+		session_notify(session,
+			       "some functions have no names: to look them up takes longer "
+			       "than the end of a capture waits");
+	return functions_write(session->functions, session->err);
 }
 
 /* Drains all records from before the end, however long that takes, unless another signal comes. */
@@ -239,7 +263,7 @@ static int drain_rest(struct session *session)
 
 	while (result > 0) {
 		result = drain_round(session->drain, true);
-		if (loop_impatient(session)) {
+		if (!loop_await_writer(session, WRITER_BEHIND_BYTES) || loop_impatient(session)) {
 			drain_give_up(session->drain);
 			session_notify(session, "what was not written yet is counted as lost");
 		}
@@ -247,7 +271,7 @@ static int drain_rest(struct session *session)
 	drain_counts(session->drain, session->result->counts);
 	if (result == -ECANCELED)
 		return 0;
-	return result ?: functions_write(session->functions, true, session->err);
+	return result ?: names_rest(session);
 }
 
 int session_configure(struct kernel_options *kernel, struct plan **plan,
@@ -305,7 +329,8 @@ static int arming_start(struct session *session)
 					      .sites = options->sources & CAPTURE_SPANS,
 					      .follow = options->follow,
 					      .everywhere =
-						      options->follow && options->machine_wide};
+						      options->follow && options->machine_wide,
+					      .may_widen = options->machine_wide};
 
 	return functions_open(&session->functions, session->kernel, session->writer, session->err)
 		       ?: arming_open(&session->arming, session->kernel, session->writer, &arming,
@@ -363,14 +388,20 @@ static int finish(struct session *session)
 
 	kernel_snapshot(session->kernel, true, state_store, session, &ignored);
 	kernel_finish(session->kernel);
-	gate_close(session->gate);
-	session->gate = NULL;
+	programs_let_go(session);
 	session->end_ts = clock_monotonic_ns();
 	session->result->duration_ns = session->end_ts - session->start_ts;
 	session->result->tracer_cpu_ns = cpu_ns() - session->result->ready_cpu_ns;
 	arming_release(session->arming);
 	kernel_detach(session->kernel);
+	/* What is being parsed is of no use any more; what is mapped only now can be read at once.
+	 */
+	worker_queue_close();
+	if (worker_queue_open(&ignored))
+		session_notify(session, ignored.message);
+	worker_queue_wait_until(session->end_ts + PARSE_END_NS);
 	result = drain_rest(session);
+	result = result ?: details_finish(session->details, session->err);
 	warn_of_faults(session);
 	programs_say(session);
 	if (details_stack_warning(session->details))
@@ -384,13 +415,15 @@ static void close_all(struct session *session)
 {
 	map_free(&session->told);
 	arming_close(session->arming);
+	worker_give_up(WORKER_FOR_NAMES, true); /* nobody wants any more what threads still ask */
 	functions_close(session->functions);
 	mmap_watch_close(session->watch);
 	drain_close(session->drain);
 	details_close(session->details);
+	worker_give_up(WORKER_FOR_NAMES, false);
 	launch_abort(
 		&session->launch); /* it has a copy of the pipe whose end kernel_close() awaits */
-	gate_close(session->gate);
+	programs_let_go(session);
 	kernel_close(session->kernel);
 	plan_free(session->plan);
 	targets_close(session);
@@ -412,9 +445,13 @@ static int writer_close(struct session *session, bool started, int failed)
 		return 0;
 	}
 	session_publish(session); /* its failure is that of what follows, too */
+	store_writer_finish(session->writer, session->end_ts, result->counts);
+	result->file_stuck = !loop_await_writer(session, 0);
 	written = store_writer_close(session->writer, session->end_ts, result->counts, &problem);
 	result->file_written |= !written;
-	if (!stat(session->options->output, &file))
+	if (result->file_stuck) /* nor would it answer others */
+		result->file_written = false;
+	else if (!stat(session->options->output, &file))
 		result->file_bytes = (uint64_t)file.st_size;
 	return written && !failed ? error_set(session->err, -written, "%s", problem.message) : 0;
 }
@@ -439,11 +476,11 @@ int session_run(const struct session_options *options, const struct session_even
 	if (started) {
 		warn_after_arming(&session);
 		if (options->command) {
-			programs_first(&session);
+			code = programs_first(&session);
 			launch_go(&session.launch);
 		}
-		code = loop_run(&session);
-		/* The files of the command are known by now. */
+		code = code ?: loop_run(&session);
+		/* What a command is made of is known by now. */
 		if (options->command)
 			warn_of_names(&session);
 		warn_of_unfound(&session, false);

@@ -19,8 +19,8 @@
 #include "util/map.h"
 #include "util/vec.h"
 
-/* The event that woke the loop; for a process that exited, TAG_PROCESS + its pid. */
-enum { TAG_TIMER, TAG_SIGNAL, TAG_RING, TAG_MMAP, TAG_FILE, TAG_GATE, TAG_PROCESS };
+/* What woke the loop; of a process that exited, TAG_PROCESS + its pid. */
+enum { TAG_TIMER, TAG_SIGNAL, TAG_RING, TAG_MMAP, TAG_FILE, TAG_GATE, TAG_PARSED, TAG_PROCESS };
 
 struct target {
 	pid_t pid;
@@ -36,6 +36,8 @@ struct target {
 	bool exec_told;    /* and that was counted already */
 	bool exec_moved;   /* another thread than the main one began it: its links are of no use */
 	bool maps_changed;
+	bool parsing;     /* files of it are left out until they are parsed */
+	bool begun_first; /* its program began before these were armed */
 	uint64_t scan_ts; /* of the end of the last look at its mappings */
 	uint64_t scan_ns; /* how long that took */
 };
@@ -46,12 +48,6 @@ struct unarmed {
 	char names[200]; /* of the first ones: "a, b" */
 	uint64_t forks;
 	uint64_t fork_ns; /* the longest time that a child ran unarmed */
-};
-
-struct fork_notice {
-	uint64_t ts;
-	pid_t parent, child;
-	bool shares_memory; /* as after vfork(): until its exec it does nothing of its own */
 };
 
 struct session {
@@ -68,8 +64,8 @@ struct session {
 	struct mmap_watch *watch;
 	struct store_writer *writer;
 	struct launch launch;
-	struct gate *gate;             /* NULL: programs are not held until they are armed */
-	VEC(struct fork_notice) forks; /* not handled yet */
+	struct gate *gate;           /* NULL: programs are not held until they are armed */
+	VEC(struct gate_event) held; /* programs whose files are still being parsed */
 	struct unarmed unarmed;
 	VEC(struct target) targets;
 	struct map target_at; /* pid → index in `targets` */
@@ -86,9 +82,17 @@ struct session {
 	bool warned;         /* of a file that could not be armed */
 	struct map told;     /* hashes of what was said of calls that were not found */
 	bool full;           /* the file has the size that it may have */
+	uint64_t awaited_ns; /* since when the end waits for the file; 0: it does not */
+	bool told_stuck;     /* it was said that the file takes nothing */
+	bool parsed;         /* files were, since this was set to false */
 	unsigned interrupts;
 	bool child_done;
 };
+
+/* Nothing that is parsed is waited for longer than that before the capture goes on without it. */
+#define PARSE_START_NS 60000000000ull
+/* At its end: the files of the last mappings. */
+#define PARSE_END_NS 100000000ull
 
 /* session.c: "what: errno's text" as the error; returns a negative errno. */
 int session_fail(struct session *session, const char *what);
@@ -108,10 +112,18 @@ int session_publish(struct session *session);
 /* session_loop.c */
 int loop_open(struct session *session);
 int session_watch(struct session *session, int fd, uint32_t events, uint64_t tag);
-/* Runs until the time is up, the targets are gone or a signal comes. */
+/* Waits for an answer of worker_ask(), at most until `until_ns`, and drains meanwhile. 1: there is
+ * one; 0: there is none, or a signal came; negative errno. */
+int loop_await(struct session *session, uint64_t until_ns);
+/* Until the time is up, the targets are gone or a signal comes. */
 int loop_run(struct session *session);
 /* Whether a signal came since the last look. */
 bool loop_impatient(struct session *session);
+/* At the end: waits until no more than `most` bytes are to be written, 0: until all are in the
+ * file. False: nothing moved for a while, or a signal came. */
+bool loop_await_writer(struct session *session, size_t most);
+/* More than this in memory means that the file is slow: the rings are not read meanwhile. */
+#define WRITER_BEHIND_BYTES (16u << 20)
 void loop_close(struct session *session);
 
 /* session_targets.c */
@@ -119,12 +131,14 @@ int targets_open(struct session *session);
 /* Late libraries are watched for before the first look at the mappings: none slips through. */
 void targets_watch(struct session *session);
 int targets_arm(struct session *session);
-/* How long the loop may wait until one of them must be looked at, `most` at most. */
+/* Files were parsed that targets wait for. */
+void targets_parsed(struct session *session);
+/* How long to wait at most until the next of them is to be looked at. */
 int targets_wait_ms(const struct session *session, int most);
 /* Arms new programs and libraries, of as many processes as there is time for. A process that is
  * gone is no error here. */
 int targets_rearm(struct session *session);
-/* For drain_open(): new processes and programs. Called from within a drain: only takes note. */
+/* For drain_open(): new processes and programs. Called from within a drain. */
 void targets_notice(const struct waffle_rec *rec, void *arg);
 /* For it, too: new mappings. Records before `before_ts` follow. */
 int targets_mappings(struct session *session, uint64_t before_ts);
@@ -140,17 +154,22 @@ int target_add(struct session *session, pid_t pid);
 /* session_programs.c */
 /* Before anything is attached: the process that holds programs is forked. */
 int programs_open(struct session *session);
-/* Arms the command's own program, before it may begin. */
-void programs_first(struct session *session);
-/* Arms the programs that are held, and lets them go on. */
+/* The command's own program; before it may begin. */
+int programs_first(struct session *session);
+/* Arms what is held and lets it go, or keeps it while its files are being parsed. */
 int programs_held(struct session *session);
-/* A child was armed so much later than its fork. */
+/* Files were parsed: tries again. */
+void programs_again(struct session *session);
+/* From now on nothing is held. */
+void programs_let_go(struct session *session);
+/* A program that was not armed before it began has something to arm. */
+/* A child had nothing armed since its fork. */
 void child_was_late(struct session *session, uint64_t fork_ts);
 /* A program began before it was armed. */
 void program_was_late(struct session *session, pid_t pid);
-/* Arms the children whose forks were noticed. */
-int programs_fork(struct session *session);
-/* At the end: reports what was missed of new processes. */
+/* A target has a child: arms it at once, and follows it. */
+void program_forked(struct session *session, const struct waffle_rec_fork *fork);
+/* At the end: what was not seen of new processes. */
 void programs_say(struct session *session);
 
 /* session_warn.c */

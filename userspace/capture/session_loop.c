@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The loop of a capture: its events, how often it drains, and when it ends. */
+/* The loop of a capture: what wakes it, how often it drains, and when it ends. */
+#include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
@@ -8,11 +9,16 @@
 
 #include "capture/session_internal.h"
 #include "target/process.h"
-#include "target/worker.h"
+#include "target/worker_queue.h"
 
 #define FLUSH_NS 1000000000ull /* at most, between two chunks: what a killed tracer loses */
 #define PROGRESS_NS 100000000ull
 #define WAIT_MS_MAX 1000
+#define STUCK_NS 1000000000ull    /* without progress of the file, until that is said */
+#define PATIENCE_NS 5000000000ull /* at the end, without progress of the file */
+/* In a turn of the loop, for files to be parsed: most take no time, and others are armed later. */
+#define PARSE_NS 10000000ull
+#define AWAIT_MS 5 /* between two drains while nothing else is done */
 
 int session_watch(struct session *session, int fd, uint32_t events, uint64_t tag)
 {
@@ -53,6 +59,13 @@ static void files_raise(struct session *session)
 	session->files_max = limit.rlim_cur;
 }
 
+static int parsed_watch(struct session *session)
+{
+	int fd = worker_queue_fd();
+
+	return fd < 0 ? 0 : session_watch(session, fd, EPOLLIN, TAG_PARSED);
+}
+
 int loop_open(struct session *session)
 {
 	sigset_t set;
@@ -68,10 +81,11 @@ int loop_open(struct session *session)
 	session->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (session->epoll < 0 || session->signals < 0 || session->timer < 0)
 		return session_fail(session, "setting up");
-	worker_stop_at(session->signals, 0);
-	return timer_set(session, PACE_BUSY_NS)
+	return worker_queue_open(session->err)
+		       ?: timer_set(session, PACE_BUSY_NS)
 		       ?: session_watch(session, session->timer, EPOLLIN, TAG_TIMER)
-		       ?: session_watch(session, session->signals, EPOLLIN, TAG_SIGNAL);
+		       ?: session_watch(session, session->signals, EPOLLIN, TAG_SIGNAL)
+		       ?: parsed_watch(session);
 }
 
 static void child_reap(struct session *session)
@@ -112,11 +126,74 @@ bool loop_impatient(struct session *session)
 	return session->interrupts != before;
 }
 
+/* ---- the file ---- */
+
+static void writer_tell(struct session *session, const char *what)
+{
+	char line[4400];
+
+	snprintf(line, sizeof(line), "%s: %s", session->options->output, what);
+	session->events->tell(line, session->events->arg);
+}
+
+/*
+ * Whether the file is so far behind that the rings are not read: then the kernel drops what finds
+ * no room in them, and counts it. The loop goes on, so that it hears signals and its targets' ends.
+ */
+static bool writer_is_behind(struct session *session)
+{
+	struct store_progress progress = store_writer_progress(session->writer);
+	uint64_t now = clock_monotonic_ns();
+
+	if (progress.queued <= WRITER_BEHIND_BYTES)
+		return false;
+	if (!session->told_stuck && now > progress.moved_ns + STUCK_NS) {
+		session->told_stuck = true;
+		writer_tell(session,
+			    "its file system does not answer: what finds no room in memory "
+			    "is lost; Ctrl-C ends the capture");
+	}
+	return true;
+}
+
+bool loop_await_writer(struct session *session, size_t most)
+{
+	uint64_t told_ns = 0;
+
+	session->awaited_ns = session->awaited_ns ?: clock_monotonic_ns();
+	while (true) {
+		struct store_progress progress = store_writer_progress(session->writer);
+		uint64_t now = clock_monotonic_ns(), since = progress.moved_ns;
+
+		if (most ? progress.queued <= most : !progress.busy)
+			return true;
+		since = since > session->awaited_ns ? since : session->awaited_ns;
+		if (now > since + PATIENCE_NS || loop_impatient(session))
+			return false;
+		if (!told_ns && now > since + STUCK_NS) {
+			told_ns = now;
+			writer_tell(session,
+				    "its file system does not answer: waiting some seconds; "
+				    "Ctrl-C ends it at once");
+		}
+		store_writer_wait(session->writer, session->signals, WAIT_MS_MAX / 10);
+	}
+}
+
+/* Targets are taken off the list when their last records have been drained. */
+static bool targets_are_gone(const struct session *session)
+{
+	for (size_t i = 0; i < session->targets.len; i++)
+		if (!session->told_stuck || !session->targets.data[i].exit_ts)
+			return false;
+	return true;
+}
+
 static bool stopping(const struct session *session, uint64_t now)
 {
 	const struct session_options *options = session->options;
 
-	return !session->targets.len || session->full || session->interrupts >= 2 ||
+	return targets_are_gone(session) || session->full || session->interrupts >= 2 ||
 	       (!options->command && session->interrupts) ||
 	       (options->duration_ns && now - session->armed_ts >= options->duration_ns);
 }
@@ -168,6 +245,12 @@ static int dispatch(struct session *session, const struct epoll_event *events, i
 			if (programs_held(session))
 				return -EIO;
 			break;
+		case TAG_PARSED:
+			worker_queue_answered();
+			session->parsed = true;
+			targets_parsed(session);
+			programs_again(session);
+			break;
 		case TAG_SIGNAL: /* read in each turn, however many others are ready */
 		case TAG_RING:   /* woken for a fork or an exec: the drain sees it */
 		case TAG_MMAP:
@@ -192,24 +275,42 @@ static int wait_ms(const struct session *session)
 	return targets_wait_ms(session, left < WAIT_MS_MAX ? (int)left : WAIT_MS_MAX);
 }
 
+static int turn(struct session *session, int ms)
+{
+	struct epoll_event events[32];
+	int count = epoll_wait(session->epoll, events, 32, ms);
+
+	if (count < 0 && errno != EINTR)
+		return session_fail(session, "epoll");
+	session->busy = false;
+	worker_queue_wait_until(clock_monotonic_ns() + PARSE_NS);
+	return dispatch(session, events, count > 0 ? count : 0)
+		       ?: (writer_is_behind(session) ? 0 : session_drain(session))
+		       ?: timer_adapt(session);
+}
+
+int loop_await(struct session *session, uint64_t until_ns)
+{
+	session->parsed = false;
+	while (!session->parsed && !session->interrupts && clock_monotonic_ns() < until_ns) {
+		int result = turn(session, AWAIT_MS);
+
+		if (result)
+			return result;
+		signals_read(session);
+		result = housekeeping(session, clock_monotonic_ns());
+		if (result)
+			return result;
+	}
+	return session->parsed;
+}
+
 int loop_run(struct session *session)
 {
-	uint64_t duration = session->options->duration_ns;
-
-	worker_stop_at(session->signals, duration ? session->armed_ts + duration : 0);
 	while (true) {
-		struct epoll_event events[32];
-		int count = epoll_wait(session->epoll, events, 32, wait_ms(session));
-		int result;
+		int result = turn(session, wait_ms(session)) ?: targets_rearm(session);
 		uint64_t now;
 
-		if (count < 0 && errno != EINTR)
-			return session_fail(session, "epoll");
-		session->busy = false;
-		result = dispatch(session, events, count > 0 ? count : 0)
-				 ?: session_drain(session)
-				 ?: timer_adapt(session)
-				 ?: targets_rearm(session);
 		targets_remove(session);
 		signals_read(session);
 		now = clock_monotonic_ns();
@@ -228,7 +329,7 @@ void loop_close(struct session *session)
 
 	while (read(session->signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
 		;
-	worker_stop_at(-1, 0);
+	worker_queue_close();
 	close(session->epoll);
 	close(session->timer);
 	close(session->signals);

@@ -4,7 +4,7 @@
  *
  *	the command      its process is our child and waits for us before its exec
  *	a later exec     the gate holds it (probe/gate.h)
- *	a forked child   runs at once: it is armed when its FORK record is read
+ *	a forked child   runs at once: it is armed as soon as its FORK record is taken
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -90,35 +90,55 @@ static bool command_find(const char *command, char path[PATH_MAX])
 	return false;
 }
 
-void programs_first(struct session *session)
+/* Nothing is held yet, so parsing may take longer than a hold. */
+static int first_arm(struct session *session, int fd)
+{
+	uint64_t now = clock_monotonic_ns(), duration = session->options->duration_ns;
+	uint64_t most = duration && duration < PARSE_START_NS ? duration : PARSE_START_NS;
+	int result = 0;
+
+	do {
+		arming_left_out(session->arming);
+		arming_program(session->arming, session->launch.pid, fd, file_prepare, session);
+		if (arming_left_out(session->arming) == ARMING_COMPLETE)
+			return 0;
+		result = loop_await(session, now + most);
+	} while (result > 0);
+	return result;
+}
+
+int programs_first(struct session *session)
 {
 	struct target *target = target_find(session, session->launch.pid);
 	struct error ignored = ERROR_INIT;
 	char path[PATH_MAX];
+	int result = 0;
 
 	/* Whatever takes long is done before anything is held. */
 	if (session->options->calls && call_set_is_described(session->options->calls))
 		kernel_calls_ready(session->kernel);
 	if (!session_wants_probes(session->options) || !target ||
 	    !command_find(session->options->command[0], path))
-		return;
+		return 0;
 	for (unsigned i = 0; i < SCRIPTS_MAX; i++) {
 		int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 		bool more;
 
 		if (fd < 0)
-			return;
+			return 0;
 		more = script_interpreter(fd, path);
 		if (!more)
-			arming_program(session->arming, session->launch.pid, fd, file_prepare,
-				       session);
+			result = first_arm(session, fd);
 		close(fd);
 		if (!more)
 			break;
 	}
 	details_tables(session->details, false, &ignored);
-	target->exec_ready = true;
+	target = target_find(session, session->launch.pid);
+	if (target)
+		target->exec_ready = true;
 	warn_of_arming(session);
+	return result;
 }
 
 /* Whether a process opened the file at that path. Otherwise the kernel did: that of a layer, behind
@@ -149,31 +169,22 @@ static void target_name(struct target *target, const char *path)
 	snprintf(target->program, sizeof(target->program), "%.15s", slash ? slash + 1 : path);
 }
 
-static void exec_held(struct session *session, const struct gate_event *event)
+/* Whether the program is armed as far as it will be: it may go. */
+static bool exec_arm(struct session *session, const struct gate_event *event)
 {
+	struct target *target = target_find(session, event->pid);
 	struct error ignored = ERROR_INIT;
-	char link[64], path[PATH_MAX];
-	struct target *target;
 	bool is_main, any;
 	uint64_t armed;
-	ssize_t len;
 
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", event->fd);
-	len = readlink(link, path, sizeof(path) - 1);
-	path[len > 0 ? len : 0] = '\0';
-	/* Something may have been mounted since the last program. */
-	gate_mark(session->gate, event->pid);
-	/* Its FORK record may not have been read yet. */
-	if (!opened_by(event->pid, event->fd, path) || target_add(session, event->pid))
-		return;
-	target = target_find(session, event->pid);
 	if (!target)
-		return;
-	if (!target->exec_ready && !target->exec_missed) /* the first of its files */
-		target_name(target, path);
+		return true;
 	is_main = execve_is_main(event->pid);
+	arming_left_out(session->arming);
 	armed = arming_arm_count(session->arming);
 	any = arming_program(session->arming, event->pid, event->fd, file_prepare, session);
+	if (is_main && arming_left_out(session->arming) == ARMING_LACKS_FILES)
+		return false;
 	details_tables(session->details, true, &ignored);
 	if (is_main) {
 		target->exec_ready = true;
@@ -186,6 +197,49 @@ static void exec_held(struct session *session, const struct gate_event *event)
 			program_was_late(session, event->pid);
 		target->exec_told |= any;
 	}
+	return true;
+}
+
+static void exec_go(struct session *session, const struct gate_event *event)
+{
+	gate_answer(session->gate, event->id);
+	close(event->fd);
+}
+
+/* Whether it may go. */
+static bool exec_held(struct session *session, const struct gate_event *event)
+{
+	char link[64], path[PATH_MAX];
+	struct target *target;
+	ssize_t len;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", event->fd);
+	len = readlink(link, path, sizeof(path) - 1);
+	path[len > 0 ? len : 0] = '\0';
+	/* Something may have been mounted since the last program. */
+	gate_mark(session->gate, event->pid);
+	/* Its FORK record may not have been read yet. */
+	if (!opened_by(event->pid, event->fd, path) || target_add(session, event->pid))
+		return true;
+	target = target_find(session, event->pid);
+	if (!target)
+		return true;
+	if (!target->exec_ready && !target->exec_missed) /* the first of its files */
+		target_name(target, path);
+	return exec_arm(session, event);
+}
+
+static void held_remove(struct session *session, size_t row)
+{
+	exec_go(session, &session->held.data[row]);
+	session->held.data[row] = session->held.data[--session->held.len];
+}
+
+void programs_again(struct session *session)
+{
+	for (size_t i = session->held.len; i > 0; i--)
+		if (exec_arm(session, &session->held.data[i - 1]))
+			held_remove(session, i - 1);
 }
 
 /* The gate has let an exec pass at once. */
@@ -199,10 +253,27 @@ static void exec_passed(struct session *session, const struct gate_event *event)
 
 static void exec_late(struct session *session, const struct gate_event *event)
 {
-	const struct target *target = target_find(session, event->pid);
+	struct target *target = target_find(session, event->pid);
 
 	if (target && target->hold == event->id && target->hold_armed)
 		program_was_late(session, event->pid);
+	for (size_t i = session->held.len; i > 0; i--) {
+		if (session->held.data[i - 1].id != event->id)
+			continue;
+		/* The answer is late, but shows that we are not stuck. */
+		held_remove(session, i - 1);
+		if (target)
+			target->exec_missed = true;
+	}
+}
+
+void programs_let_go(struct session *session)
+{
+	while (session->held.len)
+		held_remove(session, session->held.len - 1);
+	vec_free(&session->held);
+	gate_close(session->gate);
+	session->gate = NULL;
 }
 
 int programs_held(struct session *session)
@@ -214,9 +285,8 @@ int programs_held(struct session *session)
 
 		switch (event.kind) {
 		case GATE_EXEC:
-			exec_held(session, &event);
-			gate_answer(session->gate, event.id);
-			close(event.fd);
+			if (exec_held(session, &event) || !vec_push(&session->held, event))
+				exec_go(session, &event);
 			break;
 		case GATE_PASSED:
 			exec_passed(session, &event);
@@ -225,8 +295,7 @@ int programs_held(struct session *session)
 			exec_late(session, &event);
 			break;
 		case GATE_ENDED:
-			gate_close(session->gate);
-			session->gate = NULL;
+			programs_let_go(session);
 			session_notify(session, "the process that holds new programs was killed or "
 						"stopped: calls at their begin may be missing from "
 						"now on");
@@ -265,29 +334,47 @@ void child_was_late(struct session *session, uint64_t fork_ts)
 		session->unarmed.fork_ns = ns;
 }
 
-int programs_fork(struct session *session)
+/* Arms a child as its parent is. False: nothing is known of that one. */
+static bool child_arm(struct session *session, const struct waffle_rec_fork *fork, pid_t pid)
 {
-	for (size_t i = 0; i < session->forks.len; i++) {
-		const struct fork_notice *fork = &session->forks.data[i];
-		struct target *child = target_find(session, fork->child);
-		int count;
+	const struct target *child = target_find(session, pid);
+	int count;
 
-		if (fork->shares_memory)
-			continue;
-		/* One that was held at its exec has its new program's probes, not its parent's. */
-		if (child && child->exec_ready)
-			count = arming_has(session->arming, fork->parent);
-		else
-			count = arming_fork(session->arming, fork->parent, fork->child);
-		if (count == -ENOENT && child) {
-			child->maps_changed = true;
-			child->fork_ts = fork->ts;
-		} else if (count) {
-			child_was_late(session, fork->ts);
-		}
+	arming_changed(session->arming); /* probes of a file that has changed are off */
+	/* One that was held at its exec has its new program's probes, not its parent's. */
+	if (child && child->exec_ready)
+		count = arming_has(session->arming, (pid_t)fork->tgid);
+	else
+		count = arming_fork(session->arming, (pid_t)fork->tgid, pid);
+	if (count && count != -ENOENT)
+		child_was_late(session, fork->rec.ts);
+	return count != -ENOENT;
+}
+
+void program_forked(struct session *session, const struct waffle_rec_fork *fork)
+{
+	const struct session_options *options = session->options;
+	pid_t pid = (pid_t)(fork->child_tgid & ~WAFFLE_FORK_SHARES);
+	/* As after vfork(): until its exec it does nothing of its own. */
+	bool shares_memory = fork->child_tgid & WAFFLE_FORK_SHARES, known = true;
+	const struct target *parent;
+	struct target *child;
+
+	if (target_find(session, pid)) /* its number may be that of a process that has ended */
+		target_add(session, pid);
+	/* It runs already: what can wait comes later. */
+	if (session_wants_probes(options) && !options->machine_wide && !shares_memory &&
+	    !session->end_ts)
+		known = child_arm(session, fork, pid);
+	target_add(session, pid);
+	child = target_find(session, pid);
+	parent = target_find(session, (pid_t)fork->tgid);
+	if (child && parent && parent->parsing)
+		child->parsing = true;
+	if (!known && child) {
+		child->maps_changed = true;
+		child->fork_ts = fork->rec.ts;
 	}
-	session->forks.len = 0;
-	return 0;
 }
 
 void programs_say(struct session *session)
@@ -297,18 +384,17 @@ void programs_say(struct session *session)
 
 	if (unarmed->programs) {
 		snprintf(line, sizeof(line),
-			 "%" PRIu64 " programs began before they were armed: calls at their begin "
-			 "are missing (%s)",
-			 unarmed->programs, unarmed->names);
+			 "%" PRIu64 " program%s began before being armed: calls at the begin are "
+			 "missing (%s)",
+			 unarmed->programs, unarmed->programs == 1 ? "" : "s", unarmed->names);
 		session->events->tell(line, session->events->arg);
 	}
 	if (unarmed->forks) {
-		snprintf(
-			line, sizeof(line),
-			"%" PRIu64 " children were forked from armed processes: what they did "
-			"before they were armed, up to %.1f ms, is missing (--machine-wide records "
-			"it)",
-			unarmed->forks, (double)unarmed->fork_ns / 1e6);
+		snprintf(line, sizeof(line),
+			 "%" PRIu64 " %s forked from armed processes: what each did before it was "
+			 "armed, up to %.1f ms, is missing (--machine-wide records it)",
+			 unarmed->forks, unarmed->forks == 1 ? "child was" : "children were",
+			 (double)unarmed->fork_ns / 1e6);
 		session->events->tell(line, session->events->arg);
 	}
 }

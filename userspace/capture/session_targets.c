@@ -162,23 +162,14 @@ void targets_notice(const struct waffle_rec *rec, void *arg)
 	struct target *target;
 
 	if (rec->kind == WAFFLE_REC_FORK && session->options->follow) {
-		const struct waffle_rec_fork *fork = (const struct waffle_rec_fork *)rec;
-
-		struct fork_notice notice = {fork->rec.ts, (pid_t)fork->tgid,
-					     (pid_t)(fork->child_tgid & ~WAFFLE_FORK_SHARES),
-					     fork->child_tgid & WAFFLE_FORK_SHARES};
-
-		target_add(session, notice.child);
-		if (session_wants_probes(session->options) && !session->options->machine_wide &&
-		    !vec_push(&session->forks, notice))
-			session->unarmed.forks++;
+		program_forked(session, (const struct waffle_rec_fork *)rec);
 	} else if (rec->kind == WAFFLE_REC_EXEC) {
 		const struct waffle_rec_exit *exec = (const struct waffle_rec_exit *)rec;
 
 		target = target_find(session, (pid_t)exec->tgid);
 		if (target) {
 			target->exec_pending = true;
-			target->exec_moved |= exec->code != 0;
+			target->exec_moved |= (exec->code & ~WAFFLE_EXEC_RIGHTS) != 0;
 		}
 	} else if (rec->kind == WAFFLE_REC_EXIT && session->unwatched) {
 		session->look_ts = 0;
@@ -217,6 +208,19 @@ static int process_arm(struct session *session, pid_t pid, struct error *err)
 	return result;
 }
 
+void targets_parsed(struct session *session)
+{
+	for (size_t i = 0; i < session->targets.len; i++) {
+		struct target *target = &session->targets.data[i];
+
+		if (!target->parsing)
+			continue;
+		target->parsing = false;
+		target->maps_changed = true;
+		target->scan_ts = target->scan_ns = 0; /* at once */
+	}
+}
+
 static uint64_t rescan_ts(const struct target *target)
 {
 	uint64_t gap = RESCAN_TIMES * target->scan_ns;
@@ -249,6 +253,16 @@ int targets_wait_ms(const struct session *session, int most)
 	return most;
 }
 
+/* A program is counted as late when the first of its files is armed, which may take until that is
+ * parsed. */
+static void begun_first_tell(struct session *session, struct target *target, uint64_t armed)
+{
+	if (arming_arm_count(session->arming) == armed)
+		return;
+	target->begun_first = false;
+	program_was_late(session, target->pid);
+}
+
 /* `gone` says why it could not be looked at, and -ESRCH that it is gone. */
 static int target_rearm(struct session *session, struct target *target, struct error *gone)
 {
@@ -260,6 +274,7 @@ static int target_rearm(struct session *session, struct target *target, struct e
 	if (exec && target->exec_moved)
 		arming_forget(session->arming, target->pid);
 	target->exec_pending = target->maps_changed = false;
+	arming_left_out(session->arming);
 	if (details_process(session->details, target->pid, session->err))
 		return -EIO;
 	result = process_arm(session, target->pid, gone);
@@ -271,9 +286,11 @@ static int target_rearm(struct session *session, struct target *target, struct e
 		target->exec_told = false;
 		if (!ready && !result && session_wants_probes(session->options))
 			arming_scan_needed(session->arming, target->pid);
-		if ((!ready && !told && arming_arm_count(session->arming) > armed) ||
-		    arming_is_late(session->arming, target->pid))
+		target->begun_first = !ready && !told;
+		if (arming_is_late(session->arming, target->pid))
 			program_was_late(session, target->pid);
+		else if (target->begun_first)
+			begun_first_tell(session, target, armed);
 		if (!result)
 			arming_expect(session->arming, target->pid);
 		if (!ready && !result) {
@@ -284,22 +301,24 @@ static int target_rearm(struct session *session, struct target *target, struct e
 		if (!result)
 			result = target_describe(session, target->pid);
 	} else if (!result) {
+		if (target->begun_first)
+			begun_first_tell(session, target, armed);
 		if (target->fork_ts && arming_arm_count(session->arming) > armed)
 			child_was_late(session, target->fork_ts);
 		target->fork_ts = 0;
 		arming_expect(session->arming, target->pid);
 	}
+	target->parsing = arming_left_out(session->arming) != ARMING_COMPLETE;
 	return result;
 }
 
 int targets_rearm(struct session *session)
 {
 	uint64_t begin = clock_monotonic_ns();
+	bool looked = false; /* one at least, however many forks there are */
 
 	arming_changed(session->arming);
 	arming_loaded(session->arming);
-	if (programs_fork(session))
-		return -EIO;
 	for (size_t i = 0; i < session->targets.len; i++) {
 		struct target *target =
 			&session->targets.data[session->next_target++ % session->targets.len];
@@ -309,11 +328,12 @@ int targets_rearm(struct session *session)
 
 		if (!target->exec_pending && (!target->maps_changed || now < rescan_ts(target)))
 			continue;
-		if (now - begin >= REARM_NS) {
+		if (now - begin >= REARM_NS || (looked && drain_fork_waits(session->drain))) {
 			session->next_target--; /* it is the first the next time */
 			session->busy = true;
 			break;
 		}
+		looked = true;
 		result = target_rearm(session, target, &gone);
 		if (result && result != -ESRCH)
 			return error_set(session->err, -result, "%s", gone.message);
@@ -322,15 +342,46 @@ int targets_rearm(struct session *session)
 	return 0;
 }
 
-int targets_arm(struct session *session)
+static int pids_arm(struct session *session)
 {
 	int result = 0;
 
 	for (size_t i = 0; i < session->options->pid_count && !result; i++) {
+		struct target *target = target_find(session, session->options->pids[i]);
+
+		if (!target || target->exit_ts)
+			continue;
+		result = process_arm(session, target->pid, session->err);
+		if (arming_left_out(session->arming) == ARMING_LACKS_FILES)
+			target->parsing = true;
+	}
+	return result;
+}
+
+/* Whether files are left out that are worth waiting for. */
+static bool any_is_parsing(const struct session *session)
+{
+	for (size_t i = 0; i < session->targets.len; i++)
+		if (session->targets.data[i].parsing)
+			return true;
+	return false;
+}
+
+int targets_arm(struct session *session)
+{
+	uint64_t until_ns = clock_monotonic_ns() + PARSE_START_NS;
+	int result = 0;
+
+	for (size_t i = 0; i < session->options->pid_count && !result; i++)
 		if (session_wants_stacks(session->options))
 			result = details_process(session->details, session->options->pids[i],
 						 session->err);
-		result = result ?: process_arm(session, session->options->pids[i], session->err);
+	result = result ?: pids_arm(session);
+	while (!result && any_is_parsing(session)) {
+		result = loop_await(session, until_ns);
+		if (result <= 0)
+			break;
+		result = pids_arm(session);
 	}
 	result = result ?: details_tables(session->details, false, session->err);
 	for (size_t i = 0; i < session->options->pid_count && !result; i++)
@@ -358,6 +409,5 @@ void targets_close(struct session *session)
 		if (session->targets.data[i].pidfd >= 0)
 			close(session->targets.data[i].pidfd);
 	vec_free(&session->targets);
-	vec_free(&session->forks);
 	map_free(&session->target_at);
 }

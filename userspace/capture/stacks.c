@@ -10,6 +10,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "capture/drain.h"
 #include "capture/hit_image.h"
 #include "capture/tables.h"
 #include "target/mapping_file.h"
@@ -52,6 +53,7 @@ struct code {
 /* How long to wait for tables: while programs are traced, and before that. */
 #define WAIT_NS 50000000ull
 #define READY_NS 60000000000ull
+#define PYTHON_WAIT_NS 100000000ull /* between two looks for Python in files that are parsed */
 #define PYTHON_FRAMES_MAX (1u << 20)
 #define PYTHON_CODES_MAX (1u << 16)
 
@@ -73,6 +75,8 @@ struct stacks {
 	VEC(struct code) codes;
 	uint32_t unused_code; /* NO_CODE: none */
 	uint32_t frame_count;
+	bool python_waits;  /* files are still being parsed that may be Python's */
+	uint64_t python_ts; /* of the last look */
 	char warning[256];
 };
 
@@ -341,7 +345,8 @@ static void python_look(struct stacks *stacks, struct process *process, pid_t pi
 
 	if (image_open(&image, pid))
 		return;
-	python_find(&process->python, &image, pid, mappings);
+	if (python_find(&process->python, &image, pid, mappings) == -EAGAIN)
+		process->waits = stacks->python_waits = true;
 	image_close(&image);
 	if (!python->found || python->kernel.runtime)
 		return;
@@ -400,10 +405,14 @@ int stacks_process(struct stacks *stacks, pid_t pid, struct error *err)
 
 int stacks_round(struct stacks *stacks, struct error *err)
 {
+	uint64_t now = clock_monotonic_ns();
+	bool again = stacks->python_waits && now - stacks->python_ts >= PYTHON_WAIT_NS;
 	int result = 0;
 
-	if (!tables_take(stacks))
+	if (!tables_take(stacks) && !again)
 		return 0;
+	stacks->python_waits = false;
+	stacks->python_ts = now;
 	for (size_t i = 0; i < stacks->processes.len && !result; i++)
 		if (stacks->processes.data[i].waits)
 			result = stacks_process(stacks, stacks->processes.data[i].pid, err);

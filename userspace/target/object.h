@@ -81,7 +81,7 @@ struct object {
 
 /*
  * Reads the sites of the ELF file open at `fd` (which stays open and belongs to the caller). A file
- * without sites is not an error. -ENOEXEC: not an ELF file (of 64 bits).
+ * without sites is not an error. -ENOEXEC: not an ELF file (of 64 bits). -EAGAIN: as worker_ask().
  */
 int object_read(struct object **object, int fd, const char *path, struct error *err);
 void object_free(struct object *object);

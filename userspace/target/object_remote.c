@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "target/filecopy.h"
-#include "target/worker.h"
+#include "target/worker_queue.h"
 
 /* Bytes that a site and a probe take at least. */
 #define SITE_BYTES 28
@@ -221,7 +221,7 @@ int object_read_remote(struct object **object, int fd, const char *path, struct 
 	if (result)
 		return result;
 	wire_put_text(&request, path);
-	result = worker_call(WORKER_FOR_ARMING, WORKER_OBJECT, &request, fd, path, &reply, err);
+	result = worker_ask(WORKER_OBJECT, &request, fd, path, &reply, err);
 	if (!result) {
 		result = reply_take(made, fd, &reply, err);
 	} else if (!err->message[0]) {

@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "target/worker.h"
+#include "target/worker_queue.h"
 
 static int read_here(struct program_facts *facts, int fd, const char *path)
 {
@@ -64,14 +64,16 @@ int program_facts_read(struct program_facts *facts, int fd, const char *path)
 {
 	struct wire_out request = {0}, reply = {0};
 	struct error problem = ERROR_INIT;
+	bool quiet;
 	int result;
 
 	if (!worker_is_there())
 		return read_here(facts, fd, path);
 	*facts = (struct program_facts){0};
 	wire_put_text(&request, path);
-	result = worker_call(WORKER_FOR_ARMING, WORKER_PROGRAM, &request, fd, path, &reply,
-			     &problem);
+	quiet = worker_queue_quiet(true);
+	result = worker_ask(WORKER_PROGRAM, &request, fd, path, &reply, &problem);
+	worker_queue_quiet(quiet);
 	if (!result) {
 		struct wire_in in = wire_in(reply.bytes.data, reply.bytes.len);
 

@@ -16,7 +16,7 @@ struct program_facts {
 };
 
 /* The descriptor is taken over. -ENOEXEC: not a program or library; -EPROTO: a worker ended;
- * -ENOMEM. */
+ * -ENOMEM; -EAGAIN: as worker_ask(). */
 int program_facts_read(struct program_facts *facts, int fd, const char *path);
 
 /* The worker's side: a worker_handler. */

@@ -200,32 +200,42 @@ bool python_at(struct python *python, const struct image *image, uint64_t runtim
 
 /* ---- files ---- */
 
-static bool file_has_python(struct python *python, const struct image *image, pid_t pid,
-			    const struct mapping *mapping)
+/* 1: it has; 0; -EAGAIN: it is still being parsed. */
+static int file_has_python(struct python *python, const struct image *image, pid_t pid,
+			   const struct mapping *mapping)
 {
 	static const struct cfi_table at_zero = {0};
 	struct waffle_unwind_mapping placed;
 	uint64_t runtime, version;
 	char path[4096];
 	struct program_facts facts;
-	int fd = mapping_open(mapping, pid, path, sizeof(path));
+	int fd = mapping_open(mapping, pid, path, sizeof(path)), result;
 
-	if (fd < 0 || program_facts_read(&facts, fd, path))
-		return false;
+	result = fd < 0 ? fd : program_facts_read(&facts, fd, path);
+	if (result)
+		return result == -EAGAIN ? result : 0;
 	runtime = facts.python_runtime;
 	version = facts.python_version;
 	if (!runtime || !unwind_place(&placed, mapping, &facts.segments, &at_zero))
-		return false;
+		return 0;
 	return python_at(python, image, runtime + placed.base, version ? version + placed.base : 0);
 }
 
-void python_find(struct python *python, const struct image *image, pid_t pid,
-		 const struct mappings *mappings)
+int python_find(struct python *python, const struct image *image, pid_t pid,
+		const struct mappings *mappings)
 {
+	int result = 0;
+
 	*python = (struct python){0};
-	for (size_t i = 0; i < mappings->list.len; i++)
-		if (file_has_python(python, image, pid, &mappings->list.data[i]))
-			return;
+	for (size_t i = 0; i < mappings->list.len; i++) {
+		int found = file_has_python(python, image, pid, &mappings->list.data[i]);
+
+		if (found > 0)
+			return 0;
+		if (found < 0)
+			result = found;
+	}
+	return result;
 }
 
 /* ---- frames ---- */

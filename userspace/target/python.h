@@ -24,10 +24,11 @@ struct python {
 
 /*
  * Looks for an interpreter among the files that a process has mapped: by the section of its
- * run-time state, so a stripped one, or one inside of another program, is found as well.
+ * run-time state, so a stripped one, or one inside of another program, is found as well. -EAGAIN:
+ * none was found, and some files are still being parsed.
  */
-void python_find(struct python *python, const struct image *image, pid_t pid,
-		 const struct mappings *mappings);
+int python_find(struct python *python, const struct image *image, pid_t pid,
+		const struct mappings *mappings);
 
 /*
  * The interpreter whose run-time state (_PyRuntime) is at an address, and whose version is in a

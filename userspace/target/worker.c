@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -19,14 +20,15 @@
 #include "target/debuginfod.h"
 #include "target/worker_internal.h"
 #include "target/worker_message.h"
+#include "util/hash.h"
 #include "util/input.h"
+#include "util/map.h"
 
 /* A worker that has not answered after this time is given up, whatever it has requested meanwhile,
  * and so is its helper. */
 #define ANSWER_SECONDS 120
+#define REQUEST_SECONDS 10 /* after which one that does not take its request is given up */
 #define NOTICES_MAX 16
-/* A capture that has been told to end waits no longer for an answer. */
-#define STOP_MS 250
 #define END_MS 500 /* after which a helper that has not ended is killed */
 
 struct process {
@@ -34,7 +36,9 @@ struct process {
 	struct worker_sockets sockets;
 	pid_t helper;
 	bool broken;
-	uid_t owner; /* of the files that the worker has read; 0: only root's */
+	uid_t owner;      /* of the files that the worker has read; 0: only root's */
+	uint64_t culprit; /* whom its death is counted for, see culprit_of() */
+	bool named;       /* the request is about a file that the worker will ask for */
 	struct debuginfod *debuginfod;
 };
 
@@ -45,12 +49,13 @@ struct process {
 static struct {
 	bool started;
 	unsigned patience; /* in seconds */
-	int stop;          /* readable when the capture is to end; -1: none */
-	uint64_t stop_ns;  /* when it ends by itself, of the monotonic clock; 0: never */
+	int stop;          /* worker_stop_at(); -1: none */
 	struct process list[WORKER_USES];
-	pthread_mutex_t lock; /* of what follows */
+	int given_up[WORKER_USES]; /* worker_give_up(): events, readable while it is set */
+	pthread_mutex_t lock;      /* of what follows */
 	unsigned notice_count;
 	char notices[NOTICES_MAX][1024];
+	struct map deaths; /* culprit_of() a file → workers that died of such files */
 } workers;
 
 static void socket_close(int *socket)
@@ -88,7 +93,7 @@ static void process_end(struct process *process)
 
 static bool pair_open(int *ours, int *theirs)
 {
-	const struct timeval silence = {.tv_sec = ANSWER_SECONDS};
+	const struct timeval silence = {.tv_sec = ANSWER_SECONDS}, room = {REQUEST_SECONDS, 0};
 	int sockets[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets))
@@ -96,7 +101,7 @@ static bool pair_open(int *ours, int *theirs)
 	*ours = sockets[0];
 	*theirs = sockets[1];
 	return !setsockopt(*ours, SOL_SOCKET, SO_RCVTIMEO, &silence, sizeof(silence)) &&
-	       !setsockopt(*ours, SOL_SOCKET, SO_SNDTIMEO, &silence, sizeof(silence));
+	       !setsockopt(*ours, SOL_SOCKET, SO_SNDTIMEO, &room, sizeof(room));
 }
 
 static int process_start(struct process *process, const struct worker_table *table)
@@ -133,15 +138,19 @@ int worker_start(const struct worker_table *table, struct error *err)
 	pthread_mutex_init(&workers.lock, NULL);
 	workers.notice_count = 0;
 	workers.patience = ANSWER_SECONDS;
-	worker_stop_at(-1, 0);
+	worker_stop_at(-1);
+	for (unsigned i = 0; i < WORKER_USES; i++)
+		workers.given_up[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	for (unsigned i = 0; i < WORKER_USES && !result; i++)
-		result = process_start(&workers.list[i], table);
+		result = workers.given_up[i] < 0 ? -EMFILE : process_start(&workers.list[i], table);
 	workers.started = !result;
 	if (!result)
 		return 0;
-	for (unsigned i = 0; i < WORKER_USES; i++)
+	for (unsigned i = 0; i < WORKER_USES; i++) {
 		if (workers.list[i].helper > 0)
 			process_end(&workers.list[i]);
+		socket_close(&workers.given_up[i]);
+	}
 	return error_set(err, -result, "the processes that parse files can't be made: %s",
 			 strerror(-result));
 }
@@ -150,17 +159,30 @@ void worker_stop(void)
 {
 	for (unsigned i = 0; workers.started && i < WORKER_USES; i++) {
 		process_end(&workers.list[i]);
+		socket_close(&workers.given_up[i]);
 		debuginfod_close(workers.list[i].debuginfod);
 		workers.list[i].debuginfod = NULL;
 		pthread_mutex_destroy(&workers.list[i].lock);
 	}
+	map_free(&workers.deaths);
 	workers.started = false;
 }
 
-void worker_stop_at(int fd, uint64_t ns)
+void worker_stop_at(int fd)
 {
 	workers.stop = fd;
-	workers.stop_ns = ns;
+}
+
+void worker_give_up(enum worker_use use, bool give_up)
+{
+	eventfd_t value;
+
+	if (!workers.started)
+		return;
+	if (give_up)
+		(void)!eventfd_write(workers.given_up[use], 1);
+	else
+		(void)!eventfd_read(workers.given_up[use], &value);
 }
 
 void worker_patience(unsigned seconds)
@@ -248,6 +270,46 @@ static void process_saw(struct process *process, int fd)
 		process->owner = owner;
 }
 
+/* ---- workers that die ---- */
+
+/* Whose file it is; one that others may write to is not held against all files of its owner. Of a
+ * name only, that name. */
+static uint64_t culprit_of(int fd, const char *name)
+{
+	struct stat status;
+
+	if (fd < 0 || fstat(fd, &status))
+		return hash_text(HASH_BEGIN, name) | 1ull << 63;
+	return status.st_uid | (uint64_t)((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) << 32;
+}
+
+static bool may_parse(uint64_t culprit)
+{
+	uint32_t deaths;
+
+	pthread_mutex_lock(&workers.lock);
+	deaths = map_get(&workers.deaths, culprit);
+	pthread_mutex_unlock(&workers.lock);
+	return deaths == MAP_NONE || deaths < WORKER_DEATHS_MAX;
+}
+
+static void death_count(uint64_t culprit)
+{
+	uint32_t deaths;
+
+	pthread_mutex_lock(&workers.lock);
+	deaths = map_get(&workers.deaths, culprit);
+	map_set(&workers.deaths, culprit, deaths == MAP_NONE ? 1 : deaths + 1);
+	pthread_mutex_unlock(&workers.lock);
+}
+
+static int refused(const char *name, struct error *err)
+{
+	return error_set(err, EPROTO,
+			 "%s: it is not parsed, as parsers have died of its owner's files %u times",
+			 name, WORKER_DEATHS_MAX);
+}
+
 static int open_answer(struct process *process, const char *name)
 {
 	static const char fetched[] = WORKER_DEBUGINFOD;
@@ -259,10 +321,19 @@ static int open_answer(struct process *process, const char *name)
 		fd = debug_fetch(process, name + sizeof(fetched) - 1);
 	else
 		fd = file_open(name, real);
+	if (fd >= 0 && !may_parse(culprit_of(fd, name))) {
+		close(fd);
+		fd = -EACCES;
+	}
+	if (fd >= 0 && process->named) {
+		process->culprit = culprit_of(fd, name);
+		process->named = false;
+	}
 	process_saw(process, fd);
 	message.value = fd < 0 ? fd : 0;
 	message.size = message.part = (uint32_t)strlen(real);
-	result = message_send(process->sockets.requests, &message, real, fd);
+	/* A worker that takes no answers must not stop us. */
+	result = message_send_now(process->sockets.requests, &message, real, fd);
 	if (fd >= 0)
 		close(fd);
 	return result;
@@ -293,7 +364,8 @@ static int request_send(int socket, enum worker_op op, const struct wire_out *re
 /* The outcome of a request. */
 struct answer {
 	uint64_t end; /* when we stop waiting for it */
-	bool stopped; /* given up because the capture is to end */
+	bool stopped; /* given up because of worker_stop_at() or worker_give_up() */
+	bool asked;   /* it has asked for a file: it may do so without end */
 	bool died;
 	int32_t value; /* the handler's result or, if it died, the status by waitpid() */
 	uint64_t size; /* of the reply */
@@ -351,37 +423,24 @@ static bool is_for_arming(const struct process *process)
 	return process == &workers.list[WORKER_FOR_ARMING];
 }
 
-/* Shortens the wait for an answer: the capture ends at this time, or was told to end. */
-static void answer_hurry(struct answer *answer, uint64_t at)
-{
-	uint64_t now = now_ns(), end = (at > now ? at : now) + STOP_MS * 1000000ull;
-
-	if (end >= answer->end)
-		return;
-	answer->end = end;
-	answer->stopped = true;
-}
-
 /* Waits for a message of the worker or the helper. 0, or -ETIMEDOUT. */
 static int process_wait(const struct process *process, struct answer *answer, bool *said)
 {
-	struct pollfd wait[3] = {
+	struct pollfd wait[4] = {
 		{.fd = process->sockets.requests, .events = POLLIN},
 		{.fd = process->sockets.control, .events = POLLIN},
-		{.fd = is_for_arming(process) ? workers.stop : -1, .events = POLLIN}};
+		{.fd = is_for_arming(process) ? workers.stop : -1, .events = POLLIN},
+		{.fd = workers.given_up[process - workers.list], .events = POLLIN}};
 	int left, ready;
 
 	do {
 		left = milliseconds_until(answer->end);
-		ready = left ? poll(wait, 3, left) : 0;
-		if (ready > 0 && wait[2].revents) {
-			answer_hurry(answer, 0);
-			wait[2].fd = -1;
-		}
-	} while ((ready < 0 && errno == EINTR) ||
-		 (ready > 0 && !wait[0].revents && !wait[1].revents));
+		ready = left ? poll(wait, 4, left) : 0;
+	} while (ready < 0 && errno == EINTR);
 	*said = wait[0].revents;
-	return ready > 0 ? 0 : -ETIMEDOUT;
+	answer->stopped = ready > 0 && (wait[2].revents || wait[3].revents) &&
+			  (answer->asked || (!wait[0].revents && !wait[1].revents));
+	return ready > 0 && !answer->stopped ? 0 : -ETIMEDOUT;
 }
 
 /* Takes one message of the answer. 0: the answer is complete; 1: it was a request for a file; 2:
@@ -408,6 +467,7 @@ static int answer_take(struct process *process, struct answer *answer, char *par
 		close(fd); /* workers have no file to send */
 	if (message.kind == MESSAGE_OPEN && first && message.part < PATH_MAX) {
 		part[message.part] = '\0';
+		answer->asked = true;
 		return open_answer(process, part) ?: 1;
 	}
 	if (message.kind != (first ? MESSAGE_REPLY : MESSAGE_MORE) || (!first && !message.part))
@@ -432,8 +492,6 @@ static int ask(struct process *process, enum worker_op op, const struct wire_out
 	bool first = true;
 
 	answer->end = now_ns() + workers.patience * 1000000000ull;
-	if (is_for_arming(process) && workers.stop_ns)
-		answer_hurry(answer, workers.stop_ns);
 	for (result = result ?: 1; result > 0; first = first && result != 2)
 		result = answer_take(process, answer, part, first);
 	free(part);
@@ -516,23 +574,27 @@ static int locked_call(struct process *process, enum worker_op op, const struct 
 	do {
 		answer = (struct answer){.reply = reply};
 		reply->bytes.len = 0;
+		process->culprit = culprit_of(fd, name);
+		process->named = fd < 0;
+		if (!may_parse(process->culprit))
+			return refused(name, err);
 		if (!process->broken && process_for(process, fd))
 			process_end(process);
 		if (process->broken)
 			return error_set(err, EPROTO, "%s: the processes that parse files are gone",
 					 name);
 		result = ask(process, op, request, fd, &answer);
+		if (answer.died || (result && !answer.stopped))
+			death_count(process->culprit);
 	} while (!result && try_again(&answer, tries++));
 	if (result && process_renew(process))
 		process_end(process);
 	if (result == -ENOMEM)
 		return error_set(err, ENOMEM, "out of memory");
+	if (result && answer.stopped)
+		return error_set(err, EPROTO, "%s: it was given up", name);
 	if (result)
-		return failed(name,
-			      result == -ETIMEDOUT && answer.stopped
-				      ? "the capture ended while it was parsed"
-				      : "the process that parsed it did not answer",
-			      err);
+		return failed(name, "the process that parsed it did not answer", err);
 	if (answer.died)
 		return died(name, answer.value, err);
 	if (answer.value == -ENOMEM)
@@ -553,6 +615,13 @@ int worker_call(enum worker_use use, enum worker_op op, const struct wire_out *r
 	result = locked_call(process, op, request, fd, name, reply, err);
 	pthread_mutex_unlock(&process->lock);
 	return result;
+}
+
+void worker_given_up(const char *name)
+{
+	struct error ignored = ERROR_INIT;
+
+	failed(name, "the capture ended while it was parsed", &ignored);
 }
 
 int worker_reply_bad(const char *name, struct error *err)

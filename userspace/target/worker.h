@@ -11,7 +11,8 @@
  *
  * A helper forks the workers. It is itself forked before this process holds anything that a worker
  * should not have, and drops the same privileges. If a worker dies, the helper reports that and
- * forks another one: the request fails, and nothing else does.
+ * forks another one: the request fails, and nothing else does. When too many workers have died of
+ * the files of one owner, no more files of that owner are parsed.
  *
  * Handlers run in a worker, where worker_is_there() is false. Without workers, as in unit tests,
  * callers parse by themselves.
@@ -73,6 +74,8 @@ bool worker_is_there(void);
  */
 int worker_call(enum worker_use use, enum worker_op op, const struct wire_out *request, int fd,
 		const char *name, struct wire_out *reply, struct error *err);
+/* Adds a notice of a file that the capture ended without. */
+void worker_given_up(const char *name);
 /* The reply of a worker that could not be decoded: -EPROTO, with a message. */
 int worker_reply_bad(const char *name, struct error *err);
 
@@ -81,9 +84,11 @@ void worker_notices(void (*each)(const char *line, void *arg), void *arg);
 
 /* For tests: the pid of a helper; 0: none. */
 int worker_helper(enum worker_use use);
-/* Requests for arming are given up soon after `fd` (-1: none) has become readable, or after a time
- * of the monotonic clock (0: none). A malicious file may take minutes to parse. */
-void worker_stop_at(int fd, uint64_t ns);
+/* Requests for arming are given up when `fd` (-1: none) is readable: a malicious file may take
+ * minutes to parse. */
+void worker_stop_at(int fd);
+/* While set, requests of this use are given up. */
+void worker_give_up(enum worker_use use, bool give_up);
 /* For tests: how many seconds to wait for an answer. */
 void worker_patience(unsigned seconds);
 

@@ -142,7 +142,6 @@ struct helper {
 	const struct worker_table *table;
 	pid_t worker; /* 0: none */
 	int pidfd;
-	unsigned deaths;
 };
 
 static bool control_send(int kind, int status)
@@ -180,15 +179,15 @@ static bool worker_make(struct helper *helper)
 	return false;
 }
 
-/* Handles the end of a worker. False: the helper must end, too. */
+/* Handles the end of a worker. False: the helper must end, too. Any number of workers may die: a
+ * limit would let the files of one user end the parsing of all others. */
 static bool worker_ended(struct helper *helper)
 {
 	int status = worker_wait(helper);
 
 	if (WIFEXITED(status) && !WEXITSTATUS(status))
 		return true; /* between two requests */
-	return ++helper->deaths < WORKER_DEATHS_MAX && socket_drain() &&
-	       control_send(CONTROL_DIED, status);
+	return socket_drain() && control_send(CONTROL_DIED, status);
 }
 
 static bool control_take(struct helper *helper)

@@ -7,7 +7,7 @@
 
 #include "target/worker.h"
 
-/* After so many deaths of workers a helper gives up. */
+/* Workers that may die of the files of one owner. */
 #define WORKER_DEATHS_MAX 32
 /* The CPU time that a request may take. */
 #define WORKER_CPU_SECONDS 60
