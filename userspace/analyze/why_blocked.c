@@ -21,6 +21,7 @@ struct blocked {
 	uint64_t until_ts; /* later events don't concern this wait */
 	uint64_t end_ts;   /* when `ender` ended it, perhaps in a later wait for the same */
 	bool by_signal;    /* a signal, which it did not wait for, ended it */
+	bool first;        /* of the thread that is asked for: nobody waits for this one */
 	uint32_t object;
 	enum why_grade grade; /* of the way to here, with this wait */
 };
@@ -601,6 +602,17 @@ static bool waits_for_it(struct why_walk *walk, const struct blocked *blocked, u
 	return ender.thread == blocked->thread && !ender.interrupt;
 }
 
+/* The thread of an event loop, asked for its own time and in no span: it waits for whatever comes
+ * next and then handles it, so each of its waits has an end of its own. */
+static bool is_idle_loop(const struct why_walk *walk, const struct blocked *blocked)
+{
+	uint64_t ignored;
+
+	return blocked->first && blocked->kind == WAIT_POLL &&
+	       why_intervals_span(&walk->intervals, blocked->thread, blocked->interval->from_ts,
+				  &ignored) == MODEL_NONE;
+}
+
 /* A waker has not ended the wait if the thread then waits again for the same thing. */
 static void find_end(struct why_walk *walk, struct blocked *blocked, struct why_step *step)
 {
@@ -611,6 +623,11 @@ static void find_end(struct why_walk *walk, struct blocked *blocked, struct why_
 	if (why_waits_for_others(walk, &blocked->waiting, blocked->thread, blocked->index,
 				 blocked->until_ts))
 		blocked->grade = at_most(blocked->grade, WHY_GRADE_LIKELY);
+	if (is_idle_loop(walk, blocked)) {
+		blocked->by_signal = why_by_signal(walk, blocked->thread, blocked->interval->to_ts,
+						   &blocked->ender, blocked->kind);
+		return;
+	}
 	if (series->last > blocked->index && thread &&
 	    (is_on_path(walk, series->ender.thread) ||
 	     waits_for_it(walk, blocked, series->ender.thread))) {
@@ -718,6 +735,7 @@ int why_walk_blocked(struct why_walk *walk, uint32_t thread, size_t index, uint6
 		.ender = why_ender_of(walk, thread, index),
 		.until_ts = link && link->until_ts ? link->until_ts : walk->end_ts,
 		.grade = link ? link->grade : WHY_GRADE_CERTAIN,
+		.first = !link,
 	};
 	struct why_step *step;
 	bool of_call;
