@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "capture/drain.h"
@@ -21,7 +22,8 @@
 
 #define VALUES_MAX (1u << 20) /* of a process, named or not, each once */
 #define MODULES_MAX 4096
-#define PENDING_MAX 4096 /* calls that give handles and have not returned */
+#define PENDING_MAX 4096         /* calls that give handles and have not returned */
+#define QUESTIONS_MAX (1u << 17) /* until all of them are answered */
 #define KNOWN_SLOTS 256
 #define RESCAN_NS 20000000ull /* between two looks at the mappings of a process */
 
@@ -86,6 +88,7 @@ int functions_open(struct functions **functions, const struct kernel *kernel,
 		   struct store_writer *writer, struct error *err)
 {
 	struct functions *made = calloc(1, sizeof(*made));
+	pthread_condattr_t clock;
 
 	*functions = made;
 	if (!made)
@@ -94,7 +97,10 @@ int functions_open(struct functions **functions, const struct kernel *kernel,
 	made->writer = writer;
 	pthread_mutex_init(&made->lock, NULL);
 	pthread_cond_init(&made->wake, NULL);
-	pthread_cond_init(&made->idle, NULL);
+	pthread_condattr_init(&clock);
+	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+	pthread_cond_init(&made->idle, &clock);
+	pthread_condattr_destroy(&clock);
 	return 0;
 }
 
@@ -254,7 +260,7 @@ static void *look_up(void *arg)
 	return NULL;
 }
 
-/* Takes over the mangled name. Without a thread or memory the value stays a number. */
+/* Takes over the mangled name. Without a thread or room the value stays a number. */
 static void ask(struct functions *functions, const struct question *question)
 {
 	bool asked = false;
@@ -263,7 +269,8 @@ static void ask(struct functions *functions, const struct question *question)
 		functions->started = !pthread_create(&functions->thread, NULL, look_up, functions);
 	if (functions->started) {
 		pthread_mutex_lock(&functions->lock);
-		asked = vec_push(&functions->questions, *question);
+		asked = functions->questions.len < QUESTIONS_MAX &&
+			vec_push(&functions->questions, *question);
 		functions->busy |= asked;
 		pthread_cond_signal(&functions->wake);
 		pthread_mutex_unlock(&functions->lock);
@@ -272,15 +279,28 @@ static void ask(struct functions *functions, const struct question *question)
 		free(question->mangled);
 }
 
-int functions_write(struct functions *functions, bool all, struct error *err)
+bool functions_wait(struct functions *functions, uint64_t until_ns)
+{
+	const struct timespec until = {(time_t)(until_ns / 1000000000),
+				       (long)(until_ns % 1000000000)};
+	bool idle;
+
+	pthread_mutex_lock(&functions->lock);
+	while (functions->busy &&
+	       !pthread_cond_timedwait(&functions->idle, &functions->lock, &until))
+		;
+	idle = !functions->busy;
+	pthread_mutex_unlock(&functions->lock);
+	return idle;
+}
+
+int functions_write(struct functions *functions, struct error *err)
 {
 	int result = 0;
 
 	if (!functions->started)
 		return 0;
 	pthread_mutex_lock(&functions->lock);
-	while (all && functions->busy)
-		pthread_cond_wait(&functions->idle, &functions->lock);
 	for (size_t i = 0; i < functions->answers.len; i++) {
 		struct answer *answer = &functions->answers.data[i];
 		struct store_name name = {answer->value, answer->pid, answer->name, answer->since};

@@ -33,8 +33,10 @@ bool functions_concern(const struct site_info *site);
 int functions_record(struct functions *functions, const struct site_info *site, unsigned first,
 		     const struct waffle_rec *rec, struct error *err);
 
-/* Writes what was found meanwhile; with `all`, after the last of it was looked up. */
-int functions_write(struct functions *functions, bool all, struct error *err);
+/* Waits until all is looked up; false: not until that time of the monotonic clock. */
+bool functions_wait(struct functions *functions, uint64_t until_ns);
+/* Writes what was found meanwhile. */
+int functions_write(struct functions *functions, struct error *err);
 
 /* A process that has such sites armed: where its files are is read while it lives. */
 void functions_process(struct functions *functions, pid_t pid);

@@ -18,3 +18,17 @@ int hit_image_open(struct image *image, const struct kernel *kernel, pid_t pid, 
 	}
 	return result;
 }
+
+bool hit_image_is_same(const struct kernel *kernel, pid_t pid, uint64_t ts)
+{
+	uint64_t since;
+
+	/* In this order: an exec that was under way when its process was read is still under way
+	 * here, or the BPF programs have noted its end below. */
+	if (!image_may_be_read(pid))
+		return false;
+	if (!kernel)
+		return true;
+	since = kernel_program_since(kernel, pid);
+	return since == UINT64_MAX ? !kernel_program_is_private(kernel, pid) : since <= ts;
+}

@@ -10,9 +10,13 @@
 #include <unistd.h>
 
 #include "capture/session_internal.h"
+#include "target/worker.h"
 #include "target/worker_queue.h"
 #include "util/privileges.h"
 #include "util/units.h"
+
+#define NAMES_NS 5000000000ull /* the end of a capture waits no longer for names */
+#define NAMES_PAUSE_NS 100000000ull
 
 int session_fail(struct session *session, const char *what)
 {
@@ -88,7 +92,8 @@ static int writer_open(struct session *session)
 	meta.sched = session_wants_sched(session->options);
 	meta.sources = sources_text(sources, session_sources(session));
 	session->start_ts = session->flush_ts = meta.start_ts;
-	return store_writer_open(&session->writer, session->options->output, &meta, session->err);
+	return store_writer_open_apart(&session->writer, session->options->output, session->signals,
+				       &meta, session->err);
 }
 
 int session_publish(struct session *session)
@@ -198,6 +203,8 @@ static int record_store(struct waffle_rec *rec, struct session *session)
 		end->site = arming_site_at(session->arming, (pid_t)end->tgid, end->probe_addr);
 	}
 	result = details_record(session->details, rec, session->err) ?: functions_see(session, rec);
+	if (rec->kind == WAFFLE_REC_EXEC)
+		((struct waffle_rec_exit *)rec)->code &= ~WAFFLE_EXEC_RIGHTS;
 	if (result || rec->kind >= WAFFLE_REC_KIND_COUNT) /* not for the file */
 		return result;
 	record_renumber(session, rec);
@@ -229,7 +236,24 @@ int session_drain(struct session *session)
 	session->busy = session->busy || result > 0;
 	if (result == -ECANCELED)
 		result = 0; /* it is full, and ends */
-	return result < 0 ? result : functions_write(session->functions, false, session->err);
+	return result < 0 ? result : functions_write(session->functions, session->err);
+}
+
+/* A program may have any number of functions in files that take minutes to parse. */
+static int names_rest(struct session *session)
+{
+	uint64_t now = clock_monotonic_ns(), end = now + NAMES_NS;
+	bool done;
+
+	do {
+		done = functions_wait(session->functions, now + NAMES_PAUSE_NS);
+		now = clock_monotonic_ns();
+	} while (!done && now < end && !loop_impatient(session));
+	if (!done)
+		session_notify(session,
+			       "some functions have no names: to look them up takes longer "
+			       "than the end of a capture waits");
+	return functions_write(session->functions, session->err);
 }
 
 /* What was produced before the end, which takes as long as it takes, unless somebody asks again. */
@@ -239,7 +263,7 @@ static int drain_rest(struct session *session)
 
 	while (result > 0) {
 		result = drain_round(session->drain, true);
-		if (loop_impatient(session)) {
+		if (!loop_await_writer(session, WRITER_BEHIND_BYTES) || loop_impatient(session)) {
 			drain_give_up(session->drain);
 			session_notify(session, "what was not written yet is counted as lost");
 		}
@@ -247,7 +271,7 @@ static int drain_rest(struct session *session)
 	drain_counts(session->drain, session->result->counts);
 	if (result == -ECANCELED)
 		return 0;
-	return result ?: functions_write(session->functions, true, session->err);
+	return result ?: names_rest(session);
 }
 
 int session_configure(struct kernel_options *kernel, struct plan **plan,
@@ -391,10 +415,12 @@ static void close_all(struct session *session)
 {
 	map_free(&session->told);
 	arming_close(session->arming);
+	worker_give_up(WORKER_FOR_NAMES, true); /* nobody wants any more what threads still ask */
 	functions_close(session->functions);
 	mmap_watch_close(session->watch);
 	drain_close(session->drain);
 	details_close(session->details);
+	worker_give_up(WORKER_FOR_NAMES, false);
 	launch_abort(
 		&session->launch); /* it has a copy of the pipe whose end kernel_close() awaits */
 	programs_let_go(session);
@@ -419,9 +445,13 @@ static int writer_close(struct session *session, bool started, int failed)
 		return 0;
 	}
 	session_publish(session); /* its failure is that of what follows, too */
+	store_writer_finish(session->writer, session->end_ts, result->counts);
+	result->file_stuck = !loop_await_writer(session, 0);
 	written = store_writer_close(session->writer, session->end_ts, result->counts, &problem);
 	result->file_written |= !written;
-	if (!stat(session->options->output, &file))
+	if (result->file_stuck) /* nor would it answer others */
+		result->file_written = false;
+	else if (!stat(session->options->output, &file))
 		result->file_bytes = (uint64_t)file.st_size;
 	return written && !failed ? error_set(session->err, -written, "%s", problem.message) : 0;
 }

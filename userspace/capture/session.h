@@ -65,6 +65,7 @@ struct session_result {
 	int exit_status; /* of the command, as waitpid() gives it; -1: none, or still running */
 	int exec_errno;  /* the command could not be run; negative: it could not become its user */
 	bool file_written; /* the file has its name, also if the session failed later */
+	bool file_stuck;   /* its file system does not answer: do not ask it for anything */
 };
 
 /* The messages of a session on the way ("no sites in …") go to `notify`, one line each, no newline.

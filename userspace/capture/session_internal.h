@@ -50,12 +50,6 @@ struct unarmed {
 	uint64_t fork_ns; /* the longest time that a child ran unarmed */
 };
 
-struct fork_notice {
-	uint64_t ts;
-	pid_t parent, child;
-	bool shares_memory; /* as after vfork(): until its exec it does nothing of its own */
-};
-
 struct session {
 	const struct session_options *options;
 	const struct session_events *events;
@@ -70,9 +64,8 @@ struct session {
 	struct mmap_watch *watch;
 	struct store_writer *writer;
 	struct launch launch;
-	struct gate *gate;             /* NULL: programs are not held until they are armed */
-	VEC(struct gate_event) held;   /* programs whose files are still being parsed */
-	VEC(struct fork_notice) forks; /* not handled yet */
+	struct gate *gate;           /* NULL: programs are not held until they are armed */
+	VEC(struct gate_event) held; /* programs whose files are still being parsed */
 	struct unarmed unarmed;
 	VEC(struct target) targets;
 	struct map target_at; /* pid → index in `targets` */
@@ -89,6 +82,8 @@ struct session {
 	bool warned;         /* of a file that could not be armed */
 	struct map told;     /* hashes of what was said of calls that were not found */
 	bool full;           /* the file has the size that it may have */
+	uint64_t awaited_ns; /* since when the end waits for the file; 0: it does not */
+	bool told_stuck;     /* it was said that the file takes nothing */
 	bool parsed;         /* files were, since this was set to false */
 	unsigned interrupts;
 	bool child_done;
@@ -124,6 +119,11 @@ int loop_await(struct session *session, uint64_t until_ns);
 int loop_run(struct session *session);
 /* Whether a signal came since the last look. */
 bool loop_impatient(struct session *session);
+/* At the end: waits until no more than `most` bytes are to be written, 0: until all are in the
+ * file. False: nothing moved for a while, or a signal came. */
+bool loop_await_writer(struct session *session, size_t most);
+/* More than this in memory means that the file is slow: the rings are not read meanwhile. */
+#define WRITER_BEHIND_BYTES (16u << 20)
 void loop_close(struct session *session);
 
 /* session_targets.c */
@@ -138,7 +138,7 @@ int targets_wait_ms(const struct session *session, int most);
 /* Arms new programs and libraries, of as many processes as there is time for. A process that is
  * gone is no error here. */
 int targets_rearm(struct session *session);
-/* For drain_open(): new processes and programs. Called from within a drain: only takes note. */
+/* For drain_open(): new processes and programs. Called from within a drain. */
 void targets_notice(const struct waffle_rec *rec, void *arg);
 /* For it, too: new mappings. Records before `before_ts` follow. */
 int targets_mappings(struct session *session, uint64_t before_ts);
@@ -166,8 +166,8 @@ void programs_let_go(struct session *session);
 /* A child had nothing armed since its fork. */
 void child_was_late(struct session *session, uint64_t fork_ts);
 void program_was_late(struct session *session, pid_t pid);
-/* Arms the children that were told of. */
-int programs_fork(struct session *session);
+/* A target has a child: arms it at once, and follows it. */
+void program_forked(struct session *session, const struct waffle_rec_fork *fork);
 /* At the end: what was not seen of new processes. */
 void programs_say(struct session *session);
 
