@@ -42,6 +42,7 @@ struct drain {
 	uint64_t goal_ts; /* what is older is delivered in this round, and those that go on with it
 			   */
 	bool unfinished;  /* the goal was not reached yet */
+	uint64_t forks;   /* that were noticed */
 	uint64_t delivered_ts;    /* the last goal that was reached */
 	uint64_t *position, *end; /* per CPU: next switch to read, end of this round */
 	struct cursor *heap;
@@ -69,6 +70,7 @@ static void record_came(const void *data, size_t size, void *arg)
 	size_t len = record_size(data, size), at = drain->bytes.len;
 	unsigned source = len ? record_source(rec->kind) : WAFFLE_SOURCE_COUNT;
 
+	drain->forks += len && rec->kind == WAFFLE_REC_FORK;
 	/* Some kinds are made here and come from no queue: they would be counted nowhere. And the
 	 * last round ends before UINT64_MAX. */
 	if (source >= WAFFLE_SOURCE_COUNT || rec->ts > RECORD_TS_MAX ||
@@ -225,6 +227,19 @@ static int deliver(struct drain *drain, struct waffle_rec *rec, enum waffle_sour
 	return result;
 }
 
+bool drain_fork_waits(const struct drain *drain)
+{
+	/* If there is no room it is taken later: only a delivery makes room. */
+	return drain->bytes.len < TAKEN_BYTES_MAX &&
+	       kernel_fork_count(drain->kernel) > drain->forks;
+}
+
+/* Whether a round has delivered enough. A forked child runs unarmed until its record is taken. */
+static bool merge_ends(const struct drain *drain, uint64_t end_ts)
+{
+	return drain_fork_waits(drain) || clock_monotonic_ns() >= end_ts;
+}
+
 /* Delivers, oldest first, the records before the goal. False: the time was up. */
 static bool merge(struct drain *drain)
 {
@@ -233,7 +248,7 @@ static bool merge(struct drain *drain)
 	for (unsigned count = 1; drain->heap_len && drain->heap[0].ts < drain->goal_ts; count++) {
 		struct cursor *top = &drain->heap[0];
 
-		if (count % MERGE_RECORDS == 0 && clock_monotonic_ns() >= end_ts)
+		if (count % MERGE_RECORDS == 0 && merge_ends(drain, end_ts))
 			return false;
 
 		if (top->source == OTHERS) {

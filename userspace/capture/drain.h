@@ -17,7 +17,8 @@ struct drain;
 struct drain_callbacks {
 	/* Each record, in order. Non-zero stops the draining: the record counts as lost. */
 	int (*record)(struct waffle_rec *rec, void *arg);
-	/* A fork, exec or exit, as soon as it is seen and before its turn in the order. */
+	/* A fork, exec or exit, as soon as it is seen and before its turn in the order. A fork is
+	 * seen soon: a round ends early for it. */
 	void (*notice)(const struct waffle_rec *rec, void *arg);
 	/* A round is about to deliver the records before this time. If it ends earlier, the next
 	 * round continues with the same time. Non-zero stops the draining. */
@@ -38,6 +39,8 @@ void drain_close(struct drain *drain);
 int drain_round(struct drain *drain, bool final);
 /* From now on records are taken and counted as lost, which is fast. */
 void drain_give_up(struct drain *drain);
+/* Whether a fork waits in the queues: the next round notices it, which should be soon. */
+bool drain_fork_waits(const struct drain *drain);
 /* All records before this time were delivered. */
 uint64_t drain_delivered_ts(const struct drain *drain);
 

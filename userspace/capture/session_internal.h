@@ -50,12 +50,6 @@ struct unarmed {
 	uint64_t fork_ns; /* the longest time that a child ran unarmed */
 };
 
-struct fork_notice {
-	uint64_t ts;
-	pid_t parent, child;
-	bool shares_memory; /* as after vfork(): until its exec it does nothing of its own */
-};
-
 struct session {
 	const struct session_options *options;
 	const struct session_events *events;
@@ -70,9 +64,8 @@ struct session {
 	struct mmap_watch *watch;
 	struct store_writer *writer;
 	struct launch launch;
-	struct gate *gate;             /* NULL: programs are not held until they are armed */
-	VEC(struct gate_event) held;   /* programs whose files are still being parsed */
-	VEC(struct fork_notice) forks; /* not handled yet */
+	struct gate *gate;           /* NULL: programs are not held until they are armed */
+	VEC(struct gate_event) held; /* programs whose files are still being parsed */
 	struct unarmed unarmed;
 	VEC(struct target) targets;
 	struct map target_at; /* pid → index in `targets` */
@@ -145,7 +138,7 @@ int targets_wait_ms(const struct session *session, int most);
 /* Arms new programs and libraries, of as many processes as there is time for. A process that is
  * gone is no error here. */
 int targets_rearm(struct session *session);
-/* For drain_open(): new processes and programs. Called from within a drain: only takes note. */
+/* For drain_open(): new processes and programs. Called from within a drain. */
 void targets_notice(const struct waffle_rec *rec, void *arg);
 /* For it, too: new mappings. Records before `before_ts` follow. */
 int targets_mappings(struct session *session, uint64_t before_ts);
@@ -173,8 +166,8 @@ void programs_let_go(struct session *session);
 /* A child had nothing armed since its fork. */
 void child_was_late(struct session *session, uint64_t fork_ts);
 void program_was_late(struct session *session, pid_t pid);
-/* Arms the children that were told of. */
-int programs_fork(struct session *session);
+/* A target has a child: arms it at once, and follows it. */
+void program_forked(struct session *session, const struct waffle_rec_fork *fork);
 /* At the end: what was not seen of new processes. */
 void programs_say(struct session *session);
 

@@ -162,16 +162,7 @@ void targets_notice(const struct waffle_rec *rec, void *arg)
 	struct target *target;
 
 	if (rec->kind == WAFFLE_REC_FORK && session->options->follow) {
-		const struct waffle_rec_fork *fork = (const struct waffle_rec_fork *)rec;
-
-		struct fork_notice notice = {fork->rec.ts, (pid_t)fork->tgid,
-					     (pid_t)(fork->child_tgid & ~WAFFLE_FORK_SHARES),
-					     fork->child_tgid & WAFFLE_FORK_SHARES};
-
-		target_add(session, notice.child);
-		if (session_wants_probes(session->options) && !session->options->machine_wide &&
-		    !vec_push(&session->forks, notice))
-			session->unarmed.forks++;
+		program_forked(session, (const struct waffle_rec_fork *)rec);
 	} else if (rec->kind == WAFFLE_REC_EXEC) {
 		const struct waffle_rec_exit *exec = (const struct waffle_rec_exit *)rec;
 
@@ -324,11 +315,10 @@ static int target_rearm(struct session *session, struct target *target, struct e
 int targets_rearm(struct session *session)
 {
 	uint64_t begin = clock_monotonic_ns();
+	bool looked = false; /* one at least, however many forks there are */
 
 	arming_changed(session->arming);
 	arming_loaded(session->arming);
-	if (programs_fork(session))
-		return -EIO;
 	for (size_t i = 0; i < session->targets.len; i++) {
 		struct target *target =
 			&session->targets.data[session->next_target++ % session->targets.len];
@@ -338,11 +328,12 @@ int targets_rearm(struct session *session)
 
 		if (!target->exec_pending && (!target->maps_changed || now < rescan_ts(target)))
 			continue;
-		if (now - begin >= REARM_NS) {
+		if (now - begin >= REARM_NS || (looked && drain_fork_waits(session->drain))) {
 			session->next_target--; /* it is the first the next time */
 			session->busy = true;
 			break;
 		}
+		looked = true;
 		result = target_rearm(session, target, &gone);
 		if (result && result != -ESRCH)
 			return error_set(session->err, -result, "%s", gone.message);
@@ -418,6 +409,5 @@ void targets_close(struct session *session)
 		if (session->targets.data[i].pidfd >= 0)
 			close(session->targets.data[i].pidfd);
 	vec_free(&session->targets);
-	vec_free(&session->forks);
 	map_free(&session->target_at);
 }
