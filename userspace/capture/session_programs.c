@@ -70,7 +70,7 @@ static bool script_interpreter(int fd, char line[PATH_MAX])
 	return true;
 }
 
-/* Where execvp() finds a command; false: nowhere. */
+/* Finds a command as execvp() does; false: there is none. */
 static bool command_find(const char *command, char path[PATH_MAX])
 {
 	const char *folders = getenv("PATH");
@@ -114,7 +114,7 @@ int programs_first(struct session *session)
 	char path[PATH_MAX];
 	int result = 0;
 
-	/* What takes long is done before anything is held. */
+	/* Whatever takes long is done before anything is held. */
 	if (session->options->calls && call_set_is_described(session->options->calls))
 		kernel_calls_ready(session->kernel);
 	if (!session_wants_probes(session->options) || !target ||
@@ -242,7 +242,7 @@ void programs_again(struct session *session)
 			held_remove(session, i - 1);
 }
 
-/* One that was let go at once. */
+/* The gate has let an exec pass at once. */
 static void exec_passed(struct session *session, const struct gate_event *event)
 {
 	struct target *target = target_find(session, event->pid);
