@@ -231,6 +231,26 @@ static void test_an_event_loop_that_works_in_between_is_likely(void **state)
 	done(&capture, why);
 }
 
+/* A server's loop, asked for its thread: each wake-up is for something that it then handles. What
+ * comes last, or that nothing comes, says nothing of what was before. */
+static void test_each_wait_of_an_event_loop_in_no_span_has_its_own_end(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	capture_end(&capture, MS + 10, 11, 1);
+	wait_of(&capture, 2, 0, 5, NR_EPOLL_WAIT, 4, 0, 0, 12, 0);
+	wait_of(&capture, 5, 10, 20, NR_EPOLL_WAIT, 4, 0, 0, 13, 0);
+	waits(&capture, 20 * MS + 10, 1, 11, 0, S, NR_EPOLL_WAIT, 4, 0, 0);
+	why = ask(&capture, 30 * MS,
+		  &(struct why_query){.tid = 11, .from_ts = 2 * MS, .to_ts = 20 * MS});
+	check_part(why, 0, "user-work", 15 * MS - 10, 13, "likely", "");
+	check_part(why, 1, "user-work", 3 * MS, 12, "likely", "");
+	done(&capture, why);
+}
+
 /* The doer waits until the victim has asked it: so the victim's first wait was not for the doer. */
 static void test_who_is_asked_in_between_has_not_ended_what_was_before(void **state)
 {
@@ -652,6 +672,7 @@ int main(void)
 		cmocka_unit_test(test_who_ends_a_wait_is_likely_if_the_thread_could_look_late),
 		cmocka_unit_test(test_who_makes_room_each_time_is_certain),
 		cmocka_unit_test(test_an_event_loop_that_works_in_between_is_likely),
+		cmocka_unit_test(test_each_wait_of_an_event_loop_in_no_span_has_its_own_end),
 		cmocka_unit_test(test_who_is_asked_in_between_has_not_ended_what_was_before),
 		cmocka_unit_test(test_who_is_in_another_span_waits_for_something_else),
 		cmocka_unit_test(test_a_lost_race_for_a_lock_is_a_wait_for_its_holder),
