@@ -129,6 +129,17 @@ static bool waits_for_it(struct why_walk *walk, const struct why_blocked *blocke
 	return ender.thread == blocked->thread && !ender.interrupt;
 }
 
+/* The thread of an event loop, asked for its own time and in no span: it waits for whatever comes
+ * next and then handles it, so each of its waits has an end of its own. */
+static bool is_idle_loop(const struct why_walk *walk, const struct why_blocked *blocked)
+{
+	uint64_t ignored;
+
+	return blocked->first && blocked->kind == WAIT_POLL &&
+	       why_intervals_span(&walk->intervals, blocked->thread, blocked->interval->from_ts,
+				  &ignored) == MODEL_NONE;
+}
+
 /* A waker has not ended the wait if the thread then waits again for the same thing. */
 static void find_end(struct why_walk *walk, struct why_blocked *blocked, struct why_step *step)
 {
@@ -139,6 +150,11 @@ static void find_end(struct why_walk *walk, struct why_blocked *blocked, struct 
 	if (blocked->grade == WHY_GRADE_CERTAIN &&
 	    why_is_doubtful(walk, &blocked->waiting, blocked->thread, blocked->index))
 		blocked->grade = WHY_GRADE_LIKELY;
+	if (is_idle_loop(walk, blocked)) {
+		blocked->by_signal = why_by_signal(walk, blocked->thread, blocked->interval->to_ts,
+						   &blocked->ender, blocked->kind);
+		return;
+	}
 	if (series->last > blocked->index && thread &&
 	    (why_blocked_is_on_path(walk, series->ender.thread) ||
 	     waits_for_it(walk, blocked, series->ender.thread))) {
@@ -197,7 +213,7 @@ static uint32_t object_of(struct why_walk *walk, const struct why_blocked *block
 	const struct wait_facts *facts = &blocked->facts;
 	uint32_t pid = walk->model->threads.data[blocked->thread].pid;
 
-	if (!facts->object && facts->args && facts->syscall && wait_has_mapping(facts->syscall))
+	if (!facts->object && facts->args && wait_has_mapping(facts))
 		return why_mapped_file(walk, pid, facts->args[0], ts);
 	return known_text(walk, facts, blocked->kind);
 }
@@ -243,6 +259,7 @@ int why_walk_blocked(struct why_walk *walk, uint32_t thread, size_t index, uint6
 		.to = to,
 		.ender = why_ender_of(walk, thread, index),
 		.grade = link ? link->grade : WHY_GRADE_CERTAIN,
+		.first = !link,
 	};
 	struct why_step *step;
 	bool of_call;

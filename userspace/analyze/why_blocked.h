@@ -19,6 +19,7 @@ struct why_blocked {
 	struct why_ender ender;
 	uint64_t end_ts; /* when `ender` ended it, perhaps in a later wait for the same */
 	bool by_signal;  /* a signal, which it did not wait for, ended it */
+	bool first;      /* of the thread that is asked for: nobody waits for this one */
 	uint32_t object;
 	enum why_grade grade; /* of the way to here, with this wait */
 };

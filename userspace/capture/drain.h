@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Drains what the kernel wrote, the CPUs' switches and the rings' spans, into one stream ordered by
- * time, and keeps the accounts: produced = delivered + lost, per source.
+ * Drains the kernel's buffers (switches per CPU, and the rings) into one stream ordered by time,
+ * and keeps the accounts: produced = delivered + lost, per source.
  *
  * A record may be written a little later than its time says (its thread was preempted in between),
  * so the youngest records wait for the next round.
@@ -44,8 +44,8 @@ bool drain_fork_waits(const struct drain *drain);
 /* All records before this time were delivered. */
 uint64_t drain_delivered_ts(const struct drain *drain);
 
-/* What was counted so far, per source (an array of WAFFLE_SOURCE_COUNT). What waits is counted as
- * neither delivered nor lost until it comes. */
+/* The counts so far, per source (an array of WAFFLE_SOURCE_COUNT). A record that still waits counts
+ * as neither delivered nor lost. */
 void drain_counts(const struct drain *drain, struct store_counts *counts);
 
 /* CLOCK_MONOTONIC in ns. */

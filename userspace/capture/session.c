@@ -25,7 +25,8 @@ int session_fail(struct session *session, const char *what)
 
 void session_notify(struct session *session, const char *line)
 {
-	session->events->notify(line, session->events->arg);
+	if (session->events->notify)
+		session->events->notify(line, session->events->arg);
 }
 
 static uint64_t cpu_ns(void)
@@ -78,7 +79,7 @@ static int writer_open(struct session *session)
 
 	uname(&name);
 	gethostname(host, sizeof(host) - 1);
-	/* The three clocks at one moment, as near as calls in a row get. */
+	/* All three clocks at once, as nearly as successive calls can. */
 	meta.start_ts = clock_monotonic_ns();
 	meta.boot_ns = clock_ns(CLOCK_BOOTTIME);
 	meta.real_ns = clock_ns(CLOCK_REALTIME);
@@ -110,7 +111,7 @@ int session_publish(struct session *session)
 	return result;
 }
 
-/* Functions that a call has as values are looked up while the process lives. */
+/* Names functions that are values of a call, while the process lives. */
 static int functions_see(struct session *session, const struct waffle_rec *rec)
 {
 	const struct waffle_rec_exit *end = (const struct waffle_rec_exit *)rec;
@@ -138,7 +139,7 @@ static int functions_see(struct session *session, const struct waffle_rec *rec)
 				session->err);
 }
 
-/* From the kernel's number of a site to that in the file. */
+/* Replaces the kernel's number of a site by the file's. */
 static void record_renumber(struct session *session, struct waffle_rec *rec)
 {
 	uint32_t *site = NULL;
@@ -153,11 +154,11 @@ static void record_renumber(struct session *session, struct waffle_rec *rec)
 		*site = arming_number(session->arming, *site);
 }
 
-/* What the file still takes when nothing more is recorded: the chunks in the making, the last
- * states of threads, tables and the index. */
+/* Room for what is written after recording has stopped: unfinished chunks, the last states of
+ * threads, tables and the index. */
 #define END_BYTES (1u << 20)
 
-/* Whether the file has the size that it may have; then nothing more of the kernel is written. */
+/* Whether the file has reached its limit. Then no more records are written. */
 static bool is_full(struct session *session)
 {
 	uint64_t max = session->options->max_bytes;
@@ -256,7 +257,7 @@ static int names_rest(struct session *session)
 	return functions_write(session->functions, session->err);
 }
 
-/* What was produced before the end, which takes as long as it takes, unless somebody asks again. */
+/* Drains all records from before the end, however long that takes, unless another signal comes. */
 static int drain_rest(struct session *session)
 {
 	int result = 1;
@@ -351,7 +352,7 @@ static int start(struct session *session)
 			     ?: arming_start(session)
 			     ?: targets_open(session);
 
-	privileges_keep_tracing(); /* the command has its own already */
+	privileges_keep_tracing(); /* the command was forked before this */
 	for (uint32_t i = 0; !result && i < kernel_ring_count(session->kernel); i++)
 		result = session_watch(session, kernel_ring_fd(session->kernel, i),
 				       EPOLLIN | EPOLLET, TAG_RING);
@@ -378,8 +379,8 @@ static int start(struct session *session)
 }
 
 /*
- * The end is one moment for all sites: disarming them takes the kernel some milliseconds, in which
- * it would still report ends of spans whose begins it does not report any more.
+ * Recording ends at one moment for all sites. Disarming takes the kernel some milliseconds, in
+ * which it would still report ends of spans, but no longer all begins.
  */
 static int finish(struct session *session)
 {
@@ -430,7 +431,7 @@ static void close_all(struct session *session)
 	loop_close(session);
 }
 
-/* An old file of the name stays if nothing was captured. `failed` has its message already. */
+/* If nothing was captured, an old file of that name stays. The error of `failed` is set already. */
 static int writer_close(struct session *session, bool started, int failed)
 {
 	struct session_result *result = session->result;

@@ -18,6 +18,7 @@
 #include "target/execve.h"
 #include "target/process.h"
 #include "target/root.h"
+#include "util/units.h"
 
 #define SCRIPTS_MAX 5       /* BINPRM_... of the kernel: interpreters of interpreters */
 #define HELD_NS 20000000ull /* programs may start faster than they are armed */
@@ -70,7 +71,7 @@ static bool script_interpreter(int fd, char line[PATH_MAX])
 	return true;
 }
 
-/* Where execvp() finds a command; false: nowhere. */
+/* Finds a command as execvp() does; false: there is none. */
 static bool command_find(const char *command, char path[PATH_MAX])
 {
 	const char *folders = getenv("PATH");
@@ -114,7 +115,7 @@ int programs_first(struct session *session)
 	char path[PATH_MAX];
 	int result = 0;
 
-	/* What takes long is done before anything is held. */
+	/* Whatever takes long is done before anything is held. */
 	if (session->options->calls && call_set_is_described(session->options->calls))
 		kernel_calls_ready(session->kernel);
 	if (!session_wants_probes(session->options) || !target ||
@@ -242,7 +243,7 @@ void programs_again(struct session *session)
 			held_remove(session, i - 1);
 }
 
-/* One that was let go at once. */
+/* The gate has let an exec pass at once. */
 static void exec_passed(struct session *session, const struct gate_event *event)
 {
 	struct target *target = target_find(session, event->pid);
@@ -384,16 +385,17 @@ void programs_say(struct session *session)
 
 	if (unarmed->programs) {
 		snprintf(line, sizeof(line),
-			 "%" PRIu64 " program%s began before being armed: calls at the begin are "
+			 "%" PRIu64 " %s began before being armed: calls at the begin are "
 			 "missing (%s)",
-			 unarmed->programs, unarmed->programs == 1 ? "" : "s", unarmed->names);
+			 unarmed->programs, units_plural(unarmed->programs, "program", "programs"),
+			 unarmed->names);
 		session->events->tell(line, session->events->arg);
 	}
 	if (unarmed->forks) {
 		snprintf(line, sizeof(line),
 			 "%" PRIu64 " %s forked from armed processes: what each did before it was "
 			 "armed, up to %.1f ms, is missing (--machine-wide records it)",
-			 unarmed->forks, unarmed->forks == 1 ? "child was" : "children were",
+			 unarmed->forks, units_plural(unarmed->forks, "child was", "children were"),
 			 (double)unarmed->fork_ns / 1e6);
 		session->events->tell(line, session->events->arg);
 	}
