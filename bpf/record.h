@@ -219,6 +219,7 @@ struct waffle_rec_task {
 	char comm[WAFFLE_COMM_BYTES];
 };
 #define WAFFLE_TASK_TRACED_FLAG 1u
+#define WAFFLE_TASK_OWN_FLAG 2u /* of the tracer, or of its processes */
 
 enum waffle_thread_state {
 	WAFFLE_THREAD_RUNNING = 1,
@@ -247,12 +248,14 @@ struct waffle_rec_fork {
 
 /* rec.tid: the thread; tgid its process; code as wait(2) reports it, only meaningful when the last
  * thread of the process exits (tid == tgid). EXEC uses the same layout; its code is
- * the tid that its thread had before if it was not the main one, otherwise 0. */
+ * the tid that its thread had before if it was not the main one, otherwise 0; on its way from the
+ * kernel | WAFFLE_EXEC_RIGHTS. */
 struct waffle_rec_exit {
 	struct waffle_rec rec;
 	__u32 tgid;
 	__s32 code;
 };
+#define WAFFLE_EXEC_RIGHTS 0x40000000 /* the program got rights: nothing of it is read */
 
 /* count records of a source were dropped in (from_ts, rec.ts]; rec.cpu: of that CPU. */
 struct waffle_rec_loss {

@@ -61,6 +61,7 @@ extern const volatile __u32 sched_slots; /* slots a CPU, a power of two */
 extern const volatile __u32 ring_shift;  /* CPUs per ring, as a power of two */
 extern const volatile bool follow_children;
 extern const volatile bool storage_is_old; /* as on a kernel before 6.4: scheduler_allocates() */
+extern const volatile __u32 tracer_tgid;
 
 /* Set while running. */
 extern __u64 tgid_bits[WAFFLE_TGID_WORDS];
@@ -239,6 +240,17 @@ static __noinline void task_emit(struct task_struct *task, const char *comm, __u
 	bpf_ringbuf_submit(rec, BPF_RB_NO_WAKEUP);
 }
 
+/* What is known of a thread outside the target. The tracer's children have children, too: its
+ * workers. */
+static __always_inline __u32 stranger_flags(struct task_struct *task)
+{
+	bool own = (__u32)task->tgid == tracer_tgid ||
+		   (__u32)BPF_CORE_READ(task, real_parent, tgid) == tracer_tgid ||
+		   (__u32)BPF_CORE_READ(task, real_parent, real_parent, tgid) == tracer_tgid;
+
+	return own ? WAFFLE_TASK_OWN_FLAG : 0;
+}
+
 /* Names a thread outside the target, once. */
 static __always_inline void name_stranger(struct task_struct *task)
 {
@@ -251,7 +263,7 @@ static __always_inline void name_stranger(struct task_struct *task)
 	if (known && *known == start)
 		return;
 	if (!bpf_map_update_elem(&named, &tid, &start, BPF_ANY))
-		task_emit(task, NULL, 0);
+		task_emit(task, NULL, stranger_flags(task));
 }
 
 /* One of these came with Linux 6.4, the other one took its place later (bpf_local_storage.h). */

@@ -13,6 +13,7 @@ const volatile __u32 sched_slots = 1;
 const volatile __u32 ring_shift = 0;
 const volatile bool follow_children = false;
 const volatile bool storage_is_old = false;
+const volatile __u32 tracer_tgid = 0;
 const volatile bool call_points = false;
 const volatile __u32 wait_sources = 0;
 const volatile __u64 wait_min_ns = ~0ull;
@@ -31,6 +32,7 @@ bool snapshot_at_end;
 bool sweep_wanted;
 __u32 stack_numbers;
 __u64 targets_refused; /* processes that found no room among the targets */
+__u64 forks;           /* WAFFLE_REC_FORK records that were submitted */
 
 struct cpus_map cpus SEC(".maps");
 struct targets_map targets SEC(".maps");
@@ -134,6 +136,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 		rec->tgid = parent->tgid;
 		rec->child_tgid = tgid | (child->mm == parent->mm ? WAFFLE_FORK_SHARES : 0);
 		bpf_ringbuf_submit(rec, BPF_RB_FORCE_WAKEUP);
+		__sync_fetch_and_add(&forks, 1);
 	}
 	if (follow_children)
 		thread_born(child);
@@ -159,18 +162,20 @@ SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm *bprm)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
+	bool has_rights = BPF_CORE_READ_BITFIELD_PROBED(bprm, secureexec);
 	struct waffle_rec_exit *rec;
 
 	if (!target_has(task->tgid))
 		return 0;
-	program_begins(task->tgid, BPF_CORE_READ_BITFIELD_PROBED(bprm, secureexec));
+	program_begins(task->tgid, has_rights);
 	if (old_pid != task->pid && !finished)
 		tid_left(task, old_pid);
 	rec = finished ? NULL : record_reserve(cpu, sizeof(*rec));
 	if (rec) {
 		record_begin(&rec->rec, WAFFLE_REC_EXEC, task->pid, cpu);
 		rec->tgid = task->tgid;
-		rec->code = old_pid == task->pid ? 0 : old_pid;
+		rec->code = (old_pid == task->pid ? 0 : old_pid) |
+			    (has_rights ? WAFFLE_EXEC_RIGHTS : 0);
 		bpf_ringbuf_submit(rec, BPF_RB_FORCE_WAKEUP);
 	}
 	task_emit(task, NULL, WAFFLE_TASK_TRACED_FLAG);
@@ -265,7 +270,7 @@ int BPF_PROG(on_rename, struct task_struct *task, const char *comm)
 	bool traced = target_has(task->tgid);
 
 	if ((traced || bpf_map_lookup_elem(&named, &tid)) && !same_name(task->comm, comm))
-		task_emit(task, comm, traced ? WAFFLE_TASK_TRACED_FLAG : 0);
+		task_emit(task, comm, traced ? WAFFLE_TASK_TRACED_FLAG : stranger_flags(task));
 	return 0;
 }
 

@@ -177,6 +177,7 @@ struct task_struct {
 	int exit_code;
 	int pid;
 	int tgid;
+	struct task_struct *real_parent;
 	__u64 start_time;
 	struct sched_entity se;
 	struct sched_info sched_info;

@@ -2,6 +2,7 @@
 """How run holds new programs until they are armed, and whom its probes hit."""
 
 import ctypes
+import mmap
 import os
 import pathlib
 import shutil
@@ -158,7 +159,7 @@ def test_an_exec_by_another_thread_is_armed_and_said_to_be_late(waffle, execs):
     rows = said(capture.result.stdout)
     assert len(rows) == 2
     assert rows[1]["pid"] in {row["pid"] for row in began(capture)}
-    assert "1 programs began before they were armed" in capture.result.stderr
+    assert "1 program began before being armed" in capture.result.stderr
     assert "(begins)" in capture.result.stderr
 
 
@@ -285,6 +286,28 @@ def test_other_programs_do_not_hit_the_probes_of_run(waffle, start):
     assert first_bytes_of_malloc(sleeper.pid) != TRAP
 
 
+def privately_mapped(path):
+    """As git, and tools of elfutils, read a file."""
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, mmap.MAP_PRIVATE,
+                                             mmap.PROT_READ) as memory:  # fmt: skip
+        return bytes(memory)
+
+
+@pytest.mark.parametrize("option", ["--quiet", "--machine-wide"])
+def test_breakpoints_are_not_in_what_other_programs_read(waffle, built, start, option):
+    """The kernel sets those of a uprobe that is not bound to processes in every private mapping."""
+    path = built("family.c")
+    before = privately_mapped(path)
+    traced = start(waffle.program, "run", option, "--no-report", "-o", waffle.path(), "--",
+                   path, "wait", "1", stderr=subprocess.DEVNULL)
+    traced.until("ready")
+    # It is armed: it could not have begun otherwise.
+    found = privately_mapped(path)
+    differs = {found[at : at + len(TRAP)] for at in range(len(before)) if before[at] != found[at]}
+    assert TRAP in differs if option == "--machine-wide" else found == before
+    traced.say("none")
+
+
 def ticks(capture):
     return [row["args"]["i"] for row in named(capture.rows(), "tick")
             if row["args"]["who"] == "child"]
@@ -295,7 +318,7 @@ def test_a_forked_child_is_armed_soon_and_what_is_missing_is_said(waffle, built)
     seen = ticks(capture)
     # From some tick on it is all of them.
     assert seen and seen == list(range(20000 - len(seen), 20000))
-    assert "1 children were forked from armed processes" in capture.result.stderr
+    assert "1 child was forked from armed processes" in capture.result.stderr
     assert "--machine-wide" in capture.result.stderr
 
 

@@ -481,7 +481,7 @@ def test_a_program_of_lld_is_armed_when_its_loader_is_done(waffle, built, start)
         text = said.read()
     assert len(named(capture.rows("event"), "step event")) == 11
     assert text.count("is armed when its loader is done") == 1 and "separate-loadable" in text
-    assert "2 programs began before they were armed: calls at their begin are missing" in text
+    assert "2 programs began before being armed: calls at the begin are missing" in text
 
 
 def test_a_program_of_lld_that_goes_on_has_no_probes_left(waffle, built, start):

@@ -2,13 +2,15 @@
 """`why` on programs that say themselves what made them slow, and its JSON against the schema."""
 
 import json
+import os
+import pathlib
 import re
 import subprocess
 
 import jsonschema
 import pytest
 
-from tracer import ROOT, parse_log, tries
+from tracer import ROOT, parse_log, tries, wait_until
 
 MS = 1_000_000
 
@@ -282,3 +284,52 @@ def test_what_the_tracer_itself_does_is_named_as_its_own(waffle, built, why):
                 own += cause["duration_ns"]
         assert instance["waffle_ns"] == own
     assert any(instance["waffle_ns"] for instance in instances)
+
+
+def processes_of(pid):
+    """A process, its children and theirs."""
+    found = {pid}
+    try:
+        for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+            for child in (task / "children").read_text(encoding="utf-8").split():
+                found |= processes_of(int(child))
+    except (FileNotFoundError, ProcessLookupError):
+        pass  # it has ended
+    return found
+
+
+@pytest.fixture(name="one_cpu")
+def all_on_one_cpu():
+    """Programs that are started meanwhile share a CPU, so whoever runs there is seen."""
+    cpus = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(cpus)})
+    yield
+    os.sched_setaffinity(0, cpus)
+
+
+@pytest.mark.usefixtures("one_cpu")
+def test_the_processes_of_this_capture_are_its_own_and_those_of_another_are_not(
+    waffle, built, start
+):
+    script = 'echo ready; read go; "$0" 1500 & "$1" 3; wait; echo done'
+    traced, other = (
+        start("sh", "-c", script, str(built("spin.c")), str(built("starts.c"))) for _ in range(2)
+    )
+    captures = []
+    for program in (traced, other):
+        program.until("ready")
+        captures.append(waffle.attach("-f", "-p", program.pid, "--no-report"))
+    for program, capture in zip((traced, other), captures):
+        wait_until(capture.capture.path.exists, "that recording has begun")
+        program.say("go")
+    own, foreign = (processes_of(capture.process.pid) for capture in captures)
+    traced.until("done")
+    own |= processes_of(captures[0].process.pid)
+    other.until("done")
+    captures[1].stop()
+    text = captures[0].stop().export("records").read_text(encoding="utf-8")
+    tasks = [row for row in map(json.loads, text.splitlines()) if row["kind"] == "task"]
+    marked = {row["tgid"] for row in tasks if row["flags"] & 2}
+    assert len(marked & own) >= 3, "waffle-bpf, its gate, and one that parses"
+    assert not {row["tgid"] for row in tasks if not row["flags"] & 2} & own
+    assert not marked & foreign

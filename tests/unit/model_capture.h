@@ -119,7 +119,6 @@ static const struct site_info capture_sites[] = {
 
 #define CAPTURE_START 1000
 #define CAPTURE_PID 10
-#define CAPTURE_TRACER 90
 
 #define capture_must(call, err)                                                                    \
 	do {                                                                                       \
@@ -138,7 +137,6 @@ static inline void capture_begin_with(struct capture *capture, bool sched, const
 				  .version = "0.1.0",
 				  .command = "a --fast",
 				  .filter = filter,
-				  .tracer_pid = CAPTURE_TRACER,
 				  .cpu_count = 2,
 				  .sched = sched};
 	struct error err = ERROR_INIT;

@@ -27,21 +27,34 @@ static struct memory_test begin(void **state)
 	struct error err = ERROR_INIT;
 
 	test.writer = open_writer(test.files->path);
-	must(memory_open(&test.memory, test.writer, &err), &err);
+	must(memory_open(&test.memory, NULL, test.writer, &err), &err);
 	must(process_mappings(&test.mine, getpid(), &err), &err);
 	test.code = test.mine.list.data[0];
 	return test;
 }
 
-static void tell(struct memory_test *test, enum mmap_event_kind kind, uint64_t ts, uint64_t start,
-		 uint64_t end)
+static void tell_of(struct memory_test *test, enum mmap_event_kind kind, uint64_t ts,
+		    uint64_t start, uint64_t end, bool may_get_rights)
 {
 	struct mmap_event event = {.kind = kind, .pid = GONE, .ts = ts, .mapping = test->code};
 	struct error err = ERROR_INIT;
 
 	event.mapping.start = start;
 	event.mapping.end = end;
-	must(memory_told(test->memory, &event, &err), &err);
+	must(memory_told(test->memory, &event, may_get_rights, &err), &err);
+}
+
+static void tell(struct memory_test *test, enum mmap_event_kind kind, uint64_t ts, uint64_t start,
+		 uint64_t end)
+{
+	tell_of(test, kind, ts, start, end, false);
+}
+
+static void exec(struct memory_test *test, uint64_t ts, bool has_rights)
+{
+	struct error err = ERROR_INIT;
+
+	must(memory_exec(test->memory, GONE, ts, has_rights, &err), &err);
 }
 
 /* How many of a caller's frames from the second on are in code: of 0x1800, and of each page of the
@@ -111,16 +124,41 @@ static void test_exec_leaves_what_the_new_program_has_mapped(void **state)
 
 	tell(&test, MMAP_EXEC, 1, 0, 0);
 	tell(&test, MMAP_MAPPED, 2, 0x1000, 0x2000);
-	memory_exec(test.memory, GONE, 3);
+	exec(&test, 3, false);
 	tell(&test, MMAP_MAPPED, 4, 0x5000, 0x6000);
 	assert_code(&test, " x   x  ");
 	tell(&test, MMAP_EXEC, 5, 0, 0);
 	tell(&test, MMAP_MAPPED, 6, 0x1000, 0x3000);
-	memory_exec(test.memory, GONE, 7);
+	exec(&test, 7, false);
 	assert_code(&test, " xx     ");
-	memory_exec(test.memory, GONE, 9); /* of which nothing was told */
+	exec(&test, 9, false); /* of which nothing was told */
 	assert_code(&test, "xxxxxxxx");
 	assert_written(&test, "2:1000-2000 4:5000-6000 6:1000-3000 ");
+}
+
+/* The kernel maps a program before its exec is done and tells whether it has rights. */
+static void test_mappings_wait_until_it_is_known_that_the_exec_gave_no_rights(void **state)
+{
+	struct memory_test test = begin(state);
+
+	tell_of(&test, MMAP_EXEC, 1, 0, 0, true);
+	tell_of(&test, MMAP_MAPPED, 2, 0x1000, 0x2000, true);
+	tell_of(&test, MMAP_MAPPED, 3, 0x2000, 0x3000, true);
+	exec(&test, 4, true);
+	assert_code(&test, "xxxxx"); /* nothing is known */
+	tell_of(&test, MMAP_EXEC, 5, 0, 0, true);
+	tell_of(&test, MMAP_MAPPED, 6, 0x3000, 0x4000, true);
+	exec(&test, 7, false);
+	tell_of(&test, MMAP_MAPPED, 8, 0x5000, 0x6000, true);
+	assert_code(&test, "   x x ");
+	/* What is lost with its exec's record is not guessed. */
+	tell_of(&test, MMAP_EXEC, 9, 0, 0, true);
+	for (uint64_t i = 0; i < 1000; i++)
+		tell_of(&test, MMAP_MAPPED, 10, 0x1000 * i, 0x1000 * (i + 1), true);
+	tell_of(&test, MMAP_LOST, 11, 0, 0, true);
+	tell_of(&test, MMAP_MAPPED, 12, 0x1000, 0x2000, true);
+	exec(&test, 13, true);
+	assert_written(&test, "6:3000-4000 8:5000-6000 ");
 }
 
 static void test_what_may_be_lost_is_not_taken_for_missing(void **state)
@@ -132,7 +170,7 @@ static void test_what_may_be_lost_is_not_taken_for_missing(void **state)
 	assert_code(&test, " x   ");
 	tell(&test, MMAP_LOST, 3, 0, 0);
 	assert_code(&test, "xxxxx");
-	memory_exec(test.memory, GONE, 4); /* whether before or after: nobody knows */
+	exec(&test, 4, false); /* whether before or after: nobody knows */
 	tell(&test, MMAP_MAPPED, 5, 0x4000, 0x5000);
 	assert_code(&test, "xxxxx");
 	assert_written(&test, "2:1000-2000 5:4000-5000 ");
@@ -231,6 +269,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		with_folder(test_mappings_take_the_place_of_those_before),
 		with_folder(test_exec_leaves_what_the_new_program_has_mapped),
+		with_folder(test_mappings_wait_until_it_is_known_that_the_exec_gave_no_rights),
 		with_folder(test_what_may_be_lost_is_not_taken_for_missing),
 		with_folder(test_file_that_is_another_at_its_path_is_not_written),
 		with_folder(test_code_that_takes_the_place_of_a_file_is_told),

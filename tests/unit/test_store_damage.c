@@ -367,6 +367,109 @@ static void fill_up(const char *path, int code)
 	assert_int_equal(read_sample(path, &read), persisted);
 }
 
+static struct store_writer *open_writer_apart(const char *path)
+{
+	struct error err = ERROR_INIT;
+	struct store_writer *writer = NULL;
+
+	must(store_writer_open_apart(&writer, path, -1, &fixture_meta, &err), &err);
+	must(store_writer_publish(writer, &err), &err);
+	for (unsigned i = 0; i < FIXTURE_SITES; i++)
+		must(store_writer_add_site(writer, &fixture_sites[i], &err), &err);
+	return writer;
+}
+
+/* Until the process that writes has failed; -code. */
+static int fill_apart(struct store_writer *writer, struct error *err)
+{
+	struct record_source source = FIXTURE_SOURCE(SEED);
+	struct record_buffer buffer;
+	int ret = 0;
+
+	for (unsigned i = 0; i < 2000000 && !ret; i++) {
+		fixture_record(&source, &buffer);
+		ret = store_writer_append(writer, &buffer.rec, err);
+		while (store_writer_progress(writer).queued > 1 << 20)
+			store_writer_wait(writer, -1, 1000);
+	}
+	return ret;
+}
+
+/* Its errors come later, and tell as exactly what is in the file. */
+static void test_process_that_writes_keeps_what_was_written_before_a_failure(void **state)
+{
+	struct store_test *test = *state;
+	struct error err = ERROR_INIT, last = ERROR_INIT, read = ERROR_INIT;
+	struct rlimit old, limit;
+	struct store_writer *writer;
+	uint64_t persisted;
+	char expect[64];
+	struct stat st;
+
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+	limit = (struct rlimit){.rlim_cur = 700000, .rlim_max = old.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	writer = open_writer_apart(test->path);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+	assert_int_equal(fill_apart(writer, &err), -EFBIG);
+	persisted = store_writer_persisted(writer);
+	assert_true(persisted > 0);
+	snprintf(expect, sizeof(expect), "%s; the %llu records before it are kept", strerror(EFBIG),
+		 (unsigned long long)persisted);
+	assert_non_null(strstr(err.message, expect));
+	while (store_writer_progress(writer).busy)
+		store_writer_wait(writer, -1, 1000);
+	assert_int_equal(stat(test->path, &st), 0);
+	assert_int_equal(st.st_size, store_writer_progress(writer).kept);
+	assert_int_equal(store_writer_close(writer, 1, fixture_counts, &last), -EFBIG);
+	assert_int_equal(read_sample(test->path, &read), persisted);
+}
+
+static pid_t child_find(void)
+{
+	FILE *file = fopen("/proc/thread-self/children", "re");
+	int pid = 0;
+
+	assert_non_null(file);
+	assert_int_equal(fscanf(file, "%d", &pid), 1);
+	fclose(file);
+	return pid;
+}
+
+static void test_process_that_writes_may_be_killed(void **state)
+{
+	struct store_test *test = *state;
+	struct store_writer *writer = open_writer_apart(test->path);
+	struct error err = ERROR_INIT, last = ERROR_INIT, read = ERROR_INIT;
+	uint64_t persisted;
+
+	while (store_writer_progress(writer).busy)
+		store_writer_wait(writer, -1, 1000);
+	kill(child_find(), SIGKILL);
+	assert_int_equal(fill_apart(writer, &err), -EPIPE);
+	assert_non_null(strstr(err.message, "the process that writes the file was killed"));
+	persisted = store_writer_persisted(writer);
+	assert_int_equal(store_writer_close(writer, 1, fixture_counts, &last), -EPIPE);
+	assert_true((uint64_t)read_sample(test->path, &read) >= persisted);
+}
+
+static void test_process_that_writes_removes_a_file_that_is_discarded(void **state)
+{
+	struct store_test *test = *state;
+	struct store_writer *writer;
+	struct error err = ERROR_INIT;
+	char command[300];
+
+	must(store_writer_open_apart(&writer, test->path, -1, &fixture_meta, &err), &err);
+	store_writer_discard(writer);
+	snprintf(command, sizeof(command), "test -z \"$(ls -A %s)\"", test->folder);
+	assert_int_equal(system(command), 0);
+	assert_int_equal(
+		store_writer_open_apart(&writer, "/no/such/t.waffle", -1, &fixture_meta, &err),
+		-ENOENT);
+	assert_one_line(&err, "/no/such/t.waffle");
+}
+
 static void test_file_size_limit_keeps_what_was_written_before(void **state)
 {
 	struct store_test *test = *state;
@@ -427,6 +530,9 @@ int main(void)
 		with_folder(test_record_that_is_none_is_refused_and_the_next_one_taken),
 		cmocka_unit_test(test_record_of_a_time_that_cannot_be_is_damage),
 		with_folder(test_file_size_limit_keeps_what_was_written_before),
+		with_folder(test_process_that_writes_keeps_what_was_written_before_a_failure),
+		with_folder(test_process_that_writes_may_be_killed),
+		with_folder(test_process_that_writes_removes_a_file_that_is_discarded),
 		with_folder(test_full_disk_keeps_what_was_written_before),
 		with_folder(test_file_belongs_to_the_user_who_called_sudo),
 	};

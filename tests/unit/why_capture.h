@@ -74,15 +74,21 @@ static inline void gets(struct capture *capture, uint64_t ts, uint16_t cpu, uint
 	capture_add(capture, &rec);
 }
 
-static inline void named(struct capture *capture, uint32_t tid, uint32_t pid, const char *comm)
+static inline void named_as(struct capture *capture, uint32_t tid, uint32_t pid, const char *comm,
+			    uint32_t flags)
 {
 	struct waffle_rec_task rec = {.rec = {CAPTURE_START, tid, WAFFLE_REC_TASK, 0},
 				      .tgid = pid,
-				      .flags = is_traced(tid) ? WAFFLE_TASK_TRACED_FLAG : 0,
+				      .flags = flags,
 				      .start_ts = 1};
 
 	strncpy(rec.comm, comm, sizeof(rec.comm) - 1);
 	capture_add(capture, &rec);
+}
+
+static inline void named(struct capture *capture, uint32_t tid, uint32_t pid, const char *comm)
+{
+	named_as(capture, tid, pid, comm, is_traced(tid) ? WAFFLE_TASK_TRACED_FLAG : 0);
 }
 
 /* What is known of the wait of a thread from from_ts to ts. */

@@ -349,12 +349,16 @@ static void say_no_file(const struct set_entry *entry, enum call_scope scope, ca
 {
 	const struct call_spec *spec = &entry->spec;
 	const char *ahead = entry->state.ahead;
+	bool traced = scope == CALL_SCOPE_TRACED || scope == CALL_SCOPE_FOLLOWED;
 	char line[1024];
 
+	/* A program's file is often not called as the program is. */
 	snprintf(line, sizeof(line), "%s: no file '%s' %s%s%s%s", spec->source.origin,
 		 names_shown(spec, &spec->libs).text, scopes[scope],
-		 ahead ? " yet; if it opens " : "", ahead ? ahead : "",
-		 ahead ? " its calls are recorded from the first one on" : "");
+		 ahead    ? " yet; if it opens "
+		 : traced ? "; 'exe' is the program's own"
+			  : "",
+		 ahead ? ahead : "", ahead ? " its calls are recorded from the first one on" : "");
 	say_clean(say, line, is_missing(entry, scope), arg);
 }
 
@@ -380,16 +384,17 @@ static void say_no_name(const struct set_entry *entry, const char *name,
 	bool usdt = entry->spec.type == SPEC_USDT, provider = usdt && !state->provider;
 	char line[1024];
 
-	snprintf(line, sizeof(line), "%s: no %s '%s' in %s%s%s", entry->spec.source.origin,
+	snprintf(line, sizeof(line), "%s: no %s '%s' in %s%s", entry->spec.source.origin,
 		 provider ? "USDT probe of a provider"
 		 : usdt   ? "USDT probe"
 			  : "function",
 		 name, state->looked,
 		 state->stripped && !usdt ? ", which is stripped: of its functions only those are "
 					    "known that it exports"
-					  : "",
-		 may_come(entry, scope) ? "; it is looked for in programs that are begun" : "");
+					  : "");
 	add_near(line, sizeof(line), near, "; near: ");
+	if (may_come(entry, scope))
+		snprintf(line + strlen(line), sizeof(line) - strlen(line), CALL_MAY_COME);
 	say_clean(say, line, missing, arg);
 }
 

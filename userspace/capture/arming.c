@@ -372,20 +372,35 @@ void file_check(struct arming *arming, uint32_t index, int fd)
 		kernel_disarm_later(arming->kernel, &armed, 1);
 }
 
-/* A file that is armed in some processes is to be armed in all: none is to have two probes. */
-static void file_widen(struct arming *arming, uint32_t index, pid_t pid)
+/*
+ * A file that is armed in some processes is to be armed in all: none is to have two probes. Sites
+ * are in programs of this kind only, but functions, such as malloc(), in all that others run: they
+ * stay dormant, unless the caller has agreed that all pay for them. False: it stays as it is.
+ */
+static bool file_widen(struct arming *arming, uint32_t index)
 {
-	const struct file *file = &arming->files.data[index];
+	struct file *file = &arming->files.data[index];
+	int fd;
+
+	if (file->object->calls.len && !arming->options.may_widen) {
+		file_tell(arming, file,
+			  "stays dormant in a process whose main thread has exited: there the "
+			  "kernel can't tell its calls from those of other processes; "
+			  "--machine-wide arms it in all of them");
+		return false;
+	}
+	file_tell(arming, file,
+		  "is armed in all processes that run it: of one whose main thread has exited, the "
+		  "kernel can't tell the probes from those of others");
+	fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0); /* it may be closed meanwhile */
 
 	kernel_probes_widen(arming->kernel);
 	for (size_t i = arming->arms.len; i > 0; i--)
 		if (arming->arms.data[i - 1].file == index)
 			armed_release(arm_remove(arming, i - 1));
-	if (!arming->warning[0])
-		snprintf(arming->warning, sizeof(arming->warning),
-			 "pid %d: its main thread has exited, so the kernel can't tell its probes "
-			 "from others': %s is armed in all processes that run it",
-			 pid, file->path);
+	file_open(file, fd);
+	close(fd);
+	return true;
 }
 
 /* Some descriptors are left for all else: the lowest free number shows how many are taken. */
@@ -420,11 +435,8 @@ int file_arm(struct arming *arming, uint32_t index, pid_t pid, struct error *err
 	if (!everywhere && file_is_doubled(file) && !file_is_loaded(file, pid))
 		return file_await(arming, index, pid, err);
 	if (!everywhere && process_live_task(pid) != pid) {
-		int fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0); /* it may be closed meanwhile */
-
-		file_widen(arming, index, pid);
-		file_open(file, fd);
-		close(fd);
+		if (!file_widen(arming, index))
+			return 0;
 		everywhere = true;
 	}
 	if (!has_room(file)) {

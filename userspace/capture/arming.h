@@ -25,6 +25,7 @@ struct arming_options {
 	bool sites;                  /* those of macros are armed */
 	bool follow;     /* many processes may come, of which most have nothing to arm */
 	bool everywhere; /* files are armed in all processes of the machine */
+	bool may_widen;  /* functions, too, where they can't be armed in one process alone */
 };
 
 int arming_open(struct arming **arming, struct kernel *kernel, struct store_writer *writer,

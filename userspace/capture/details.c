@@ -52,6 +52,7 @@ struct details {
 	VEC(uint32_t) unused_walks;
 	struct map frames; /* hash of a process (0: the kernel) and a stack → the file's number */
 	uint32_t stack_count;
+	struct map private; /* pids whose program had rights, as of the record that came last */
 	struct map symbols; /* addresses in the kernel that were named */
 	VEC(bool)
 	interrupts; /* by the file's number of a stack, less 1: whether it is an interrupt's */
@@ -81,7 +82,8 @@ int details_open(struct details **details, struct kernel *kernel, struct store_w
 		free(made);
 		return error_set(err, ENOMEM, "out of memory");
 	}
-	result = memory_open(&made->memory, writer, err) ?: naming_open(&made->naming, writer, err);
+	result = memory_open(&made->memory, kernel, writer, err)
+			 ?: naming_open(&made->naming, writer, err);
 	if (!result && kernel_stacks_wanted(kernel))
 		result = stacks_open(&made->span_stacks, kernel, writer, err);
 	if (!result && mappings_wanted(made))
@@ -109,6 +111,7 @@ void details_close(struct details *details)
 	vec_free(&details->walks);
 	vec_free(&details->unused_walks);
 	map_free(&details->old_tgids);
+	map_free(&details->private);
 	map_free(&details->symbols);
 	map_free(&details->woken);
 	vec_free(&details->interrupts);
@@ -153,12 +156,20 @@ static uint32_t process_of(struct details *details, uint32_t tid)
 	return tgid;
 }
 
+/* Whether a process has a program with rights now, or had one as of the last record. The kernel
+ * knows the present; the records are some milliseconds old. */
+static bool is_private(const struct details *details, pid_t pid)
+{
+	return map_get(&details->private, (uint64_t)pid) != MAP_NONE ||
+	       kernel_program_is_private(details->kernel, pid);
+}
+
 /* The process of a thread if we may read its memory and files; 0: not known, or private. */
 static uint32_t readable_process_of(struct details *details, uint32_t tid)
 {
 	uint32_t pid = process_of(details, tid);
 
-	return pid && !kernel_program_is_private(details->kernel, (pid_t)pid) ? pid : 0;
+	return pid && !is_private(details, (pid_t)pid) ? pid : 0;
 }
 
 static void walk_forget(struct details *details, uint32_t tid)
@@ -283,7 +294,7 @@ static int stack_add(struct details *details, uint32_t *number, struct store_sta
 	int result;
 
 	*number = 0;
-	if (stack->pid && kernel_program_is_private(details->kernel, (pid_t)stack->pid))
+	if (stack->pid && is_private(details, (pid_t)stack->pid))
 		return 0;
 	for (uint32_t i = 0; i < stack->count; i++) {
 		key = (key ^ stack->addresses[i]) * 0x9e3779b97f4a7c15ull;
@@ -556,11 +567,20 @@ static int see_state(struct details *details, struct waffle_rec *rec, struct err
 	return 0;
 }
 
+static void private_set(struct details *details, uint32_t pid, bool is)
+{
+	if (!is)
+		map_remove(&details->private, pid);
+	else if (details->private.len < THREADS_MAX)
+		map_set(&details->private, pid, 1);
+}
+
 static int see_fork(struct details *details, struct waffle_rec *rec, struct error *err)
 {
 	const struct waffle_rec_fork *fork = (const struct waffle_rec_fork *)rec;
 
 	thread_is_of(details, fork->child_tgid, fork->child_tgid);
+	private_set(details, fork->child_tgid, map_get(&details->private, fork->tgid) != MAP_NONE);
 	memory_fork(details->memory, (pid_t)fork->tgid, (pid_t)fork->child_tgid);
 	return details->span_stacks ? stacks_fork(details->span_stacks, (pid_t)fork->tgid,
 						  (pid_t)fork->child_tgid, err)
@@ -570,25 +590,30 @@ static int see_fork(struct details *details, struct waffle_rec *rec, struct erro
 /* What is mapped, before it is asked for: the process may be gone then. */
 static int mappings_write(struct details *details, pid_t pid, struct error *err)
 {
-	bool wanted = mappings_wanted(details) && !kernel_program_is_private(details->kernel, pid);
+	bool wanted = mappings_wanted(details) && !is_private(details, pid);
 
 	return wanted ? memory_need(details->memory, pid, NULL, 0, err) : 0;
 }
 
 static int see_exec(struct details *details, struct waffle_rec *rec, struct error *err)
 {
-	uint32_t tgid = ((const struct waffle_rec_exit *)rec)->tgid;
+	const struct waffle_rec_exit *exec = (const struct waffle_rec_exit *)rec;
+	bool has_rights = exec->code & WAFFLE_EXEC_RIGHTS;
+	uint32_t tgid = exec->tgid;
+	int result;
 
 	thread_is_of(details, rec->tid, tgid);
-	memory_exec(details->memory, (pid_t)tgid, rec->ts);
+	private_set(details, tgid, has_rights);
+	result = memory_exec(details->memory, (pid_t)tgid, rec->ts, has_rights, err);
 	if (details->span_stacks)
 		stacks_forget(details->span_stacks, (pid_t)tgid);
-	return mappings_write(details, (pid_t)tgid, err);
+	return result ?: mappings_write(details, (pid_t)tgid, err);
 }
 
 void details_forget(struct details *details, pid_t pid)
 {
 	memory_forget(details->memory, pid);
+	private_set(details, (uint32_t)pid, false);
 	if (details->span_stacks)
 		stacks_forget(details->span_stacks, pid);
 	thread_forget(details, (uint32_t)pid);
@@ -617,10 +642,17 @@ static int told_see(struct details *details, uint64_t ts, struct error *err)
 	while (!result && (told = told_next(details->told, ts))) {
 		uint32_t pid = (uint32_t)told->event.pid;
 
-		if (pid && kernel_program_is_private(details->kernel, (pid_t)pid))
+		/* The program that may have had rights is gone. */
+		if (told->event.kind == MMAP_EXEC)
+			private_set(details, pid, false);
+		else if (pid && is_private(details, (pid_t)pid))
 			continue;
+		/* Of processes that are no targets no exec is recorded. */
 		if (told->traced || !pid || process_of(details, pid) == pid)
-			result = memory_told(details->memory, &told->event, err);
+			result = memory_told(details->memory, &told->event,
+					     kernel_program_since(details->kernel, (pid_t)pid) !=
+						     UINT64_MAX,
+					     err);
 	}
 	return result;
 }

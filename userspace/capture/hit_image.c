@@ -8,13 +8,27 @@ int hit_image_open(struct image *image, const struct kernel *kernel, pid_t pid, 
 	int result = image_open(image, pid);
 
 	/*
-	 * Asked after it was opened: what exec'd before that is known then. Only the new program's
-	 * first instruction waits for that, so an image from during an exec has nothing but what
-	 * its caller gave it.
+	 * Check after the image is open: any exec before that is known then. The new program's
+	 * first instruction waits for that, so an image of the moment of an exec holds nothing but
+	 * what its caller passed.
 	 */
 	if (!result && kernel && kernel_program_since(kernel, pid) > ts) {
 		image_close(image);
 		result = -ESRCH;
 	}
 	return result;
+}
+
+bool hit_image_is_same(const struct kernel *kernel, pid_t pid, uint64_t ts)
+{
+	uint64_t since;
+
+	/* In this order: an exec that was under way when its process was read is still under way
+	 * here, or the BPF programs have noted its end below. */
+	if (!image_may_be_read(pid))
+		return false;
+	if (!kernel)
+		return true;
+	since = kernel_program_since(kernel, pid);
+	return since == UINT64_MAX ? !kernel_program_is_private(kernel, pid) : since <= ts;
 }

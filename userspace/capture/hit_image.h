@@ -13,4 +13,9 @@
  * `ts`. Without `kernel`, assumes that no process calls exec. */
 int hit_image_open(struct image *image, const struct kernel *kernel, pid_t pid, uint64_t ts);
 
+/* Whether what was read in /proc since `ts`, without an image, is of a program that its exec gave
+ * no rights. False during an exec, since the kernel does not say yet which rights that one gives.
+ */
+bool hit_image_is_same(const struct kernel *kernel, pid_t pid, uint64_t ts);
+
 #endif

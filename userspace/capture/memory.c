@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "capture/drain.h"
+#include "capture/hit_image.h"
 #include "target/buildid.h"
 #include "target/program_facts.h"
 #include "target/mapping_file.h"
@@ -19,6 +20,7 @@
 
 #define PROCESSES_MAX 16384
 #define RANGES_MAX 65536       /* of a process; vm.max_map_count */
+#define HELD_MAX 32            /* the kernel maps a program, its loader and the vDSO */
 #define WRITTEN_MAX (1u << 21) /* mappings of all living processes, and files */
 #define RESCAN_MIN_NS 20000000ull
 #define SWEEP_NS 5000000000ull
@@ -36,6 +38,8 @@ struct known {
 	uint64_t told_ts; /* of the last one that was reported since */
 	bool whole;       /* no code is missing, as far as is known */
 	bool begun; /* the kernel reported a new program, whose exec record has not come yet */
+	uint64_t begun_ts; /* when it did, also if events were lost since; 0: it did not */
+	VEC(struct mmap_event) held; /* mappings of that program, with paths of their own */
 };
 
 /* The facts of a program or library that tell where its code is. */
@@ -60,6 +64,7 @@ struct late {
 };
 
 struct memory {
+	const struct kernel *kernel;
 	struct store_writer *writer;
 	struct map pids;    /* pid → index in `known` */
 	struct map parents; /* of processes that run the program of their parent */
@@ -73,19 +78,30 @@ struct memory {
 	uint64_t late_ts; /* when they were last looked at */
 };
 
-int memory_open(struct memory **memory, struct store_writer *writer, struct error *err)
+int memory_open(struct memory **memory, const struct kernel *kernel, struct store_writer *writer,
+		struct error *err)
 {
 	*memory = calloc(1, sizeof(**memory));
 	if (!*memory)
 		return error_set(err, ENOMEM, "out of memory");
+	(*memory)->kernel = kernel;
 	(*memory)->writer = writer;
 	return 0;
+}
+
+static void held_free(struct known *known)
+{
+	for (size_t i = 0; i < known->held.len; i++)
+		free(known->held.data[i].mapping.path);
+	vec_free(&known->held);
+	known->begun_ts = 0;
 }
 
 static void known_free(struct known *known)
 {
 	mappings_free(&known->mappings);
 	mappings_free(&known->told);
+	held_free(known);
 }
 
 static void late_free(const struct late *late)
@@ -383,18 +399,23 @@ int memory_late(struct memory *memory, bool all, struct error *err)
 	return failed;
 }
 
-/* The mappings of a process or, if it is gone and ran its parent's program, the last ones that the
- * parent had. False: nothing is known. */
+/*
+ * The mappings of a process or, if it is gone and ran its parent's program, the last ones that the
+ * parent had. False: nothing is known. During an exec, the program may get rights, so its mappings
+ * count only if they are known to be of one without.
+ */
 static bool mappings_now(const struct memory *memory, pid_t pid, struct mappings *mappings,
 			 const struct mappings **seen)
 {
 	uint32_t parent = map_get(&memory->parents, (uint64_t)pid);
 	uint32_t index = parent == MAP_NONE ? MAP_NONE : map_get(&memory->pids, parent);
+	uint64_t begin_ts = clock_monotonic_ns();
 	struct error gone = ERROR_INIT;
 
 	*seen = mappings;
 	if (!process_mappings_all(mappings, pid, &gone)) {
-		if (mappings->list.len) /* not a zombie */
+		if (mappings->list.len && /* not a zombie */
+		    hit_image_is_same(memory->kernel, pid, begin_ts))
 			return true;
 		mappings_free(mappings);
 	}
@@ -584,7 +605,6 @@ static int told_mapping(struct memory *memory, struct known *known, const struct
 			struct error *err)
 {
 	const struct mapping *mapping = &event->mapping;
-
 	int result = mapping_write(memory, known, mapping,
 				   (struct sighting){event->pid, event->ts, true}, err);
 
@@ -598,9 +618,32 @@ static int told_mapping(struct memory *memory, struct known *known, const struct
 	return result;
 }
 
+/* Whether an event is of a program that may still turn out to have rights. If the mappings were
+ * read since it began, it has none. */
+static bool must_wait(const struct known *known, const struct mmap_event *event)
+{
+	bool was_read = known->read_ts > known->begun_ts && event->ts > known->read_ts;
+
+	return known->begun_ts && !was_read;
+}
+
+/* What finds no room is found when the mappings are read. */
+static void told_hold(struct known *known, const struct mmap_event *event)
+{
+	struct mmap_event held = *event;
+
+	held.mapping.path = known->held.len < HELD_MAX ? strdup(event->mapping.path) : NULL;
+	if (!held.mapping.path || !vec_push(&known->held, held)) {
+		free(held.mapping.path);
+		known->whole = false;
+	}
+}
+
 /* The first mappings of a new program come before the record of its exec. */
 static void told_exec(struct memory *memory, struct known *known, const struct mmap_event *event)
 {
+	held_free(known);
+	known->begun_ts = event->ts;
 	known->begun = true;
 	map_remove(&memory->parents, (uint64_t)event->pid);
 	forget_all(memory, &known->told, event->pid);
@@ -610,7 +653,8 @@ static void told_exec(struct memory *memory, struct known *known, const struct m
 	known->whole = true;
 }
 
-int memory_told(struct memory *memory, const struct mmap_event *event, struct error *err)
+int memory_told(struct memory *memory, const struct mmap_event *event, bool may_get_rights,
+		struct error *err)
 {
 	struct known *known;
 
@@ -622,25 +666,33 @@ int memory_told(struct memory *memory, const struct mmap_event *event, struct er
 	known = known_of(memory, event->pid);
 	if (!known)
 		return 0;
-	if (event->kind == MMAP_MAPPED)
+	if (event->kind == MMAP_EXEC)
+		told_exec(memory, known, event);
+	else if (may_get_rights && must_wait(known, event))
+		told_hold(known, event);
+	else
 		return told_mapping(memory, known, event, err);
-	told_exec(memory, known, event);
 	return 0;
 }
 
-void memory_exec(struct memory *memory, pid_t pid, uint64_t ts)
+int memory_exec(struct memory *memory, pid_t pid, uint64_t ts, bool has_rights, struct error *err)
 {
 	uint32_t index = map_get(&memory->pids, (uint64_t)pid);
 	struct known *known = index == MAP_NONE ? NULL : &memory->known.data[index];
+	int result = 0;
 
-	if (!known || !(known->begun || known->read_ts > ts)) {
+	for (size_t i = 0; known && !has_rights && i < known->held.len && !result; i++)
+		result = told_mapping(memory, known, &known->held.data[i], err);
+	if (!known || has_rights || !(known->begun || known->read_ts > ts)) {
 		memory_forget(memory, pid);
-		return;
+		return result;
 	}
+	held_free(known);
 	map_remove(&memory->parents, (uint64_t)pid);
 	known->begun = false;
 	known->next_ts = 0;
 	known->gap_ns = RESCAN_MIN_NS;
+	return result;
 }
 
 void memory_forget(struct memory *memory, pid_t pid)
@@ -652,6 +704,7 @@ void memory_forget(struct memory *memory, pid_t pid)
 		return;
 	forget_all(memory, &memory->known.data[index].mappings, pid);
 	forget_all(memory, &memory->known.data[index].told, pid);
+	held_free(&memory->known.data[index]);
 	memory->known.data[index].pid = 0;
 	if (!vec_push(&memory->unused, index))
 		memory->known.data[index] = (struct known){0}; /* stays unused */

@@ -10,12 +10,15 @@
 
 #include <sys/types.h>
 
+#include "probe/kernel.h"
 #include "store/store.h"
 #include "target/mmap_watch.h"
 
 struct memory;
 
-int memory_open(struct memory **memory, struct store_writer *writer, struct error *err);
+/* Without `kernel`, assumes that no process calls exec while its mappings are read. */
+int memory_open(struct memory **memory, const struct kernel *kernel, struct store_writer *writer,
+		struct error *err);
 void memory_close(struct memory *memory);
 
 /* Writes the mappings of these addresses; with 0 addresses, all that the process has now. That a
@@ -32,16 +35,21 @@ uint32_t memory_code(const struct memory *memory, pid_t pid, const uint64_t *add
  * mappings are used. */
 void memory_fork(struct memory *memory, pid_t parent, pid_t child);
 
-/* The kernel reported a mapping of a traced process, or MMAP_LOST. All calls here are in the order
- * of time. */
-int memory_told(struct memory *memory, const struct mmap_event *event, struct error *err);
+/*
+ * The kernel reported a mapping of a traced process, or MMAP_LOST. All calls here are in the order
+ * of time. The kernel maps a new program before its exec is done, and only the exec's record says
+ * whether the program got rights. With `may_get_rights`, its mappings wait for memory_exec().
+ */
+int memory_told(struct memory *memory, const struct mmap_event *event, bool may_get_rights,
+		struct error *err);
 
 /* Writes mappings that waited until their files were parsed; with `all` the others, too, of which
  * no more is known then. */
 int memory_late(struct memory *memory, bool all, struct error *err);
 
-/* The process runs a new program since `ts`, so its old mappings are forgotten. */
-void memory_exec(struct memory *memory, pid_t pid, uint64_t ts);
+/* The process runs a new program since `ts`, so its old mappings are forgotten. Nothing is written
+ * of a program with rights. */
+int memory_exec(struct memory *memory, pid_t pid, uint64_t ts, bool has_rights, struct error *err);
 
 /* The process has ended. */
 void memory_forget(struct memory *memory, pid_t pid);

@@ -65,20 +65,21 @@ struct session_result {
 	int exit_status; /* of the command, as waitpid() gives it; -1: none, or still running */
 	int exec_errno;  /* the command could not be run; negative: it could not become its user */
 	bool file_written; /* the file has its name, also if the session failed later */
+	bool file_stuck;   /* its file system does not answer: do not ask it for anything */
 };
 
 /* The messages of a session on the way ("no sites in …") go to `notify`, one line each, no newline.
  */
 struct session_events {
-	void (*notify)(const char *line, void *arg);
-	/* What is wrong with what was asked for, though the capture goes on. */
+	void (*notify)(const char *line, void *arg); /* NULL: nobody wants them */
+	/* A problem with the options, though the capture goes on. */
 	void (*tell)(const char *line, void *arg);
 	/* About ten times a second, for a progress line. May be NULL. */
 	void (*progress)(const struct session_result *so_far, uint64_t elapsed_ns, void *arg);
 	void *arg;
 };
 
-/* What the options mean for the kernel; *plan: of the filter, NULL without one. */
+/* Derives the kernel's options. *plan: the filter's, NULL without one. */
 int session_configure(struct kernel_options *kernel, struct plan **plan,
 		      const struct session_options *options, struct error *err);
 

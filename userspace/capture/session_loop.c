@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The loop of a capture: what wakes it, how often it drains, and when it ends. */
+#include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
@@ -10,9 +11,11 @@
 #include "target/process.h"
 #include "target/worker_queue.h"
 
-#define FLUSH_NS 1000000000ull /* between two chunks at most: what a killed tracer loses */
+#define FLUSH_NS 1000000000ull /* at most, between two chunks: what a killed tracer loses */
 #define PROGRESS_NS 100000000ull
 #define WAIT_MS_MAX 1000
+#define STUCK_NS 1000000000ull    /* without progress of the file, until that is said */
+#define PATIENCE_NS 5000000000ull /* at the end, without progress of the file */
 /* In a turn of the loop, for files to be parsed: most take no time, and others are armed later. */
 #define PARSE_NS 10000000ull
 #define AWAIT_MS 5 /* between two drains while nothing else is done */
@@ -98,8 +101,8 @@ static void child_reap(struct session *session)
 	}
 }
 
-/* Their number, which only grows. A first Ctrl-C also goes to a command that runs in our terminal:
- * let it end by itself. Others are passed on. */
+/* Counts the signals. The first Ctrl-C also goes to a command that runs in our terminal, which ends
+ * by itself. All others are passed on to it. */
 static void signals_read(struct session *session)
 {
 	struct signalfd_siginfo info;
@@ -114,7 +117,7 @@ static void signals_read(struct session *session)
 	}
 }
 
-/* A signal that comes while the last records are written: the person does not want to wait. */
+/* Whether a signal came while the last records are written: the user does not want to wait. */
 bool loop_impatient(struct session *session)
 {
 	unsigned before = session->interrupts;
@@ -123,11 +126,74 @@ bool loop_impatient(struct session *session)
 	return session->interrupts != before;
 }
 
+/* ---- the file ---- */
+
+static void writer_tell(struct session *session, const char *what)
+{
+	char line[4400];
+
+	snprintf(line, sizeof(line), "%s: %s", session->options->output, what);
+	session->events->tell(line, session->events->arg);
+}
+
+/*
+ * Whether the file is so far behind that the rings are not read: then the kernel drops what finds
+ * no room in them, and counts it. The loop goes on, so that it hears signals and its targets' ends.
+ */
+static bool writer_is_behind(struct session *session)
+{
+	struct store_progress progress = store_writer_progress(session->writer);
+	uint64_t now = clock_monotonic_ns();
+
+	if (progress.queued <= WRITER_BEHIND_BYTES)
+		return false;
+	if (!session->told_stuck && now > progress.moved_ns + STUCK_NS) {
+		session->told_stuck = true;
+		writer_tell(session,
+			    "its file system does not answer: what finds no room in memory "
+			    "is lost; Ctrl-C ends the capture");
+	}
+	return true;
+}
+
+bool loop_await_writer(struct session *session, size_t most)
+{
+	uint64_t told_ns = 0;
+
+	session->awaited_ns = session->awaited_ns ?: clock_monotonic_ns();
+	while (true) {
+		struct store_progress progress = store_writer_progress(session->writer);
+		uint64_t now = clock_monotonic_ns(), since = progress.moved_ns;
+
+		if (most ? progress.queued <= most : !progress.busy)
+			return true;
+		since = since > session->awaited_ns ? since : session->awaited_ns;
+		if (now > since + PATIENCE_NS || loop_impatient(session))
+			return false;
+		if (!told_ns && now > since + STUCK_NS) {
+			told_ns = now;
+			writer_tell(session,
+				    "its file system does not answer: waiting some seconds; "
+				    "Ctrl-C ends it at once");
+		}
+		store_writer_wait(session->writer, session->signals, WAIT_MS_MAX / 10);
+	}
+}
+
+/* Targets are taken off the list when their last records have been drained. */
+static bool targets_are_gone(const struct session *session)
+{
+	for (size_t i = 0; i < session->targets.len; i++)
+		if (!session->told_stuck || !session->targets.data[i].exit_ts)
+			return false;
+	return true;
+}
+
 static bool stopping(const struct session *session, uint64_t now)
 {
 	const struct session_options *options = session->options;
 
-	return !session->targets.len || session->full || session->interrupts >= 2 ||
+	return targets_are_gone(session) || session->full || session->interrupts >= 2 ||
 	       (!options->command && session->interrupts) ||
 	       (options->duration_ns && now - session->armed_ts >= options->duration_ns);
 }
@@ -196,7 +262,7 @@ static int dispatch(struct session *session, const struct epoll_event *events, i
 	return 0;
 }
 
-/* No longer than until the time is up. */
+/* How long the loop may wait: at most until the time is up. */
 static int wait_ms(const struct session *session)
 {
 	uint64_t spent = clock_monotonic_ns() - session->armed_ts;
@@ -219,7 +285,7 @@ static int turn(struct session *session, int ms)
 	session->busy = false;
 	worker_queue_wait_until(clock_monotonic_ns() + PARSE_NS);
 	return dispatch(session, events, count > 0 ? count : 0)
-		       ?: session_drain(session)
+		       ?: (writer_is_behind(session) ? 0 : session_drain(session))
 		       ?: timer_adapt(session);
 }
 

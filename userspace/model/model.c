@@ -36,22 +36,10 @@ struct value_walk model_values(const struct model *model, uint32_t site, uint32_
 			       FRAME_BYTES(model->frames.data[frame]));
 }
 
-/* Its helpers are processes of their own, with names of this begin. */
-#define OWN_NAME "waffle-"
-#define OWN_GATE "waffle-gate"
-
 bool model_is_own(const struct model *model, uint32_t thread)
 {
-	const char *comm;
-
-	if (thread >= model->threads.len || model->threads.data[thread].traced ||
-	    !model->meta->tracer_pid)
-		return false;
-	comm = model_comm(model, thread);
-	/* In a pid namespace its own number may be somebody else's here. */
-	return model->threads.data[thread].pid == model->meta->tracer_pid
-		       ? !strncmp(comm, OWN_NAME, strlen(OWN_NAME))
-		       : !strcmp(comm, OWN_GATE);
+	return thread < model->threads.len && model->threads.data[thread].own &&
+	       !model->threads.data[thread].traced;
 }
 
 const char *model_comm(const struct model *model, uint32_t thread)

@@ -26,6 +26,7 @@ struct model_thread {
 	uint32_t tid, pid;
 	uint32_t comm;              /* last known name, in model.strings */
 	bool traced;                /* one of the target's; else a waker or a neighbour on a CPU */
+	bool own;                   /* the tracer's, or of one of its processes */
 	bool has_sched;             /* its times below are known */
 	bool gone;                  /* its last switch off a CPU is in the capture */
 	uint64_t first_ts, last_ts; /* first and last record that names it */

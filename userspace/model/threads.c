@@ -128,6 +128,8 @@ int threads_add_task(struct builder *builder, const struct waffle_rec_task *task
 		thread->comm = comm;
 	if (task->flags & WAFFLE_TASK_TRACED_FLAG)
 		thread->traced = true;
+	if (task->flags & WAFFLE_TASK_OWN_FLAG)
+		thread->own = true;
 	if (builder->want_names &&
 	    !vec_push(&builder->names, (struct thread_name){task->rec.ts, index, comm}))
 		return -ENOMEM;

@@ -128,6 +128,7 @@ static int configure(struct kernel *kernel, const struct kernel_options *options
 	kernel->multi = uprobe_multi_try() > 0;
 	bpf->rodata->sched_slots = kernel->slots;
 	bpf->rodata->follow_children = options->follow;
+	bpf->rodata->tracer_tgid = (__u32)getpid();
 	/* For tests: behave as on kernels before 6.4. */
 	bpf->rodata->storage_is_old = getenv("WAFFLE_STORAGE_OLD") != NULL;
 	bpf->rodata->call_points = options->points;
@@ -313,6 +314,11 @@ bool kernel_program_is_private(const struct kernel *kernel, pid_t pid)
 uint64_t kernel_targets_refused(const struct kernel *kernel)
 {
 	return __atomic_load_n(&kernel->bpf->bss->targets_refused, __ATOMIC_RELAXED);
+}
+
+uint64_t kernel_fork_count(const struct kernel *kernel)
+{
+	return __atomic_load_n(&kernel->bpf->bss->forks, __ATOMIC_RELAXED);
 }
 
 /* Programs of the tracepoints; those of the scheduler only if it is recorded. */

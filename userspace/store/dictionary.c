@@ -44,8 +44,7 @@ bool meta_put(byte_vec *to, const struct store_meta *meta)
 	       varint_put(to, meta->sched) && text_put(to, meta->hostname) &&
 	       text_put(to, meta->kernel) && text_put(to, meta->machine) &&
 	       text_put(to, meta->version) && text_put(to, meta->command) &&
-	       text_put(to, meta->filter) && text_put(to, meta->sources) &&
-	       varint_put(to, meta->tracer_pid);
+	       text_put(to, meta->filter) && text_put(to, meta->sources);
 }
 
 /* What the first number of a site says: its kind in the low byte, and what calls are besides. */
@@ -541,8 +540,6 @@ int meta_get(struct store_meta *meta, struct dictionary *dictionary, struct curs
 	/* Added later: older files end here. */
 	meta->filter = cursor->at < cursor->end ? text_get(cursor, &at) : "";
 	meta->sources = meta->filter && cursor->at < cursor->end ? text_get(cursor, &at) : "";
-	if (meta->sources && cursor->at < cursor->end)
-		meta->tracer_pid = (uint32_t)get_varint_max(cursor, UINT32_MAX);
 	return cursor->bad || !meta->filter || !meta->sources ? -EBADMSG : 0;
 }
 

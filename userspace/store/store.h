@@ -33,7 +33,6 @@ struct store_meta {
 	const char *command; /* what was traced, for people */
 	const char *filter;  /* the expression that it was recorded with; empty: none */
 	const char *sources; /* what was recorded, "spans,sched,io"; empty: an older file */
-	uint32_t tracer_pid; /* of the waffle-bpf that recorded it; 0: an older file */
 	uint32_t cpu_count;
 	bool sched; /* the scheduler source was on */
 	struct store_counts
@@ -128,6 +127,22 @@ struct store_writer;
 int store_writer_open(struct store_writer **writer, const char *path, const struct store_meta *meta,
 		      struct error *err);
 
+/* The same while programs are traced: another process writes the file, and nothing here waits for
+ * its file system (store/file_process.h) but this, until `stop` is readable (-EINTR). */
+int store_writer_open_apart(struct store_writer **writer, const char *path, int stop,
+			    const struct store_meta *meta, struct error *err);
+
+/* How far that process has come. */
+struct store_progress {
+	size_t queued;     /* bytes in memory that it has not taken yet */
+	uint64_t kept;     /* bytes that are in the file */
+	uint64_t moved_ns; /* when it last took or finished anything */
+	bool busy;         /* not all is in the file */
+};
+struct store_progress store_writer_progress(struct store_writer *writer);
+/* Waits until there may be progress, `stop` is readable, or so many ms have passed. */
+void store_writer_wait(struct store_writer *writer, int stop, int ms);
+
 /* Gives the file its name: from now on a killed writer leaves a readable file. */
 int store_writer_publish(struct store_writer *writer, struct error *err);
 /* Frees the writer. Removes its file unless that was published; an old file stays. */
@@ -174,7 +189,12 @@ int store_writer_flush(struct store_writer *writer, const struct store_counts *c
 uint64_t store_writer_persisted(const struct store_writer *writer);
 uint64_t store_writer_bytes(const struct store_writer *writer);
 
-/* Writes the rest, the time index and the final counts, and frees the writer, also on an error. */
+/* Writes the rest, the time index and the final counts: what store_writer_close() does unless it
+ * was done before. Of one that is apart this queues only: wait until it is not busy, then close it.
+ */
+void store_writer_finish(struct store_writer *writer, uint64_t end_ts,
+			 const struct store_counts *counts);
+/* Finishes the file, and frees the writer, also on an error. What is queued is not waited for. */
 int store_writer_close(struct store_writer *writer, uint64_t end_ts,
 		       const struct store_counts *counts, struct error *err);
 

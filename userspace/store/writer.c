@@ -7,6 +7,7 @@
 
 #include "store/dictionary.h"
 #include "store/encode.h"
+#include "store/file_process.h"
 #include "store/format.h"
 #include "store/store.h"
 #include "util/output.h"
@@ -43,6 +44,7 @@ struct waiting {
 
 struct store_writer {
 	char *path;
+	struct file_process *process; /* writes the file; NULL: we do, as follows */
 	struct output output;
 	int fd;             /* of the output, which is written to without a buffer */
 	uint64_t bytes;     /* of whole chunks, the file's header included */
@@ -59,7 +61,8 @@ struct store_writer {
 	uint64_t left_out;      /* entries that found no room */
 	struct store_counts counts[WAFFLE_SOURCE_COUNT];
 	ZSTD_CCtx *zstd;
-	byte_vec out;        /* a chunk as it goes to the file */
+	byte_vec out; /* a chunk as it goes to the file */
+	bool finished;
 	struct error failed; /* the first error, if code */
 	int code;
 };
@@ -78,11 +81,52 @@ static int writer_result(const struct store_writer *writer, struct error *err)
 	return writer->code ? error_set(err, writer->code, "%s", writer->failed.message) : 0;
 }
 
+/* The records in the chunks that the process has written. */
+static uint64_t records_kept(const struct store_writer *writer, uint64_t bytes)
+{
+	uint64_t records = 0;
+
+	for (size_t i = 0; i < writer->index.len; i++) {
+		const struct chunk_entry *entry = &writer->index.data[i];
+
+		if (entry->type == CHUNK_DATA &&
+		    entry->offset + CHUNK_HEADER_BYTES + entry->stored_bytes <= bytes)
+			records += entry->records;
+	}
+	return records;
+}
+
+/* Notices what has failed in the process. */
+static const struct file_state *process_look(struct store_writer *writer)
+{
+	const struct file_state *state = file_process_look(writer->process);
+
+	if (state->code && !writer->code) {
+		writer->persisted = records_kept(writer, state->kept);
+		writer_fail(writer, state->code,
+			    *state->message ? state->message : strerror(state->code));
+	}
+	return state;
+}
+
+static int process_send(struct store_writer *writer, enum file_request request, const void *data,
+			size_t bytes)
+{
+	if (!file_process_send(writer->process, request, data, bytes))
+		return writer_fail(writer, ENOMEM, "out of memory");
+	process_look(writer);
+	return -writer->code;
+}
+
 /* Writes all of `out`; else the file ends with its last whole chunk again. */
 static int writer_write(struct store_writer *writer)
 {
 	size_t done = 0;
 
+	if (writer->process) {
+		writer->bytes += writer->out.len;
+		return process_send(writer, FILE_WRITE, writer->out.data, writer->out.len);
+	}
 	while (done < writer->out.len) {
 		ssize_t n = write(writer->fd, writer->out.data + done, writer->out.len - done);
 
@@ -438,6 +482,7 @@ uint64_t store_writer_bytes(const struct store_writer *writer)
 
 static void writer_free(struct store_writer *writer)
 {
+	file_process_close(writer->process);
 	output_abort(&writer->output);
 	encoder_free(writer->encoder);
 	encoder_free(writer->tasks);
@@ -492,17 +537,13 @@ static int write_begin(struct store_writer *writer, const struct store_meta *met
 	return ret;
 }
 
-int store_writer_open(struct store_writer **result, const char *path, const struct store_meta *meta,
-		      struct error *err)
+/* Behind the opening of its output. */
+static int writer_begin(struct store_writer **result, struct store_writer *writer, int ret,
+			const struct store_meta *meta, struct error *err)
 {
-	struct store_writer *writer = writer_new(path);
-	int ret;
-
-	if (!writer)
-		return error_set(err, ENOMEM, "%s: out of memory", path);
-	ret = output_open(&writer->output, path, err);
 	if (!ret) {
-		writer->fd = fileno(writer->output.file);
+		if (writer->output.file)
+			writer->fd = fileno(writer->output.file);
 		write_begin(writer, meta);
 		ret = writer_result(writer, err);
 	}
@@ -513,6 +554,57 @@ int store_writer_open(struct store_writer **result, const char *path, const stru
 	return ret;
 }
 
+int store_writer_open(struct store_writer **result, const char *path, const struct store_meta *meta,
+		      struct error *err)
+{
+	struct store_writer *writer = writer_new(path);
+
+	if (!writer)
+		return error_set(err, ENOMEM, "%s: out of memory", path);
+	return writer_begin(result, writer, output_open(&writer->output, path, err), meta, err);
+}
+
+int store_writer_open_apart(struct store_writer **result, const char *path, int stop,
+			    const struct store_meta *meta, struct error *err)
+{
+	struct store_writer *writer;
+	int ret;
+
+	if (!file_process_can(path))
+		return store_writer_open(result, path, meta, err);
+	writer = writer_new(path);
+	if (!writer)
+		return error_set(err, ENOMEM, "%s: out of memory", path);
+	ret = writer_begin(result, writer, file_process_open(&writer->process, path, stop, err),
+			   meta, err);
+	if (!ret)
+		ret = file_process_settle(writer->process, path, stop, err);
+	if (!ret) {
+		process_look(writer);
+		ret = writer_result(writer, err);
+	}
+	return ret;
+}
+
+struct store_progress store_writer_progress(struct store_writer *writer)
+{
+	const struct file_state *state;
+
+	if (!writer->process)
+		return (struct store_progress){.kept = writer->bytes};
+	state = process_look(writer);
+	return (struct store_progress){.queued = state->queued,
+				       .kept = state->kept,
+				       .moved_ns = state->moved_ns,
+				       .busy = state->unanswered};
+}
+
+void store_writer_wait(struct store_writer *writer, int stop, int ms)
+{
+	if (writer->process)
+		file_process_wait(writer->process, stop, ms);
+}
+
 int store_writer_publish(struct store_writer *writer, struct error *err)
 {
 	struct error problem = ERROR_INIT;
@@ -520,6 +612,10 @@ int store_writer_publish(struct store_writer *writer, struct error *err)
 
 	if (writer->code)
 		return writer_result(writer, err);
+	if (writer->process) {
+		process_send(writer, FILE_PUBLISH, NULL, 0);
+		return writer_result(writer, err);
+	}
 	ret = output_publish(&writer->output, &problem);
 	return ret ? error_set(err, -ret, "%s", problem.message) : 0;
 }
@@ -558,15 +654,43 @@ static int write_end(struct store_writer *writer, uint64_t end_ts)
 			   payload, sizeof(payload));
 }
 
+void store_writer_finish(struct store_writer *writer, uint64_t end_ts,
+			 const struct store_counts *counts)
+{
+	writer->finished = true;
+	if (!writer->code && !write_data(writer)) {
+		memcpy(writer->counts, counts, sizeof(writer->counts));
+		write_end(writer, end_ts);
+	}
+	/* What was written before a failure is kept. */
+	if (writer->process)
+		process_send(writer, writer->code ? FILE_PUBLISH : FILE_COMMIT, NULL, 0);
+}
+
+/* What has not been written by now never will be. */
+static int process_close(struct store_writer *writer, struct error *err)
+{
+	const struct file_state *state = process_look(writer);
+	int ret;
+
+	if (state->unanswered && !writer->code) {
+		writer->persisted = records_kept(writer, state->kept);
+		writer_fail(writer, ETIMEDOUT, "its file system does not answer");
+	}
+	ret = writer_result(writer, err);
+	writer_free(writer);
+	return ret;
+}
+
 int store_writer_close(struct store_writer *writer, uint64_t end_ts,
 		       const struct store_counts *counts, struct error *err)
 {
 	int ret;
 
-	if (!writer->code && !write_data(writer)) {
-		memcpy(writer->counts, counts, sizeof(writer->counts));
-		write_end(writer, end_ts);
-	}
+	if (!writer->finished)
+		store_writer_finish(writer, end_ts, counts);
+	if (writer->process)
+		return process_close(writer, err);
 	ret = writer_result(writer, err);
 	/* What was written before a failure is kept. */
 	if (ret)

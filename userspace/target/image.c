@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "target/process.h"
+
 #define AUXILIARY_MAX 64 /* pairs of the auxiliary vector (getauxval(3)) */
 #define ENVIRONMENT_MAX (1024 * 1024)
 
@@ -57,6 +59,30 @@ static int image_check(const struct image *image)
 	return auxiliary_value(&vector, AT_RANDOM, &random) && image_read(image, random, &byte, 1)
 		       ? 0
 		       : -ESRCH;
+}
+
+static bool task_vector(struct auxiliary *vector, pid_t task)
+{
+	char path[32];
+	int process;
+	bool found;
+
+	snprintf(path, sizeof(path), "/proc/%d", task);
+	process = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	found = process >= 0 && auxiliary_read(vector, process);
+	if (process >= 0)
+		close(process);
+	return found;
+}
+
+bool image_may_be_read(pid_t pid)
+{
+	struct auxiliary vector;
+	uint64_t secure;
+
+	/* A main thread that has ended has no memory any more. */
+	return (task_vector(&vector, pid) || task_vector(&vector, process_live_task(pid))) &&
+	       auxiliary_value(&vector, AT_SECURE, &secure) && !secure;
 }
 
 int image_open(struct image *image, pid_t pid)

@@ -24,6 +24,10 @@ struct image {
 int image_open(struct image *image, pid_t pid);
 void image_close(struct image *image);
 
+/* Whether a process runs a program that its exec gave no rights. False as well during an exec, and
+ * if the process has ended. */
+bool image_may_be_read(pid_t pid);
+
 /* Whether the process still runs that program. */
 bool image_is_there(const struct image *image);
 
