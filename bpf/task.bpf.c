@@ -32,6 +32,7 @@ bool snapshot_at_end;
 bool sweep_wanted;
 __u32 stack_numbers;
 __u64 targets_refused; /* processes that found no room among the targets */
+__u64 forks;           /* WAFFLE_REC_FORK records that were submitted */
 
 struct cpus_map cpus SEC(".maps");
 struct targets_map targets SEC(".maps");
@@ -135,6 +136,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 		rec->tgid = parent->tgid;
 		rec->child_tgid = tgid | (child->mm == parent->mm ? WAFFLE_FORK_SHARES : 0);
 		bpf_ringbuf_submit(rec, BPF_RB_FORCE_WAKEUP);
+		__sync_fetch_and_add(&forks, 1);
 	}
 	if (follow_children)
 		thread_born(child);

@@ -28,8 +28,10 @@ enum waffle_unwind_rule {
 /* Where the caller's registers are. Of x86-64 the return address is always at CFA - 8. */
 #define WAFFLE_UNWIND_RULE_BITS 0x0fu
 #define WAFFLE_UNWIND_FP_SAVED 0x10u /* frame pointer at CFA + 8 * fp */
-#define WAFFLE_UNWIND_FP_AT_FP 0x20u /* at the frame pointer + 8 * fp */
-#define WAFFLE_UNWIND_FP_LOST 0x40u  /* nobody knows where */
+/* x86-64: at the frame pointer + 8 * fp. aarch64: at the register that the CFA is counted from
+ * + 8 * fp, as compilers put it at the lower end of a large frame. */
+#define WAFFLE_UNWIND_FP_AT_REGISTER 0x20u
+#define WAFFLE_UNWIND_FP_LOST 0x40u /* nobody knows where */
 /* aarch64: the return address is at CFA + 8 * fp, or a word behind the frame pointer if that is
  * saved, too; else still in the link register. */
 #define WAFFLE_UNWIND_RA_SAVED 0x80u

@@ -61,7 +61,7 @@ static inline int waffle_unwind_saved(void *context, const struct waffle_unwind_
 		return !WAFFLE_UNWIND_READ(context, fp, regs->fp);
 	if (row->rule & WAFFLE_UNWIND_FP_SAVED)
 		return !WAFFLE_UNWIND_READ(context, fp, cfa + 8ll * row->fp);
-	if (row->rule & WAFFLE_UNWIND_FP_AT_FP)
+	if (row->rule & WAFFLE_UNWIND_FP_AT_REGISTER)
 		return !WAFFLE_UNWIND_READ(context, fp, regs->fp + 8ll * row->fp);
 	return 1;
 }
@@ -87,7 +87,9 @@ static inline int waffle_unwind_saved(void *context, const struct waffle_unwind_
 		    WAFFLE_UNWIND_READ(context, ra, regs->fp + 8))
 			return 0;
 	} else {
-		if (row->rule & WAFFLE_UNWIND_FP_SAVED) {
+		if (row->rule & WAFFLE_UNWIND_FP_AT_REGISTER)
+			at -= 8ull * row->cfa;
+		if (row->rule & (WAFFLE_UNWIND_FP_SAVED | WAFFLE_UNWIND_FP_AT_REGISTER)) {
 			if (WAFFLE_UNWIND_READ(context, fp, at))
 				return 0;
 			at += 8;

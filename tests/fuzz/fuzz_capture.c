@@ -41,6 +41,12 @@ struct kernel {
 
 #include "../unit/fake_kernel.h"
 
+uint64_t kernel_fork_count(const struct kernel *kernel)
+{
+	(void)kernel;
+	return 0;
+}
+
 const struct waffle_rec_switch *kernel_slot(const struct kernel *kernel, uint32_t cpu,
 					    uint64_t position)
 {

@@ -101,6 +101,21 @@ def test_a_file_system_that_does_not_answer_stops_nothing(waffle, slow_file, sta
     assert len(waits) > 5, "the waits for the file have its name"
 
 
+def test_names_that_take_for_ever_stop_neither_the_drain_nor_the_end(waffle, built, start):
+    path = built("hostile_names.c", "-rdynamic")
+    program = start(path, 300)
+    program.until("ready")
+    attached = waffle.attach("--no-report", "-p", program.pid)
+    attached.wait_calls(waffle, program.pid, path)
+    program.say("go")
+    program.until("named")
+    # Each name takes a tenth of a second until it is given up; a name that is not, a minute.
+    capture = attached.stop(timeout=40)
+    assert len(named(capture.rows(), "named")) == 1
+    assert len(capture.rows("span", name="__cudaRegisterFunction")) == 300
+    assert "some functions have no names" in capture.result.stderr
+
+
 def endless_file(path, segments=60_000, notes=10_000):
     """A library that takes hours to parse: the name of the function of each of its notes is found by
     a search through all segments, for each of its letters."""

@@ -2,6 +2,7 @@
 """How run holds new programs until they are armed, and whom its probes hit."""
 
 import ctypes
+import mmap
 import os
 import pathlib
 import shutil
@@ -283,6 +284,28 @@ def test_other_programs_do_not_hit_the_probes_of_run(waffle, start):
     wait_until(armed, "malloc is armed in the target")
     assert first_bytes_of_malloc() == before != TRAP
     assert first_bytes_of_malloc(sleeper.pid) != TRAP
+
+
+def privately_mapped(path):
+    """As git, and tools of elfutils, read a file."""
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, mmap.MAP_PRIVATE,
+                                             mmap.PROT_READ) as memory:  # fmt: skip
+        return bytes(memory)
+
+
+@pytest.mark.parametrize("option", ["--quiet", "--machine-wide"])
+def test_breakpoints_are_not_in_what_other_programs_read(waffle, built, start, option):
+    """The kernel sets those of a uprobe that is not bound to processes in every private mapping."""
+    path = built("family.c")
+    before = privately_mapped(path)
+    traced = start(waffle.program, "run", option, "--no-report", "-o", waffle.path(), "--",
+                   path, "wait", "1", stderr=subprocess.DEVNULL)
+    traced.until("ready")
+    # It is armed: it could not have begun otherwise.
+    found = privately_mapped(path)
+    differs = {found[at : at + len(TRAP)] for at in range(len(before)) if before[at] != found[at]}
+    assert TRAP in differs if option == "--machine-wide" else found == before
+    traced.say("none")
 
 
 def ticks(capture):

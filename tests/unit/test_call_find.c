@@ -126,7 +126,9 @@ static void test_missing_function_is_said_with_near_names(void **state)
 			    "fruit_two\n");
 	done(&found);
 	found = FIND(SELF, "uprobe:libnothing:f");
-	assert_string_equal(found.said, "--probe: no file 'libnothing' in a traced process\n");
+	assert_string_equal(found.said,
+			    "--probe: no file 'libnothing' in a traced process; 'exe' is the "
+			    "program's own\n");
 	assert_false(found.missing);
 	found.said[0] = '\0';
 	call_set_unfound(found.set, CALL_SCOPE_FILES, found_say, &found);

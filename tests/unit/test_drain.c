@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Records that the kernel's programs would not make, in a queue: each is counted, as lost. */
+/* Records that the kernel's programs would not make, in a queue: each is counted, as lost. And
+ * forks, which may not wait behind what is delivered. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +12,7 @@
 #include "capture/drain.h"
 #include "store/record.h"
 
+#define RECORDS 64
 #define CPUS 1
 #define QUEUES 1
 
@@ -18,8 +20,9 @@
 struct kernel {
 	struct waffle_cpu cpu[CPUS];
 	struct waffle_tail tail[CPUS];
-	struct waffle_rec_state records[8];
+	struct waffle_rec_state records[RECORDS];
 	size_t count;
+	uint64_t forks;
 };
 
 #include "fake_kernel.h"
@@ -31,6 +34,11 @@ const struct waffle_rec_switch *kernel_slot(const struct kernel *kernel, uint32_
 	(void)cpu;
 	(void)position;
 	return NULL;
+}
+
+uint64_t kernel_fork_count(const struct kernel *kernel)
+{
+	return kernel->forks;
 }
 
 bool kernel_queue_take(struct kernel *kernel, uint32_t queue, size_t bytes, kernel_take_fn *take,
@@ -96,9 +104,61 @@ static void test_records_that_cannot_be_are_lost_and_counted(void **state)
 	drain_close(drain);
 }
 
+/* A fork comes while records are delivered. */
+struct forking {
+	struct kernel kernel;
+	unsigned delivered, noticed_after;
+};
+
+static int deliver_and_fork(struct waffle_rec *rec, void *arg)
+{
+	struct forking *forking = arg;
+
+	(void)rec;
+	if (++forking->delivered != 2)
+		return 0;
+	forking->kernel.records[0].rec = (struct waffle_rec){.ts = 7, .kind = WAFFLE_REC_FORK};
+	forking->kernel.count = 1;
+	forking->kernel.forks++;
+	return 0;
+}
+
+static void notice_fork(const struct waffle_rec *rec, void *arg)
+{
+	struct forking *forking = arg;
+
+	assert_int_equal(rec->kind, WAFFLE_REC_FORK);
+	forking->noticed_after = forking->delivered;
+}
+
+static void test_fork_is_noticed_before_what_is_to_be_delivered(void **state)
+{
+	struct forking forking = {.kernel = {.count = RECORDS}};
+	const struct drain_callbacks callbacks = {deliver_and_fork, notice_fork, begin_round,
+						  &forking};
+	struct error err = ERROR_INIT;
+	struct drain *drain;
+
+	(void)state;
+	for (size_t i = 0; i < RECORDS; i++)
+		forking.kernel.records[i].rec =
+			(struct waffle_rec){.ts = 5, .kind = WAFFLE_REC_TASK};
+	assert_int_equal(drain_open(&drain, &forking.kernel, &callbacks, &err), 0);
+	assert_int_equal(drain_round(drain, false), 1);
+	assert_in_range(forking.delivered, 2, RECORDS / 2);
+	assert_true(drain_fork_waits(drain));
+	assert_int_equal(drain_round(drain, true), 1);
+	assert_false(drain_fork_waits(drain));
+	assert_int_equal(drain_round(drain, true), 0);
+	assert_in_range(forking.noticed_after, 2, RECORDS / 2);
+	assert_int_equal(forking.delivered, RECORDS + 1);
+	drain_close(drain);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_fork_is_noticed_before_what_is_to_be_delivered),
 		cmocka_unit_test(test_records_that_cannot_be_are_lost_and_counted),
 	};
 

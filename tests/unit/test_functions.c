@@ -125,7 +125,8 @@ static void assert_names(struct naming_test *test, const char *expected)
 	struct store_reader *reader;
 	char text[1024] = "";
 
-	must(functions_write(test->functions, true, &err), &err);
+	assert_true(functions_wait(test->functions, UINT64_MAX));
+	must(functions_write(test->functions, &err), &err);
 	functions_close(test->functions);
 	close_writer(test->writer, 1);
 	reader = open_reader(test->files->path);
@@ -170,7 +171,8 @@ static void test_address_at_which_something_else_is_mapped_loses_its_name(void *
 	struct error err = ERROR_INIT;
 
 	hit_at(&test, &launch, 10, (uintptr_t)kernel_of_test, NULL, 100);
-	must(functions_write(test.functions, true, &err), &err);
+	assert_true(functions_wait(test.functions, UINT64_MAX));
+	must(functions_write(test.functions, &err), &err);
 	functions_told(test.functions, &event); /* by no file's code */
 	hit_at(&test, &launch, 11, (uintptr_t)kernel_of_test, NULL, 199);
 	hit_at(&test, &launch, 12, (uintptr_t)kernel_of_test, NULL, 200);

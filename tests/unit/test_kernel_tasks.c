@@ -76,6 +76,8 @@ static void record_take(const void *data, size_t bytes, void *arg)
 		seen.tgid = ((const struct waffle_rec_exit *)rec)->tgid;
 	else if (rec->kind == WAFFLE_REC_TASK)
 		seen.tgid = ((const struct waffle_rec_task *)rec)->tgid;
+	else if (rec->kind == WAFFLE_REC_FORK)
+		seen.tgid = ((const struct waffle_rec_fork *)rec)->tgid;
 	assert_true(vec_push(&rig->seen, seen));
 }
 
@@ -255,6 +257,8 @@ static void test_children_that_find_no_room_are_counted(void **state)
 	second = child_start(second_ends, 0);
 	assert_int_equal(kernel_targets_refused(rig.kernel), 1);
 	assert_int_equal(lost(&rig, WAFFLE_SOURCE_SPANS), before + 1);
+	assert_int_equal(kernel_fork_count(rig.kernel), 1);
+	assert_int_equal(seen_count(&rig, WAFFLE_REC_FORK, getpid()), 1);
 	child_end(second, second_ends);
 	child_end(first, first_ends);
 	assert_int_equal(seen_count(&rig, WAFFLE_REC_EXIT, first), 1);

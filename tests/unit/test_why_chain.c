@@ -37,13 +37,13 @@ static void test_chain_of_three_threads_ends_at_the_last_one(void **state)
 	gets(&capture, 1205, 1, 0, 11, 12, 1200, 0);
 	capture_end(&capture, 1210, 11, 1);
 	why = ask_span(&capture, 1300);
-	check_part(why, 0, "sleep", 100, 13, "certain", "");
+	check_part(why, 0, "sleep", 100, 13, "likely", "");
 	assert_int_equal(part_of(why, 0)->step_count, 3);
 	check_step(why, 0, 0, 11, BLOCKED, 1020, 1200);
 	check_step(why, 0, 1, 12, BLOCKED, 1030, 1170);
 	check_step(why, 0, 2, 13, BLOCKED, 1040, 1140);
 	check_part(why, 1, "lock", 10 + 25, 12, "certain", "futex 0x7f00");
-	check_part(why, 2, "user-work", 10 + 20, 13, "certain", "futex 0x7e00");
+	check_part(why, 2, "user-work", 10 + 20, 13, "likely", "futex 0x7e00");
 	/* From each wake-up to the run: nobody else was on the CPU. */
 	check_part(why, 3, "cpu-contention", 10 + 5 + 5, 0, "likely",
 		   "the CPU was idle: woken late");
@@ -199,7 +199,7 @@ static void test_waker_of_its_own_waiter_is_unknown(void **state)
 	capture_end(&capture, 1130, 11, 1);
 	why = ask_span(&capture, 1200);
 	check_part(why, 0, "unknown", 70, 0, "unknown", "futex 0x7f00");
-	check_part(why, 1, "user-work", 30, 12, "certain", "futex 0x7f00");
+	check_part(why, 1, "user-work", 30, 12, "likely", "futex 0x7f00");
 	done(&capture, why);
 }
 
@@ -232,7 +232,7 @@ static void test_waker_is_not_known_before_its_first_record(void **state)
 	capture_end(&capture, 1130, 11, 1);
 	why = ask_span(&capture, 1200);
 	check_part(why, 0, "unknown", 70, 12, "unknown", "");
-	check_part(why, 1, "user-work", 30, 12, "certain", "futex 0x7f00");
+	check_part(why, 1, "user-work", 30, 12, "likely", "futex 0x7f00");
 	done(&capture, why);
 }
 
@@ -326,7 +326,7 @@ static void test_thread_is_explained_in_a_window_that_cuts_its_wait(void **state
 	why = ask(&capture, 1200, &(struct why_query){.tid = 11, .from_ts = 1015, .to_ts = 1080});
 	assert_int_equal(why->instances.len, 1);
 	assert_int_equal(why->instances.data[0].span, MODEL_NONE);
-	check_part(why, 0, "user-work", 60, 12, "certain", "futex 0x7f00");
+	check_part(why, 0, "user-work", 60, 12, "likely", "futex 0x7f00");
 	check_part(why, 1, "running", 5, 11, "certain", "");
 	check_step(why, 0, 0, 11, BLOCKED, 1020, 1080);
 	assert_int_equal(why_new(&none, capture.model, &(struct why_query){.tid = 5}, &err),

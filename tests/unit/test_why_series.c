@@ -12,6 +12,8 @@
 
 #define NR_RESTART 219
 #define NR_EXECVE 59
+#define NR_SEMOP 65
+#define NR_WAITID 247
 #define MS 1000000ull
 #define SI_BPF 0x80
 
@@ -78,28 +80,128 @@ static void test_a_broadcast_for_another_is_no_end_of_a_wait(void **state)
 	done(&capture, why);
 }
 
-/* Who writes into a pipe is what a reader waits for. Of a condition variable that is not known. */
-static void test_one_who_wakes_it_each_time_is_certain_at_a_pipe(void **state)
+/* Thread 12 has nothing to run. */
+static void rest(struct capture *capture)
+{
+	waits(capture, MS + 1, 2, 12, 0, S, NR_NANOSLEEP, 0x9100, 0, 0);
+}
+
+static const struct {
+	int syscall;
+	uint64_t object, op;
+	const char *cause, *text;
+} any_of_several[] = {{NR_READ, 3, 0, "pipe", "pipe:[7]"},
+		      {NR_RECVFROM, 3, 0, "socket", "pipe:[7]"},
+		      {NR_WAIT4, (uint64_t)-1, 0, "process-exit", "pipe:[7]"},
+		      {NR_SEMOP, 3, 0, "user-work", "pipe:[7]"}};
+
+/* What it needed may have come while it was awake. */
+static void test_who_ends_repeated_waits_is_likely(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(any_of_several) / sizeof(any_of_several[0]); i++) {
+		struct capture capture;
+		struct why *why;
+
+		begin(&capture);
+		rest(&capture);
+		object(&capture, "pipe:[7]", "");
+		wait_of(&capture, 1, 10, 5, any_of_several[i].syscall, any_of_several[i].object, 0,
+			0, 13, 0);
+		told(&capture, MS + 10, 5 * MS, 11, 1, 0, 0);
+		wait_of(&capture, 5, 10, 9, any_of_several[i].syscall, any_of_several[i].object, 0,
+			0, 13, 0);
+		told(&capture, 5 * MS + 10, 9 * MS, 11, 1, 0, 0);
+		why = end(&capture, 9);
+		check_part(why, 0, any_of_several[i].cause, 8 * MS - 20, 13, "likely",
+			   any_of_several[i].text);
+		done(&capture, why);
+	}
+}
+
+/* It also waits for something else in between, which takes the place in the cache. */
+static void test_the_last_of_repeated_waits_is_likely_as_well(void **state)
 {
 	struct capture capture;
 	struct why *why;
 
 	(void)state;
 	begin(&capture);
-	object(&capture, "pipe:[7]", "");
-	wait_of(&capture, 1, 10, 5, NR_READ, 3, 0, 0, 13, 0);
-	told(&capture, MS + 10, 5 * MS, 11, 1, 0, 0);
-	wait_of(&capture, 5, 10, 9, NR_READ, 3, 0, 0, 13, 0);
-	told(&capture, 5 * MS + 10, 9 * MS, 11, 1, 0, 0);
-	why = end(&capture, 9);
-	check_part(why, 0, "pipe", 8 * MS - 20, 13, "certain", "pipe:[7]");
+	rest(&capture);
+	wait_of(&capture, 1, 10, 5, NR_RECVFROM, 3, 0, 0, 13, 0);
+	/* The number of this call has the same remainder. */
+	wait_of(&capture, 6, 0, 8, NR_SEMOP, 9, 0, 0, 13, 0);
+	wait_of(&capture, 9, 0, 20, NR_RECVFROM, 3, 0, 0, 13, 0);
+	why = end(&capture, 20);
+	check_part(why, 0, "socket", 15 * MS - 10, 13, "likely", "");
 	done(&capture, why);
-	begin(&capture);
-	wait_of(&capture, 1, 10, 5, NR_FUTEX, 0x7f00, FUTEX_COND, 0, 13, 0);
-	wait_of(&capture, 5, 10, 9, NR_FUTEX, 0x7f00, FUTEX_COND, 0, 13, 0);
-	why = end(&capture, 9);
-	check_part(why, 0, "user-work", 8 * MS - 20, 13, "likely", "futex 0x7f00");
-	done(&capture, why);
+}
+
+static void test_who_ends_a_single_wait_is_certain_if_nobody_else_ran(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(any_of_several) / sizeof(any_of_several[0]); i++) {
+		struct capture capture;
+		struct why *why;
+
+		for (int others = 0; others < 2; others++) {
+			begin(&capture);
+			if (!others)
+				rest(&capture);
+			object(&capture, "pipe:[7]", "");
+			wait_of(&capture, 1, 10, 5, any_of_several[i].syscall,
+				any_of_several[i].object, 0, 0, 13, 0);
+			told(&capture, MS + 10, 5 * MS, 11, 1, 0, 0);
+			why = end(&capture, 5);
+			check_part(why, 0, any_of_several[i].cause, 4 * MS - 10, 13,
+				   others ? "likely" : "certain", any_of_several[i].text);
+			done(&capture, why);
+		}
+	}
+}
+
+/* What else came until it had a CPU, nobody knows. */
+static void test_who_ends_a_wait_is_likely_if_the_thread_could_look_late(void **state)
+{
+	static const struct {
+		uint64_t late_ns;
+		const char *grade;
+	} rows[] = {{390000, "certain"}, {410000, "likely"}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct capture capture;
+		struct why *why;
+
+		begin(&capture);
+		rest(&capture);
+		waits(&capture, MS, 1, 11, 0, S, NR_READ, 3, 0, 0);
+		gets(&capture, 5 * MS + rows[i].late_ns, 1, 0, 11, 13, 5 * MS, 0);
+		why = end(&capture, 6);
+		check_part(why, 0, "user-work", 4 * MS, 13, rows[i].grade, "");
+		done(&capture, why);
+	}
+}
+
+/* Any room is as good as other room. */
+static void test_who_makes_room_each_time_is_certain(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	for (uint32_t first = 12; first <= 13; first++) {
+		begin(&capture);
+		object(&capture, "pipe:[7]", "");
+		wait_of(&capture, 1, 10, 5, NR_WRITE, 3, 0, 0, first, 0);
+		told(&capture, MS + 10, 5 * MS, 11, 1, 0, 0);
+		wait_of(&capture, 5, 10, 9, NR_WRITE, 3, 0, 0, 13, 0);
+		told(&capture, 5 * MS + 10, 9 * MS, 11, 1, 0, 0);
+		why = end(&capture, 9);
+		check_part(why, 0, "pipe", 8 * MS - 20, 13, first == 13 ? "certain" : "likely",
+			   "pipe:[7]");
+		done(&capture, why);
+	}
 }
 
 /* It ran for long in between: whether that was for what woke it is not known. */
@@ -115,6 +217,26 @@ static void test_an_event_loop_that_works_in_between_is_likely(void **state)
 	why = end(&capture, 20);
 	check_part(why, 0, "user-work", 12 * MS, 13, "likely", "");
 	check_part(why, 1, "user-work", 4 * MS - 10, 12, "likely", "");
+	done(&capture, why);
+}
+
+/* A server's loop, asked for its thread: each wake-up is for something that it then handles. What
+ * comes last, or that nothing comes, says nothing of what was before. */
+static void test_each_wait_of_an_event_loop_in_no_span_has_its_own_end(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	capture_end(&capture, MS + 10, 11, 1);
+	wait_of(&capture, 2, 0, 5, NR_EPOLL_WAIT, 4, 0, 0, 12, 0);
+	wait_of(&capture, 5, 10, 20, NR_EPOLL_WAIT, 4, 0, 0, 13, 0);
+	waits(&capture, 20 * MS + 10, 1, 11, 0, S, NR_EPOLL_WAIT, 4, 0, 0);
+	why = ask(&capture, 30 * MS,
+		  &(struct why_query){.tid = 11, .from_ts = 2 * MS, .to_ts = 20 * MS});
+	check_part(why, 0, "user-work", 15 * MS - 10, 13, "likely", "");
+	check_part(why, 1, "user-work", 3 * MS, 12, "likely", "");
 	done(&capture, why);
 }
 
@@ -220,7 +342,90 @@ static void test_a_signal_is_no_end_of_a_wait_that_goes_on(void **state)
 			0);
 		told(&capture, 5 * MS + 900000, 9 * MS, 11, 1, 0, 0);
 		why = end(&capture, 9);
-		check_part(why, 0, rows[i].cause, 8 * MS - 900010, 13, "certain", "pipe:[7]");
+		/* It may have come while the handler ran, and this is for the next one. */
+		check_part(why, 0, rows[i].cause, 8 * MS - 900010, 13, "likely", "pipe:[7]");
+		done(&capture, why);
+	}
+}
+
+/* Nothing else ends such a wait, whatever interrupts it. */
+static void test_a_child_that_is_waited_for_by_its_number_is_certain(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	named(&capture, 20, 20, "child");
+	gets(&capture, MS - 100, 4, 0, 20, 0, 0, 0);
+	wait_of(&capture, 1, 10, 5, NR_WAIT4, 20, 0, 0, 12, 0);
+	sent(&capture, 5 * MS - 2000, 12, 11, SIGUSR1, 0);
+	wait_of(&capture, 5, 900000, 9, NR_WAIT4, 20, 0, 0, 20, 0);
+	why = end(&capture, 9);
+	check_part(why, 0, "process-exit", 8 * MS - 900010, 20, "certain", "");
+	done(&capture, why);
+}
+
+static void test_another_child_is_another_wait(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	named(&capture, 20, 20, "first");
+	named(&capture, 21, 21, "second");
+	gets(&capture, MS - 100, 4, 0, 20, 0, 0, 0);
+	gets(&capture, MS - 99, 5, 0, 21, 0, 0, 0);
+	wait_of(&capture, 1, 10, 5, NR_WAITID, 1, 20, 0, 20, 0);
+	wait_of(&capture, 5, 10, 8, NR_WAITID, 1, 21, 0, 21, 0);
+	why = end(&capture, 8);
+	check_part(why, 0, "process-exit", 4 * MS - 10, 20, "certain", "");
+	check_part(why, 1, "process-exit", 3 * MS - 10, 21, "certain", "");
+	done(&capture, why);
+}
+
+/* The signal that stops a thread ends its wait, which goes on after the stop. */
+static void test_a_wait_goes_on_after_a_stop(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	object(&capture, "pipe:[7]", "");
+	wait_of(&capture, 1, 10, 5, NR_READ, 3, 0, 0, 12, 0);
+	told(&capture, MS + 10, 5 * MS, 11, 1, 0, 0);
+	sent(&capture, 5 * MS - 2000, 12, 11, SIGSTOP, 0);
+	waits(&capture, 5 * MS + 10, 1, 11, 0, WAFFLE_TASK_STOPPED, NR_READ, 3, 0, 0);
+	gets(&capture, 8 * MS, 1, 0, 11, 12, 8 * MS, 0);
+	wait_of(&capture, 8, 10, 20, NR_READ, 3, 0, 0, 13, 0);
+	told(&capture, 8 * MS + 10, 20 * MS, 11, 1, 0, 0);
+	why = end(&capture, 20);
+	check_part(why, 0, "pipe", 16 * MS - 20, 13, "likely", "pipe:[7]");
+	check_part(why, 1, "stopped", 3 * MS - 10, 12, "certain", "");
+	done(&capture, why);
+}
+
+/* What a signal did once is no reason for what a tracer does later. */
+static void test_a_tracers_stop_is_not_an_earlier_signals(void **state)
+{
+	static const uint16_t states[] = {WAFFLE_TASK_TRACED, WAFFLE_TASK_STOPPED};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+		struct capture capture;
+		struct why *why;
+
+		begin(&capture);
+		sent(&capture, 2 * MS - 10, 12, 11, SIGSTOP, 0);
+		waits(&capture, 2 * MS, 1, 11, 0, WAFFLE_TASK_STOPPED, NR_NONE, 0, 0, 0);
+		gets(&capture, 3 * MS, 1, 0, 11, 12, 3 * MS, 0);
+		waits(&capture, 4 * MS, 1, 11, 0, states[i], NR_NONE, 0, 0, 0);
+		gets(&capture, 9 * MS, 1, 0, 11, 13, 9 * MS, 0);
+		why = end(&capture, 9);
+		check_part(why, 0, "stopped", 5 * MS, 13, "likely", "");
+		check_part(why, 2, "stopped", 1 * MS, 12, "certain", "");
 		done(&capture, why);
 	}
 }
@@ -252,6 +457,38 @@ static void test_a_sleep_that_goes_on_after_a_signal_is_a_sleep(void **state)
 	wait_of(&capture, 5, 10, 9, NR_RESTART, 0x8100, 0, 0, 0, HARD);
 	why = end(&capture, 9);
 	check_part(why, 0, "sleep", 8 * MS - 20, 11, "certain", "");
+	done(&capture, why);
+}
+
+/* Another sleep has other arguments. */
+static void test_a_sleep_after_one_that_a_signal_ended_is_another_one(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	sent(&capture, 5 * MS - 2000, 13, 11, SIGUSR1, 0);
+	wait_of(&capture, 1, 10, 5, NR_NANOSLEEP, 0x8100, 0, 0, 13, 0);
+	wait_of(&capture, 5, 10, 6, NR_NANOSLEEP, 0x8200, 0, 0, 0, HARD);
+	why = end(&capture, 6);
+	check_part(why, 0, "user-work", 4 * MS - 10, 13, "likely", "");
+	check_part(why, 1, "sleep", 1 * MS - 10, 11, "certain", "");
+	done(&capture, why);
+}
+
+/* Who ended it is not recorded. */
+static void test_a_sleep_that_nobody_is_known_to_end_is_likely(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	waits(&capture, MS, 1, 11, 0, S, NR_NANOSLEEP, 0x8100, 0, 0);
+	gets(&capture, 5 * MS, 1, 0, 11, 0, 0, 0);
+	why = end(&capture, 5);
+	check_part(why, 0, "sleep", 4 * MS, 11, "likely", "");
 	done(&capture, why);
 }
 
@@ -290,6 +527,8 @@ static void test_a_wait_for_several_things_is_a_timers_only_if_something_says_so
 		struct why *why;
 
 		begin(&capture);
+		rest(&capture);
+		waits(&capture, MS + 1, 3, 13, 0, S, NR_NANOSLEEP, 0x9100, 0, 0);
 		if (rows[i].function)
 			kernel_stack(&capture, 0xffff8000, rows[i].function);
 		wait_of(&capture, 1, 0, 5, rows[i].syscall, 4, 1, rows[i].timeout_ms, 0, HARD);
@@ -384,14 +623,25 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_broadcast_for_another_is_no_end_of_a_wait),
-		cmocka_unit_test(test_one_who_wakes_it_each_time_is_certain_at_a_pipe),
+		cmocka_unit_test(test_who_ends_repeated_waits_is_likely),
+		cmocka_unit_test(test_the_last_of_repeated_waits_is_likely_as_well),
+		cmocka_unit_test(test_who_ends_a_single_wait_is_certain_if_nobody_else_ran),
+		cmocka_unit_test(test_who_ends_a_wait_is_likely_if_the_thread_could_look_late),
+		cmocka_unit_test(test_who_makes_room_each_time_is_certain),
 		cmocka_unit_test(test_an_event_loop_that_works_in_between_is_likely),
+		cmocka_unit_test(test_each_wait_of_an_event_loop_in_no_span_has_its_own_end),
 		cmocka_unit_test(test_who_is_asked_in_between_has_not_ended_what_was_before),
 		cmocka_unit_test(test_who_is_in_another_span_waits_for_something_else),
 		cmocka_unit_test(test_a_lost_race_for_a_lock_is_a_wait_for_its_holder),
 		cmocka_unit_test(test_a_lock_that_goes_round_is_likely),
 		cmocka_unit_test(test_a_signal_is_no_end_of_a_wait_that_goes_on),
+		cmocka_unit_test(test_a_child_that_is_waited_for_by_its_number_is_certain),
+		cmocka_unit_test(test_another_child_is_another_wait),
+		cmocka_unit_test(test_a_wait_goes_on_after_a_stop),
+		cmocka_unit_test(test_a_tracers_stop_is_not_an_earlier_signals),
 		cmocka_unit_test(test_a_sleep_that_a_signal_ends_is_the_senders),
+		cmocka_unit_test(test_a_sleep_after_one_that_a_signal_ended_is_another_one),
+		cmocka_unit_test(test_a_sleep_that_nobody_is_known_to_end_is_likely),
 		cmocka_unit_test(test_a_sleep_that_goes_on_after_a_signal_is_a_sleep),
 		cmocka_unit_test(test_a_sleep_that_a_freezer_ends_is_likely_stopped),
 		cmocka_unit_test(

@@ -50,6 +50,7 @@ enum deed {
 	DEED_LONG,
 	DEED_FILES,
 	DEED_ASK,
+	DEED_FLOOD,
 	DEED_SLEEP,
 	DEED_OPEN,
 	DEED_OPEN_AND_CRASH
@@ -167,6 +168,11 @@ static int deed_serve(struct wire_in *request, int fd, struct wire_out *reply, v
 	case DEED_ASK:
 		for (;;)
 			(void)!open("/no/such/file", O_RDONLY | O_CLOEXEC);
+	case DEED_FLOOD:
+		for (;;)
+			message_send(SANDBOX_SOCKET,
+				     &(struct message){.kind = MESSAGE_OPEN, .size = 1, .part = 1},
+				     "x", -1);
 	case DEED_LONG:
 		for (uint32_t i = 0; i < 1u << 20; i++)
 			wire_put_u32(reply, i);
@@ -272,10 +278,10 @@ static unsigned proc_files(int pid)
 	return count;
 }
 
-static int worker_pid(void)
+static int worker_pid(enum worker_use use)
 {
 	char path[64];
-	int helper = worker_helper(WORKER_FOR_ARMING);
+	int helper = worker_helper(use);
 
 	assert_true(helper > 0);
 	snprintf(path, sizeof(path), "task/%d/children", helper);
@@ -306,7 +312,7 @@ static void test_worker_has_no_privileges(void **state)
 
 	(void)state;
 	works();
-	pid = worker_pid();
+	pid = worker_pid(WORKER_FOR_ARMING);
 	assert_int_equal(proc_number(pid, "status", "Seccomp:", 10), 2);
 	assert_int_equal(proc_number(pid, "status", "NoNewPrivs:", 10), 1);
 	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
@@ -526,6 +532,32 @@ static void test_end_of_a_capture_waits_for_no_worker(void **state)
 	close(ends[1]);
 }
 
+static void test_what_nobody_wants_any_more_is_given_up(void **state)
+{
+	struct wire_out reply;
+	struct error err;
+
+	(void)state;
+	worker_give_up(WORKER_FOR_ARMING, true);
+	assert_int_equal(deed(DEED_ASK, "/its/file", &reply, &err), -EPROTO);
+	assert_non_null(strstr(err.message, "/its/file: it was given up"));
+	worker_give_up(WORKER_FOR_ARMING, false);
+	works();
+}
+
+/* It takes no answers, so that these would fill the socket. */
+static void test_worker_that_asks_without_end_is_given_up(void **state)
+{
+	struct wire_out reply;
+	struct error err;
+
+	(void)state;
+	alarm(60);
+	assert_int_equal(deed(DEED_FLOOD, "/its/file", &reply, &err), -EPROTO);
+	works();
+	alarm(0);
+}
+
 /* ---- requests that nobody waits for ---- */
 
 static uint64_t now_ns(void)
@@ -693,7 +725,7 @@ static void test_worker_sees_files_of_one_owner(void **state)
 		wire_out_free(&request);
 		wire_out_free(&reply);
 		close(fd);
-		pids[i] = worker_pid();
+		pids[i] = worker_pid(WORKER_FOR_ARMING);
 	}
 	assert_int_equal(pids[0], pids[1]); /* root's come first */
 	assert_int_equal(pids[1], pids[2]);
@@ -848,6 +880,27 @@ static void test_worker_demangles(void **state)
 	assert_null(demangle("main", text));
 }
 
+/* The parts of a parameter pack are looked for in both types that each type is made of, and these
+ * are the same one: 2^34 times. */
+static void test_worker_gives_up_a_name_that_takes_for_ever(void **state)
+{
+	static const char numbers[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	char name[256] = "_Z1fDp", text[DEMANGLE_MAX];
+	int worker;
+
+	(void)state;
+	assert_non_null(demangle("_ZN3foo3barEi", text));
+	worker = worker_pid(WORKER_FOR_NAMES);
+	memset(name + strlen(name), 'F', 34);
+	strcat(name, "1AS_E");
+	for (unsigned i = 0; i < 33; i++)
+		snprintf(name + strlen(name), 8, "S%c_E", numbers[i]);
+	for (unsigned i = 0; i < 3; i++)
+		assert_null(demangle(name, text));
+	assert_string_equal(demangle("_ZN3foo3barEi", text), "foo::bar(int)");
+	assert_int_equal(worker_pid(WORKER_FOR_NAMES), worker);
+}
+
 /* As nvcc has it in the stub of a launch. */
 extern uint64_t handle_of_saxpy __asm__("_ZZ28__device_stub__Z5saxpyifPfS_ifPfS_E8__handle");
 uint64_t handle_of_saxpy = 0x123456;
@@ -935,6 +988,8 @@ int main(void)
 		TEST(test_end_of_the_queue_waits_for_no_worker),
 		TEST(test_worker_that_never_answers_is_given_up),
 		TEST(test_end_of_a_capture_waits_for_no_worker),
+		TEST(test_what_nobody_wants_any_more_is_given_up),
+		TEST(test_worker_that_asks_without_end_is_given_up),
 		TEST(test_descriptors_of_a_worker_do_not_stay_open),
 		TEST(test_reply_of_many_messages_is_whole),
 		TEST(test_worker_sees_files_of_one_owner),
@@ -943,6 +998,7 @@ int main(void)
 		TEST(test_worker_makes_the_unwinding_table),
 		TEST(test_worker_tells_the_facts_of_a_program),
 		TEST(test_worker_demangles),
+		TEST(test_worker_gives_up_a_name_that_takes_for_ever),
 		TEST(test_worker_finds_handles),
 		TEST(test_answers_that_make_no_sense_are_refused),
 	};

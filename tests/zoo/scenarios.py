@@ -569,6 +569,52 @@ SCENARIOS = (
         share=0.5,
         sure=(("sleep", "holder", "hold"), ("lock", "barger", "hold"), ("lock", "holder", "hold")),
     ),
+    # What the records show is not what the victim waited for: nothing of it may be `certain` but what
+    # is so by construction. The program says how each one does it.
+    *(
+        Scenario(
+            f"fooled_{way}",
+            "fooled.c",
+            (way,),
+            cause=cause,
+            culprit=culprit,
+            span=span,
+            share=0.8,
+            sure=sure,
+        )
+        for way, cause, culprit, span, sure in (
+            ("near", "pipe", "doer", "compute", (("pipe", "doer", "compute"),)),
+            (
+                "late",
+                "user-work",
+                "doer",
+                "compute",
+                (("user-work", "doer", "compute"), ("lock", "helper", None)),
+            ),
+            ("tokens", "user-work", "doer", "compute", ()),
+            ("requeue", "user-work", "doer", "compute", (("user-work", "doer", "compute"),)),
+            ("own", "user-work", "doer", "compute", (("user-work", "doer", "compute"),)),
+            ("semop", "user-work", "doer", "compute", (("user-work", "doer", "compute"),)),
+            (
+                "flock",
+                "lock",
+                "doer",
+                "compute",
+                (("lock", "doer", "compute"), ("sleep", "helper", "housekeeping")),
+            ),
+            ("robust", "lock", "owner", "compute", (("lock", "owner", "compute"),)),
+            ("doze", "user-work", "doer", "compute", (("user-work", "doer", "compute"),)),
+            ("handler", "pipe", "doer", "compute", ()),
+            ("vfork", "sleep", "napper", None, (("sleep", "napper", None),)),
+            (
+                "tracer",
+                "stopped",
+                "tracer",
+                None,
+                (("stopped", "tracer", "housekeeping"), ("running", "victim", "victim")),
+            ),
+        )
+    ),
     # The victim's span is ended by another thread, to which it was handed over at once. That the
     # victim sleeps meanwhile is no reason: nobody waits for it. When it was handed over is a guess.
     Scenario(

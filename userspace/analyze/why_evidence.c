@@ -121,6 +121,60 @@ size_t why_threads_of(const struct why_walk *walk, uint32_t pid)
 	return low;
 }
 
+/* ---- Go ---- */
+
+/* So many stacks of a process are looked at. */
+#define GO_STACKS 32
+#define GO_FUNCTIONS 12
+
+static bool is_go_stack(const struct why_walk *walk, const struct model_wait *wait)
+{
+	const struct why_names *names = walk->names;
+	const char *functions[GO_FUNCTIONS];
+	uint32_t count = names->functions(names->arg, wait->user_stack, wait->from_ts, functions,
+					  GO_FUNCTIONS);
+
+	for (uint32_t i = 0; i < count; i++)
+		if (functions[i] && !strncmp(functions[i], "runtime.", 8))
+			return true;
+	return false;
+}
+
+static bool find_go(struct why_walk *walk)
+{
+	const struct model *model = walk->model;
+
+	if (!walk->names || !walk->names->functions)
+		return true;
+	for (size_t i = 0; i < model->waits.len; i++) {
+		const struct model_wait *wait = &model->waits.data[i];
+		uint32_t pid, seen;
+
+		/* Faults are the loader's at first. */
+		if (wait->address || !store_reader_stack(model->reader, wait->user_stack))
+			continue;
+		pid = model->threads.data[wait->thread].pid;
+		seen = map_get(&walk->goes, pid);
+		if (seen == MAP_NONE)
+			seen = 0;
+		if (seen >= GO_STACKS)
+			continue;
+		seen = is_go_stack(walk, wait) ? WHY_GO : seen + 1;
+		walk->has_go |= seen == WHY_GO;
+		if (!map_set(&walk->goes, pid, seen))
+			return false;
+	}
+	return true;
+}
+
+bool why_is_go(const struct why_walk *walk, uint32_t thread)
+{
+	return thread < walk->model->threads.len &&
+	       map_get(&walk->goes, walk->model->threads.data[thread].pid) == WHY_GO;
+}
+
+/* ---- all of it ---- */
+
 #define OWN_TEXT "this capture"
 #define HELD_TEXT "held by waffle-bpf (this capture)"
 
@@ -132,7 +186,8 @@ int why_evidence_init(struct why_walk *walk)
 	walk->held_text = strtab_add(walk->why->texts, HELD_TEXT, strlen(HELD_TEXT));
 	if (walk->own_text == STRTAB_NONE || walk->held_text == STRTAB_NONE)
 		return -ENOMEM;
-	if (!model_losses(&walk->losses, walk->model, true) || !order_threads(walk))
+	if (!model_losses(&walk->losses, walk->model, true) || !order_threads(walk) ||
+	    !find_go(walk))
 		return -ENOMEM;
 	for (uint32_t i = 0; i < store_reader_symbol_count(reader); i++) {
 		const struct store_symbol *symbol = store_reader_symbol(reader, i);

@@ -46,7 +46,8 @@ static void count_states(struct why_walk *walk, uint32_t thread, uint64_t from, 
  */
 int why_walk_handed_over(struct why_walk *walk, struct why_instance *instance)
 {
-	const struct why_link link = {WAIT_OTHER, WHY_GRADE_LIKELY, 0, instance->to_ts};
+	const struct why_link link = {WAIT_OTHER, WHY_GRADE_LIKELY, 0, instance->from_ts,
+				      instance->to_ts};
 	uint64_t at = handed_over_at(walk, instance);
 	uint64_t until = at ? at : instance->to_ts;
 	struct why_step *step;

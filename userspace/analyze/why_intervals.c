@@ -98,6 +98,7 @@ static int keep_interval(const struct model_interval *from, void *arg)
 		.open = from->open,
 	};
 
+	to.continued = to.syscall != from->syscall;
 	note_pi(intervals, from);
 	if (!windows_touch(intervals->windows, from->from_ts, from->to_ts) &&
 	    !ends_kept_wait(&intervals->threads[from->thread], from->from_ts))
@@ -206,6 +207,7 @@ int why_intervals_load(struct why_intervals *intervals, const struct model *mode
 	intervals->model = model;
 	intervals->restart = number_of(model, "restart_syscall");
 	intervals->futex = number_of(model, "futex");
+	intervals->waitid = number_of(model, "waitid");
 	for (size_t i = 0; i < intervals->count; i++) {
 		intervals->threads[i].intervals.len = 0;
 		intervals->threads[i].marks.len = 0;

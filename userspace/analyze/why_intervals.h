@@ -15,6 +15,7 @@ struct why_interval {
 	int16_t syscall;
 	uint8_t state;
 	bool woken : 1, interrupt : 1, open : 1;
+	bool continued : 1; /* the kernel goes on with the call that a signal interrupted */
 };
 
 /* From `ts` on this span is the innermost one; MODEL_NONE: none. */
@@ -38,13 +39,14 @@ struct why_series {
 	enum wait_kind kind;
 	struct why_ender ender; /* of the last one */
 	bool by_signal;         /* a signal ended the last one */
+	bool repeated;          /* the program, not the kernel, called again */
 };
 
-/* Whether waits for the same have different ends. */
+/* All waits for the same thing in a time. */
 struct why_again {
-	size_t first, last; /* intervals */
-	size_t mixed_end;   /* up to there others follow */
-	uint64_t until_ts;  /* as above */
+	size_t first, last;         /* intervals */
+	size_t mixed_end;           /* up to there others follow */
+	uint64_t from_ts, until_ts; /* 0: nothing here yet */
 	enum wait_kind kind;
 };
 #define WHY_AGAIN 4
@@ -64,7 +66,7 @@ struct why_intervals {
 	/* While loading. */
 	const struct windows *windows; /* merged; intervals outside are not kept */
 	const struct model *model;
-	int16_t restart, futex; /* numbers of system calls; -1: not known */
+	int16_t restart, futex, waitid; /* numbers of system calls; -1: not known */
 };
 
 /* `intervals` is all zero, or has those of other windows of the same model, whose room is used

@@ -78,9 +78,14 @@ static bool is_same(const struct why_walk *walk, const struct why_waiting *waiti
 	if (a->syscall != b->syscall || a->syscall < 0 || !first || !second ||
 	    (b->task_state & (WAFFLE_TASK_STOPPED | WAFFLE_TASK_TRACED)))
 		return false;
-	/* Their arguments do not matter, if they have any. */
-	if (waiting->kind == WAIT_SLEEP || waiting->kind == WAIT_SIGNAL)
+	if (waiting->kind == WAIT_SLEEP)
+		return b->continued || !memcmp(first, second, sizeof(*first) * WAFFLE_SYSCALL_ARGS);
+	/* The arguments do not matter, if there are any. */
+	if (waiting->kind == WAIT_SIGNAL)
 		return true;
+	/* The first one says only what the second one is. */
+	if (a->syscall == walk->intervals.waitid && first[1] != second[1])
+		return false;
 	distance = first[0] > second[0] ? first[0] - second[0] : second[0] - first[0];
 	return waiting->kind == WAIT_FUTEX || waiting->kind == WAIT_GIL ||
 			       waiting->kind == WAIT_MUTEX
@@ -163,7 +168,7 @@ static bool goes_on(const struct why_walk *walk, const struct why_waiting *waiti
 /*
  * The thread's next wait for the same thing, before until_ts: an index, or 0. It continues the
  * previous wait if the thread did no work in between: it ran for a moment only, and was in the same
- * span all the time.
+ * span all the time. A thread that is stopped meanwhile does no work.
  */
 static size_t next_same(const struct why_walk *walk, const struct why_waiting *waiting,
 			uint32_t thread, size_t index, uint64_t until_ts, uint64_t look_ns)
@@ -182,6 +187,8 @@ static size_t next_same(const struct why_walk *walk, const struct why_waiting *w
 		if (ran_ns > look_ns)
 			return 0;
 		if (next->state != WAFFLE_THREAD_BLOCKED)
+			continue;
+		if (next->task_state & (WAFFLE_TASK_STOPPED | WAFFLE_TASK_TRACED))
 			continue;
 		if (is_same(walk, waiting, last, next))
 			return why_intervals_span(&walk->intervals, thread, next->from_ts,
@@ -205,8 +212,9 @@ static bool is_cached(const struct why_series *series, const struct why_waiting 
 }
 
 const struct why_series *why_series_of(struct why_walk *walk, const struct why_waiting *waiting,
-				       uint32_t thread, size_t index, uint64_t until_ts)
+				       uint32_t thread, size_t index)
 {
+	uint64_t until_ts = waiting->until_ts;
 	struct why_thread *of = &walk->intervals.threads[thread];
 	struct why_series *series = &of->series;
 	uint64_t look_ns = waiting->kind == WAIT_POLL ? LOOP_NS : LOOK_NS;
@@ -227,6 +235,7 @@ const struct why_series *why_series_of(struct why_walk *walk, const struct why_w
 		if (!next)
 			break;
 		series->last = next;
+		series->repeated |= !of->intervals.data[next].continued;
 		series->ender = why_ender_of(walk, thread, next);
 	}
 	return series;
@@ -269,7 +278,7 @@ void why_series_tell(const struct why_walk *walk, struct why_step *step)
 	step->woken_by = candidate;
 }
 
-/* ---- the grade ---- */
+/* ---- what was waited for ---- */
 
 static bool same_ender(const struct why_ender *a, const struct why_ender *b)
 {
@@ -277,41 +286,43 @@ static bool same_ender(const struct why_ender *a, const struct why_ender *b)
 	return !a->interrupt && !b->interrupt && a->thread == b->thread;
 }
 
-/*
- * What arrives while the thread is awake wakes nobody. So in repeated waits for any of several
- * events, it is not known which event the thread needed, even if the same thread ended all waits.
- * At a pipe or socket the writer is the source: it is known as long as that is one thread.
- */
-static bool is_doubtful(const struct why_again *again, size_t index)
+/* The first wait for the same thing at or after from_ts, but not the ones that a signal ended. */
+static size_t first_same(const struct why_walk *walk, const struct why_waiting *waiting,
+			 uint32_t thread, size_t index)
 {
-	if (again->kind == WAIT_POLL || again->kind == WAIT_FUTEX)
-		return again->last > again->first;
-	return index < again->mixed_end;
+	const struct why_thread *of = &walk->intervals.threads[thread];
+	size_t first = index;
+
+	for (size_t i = index; i-- && index - i < LOOK_AHEAD;) {
+		const struct why_interval *other = &of->intervals.data[i];
+
+		if (other->to_ts <= waiting->from_ts)
+			break;
+		if (other->state == WAFFLE_THREAD_BLOCKED &&
+		    is_same(walk, waiting, &of->intervals.data[index], other))
+			first = i;
+	}
+	return first;
 }
 
-/* Whether the thread waits again for the same thing, whatever it did meanwhile. Then nothing shows
- * that it waited for what ended this wait. */
-bool why_waits_for_others(struct why_walk *walk, const struct why_waiting *waiting, uint32_t thread,
-			  size_t index, uint64_t until_ts)
+static void find_again(struct why_walk *walk, const struct why_waiting *waiting, uint32_t thread,
+		       size_t index, struct why_again *again)
 {
-	struct why_thread *of = &walk->intervals.threads[thread];
+	const struct why_thread *of = &walk->intervals.threads[thread];
 	const struct why_interval *interval = &of->intervals.data[index];
-	struct why_again *again = &of->again[(uint16_t)interval->syscall % WHY_AGAIN];
+	size_t first = first_same(walk, waiting, thread, index);
 	struct why_ender ender = {.thread = MODEL_NONE}, next;
 	bool any = false;
 
-	if (rule_of(waiting) != END_LAST || interval->syscall < 0)
-		return false;
-	if (again->until_ts == until_ts && again->kind == waiting->kind && index >= again->first &&
-	    index <= again->last &&
-	    is_same(walk, waiting, &of->intervals.data[again->first], interval))
-		return is_doubtful(again, index);
-	*again = (struct why_again){
-		.until_ts = until_ts, .kind = waiting->kind, .first = index, .last = index};
-	for (size_t i = index; i < of->intervals.len && i - index < LOOK_AHEAD; i++) {
+	*again = (struct why_again){.from_ts = waiting->from_ts,
+				    .until_ts = waiting->until_ts,
+				    .kind = waiting->kind,
+				    .first = first,
+				    .last = index};
+	for (size_t i = first; i < of->intervals.len && i < index + LOOK_AHEAD; i++) {
 		const struct why_interval *other = &of->intervals.data[i];
 
-		if (other->from_ts >= until_ts)
+		if (other->from_ts >= waiting->until_ts)
 			break;
 		if (other->state != WAFFLE_THREAD_BLOCKED ||
 		    !is_same(walk, waiting, interval, other))
@@ -323,7 +334,175 @@ bool why_waits_for_others(struct why_walk *walk, const struct why_waiting *waiti
 			again->mixed_end = i;
 		ender = next;
 		any = true;
-		again->last = i;
+		if (i > index)
+			again->last = i;
 	}
-	return is_doubtful(again, index);
+}
+
+/* Whether the thread waits for the same thing at other times as well, whatever it does between. */
+static bool waits_again(struct why_walk *walk, const struct why_waiting *waiting, uint32_t thread,
+			size_t index)
+{
+	struct why_thread *of = &walk->intervals.threads[thread];
+	const struct why_interval *interval = &of->intervals.data[index];
+	struct why_again *again = &of->again[(uint16_t)interval->syscall % WHY_AGAIN];
+
+	if (again->until_ts != waiting->until_ts || again->from_ts != waiting->from_ts ||
+	    again->kind != waiting->kind || index < again->first || index > again->last ||
+	    !is_same(walk, waiting, &of->intervals.data[again->first], interval))
+		find_again(walk, waiting, thread, index, again);
+	return waiting->writes ? index < again->mixed_end : again->last > again->first;
+}
+
+/* Only the end of a child that is waited for by its number ends such a wait. */
+static bool is_for_child(const struct why_walk *walk, const struct why_waiting *waiting,
+			 const struct why_interval *interval, const struct why_ender *ender)
+{
+	const uint64_t *args = args_of(walk, interval);
+
+	return waiting->kind == WAIT_CHILD && args && !ender->interrupt &&
+	       ender->thread < walk->model->threads.len &&
+	       walk->model->threads.data[ender->thread].pid ==
+		       args[interval->syscall == walk->intervals.waitid];
+}
+
+/* When the thread could look: it had a CPU, and the lock that it needs for that. */
+static uint64_t looks_at(const struct why_walk *walk, uint32_t thread, size_t index)
+{
+	const struct why_thread *of = &walk->intervals.threads[thread];
+	size_t last = index;
+
+	for (size_t i = index + 1; i < of->intervals.len && i - index < LOOK_AHEAD; i++) {
+		const struct why_interval *next = &of->intervals.data[i];
+
+		if (next->state == WAFFLE_THREAD_RUNNING && next->to_ts - next->from_ts > LOOK_NS)
+			break;
+		if (next->state != WAFFLE_THREAD_BLOCKED)
+			continue;
+		if (!is_lock(walk, thread, next))
+			break;
+		last = i;
+	}
+	return why_switched_in(walk, thread, last);
+}
+
+/* Whether it could look only long after the wake-up. */
+#define LATE_PARTS 10 /* of its wait */
+
+static bool looks_late(const struct why_interval *wait, uint64_t look_ts)
+{
+	uint64_t late_ns = look_ts > wait->to_ts ? look_ts - wait->to_ts : 0;
+
+	return late_ns > LOOK_NS && late_ns > (wait->to_ts - wait->from_ts) / LATE_PARTS;
+}
+
+static bool runs_within(const struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to)
+{
+	const struct why_thread *of = &walk->intervals.threads[thread];
+
+	for (size_t i = why_intervals_after(&walk->intervals, thread, from);
+	     i < of->intervals.len && of->intervals.data[i].from_ts <= to; i++)
+		if (of->intervals.data[i].state == WAFFLE_THREAD_RUNNING)
+			return true;
+	return false;
+}
+
+/* Wake-ups before that of the thread, each by who was woken by the next one. */
+#define LED_MAX 8
+
+/* Whether a thread woke the one that ended the wait, or who woke that one, and so on. Then the
+ * chain goes on to it in any case. */
+static bool has_led_to(const struct why_walk *walk, uint32_t thread, uint32_t ender,
+		       const struct why_interval *wait)
+{
+	uint64_t ts = wait->to_ts;
+
+	for (unsigned led = 0; led < LED_MAX && ender < walk->model->threads.len; led++) {
+		const struct why_thread *of = &walk->intervals.threads[ender];
+		size_t i = why_intervals_after(&walk->intervals, ender, ts);
+		struct why_ender by;
+
+		while (i && (i >= of->intervals.len || of->intervals.data[i].to_ts > ts ||
+			     of->intervals.data[i].state != WAFFLE_THREAD_BLOCKED))
+			i--;
+		if (i >= of->intervals.len ||
+		    of->intervals.data[i].state != WAFFLE_THREAD_BLOCKED ||
+		    of->intervals.data[i].to_ts > ts || of->intervals.data[i].to_ts < wait->from_ts)
+			return false;
+		by = why_ender_of(walk, ender, i);
+		if (by.interrupt)
+			return false;
+		if (by.thread == thread)
+			return true;
+		ts = of->intervals.data[i].to_ts;
+		ender = by.thread;
+	}
+	return false;
+}
+
+/* Limit of the other threads that are checked; beyond it nothing is certain. */
+#define THREADS_MAX 256
+/* So long it takes a thread to find out what there is, once it has a CPU; at most a tenth of what
+ * it has waited. */
+#define GLANCE_NS 20000u
+
+/*
+ * Whether a thread other than the one that woke it ran before it could look. That one may
+ * have done what it waited for: the wake-up was over, so no record shows it. Only threads of the
+ * process can reach a futex that others do not map.
+ */
+static bool others_ran(const struct why_walk *walk, const struct why_waiting *waiting,
+		       uint32_t thread, const struct why_interval *wait, uint64_t look_ts,
+		       uint32_t ender)
+{
+	const struct model_thread *threads = walk->model->threads.data;
+	size_t count = walk->model->threads.len, first = 0, at;
+	uint64_t glance_ns = (wait->to_ts - wait->from_ts) / LATE_PARTS;
+	uint64_t until = look_ts + (glance_ns < GLANCE_NS ? glance_ns : GLANCE_NS);
+
+	if (waiting->kind == WAIT_FUTEX)
+		first = why_threads_of(walk, threads[thread].pid);
+	for (at = first; at < count; at++) {
+		uint32_t other = walk->by_pid[at];
+
+		if (waiting->kind == WAIT_FUTEX && threads[other].pid != threads[thread].pid)
+			break;
+		if (at - first >= THREADS_MAX)
+			return true;
+		if (other != thread && other != ender && threads[other].traced &&
+		    runs_within(walk, other, wait->to_ts, until) &&
+		    !has_led_to(walk, other, ender, wait))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * What arrives while the thread is awake wakes nobody. So if it waits several times for the same
+ * thing, what it needed may have come in between; if it waits once, that may have come before it
+ * had a CPU to look. The exception are waits that only one thing can end, and those for room: any
+ * room is as good as other room, so the reader is known as long as it is one thread.
+ */
+bool why_is_doubtful(struct why_walk *walk, const struct why_waiting *waiting, uint32_t thread,
+		     size_t index)
+{
+	const struct why_series *series = why_series_of(walk, waiting, thread, index);
+	const struct why_interval *interval =
+		&walk->intervals.threads[thread].intervals.data[index];
+	uint64_t look_ts;
+
+	if (is_for_child(walk, waiting, interval, &series->ender))
+		return false;
+	if (series->repeated && !waiting->writes)
+		return true;
+	if (rule_of(waiting) != END_LAST || interval->syscall < 0)
+		return false;
+	if (waits_again(walk, waiting, thread, index))
+		return true;
+	if (waiting->writes)
+		return false;
+	interval = &walk->intervals.threads[thread].intervals.data[series->last];
+	look_ts = looks_at(walk, thread, series->last);
+	return looks_late(interval, look_ts) ||
+	       others_ran(walk, waiting, thread, interval, look_ts, series->ender.thread);
 }

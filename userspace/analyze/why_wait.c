@@ -65,6 +65,14 @@ bool wait_has_descriptor(const char *syscall)
 	       class == CALL_SOCKET || !strcmp(syscall, "fsync") || !strcmp(syscall, "fdatasync");
 }
 
+bool wait_is_for_room(const struct wait_facts *facts, enum wait_kind kind)
+{
+	if (!facts->syscall || (kind != WAIT_PIPE && kind != WAIT_SOCKET))
+		return false;
+	return class_of(facts->syscall) == CALL_WRITE || !strcmp(facts->syscall, "sendto") ||
+	       !strcmp(facts->syscall, "sendmsg") || !strcmp(facts->syscall, "sendmmsg");
+}
+
 bool wait_has_mapping(const char *syscall)
 {
 	return !strcmp(syscall, "msync");
@@ -123,6 +131,17 @@ static bool is_python_state(const char *variable)
 	       (!variable[len] || variable[len] == '+');
 }
 
+/* Only its holder can let go of such a lock, whatever the program makes of it. */
+static bool is_pi(const struct wait_facts *facts)
+{
+	uint32_t command;
+
+	if (!facts->args || !facts->syscall || strcmp(facts->syscall, "futex") != 0)
+		return false;
+	command = (uint32_t)facts->args[1] & FUTEX_COMMAND;
+	return command == FUTEX_LOCK_PI || command == FUTEX_LOCK_PI2;
+}
+
 /* Rust's mutexes, and others made after the same book. */
 static bool is_own_mutex(const struct wait_facts *facts)
 {
@@ -138,7 +157,18 @@ bool wait_told_lock(enum wait_told told)
 
 bool wait_is_guess(const struct wait_facts *facts, enum wait_kind kind)
 {
-	return kind == WAIT_GIL || (kind == WAIT_MUTEX && is_own_mutex(facts));
+	bool unknown = facts->told == WAIT_TOLD_NOTHING || facts->told == WAIT_TOLD_OWN;
+
+	switch (kind) {
+	case WAIT_GIL:
+		return true;
+	case WAIT_MUTEX:
+		return facts->told == WAIT_TOLD_OWN && !is_pi(facts);
+	case WAIT_FUTEX:
+		return unknown;
+	default:
+		return false;
+	}
 }
 
 /*
@@ -157,7 +187,7 @@ static enum wait_kind futex_kind(const struct wait_facts *facts)
 		return WAIT_GIL;
 	op = (uint32_t)facts->args[1];
 	command = op & FUTEX_COMMAND;
-	if (command == FUTEX_LOCK_PI || command == FUTEX_LOCK_PI2)
+	if (is_pi(facts))
 		return WAIT_MUTEX;
 	if (wait_told_lock(facts->told) || is_own_mutex(facts))
 		return WAIT_MUTEX;

@@ -71,6 +71,9 @@ enum wait_kind wait_kind_of(const struct wait_facts *facts);
 /* Whether that is a rule which can be wrong. */
 bool wait_is_guess(const struct wait_facts *facts, enum wait_kind kind);
 
+/* Whether it waits for room in a pipe or socket that is full. */
+bool wait_is_for_room(const struct wait_facts *facts, enum wait_kind kind);
+
 /* Whether the first argument of a system call is what it may wait for. */
 bool wait_has_descriptor(const char *syscall);
 

@@ -16,6 +16,7 @@ void why_walk_free(struct why_walk *walk)
 	vec_free(&walk->stacks);
 	map_free(&walk->pythons);
 	map_free(&walk->told);
+	map_free(&walk->goes);
 	map_free(&walk->peers);
 	map_free(&walk->cgroups);
 	free(walk->by_pid);
@@ -126,6 +127,16 @@ static struct why_sum *sum_find(struct why_walk *walk, const struct why_part *pa
 	return &walk->sums.data[found];
 }
 
+/* Whether the chain goes through a program in which a thread's time is not one goroutine's: a span
+ * is of a goroutine, and the records are of threads. */
+static bool is_of_goroutines(const struct why_walk *walk)
+{
+	for (uint32_t i = 0; walk->has_go && i < walk->depth; i++)
+		if (why_is_go(walk, walk->path[i].thread))
+			return true;
+	return false;
+}
+
 int why_walk_add_in(struct why_walk *walk, enum why_cause cause, enum why_grade grade,
 		    uint32_t thread, uint32_t span, uint32_t object)
 {
@@ -147,6 +158,8 @@ int why_walk_add_in(struct why_walk *walk, enum why_cause cause, enum why_grade 
 		if (why_intervals_left(walk->model, part.span))
 			grade = why_grade_least(grade, WHY_GRADE_LIKELY);
 	}
+	if (is_of_goroutines(walk))
+		grade = why_grade_least(grade, WHY_GRADE_LIKELY);
 	sum = sum_find(walk, &part, site);
 	if (!sum)
 		return -ENOMEM;

@@ -17,7 +17,7 @@ struct why_link {
 	enum wait_kind kind;
 	enum why_grade grade; /* of the way so far */
 	uint32_t object;
-	uint64_t until_ts; /* when it ended that wait; 0: not known */
+	uint64_t from_ts, until_ts; /* of that wait; 0: not known */
 };
 
 #define WHY_SUM_BITS 9
@@ -41,6 +41,9 @@ struct why_sum {
 struct why_steps {
 	struct why_step steps[WHY_DEPTH_MAX + 1];
 };
+
+/* In walk->goes. */
+#define WHY_GO UINT16_MAX
 
 /* What is known of a stack of the kernel. */
 struct why_stack {
@@ -69,8 +72,10 @@ struct why_walk {
 	VEC(struct why_stack) stacks; /* those looked up so far */
 	struct map pythons;           /* pid → enum wait_python */
 	struct map told;              /* number of a user's stack → enum wait_told */
-	struct map peers;             /* object → thread at the other end, or NO_PEER */
-	struct map cgroups;           /* inode → text */
+	struct map goes;    /* pid → WHY_GO, or how many of its stacks are none of Go's */
+	bool has_go;        /* one of the processes is Go's */
+	struct map peers;   /* object → thread at the other end, or NO_PEER */
+	struct map cgroups; /* inode → text */
 	struct why_object_text object_texts[WHY_OBJECT_TEXTS];
 	uint32_t own_text, held_text;        /* of what the capture itself did */
 	const struct store_mapping *mapping; /* that was found last */
@@ -152,17 +157,19 @@ const struct model_switch *why_switch_in(const struct model *model, size_t first
 struct why_waiting {
 	enum wait_kind kind;
 	bool uninterruptible;
-	bool ends; /* every wake-up ends it: a barrier, a join */
+	bool ends;                  /* every wake-up ends it: a barrier, a join */
+	bool writes;                /* it waits for room, and any room will do */
+	uint64_t from_ts, until_ts; /* waits outside do not concern it */
 };
 
-/* The waits for the same that one is among, up to until_ts; valid until the next call. */
+/* The waits for the same that one is among; valid until the next call. */
 const struct why_series *why_series_of(struct why_walk *walk, const struct why_waiting *waiting,
-				       uint32_t thread, size_t index, uint64_t until_ts);
+				       uint32_t thread, size_t index);
 /* Fills in the series of a step. */
 void why_series_tell(const struct why_walk *walk, struct why_step *step);
-/* Whether the thread waits again for the same thing, so that nothing shows what it waited for. */
-bool why_waits_for_others(struct why_walk *walk, const struct why_waiting *waiting, uint32_t thread,
-			  size_t index, uint64_t until_ts);
+/* Whether no record shows that the thread waited for what ended this wait, or its series. */
+bool why_is_doubtful(struct why_walk *walk, const struct why_waiting *waiting, uint32_t thread,
+		     size_t index);
 /* Whether a signal ended a wait at ts. */
 bool why_by_signal(const struct why_walk *walk, uint32_t thread, uint64_t ts,
 		   const struct why_ender *ender, enum wait_kind kind);
@@ -177,6 +184,8 @@ struct wait_facts why_facts_of(const struct why_walk *walk, uint32_t thread,
 /* What functions say of the futex that it waits for; in why_futex.c. */
 enum wait_told why_futex_told(struct why_walk *walk, uint32_t thread,
 			      const struct why_interval *interval, const struct model_wait *wait);
+/* Whether a thread is one of Go's runtime, which runs now this and now that goroutine. */
+bool why_is_go(const struct why_walk *walk, uint32_t thread);
 /* The first thread of a process in walk->by_pid. */
 size_t why_threads_of(const struct why_walk *walk, uint32_t pid);
 /* Index of the first signal after ts. */

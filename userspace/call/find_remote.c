@@ -13,6 +13,8 @@
 #include "target/sandbox.h"
 #include "target/worker_queue.h"
 
+#define KEPT_MAX 16384 /* bytes of a name or a message */
+
 /* ---- what became of a description ---- */
 
 static void put_near(struct wire_out *out, const struct set_near *near)
@@ -41,11 +43,13 @@ static void put_state(struct wire_out *out, const struct spec_state *state)
 		}
 }
 
+/* What is kept stays until the end, of each file. */
 static const char *get_kept(struct wire_in *in, struct call_set *set)
 {
 	const char *text = wire_get_text(in);
 
-	return text ? set_keep(set, text) : NULL;
+	in->bad |= text && strlen(text) > KEPT_MAX;
+	return text && !in->bad ? set_keep(set, text) : NULL;
 }
 
 static void get_near(struct wire_in *in, struct call_set *set, struct set_near *near)
@@ -228,12 +232,29 @@ static bool site_is_of_call(const struct site_info *site)
 	return site->call;
 }
 
+/* The tracer makes values by the words of plain calls itself (probe/plain.c). */
+static bool words_are_sound(const struct waffle_recipe *recipe)
+{
+	bool sound = recipe->word_count <= recipe->begins &&
+		     recipe->stack_words <= WAFFLE_CALL_STACK_WORDS &&
+		     recipe->word_bytes <= WAFFLE_WORD_ROOM &&
+		     (!recipe->word_count || recipe->word_bytes >= sizeof(struct waffle_frame));
+
+	for (unsigned i = 0; sound && i < recipe->word_count; i++) {
+		const struct waffle_word *word = &recipe->words[i];
+
+		sound = word->from < WAFFLE_CALL_REGS + recipe->stack_words &&
+			word->to * sizeof(uint32_t) >= sizeof(struct waffle_frame) &&
+			word->to * sizeof(uint32_t) < recipe->word_bytes && word->spare < 64;
+	}
+	return sound;
+}
+
 static bool recipe_is_sound(const struct waffle_recipe *recipe)
 {
 	return recipe->begins + recipe->saves + recipe->returns + recipe->keys <=
 		       WAFFLE_FETCHES_MAX &&
-	       recipe->saves <= WAFFLE_SAVED_MAX && recipe->word_count <= WAFFLE_FETCHES_MAX &&
-	       recipe->stack_words <= WAFFLE_CALL_STACK_WORDS;
+	       recipe->saves <= WAFFLE_SAVED_MAX && words_are_sound(recipe);
 }
 
 static int get_sites(struct wire_in *in, struct object *object)

@@ -349,12 +349,16 @@ static void say_no_file(const struct set_entry *entry, enum call_scope scope, ca
 {
 	const struct call_spec *spec = &entry->spec;
 	const char *ahead = entry->state.ahead;
+	bool traced = scope == CALL_SCOPE_TRACED || scope == CALL_SCOPE_FOLLOWED;
 	char line[1024];
 
+	/* A program's file is often not called as the program is. */
 	snprintf(line, sizeof(line), "%s: no file '%s' %s%s%s%s", spec->source.origin,
 		 names_shown(spec, &spec->libs).text, scopes[scope],
-		 ahead ? " yet; if it opens " : "", ahead ? ahead : "",
-		 ahead ? " its calls are recorded from the first one on" : "");
+		 ahead    ? " yet; if it opens "
+		 : traced ? "; 'exe' is the program's own"
+			  : "",
+		 ahead ? ahead : "", ahead ? " its calls are recorded from the first one on" : "");
 	say_clean(say, line, is_missing(entry, scope), arg);
 }
 

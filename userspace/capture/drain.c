@@ -7,7 +7,7 @@
 
 #include "store/record.h"
 
-/* How long a record may be under way between its time stamp and its being readable. */
+/* A record may become readable so much later than its time stamp. */
 #define SETTLE_NS 2000000ull
 /*
  * Limits of one round. If producers are faster than the drain, the kernel's buffers fill up, and
@@ -24,7 +24,7 @@ struct pending {
 	size_t at; /* in bytes */
 };
 
-/* One ordered source of the merge: a CPU's switches, or all else. */
+/* One ordered source of the merge: the switches of a CPU, or all other records. */
 struct cursor {
 	uint64_t ts;
 	uint32_t source; /* CPU number; OTHERS */
@@ -42,12 +42,13 @@ struct drain {
 	uint64_t goal_ts; /* what is older is delivered in this round, and those that go on with it
 			   */
 	bool unfinished;  /* the goal was not reached yet */
+	uint64_t forks;   /* that were noticed */
 	uint64_t delivered_ts;    /* the last goal that was reached */
 	uint64_t *position, *end; /* per CPU: next switch to read, end of this round */
 	struct cursor *heap;
 	size_t heap_len;
 	uint64_t *dropped;       /* per CPU and source: as of the last round */
-	uint64_t losses_from_ts; /* what is dropped from here on was not reported yet */
+	uint64_t losses_from_ts; /* drops from here on were not reported yet */
 	uint64_t delivered[WAFFLE_SOURCE_COUNT];
 	uint64_t refused[WAFFLE_SOURCE_COUNT]; /* by the record callback */
 	int failed;
@@ -61,7 +62,7 @@ uint64_t clock_monotonic_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
 }
 
-/* Copies it, with its time. */
+/* Copies a record, with its time. */
 static void record_came(const void *data, size_t size, void *arg)
 {
 	struct drain *drain = arg;
@@ -69,8 +70,9 @@ static void record_came(const void *data, size_t size, void *arg)
 	size_t len = record_size(data, size), at = drain->bytes.len;
 	unsigned source = len ? record_source(rec->kind) : WAFFLE_SOURCE_COUNT;
 
-	/* Some kinds are made here and come from no queue: they would be counted nowhere. And the
-	 * last round ends before UINT64_MAX. */
+	drain->forks += len && rec->kind == WAFFLE_REC_FORK;
+	/* Refuse kinds that are made here and come from no queue, since no source counts them, and
+	 * times behind the end of the last round. */
 	if (source >= WAFFLE_SOURCE_COUNT || rec->ts > RECORD_TS_MAX ||
 	    !vec_reserve(&drain->bytes, len) || !vec_reserve(&drain->pending, 1)) {
 		drain->refused[source < WAFFLE_SOURCE_COUNT ? source : WAFFLE_SOURCE_SPANS]++;
@@ -85,7 +87,7 @@ static void record_came(const void *data, size_t size, void *arg)
 		drain->callbacks.notice(rec, drain->callbacks.arg);
 }
 
-/* Nothing is older than the capture. */
+/* No record is older than the capture. */
 static uint64_t *queues_open(const struct kernel *kernel, uint64_t now)
 {
 	uint32_t count = kernel_queue_count(kernel);
@@ -216,7 +218,7 @@ static int deliver(struct drain *drain, struct waffle_rec *rec, enum waffle_sour
 	int result = drain->failed ?: drain->callbacks.record(rec, drain->callbacks.arg);
 
 	if (result) {
-		if (result != -EINVAL) /* one record that makes no sense stops nothing */
+		if (result != -EINVAL) /* one malformed record does not stop the draining */
 			drain->failed = result;
 		drain->refused[source]++;
 	} else {
@@ -225,7 +227,20 @@ static int deliver(struct drain *drain, struct waffle_rec *rec, enum waffle_sour
 	return result;
 }
 
-/* Delivers, oldest first, the records before the goal. False: the time was up. */
+bool drain_fork_waits(const struct drain *drain)
+{
+	/* If there is no room it is taken later: only a delivery makes room. */
+	return drain->bytes.len < TAKEN_BYTES_MAX &&
+	       kernel_fork_count(drain->kernel) > drain->forks;
+}
+
+/* Whether a round has delivered enough. A forked child runs unarmed until its record is taken. */
+static bool merge_ends(const struct drain *drain, uint64_t end_ts)
+{
+	return drain_fork_waits(drain) || clock_monotonic_ns() >= end_ts;
+}
+
+/* Delivers the records before the goal, the oldest first. False: the time was up. */
 static bool merge(struct drain *drain)
 {
 	uint64_t end_ts = clock_monotonic_ns() + MERGE_NS;
@@ -233,7 +248,7 @@ static bool merge(struct drain *drain)
 	for (unsigned count = 1; drain->heap_len && drain->heap[0].ts < drain->goal_ts; count++) {
 		struct cursor *top = &drain->heap[0];
 
-		if (count % MERGE_RECORDS == 0 && clock_monotonic_ns() >= end_ts)
+		if (count % MERGE_RECORDS == 0 && merge_ends(drain, end_ts))
 			return false;
 
 		if (top->source == OTHERS) {
@@ -290,9 +305,9 @@ static void compact(struct drain *drain)
 }
 
 /*
- * A record for each CPU and source that dropped something since the last round. Its time is that of
- * the counters' reading, not that of the round: while a round reads and writes what there is, more
- * is dropped, and who takes that for known would take what is missing for a wait.
+ * Reports, for each CPU and source, what was dropped since the last round. The record has the time
+ * at which the counters were read, not the time of the round: more may be dropped during a round.
+ * Otherwise the gap would look like a wait.
  */
 static void report_losses(struct drain *drain)
 {
@@ -382,7 +397,7 @@ int drain_round(struct drain *drain, bool final)
 				 __ATOMIC_RELEASE);
 	report_losses(drain);
 	more = more || drain->unfinished || (final && drain->goal_ts != UINT64_MAX);
-	/* At the end all is taken also after a failure: it is counted as lost. */
+	/* After a failure the final round still takes all records, and counts them as lost. */
 	return more && (final || !drain->failed) ? 1 : drain->failed;
 }
 

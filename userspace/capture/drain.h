@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Drains what the kernel wrote, the CPUs' switches and the rings' spans, into one stream ordered by
- * time, and keeps the accounts: produced = delivered + lost, per source.
+ * Drains the kernel's buffers (switches per CPU, and the rings) into one stream ordered by time,
+ * and keeps the accounts: produced = delivered + lost, per source.
  *
  * A record may be written a little later than its time says (its thread was preempted in between),
  * so the youngest records wait for the next round.
@@ -17,7 +17,8 @@ struct drain;
 struct drain_callbacks {
 	/* Each record, in order. Non-zero stops the draining: the record counts as lost. */
 	int (*record)(struct waffle_rec *rec, void *arg);
-	/* A fork, exec or exit, as soon as it is seen and before its turn in the order. */
+	/* A fork, exec or exit, as soon as it is seen and before its turn in the order. A fork is
+	 * seen soon: a round ends early for it. */
 	void (*notice)(const struct waffle_rec *rec, void *arg);
 	/* A round is about to deliver the records before this time. If it ends earlier, the next
 	 * round continues with the same time. Non-zero stops the draining. */
@@ -38,11 +39,13 @@ void drain_close(struct drain *drain);
 int drain_round(struct drain *drain, bool final);
 /* From now on records are taken and counted as lost, which is fast. */
 void drain_give_up(struct drain *drain);
+/* Whether a fork waits in the queues: the next round notices it, which should be soon. */
+bool drain_fork_waits(const struct drain *drain);
 /* All records before this time were delivered. */
 uint64_t drain_delivered_ts(const struct drain *drain);
 
-/* What was counted so far, per source (an array of WAFFLE_SOURCE_COUNT). What waits is counted as
- * neither delivered nor lost until it comes. */
+/* The counts so far, per source (an array of WAFFLE_SOURCE_COUNT). A record that still waits counts
+ * as neither delivered nor lost. */
 void drain_counts(const struct drain *drain, struct store_counts *counts);
 
 /* CLOCK_MONOTONIC in ns. */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "capture/drain.h"
@@ -19,14 +20,15 @@
 #include "util/map.h"
 #include "util/vec.h"
 
-#define VALUES_MAX (1u << 20) /* of a process, named or not, each once */
+#define VALUES_MAX (1u << 20) /* different values of a process, named or not */
 #define MODULES_MAX 4096
-#define PENDING_MAX 4096 /* calls that give handles and have not returned */
+#define PENDING_MAX 4096         /* calls that give handles and have not returned */
+#define QUESTIONS_MAX (1u << 17) /* until all of them are answered */
 #define KNOWN_SLOTS 256
 #define RESCAN_NS 20000000ull /* between two looks at the mappings of a process */
 
-/* A file with code that has addresses to be named. It stays open: the process may end, the file may
- * be deleted. */
+/* A file with code whose addresses must be named. It stays open, since the process may end, and the
+ * file may be deleted. */
 struct module {
 	uint64_t ino;
 	uint32_t dev;
@@ -39,7 +41,7 @@ struct module {
 struct question {
 	char *mangled; /* NULL: it is not named by that */
 	uint64_t value, since, offset, address;
-	uint64_t ts; /* of what asks */
+	uint64_t ts; /* of the record that has the value */
 	uint32_t pid;
 	int fd;
 };
@@ -58,7 +60,7 @@ struct pending {
 	char *text;
 };
 
-/* A value that was seen, in the latest state of all memory. */
+/* A value that was seen, with the mappings as they are now. */
 struct known {
 	uint64_t value;
 	uint32_t pid;
@@ -86,6 +88,7 @@ int functions_open(struct functions **functions, const struct kernel *kernel,
 		   struct store_writer *writer, struct error *err)
 {
 	struct functions *made = calloc(1, sizeof(*made));
+	pthread_condattr_t clock;
 
 	*functions = made;
 	if (!made)
@@ -94,7 +97,10 @@ int functions_open(struct functions **functions, const struct kernel *kernel,
 	made->writer = writer;
 	pthread_mutex_init(&made->lock, NULL);
 	pthread_cond_init(&made->wake, NULL);
-	pthread_cond_init(&made->idle, NULL);
+	pthread_condattr_init(&clock);
+	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+	pthread_cond_init(&made->idle, &clock);
+	pthread_condattr_destroy(&clock);
 	return 0;
 }
 
@@ -150,7 +156,7 @@ static char *function_at(struct symbolizer *symbolizer, const struct question *q
 	if (symbolizer_add(symbolizer, &(struct symbol_module){.path = path}, &number) ||
 	    symbolizer_offset(symbolizer, number, question->offset, &frames) || !frames.count)
 		return NULL;
-	/* The outermost: what is inlined into its first instruction is not meant. */
+	/* The outermost function, not one that is inlined into its first instruction. */
 	name = frames.list[frames.count - 1].function;
 	if (!name || frames.list[frames.count - 1].offset)
 		return NULL;
@@ -254,7 +260,7 @@ static void *look_up(void *arg)
 	return NULL;
 }
 
-/* Takes over the mangled name. Without a thread or memory the value stays a number. */
+/* Takes over the mangled name. Without a thread or room the value stays a number. */
 static void ask(struct functions *functions, const struct question *question)
 {
 	bool asked = false;
@@ -263,7 +269,8 @@ static void ask(struct functions *functions, const struct question *question)
 		functions->started = !pthread_create(&functions->thread, NULL, look_up, functions);
 	if (functions->started) {
 		pthread_mutex_lock(&functions->lock);
-		asked = vec_push(&functions->questions, *question);
+		asked = functions->questions.len < QUESTIONS_MAX &&
+			vec_push(&functions->questions, *question);
 		functions->busy |= asked;
 		pthread_cond_signal(&functions->wake);
 		pthread_mutex_unlock(&functions->lock);
@@ -272,15 +279,28 @@ static void ask(struct functions *functions, const struct question *question)
 		free(question->mangled);
 }
 
-int functions_write(struct functions *functions, bool all, struct error *err)
+bool functions_wait(struct functions *functions, uint64_t until_ns)
+{
+	const struct timespec until = {(time_t)(until_ns / 1000000000),
+				       (long)(until_ns % 1000000000)};
+	bool idle;
+
+	pthread_mutex_lock(&functions->lock);
+	while (functions->busy &&
+	       !pthread_cond_timedwait(&functions->idle, &functions->lock, &until))
+		;
+	idle = !functions->busy;
+	pthread_mutex_unlock(&functions->lock);
+	return idle;
+}
+
+int functions_write(struct functions *functions, struct error *err)
 {
 	int result = 0;
 
 	if (!functions->started)
 		return 0;
 	pthread_mutex_lock(&functions->lock);
-	while (all && functions->busy)
-		pthread_cond_wait(&functions->idle, &functions->lock);
 	for (size_t i = 0; i < functions->answers.len; i++) {
 		struct answer *answer = &functions->answers.data[i];
 		struct store_name name = {answer->value, answer->pid, answer->name, answer->since};
@@ -329,7 +349,7 @@ static uint64_t value_key(uint32_t pid, uint64_t value)
 	return value ^ (uint64_t)pid * 0x9e3779b97f4a7c15ull;
 }
 
-/* Whether the value is seen for the first time since something else is there; *again: it was seen
+/* Whether the value is seen for the first time since the mapping there changed; *again: it was seen
  * before that. */
 static bool see_first(struct space *space, uint64_t value, uint64_t since, bool *again)
 {
@@ -342,7 +362,7 @@ static bool see_first(struct space *space, uint64_t value, uint64_t since, bool 
 	return true;
 }
 
-/* Most values are those that were seen last. */
+/* Most values were seen just before. */
 static bool was_seen(struct functions *functions, uint32_t pid, uint64_t value, uint64_t ts)
 {
 	struct known *known = &functions->known[(value_key(pid, value) >> 3) % KNOWN_SLOTS];
@@ -354,7 +374,8 @@ static bool was_seen(struct functions *functions, uint32_t pid, uint64_t value, 
 	return same;
 }
 
-/* A value that is no address: all handles are looked for that the program has kept, once. */
+/* A value that is no address may be a handle from before the capture. Searches the process for all
+ * handles that it has kept, once. */
 static void find_handles(struct functions *functions, struct space *space, uint64_t ts)
 {
 	struct error ignored = ERROR_INIT;
@@ -382,7 +403,7 @@ static void find_handles(struct functions *functions, struct space *space, uint6
 	mappings_free(&now);
 }
 
-/* What was at an address of the process. */
+/* The code at an address of the process. */
 static struct place place_at(struct space *space, uint64_t address, uint64_t ts)
 {
 	struct place place = space_place(space, address, ts);
@@ -393,7 +414,7 @@ static struct place place_at(struct space *space, uint64_t address, uint64_t ts)
 	return space_place(space, address, ts);
 }
 
-/* Has a value named after the function at a place of the process, if there is one; false: not. */
+/* Has a value named after the function at an address of the process; false: there is none. */
 static bool name_by_place(struct functions *functions, const struct question *asked,
 			  const struct place *place, uint64_t address)
 {
@@ -425,7 +446,7 @@ static void value_name(struct functions *functions, uint32_t pid, uint64_t value
 	if (!see_first(space, value, place.since, &again))
 		return;
 	question.since = place.since;
-	/* Unless the question is answered it is not known what this is now. */
+	/* The old name is wrong now. Until the question is answered, there is none. */
 	if (again)
 		answer_add(functions, (struct answer){value, place.since, pid, strdup("")});
 	if (!name_by_place(functions, &question, &place, value) && !place.mapping && may_be_handle)
@@ -465,7 +486,7 @@ static void pending_remove(struct functions *functions, struct pending *pending)
 	functions->pending.len--;
 }
 
-/* The text at an address that the program had given at a time; NULL: it is gone. */
+/* The text at an address that the program passed at a time; NULL: it is gone. */
 static char *text_at(const struct functions *functions, pid_t pid, uint64_t ts, uint64_t address)
 {
 	struct image image;
@@ -515,7 +536,7 @@ static void handle_begins(struct functions *functions, const struct site_info *s
 		    hit->rec.ts, &pending->text, &pending->host);
 }
 
-/* A handle is got; false: it was not known. */
+/* A call has returned a handle; false: the call was not known. */
 static bool handle_seen(struct functions *functions, const struct waffle_rec_return *end,
 			uint64_t handle, uint64_t host, enum site_role role)
 {
@@ -552,7 +573,7 @@ static int handle_named(struct functions *functions, const struct site_info *sit
 		handle = pending->host;
 	if (handle)
 		known = handle_seen(functions, end, handle, pending->host, site->role);
-	/* It may have been another function's before. */
+	/* The number may have been the handle of another function before. */
 	if (handle && site->role == SITE_ROLE_NAME && (pending->text || known)) {
 		const char *text = pending->text ?: "";
 		const struct store_name name = {handle, end->tgid, text, end->rec.ts};
@@ -626,7 +647,7 @@ void functions_process(struct functions *functions, pid_t pid)
 	if (!space)
 		return;
 	space_read(space);
-	/* A process that does not live long can't be asked for its files later. */
+	/* Open the files now: the process may end soon. */
 	for (size_t i = 0; i < space->mappings.list.len; i++)
 		module_fd(functions, &space->mappings.list.data[i], pid);
 }

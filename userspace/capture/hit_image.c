@@ -8,9 +8,9 @@ int hit_image_open(struct image *image, const struct kernel *kernel, pid_t pid, 
 	int result = image_open(image, pid);
 
 	/*
-	 * Asked after it was opened: what exec'd before that is known then. Only the new program's
-	 * first instruction waits for that, so an image from during an exec has nothing but what
-	 * its caller gave it.
+	 * Check after the image is open: any exec before that is known then. The new program's
+	 * first instruction waits for that, so an image of the moment of an exec holds nothing but
+	 * what its caller passed.
 	 */
 	if (!result && kernel && kernel_program_since(kernel, pid) > ts) {
 		image_close(image);

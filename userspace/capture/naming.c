@@ -12,7 +12,7 @@
 
 #define OBJECTS_MAX (1u << 20)
 #define AGAIN_NS 100000000ull /* until a name is looked up again that may have changed */
-/* Looking up may take so much time at once, and this part of all time. */
+/* Lookups may take so much time at once, and this part of all time. */
 #define BUDGET_NS 200000000ull
 #define BUDGET_PART 20
 
@@ -38,7 +38,7 @@ struct naming {
 	struct map index;
 	VEC(struct object_row) rows;
 	uint64_t start_ts, spent_ns;
-	struct descriptor found; /* large: not on the stack */
+	struct descriptor found; /* too large for the stack */
 };
 
 int naming_open(struct naming **naming, struct store_writer *writer, struct error *err)
@@ -100,7 +100,7 @@ static struct object_row *row_get(struct naming *naming, const struct file_key *
 
 static int row_write(struct naming *naming, struct object_row *row, uint32_t pid, struct error *err)
 {
-	/* A name that stays while the detail changes is another object. */
+	/* If the detail changes while the name stays, it is another object. */
 	uint64_t hash = text_hash(naming->found.name) * 31 + text_hash(naming->found.detail);
 	struct store_object object = {.ino = row->key.ino,
 				      .dev = row->key.dev,
@@ -131,7 +131,7 @@ static bool too_dear(const struct naming *naming, uint64_t now)
 	return naming->spent_ns >= BUDGET_NS + (now - naming->start_ts) / BUDGET_PART;
 }
 
-/* Looks a file up, at some cost, and notes what that was. */
+/* Looks a file up, and adds the time that it took to the budget. */
 static int look_up(struct naming *naming, pid_t pid, int fd, const struct file_key *key)
 {
 	uint64_t begin = clock_monotonic_ns();
@@ -143,7 +143,7 @@ static int look_up(struct naming *naming, pid_t pid, int fd, const struct file_k
 	return result;
 }
 
-/* Anonymous inodes that threads wait for, as their files are called in the kernel's sources. */
+/* The kinds of anonymous inodes that threads wait for, by their names in the kernel's sources. */
 static const char *anonymous_name(const char *kind)
 {
 	static const char *const names[] = {
@@ -156,7 +156,7 @@ static const char *anonymous_name(const char *kind)
 	return NULL;
 }
 
-/* Its name needs no process. */
+/* An anonymous file has a name even without its process. */
 static int64_t anonymous_file(struct naming *naming, pid_t pid, int fd, const struct file_key *key,
 			      const char *name, struct error *err)
 {

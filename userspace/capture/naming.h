@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of what threads wait for, looked up while the capture runs and written into it once each:
- * files, pipes and sockets, block devices, cgroups. What looking up costs is bounded: where too
- * much is asked, things stay without a name.
+ * Names the objects that threads wait for: files, pipes and sockets, block devices, cgroups. They
+ * are looked up while the capture runs, and each is written once. The cost of the lookups is
+ * bounded; an object beyond that has no name.
  */
 #ifndef WAFFLE_CAPTURE_NAMING_H
 #define WAFFLE_CAPTURE_NAMING_H
@@ -22,7 +22,7 @@ void naming_close(struct naming *naming);
 /* `kind`: the first 8 bytes of the kernel's name of an anonymous inode, "[timerfd", or "". */
 int64_t naming_file(struct naming *naming, pid_t pid, int fd, const struct file_key *key,
 		    const char *kind, struct error *err);
-/* Block devices are objects without an inode; cgroups those without a device. */
+/* Block devices are objects without an inode; cgroups are objects without a device. */
 int64_t naming_device(struct naming *naming, uint32_t dev, struct error *err);
 int64_t naming_cgroup(struct naming *naming, pid_t tid, uint64_t ino, struct error *err);
 

@@ -16,10 +16,10 @@
 #include "util/vec.h"
 
 struct redaction {
-	bool args; /* all of them, and command lines */
+	bool args; /* of all keys, and command lines */
 	VEC(struct redacted_key {
 		char *name;
-		bool found; /* a site has it */
+		bool found; /* a site has such a key */
 	})
 	keys;
 };
@@ -30,7 +30,7 @@ void redaction_free(struct redaction *redaction);
 
 /* Which keys of a site are left out: bit i for keys[i]. */
 uint32_t redact_keys(struct redaction *redaction, const struct site_info *site);
-/* The site without them. */
+/* Copies the site without these keys. */
 void redact_site(struct site_info *to, const struct site_info *site, uint32_t keys);
 /* Takes their values out of a hit or a return of the site; NULL: all, as it is not known which. */
 void redact_record(struct waffle_rec *rec, const struct site_info *site, uint32_t keys);

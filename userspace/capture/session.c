@@ -10,9 +10,13 @@
 #include <unistd.h>
 
 #include "capture/session_internal.h"
+#include "target/worker.h"
 #include "target/worker_queue.h"
 #include "util/privileges.h"
 #include "util/units.h"
+
+#define NAMES_NS 5000000000ull /* the end of a capture waits no longer for names */
+#define NAMES_PAUSE_NS 100000000ull
 
 int session_fail(struct session *session, const char *what)
 {
@@ -74,7 +78,7 @@ static int writer_open(struct session *session)
 
 	uname(&name);
 	gethostname(host, sizeof(host) - 1);
-	/* The three clocks at one moment, as near as calls in a row get. */
+	/* All three clocks at once, as nearly as successive calls can. */
 	meta.start_ts = clock_monotonic_ns();
 	meta.boot_ns = clock_ns(CLOCK_BOOTTIME);
 	meta.real_ns = clock_ns(CLOCK_REALTIME);
@@ -106,7 +110,7 @@ int session_publish(struct session *session)
 	return result;
 }
 
-/* Functions that a call has as values are looked up while the process lives. */
+/* Names functions that are values of a call, while the process lives. */
 static int functions_see(struct session *session, const struct waffle_rec *rec)
 {
 	const struct waffle_rec_exit *end = (const struct waffle_rec_exit *)rec;
@@ -134,7 +138,7 @@ static int functions_see(struct session *session, const struct waffle_rec *rec)
 				session->err);
 }
 
-/* From the kernel's number of a site to that in the file. */
+/* Replaces the kernel's number of a site by the file's. */
 static void record_renumber(struct session *session, struct waffle_rec *rec)
 {
 	uint32_t *site = NULL;
@@ -149,11 +153,11 @@ static void record_renumber(struct session *session, struct waffle_rec *rec)
 		*site = arming_number(session->arming, *site);
 }
 
-/* What the file still takes when nothing more is recorded: the chunks in the making, the last
- * states of threads, tables and the index. */
+/* Room for what is written after recording has stopped: unfinished chunks, the last states of
+ * threads, tables and the index. */
 #define END_BYTES (1u << 20)
 
-/* Whether the file has the size that it may have; then nothing more of the kernel is written. */
+/* Whether the file has reached its limit. Then no more records are written. */
 static bool is_full(struct session *session)
 {
 	uint64_t max = session->options->max_bytes;
@@ -232,10 +236,27 @@ int session_drain(struct session *session)
 	session->busy = session->busy || result > 0;
 	if (result == -ECANCELED)
 		result = 0; /* it is full, and ends */
-	return result < 0 ? result : functions_write(session->functions, false, session->err);
+	return result < 0 ? result : functions_write(session->functions, session->err);
 }
 
-/* What was produced before the end, which takes as long as it takes, unless somebody asks again. */
+/* A program may have any number of functions in files that take minutes to parse. */
+static int names_rest(struct session *session)
+{
+	uint64_t now = clock_monotonic_ns(), end = now + NAMES_NS;
+	bool done;
+
+	do {
+		done = functions_wait(session->functions, now + NAMES_PAUSE_NS);
+		now = clock_monotonic_ns();
+	} while (!done && now < end && !loop_impatient(session));
+	if (!done)
+		session_notify(session,
+			       "some functions have no names: to look them up takes longer "
+			       "than the end of a capture waits");
+	return functions_write(session->functions, session->err);
+}
+
+/* Drains all records from before the end, however long that takes, unless another signal comes. */
 static int drain_rest(struct session *session)
 {
 	int result = 1;
@@ -250,7 +271,7 @@ static int drain_rest(struct session *session)
 	drain_counts(session->drain, session->result->counts);
 	if (result == -ECANCELED)
 		return 0;
-	return result ?: functions_write(session->functions, true, session->err);
+	return result ?: names_rest(session);
 }
 
 int session_configure(struct kernel_options *kernel, struct plan **plan,
@@ -330,7 +351,7 @@ static int start(struct session *session)
 			     ?: arming_start(session)
 			     ?: targets_open(session);
 
-	privileges_keep_tracing(); /* the command has its own already */
+	privileges_keep_tracing(); /* the command was forked before this */
 	for (uint32_t i = 0; !result && i < kernel_ring_count(session->kernel); i++)
 		result = session_watch(session, kernel_ring_fd(session->kernel, i),
 				       EPOLLIN | EPOLLET, TAG_RING);
@@ -357,8 +378,8 @@ static int start(struct session *session)
 }
 
 /*
- * The end is one moment for all sites: disarming them takes the kernel some milliseconds, in which
- * it would still report ends of spans whose begins it does not report any more.
+ * Recording ends at one moment for all sites. Disarming takes the kernel some milliseconds, in
+ * which it would still report ends of spans, but no longer all begins.
  */
 static int finish(struct session *session)
 {
@@ -394,10 +415,12 @@ static void close_all(struct session *session)
 {
 	map_free(&session->told);
 	arming_close(session->arming);
+	worker_give_up(WORKER_FOR_NAMES, true); /* nobody wants any more what threads still ask */
 	functions_close(session->functions);
 	mmap_watch_close(session->watch);
 	drain_close(session->drain);
 	details_close(session->details);
+	worker_give_up(WORKER_FOR_NAMES, false);
 	launch_abort(
 		&session->launch); /* it has a copy of the pipe whose end kernel_close() awaits */
 	programs_let_go(session);
@@ -407,7 +430,7 @@ static void close_all(struct session *session)
 	loop_close(session);
 }
 
-/* An old file of the name stays if nothing was captured. `failed` has its message already. */
+/* If nothing was captured, an old file of that name stays. The error of `failed` is set already. */
 static int writer_close(struct session *session, bool started, int failed)
 {
 	struct session_result *result = session->result;

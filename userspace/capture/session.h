@@ -72,14 +72,14 @@ struct session_result {
  */
 struct session_events {
 	void (*notify)(const char *line, void *arg);
-	/* What is wrong with what was asked for, though the capture goes on. */
+	/* A problem with the options, though the capture goes on. */
 	void (*tell)(const char *line, void *arg);
 	/* About ten times a second, for a progress line. May be NULL. */
 	void (*progress)(const struct session_result *so_far, uint64_t elapsed_ns, void *arg);
 	void *arg;
 };
 
-/* What the options mean for the kernel; *plan: of the filter, NULL without one. */
+/* Derives the kernel's options. *plan: the filter's, NULL without one. */
 int session_configure(struct kernel_options *kernel, struct plan **plan,
 		      const struct session_options *options, struct error *err);
 

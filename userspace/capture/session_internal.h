@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A capture in the making; inside of session.c and the session_*.c beside it. */
+/* The state of a capture, shared by session.c and the session_*.c. */
 #ifndef WAFFLE_CAPTURE_SESSION_INTERNAL_H
 #define WAFFLE_CAPTURE_SESSION_INTERNAL_H
 
@@ -26,7 +26,7 @@ struct target {
 	pid_t pid;
 	int pidfd;         /* -1: there are too many processes for one each */
 	uint64_t exit_ts;  /* it has exited by then; 0: it lives */
-	bool exec_pending; /* a new program runs whose mappings were not read yet */
+	bool exec_pending; /* a new program runs; its mappings were not read yet */
 	bool exec_ready;   /* that program was armed before it began */
 	uint64_t fork_ts;  /* nothing was armed in it since; 0: not known to be so */
 	bool hold_armed;   /* something was armed in the hold below */
@@ -50,12 +50,6 @@ struct unarmed {
 	uint64_t fork_ns; /* the longest time that a child ran unarmed */
 };
 
-struct fork_notice {
-	uint64_t ts;
-	pid_t parent, child;
-	bool shares_memory; /* as after vfork(): until its exec it does nothing of its own */
-};
-
 struct session {
 	const struct session_options *options;
 	const struct session_events *events;
@@ -70,9 +64,8 @@ struct session {
 	struct mmap_watch *watch;
 	struct store_writer *writer;
 	struct launch launch;
-	struct gate *gate;             /* NULL: programs are not held until they are armed */
-	VEC(struct gate_event) held;   /* programs whose files are still being parsed */
-	VEC(struct fork_notice) forks; /* not handled yet */
+	struct gate *gate;           /* NULL: programs are not held until they are armed */
+	VEC(struct gate_event) held; /* programs whose files are still being parsed */
 	struct unarmed unarmed;
 	VEC(struct target) targets;
 	struct map target_at; /* pid → index in `targets` */
@@ -105,15 +98,15 @@ struct session {
 int session_fail(struct session *session, const char *what);
 void session_notify(struct session *session, const char *line);
 bool session_wants_sched(const struct session_options *options);
-/* Whether there is anything to look for in files. */
+/* Whether files must be searched for probes. */
 bool session_wants_probes(const struct session_options *options);
-/* Of spans and events. */
+/* Whether stacks of spans and events are wanted. */
 bool session_wants_stacks(const struct session_options *options);
-/* What this kernel can give of what is wanted. */
+/* The wanted sources that this kernel has. */
 uint32_t session_sources(const struct session *session);
-/* A round. */
+/* Runs a round of the drain. */
 int session_drain(struct session *session);
-/* Gives the file its name, once it is sure that there is something to capture. */
+/* Gives the file its name, once it is certain that there is something to capture. */
 int session_publish(struct session *session);
 
 /* session_loop.c */
@@ -145,12 +138,12 @@ int targets_wait_ms(const struct session *session, int most);
 /* Arms new programs and libraries, of as many processes as there is time for. A process that is
  * gone is no error here. */
 int targets_rearm(struct session *session);
-/* For drain_open(): new processes and programs. Called from within a drain: only takes note. */
+/* For drain_open(): new processes and programs. Called from within a drain. */
 void targets_notice(const struct waffle_rec *rec, void *arg);
 /* For it, too: new mappings. Records before `before_ts` follow. */
 int targets_mappings(struct session *session, uint64_t before_ts);
 void target_exited(struct session *session, pid_t pid);
-/* Those that have exited, once their last records were delivered. */
+/* Removes those that have exited, once their last records were delivered. */
 void targets_remove(struct session *session);
 void targets_close(struct session *session);
 
@@ -172,14 +165,15 @@ void programs_let_go(struct session *session);
 /* A program that was not armed before it began has something to arm. */
 /* A child had nothing armed since its fork. */
 void child_was_late(struct session *session, uint64_t fork_ts);
+/* A program began before it was armed. */
 void program_was_late(struct session *session, pid_t pid);
-/* Arms the children that were told of. */
-int programs_fork(struct session *session);
+/* A target has a child: arms it at once, and follows it. */
+void program_forked(struct session *session, const struct waffle_rec_fork *fork);
 /* At the end: what was not seen of new processes. */
 void programs_say(struct session *session);
 
 /* session_warn.c */
-/* A file that stays dormant, or changes, is said once, as soon as it is known. */
+/* Reports a file that stays dormant, or changes: once, as soon as that is known. */
 void warn_of_arming(struct session *session);
 /* A filter that nothing can pass is a mistake, most likely in a name; unless it is for switches.
  * So is a name of --stacks that nothing has. */
@@ -188,9 +182,9 @@ void warn_after_arming(struct session *session);
 /* Calls that were described and have not been found so far, each said once. -ENOENT with `strict`,
  * if there is one that will not be found: its library is there and has no such function. */
 int warn_of_unfound(struct session *session, bool strict);
-/* At the end: keys of --redact that nothing has. */
+/* At the end: reports keys of --redact that no site has. */
 void warn_of_redaction(struct session *session);
-/* At the end: what could not be followed, recorded or read. */
+/* At the end: reports what could not be followed, recorded or read. */
 void warn_of_faults(struct session *session);
 
 #endif

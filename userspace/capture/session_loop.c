@@ -11,7 +11,7 @@
 #include "target/process.h"
 #include "target/worker_queue.h"
 
-#define FLUSH_NS 1000000000ull /* between two chunks at most: what a killed tracer loses */
+#define FLUSH_NS 1000000000ull /* at most, between two chunks: what a killed tracer loses */
 #define PROGRESS_NS 100000000ull
 #define WAIT_MS_MAX 1000
 #define STUCK_NS 1000000000ull    /* without progress of the file, until that is said */
@@ -101,8 +101,8 @@ static void child_reap(struct session *session)
 	}
 }
 
-/* Their number, which only grows. A first Ctrl-C also goes to a command that runs in our terminal:
- * let it end by itself. Others are passed on. */
+/* Counts the signals. The first Ctrl-C also goes to a command that runs in our terminal, which ends
+ * by itself. All others are passed on to it. */
 static void signals_read(struct session *session)
 {
 	struct signalfd_siginfo info;
@@ -117,7 +117,7 @@ static void signals_read(struct session *session)
 	}
 }
 
-/* A signal that comes while the last records are written: the person does not want to wait. */
+/* Whether a signal came while the last records are written: the user does not want to wait. */
 bool loop_impatient(struct session *session)
 {
 	unsigned before = session->interrupts;
@@ -262,7 +262,7 @@ static int dispatch(struct session *session, const struct epoll_event *events, i
 	return 0;
 }
 
-/* No longer than until the time is up. */
+/* How long the loop may wait: at most until the time is up. */
 static int wait_ms(const struct session *session)
 {
 	uint64_t spent = clock_monotonic_ns() - session->armed_ts;

@@ -4,7 +4,7 @@
  *
  *	the command      its process is our child and waits for us before its exec
  *	a later exec     the gate holds it (probe/gate.h)
- *	a forked child   runs at once: it is armed when its FORK record is read
+ *	a forked child   runs at once: it is armed as soon as its FORK record is taken
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -70,7 +70,7 @@ static bool script_interpreter(int fd, char line[PATH_MAX])
 	return true;
 }
 
-/* Where execvp() finds a command; false: nowhere. */
+/* Finds a command as execvp() does; false: there is none. */
 static bool command_find(const char *command, char path[PATH_MAX])
 {
 	const char *folders = getenv("PATH");
@@ -114,7 +114,7 @@ int programs_first(struct session *session)
 	char path[PATH_MAX];
 	int result = 0;
 
-	/* What takes long is done before anything is held. */
+	/* Whatever takes long is done before anything is held. */
 	if (session->options->calls && call_set_is_described(session->options->calls))
 		kernel_calls_ready(session->kernel);
 	if (!session_wants_probes(session->options) || !target ||
@@ -242,7 +242,7 @@ void programs_again(struct session *session)
 			held_remove(session, i - 1);
 }
 
-/* One that was let go at once. */
+/* The gate has let an exec pass at once. */
 static void exec_passed(struct session *session, const struct gate_event *event)
 {
 	struct target *target = target_find(session, event->pid);
@@ -334,32 +334,47 @@ void child_was_late(struct session *session, uint64_t fork_ts)
 		session->unarmed.fork_ns = ns;
 }
 
-int programs_fork(struct session *session)
+/* Arms a child as its parent is. False: nothing is known of that one. */
+static bool child_arm(struct session *session, const struct waffle_rec_fork *fork, pid_t pid)
 {
-	for (size_t i = 0; i < session->forks.len; i++) {
-		const struct fork_notice *fork = &session->forks.data[i];
-		struct target *child = target_find(session, fork->child);
-		const struct target *parent = target_find(session, fork->parent);
-		int count;
+	const struct target *child = target_find(session, pid);
+	int count;
 
-		if (child && parent && parent->parsing)
-			child->parsing = true;
-		if (fork->shares_memory)
-			continue;
-		/* One that was held at its exec has its new program's probes, not its parent's. */
-		if (child && child->exec_ready)
-			count = arming_has(session->arming, fork->parent);
-		else
-			count = arming_fork(session->arming, fork->parent, fork->child);
-		if (count == -ENOENT && child) {
-			child->maps_changed = true;
-			child->fork_ts = fork->ts;
-		} else if (count) {
-			child_was_late(session, fork->ts);
-		}
+	arming_changed(session->arming); /* probes of a file that has changed are off */
+	/* One that was held at its exec has its new program's probes, not its parent's. */
+	if (child && child->exec_ready)
+		count = arming_has(session->arming, (pid_t)fork->tgid);
+	else
+		count = arming_fork(session->arming, (pid_t)fork->tgid, pid);
+	if (count && count != -ENOENT)
+		child_was_late(session, fork->rec.ts);
+	return count != -ENOENT;
+}
+
+void program_forked(struct session *session, const struct waffle_rec_fork *fork)
+{
+	const struct session_options *options = session->options;
+	pid_t pid = (pid_t)(fork->child_tgid & ~WAFFLE_FORK_SHARES);
+	/* As after vfork(): until its exec it does nothing of its own. */
+	bool shares_memory = fork->child_tgid & WAFFLE_FORK_SHARES, known = true;
+	const struct target *parent;
+	struct target *child;
+
+	if (target_find(session, pid)) /* its number may be that of a process that has ended */
+		target_add(session, pid);
+	/* It runs already: what can wait comes later. */
+	if (session_wants_probes(options) && !options->machine_wide && !shares_memory &&
+	    !session->end_ts)
+		known = child_arm(session, fork, pid);
+	target_add(session, pid);
+	child = target_find(session, pid);
+	parent = target_find(session, (pid_t)fork->tgid);
+	if (child && parent && parent->parsing)
+		child->parsing = true;
+	if (!known && child) {
+		child->maps_changed = true;
+		child->fork_ts = fork->rec.ts;
 	}
-	session->forks.len = 0;
-	return 0;
 }
 
 void programs_say(struct session *session)

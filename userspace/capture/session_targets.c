@@ -7,13 +7,13 @@
 #include "capture/session_internal.h"
 #include "target/process.h"
 
-/* Between two looks at the mappings of a process that maps much: some times what a look takes. */
+/* Between two scans of the mappings of a process that maps much: several times a scan's time. */
 #define RESCAN_MIN_NS 2000000ull
 #define RESCAN_MAX_NS 50000000ull
 #define RESCAN_TIMES 4
-/* For looks at processes, until records are drained again. */
+/* For scans of processes, until records are drained again. */
 #define REARM_NS 20000000ull
-#define LOOK_NS 1000000000ull /* between two looks for exits that nothing told of */
+#define LOOK_NS 1000000000ull /* between two checks for exits that nothing reported */
 #define EXITED_WAIT_MS 3      /* until the last records of a process have settled */
 
 struct target *target_find(struct session *session, pid_t pid)
@@ -63,7 +63,7 @@ static bool may_watch(const struct session *session)
 	return session->targets.len - session->unwatched < session->files_max / 2;
 }
 
-/* A descriptor that tells of its exit, or -1: it is watched without one. -ESRCH: it is gone. */
+/* A descriptor that becomes readable when it exits; -1: it is polled. -ESRCH: it is gone. */
 static int target_open(const struct session *session, pid_t pid)
 {
 	int fd = may_watch(session) ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
@@ -80,7 +80,7 @@ int target_add(struct session *session, pid_t pid)
 
 	if (known && !known->exit_ts)
 		return 0;
-	if (known) /* its number was given out again */
+	if (known) /* the pid was reused */
 		target_remove(session, known);
 	target.pidfd = target_open(session, pid);
 	if (target.pidfd == -ESRCH)
@@ -108,7 +108,7 @@ void target_exited(struct session *session, pid_t pid)
 		target->exit_ts = clock_monotonic_ns();
 }
 
-/* Of those without a descriptor. */
+/* Checks the targets without a descriptor for exits. */
 static void exits_look(struct session *session)
 {
 	uint64_t now = clock_monotonic_ns();
@@ -162,16 +162,7 @@ void targets_notice(const struct waffle_rec *rec, void *arg)
 	struct target *target;
 
 	if (rec->kind == WAFFLE_REC_FORK && session->options->follow) {
-		const struct waffle_rec_fork *fork = (const struct waffle_rec_fork *)rec;
-
-		struct fork_notice notice = {fork->rec.ts, (pid_t)fork->tgid,
-					     (pid_t)(fork->child_tgid & ~WAFFLE_FORK_SHARES),
-					     fork->child_tgid & WAFFLE_FORK_SHARES};
-
-		target_add(session, notice.child);
-		if (session_wants_probes(session->options) && !session->options->machine_wide &&
-		    !vec_push(&session->forks, notice))
-			session->unarmed.forks++;
+		program_forked(session, (const struct waffle_rec_fork *)rec);
 	} else if (rec->kind == WAFFLE_REC_EXEC) {
 		const struct waffle_rec_exit *exec = (const struct waffle_rec_exit *)rec;
 
@@ -190,7 +181,7 @@ static void mapping_notice(const struct mmap_event *event, void *arg)
 	struct session *session = arg;
 	struct target *target = target_find(session, event->pid);
 
-	/* Compilers at run time map memory without a file. */
+	/* Just-in-time compilers map code without a file, which has no probes. */
 	if (target && event->kind == MMAP_MAPPED && event->mapping.ino)
 		target->maps_changed = true;
 	for (size_t i = 0; event->kind == MMAP_LOST && i < session->targets.len; i++)
@@ -324,11 +315,10 @@ static int target_rearm(struct session *session, struct target *target, struct e
 int targets_rearm(struct session *session)
 {
 	uint64_t begin = clock_monotonic_ns();
+	bool looked = false; /* one at least, however many forks there are */
 
 	arming_changed(session->arming);
 	arming_loaded(session->arming);
-	if (programs_fork(session))
-		return -EIO;
 	for (size_t i = 0; i < session->targets.len; i++) {
 		struct target *target =
 			&session->targets.data[session->next_target++ % session->targets.len];
@@ -338,11 +328,12 @@ int targets_rearm(struct session *session)
 
 		if (!target->exec_pending && (!target->maps_changed || now < rescan_ts(target)))
 			continue;
-		if (now - begin >= REARM_NS) {
+		if (now - begin >= REARM_NS || (looked && drain_fork_waits(session->drain))) {
 			session->next_target--; /* it is the first the next time */
 			session->busy = true;
 			break;
 		}
+		looked = true;
 		result = target_rearm(session, target, &gone);
 		if (result && result != -ESRCH)
 			return error_set(session->err, -result, "%s", gone.message);
@@ -418,6 +409,5 @@ void targets_close(struct session *session)
 		if (session->targets.data[i].pidfd >= 0)
 			close(session->targets.data[i].pidfd);
 	vec_free(&session->targets);
-	vec_free(&session->forks);
 	map_free(&session->target_at);
 }

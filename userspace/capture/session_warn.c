@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a capture says on the way: that it can see less than it was asked for. */
+/* Warnings of a capture: it sees less than the options ask for. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -181,7 +181,7 @@ void warn_of_faults(struct session *session)
 	session_notify(session, line);
 }
 
-/* Sources that were wanted and that this kernel does not have. */
+/* Reports wanted sources that this kernel does not have. */
 static void warn_of_sources(struct session *session)
 {
 	uint32_t wanted = session->options->sources, missing = wanted & ~session_sources(session);

@@ -19,7 +19,7 @@ struct stack_choice;
 int stack_choice_add(struct stack_choice **choice, const char *text, struct error *err);
 void stack_choice_free(struct stack_choice *choice);
 
-/* NULL: of none. */
+/* Whether a site's stacks are wanted. NULL: of no site. */
 bool stack_choice_has(struct stack_choice *choice, const struct site_info *site);
 /* Whether the user stacks of waits and wake-ups are to be walked by tables. */
 bool stack_choice_has_waits(const struct stack_choice *choice);

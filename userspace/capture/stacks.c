@@ -29,17 +29,17 @@ struct file {
 	uint32_t page, pages;
 };
 
-/* Pages that hold the mappings of a process. */
+/* Pages in the kernel that hold the mappings of a process. */
 struct run {
 	uint32_t page, pages;
 };
 
 struct process {
 	pid_t pid;  /* 0: unused */
-	bool waits; /* for tables of its files */
+	bool waits; /* some tables of its files are not made yet */
 	struct run run;
 	struct python python;
-	uint32_t program; /* another number for each program that a pid runs */
+	uint32_t program; /* a number of its own for each program that a pid runs */
 	uint32_t code;    /* the last one told of, in `codes`; NO_CODE: none */
 };
 
@@ -50,7 +50,7 @@ struct code {
 };
 #define NO_CODE UINT32_MAX
 
-/* For tables: while others are traced, and before anything is. */
+/* How long to wait for tables: while programs are traced, and before that. */
 #define WAIT_NS 50000000ull
 #define READY_NS 60000000000ull
 #define PYTHON_WAIT_NS 100000000ull /* between two looks for Python in files that are parsed */
@@ -159,7 +159,7 @@ static void file_publish(struct stacks *stacks, const struct file *file,
 	kernel_stack_file(stacks->kernel, inode, &told);
 }
 
-/* Takes the tables over that were made since the last time; whether there are any. */
+/* Takes the tables that were made since the last call; whether there were any. */
 static bool tables_take(struct stacks *stacks)
 {
 	struct table_made made;
@@ -267,7 +267,7 @@ static struct run run_take(struct stacks *stacks, uint32_t pages)
 	return first < 0 ? (struct run){0} : (struct run){(uint32_t)first, pages};
 }
 
-/* What is lost without memory is the use of some pages. */
+/* Without memory, some pages are never used again. */
 static void run_give(struct stacks *stacks, struct run run)
 {
 	if (run.pages)
@@ -320,7 +320,7 @@ static int mappings_place(struct stacks *stacks, const struct mappings *mappings
 	return 0;
 }
 
-/* In pages that no program reads yet. */
+/* Writes them into pages that no BPF program reads yet. */
 static struct run mappings_publish(struct stacks *stacks, const placed_list *placed)
 {
 	uint32_t per_page = WAFFLE_UNWIND_PAGE_MAPPINGS;
@@ -380,7 +380,7 @@ int stacks_process(struct stacks *stacks, pid_t pid, struct error *err)
 	if (process_mappings(&mappings, pid, &gone))
 		return 0;
 	result = mappings_place(stacks, &mappings, process, &placed);
-	if (!result && process->waits) { /* most tables are made in no time */
+	if (!result && process->waits) { /* most tables are made in milliseconds */
 		table_maker_wait(stacks->maker, WAIT_NS);
 		tables_take(stacks);
 		placed.len = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stacks of spans and events: tells the kernel what it needs for walking them, tables of the files
- * that a process has mapped, and takes its records apart. A file's table is made once, when the
- * first process that has it mapped is looked at, in a thread of its own: large libraries take some
- * tenths of a second. Until then code without frame pointers has no callers.
+ * Stacks of spans and events. Gives the kernel the unwinding tables of the files that a process has
+ * mapped, and decodes its records. A file's table is made once, when the first process that maps it
+ * is looked at. A thread of its own makes it, since a large library takes some tenths of a second.
+ * Until then code without frame pointers has no callers.
  */
 #ifndef WAFFLE_CAPTURE_STACKS_H
 #define WAFFLE_CAPTURE_STACKS_H
@@ -27,12 +27,12 @@ int stacks_ready(struct stacks *stacks, bool traced, struct error *err);
 const char *stacks_warning(const struct stacks *stacks);
 /* Prepares the table of a file before processes map it. `fd` stays the caller's. */
 void stacks_file(struct stacks *stacks, int fd, const char *path);
-/* A process has a child, of which the kernel's side knows already: bpf/stack.h. */
+/* A process has a child. The BPF programs know that already: bpf/stack.h. */
 int stacks_fork(struct stacks *stacks, pid_t parent, pid_t child, struct error *err);
 /* The process has ended, or runs a new program. */
 void stacks_forget(struct stacks *stacks, pid_t pid);
 
-/* Takes note of what a code object of Python is. */
+/* Remembers a code object of Python. */
 int stacks_code(struct stacks *stacks, const struct waffle_rec_code *code);
 
 /*

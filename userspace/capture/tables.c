@@ -26,7 +26,7 @@ struct table_maker {
 	VEC(struct table_made) made;
 };
 
-/* A file that is no program, or was unmapped or written to meanwhile, has an empty table: frame
+/* A file that is no program, or was written to meanwhile, has an empty table. Then only frame
  * pointers are left. */
 static struct table_made table_make(const struct asked *asked)
 {

@@ -45,7 +45,8 @@ int set_max_size(void *options, const char *value, struct error *err);
 		{"machine-wide", 0, NULL,                                                          \
 		 "with children: arm files for all processes of the machine, so that forked "      \
 		 "children are recorded from their first instruction; all other programs that "    \
-		 "run these files are slowed down by each probe that they reach; without: only "   \
+		 "run these files are slowed down by each probe that they reach, and those that "  \
+		 "map them privately to read them, as git does, read breakpoints; without: only "  \
 		 "where a process's main thread has exited",                                       \
 		 .at = offsetof(struct capture_options, session.machine_wide)},                    \
 		{"max-size", 0, "SIZE",                                                            \

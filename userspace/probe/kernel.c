@@ -316,6 +316,11 @@ uint64_t kernel_targets_refused(const struct kernel *kernel)
 	return __atomic_load_n(&kernel->bpf->bss->targets_refused, __ATOMIC_RELAXED);
 }
 
+uint64_t kernel_fork_count(const struct kernel *kernel)
+{
+	return __atomic_load_n(&kernel->bpf->bss->forks, __ATOMIC_RELAXED);
+}
+
 /* Programs of the tracepoints; those of the scheduler only if it is recorded. */
 static int attach_all(struct kernel *kernel, bool attach)
 {

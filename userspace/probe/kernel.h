@@ -63,6 +63,9 @@ bool kernel_program_is_private(const struct kernel *kernel, pid_t pid);
 /* How many children are not followed, because there were WAFFLE_MAX_TARGETS processes already. */
 uint64_t kernel_targets_refused(const struct kernel *kernel);
 
+/* How many WAFFLE_REC_FORK records are in the queues, or were. */
+uint64_t kernel_fork_count(const struct kernel *kernel);
+
 /* Stops all recording at once, before anything is detached. */
 void kernel_finish(struct kernel *kernel);
 /* Attaches the scheduler's and the tasks' tracepoints. */

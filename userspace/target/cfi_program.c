@@ -96,15 +96,30 @@ static bool row_cfa(const struct cfi_state *state, struct waffle_unwind_row *row
 	}
 }
 
-static bool row_fp(const struct cfi_state *state, struct waffle_unwind_row *row)
+static bool row_fp_at(struct waffle_unwind_row *row, unsigned flag, int64_t offset)
 {
+	row->rule |= flag;
+	row->fp = (int8_t)(offset / 8);
+	return fits(offset, 8 * INT8_MIN, 8 * INT8_MAX);
+}
+
+static bool row_fp(const struct cfi_machine *machine, const struct cfi_state *state,
+		   struct waffle_unwind_row *row)
+{
+	int64_t offset = state->fp.offset;
+
 	switch (state->fp.kind) {
 	case CFI_AT_CFA:
+		if (!machine->ra_in_register || offset >= 8 * INT8_MIN)
+			return row_fp_at(row, WAFFLE_UNWIND_FP_SAVED, offset);
+		/* aarch64: at the lower end of a large frame. */
+		if (state->kind != CFI_CFA_SP && state->kind != CFI_CFA_FP)
+			return false;
+		return row_fp_at(row, WAFFLE_UNWIND_FP_AT_REGISTER, offset + state->offset);
 	case CFI_AT_FP:
-		row->rule |= state->fp.kind == CFI_AT_CFA ? WAFFLE_UNWIND_FP_SAVED
-							  : WAFFLE_UNWIND_FP_AT_FP;
-		row->fp = (int8_t)(state->fp.offset / 8);
-		return fits(state->fp.offset, 8 * INT8_MIN, 8 * INT8_MAX);
+		if (machine->ra_in_register && state->kind != CFI_CFA_FP)
+			return false;
+		return row_fp_at(row, WAFFLE_UNWIND_FP_AT_REGISTER, offset);
 	case CFI_SAME:
 		return true;
 	default:
@@ -123,9 +138,10 @@ static bool row_ra(const struct cfi_machine *machine, const struct cfi_state *st
 		return true;
 	if (state->ra.kind != CFI_AT_CFA)
 		return false;
-	if (row->rule & WAFFLE_UNWIND_FP_SAVED && state->ra.offset != state->fp.offset + 8)
-		return false;
-	if (!(row->rule & WAFFLE_UNWIND_FP_SAVED)) {
+	if (row->rule & (WAFFLE_UNWIND_FP_SAVED | WAFFLE_UNWIND_FP_AT_REGISTER)) {
+		if (state->fp.kind != CFI_AT_CFA || state->ra.offset != state->fp.offset + 8)
+			return false;
+	} else {
 		row->fp = (int8_t)(state->ra.offset / 8);
 		if (!fits(state->ra.offset, 8 * INT8_MIN, 8 * INT8_MAX))
 			return false;
@@ -145,7 +161,8 @@ static struct waffle_unwind_row row_of(const struct cfi_common *common,
 		return common->machine->ra_in_register
 			       ? bad_row()
 			       : (struct waffle_unwind_row){.rule = WAFFLE_UNWIND_SIGNAL};
-	if (!row_cfa(state, &row) || !row_fp(state, &row) || !row_ra(common->machine, state, &row))
+	if (!row_cfa(state, &row) || !row_fp(common->machine, state, &row) ||
+	    !row_ra(common->machine, state, &row))
 		return bad_row();
 	return row;
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "target/sandbox.h"
 #include "target/worker.h"
 
 /* libsupc++; returns 0 if the whole name was written. It allocates on the stack only, so that one
@@ -14,31 +15,44 @@ int __gcclibcxx_demangle_callback(const char *mangled,
 				  void (*piece)(const char *text, size_t len, void *arg),
 				  void *arg);
 
-struct output {
+/* A name of 200 bytes may also take longer than the machine exists. */
+#define NAME_MS 100
+
+struct attempt {
+	const char *symbol;
 	jmp_buf full;
 	char *text;
 	size_t len;
+	bool whole;
 };
 
 static void append_piece(const char *text, size_t len, void *arg)
 {
-	struct output *output = arg;
+	struct attempt *attempt = arg;
 
-	if (len >= DEMANGLE_MAX - output->len)
-		longjmp(output->full, 1);
-	memcpy(output->text + output->len, text, len);
-	output->len += len;
+	if (len >= DEMANGLE_MAX - attempt->len)
+		longjmp(attempt->full, 1);
+	memcpy(attempt->text + attempt->len, text, len);
+	attempt->len += len;
+}
+
+static void attempt_make(void *arg)
+{
+	struct attempt *attempt = arg;
+
+	if (!setjmp(attempt->full))
+		attempt->whole =
+			!__gcclibcxx_demangle_callback(attempt->symbol, append_piece, attempt) &&
+			attempt->len;
 }
 
 static const char *demangle_here(const char *symbol, char text[DEMANGLE_MAX])
 {
-	struct output output = {.text = text};
+	struct attempt attempt = {.symbol = symbol, .text = text};
 
-	if (setjmp(output.full))
+	if (!sandbox_limited(NAME_MS, attempt_make, &attempt) || !attempt.whole)
 		return NULL;
-	if (__gcclibcxx_demangle_callback(symbol, append_piece, &output) || !output.len)
-		return NULL;
-	text[output.len] = '\0';
+	text[attempt.len] = '\0';
 	return text;
 }
 

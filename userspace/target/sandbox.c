@@ -9,6 +9,7 @@
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -176,6 +177,8 @@ static struct {
 	sandbox_open_fn open;
 	struct name *names; /* NAMES_MAX, the last ones */
 	unsigned next;
+	sigjmp_buf late;
+	volatile sig_atomic_t limited;
 } sandbox;
 
 void sandbox_name(int fd, const char *path)
@@ -298,6 +301,43 @@ static void call_trapped(int number, siginfo_t *info, void *arg)
 	RESULT(context) = (__typeof__(RESULT(context)))result;
 }
 
+/* ---- work that may take for ever ---- */
+
+static void time_over(int number)
+{
+	(void)number;
+	if (!sandbox.limited)
+		return;
+	sandbox.limited = 0;
+	siglongjmp(sandbox.late, 1);
+}
+
+static void timer_set(unsigned milliseconds)
+{
+	const struct itimerval end = {
+		.it_value = {.tv_sec = milliseconds / 1000, .tv_usec = milliseconds % 1000 * 1000}};
+
+	setitimer(ITIMER_VIRTUAL, &end, NULL);
+}
+
+bool sandbox_limited(unsigned milliseconds, void (*work)(void *arg), void *arg)
+{
+	bool limited = sandbox.names;
+
+	if (limited && sigsetjmp(sandbox.late, 1))
+		return false;
+	if (limited) {
+		sandbox.limited = 1;
+		timer_set(milliseconds);
+	}
+	work(arg);
+	if (limited) {
+		sandbox.limited = 0;
+		timer_set(0);
+	}
+	return true;
+}
+
 /* ---- the filter ---- */
 
 #define AT(field) ((uint32_t)offsetof(struct seccomp_data, field))
@@ -340,6 +380,7 @@ static const struct sock_filter filter[] = {
 	ALLOW(sysinfo), /* called by qsort() */
 	ALLOW(uname),   /* decides on return probes: call/find_end.c */
 	ALLOW(getrusage),
+	ALLOW(setitimer),
 	ALLOW(getpid),
 	ALLOW(gettid),
 	ALLOW(sched_yield),
@@ -378,12 +419,14 @@ static const struct sock_filter filter[] = {
 int sandbox_shut(sandbox_open_fn open)
 {
 	struct sigaction action = {.sa_sigaction = call_trapped, .sa_flags = SA_SIGINFO};
+	struct sigaction late = {.sa_handler = time_over};
 	struct sock_fprog program = {.len = sizeof(filter) / sizeof(filter[0]),
 				     .filter = (struct sock_filter *)(uintptr_t)filter};
 	void *names = mmap(NULL, NAMES_MAX * sizeof(struct name), PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	if (names == MAP_FAILED || sigaction(SIGSYS, &action, NULL))
+	if (names == MAP_FAILED || sigaction(SIGSYS, &action, NULL) ||
+	    sigaction(SIGVTALRM, &late, NULL))
 		return -errno;
 	sandbox.open = open;
 	sandbox.names = names;

@@ -11,6 +11,7 @@
 #ifndef WAFFLE_TARGET_SANDBOX_H
 #define WAFFLE_TARGET_SANDBOX_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Where the sockets are after sandbox_drop(); 0 to 2 are /dev/null. */
@@ -31,5 +32,8 @@ void sandbox_name(int fd, const char *path);
 size_t sandbox_memory(void);
 /* Limits its CPU time to so many seconds from now on. */
 void sandbox_seconds(unsigned seconds);
+/* Calls `work`, which it leaves after so many milliseconds of CPU time, wherever that is. False: it
+ * was left. Elsewhere than in a sandbox there is no limit. */
+bool sandbox_limited(unsigned milliseconds, void (*work)(void *arg), void *arg);
 
 #endif

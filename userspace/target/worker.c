@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -26,6 +27,7 @@
 /* A worker that has not answered after this time is given up, whatever it has requested meanwhile,
  * and so is its helper. */
 #define ANSWER_SECONDS 120
+#define REQUEST_SECONDS 10 /* after which one that does not take its request is given up */
 #define NOTICES_MAX 16
 #define END_MS 500 /* after which a helper that has not ended is killed */
 
@@ -49,7 +51,8 @@ static struct {
 	unsigned patience; /* in seconds */
 	int stop;          /* worker_stop_at(); -1: none */
 	struct process list[WORKER_USES];
-	pthread_mutex_t lock; /* of what follows */
+	int given_up[WORKER_USES]; /* worker_give_up(): events, readable while it is set */
+	pthread_mutex_t lock;      /* of what follows */
 	unsigned notice_count;
 	char notices[NOTICES_MAX][1024];
 	struct map deaths; /* culprit_of() a file → workers that died of such files */
@@ -90,7 +93,7 @@ static void process_end(struct process *process)
 
 static bool pair_open(int *ours, int *theirs)
 {
-	const struct timeval silence = {.tv_sec = ANSWER_SECONDS};
+	const struct timeval silence = {.tv_sec = ANSWER_SECONDS}, room = {REQUEST_SECONDS, 0};
 	int sockets[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets))
@@ -98,7 +101,7 @@ static bool pair_open(int *ours, int *theirs)
 	*ours = sockets[0];
 	*theirs = sockets[1];
 	return !setsockopt(*ours, SOL_SOCKET, SO_RCVTIMEO, &silence, sizeof(silence)) &&
-	       !setsockopt(*ours, SOL_SOCKET, SO_SNDTIMEO, &silence, sizeof(silence));
+	       !setsockopt(*ours, SOL_SOCKET, SO_SNDTIMEO, &room, sizeof(room));
 }
 
 static int process_start(struct process *process, const struct worker_table *table)
@@ -136,14 +139,18 @@ int worker_start(const struct worker_table *table, struct error *err)
 	workers.notice_count = 0;
 	workers.patience = ANSWER_SECONDS;
 	worker_stop_at(-1);
+	for (unsigned i = 0; i < WORKER_USES; i++)
+		workers.given_up[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	for (unsigned i = 0; i < WORKER_USES && !result; i++)
-		result = process_start(&workers.list[i], table);
+		result = workers.given_up[i] < 0 ? -EMFILE : process_start(&workers.list[i], table);
 	workers.started = !result;
 	if (!result)
 		return 0;
-	for (unsigned i = 0; i < WORKER_USES; i++)
+	for (unsigned i = 0; i < WORKER_USES; i++) {
 		if (workers.list[i].helper > 0)
 			process_end(&workers.list[i]);
+		socket_close(&workers.given_up[i]);
+	}
 	return error_set(err, -result, "the processes that parse files can't be made: %s",
 			 strerror(-result));
 }
@@ -152,6 +159,7 @@ void worker_stop(void)
 {
 	for (unsigned i = 0; workers.started && i < WORKER_USES; i++) {
 		process_end(&workers.list[i]);
+		socket_close(&workers.given_up[i]);
 		debuginfod_close(workers.list[i].debuginfod);
 		workers.list[i].debuginfod = NULL;
 		pthread_mutex_destroy(&workers.list[i].lock);
@@ -163,6 +171,18 @@ void worker_stop(void)
 void worker_stop_at(int fd)
 {
 	workers.stop = fd;
+}
+
+void worker_give_up(enum worker_use use, bool give_up)
+{
+	eventfd_t value;
+
+	if (!workers.started)
+		return;
+	if (give_up)
+		(void)!eventfd_write(workers.given_up[use], 1);
+	else
+		(void)!eventfd_read(workers.given_up[use], &value);
 }
 
 void worker_patience(unsigned seconds)
@@ -312,7 +332,8 @@ static int open_answer(struct process *process, const char *name)
 	process_saw(process, fd);
 	message.value = fd < 0 ? fd : 0;
 	message.size = message.part = (uint32_t)strlen(real);
-	result = message_send(process->sockets.requests, &message, real, fd);
+	/* A worker that takes no answers must not stop us. */
+	result = message_send_now(process->sockets.requests, &message, real, fd);
 	if (fd >= 0)
 		close(fd);
 	return result;
@@ -343,7 +364,8 @@ static int request_send(int socket, enum worker_op op, const struct wire_out *re
 /* The outcome of a request. */
 struct answer {
 	uint64_t end; /* when we stop waiting for it */
-	bool stopped; /* given up because of worker_stop_at() */
+	bool stopped; /* given up because of worker_stop_at() or worker_give_up() */
+	bool asked;   /* it has asked for a file: it may do so without end */
 	bool died;
 	int32_t value; /* the handler's result or, if it died, the status by waitpid() */
 	uint64_t size; /* of the reply */
@@ -404,18 +426,20 @@ static bool is_for_arming(const struct process *process)
 /* Waits for a message of the worker or the helper. 0, or -ETIMEDOUT. */
 static int process_wait(const struct process *process, struct answer *answer, bool *said)
 {
-	struct pollfd wait[3] = {
+	struct pollfd wait[4] = {
 		{.fd = process->sockets.requests, .events = POLLIN},
 		{.fd = process->sockets.control, .events = POLLIN},
-		{.fd = is_for_arming(process) ? workers.stop : -1, .events = POLLIN}};
+		{.fd = is_for_arming(process) ? workers.stop : -1, .events = POLLIN},
+		{.fd = workers.given_up[process - workers.list], .events = POLLIN}};
 	int left, ready;
 
 	do {
 		left = milliseconds_until(answer->end);
-		ready = left ? poll(wait, 3, left) : 0;
+		ready = left ? poll(wait, 4, left) : 0;
 	} while (ready < 0 && errno == EINTR);
 	*said = wait[0].revents;
-	answer->stopped = ready > 0 && !wait[0].revents && !wait[1].revents;
+	answer->stopped = ready > 0 && (wait[2].revents || wait[3].revents) &&
+			  (answer->asked || (!wait[0].revents && !wait[1].revents));
 	return ready > 0 && !answer->stopped ? 0 : -ETIMEDOUT;
 }
 
@@ -443,6 +467,7 @@ static int answer_take(struct process *process, struct answer *answer, char *par
 		close(fd); /* workers have no file to send */
 	if (message.kind == MESSAGE_OPEN && first && message.part < PATH_MAX) {
 		part[message.part] = '\0';
+		answer->asked = true;
 		return open_answer(process, part) ?: 1;
 	}
 	if (message.kind != (first ? MESSAGE_REPLY : MESSAGE_MORE) || (!first && !message.part))

@@ -87,6 +87,8 @@ int worker_helper(enum worker_use use);
 /* Requests for arming are given up when `fd` (-1: none) is readable: a malicious file may take
  * minutes to parse. */
 void worker_stop_at(int fd);
+/* While set, requests of this use are given up. */
+void worker_give_up(enum worker_use use, bool give_up);
 /* For tests: how many seconds to wait for an answer. */
 void worker_patience(unsigned seconds);
 

@@ -179,7 +179,8 @@ static bool worker_make(struct helper *helper)
 	return false;
 }
 
-/* Handles the end of a worker. False: the helper must end, too. */
+/* Handles the end of a worker. False: the helper must end, too. Any number of workers may die: a
+ * limit would let the files of one user end the parsing of all others. */
 static bool worker_ended(struct helper *helper)
 {
 	int status = worker_wait(helper);

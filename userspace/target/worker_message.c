@@ -12,7 +12,8 @@ union control {
 	char bytes[CMSG_SPACE(sizeof(int))];
 };
 
-int message_send(int socket, const struct message *message, const void *bytes, int fd)
+static int send_whole(int socket, const struct message *message, const void *bytes, int fd,
+		      int flags)
 {
 	struct iovec parts[2] = {{(void *)(uintptr_t)message, sizeof(*message)},
 				 {(void *)(uintptr_t)bytes, message->part}};
@@ -30,9 +31,19 @@ int message_send(int socket, const struct message *message, const void *bytes, i
 		memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
 	}
 	do
-		sent = sendmsg(socket, &all, MSG_NOSIGNAL);
+		sent = sendmsg(socket, &all, MSG_NOSIGNAL | flags);
 	while (sent < 0 && errno == EINTR);
 	return sent < 0 ? -errno : 0;
+}
+
+int message_send(int socket, const struct message *message, const void *bytes, int fd)
+{
+	return send_whole(socket, message, bytes, fd, 0);
+}
+
+int message_send_now(int socket, const struct message *message, const void *bytes, int fd)
+{
+	return send_whole(socket, message, bytes, fd, MSG_DONTWAIT);
 }
 
 /* There is room for one descriptor. The kernel closes all others that are sent. */

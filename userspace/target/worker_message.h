@@ -28,6 +28,8 @@ struct message {
 
 /* fd: -1: none. 0 or a negative errno. */
 int message_send(int socket, const struct message *message, const void *bytes, int fd);
+/* The same without waiting for room: -EAGAIN. */
+int message_send_now(int socket, const struct message *message, const void *bytes, int fd);
 /* Takes a message into `bytes`, of `room` bytes. *fd: -1: none; else the caller's. -EPIPE: there is
  * nobody at the other end; -EBADMSG: it is not a message. */
 int message_take(int socket, struct message *message, void *bytes, size_t room, int *fd);
