@@ -56,6 +56,17 @@ static void sent(struct capture *capture, uint64_t ts, uint32_t sender, uint32_t
 	capture_add(capture, &rec);
 }
 
+static void told_major(struct capture *capture, uint64_t from_ts, uint64_t ts, uint32_t tid)
+{
+	struct waffle_rec_fault rec = {.rec = {ts, tid, WAFFLE_REC_FAULT, 0},
+				       .from_ts = from_ts,
+				       .total_ns = ts - from_ts,
+				       .count = 1,
+				       .flags = WAFFLE_FAULT_MAJOR};
+
+	capture_add(capture, &rec);
+}
+
 static const struct why_step *first_step(const struct why *why, uint32_t part)
 {
 	return &why->steps.data[part_of(why, part)->step];
@@ -541,6 +552,38 @@ static void test_a_wait_for_several_things_is_a_timers_only_if_something_says_so
 	}
 }
 
+/* A device ends a wait by an interrupt. A thread that does has let go of a lock, say, whatever else
+ * the device did meanwhile. */
+static void test_a_device_is_likely_if_a_thread_ended_the_wait(void **state)
+{
+	static const struct {
+		uint32_t waker;
+		unsigned flags;
+		const char *grade;
+	} rows[] = {{0, HARD, "certain"}, {12, 0, "likely"}, {88, 0, "certain"}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct capture capture;
+		struct why *why;
+
+		begin(&capture);
+		waits(&capture, MS, 1, 11, 0, D, NR_FSYNC, 4, 0, 0);
+		told_io(&capture, MS, 4 * MS, 11, WAFFLE_IO_WRITE);
+		gets(&capture, 5 * MS, 1, 0, 11, rows[i].waker, 5 * MS, rows[i].flags);
+		why = end(&capture, 5);
+		check_part(why, 0, "disk-write", 4 * MS, 11, rows[i].grade, "");
+		done(&capture, why);
+		begin(&capture);
+		waits(&capture, MS, 1, 11, 0, D, NR_NONE, 0, 0, 0);
+		gets(&capture, 5 * MS, 1, 0, 11, rows[i].waker, 5 * MS, rows[i].flags);
+		told_major(&capture, MS - 10, 5 * MS, 11);
+		why = end(&capture, 5);
+		check_part(why, 0, "page-fault-major", 4 * MS, 11, rows[i].grade, "");
+		done(&capture, why);
+	}
+}
+
 /* ---- spans that were left ---- */
 
 static void test_a_span_that_was_left_ends_with_the_one_around_it(void **state)
@@ -646,6 +689,7 @@ int main(void)
 		cmocka_unit_test(test_a_sleep_that_a_freezer_ends_is_likely_stopped),
 		cmocka_unit_test(
 			test_a_wait_for_several_things_is_a_timers_only_if_something_says_so),
+		cmocka_unit_test(test_a_device_is_likely_if_a_thread_ended_the_wait),
 		cmocka_unit_test(test_a_span_that_was_left_ends_with_the_one_around_it),
 		cmocka_unit_test(test_the_cpu_time_of_the_tracer_is_its_own),
 		cmocka_unit_test(test_the_hold_of_a_new_program_is_the_tracers),

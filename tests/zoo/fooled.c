@@ -4,26 +4,19 @@
  *	near	the helper writes into the same pipe 20 µs before the doer does
  *	late	the helper broadcasts the condition variable and keeps its lock; the doer makes the
  *		item while the victim is awake and waits for that
- *	tokens	the victim needs three tokens of an eventfd, and the helper gives two of them
  *	requeue	the doer moves the victim from one futex to another, at which the helper wakes all
  *	own	the program's own futex looks like a mutex, and the helper wakes its waiters
- *	semop	the helper gives half of what the victim needs, and takes it back
- *	flock	the helper holds the lock first and sleeps, then the doer holds it
  *	robust	a thread that ends while it holds a robust mutex
  *	doze	the doer ends a long nanosleep(2) by a signal, and a short one follows
  *	handler	the first byte comes in a signal's handler, and the victim then waits for the second
- *	vfork	the victim waits for its child, which sleeps
  *	tracer	another process stopped the victim once; now it is stopped by ptrace(2)
+ *	pause	another process stops the program for a while, which waits for the doer at a pipe
  */
 #include "zoo.h"
 
 #include <errno.h>
 #include <linux/futex.h>
-#include <sys/eventfd.h>
-#include <sys/file.h>
-#include <sys/ipc.h>
 #include <sys/ptrace.h>
-#include <sys/sem.h>
 
 #define ROUNDS 6
 #define LONG_MS 100
@@ -33,7 +26,7 @@ static pthread_barrier_t begun, ended;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t made = PTHREAD_COND_INITIALIZER;
 static atomic_int victim_tid, items, word, second;
-static int ends[2], bell[2], event_fd, sem_id, files[3];
+static int ends[2], bell[2];
 static atomic_llong deadline;
 static const char *way;
 /* Who did what the victim waited for. */
@@ -88,18 +81,16 @@ static void housekeeping(long ms)
 
 static const char *cause(void)
 {
-	if (is("near") || is("handler"))
+	if (is("near") || is("handler") || is("pause"))
 		return "pipe";
-	if (is("flock") || is("robust"))
+	if (is("robust"))
 		return "lock";
-	if (is("vfork"))
-		return "sleep";
 	return is("tracer") ? "stopped" : "user-work";
 }
 
 static const char *span(void)
 {
-	return is("vfork") || is("tracer") ? NULL : "compute";
+	return is("tracer") ? NULL : "compute";
 }
 
 /* ---- the victim ---- */
@@ -112,50 +103,21 @@ static void await_item(int i)
 	pthread_mutex_unlock(&lock);
 }
 
-static void await_child(void)
-{
-	struct timespec nap = {0, LONG_MS * ZOO_MS};
-	pid_t pid = vfork();
-
-	if (!pid) {
-		prctl(PR_SET_NAME, "napper");
-		syscall(SYS_nanosleep, &nap, NULL);
-		_exit(0);
-	}
-	zoo_need(pid > 0 && waitpid(pid, NULL, 0) == pid, "vfork");
-	culprit = (struct zoo_who){pid, pid, "napper"};
-}
-
-static void take(int which, int change)
-{
-	struct sembuf op = {.sem_num = 0, .sem_op = (short)change, .sem_flg = (short)which};
-
-	(void)!semop(sem_id, &op, 1);
-}
-
 static void await(int i)
 {
 	struct timespec left = {10, 0};
-	uint64_t token;
 
 	if (is("near")) {
 		while (get(ends[0]) != 'x')
 			;
 	} else if (is("late")) {
 		await_item(i);
-	} else if (is("tokens")) {
-		for (int n = 0; n < 3; n++)
-			zoo_need(read(event_fd, &token, sizeof(token)) == sizeof(token), "read");
 	} else if (is("requeue")) {
 		while (items <= i)
 			futex(&word, FUTEX_WAIT_PRIVATE, 0, 0, NULL, 0);
 	} else if (is("own")) {
 		while (items <= i)
 			futex(&word, FUTEX_WAIT_PRIVATE, OWN_VALUE, 0, NULL, 0);
-	} else if (is("semop")) {
-		take(0, -2);
-	} else if (is("flock")) {
-		zoo_need(!flock(files[0], LOCK_EX) && !flock(files[0], LOCK_UN), "flock");
 	} else if (is("robust")) {
 		zoo_need(pthread_mutex_lock(&lock) == EOWNERDEAD, "robust");
 		pthread_mutex_consistent(&lock);
@@ -166,8 +128,9 @@ static void await(int i)
 	} else if (is("handler")) {
 		get(ends[0]);
 		get(ends[0]);
-	} else if (is("vfork")) {
-		await_child();
+	} else if (is("pause")) {
+		put(bell[1], "x");
+		get(ends[0]);
 	} else if (is("tracer")) {
 		put(bell[1], "x");
 		zoo_burn(20);
@@ -193,7 +156,8 @@ static void victim(void)
 		}
 		zoo_time_end(&t);
 		zoo_say_victim(i, &t);
-		zoo_say_cause(i, cause(), t.end - t.begin, culprit, span(), NULL);
+		zoo_say_cause(i, cause(), is("pause") ? LONG_MS * ZOO_MS : t.end - t.begin, culprit,
+			      span(), NULL);
 		pthread_barrier_wait(&ended);
 	}
 }
@@ -215,27 +179,19 @@ static void *own_and_end(void *arg)
 
 static void give(void)
 {
-	uint64_t one = 1;
-
-	if (is("near") || is("handler")) {
+	if (is("near") || is("handler") || is("pause")) {
 		put(ends[1], "x");
 	} else if (is("late")) {
 		items++;
 		pthread_mutex_lock(&lock);
 		pthread_cond_broadcast(&made);
 		pthread_mutex_unlock(&lock);
-	} else if (is("tokens")) {
-		zoo_need(write(event_fd, &one, sizeof(one)) == sizeof(one), "write");
 	} else if (is("requeue")) {
 		items++;
 		futex(&word, FUTEX_CMP_REQUEUE_PRIVATE, 0, 1, &second, 0);
 	} else if (is("own")) {
 		items++;
 		futex(&word, FUTEX_WAKE_PRIVATE, 1, 0, NULL, 0);
-	} else if (is("semop")) {
-		take(0, 2);
-	} else if (is("flock")) {
-		flock(files[1], LOCK_UN);
 	} else if (is("doze")) {
 		poke();
 	}
@@ -266,11 +222,7 @@ static void doer(void)
 			pthread_join(owner, NULL);
 		} else {
 			pthread_barrier_wait(&begun);
-			if (is("flock")) {
-				sleep_ms(10);
-				flock(files[1], LOCK_EX);
-			}
-			if (!is("vfork") && !is("tracer")) {
+			if (!is("tracer")) {
 				compute(i);
 				give();
 			}
@@ -283,8 +235,6 @@ static void doer(void)
 
 static void help_once(int i)
 {
-	uint64_t one = 1;
-
 	if (is("near")) {
 		housekeeping((deadline - now_ns()) / ZOO_MS - 1);
 		spin_until(deadline);
@@ -295,11 +245,6 @@ static void help_once(int i)
 		pthread_cond_broadcast(&made);
 		zoo_burn(40);
 		pthread_mutex_unlock(&lock);
-	} else if (is("tokens")) {
-		for (int n = 0; n < 2; n++) {
-			housekeeping(30);
-			zoo_need(write(event_fd, &one, sizeof(one)) == sizeof(one), "write");
-		}
 	} else if (is("requeue") || is("own")) {
 		while (items <= i) {
 			housekeeping(4);
@@ -307,12 +252,6 @@ static void help_once(int i)
 		}
 		housekeeping(4);
 		futex(is("own") ? &word : &second, FUTEX_WAKE_PRIVATE, 1, 0, NULL, 0);
-	} else if (is("semop")) {
-		for (int n = 0; n < 10; n++) {
-			housekeeping(4);
-			take(0, 1);
-			take(IPC_NOWAIT, -1);
-		}
 	} else if (is("handler")) {
 		housekeeping(40);
 		poke();
@@ -324,13 +263,7 @@ static void help_once(int i)
 static void helper(void)
 {
 	for (int i = 0; i < ROUNDS; i++) {
-		if (is("flock"))
-			flock(files[2], LOCK_EX);
 		pthread_barrier_wait(&begun);
-		if (is("flock")) {
-			housekeeping(50);
-			flock(files[2], LOCK_UN);
-		}
 		help_once(i);
 		pthread_barrier_wait(&ended);
 	}
@@ -362,23 +295,26 @@ static void stopper(void)
 	sleep_ms(20);
 }
 
+static void pauser(void)
+{
+	for (int i = 0; i < ROUNDS; i++) {
+		get(bell[0]);
+		sleep_ms(20);
+		kill(getppid(), SIGSTOP);
+		sleep_ms(30);
+		kill(getppid(), SIGCONT);
+	}
+}
+
 static void set_up(void)
 {
 	pthread_mutexattr_t attributes;
-	char name[64];
 
 	pthread_mutexattr_init(&attributes);
 	pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
 	if (is("robust"))
 		pthread_mutex_init(&lock, &attributes);
-	event_fd = eventfd(0, EFD_SEMAPHORE);
-	sem_id = semget(IPC_PRIVATE, 1, 0600);
-	snprintf(name, sizeof(name), "/tmp/zoo-lock-%d", getpid());
-	for (int i = 0; i < 3; i++)
-		files[i] = open(name, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
-	unlink(name);
-	zoo_need(event_fd >= 0 && sem_id >= 0 && files[2] >= 0 && !pipe(ends) && !pipe(bell),
-		 "set up");
+	zoo_need(!pipe(ends) && !pipe(bell), "set up");
 	word = is("own") ? OWN_VALUE : 0;
 }
 
@@ -397,8 +333,9 @@ int main(int argc, char **argv)
 		culprit.pid = culprit.tid = zoo_fork("tracer", tracer);
 		zoo_fork("stopper", stopper);
 	}
+	if (is("pause"))
+		zoo_fork("pauser", pauser);
 	zoo_go();
 	ZOO_RUN({"victim", victim}, {"doer", doer}, {"helper", helper});
-	semctl(sem_id, 0, IPC_RMID);
 	return 0;
 }

@@ -591,21 +591,11 @@ SCENARIOS = (
                 "compute",
                 (("user-work", "doer", "compute"), ("lock", "helper", None)),
             ),
-            ("tokens", "user-work", "doer", "compute", ()),
             ("requeue", "user-work", "doer", "compute", (("user-work", "doer", "compute"),)),
             ("own", "user-work", "doer", "compute", (("user-work", "doer", "compute"),)),
-            ("semop", "user-work", "doer", "compute", (("user-work", "doer", "compute"),)),
-            (
-                "flock",
-                "lock",
-                "doer",
-                "compute",
-                (("lock", "doer", "compute"), ("sleep", "helper", "housekeeping")),
-            ),
             ("robust", "lock", "owner", "compute", (("lock", "owner", "compute"),)),
             ("doze", "user-work", "doer", "compute", (("user-work", "doer", "compute"),)),
             ("handler", "pipe", "doer", "compute", ()),
-            ("vfork", "sleep", "napper", None, (("sleep", "napper", None),)),
             (
                 "tracer",
                 "stopped",
@@ -614,6 +604,18 @@ SCENARIOS = (
                 (("stopped", "tracer", "housekeeping"), ("running", "victim", "victim")),
             ),
         )
+    ),
+    # The stop's sender is to blame for the stop alone: the wait goes on after it.
+    Scenario(
+        "fooled_pause",
+        "fooled.c",
+        ("pause",),
+        cause="pipe",
+        culprit="doer",
+        span="compute",
+        share=0.7,
+        grade="likely",
+        others=("stopped",),
     ),
     # The victim's span is ended by another thread, to which it was handed over at once. That the
     # victim sleeps meanwhile is no reason: nobody waits for it. When it was handed over is a guess.
