@@ -96,7 +96,7 @@ def test_a_program_is_held_no_longer_than_its_bound_and_armed_when_it_is_parsed(
     program.finish()
     capture = attached.wait()
     assert len(named(capture.rows(), "began")) == 1
-    assert "1 programs began before they were armed" in capture.result.stderr, capture.result.stderr
+    assert "1 program began before being armed" in capture.result.stderr, capture.result.stderr
     assert "asked" in capture.result.stderr
 
 
