@@ -444,6 +444,17 @@ def test_missing_library_is_waited_for_and_said_once(waffle, caller):
     assert len(said) == 1
 
 
+@pytest.mark.parametrize("options", [(), ("-q",)])
+def test_missing_function_is_said_once_with_follow(waffle, start, options):
+    program = start("sh", "-c", "echo ready; read end")
+    program.until("ready")
+    attached = waffle.attach("--follow", *options, "--no-report", "-d", "500ms", "-p", program.pid,
+                             "--probe", "uprobe:exe:no_such_function()")
+    said = attached.wait().result.stderr
+    assert said.count("no function 'no_such_function'") == 1, said
+    assert ("it is looked for in programs that begin later" in said) == (not options)
+
+
 def test_quiet_run_says_what_is_missing_and_nothing_else(waffle, linked):
     wrong = ADD.replace("called_add", "called_ad")
 

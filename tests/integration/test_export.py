@@ -243,3 +243,18 @@ def test_bad_usage_is_one_line_and_the_right_code(captures, arguments, code):
     assert done.returncode == code
     assert len(done.stderr.splitlines()) == 1
     assert done.stderr.startswith("waffle-bpf: export: ")
+
+
+@pytest.mark.parametrize("form", ["perfetto", "chrome", "ndjson", "records"])
+def test_a_reader_that_goes_away_ends_an_export_quietly(waffle, maker, form):
+    """`export -o - FILE | head`: as a shell reports the end by SIGPIPE."""
+    path = waffle.path()
+    subprocess.run([maker, "bench", path, "20000"], check=True)
+    with subprocess.Popen(
+        [waffle.program, "export", "--format", form, "-o", "-", path],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as export:
+        assert export.stdout.read(10)
+        export.stdout.close()
+        assert export.stderr.read() == b""
+        assert export.wait() == 141

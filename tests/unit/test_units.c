@@ -182,6 +182,14 @@ static void test_slips_of_the_finger_are_near_and_other_words_are_not(void **sta
 	assert_false(near_name(longest, "run"));
 }
 
+static void test_one_thing_is_no_plural(void **state)
+{
+	(void)state;
+	assert_string_equal(units_plural(1, "stack was", "stacks were"), "stack was");
+	assert_string_equal(units_plural(0, "stack was", "stacks were"), "stacks were");
+	assert_string_equal(units_plural(UINT64_MAX, "", "s"), "s");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -192,6 +200,7 @@ int main(void)
 		cmocka_unit_test(test_duration_is_shown_with_three_digits_that_count),
 		cmocka_unit_test(test_bytes_counts_and_shares_are_shown_for_people),
 		cmocka_unit_test(test_slips_of_the_finger_are_near_and_other_words_are_not),
+		cmocka_unit_test(test_one_thing_is_no_plural),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

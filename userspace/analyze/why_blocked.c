@@ -213,7 +213,7 @@ static uint32_t object_of(struct why_walk *walk, const struct why_blocked *block
 	const struct wait_facts *facts = &blocked->facts;
 	uint32_t pid = walk->model->threads.data[blocked->thread].pid;
 
-	if (!facts->object && facts->args && facts->syscall && wait_has_mapping(facts->syscall))
+	if (!facts->object && facts->args && wait_has_mapping(facts))
 		return why_mapped_file(walk, pid, facts->args[0], ts);
 	return known_text(walk, facts, blocked->kind);
 }

@@ -186,6 +186,8 @@ int why_evidence_init(struct why_walk *walk)
 	walk->held_text = strtab_add(walk->why->texts, HELD_TEXT, strlen(HELD_TEXT));
 	if (walk->own_text == STRTAB_NONE || walk->held_text == STRTAB_NONE)
 		return -ENOMEM;
+	for (int i = 0; i < WHY_SYSCALLS; i++)
+		walk->calls[i] = (uint8_t)wait_call_of(syscall_name(walk->model->meta->machine, i));
 	if (!model_losses(&walk->losses, walk->model, true) || !order_threads(walk) ||
 	    !find_go(walk))
 		return -ENOMEM;
@@ -379,18 +381,20 @@ struct wait_facts why_facts_of(const struct why_walk *walk, uint32_t thread,
 	uint32_t python;
 
 	*wait = model_wait_at(model, thread, interval->from_ts);
-	if (interval->syscall >= 0)
+	if (interval->syscall >= 0 && interval->syscall < WHY_SYSCALLS) {
 		facts.syscall = syscall_name(model->meta->machine, interval->syscall);
+		facts.call = walk->calls[interval->syscall];
+	}
 	if (interval->args < model->syscall_args.len)
 		facts.args = &model->syscall_args.data[interval->args];
 	if (*wait)
 		facts.object = store_reader_object(model->reader, (*wait)->object);
-	if (!facts.object && facts.args && facts.syscall && wait_has_descriptor(facts.syscall))
+	if (!facts.object && facts.args && wait_has_descriptor(&facts))
 		facts.object =
 			store_reader_object(model->reader, object_nearby(walk, thread, interval));
 	python = map_get(&walk->pythons, model->threads.data[thread].pid);
 	facts.python = python == MAP_NONE ? WAIT_NO_PYTHON : (enum wait_python)python;
-	if (*wait && facts.syscall && wait_has_descriptor(facts.syscall))
+	if (*wait && wait_has_descriptor(&facts))
 		facts.pipe = stack_hints(walk, (*wait)->kernel_stack) & WHY_HINT_PIPE;
 	fault = why_fault_during(model, thread, interval->from_ts, interval->to_ts);
 	facts.fault = (*wait && (*wait)->address) ||

@@ -10,12 +10,10 @@
 
 /* ---- intervals ---- */
 
-#define SYSCALLS 512
-
 /* The number of a system call; -1: not known. */
 static int16_t number_of(const struct model *model, const char *call)
 {
-	for (int16_t i = 0; i < SYSCALLS; i++) {
+	for (int16_t i = 0; i < WHY_SYSCALLS; i++) {
 		const char *name = syscall_name(model->meta->machine, i);
 
 		if (name && !strcmp(name, call))

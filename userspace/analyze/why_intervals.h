@@ -51,6 +51,9 @@ struct why_again {
 };
 #define WHY_AGAIN 4
 
+/* More than any machine has system calls. */
+#define WHY_SYSCALLS 512
+
 struct why_thread {
 	VEC(struct why_interval) intervals;
 	VEC(struct why_mark) marks;

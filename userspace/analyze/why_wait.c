@@ -7,75 +7,61 @@
 
 #include "target/descriptors.h"
 
-/* How the kind of a wait is found from its system call. */
-enum call_class {
-	CALL_OTHER,
-	CALL_FUTEX,
-	CALL_READ, /* by what the descriptor is */
-	CALL_WRITE,
-	CALL_IOCTL,
-	CALL_SOCKET,
-	CALL_POLL,
-	CALL_SLEEP,
-	CALL_SIGNAL,
-	CALL_CHILD,
-	CALL_FILE_READ,
-	CALL_FILE_WRITE,
-	CALL_FILE_LOCK,
-};
-
 static const struct {
-	enum call_class class;
+	enum wait_call call;
 	const char *names; /* with a blank behind each */
-} call_classes[] = {
-	{CALL_FUTEX, "futex futex_wait futex_waitv "},
-	{CALL_READ, "read pread64 readv preadv preadv2 sendfile splice copy_file_range "},
-	{CALL_WRITE, "write pwrite64 writev pwritev pwritev2 "},
-	{CALL_IOCTL, "ioctl "},
-	{CALL_SOCKET, "recvfrom recvmsg recvmmsg sendto sendmsg sendmmsg accept accept4 connect "},
-	{CALL_POLL, "poll ppoll select pselect6 epoll_wait epoll_pwait epoll_pwait2 "
-		    "io_uring_enter io_getevents "},
-	{CALL_SLEEP, "nanosleep clock_nanosleep "},
-	{CALL_SIGNAL, "pause rt_sigtimedwait rt_sigsuspend "},
-	{CALL_CHILD, "wait4 waitid "},
-	{CALL_FILE_READ, "open openat openat2 stat lstat newfstatat statx getdents getdents64 "
-			 "access faccessat2 execve execveat readlink readahead "},
-	{CALL_FILE_WRITE,
-	 "fsync fdatasync msync sync syncfs sync_file_range close truncate ftruncate fallocate "
+} calls[] = {
+	{WAIT_CALL_FUTEX, "futex "},
+	{WAIT_CALL_FUTEX2, "futex_wait futex_waitv "},
+	{WAIT_CALL_READ, "read pread64 readv preadv preadv2 sendfile splice copy_file_range "},
+	{WAIT_CALL_WRITE, "write pwrite64 writev pwritev pwritev2 "},
+	{WAIT_CALL_IOCTL, "ioctl "},
+	{WAIT_CALL_SOCKET, "recvfrom recvmsg recvmmsg accept accept4 connect "},
+	{WAIT_CALL_SEND, "sendto sendmsg sendmmsg "},
+	{WAIT_CALL_POLL, "poll ppoll select pselect6 epoll_wait epoll_pwait epoll_pwait2 "
+			 "io_uring_enter io_getevents "},
+	{WAIT_CALL_SLEEP, "nanosleep clock_nanosleep "},
+	{WAIT_CALL_SIGNAL, "pause rt_sigtimedwait rt_sigsuspend "},
+	{WAIT_CALL_CHILD, "wait4 waitid "},
+	{WAIT_CALL_FILE_READ, "open openat openat2 stat lstat newfstatat statx getdents getdents64 "
+			      "access faccessat2 execve execveat readlink readahead "},
+	{WAIT_CALL_FILE_WRITE,
+	 "sync syncfs sync_file_range close truncate ftruncate fallocate "
 	 "rename renameat renameat2 unlink unlinkat mkdir mkdirat creat link linkat "},
-	{CALL_FILE_LOCK, "flock fcntl "},
+	{WAIT_CALL_FSYNC, "fsync fdatasync "},
+	{WAIT_CALL_MSYNC, "msync "},
+	{WAIT_CALL_FILE_LOCK, "flock fcntl "},
 };
 
-static enum call_class class_of(const char *name)
+enum wait_call wait_call_of(const char *name)
 {
-	size_t len = strlen(name);
+	size_t len = name ? strlen(name) : 0;
 
-	for (size_t i = 0; i < sizeof(call_classes) / sizeof(call_classes[0]); i++)
-		for (const char *at = call_classes[i].names; *at; at = strchr(at, ' ') + 1)
+	if (!name)
+		return WAIT_CALL_NONE;
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+		for (const char *at = calls[i].names; *at; at = strchr(at, ' ') + 1)
 			if (!strncmp(at, name, len) && at[len] == ' ')
-				return call_classes[i].class;
-	return CALL_OTHER;
+				return calls[i].call;
+	return WAIT_CALL_OTHER;
 }
 
-bool wait_has_descriptor(const char *syscall)
+bool wait_has_descriptor(const struct wait_facts *facts)
 {
-	enum call_class class = class_of(syscall);
-
-	return class == CALL_READ || class == CALL_WRITE || class == CALL_IOCTL ||
-	       class == CALL_SOCKET || !strcmp(syscall, "fsync") || !strcmp(syscall, "fdatasync");
+	return facts->call == WAIT_CALL_READ || facts->call == WAIT_CALL_WRITE ||
+	       facts->call == WAIT_CALL_IOCTL || facts->call == WAIT_CALL_SOCKET ||
+	       facts->call == WAIT_CALL_SEND || facts->call == WAIT_CALL_FSYNC;
 }
 
 bool wait_is_for_room(const struct wait_facts *facts, enum wait_kind kind)
 {
-	if (!facts->syscall || (kind != WAIT_PIPE && kind != WAIT_SOCKET))
-		return false;
-	return class_of(facts->syscall) == CALL_WRITE || !strcmp(facts->syscall, "sendto") ||
-	       !strcmp(facts->syscall, "sendmsg") || !strcmp(facts->syscall, "sendmmsg");
+	return (kind == WAIT_PIPE || kind == WAIT_SOCKET) &&
+	       (facts->call == WAIT_CALL_WRITE || facts->call == WAIT_CALL_SEND);
 }
 
-bool wait_has_mapping(const char *syscall)
+bool wait_has_mapping(const struct wait_facts *facts)
 {
-	return !strcmp(syscall, "msync");
+	return facts->call == WAIT_CALL_MSYNC;
 }
 
 static bool begins(const char *text, const char *prefix)
@@ -136,7 +122,7 @@ static bool is_pi(const struct wait_facts *facts)
 {
 	uint32_t command;
 
-	if (!facts->args || !facts->syscall || strcmp(facts->syscall, "futex") != 0)
+	if (!facts->args || !facts->syscall || facts->call != WAIT_CALL_FUTEX)
 		return false;
 	command = (uint32_t)facts->args[1] & FUTEX_COMMAND;
 	return command == FUTEX_LOCK_PI || command == FUTEX_LOCK_PI2;
@@ -181,7 +167,7 @@ static enum wait_kind futex_kind(const struct wait_facts *facts)
 {
 	uint32_t op, command;
 
-	if (!facts->args || strcmp(facts->syscall, "futex") != 0)
+	if (!facts->args || facts->call != WAIT_CALL_FUTEX)
 		return WAIT_FUTEX;
 	if (is_python_state(facts->variable))
 		return WAIT_GIL;
@@ -208,34 +194,38 @@ enum wait_kind wait_kind_of(const struct wait_facts *facts)
 		return WAIT_STOPPED;
 	if (facts->fault)
 		return WAIT_FAULT;
-	if (!facts->syscall)
+	switch (facts->call) {
+	case WAIT_CALL_NONE:
 		return WAIT_NONE;
-	switch (class_of(facts->syscall)) {
-	case CALL_FUTEX:
+	case WAIT_CALL_FUTEX:
+	case WAIT_CALL_FUTEX2:
 		return futex_kind(facts);
-	case CALL_READ:
+	case WAIT_CALL_READ:
 		return kind_by_object(facts, WAIT_FILE_READ);
-	case CALL_WRITE:
+	case WAIT_CALL_WRITE:
 		return kind_by_object(facts, WAIT_FILE_WRITE);
-	case CALL_IOCTL:
+	case WAIT_CALL_IOCTL:
 		return kind_by_object(facts, WAIT_OTHER);
-	case CALL_SOCKET:
+	case WAIT_CALL_SOCKET:
+	case WAIT_CALL_SEND:
 		return WAIT_SOCKET;
-	case CALL_POLL:
+	case WAIT_CALL_POLL:
 		return WAIT_POLL;
-	case CALL_SLEEP:
+	case WAIT_CALL_SLEEP:
 		return WAIT_SLEEP;
-	case CALL_SIGNAL:
+	case WAIT_CALL_SIGNAL:
 		return WAIT_SIGNAL;
-	case CALL_CHILD:
+	case WAIT_CALL_CHILD:
 		return WAIT_CHILD;
-	case CALL_FILE_READ:
+	case WAIT_CALL_FILE_READ:
 		return disk ? WAIT_FILE_READ : WAIT_OTHER;
-	case CALL_FILE_WRITE:
+	case WAIT_CALL_FILE_WRITE:
+	case WAIT_CALL_FSYNC:
+	case WAIT_CALL_MSYNC:
 		return disk ? WAIT_FILE_WRITE : WAIT_OTHER;
-	case CALL_FILE_LOCK:
+	case WAIT_CALL_FILE_LOCK:
 		return WAIT_MUTEX;
-	case CALL_OTHER:
+	case WAIT_CALL_OTHER:
 		break;
 	}
 	return WAIT_OTHER;
@@ -244,14 +234,14 @@ enum wait_kind wait_kind_of(const struct wait_facts *facts)
 bool wait_has_futex(const struct wait_facts *facts, enum wait_kind kind)
 {
 	return (kind == WAIT_MUTEX || kind == WAIT_FUTEX || kind == WAIT_GIL) && facts->args &&
-	       facts->syscall && begins(facts->syscall, "futex");
+	       (facts->call == WAIT_CALL_FUTEX || facts->call == WAIT_CALL_FUTEX2);
 }
 
 uint64_t wait_futex_address(const struct wait_facts *facts)
 {
 	bool bitset = ((uint32_t)facts->args[1] & FUTEX_COMMAND) == FUTEX_WAIT_BITSET;
 
-	if (strcmp(facts->syscall, "futex") != 0 || !bitset || wait_told_lock(facts->told) ||
+	if (facts->call != WAIT_CALL_FUTEX || !bitset || wait_told_lock(facts->told) ||
 	    (uint32_t)facts->args[2] == MUTEX_CONTENDED)
 		return facts->args[0];
 	return facts->args[0] & ~(uint64_t)(CONDITION_BYTES - 1);

@@ -53,8 +53,34 @@ enum wait_told wait_told_by(const char *const *functions, size_t count);
 
 bool wait_told_lock(enum wait_told told);
 
+/* Classes of system calls: how the kind of a wait is found. */
+enum wait_call {
+	WAIT_CALL_NONE, /* no system call, or it is not known */
+	WAIT_CALL_OTHER,
+	WAIT_CALL_FUTEX,
+	WAIT_CALL_FUTEX2, /* the calls of Linux 5.16 and 6.7, which have other arguments */
+	WAIT_CALL_READ,   /* the descriptor's object decides */
+	WAIT_CALL_WRITE,
+	WAIT_CALL_IOCTL,
+	WAIT_CALL_SOCKET,
+	WAIT_CALL_SEND,
+	WAIT_CALL_POLL,
+	WAIT_CALL_SLEEP,
+	WAIT_CALL_SIGNAL,
+	WAIT_CALL_CHILD,
+	WAIT_CALL_FILE_READ,
+	WAIT_CALL_FILE_WRITE,
+	WAIT_CALL_FSYNC,
+	WAIT_CALL_MSYNC,
+	WAIT_CALL_FILE_LOCK,
+};
+
+/* The class of a system call by its name; NULL: not known. */
+enum wait_call wait_call_of(const char *name);
+
 /* What of a wait is looked at. */
 struct wait_facts {
+	enum wait_call call;
 	const char *syscall; /* name; NULL: none, or not known */
 	const uint64_t *args;
 	const struct store_object *object; /* NULL: not known */
@@ -75,7 +101,7 @@ bool wait_is_guess(const struct wait_facts *facts, enum wait_kind kind);
 bool wait_is_for_room(const struct wait_facts *facts, enum wait_kind kind);
 
 /* Whether the first argument of a system call is what it may wait for. */
-bool wait_has_descriptor(const char *syscall);
+bool wait_has_descriptor(const struct wait_facts *facts);
 
 /* Whether what it waits for is at the address that its first argument is. */
 bool wait_has_futex(const struct wait_facts *facts, enum wait_kind kind);
@@ -84,7 +110,7 @@ bool wait_has_futex(const struct wait_facts *facts, enum wait_kind kind);
 uint64_t wait_futex_address(const struct wait_facts *facts);
 
 /* Whether that is an address of memory that a file is mapped at. */
-bool wait_has_mapping(const char *syscall);
+bool wait_has_mapping(const struct wait_facts *facts);
 
 /* "futex 0x7f01 (queue_lock)", "/data/shard-7 (ext4)", …, added to `texts`; 0: none. STRTAB_NONE:
  * no memory. */

@@ -80,6 +80,7 @@ struct why_walk {
 	uint32_t own_text, held_text;        /* of what the capture itself did */
 	const struct store_mapping *mapping; /* that was found last */
 	const struct why_interval *interval; /* that is taken apart; NULL: nothing is known */
+	uint8_t calls[WHY_SYSCALLS];         /* enum wait_call of each number */
 	uint32_t *by_pid;                    /* threads, by their process */
 	size_t switch_found;                 /* the last one that was looked up */
 	uint64_t end_ts;                     /* of the instance */

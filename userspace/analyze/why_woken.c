@@ -71,8 +71,8 @@ static uint32_t main_thread_of(const struct model *model, uint32_t thread)
 static bool is_told_by_end(const struct why_blocked *blocked)
 {
 	return blocked->kind == WAIT_POLL ||
-	       (blocked->kind == WAIT_OTHER && !blocked->facts.fault && blocked->facts.syscall &&
-		wait_has_descriptor(blocked->facts.syscall));
+	       (blocked->kind == WAIT_OTHER && !blocked->facts.fault &&
+		wait_has_descriptor(&blocked->facts));
 }
 
 int why_blocked_woken_by(struct why_walk *walk, struct why_blocked *blocked, enum why_grade grade)

@@ -90,6 +90,9 @@ enum call_scope {
 	CALL_SCOPE_FILES,
 };
 
+/* The end of a line on what may be in a program that begins later. */
+#define CALL_MAY_COME "; it is looked for in programs that begin later"
+
 /*
  * "no function 'cudaLaunchKernl' in libcudart.so.12; near: cudaLaunchKernel": a line for each
  * description that has found nothing so far, and why, and "libfoo.so is stripped: …". `missing`:

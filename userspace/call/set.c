@@ -384,16 +384,17 @@ static void say_no_name(const struct set_entry *entry, const char *name,
 	bool usdt = entry->spec.type == SPEC_USDT, provider = usdt && !state->provider;
 	char line[1024];
 
-	snprintf(line, sizeof(line), "%s: no %s '%s' in %s%s%s", entry->spec.source.origin,
+	snprintf(line, sizeof(line), "%s: no %s '%s' in %s%s", entry->spec.source.origin,
 		 provider ? "USDT probe of a provider"
 		 : usdt   ? "USDT probe"
 			  : "function",
 		 name, state->looked,
 		 state->stripped && !usdt ? ", which is stripped: of its functions only those are "
 					    "known that it exports"
-					  : "",
-		 may_come(entry, scope) ? "; it is looked for in programs that are begun" : "");
+					  : "");
 	add_near(line, sizeof(line), near, "; near: ");
+	if (may_come(entry, scope))
+		snprintf(line + strlen(line), sizeof(line) - strlen(line), CALL_MAY_COME);
 	say_clean(say, line, missing, arg);
 }
 

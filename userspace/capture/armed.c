@@ -3,6 +3,8 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+
+#include "util/units.h"
 #include <string.h>
 
 void armed_count(struct armed_counts *counts, const struct site_info *site)
@@ -38,6 +40,6 @@ char *armed_text(char text[ARMED_TEXT], const struct armed_counts *counts)
 			len += (size_t)snprintf(text + len, ARMED_TEXT - len,
 						"%s%" PRIu64 " %s%s%s", len ? ", " : "",
 						rows[i].count, rows[i].how, rows[i].name,
-						rows[i].count == 1 ? "" : "s");
+						units_plural(rows[i].count, "", "s"));
 	return text;
 }

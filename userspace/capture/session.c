@@ -25,7 +25,8 @@ int session_fail(struct session *session, const char *what)
 
 void session_notify(struct session *session, const char *line)
 {
-	session->events->notify(line, session->events->arg);
+	if (session->events->notify)
+		session->events->notify(line, session->events->arg);
 }
 
 static uint64_t cpu_ns(void)

@@ -71,7 +71,7 @@ struct session_result {
 /* The messages of a session on the way ("no sites in …") go to `notify`, one line each, no newline.
  */
 struct session_events {
-	void (*notify)(const char *line, void *arg);
+	void (*notify)(const char *line, void *arg); /* NULL: nobody wants them */
 	/* A problem with the options, though the capture goes on. */
 	void (*tell)(const char *line, void *arg);
 	/* About ten times a second, for a progress line. May be NULL. */

@@ -18,6 +18,7 @@
 #include "target/execve.h"
 #include "target/process.h"
 #include "target/root.h"
+#include "util/units.h"
 
 #define SCRIPTS_MAX 5       /* BINPRM_... of the kernel: interpreters of interpreters */
 #define HELD_NS 20000000ull /* programs may start faster than they are armed */
@@ -384,16 +385,17 @@ void programs_say(struct session *session)
 
 	if (unarmed->programs) {
 		snprintf(line, sizeof(line),
-			 "%" PRIu64 " program%s began before being armed: calls at the begin are "
+			 "%" PRIu64 " %s began before being armed: calls at the begin are "
 			 "missing (%s)",
-			 unarmed->programs, unarmed->programs == 1 ? "" : "s", unarmed->names);
+			 unarmed->programs, units_plural(unarmed->programs, "program", "programs"),
+			 unarmed->names);
 		session->events->tell(line, session->events->arg);
 	}
 	if (unarmed->forks) {
 		snprintf(line, sizeof(line),
 			 "%" PRIu64 " %s forked from armed processes: what each did before it was "
 			 "armed, up to %.1f ms, is missing (--machine-wide records it)",
-			 unarmed->forks, unarmed->forks == 1 ? "child was" : "children were",
+			 unarmed->forks, units_plural(unarmed->forks, "child was", "children were"),
 			 (double)unarmed->fork_ns / 1e6);
 		session->events->tell(line, session->events->arg);
 	}

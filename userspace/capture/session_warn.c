@@ -2,8 +2,10 @@
 /* Warnings of a capture: it sees less than the options ask for. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "capture/session_internal.h"
+#include "util/hash.h"
 #include "util/units.h"
 
 static void line_say(const char *line, void *arg)
@@ -74,18 +76,20 @@ static void unfound_say(const char *line, bool missing, void *arg)
 {
 	struct unfound *unfound = arg;
 	struct session *session = unfound->session;
-	uint64_t hash = 14695981039346656037ull; /* FNV-1a */
+	/* The end says the same of what may have come until then. */
+	const char *hope = strstr(line, CALL_MAY_COME);
+	uint64_t hash = hash_bytes(HASH_BEGIN, line, hope ? (size_t)(hope - line) : strlen(line));
 
-	for (const char *at = line; *at; at++)
-		hash = (hash ^ (unsigned char)*at) * 1099511628211ull;
 	if (missing && unfound->strict && !unfound->result)
 		unfound->result = error_set(session->err, ENOENT, "%s", line);
 	else if (map_get(&session->told, hash) != MAP_NONE)
 		return;
 	else if (missing)
 		session->events->tell(line, session->events->arg);
-	else
+	else if (session->events->notify)
 		session_notify(session, line);
+	else
+		return;
 	map_set(&session->told, hash, 1);
 }
 
@@ -125,9 +129,10 @@ static void warn_of_targets(struct session *session)
 	if (!refused)
 		return;
 	snprintf(line, sizeof(line),
-		 "%" PRIu64 " child processes were not followed: no more than %d processes are "
-		 "traced at a time",
-		 refused, WAFFLE_MAX_TARGETS);
+		 "%" PRIu64
+		 " child %s not followed: no more than %d processes are traced at a time",
+		 refused, units_plural(refused, "process was", "processes were"),
+		 WAFFLE_MAX_TARGETS);
 	session_notify(session, line);
 }
 
@@ -138,8 +143,8 @@ static void warn_of_stacks(struct session *session)
 
 	if (!left_out)
 		return;
-	snprintf(line, sizeof(line),
-		 "%" PRIu64 " stacks were left out: there were too many different ones", left_out);
+	snprintf(line, sizeof(line), "%" PRIu64 " %s left out: there were too many different ones",
+		 left_out, units_plural(left_out, "stack was", "stacks were"));
 	session_notify(session, line);
 }
 
@@ -151,8 +156,8 @@ static void warn_of_tables(struct session *session)
 	if (!count)
 		return;
 	snprintf(line, sizeof(line),
-		 "the file's tables of stacks and names are full: %s entries were left out",
-		 units_format_count(text, count));
+		 "the file's tables of stacks and names are full: %s %s left out",
+		 units_format_count(text, count), units_plural(count, "entry was", "entries were"));
 	session_notify(session, line);
 }
 
@@ -167,17 +172,21 @@ void warn_of_faults(struct session *session)
 	warn_of_tables(session);
 	if (deep) {
 		snprintf(line, sizeof(line),
-			 "%" PRIu64 " calls were lost because their thread was in %d others that "
-			 "are probed: describe fewer functions, or those of the outermost calls",
-			 deep, WAFFLE_CALL_DEPTH_MAX);
+			 "%" PRIu64
+			 " %s lost, inside %d others of the same thread that are probed: "
+			 "describe fewer functions, or those of the outermost calls",
+			 deep, units_plural(deep, "call was", "calls were"), WAFFLE_CALL_DEPTH_MAX);
 		session_notify(session, line);
 	}
 	if (!faults)
 		return;
 	snprintf(line, sizeof(line),
-		 "%" PRIu64 " arguments of calls could not be read: they point nowhere, or to what "
-		 "is not in memory yet; they are 0 or left out in the capture",
-		 faults);
+		 "%" PRIu64
+		 " %s nowhere, or to what is not in memory yet; in the capture each is 0 or "
+		 "left out",
+		 faults,
+		 units_plural(faults, "argument of calls could not be read: it points",
+			      "arguments of calls could not be read: they point"));
 	session_notify(session, line);
 }
 

@@ -321,7 +321,7 @@ int capture_command(const struct command *command, struct capture_options *optio
 				  .command = command->name,
 				  .terminal = isatty(STDERR_FILENO) && !options->quiet};
 	struct session_events events = {
-		.notify = display_notify,
+		.notify = options->quiet ? NULL : display_notify,
 		.tell = display_tell,
 		.progress = display.terminal ? display_progress : NULL,
 		.arg = &display,

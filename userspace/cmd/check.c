@@ -422,7 +422,7 @@ static void findings_print(const struct finding *findings, unsigned missing)
 	}
 	if (missing)
 		printf("\nNot ready: %u needed thing%s missing.\n", missing,
-		       missing == 1 ? " is" : "s are");
+		       units_plural((uint64_t)missing, " is", "s are"));
 	else
 		printf("\nReady to trace.\n");
 }

@@ -12,7 +12,12 @@
 
 #include "util/error.h"
 
-enum exit_code { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+enum exit_code {
+	EXIT_DONE = 0,
+	EXIT_FAILED = 1,
+	EXIT_USAGE = 2,
+	EXIT_READER_GONE = 141, /* as a shell reports the end by SIGPIPE: nothing is said of it */
+};
 
 /*
  * One option, whose place is at offset `at` in the command's own options struct. `set` gets a

@@ -11,6 +11,7 @@
 #include "export/summary_json.h"
 #include "util/json.h"
 #include "util/terminal.h"
+#include "util/output.h"
 #include "util/units.h"
 
 struct export_options {
@@ -121,8 +122,9 @@ static void print_line(const struct export_options *o, const char *path, const s
 	terminal_put(stdout, path, strlen(path));
 	printf(" (%s): %s", units_format_bytes(bytes, file_bytes(path)), o->exporter->help);
 	if (model->counts.lost)
-		printf(" %s records were lost; the export shows where.",
-		       units_format_count(lost, model->counts.lost));
+		printf(" %s %s lost; the export shows where.",
+		       units_format_count(lost, model->counts.lost),
+		       units_plural(model->counts.lost, "record was", "records were"));
 	putchar('\n');
 }
 
@@ -149,6 +151,8 @@ static int export_model(const struct export_options *o, const struct model *mode
 				 path);
 	else
 		code = export_to_path(o->exporter, model, path, err);
+	if (code < 0 && strcmp(path, "-") == 0 && output_reader_is_gone())
+		code = EXIT_READER_GONE;
 
 	/* Standard output is taken by the export itself. */
 	if (code == 0 && strcmp(path, "-") != 0)

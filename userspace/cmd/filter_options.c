@@ -127,6 +127,8 @@ enum exit_code filter_options_on_file(const struct command *command, struct filt
 					  : work(command, cli, file, &err);
 	if (result < 0)
 		code = command_fail(command, &err, EXIT_FAILED);
+	else if (result == EXIT_READER_GONE)
+		code = EXIT_READER_GONE;
 	filter_options_free(options);
 	return code;
 }

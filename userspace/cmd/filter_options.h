@@ -39,8 +39,8 @@ void filter_options_free(struct filter_options *options);
  * no site of it. */
 int filter_options_open_file(const struct command *command, const struct filter_options *options,
 			     const char *file, struct store_reader **reader, struct error *err);
-/* What a command does with its file, for filter_options_on_file(); `cli` are its options. Returns 0
- * or a negative errno. */
+/* What a command does with its file, for filter_options_on_file(); `cli` are its options. Returns
+ * 0, EXIT_READER_GONE or a negative errno. */
 typedef int (*filter_file_work)(const struct command *command, const void *cli, const char *file,
 				struct error *err);
 /* All that is left to do for a command that reads a file, once its usage is right: the filter, then

@@ -8,6 +8,7 @@
 #include "target/objects.h"
 #include "util/json.h"
 #include "util/terminal.h"
+#include "util/units.h"
 
 struct list_options {
 	uint64_t pid;
@@ -148,9 +149,9 @@ static void print_object(const struct object *object)
 
 	print_text(object->path);
 	if (sites || !calls)
-		printf(": %zu site%s", sites, sites == 1 ? "" : "s");
+		printf(": %zu site%s", sites, units_plural(sites, "", "s"));
 	if (calls)
-		printf("%s %zu call%s", sites ? "," : ":", calls, calls == 1 ? "" : "s");
+		printf("%s %zu call%s", sites ? "," : ":", calls, units_plural(calls, "", "s"));
 	puts(object->simulation ? ", simulated" : "");
 	for (size_t i = 0; i < object->sites.len; i++) {
 		print_site(&object->sites.data[i]);
@@ -165,7 +166,7 @@ static void print_tracepoints(const struct call_set *calls)
 	size_t count = call_set_tracepoints(calls, &list);
 
 	if (count)
-		printf("kernel: %zu tracepoint%s\n", count, count == 1 ? "" : "s");
+		printf("kernel: %zu tracepoint%s\n", count, units_plural(count, "", "s"));
 	for (size_t i = 0; i < count; i++) {
 		print_site(&list[i].site);
 		printf("            tracepoint ");
@@ -287,9 +288,9 @@ static int print(const struct command *command, const struct objects *objects,
 			     "calls of CUDA or NCCL");
 		if (objects->bad_notes)
 			terminal_message(
-				stderr,
-				"waffle-bpf: list: %llu notes make no sense and were left out",
-				(unsigned long long)objects->bad_notes);
+				stderr, "waffle-bpf: list: %llu %s no sense: left out",
+				(unsigned long long)objects->bad_notes,
+				units_plural(objects->bad_notes, "note makes", "notes make"));
 	}
 	fflush(stdout);
 	call_set_unfound(options->probes.calls,

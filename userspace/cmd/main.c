@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* waffle-bpf: finds the command in the table and runs it. */
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "cmd/workers.h"
 #include "util/memory_limit.h"
 #include "util/near.h"
+#include "util/output.h"
 #include "util/terminal.h"
 
 static int help_run(const struct command *command, int argc, char **argv);
@@ -127,11 +127,9 @@ static void write_signals_catch(void)
 /* Standard output that could not be written is a failure, unless its reader just went away. */
 static int output_finish(int code)
 {
-	struct pollfd out = {.fd = STDOUT_FILENO};
-
 	if (!fflush(stdout) && !ferror(stdout))
 		return code;
-	if (poll(&out, 1, 0) == 1 && (out.revents & POLLERR))
+	if (output_reader_is_gone())
 		return code;
 	if (code != EXIT_DONE) /* it has said why already */
 		return code;

@@ -148,13 +148,13 @@ static void warnings_json(struct html_page *page)
 	for (unsigned i = 0; i < WAFFLE_SOURCE_COUNT; i++)
 		if (report->losses[i].count)
 			warning(page,
-				"Lost %s %s records: results are incomplete where they are "
+				"Lost records (%s of %s): results are incomplete where they are "
 				"missing.",
 				units_format_count(text, report->losses[i].count),
 				record_source_name(i));
 	if (page->model->bad_records)
-		warning(page, "%s records made no sense and were left out.%s",
-			units_format_count(text, page->model->bad_records), "");
+		warning(page, "%s %s left out.", units_format_count(text, page->model->bad_records),
+			units_plural(page->model->bad_records, BAD_RECORD));
 	if (!page->model->sched)
 		json_string(page->json,
 			    "The scheduler was not recorded: running, runnable and blocked are "

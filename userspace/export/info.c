@@ -183,11 +183,13 @@ static void put_what_is_missing(FILE *out, const struct model *model, const stru
 		fprintf(out, "%-12s%s stacks and names: there are too many\n", "left out",
 			units_format_count(text, store_reader_skipped(model->reader)));
 	if (model->losses.len)
-		fprintf(out, "loss        in %zu intervals, %" PRIu64 " spans were open in them\n",
-			model->losses.len, sum->with_loss);
+		fprintf(out, "loss        in %zu %s, during which %" PRIu64 " %s open\n",
+			model->losses.len, units_plural(model->losses.len, "interval", "intervals"),
+			sum->with_loss, units_plural(sum->with_loss, "span was", "spans were"));
 	if (model->bad_records)
-		fprintf(out, "bad         %s records made no sense and were left out\n",
-			units_format_count(text, model->bad_records));
+		fprintf(out, "bad         %s %s left out\n",
+			units_format_count(text, model->bad_records),
+			units_plural(model->bad_records, BAD_RECORD));
 }
 
 void info_print_text(const struct model *model, FILE *out)

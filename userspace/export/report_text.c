@@ -484,23 +484,28 @@ static void print_warnings(const struct printer *printer)
 			"unusable\n",
 			units_format_bytes(count, report->bytes_cut));
 	if (report->skipped)
-		fprintf(printer->out,
-			"%s stacks and names of the file are left out: there are too many\n",
-			units_format_count(count, report->skipped));
+		fprintf(printer->out, "%s %s left out: there are too many\n",
+			units_format_count(count, report->skipped),
+			units_plural(report->skipped, "stack or name of the file is",
+				     "stacks and names of the file are"));
 	for (unsigned i = 0; i < WAFFLE_SOURCE_COUNT; i++)
 		if (report->losses[i].count)
 			fprintf(printer->out,
-				"lost %s %s records in %" PRIu64 " interval%s: results there are "
+				"lost %s %s %s in %" PRIu64 " interval%s: results there are "
 				"incomplete; record with a larger %s%s\n",
 				units_format_count(count, report->losses[i].count),
-				record_source_name(i), report->losses[i].intervals,
-				report->losses[i].intervals == 1 ? "" : "s", buffer_options[i],
+				record_source_name(i),
+				units_plural(report->losses[i].count, "record", "records"),
+				report->losses[i].intervals,
+				units_plural(report->losses[i].intervals, "", "s"),
+				buffer_options[i],
 				i == WAFFLE_SOURCE_SPANS && has_calls(report->model)
 					? ", unless calls were too deep (docs/probes.md)"
 					: "");
 	if (report->model->bad_records)
-		fprintf(printer->out, "%s records made no sense and were left out\n",
-			units_format_count(count, report->model->bad_records));
+		fprintf(printer->out, "%s %s left out\n",
+			units_format_count(count, report->model->bad_records),
+			units_plural(report->model->bad_records, BAD_RECORD));
 	paint(printer, PAINT_END);
 }
 

@@ -8,6 +8,9 @@
 
 #include "analyze/report.h"
 
+/* For units_plural(). */
+#define BAD_RECORD "record made no sense and was", "records made no sense and were"
+
 /* Rows shown of each table; the rest is counted in a line below it. 0: all. */
 struct report_view {
 	uint32_t rows;

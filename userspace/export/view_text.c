@@ -185,8 +185,9 @@ static void put_head(const struct drawing *drawing, uint64_t threads)
 	if (report_simulated(drawing->model))
 		put_line(drawing, "", "%s", report_simulated(drawing->model));
 	if (drawing->model->filtered.expression)
-		put_line(drawing, "", "filtered: %" PRIu64 " spans are left out",
-			 drawing->model->filtered.spans);
+		put_line(drawing, "", "filtered: %" PRIu64 " %s left out",
+			 drawing->model->filtered.spans,
+			 units_plural(drawing->model->filtered.spans, "span is", "spans are"));
 }
 
 static bool tick_fits(const struct grid *grid, uint64_t step)

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "util/units.h"
+
 /* Writes as much as there is room for; returns how much. A regular file always has room. */
 static size_t write_some(const struct outlet *outlet, const char *text, size_t size)
 {
@@ -91,8 +93,8 @@ void outlet_close(struct outlet *outlet)
 	if (outlet->stream == stderr)
 		return;
 	if (outlet->dropped)
-		fprintf(outlet->stream, "(%u messages were dropped: nobody read them)\n",
-			outlet->dropped);
+		fprintf(outlet->stream, "(%u %s dropped: nobody read on)\n", outlet->dropped,
+			units_plural(outlet->dropped, "message was", "messages were"));
 	fclose(outlet->stream);
 	while (done < outlet->kept_bytes) {
 		ssize_t written = write(outlet->fd, outlet->kept + done, outlet->kept_bytes - done);

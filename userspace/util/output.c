@@ -3,11 +3,19 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+bool output_reader_is_gone(void)
+{
+	struct pollfd out = {.fd = STDOUT_FILENO};
+
+	return poll(&out, 1, 0) == 1 && (out.revents & POLLERR);
+}
 
 /* A number from the environment; false if it is not set or not a plain decimal number. */
 static bool environment_id(const char *name, unsigned *id)

@@ -35,6 +35,8 @@ int output_publish(struct output *output, struct error *err);
 int output_commit(struct output *output, struct error *err);
 /* Removes the temporary file and frees; nothing to do if not open or committed. */
 void output_abort(struct output *output);
+/* Whether standard output is a pipe or socket whose reader has gone, as `| head` does. */
+bool output_reader_is_gone(void);
 /* The user who called sudo, if somebody did; *gid is (gid_t)-1 if SUDO_GID is not set. */
 bool output_caller(unsigned *uid, unsigned *gid);
 /* Gives an open file to the user who called sudo; silently nothing if there is none. */

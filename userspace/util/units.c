@@ -212,6 +212,11 @@ char *units_format_count(char text[UNITS_TEXT], uint64_t count)
 	return text;
 }
 
+const char *units_plural(uint64_t count, const char *one, const char *many)
+{
+	return count == 1 ? one : many;
+}
+
 char *units_format_more(char text[UNITS_TEXT], uint64_t others)
 {
 	text[0] = '\0';

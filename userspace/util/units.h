@@ -32,6 +32,8 @@ char *units_format_duration(char text[UNITS_TEXT], uint64_t ns);
 char *units_format_bytes(char text[UNITS_TEXT], uint64_t bytes);
 /* "1,234,567" */
 char *units_format_count(char text[UNITS_TEXT], uint64_t count);
+/* What a count of things is called: units_plural(n, "child was", "children were"). */
+const char *units_plural(uint64_t count, const char *one, const char *many);
 /* " and 12 more", behind the names of some things, of the others; "" if there are none. */
 char *units_format_more(char text[UNITS_TEXT], uint64_t others);
 /* A share of a whole in percent, "12.3 %"; "-" if the whole is 0. */
