@@ -132,6 +132,17 @@ unit: unit-programs
 asan:
 	$(MAKE) BUILD=$(BUILD)/asan SANITIZE=address,undefined unit
 
+# The same for aarch64, by a cross-compiler. That machine's libraries and headers are only unpacked;
+# the compiler's own headers of the kernel may be too old.
+ARM64_ROOT := $(CURDIR)/$(BUILD)/arm64/root
+ARM64_GCC := aarch64-linux-gnu-gcc
+arm64:
+	@scripts/arm64.sh $(ARM64_ROOT)
+	$(MAKE) BUILD=$(BUILD)/arm64 ARCH=aarch64 CFLAGS="-O1 -g" \
+		CC="$(ARM64_GCC) --sysroot=$(ARM64_ROOT) -nostdinc -isystem $$($(ARM64_GCC) -print-file-name=include) \
+		-isystem $(ARM64_ROOT)/usr/include/aarch64-linux-gnu -isystem $(ARM64_ROOT)/usr/include" \
+		$(or $(ARM64_TARGETS),all examples unit-programs)
+
 # Fuzzers: one program a file of tests/fuzz, with its inputs in tests/fuzz/corpus. The library is
 # built anew, with clang and its coverage counters.
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
@@ -250,5 +261,5 @@ clean:
 
 -include $(LIB_OBJ:.o=.d) $(CMD_OBJ:.o=.d) $(UNIT_BIN:=.d) $(FUZZ_BIN:=.d) $(TIDY_OK:.ok=.d)
 FORCE:
-.PHONY: all unit-programs unit asan fuzz-bin fuzz-programs fuzz examples lint lint-format lint-code lint-docs \
+.PHONY: all unit-programs unit asan arm64 fuzz-bin fuzz-programs fuzz examples lint lint-format lint-code lint-docs \
 	docs setup setup-check check kernels zoo soak gpu demo bench install clean FORCE

@@ -81,7 +81,7 @@ static __always_inline struct buffer *buffer_make(struct task_struct *task)
 	return bpf_map_lookup_elem(&filter_buffers, &key);
 }
 
-/* What the held spans make of something that is in them. */
+/* What the held spans around a record decide for it. */
 struct standing {
 	struct buffer *buffer;
 	__u64 inside;  /* bits that were not looked at yet, the next one lowest */
@@ -114,7 +114,7 @@ static long standing_slot(__u32 index, void *context)
 	return 0;
 }
 
-/* A callback, since the verifier would walk through all turns of a loop. */
+/* A callback, since the verifier would follow all rounds of a loop. */
 static __noinline void standing_get(struct buffer *buffer, __u64 inside, __u32 born,
 				    struct standing *standing)
 {

@@ -6,7 +6,7 @@
 #include "shared.h"
 #include "waffle/abi.h"
 
-/* One that is not known may have some. */
+/* A program that is not known may have rights. */
 static __noinline __attribute__((unused)) bool program_has_rights(__u32 tgid)
 {
 	const struct waffle_program *program = bpf_map_lookup_elem(&programs, &tgid);

@@ -123,7 +123,7 @@ static __always_inline bool open_add(struct pt_regs *ctx, struct waffle_open *op
 	return false;
 }
 
-/* A span whose begin is delivered now. */
+/* Delivers the begin of a span that passes. */
 static __always_inline int span_keep(struct pt_regs *ctx, struct waffle_open *open,
 				     struct task_struct *task, __u64 now)
 {
@@ -139,9 +139,9 @@ static __always_inline bool is_kept(const struct waffle_open *open)
 }
 
 /*
- * What the held spans around a record say of it, NULL if there are none. They are in the buffer of
- * the thread that began the parent. A record of another thread can't wait there: if they are not
- * decided yet, it is lost if they pass.
+ * Finds out what the held spans around a record decide for it; NULL if there are none. They are in
+ * the buffer of the thread that began the parent. A record of another thread can't wait there. If
+ * they are not decided yet, it is lost in case they pass.
  */
 static __always_inline struct buffer *
 children_standing(struct waffle_open *parent, struct task_struct *task, struct standing *standing)
@@ -164,7 +164,7 @@ children_standing(struct waffle_open *parent, struct task_struct *task, struct s
 	return NULL;
 }
 
-/* What does not pass, or may not: a parent of others, or a child of a kept span. */
+/* A hit that does not pass, or not yet: it may be a parent of others, or a child of a kept span. */
 static __noinline int pass_by(struct pt_regs *ctx, __u64 now)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -201,7 +201,7 @@ static __noinline int pass_by(struct pt_regs *ctx, __u64 now)
 			}
 		}
 	}
-	/* Without room its children would not be told from those of an unknown parent. */
+	/* Without room, its children would look like those of an unknown parent. */
 	if (class->is_span && !open_add(ctx, &open, task, state, now))
 		loss_count(1);
 	return buffered;
@@ -249,7 +249,7 @@ int filter_pass_by(struct pt_regs *ctx)
 	return wanted(task) ? site_stack(ctx, pass_by(ctx, bpf_ktime_get_ns())) : 0;
 }
 
-/* A held span's place among those around it, and its own slot for those inside it. */
+/* Finds a held span's place among those around it, and takes a slot for those inside it. */
 static __always_inline bool hold_place(struct waffle_open *open, const struct family *family,
 				       struct task_struct *task)
 {
@@ -291,7 +291,7 @@ int filter_hold(struct pt_regs *ctx)
 		return site_stack(ctx, span_keep(ctx, &open, task, now));
 	if (held_add_sized(class->held, ctx, &family, now)) {
 		if (open_add(ctx, &open, task, WAFFLE_OPEN_HELD, now))
-			return site_stack(ctx, true); /* where it was is known now only */
+			return site_stack(ctx, true); /* its stack can only be taken now */
 		held_delete(class->held, id);
 	}
 	loss_count(1);
@@ -356,13 +356,13 @@ int filter_end(struct pt_regs *ctx)
 
 /* ---- the end of a held span ---- */
 
-/* A walk over what waits for a held span. */
+/* A walk over the records that wait for a held span. */
 struct walk {
 	struct buffer *buffer;
 	__u64 bit;
 	__u32 from;
 	__u32 lost;
-	bool count; /* of another thread: what waits is lost */
+	bool count; /* another thread's span: the waiting records are lost */
 };
 
 static long walk_child(__u32 index, void *context)
@@ -404,7 +404,7 @@ static long walk_child(__u32 index, void *context)
 	return 0;
 }
 
-/* Delivers what waits for a held span that passes. */
+/* Delivers the records that wait for a held span, which passes. */
 static __noinline void children_release(struct waffle_open *open)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -432,7 +432,7 @@ static __noinline void children_release(struct waffle_open *open)
 	loss_count(walk.lost);
 }
 
-/* A held span that passes: its begin with what was then, what waits for it, and its end. */
+/* Delivers a held span that passes: its begin, the records that wait for it, and its end. */
 static __noinline int release(struct pt_regs *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();

@@ -20,7 +20,7 @@ HELD_MAP(filter_held_small, WAFFLE_HELD_SMALL_BYTES);
 HELD_MAP(filter_held_medium, WAFFLE_HELD_MEDIUM_BYTES);
 HELD_MAP(filter_held_large, WAFFLE_FRAME_MAX);
 
-/* The parent of what is hit. */
+/* The parent of a hit. */
 struct family {
 	struct waffle_open *parent; /* NULL: none, or not known */
 	__u64 parent_id, parent_bits;

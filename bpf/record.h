@@ -92,8 +92,7 @@ struct waffle_rec_return {
 	__u32 frame_bytes;
 	__u32 flags; /* WAFFLE_RETURN_* */
 };
-/* It did not return: longjmp() or an exception left it. Its thread was out of it at rec.ts, and may
- * have been before. It has no values. */
+/* It did not return: longjmp() or an exception left it, at rec.ts or before. It has no values. */
 #define WAFFLE_RETURN_LEFT 1u
 
 /* A plain call (bpf/call.h): the registers that C passes arguments in, and behind them words of the
@@ -147,8 +146,8 @@ struct waffle_rec_trace {
 };
 
 /*
- * What a code object of Python is, told when it is met first, so that it need not be looked for
- * when it or its process is gone. Texts as CPython has them: `state` says how (target/python.c).
+ * A code object of Python, recorded when it is first met, since it or its process may be gone when
+ * it is looked for. Texts are as CPython stores them; `state` says how (target/python.c).
  */
 struct waffle_code_text {
 	__u32 state;
@@ -190,9 +189,8 @@ struct waffle_rec_switch {
 #define WAFFLE_SWITCH_PREV_TRACED 1u
 #define WAFFLE_SWITCH_NEXT_TRACED 2u
 #define WAFFLE_SWITCH_WOKEN 4u /* next was woken since it last left a CPU: waker_tid, wake_ts */
-#define WAFFLE_SWITCH_WAKER_HARDIRQ                                                                \
-	8u /* an interrupt woke it: not the doing of waker_tid itself                              \
-	    */
+/* An interrupt woke it, or a softirq did, and not waker_tid's own doing. */
+#define WAFFLE_SWITCH_WAKER_HARDIRQ 8u
 #define WAFFLE_SWITCH_WAKER_SOFTIRQ 16u
 #define WAFFLE_SWITCH_PREEMPTED 32u /* prev was still runnable */
 #define WAFFLE_SWITCH_NEW 64u       /* the wake-up is the thread's creation */
@@ -350,8 +348,8 @@ struct waffle_rec_stolen {
 /* Counted at the timer's ticks only: some of it may be of the time before from_ts. */
 #define WAFFLE_STOLEN_BY_TICK 1u
 
-/* From rec.ts on rec.cpu runs at khz; rec.tid is 0. Told if it differs from what was told last by a
- * twentieth of that or more. */
+/* From rec.ts on rec.cpu runs at khz; rec.tid is 0. Recorded if it differs from the last record by
+ * a twentieth of that or more. */
 struct waffle_rec_frequency {
 	struct waffle_rec rec;
 	__u32 khz;
@@ -359,7 +357,8 @@ struct waffle_rec_frequency {
 	__u32 flags;   /* WAFFLE_FREQUENCY_* */
 	__u32 reserved;
 };
-/* Read when the capture began, not told by the kernel: some drivers never tell of a change. */
+/* Read when the capture began, not from the kernel's tracepoint: some drivers never report a
+ * change. */
 #define WAFFLE_FREQUENCY_READ 1u
 
 #endif

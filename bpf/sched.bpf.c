@@ -43,7 +43,7 @@ static __always_inline bool on_interrupt_stack(void *ctx, struct task_struct *ta
 	return *(volatile __u64 *)&scratch->place - (__u64)task->stack >= TASK_STACK_BYTES;
 }
 
-/* What a thread sends to this machine arrives in a softirq on its way back from the device. */
+/* A packet that a thread sends to its own machine arrives in a softirq within the send. */
 static __always_inline bool in_socket_call(struct task_struct *task)
 {
 	__u64 args[WAFFLE_SYSCALL_ARGS];
@@ -95,8 +95,9 @@ struct {
 } waiting SEC(".maps");
 
 /*
- * Counts a thread where it waits to run, so that all switches of that CPU are recorded until then:
- * they tell behind whom it waited. `number`: that of the CPU plus one, 0: it does not wait.
+ * Counts a thread on the CPU where it waits to run. While there are such threads, all switches of
+ * that CPU are recorded, which shows behind whom they wait. `number`: the CPU's plus one; 0: it
+ * does not wait.
  */
 static __always_inline void waits_for(struct thread_state *state, __u32 number)
 {
@@ -284,7 +285,7 @@ static __always_inline void thread_comes(struct thread_state *to, struct task_st
 		to->wait.fault_ts = 0; /* its end won't be seen */
 }
 
-/* Fills in why a traced thread leaves. */
+/* Fills in why a traced thread leaves its CPU. */
 static __always_inline __u32 slot_prev_thread(void *ctx, struct waffle_rec_switch *rec,
 					      struct thread_state *from, struct task_struct *task,
 					      bool preempt, unsigned int state, __u64 now)

@@ -198,7 +198,7 @@ static __always_inline void record_count(enum waffle_source source, __u32 cpu, b
 		record_;                                                                           \
 	})
 
-/* Records that never came to be: produced and lost at once. */
+/* Counts records that could not be made, as produced and lost. */
 static __always_inline void loss_count_of(enum waffle_source source, __u64 count)
 {
 	struct waffle_cpu *cpu = cpu_get(bpf_get_smp_processor_id());
@@ -223,7 +223,7 @@ static __always_inline void record_begin(struct waffle_rec *rec, enum waffle_rec
 	rec->cpu = cpu;
 }
 
-/* Says who a thread is: when it is seen first, and when it is renamed (comm is not NULL then). */
+/* Records who a thread is, when it is first seen and when it is renamed (then comm is not NULL). */
 static __noinline void task_emit(struct task_struct *task, const char *comm, __u32 flags)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
@@ -354,7 +354,7 @@ static __always_inline __s32 task_syscall(struct task_struct *task, __u64 args[W
 #endif
 }
 
-/* What the kernel's own tracepoint makes of a raw state (include/linux/sched.h,
+/* Normalises a raw state as the kernel's own tracepoint does (include/linux/sched.h,
  * __task_state_index). */
 static __always_inline __u16 task_state_normal(__u32 state)
 {

@@ -44,7 +44,7 @@ struct {
 	__type(value, struct waffle_stack_file);
 } stack_files SEC(".maps");
 
-/* Code objects that were told of; what makes one known from another that took its place. */
+/* Code objects that were recorded. The key also has what tells one from another in its place. */
 struct code_key {
 	__u64 code, name;
 	__u32 tgid, first_line;
@@ -71,7 +71,7 @@ static __always_inline struct waffle_unwind_page *page_get(__u32 number)
 }
 
 /*
- * The searches are no static functions: so the verifier looks at each of them once, not in all
+ * The searches are global functions, so that the verifier checks each of them once, not in all
  * states that a walk can be in.
  */
 int stack_mapping_find(struct walk *walk, __u64 pc);
@@ -131,8 +131,8 @@ static long area_seen(struct task_struct *task, struct vm_area_struct *area, voi
 	return 0;
 }
 
-/* The same by asking the kernel: of what was mapped a moment ago, or by a new process. Not from the
- * scheduler, which may not wait for the process's memory. */
+/* The same by asking the kernel, for new mappings and new processes. Not in the scheduler's
+ * programs, which may not wait for the process's memory. */
 __noinline int stack_area_find(struct walk *walk, __u64 pc)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -238,7 +238,7 @@ static long walk_frame(__u32 index, void *context)
 	if (!index && walk->at_call && walk->row.rule == WAFFLE_UNWIND_UNKNOWN)
 		walk->row = waffle_unwind_entry();
 	if (!waffle_unwind_step(NULL, &walk->row, &walk->regs)) {
-		/* A caller of 0 says so, too, but not one that frame pointers led to by chance. */
+		/* A caller of 0 means the same, but not if frame pointers led there by chance. */
 		rule = walk->row.rule & WAFFLE_UNWIND_RULE_BITS;
 		if (rule == WAFFLE_UNWIND_END || (!walk->regs.ip && rule != WAFFLE_UNWIND_UNKNOWN))
 			walk->cut = 0;
@@ -293,7 +293,7 @@ static __always_inline __u64 word_at(__u64 address)
 	return bpf_probe_read_user(&word, sizeof(word), (void *)address) ? 0 : word;
 }
 
-/* What tells the thread's state in Python's list of them: thread_id, of pthread_self(), or
+/* The key of a thread in Python's list of thread states: thread_id, of pthread_self(), or
  * native_thread_id, of gettid(). */
 static __always_inline __u64 thread_key(struct task_struct *task)
 {
@@ -429,7 +429,7 @@ static __noinline void python_walk(struct walk *walk)
 
 /* ---- records ---- */
 
-/* As hit_copy(): a ring buffer wants to know the size. */
+/* As in hit_copy(), the size of a reservation has to be a constant. */
 static __always_inline int frames_copy(struct walk *walk, __u32 room, __u64 id, __u64 ts,
 				       __u32 kernel_stack)
 {

@@ -44,7 +44,7 @@ struct waffle_python {
 /* References have marks in these bits from 3.14 on. */
 #define WAFFLE_PYTHON_MARKS 7ull
 
-/* What is known of a process. */
+/* What the walk of a process's stacks needs. */
 struct waffle_stack_process {
 	__u32 page;     /* of its first mapping: unwind.h */
 	__u32 mappings; /* how many; in pages that follow each other */

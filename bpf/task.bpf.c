@@ -61,7 +61,7 @@ __noinline int stack_hash(struct stack_scratch *scratch, __u32 count)
 	return 0;
 }
 
-/* The last faults of a thread; what it does after its exit is not told. */
+/* Records the last faults of a thread. Those after its exit are not recorded. */
 static __always_inline void faults_flush(struct task_struct *task)
 {
 	struct thread_state *state = bpf_task_storage_get(&threads, task, NULL, 0);
@@ -80,7 +80,7 @@ static __always_inline void program_begins(__u32 tgid, bool has_rights)
 		bpf_map_delete_elem(&programs, &tgid);
 }
 
-/* Makes what is kept of a thread of the target, before it runs. */
+/* Makes the state of a thread of the target, before it runs. */
 static __always_inline struct thread_state *thread_born(struct task_struct *task)
 {
 	if (!scheduler_allocates() && stack_tables)
@@ -274,7 +274,7 @@ int BPF_PROG(on_rename, struct task_struct *task, const char *comm)
 	return 0;
 }
 
-/* What was stolen of threads that run while the capture begins and ends. */
+/* Records time that was stolen of threads that run while the capture begins or ends. */
 static __always_inline void stolen_snapshot(struct thread_state *state, struct task_struct *task)
 {
 	__u64 now = bpf_ktime_get_ns(), stolen_ns;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-/* What explains waits and is not told by the scheduler: page faults, block devices, signals, the
- * frequency of CPUs. */
+/* The explanation of waits beside the scheduler: page faults, block devices, signals, the frequency
+ * of CPUs. */
 #include "vmlinux.h"
 #include "wait.h"
 
@@ -30,7 +30,7 @@ int BPF_PROG(on_fault, unsigned long address, struct pt_regs *regs)
 	return fault_begin(address, regs);
 }
 
-/* In a system call that reads or writes the program's memory; not one that a tracer looks at. */
+/* A system call touches the program's own memory, not that of another process. */
 SEC("tp_btf/page_fault_kernel")
 int BPF_PROG(on_fault_kernel, unsigned long address, struct pt_regs *regs)
 {
@@ -95,7 +95,7 @@ struct {
 	__type(value, struct io_begin);
 } requests SEC(".maps");
 
-/* Of a target's thread, or of the kernel on somebody's behalf. */
+/* A target's thread or, on somebody's behalf, the kernel has begun a request. */
 static __always_inline int io_begin(struct request *request, __u64 flags)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -208,7 +208,7 @@ struct {
 	__type(value, struct waffle_frequency);
 } frequencies SEC(".maps");
 
-#define FREQUENCY_PARTS 20 /* of the last one: what is a change worth telling */
+#define FREQUENCY_PARTS 20 /* a change by this part of the last frequency is recorded */
 
 /* A raw tracepoint, so that capture/ can run it with what it reads at the capture's begin. */
 SEC("raw_tp/cpu_frequency")

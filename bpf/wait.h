@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What explains waits: taken when a thread leaves a CPU, reported when it comes back if the wait
- * was not short. So a thread that waits for microseconds, hundreds of thousands of times a second,
- * costs next to nothing, and one that waits for long is explained.
+ * The explanation of waits. It is taken when a thread leaves a CPU, and recorded when the thread
+ * comes back, unless the wait was short. So a thread that waits for microseconds, hundreds of
+ * thousands of times a second, costs next to nothing.
  */
 #ifndef WAFFLE_WAIT_H
 #define WAFFLE_WAIT_H
@@ -11,7 +11,7 @@
 #include <linux/types.h>
 #endif
 
-/* What is recorded of waits, each switched by --sources. */
+/* The parts of the explanation, each switched by --sources. */
 enum waffle_wait_source {
 	WAFFLE_WAIT_STACKS = 1, /* user and kernel stacks of who waits and who wakes */
 	WAFFLE_WAIT_FILES = 2,  /* which file, socket or pipe a system call waits for */
@@ -27,7 +27,7 @@ enum waffle_wait_source {
 #define WAFFLE_SYSCALLS_MAX 512
 #define WAFFLE_STACKS_MAX 16384 /* stacks that are recorded once each */
 
-/* What was told last of a CPU's frequency. */
+/* The last recorded frequency of a CPU. */
 struct waffle_frequency {
 	__u32 khz;
 	__u32 max_khz; /* of the next record, as are the flags */
@@ -55,12 +55,12 @@ extern const volatile __u32 wait_sources; /* enum waffle_wait_source */
 extern const volatile __u64 wait_min_ns;
 extern const volatile bool stack_tables;  /* user stacks of waits by tables: stack.h */
 extern const volatile bool steal_by_tick; /* the scheduler's clock does not leave it out */
-/* A bit a system call: whether its first argument is a descriptor. */
+/* A bit for each system call: whether its first argument is a descriptor. */
 extern const volatile __u64 descriptor_calls[WAFFLE_SYSCALLS_MAX / 64];
-/* Those of sockets only. */
+/* The same: whether that descriptor is a socket. */
 extern const volatile __u64 socket_calls[WAFFLE_SYSCALLS_MAX / 64];
-/* A bit a CPU: whether the ends of page faults are seen there, as they are not on one that has come
- * online just now. */
+/* A bit for each CPU: whether ends of page faults are seen there. They are not on a CPU that has
+ * just come online. */
 extern __u64 fault_cpus[WAFFLE_CPU_WORDS];
 extern const volatile __u64
 	stack_gap_ns; /* between two user stacks of a thread that waits shortly */
@@ -97,10 +97,10 @@ extern struct stack_scratches_map {
 
 extern __u32 stack_numbers; /* given so far */
 
-/* Global: the verifier looks at it once. */
+/* Global, so that the verifier checks it once. */
 int stack_hash(struct stack_scratch *scratch, __u32 count);
 
-/* A record that refers to a stack may have its time before another CPU has told of it. */
+/* A record may refer to a stack that another CPU records a little later. */
 #define TRACE_AHEAD_NS 1000000
 
 static __always_inline __u32 trace_tell(const struct stack_scratch *scratch, __u32 room,
@@ -127,7 +127,7 @@ static __always_inline __u32 trace_tell(const struct stack_scratch *scratch, __u
 	return number;
 }
 
-/* The number of the current stack; 0: there is none, or telling of it was lost. */
+/* The number of the current stack; 0: there is none, or its record was lost. */
 static __noinline __attribute__((unused)) __u32 stack_number(void *ctx, __u64 flags, __u64 now,
 							     __u32 place)
 {
@@ -161,9 +161,9 @@ static __noinline __attribute__((unused)) __u32 stack_number(void *ctx, __u64 fl
 }
 
 /*
- * Taking stacks costs more than all else, so it may have 1 in 400 of a CPU's time, which a program
- * that waits 20,000 times a second would exceed by far: each stack is paid for with 400 times the
- * time it takes. What is saved up goes to long waits first.
+ * Taking stacks costs more than everything else, so it may take 1/400 of a CPU's time. A program
+ * that waits 20,000 times a second would exceed that by far. So each stack is paid for with 400
+ * times the time that it takes, and the credit goes to long waits first.
  */
 #define STACK_KERNEL_PRICE_NS 1400000 /* of 3.5 µs with its record; on Linux 6.18, x86-64 */
 #define STACK_USER_PRICE_NS 400000    /* of 1 µs */
@@ -176,7 +176,7 @@ enum stack_worth {
 };
 #define STACK_LONG_NS 1000000
 
-/* The number of a stack; 0: none, or too dear. */
+/* Takes a stack and returns its number; 0: there is none, or no credit for it. */
 static __always_inline __u32 stack_take(void *ctx, __u64 flags, __u64 now, enum stack_worth worth)
 {
 	struct waffle_cpu *cpu = cpu_get(bpf_get_smp_processor_id());
@@ -214,7 +214,7 @@ static __always_inline struct task_struct *task_untrusted(struct task_struct *ta
 		       : task;
 }
 
-/* Time that the cgroups of a task were throttled so far, on all CPUs; four levels up. */
+/* The time that the cgroups of a task were throttled so far, on all CPUs, four levels up. */
 static __always_inline __u64 throttled_ns(struct task_struct *task)
 {
 	struct task_group *group;
@@ -308,7 +308,7 @@ static __always_inline void wait_file(struct task_struct *task, struct waffle_re
 				      BPF_CORE_READ(file, f_path.dentry, d_name.name));
 }
 
-/* Only if there is more to tell than the switches do. */
+/* Records a wait, if there is more than the switches say. */
 static __noinline __attribute__((unused)) void wait_emit(struct thread_wait *wait,
 							 struct task_struct *task, __u64 now)
 {
@@ -388,13 +388,13 @@ static __always_inline __u64 cpu_stolen_ns(struct task_struct *task)
 	return task->se.cfs_rq->rq->prev_steal_time;
 }
 
-/* Tells what was stolen of a thread since it was looked at last, if that is worth telling. */
+/* Records the time that was stolen of a thread since the last call, unless it was short. */
 static __always_inline void stolen_tell(struct thread_state *state, struct task_struct *task,
 					__u64 stolen_ns, __u64 now)
 {
 	__u64 ns = stolen_ns - state->stolen_ns, from_ts = state->on_ts;
 
-	/* Longer than it was there: a CPU's number that was read while the thread moved. */
+	/* More than the thread ran: it moved while the CPU's number was read. */
 	if (!from_ts || ns < wait_min_ns || ns > now - from_ts)
 		return;
 	state->stolen_ns = stolen_ns;
@@ -455,9 +455,9 @@ static __noinline __attribute__((unused)) void wake_emit(void *ctx, struct task_
 
 	if (!flags && !(waker->flags & PF_KTHREAD))
 		user_stack = stack_take(ctx, BPF_F_USER_STACK, now, worth);
-	/* Also tells an interrupt, which may have come in a system call of the waker. */
+	/* The stack also shows an interrupt, which may have come in a system call of the waker. */
 	kernel_stack = stack_take(ctx, 0, now, worth);
-	/* Who woke it, and when, is told by the switch. */
+	/* The record of the switch has the waker and the time. */
 	if (!user_stack && !kernel_stack)
 		return;
 	rec = record_reserve_of(WAFFLE_SOURCE_WAITS, cpu, sizeof(*rec));

@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bpf/call.h"
 #include "call/call.h"
 #include "call/find_remote.h"
+#include "call/set.h"
 #include "target/cfi_remote.h"
 #include "target/object_remote.h"
 #include "target/program_facts.h"
@@ -65,6 +67,56 @@ static void read_calls(struct wire_in in)
 	call_set_free(set);
 }
 
+/* What probe/plain.c makes of a call's words, in no more memory than it has. */
+static void make_words(const struct waffle_recipe *recipe)
+{
+	__u64 words[WAFFLE_WORD_NUMBERS] = {0};
+	uint8_t frame[WAFFLE_WORD_ROOM];
+
+	require(recipe->word_bytes <= sizeof(frame));
+	for (unsigned i = 0; i < recipe->word_count; i++)
+		require(recipe->words[i].from < WAFFLE_CALL_WORDS);
+	waffle_words_make(frame, recipe->words, recipe->word_count, words);
+}
+
+/* An honest answer, but for the recipe of its call and the probe. */
+static void read_recipe(struct wire_in in)
+{
+	struct site_info site = {.name = "a", .category = "", .file = "", .func = "", .call = true};
+	struct find_lists lists = {0};
+	struct wire_out reply = {0};
+	struct error err = ERROR_INIT;
+	struct waffle_recipe recipe;
+	struct object_probe probe;
+	struct call_set *set;
+	struct object *object;
+	struct wire_in answer;
+
+	wire_get(&in, &recipe, sizeof(recipe));
+	if (in.bad || !object_get_probe(&in, &probe))
+		return;
+	wire_put_u32(&reply, 1);
+	object_put_site(&reply, &site);
+	wire_put_u32(&reply, 1);
+	wire_put_u32(&reply, 0);
+	wire_put(&reply, &recipe, sizeof(recipe));
+	wire_put_u32(&reply, 1);
+	object_put_probe(&reply, &probe);
+	wire_put_u32(&reply, 1);
+	for (unsigned i = 0; i < SET_INSIDES; i++)
+		wire_put_text(&reply, NULL);
+	require(!call_set_open(&set, &err) && !object_new(&object, "fuzz", &err));
+	answer = wire_in(reply.bytes.data, reply.bytes.len);
+	if (!find_decode(set, object, &lists, 1 << 20, &answer)) {
+		check_object(object);
+		require(object->calls.len == 1);
+		make_words(&object->calls.data[0].recipe);
+	}
+	wire_out_free(&reply);
+	object_free(object);
+	call_set_free(set);
+}
+
 static void read_frames(struct wire_in in)
 {
 	struct symbols_remote *remote;
@@ -98,9 +150,10 @@ static void read_facts(struct wire_in in)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static void (*const readers[])(struct wire_in in) = {read_object, read_calls, read_frames,
-							     read_table, read_facts};
+							     read_table,  read_facts, read_recipe};
 
+	/* The last one came later: the inputs for the others keep their numbers. */
 	if (size)
-		readers[data[0] % 5](wire_in(data + 1, size - 1));
+		readers[data[0] == 'r' ? 5 : data[0] % 5](wire_in(data + 1, size - 1));
 	return 0;
 }

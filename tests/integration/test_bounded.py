@@ -5,7 +5,6 @@ import json
 import os
 import pathlib
 import resource
-import struct
 import subprocess
 import sys
 import time
@@ -116,57 +115,6 @@ def test_names_that_take_for_ever_stop_neither_the_drain_nor_the_end(waffle, bui
     assert "some functions have no names" in capture.result.stderr
 
 
-def endless_file(path, segments=60_000, notes=10_000):
-    """A library that takes hours to parse: the name of the function of each of its notes is found by
-    a search through all segments, for each of its letters."""
-    code, name, meta = 0x10000000, b"f" * 510 + b"\0", b"name\0file\0category\0\0"
-    content = b"\x90" * 16 + name + meta
-    begin = 64 + 56 * segments
-    far = struct.pack("<IIQQQQQQ", 1, 4, begin, 0x20000000, 0, 16, 16, 4096)
-    near = struct.pack("<IIQQQQQQ", 1, 5, begin, code, code, len(content), len(content), 4096)
-    note = struct.pack("<III8s5Q4I", 7, 56, 1, b"waffle", code, code, 0, code + 16 + len(name),
-                       code + 16, len(meta), 1, 0, 0)
-    names = b"\0.note.waffle\0.shstrtab\0"
-    at = begin + len(content)
-    sections = at + len(note) * notes + len(names)
-    header = struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\2\1\1", 3, 62, 1, 0, 64, sections, 0, 64, 56,
-                         segments, 64, 3, 2)
-    table = bytes(64) + struct.pack("<IIQQQQIIQQ", 1, 7, 0, 0, at, len(note) * notes, 0, 0, 4, 0)
-    table += struct.pack("<IIQQQQIIQQ", 14, 3, 0, 0, at + len(note) * notes, len(names), 0, 0, 1, 0)
-    path.write_bytes(header + far * (segments - 1) + near + content + note * notes + names + table)
-
-
-MAPS_IT = """
-import mmap, sys, time
-with open(sys.argv[1], "rb") as library:
-    print("ready", flush=True)
-    sys.stdin.readline()
-    mapped = mmap.mmap(library.fileno(), 0, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC)
-    print("mapped", flush=True)
-    time.sleep(600)
-"""
-
-
-@pytest.mark.parametrize("options", [(), ("-d", "2s")])
-def test_a_file_that_takes_hours_to_parse_stops_no_end(waffle, start, tmp_path, options):
-    library = tmp_path / "endless.so"
-    endless_file(library)
-    program = start(sys.executable, "-c", MAPS_IT, library)
-    program.until("ready")
-    attached = waffle.attach(*options, "--no-report", "-p", program.pid)
-    attached.wait_armed(program.pid)
-    program.say("go")
-    program.until("mapped")
-    if not options:
-        time.sleep(1)  # it is being parsed
-        attached.signal()
-    begun = monotonic_ns()
-    capture = attached.wait(timeout=100)
-    # A worker may take 60 s.
-    assert capture.info()["end_ns"] - begun < 20_000_000_000
-    assert "endless.so: the capture ended while it was parsed" in capture.result.stderr
-
-
 def test_a_reader_of_messages_that_has_stopped_stops_nothing(waffle, start, tmp_path):
     program = start("cat")
     ours, theirs = os.pipe()
@@ -206,6 +154,45 @@ def test_a_capture_that_takes_more_memory_than_allowed_ends_with_one_line(waffle
     for command in ("report", "info", "why", "view"):
         waffle.fails(1, command, "--memory-limit", "64MiB", path, says="the limit is 64.0 MiB")
     waffle.ok("report", path)
+
+
+READERS = {
+    "report": ["report"],
+    "report --json": ["report", "--json"],
+    "report --html": ["report", "--html", "{out}"],
+    "why": ["why"],
+    "view": ["view"],
+    "info": ["info"],
+    **{
+        f"export {form}": ["export", "-f", form, "-o", "{out}"]
+        for form in ("perfetto", "chrome", "ndjson", "records")
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def bomb(maker, tmp_path_factory):
+    path = tmp_path_factory.mktemp("bomb") / "bomb.waffle"
+    subprocess.run([maker, "alike", path, "8000000"], check=True)
+    assert path.stat().st_size < 1 << 20
+    return path
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_small_capture_of_very_many_records_takes_no_more_memory_than_allowed(
+    waffle, bomb, tmp_path, reader
+):
+    out = tmp_path / "out"
+    command = [part.format(out=out) for part in READERS[reader]]
+    result = waffle.call(*command, "--memory-limit", "100MiB", bomb)
+    # What goes through it record by record may get by with that.
+    if result.returncode:
+        assert result.returncode == 1
+        assert "the limit is 100 MiB" in result.stderr and result.stderr.count("\n") == 1
+        assert not out.exists()
+    else:
+        assert reader == "export records"
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 2 << 20  # KiB
 
 
 def test_max_size_ends_the_capture_with_what_it_has(waffle, built, start):

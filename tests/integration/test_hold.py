@@ -252,6 +252,35 @@ def test_the_gate_opens_no_file_whose_server_is_a_user(waffle, users_folder, sta
     assert "killed or stopped" not in (waffle.folder / "errors").read_text(encoding="utf-8")
 
 
+LEASE = """
+import fcntl, os, signal, sys, time
+os.setgroups([])
+os.setresgid(65534, 65534, 65534)
+os.setresuid(65534, 65534, 65534)
+signal.signal(signal.SIGIO, signal.SIG_IGN)
+file = os.open(sys.argv[1], os.O_RDONLY)
+fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_programs_of_all_start_while_the_gate_waits_for_a_lease(waffle, users_folder, start):
+    """The kernel opens each file for the gate, and whoever has a lease lets it wait for 45 s. That
+    user's own exec fails then."""
+    path = shutil.copy("/bin/true", f"{users_folder}/leased")
+    os.chown(path, 65534, 65534)
+    user = start(sys.executable, "-c", LEASE, path)
+    user.until("ready")
+    _, gate = running(waffle, start, "echo ready; read go")
+    waits = start("sh", "-c", f"{path}; echo exit $?")
+    subprocess.run(["true"], check=True, timeout=10)
+    wait_until(lambda: not pathlib.Path(f"/proc/{gate}").exists(), "the kernel kills the gate")
+    subprocess.run(["true"], check=True, timeout=10)
+    user.kill()
+    assert waits.until("exit ") in ("0", "126")
+
+
 # ---- whom probes hit ----
 
 

@@ -1,73 +1,86 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # fetch.sh SUITE FOLDER: puts the newest kernel of a Debian suite into FOLDER, as vmlinuz, the modules
-# that a disk with a file system takes into FOLDER/modules (those that are not built in), and the
-# name of the package it is from into `package`. Nothing is installed: apt works in a root of its own inside
-# FOLDER, with the mirror of the system's own sources and, as always, checked signatures. Does
-# nothing if the kernel is there; remove FOLDER for a newer one.
+# that a disk with a file system takes into FOLDER/modules (those that are not built in), and the name of
+# the package it is from into `package`. "ubuntu-VERSION" is a package of Ubuntu's that never changes,
+# known by its checksum. Nothing is installed. Does nothing if the kernel is there; remove FOLDER for a
+# newer one.
 set -eu
 
 suite=$1 folder=$2
-keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 modules="virtio virtio_ring virtio_pci virtio_pci_legacy_dev virtio_pci_modern_dev virtio_blk
 	crc16 crc32c_generic crc32c-cryptoapi libcrc32c mbcache jbd2 ext4"
+. "$(dirname "$0")/../../scripts/private_apt.sh"
 [ ! -s "$folder/package" ] || [ ! -d "$folder/modules" ] || exit 0
 
 mkdir -p "$folder"
-folder=$(realpath "$folder") apt=$(realpath "$folder")/apt
-rm -rf "$apt"
-mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
-trap 'rm -rf "$apt"' EXIT
-: >"$apt/status"
+folder=$(realpath "$folder") apt=$folder/apt
+private_apt_open "$apt"
+echo "kernels: fetching the kernel of $suite" >&2
 
-name=$(. /etc/os-release && echo "$VERSION_CODENAME")
-mirror=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
-	awk -v name="$name" '$2 == name && $3 == "main" { print $1; exit }')
-[ -n "$mirror" ] || {
-	echo "kernels: no apt source of $name found to take the mirror from" >&2
-	exit 1
+unpack_kernel() {
+	dpkg-deb --fsys-tarfile "$apt/image.deb" | tar -xO --wildcards '*/vmlinuz*' >"$folder/vmlinuz"
+	[ -s "$folder/vmlinuz" ] || { echo "kernels: $package holds no kernel" >&2; exit 1; }
 }
-{
-	printf 'Types: deb\nURIs: %s\nSuites: %s\nComponents: main\n' "$mirror" "$suite"
-	[ ! -e $keyring ] || echo "Signed-By: $keyring"
-} >"$apt/kernel.sources"
 
-private() {
-	local program=$1
-	shift
-	"$program" -q -o APT::Sandbox::User=root -o Acquire::Languages=none \
-		-o Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false \
-		-o Dir::State::lists="$apt/lists" -o Dir::State::status="$apt/status" \
-		-o Dir::Cache="$apt/cache" -o Dir::Etc::sourcelist="$apt/kernel.sources" \
-		-o Dir::Etc::sourceparts=- "$@" </dev/null
+finish() {
+	echo "$package $(dpkg-deb -f "$apt/image.deb" Version)" >"$folder/package"
+	rm -rf "$folder/modules"
+	mv "$apt/modules" "$folder/modules"
+	exit 0
 }
+
+# ubuntu PACKAGE PATH CHECKSUM: its kernel needs no modules.
+ubuntu() {
+	package=$1
+	curl -sfL --retry 3 -o "$apt/image.deb" "http://archive.ubuntu.com/ubuntu/pool/main/l/$2" || {
+		echo "kernels: $package can't be downloaded" >&2
+		exit 1
+	}
+	echo "$3  $apt/image.deb" | sha256sum -c --quiet
+	unpack_kernel
+	mkdir "$apt/modules"
+	finish
+}
+
+case $suite in
+ubuntu-6.8.0-31)
+	ubuntu linux-image-6.8.0-31-generic \
+		linux-signed/linux-image-6.8.0-31-generic_6.8.0-31.31_amd64.deb \
+		fd2ed023c84163e62c73d3b7b613a9b004bd31e335641c23d42bd249e489fbe6
+	;;
+ubuntu-6.11.0-17)
+	ubuntu linux-image-6.11.0-17-generic \
+		linux-signed-hwe-6.11/linux-image-6.11.0-17-generic_6.11.0-17.17~24.04.2_amd64.deb \
+		2dbbc260ef488df0e43e34e478308bfdb1e5f87cb3fc7ebf55620326974bb77f
+	;;
+esac
+private_apt_source "$(private_apt_mirror)" "$suite" /usr/share/keyrings/debian-archive-keyring.gpg
 
 # The image is in linux-binary-* where there is such a package (linux-image-* is empty then).
 newest() {
-	private apt-cache pkgnames "$1-" | grep -E "^$1-[0-9][^-]*(-[0-9]+)?-amd64\$" | sort -V | tail -n 1
+	private_apt apt-cache pkgnames "$1-" | grep -E "^$1-[0-9][^-]*(-[0-9]+)?-amd64\$" | sort -V |
+		tail -n 1
 }
 
-echo "kernels: fetching the kernel of $suite" >&2
-private apt-get update >"$apt/log" 2>&1 || { cat "$apt/log" >&2; exit 1; }
+private_apt_quietly apt-get update
 package=$(newest linux-binary || true)
 package=${package:-$(newest linux-image || true)}
 [ -n "$package" ] || { echo "kernels: $suite has no kernel package" >&2; exit 1; }
 # download NAME PACKAGE: as NAME.deb.
 download() {
-	(cd "$apt" && private apt-get download "$2" >"$apt/log" 2>&1) || { cat "$apt/log" >&2; exit 1; }
+	(cd "$apt" && private_apt_quietly apt-get download "$2")
 	mv "$apt/$2"_*.deb "$apt/$1.deb"
 }
 download image "$package"
-dpkg-deb --fsys-tarfile "$apt/image.deb" | tar -xO --wildcards '*/vmlinuz*' >"$folder/vmlinuz"
-[ -s "$folder/vmlinuz" ] || { echo "kernels: $package holds no kernel" >&2; exit 1; }
+unpack_kernel
 
 # The modules, too, are in a package of their own where there is such a one.
 with_modules=image
-if private apt-cache pkgnames "linux-modules-" | grep -qFx "linux-modules-${package#linux-binary-}"; then
+if private_apt apt-cache pkgnames "linux-modules-" | grep -qFx "linux-modules-${package#linux-binary-}"; then
 	with_modules=modules
 	download modules "linux-modules-${package#linux-binary-}"
 fi
-rm -rf "$folder/modules"
 mkdir "$apt/modules"
 dpkg-deb --fsys-tarfile "$apt/$with_modules.deb" >"$apt/modules.tar"
 for module in $modules; do # those that are built in are not there
@@ -76,5 +89,4 @@ for module in $modules; do # those that are built in are not there
 done
 find "$apt/modules" -name '*.xz' -exec xz -d {} +
 find "$apt/modules" -name '*.zst' -exec zstd -q -d --rm {} +
-echo "$package $(dpkg-deb -f "$apt/image.deb" Version)" >"$folder/package"
-mv "$apt/modules" "$folder/modules"
+finish

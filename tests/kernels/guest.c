@@ -1,15 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
+// clang-format off
 /*
- * What the kernel matrix traces in the guest. It says on standard output what it did.
- *	work N   N steps: an event, a counter, a wait for an answer of another thread, some work;
- *then it competes with a thread that never sleeps (the guest has one CPU) stay     until its input
- *ends, three sites every 10 ms; says when how many are armed
+ * The program that the kernel matrix traces in the guest. It prints what it did.
+ *	work N		N steps: an event, a counter, a wait for another thread's answer, some work;
+ *			then it competes with a thread that never sleeps (the guest has one CPU)
+ *	stay		three sites every 10 ms until its input ends, on a new thread every other
+ *			time; prints how many are armed whenever that changes
+ *	confined N	N calls of a function under a seccomp filter that kills for any other system
+ *			call than these two
  */
+// clang-format on
 #include "../integration/programs/log.h"
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
+#include <sys/prctl.h>
 
 #include "waffle.h"
 
@@ -146,18 +155,64 @@ static long beat(long n)
 	return evaluations - before;
 }
 
+static void *beat_main(void *n)
+{
+	return (void *)beat((long)n);
+}
+
+/* Some kernels' links for a process see its main thread only. */
+static long beat_elsewhere(long n)
+{
+	pthread_t thread;
+	void *armed;
+
+	if (pthread_create(&thread, NULL, beat_main, (void *)n) || pthread_join(thread, &armed))
+		abort();
+	return (long)armed;
+}
+
 static int stay(void)
 {
 	struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
 	long armed = -1;
 
 	for (long n = 0; !poll(&input, 1, 10); n++) {
-		long now = beat(n);
+		long now = n % 2 ? beat_elsewhere(n) : beat(n);
 
 		if (now != armed)
 			printf("n=%ld armed=%ld evaluated=%ld\n", n, now, evaluations);
 		armed = now;
 	}
+	return 0;
+}
+
+long guest_confined(long n);
+
+__attribute__((noipa)) long guest_confined(long n)
+{
+	return n * 3 + 1;
+}
+
+/* As in a container, whose filter knows no system call that is newer than itself. */
+static int confined(long n)
+{
+	struct sock_filter only[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_write, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+	};
+	const struct sock_fprog filter = {sizeof(only) / sizeof(only[0]), only};
+	long sum = 0;
+
+	printf("calls=%ld\n", n); /* makes the buffer, with other system calls */
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
+		return 1;
+	for (long i = 0; i < n; i++)
+		sum += guest_confined(i);
+	printf("sum=%ld\n", sum);
 	return 0;
 }
 
@@ -168,5 +223,7 @@ int main(int argc, char **argv)
 		return work(atol(argv[2]));
 	if (argc == 2 && !strcmp(argv[1], "stay"))
 		return stay();
+	if (argc == 3 && !strcmp(argv[1], "confined"))
+		return confined(atol(argv[2]));
 	return 2;
 }

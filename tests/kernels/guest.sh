@@ -11,7 +11,6 @@ mount -t proc proc /proc
 mount -t sysfs sysfs /sys
 mount -t devtmpfs devtmpfs /dev 2>/dev/null
 mkdir -p /dev/shm && mount -t tmpfs shm /dev/shm
-mount -t tracefs tracefs /sys/kernel/tracing
 mount -t bpf bpf /sys/fs/bpf
 cd /tmp || exit 1
 
@@ -123,7 +122,7 @@ check_children() {
 # Nops that the kernel may replace by a call when a probe there is hit: a child of fork() lives, and
 # nothing is overwritten.
 check_forks() {
-	timeout 120 waffle-bpf run -q --no-report -o forks.waffle --probe 'usdt:exe:nops:*' \
+	timeout 120 waffle-bpf run -q --no-report --machine-wide -o forks.waffle --probe 'usdt:exe:nops:*' \
 		--probe 'uprobe:exe:nops_*(long n) -> long ret' -- nops >forks.said 2>err ||
 		fail "run: $(words err)" || return
 	export_of forks || return
@@ -236,6 +235,32 @@ check_attach() {
 	[ $((n * 3)) -le "$evaluated" ] || fail "$n events, but only $evaluated arguments evaluated"
 }
 
+# A program that another one execs is held until it is armed, so its first step is there; another
+# process of the same program is never armed.
+check_execs() {
+	local strange
+	stay_begin && timeout 120 waffle-bpf run -q --no-report -o execs.waffle -- \
+		sh -c 'guest work 12; exec guest work 12' >execs.said 2>err ||
+		reason="${reason:-run: $(words err)}"
+	stay_end
+	[ -z "$reason" ] || return 1
+	export_of execs || return
+	equal "steps" "$(rows execs.ndjson "guest step" span | count)" 24 || return
+	strange=$(grep -c 'armed=[1-9]' stay)
+	[ "$strange" = 0 ] || fail "a process that was not started by run was armed $strange times"
+}
+
+# A return probe must not make the program do what its seccomp filter forbids.
+check_confined() {
+	timeout 120 waffle-bpf run -q --no-report -o confined.waffle \
+		--probe 'uprobe:exe:guest_confined(long n) -> long ret nounwind' -- \
+		guest confined 50 >confined.said 2>err || fail "run: $(words err)" || return
+	export_of confined || return
+	rows confined.ndjson guest_confined span >calls
+	equal "calls" "$(count <calls)" "$(said confined.said calls)" &&
+		equal "sum" "$(values ret <calls | sum)" "$(said confined.said sum)"
+}
+
 check_killed() { stay_begin && trace KILL killed; stay_end; }
 
 modules_load() {
@@ -262,33 +287,33 @@ check_probes() {
 	done
 }
 
-# throttled COMMAND…: in a cgroup that may use 10 ms of CPU time in 50.
+# A cgroup whose processes may use 10 ms of CPU time in 50.
 cgroup=/sys/fs/cgroup/throttled
-cat >/bin/throttled <<-EOF
-	#!/bin/sh
-	echo \$\$ >$cgroup/cgroup.procs && exec "\$@"
-EOF
-chmod +x /bin/throttled
 
-# The programs of /waits, lines of a name and a command, and what waffle-bpf says of them. The host
-# judges that (waits.py).
+# capture_wait NAME COMMAND: captures the command, with all that waffle-bpf says of it.
+capture_wait() {
+	# shellcheck disable=SC2086
+	timeout 60 waffle-bpf run --no-report -o "out/$1.waffle" -- $2 >"out/$1.said" 2>err </dev/null ||
+		fail "$1: $(words err)" || return
+	mv err "out/$1.err"
+	waffle-bpf export "out/$1.waffle" --format ndjson -o "out/$1.ndjson" 2>err &&
+		waffle-bpf info --json "out/$1.waffle" >"out/$1.info" 2>err &&
+		waffle-bpf why --json --slowest 0 "out/$1.waffle" >"out/$1.why" 2>err ||
+		fail "$1: $(words err)"
+}
+
+# The programs of /waits, lines of a name and a command. The host judges the captures (waits.py).
 check_captured() {
-	local name command
+	local name command failed=
 	mount -t cgroup2 none /sys/fs/cgroup && echo +cpu >/sys/fs/cgroup/cgroup.subtree_control &&
 		mkdir -p $cgroup blkio && echo "10000 50000" >$cgroup/cpu.max || fail "no cgroups" || return
 	touch blkio/tasks
 	export ZOO_DIR=/mnt ZOO_BLKIO=/tmp/blkio # QEMU limits the disk
 	while read -r name command; do
-		# shellcheck disable=SC2086
-		timeout 60 waffle-bpf run --no-report -o "out/$name.waffle" -- $command \
-			>"out/$name.said" 2>err </dev/null || fail "$name: $(words err)" || return
-		mv err "out/$name.err"
-		waffle-bpf export "out/$name.waffle" --format ndjson -o "out/$name.ndjson" 2>err &&
-			waffle-bpf info --json "out/$name.waffle" >"out/$name.info" 2>err &&
-			waffle-bpf why --json --slowest 0 "out/$name.waffle" >"out/$name.why" 2>err ||
-			fail "$name: $(words err)" || return
+		capture_wait "$name" "$command" || failed="${failed:+$failed; }$reason"
 	done </waits
 	cp $cgroup/cpu.stat out
+	[ -z "$failed" ] || fail "$failed"
 }
 
 # check_program TEXT COMMAND…: a line of /programs.
@@ -340,6 +365,8 @@ verdict children check_children
 verdict forks check_forks
 verdict attach check_attach
 verdict killed check_killed
+verdict execs check_execs
+verdict confined check_confined
 while IFS='	' read -r name text command; do
 	# shellcheck disable=SC2086
 	verdict "$name" check_program "$text" $command

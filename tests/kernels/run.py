@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Boots Debian's kernels in QEMU and runs waffle-bpf on each: `make kernels`.
+"""Boots distributions' kernels in QEMU and runs waffle-bpf on each: `make kernels`.
 
 Every kernel gets the same initramfs: busybox, waffle-bpf, the program of guest.c, the programs of
 the table below and the libraries that ldd lists. guest.sh is its /init: it prints a verdict for each
@@ -29,9 +29,14 @@ BOOT_LIMIT_S = 1200
 # Only these are tried; none: all of them.
 CHECKS = os.environ.get("CHECKS", "").split()
 
-# What is tried: a name, and the Debian suites to take the newest kernel from, the first that has one.
+# What is tried: a name, and the suites to take the newest kernel from, the first that has one
+# (fetch.sh).
 KERNELS = {
     "6.1": ["bookworm"],
+    # Its links for a process see the main thread only.
+    "6.8": ["ubuntu-6.8.0-31"],
+    # Its return probes make a system call that seccomp filters refuse.
+    "6.11": ["ubuntu-6.11.0-17"],
     "6.12": ["bookworm-backports", "trixie"],
     "newest": ["sid", "trixie-backports"],
 }

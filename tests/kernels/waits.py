@@ -28,7 +28,8 @@ EXPLAIN = {
     "minor": "explain minor",
     "major": "explain major /mnt/major",
     "stop": "explain stop",
-    "quota": "throttled explain spin",
+    # Only what is run directly is armed before it begins, however slow the machine is.
+    "quota": "explain spin /sys/fs/cgroup/throttled/cgroup.procs",
 }
 # Those that need one CPU only, no controller of cgroups, and no measuring of what a fault costs: it
 # costs much in a machine that is emulated, and what programs in the kernel add to it no less.
@@ -198,6 +199,9 @@ def judge_records(folder, name):
     [summary] = capture.rows("summary")
     if summary["records"]["lost"]:
         return f"{summary['records']['lost']} records were lost"
+    late = [line for line in read(folder, name, "err").splitlines() if "programs began" in line]
+    if late:
+        return f"the command is armed before it begins, but: {late[0]}"
     for good, what, found in CHECKS[name](capture):
         if not good:
             return f"{what}: {found}"

@@ -17,6 +17,7 @@
 #include "target/mapping_file.h"
 #include "target/needed.h"
 #include "target/worker_queue.h"
+#include "util/hash.h"
 #include "util/near.h"
 #include "util/units.h"
 
@@ -33,12 +34,37 @@ int arming_open(struct arming **arming, struct kernel *kernel, struct store_writ
 	return 0;
 }
 
+uint64_t file_hash(dev_t dev, ino_t ino)
+{
+	return hash_bytes(hash_bytes(HASH_BEGIN, &dev, sizeof(dev)), &ino, sizeof(ino));
+}
+
 int file_find(const struct arming *arming, dev_t dev, ino_t ino)
 {
-	for (size_t i = 0; i < arming->files.len; i++)
-		if (arming->files.data[i].ino == ino && arming->files.data[i].dev == dev)
-			return (int)i;
+	uint32_t index;
+
+	for (uint64_t key = file_hash(dev, ino);
+	     (index = map_get(&arming->file_at, key)) != MAP_NONE; key++)
+		if (arming->files.data[index].ino == ino && arming->files.data[index].dev == dev)
+			return (int)index;
 	return -1;
+}
+
+/* Its index, or -1: out of memory. */
+static int file_keep(struct arming *arming, const struct file *file)
+{
+	uint64_t key = file_hash(file->dev, file->ino);
+	uint32_t other;
+
+	/* A file that is another one now leaves its place to that. */
+	while ((other = map_get(&arming->file_at, key)) != MAP_NONE &&
+	       arming->files.data[other].ino)
+		key++;
+	if (!vec_reserve(&arming->files, 1) ||
+	    !map_set(&arming->file_at, key, (uint32_t)arming->files.len))
+		return -1;
+	arming->files.data[arming->files.len] = *file;
+	return (int)arming->files.len++;
 }
 
 /* Asks the plan what is done with each site of a file, and loads the programs that this takes. */
@@ -254,8 +280,9 @@ int file_add(struct arming *arming, int fd, const char *shown_path, bool expecte
 		file_watch_less(arming, &file, fd);
 	if (!result && !expected)
 		file_replaces(arming, shown_path);
-	if (!result && vec_push(&arming->files, file))
-		return (int)arming->files.len - 1;
+	index = result ? -1 : file_keep(arming, &file);
+	if (index >= 0)
+		return index;
 	if (result != -EAGAIN) /* it is watched from before it is read */
 		file_unwatch(arming, &file);
 	file_free(&file);
@@ -642,7 +669,8 @@ void arming_close(struct arming *arming)
 	for (size_t i = 0; i < arming->notices.len; i++)
 		free(arming->notices.data[i]);
 	vec_free(&arming->notices);
-	vec_free(&arming->dismissed);
+	map_free(&arming->dismissed);
+	map_free(&arming->file_at);
 	vec_free(&arming->files);
 	vec_free(&arming->memories);
 	vec_free(&arming->loading);

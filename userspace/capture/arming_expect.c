@@ -103,15 +103,6 @@ static bool is_wanted(const struct expecting *expecting, const char *path)
 	return false;
 }
 
-static bool is_dismissed(const struct arming *arming, const struct stat *status)
-{
-	for (size_t i = 0; i < arming->dismissed.len; i++)
-		if (arming->dismissed.data[i].ino == status->st_ino &&
-		    arming->dismissed.data[i].dev == status->st_dev)
-			return true;
-	return false;
-}
-
 static size_t expected_count(const struct arming *arming)
 {
 	size_t count = 0;
@@ -129,7 +120,8 @@ static int expected_add(struct arming *arming, int fd, const char *path)
 	bool quiet;
 	int index;
 
-	if (fstat(fd, &status) || is_dismissed(arming, &status))
+	if (fstat(fd, &status) ||
+	    map_get(&arming->dismissed, file_hash(status.st_dev, status.st_ino)) != MAP_NONE)
 		return -ENOENT;
 	index = file_find(arming, status.st_dev, status.st_ino);
 	if (index >= 0)
@@ -142,7 +134,7 @@ static int expected_add(struct arming *arming, int fd, const char *path)
 	if (index == -EAGAIN)
 		return index;
 	if (index < 0) {
-		if (!vec_push(&arming->dismissed, (struct file_id){status.st_dev, status.st_ino}))
+		if (!map_set(&arming->dismissed, file_hash(status.st_dev, status.st_ino), 1))
 			return -ENOMEM;
 		return index;
 	}

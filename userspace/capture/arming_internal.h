@@ -58,11 +58,6 @@ struct memory {
 	uint64_t folders;       /* search_hash() when files were last expected */
 };
 
-struct file_id {
-	dev_t dev;
-	ino_t ino;
-};
-
 /* A program that was executed, with all files that it loads. So it is until a file changes. */
 struct program {
 	uint64_t key; /* see program_key() */
@@ -83,6 +78,7 @@ struct arming {
 	struct store_writer *writer;
 	struct arming_options options;
 	VEC(struct file) files;
+	struct map file_at; /* hash of device and inode, or the next free one → index of a file */
 	VEC(struct arm) arms;
 	VEC(struct memory) memories;
 	VEC(struct loading) loading;
@@ -95,8 +91,8 @@ struct arming {
 	int changes;                  /* inotify, of files and links; -1: none are watched */
 	VEC(struct program) programs;
 	uint64_t arm_count;
-	VEC(char *) notices;           /* what is to be said */
-	VEC(struct file_id) dismissed; /* files in which nothing was found ahead */
+	VEC(char *) notices;  /* what is to be said */
+	struct map dismissed; /* file_hash() of files in which nothing was found ahead */
 	char warning[1200];
 	bool denied; /* a file could not be read for want of a right */
 	enum arming_lack lack;
@@ -104,6 +100,7 @@ struct arming {
 
 /* arming.c */
 struct memory *memory_of(struct arming *arming, pid_t pid);
+uint64_t file_hash(dev_t dev, ino_t ino);
 /* -1: not known. */
 int file_find(const struct arming *arming, dev_t dev, ino_t ino);
 /* The index of a file, looked at now if it is new; a negative errno only for a broken session. Of

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "export/report_text.h"
+#include "export/stack_mappings.h"
 #include "target/symbols.h"
 #include "util/map.h"
 #include "util/strtab.h"
@@ -18,6 +19,8 @@
 
 /* How far behind what is mapped of a file its variables without a value may lie (.bss). */
 #define BSS_MAX (1ull << 30)
+/* Mappings of a file that are tried for where it lies. */
+#define BIAS_TRIES_MAX 64
 
 /* What was found at an address of a process. */
 struct variable {
@@ -25,42 +28,25 @@ struct variable {
 	const char *name; /* NULL: nothing */
 };
 
+/* Where a file's link-time address 0 lies in a process. */
+struct bias {
+	uint64_t bias;
+	bool known;
+};
+
 struct stack_names {
 	const struct store_reader *reader;
 	struct symbolizer *symbolizer;
-	const struct store_mapping **mappings; /* by pid */
-	uint32_t mapping_count;
-	struct map modules;        /* a mapping, by its address in the reader → module */
+	struct stack_mappings *mappings;
+	struct map modules; /* a mapping, by its address in the reader → module */
+	struct map bias_at; /* the same → index in `biases` */
+	VEC(struct bias) biases;
 	struct map kernel_symbols; /* address → index */
 	struct map python_frames;  /* process and number → index in the table of names */
 	VEC(struct variable) variables;
 	struct map variable_at; /* address → the last one that was looked up there */
 	struct strtab *texts;
 };
-
-static int mapping_compare(const void *left, const void *right)
-{
-	const struct store_mapping *a = *(const struct store_mapping *const *)left;
-	const struct store_mapping *b = *(const struct store_mapping *const *)right;
-
-	if (a->pid != b->pid)
-		return a->pid < b->pid ? -1 : 1;
-	return a->ts < b->ts ? -1 : a->ts > b->ts;
-}
-
-static bool index_mappings(struct stack_names *names)
-{
-	uint32_t count = store_reader_mapping_count(names->reader);
-
-	names->mappings = calloc((size_t)count + 1, sizeof(*names->mappings));
-	if (!names->mappings)
-		return false;
-	for (uint32_t i = 0; i < count; i++)
-		names->mappings[i] = store_reader_mapping(names->reader, i);
-	qsort(names->mappings, count, sizeof(*names->mappings), mapping_compare);
-	names->mapping_count = count;
-	return true;
-}
 
 static bool index_kernel(struct stack_names *names)
 {
@@ -102,8 +88,9 @@ int stack_names_open(struct stack_names **names, const struct store_reader *read
 		return -ENOMEM;
 	made->reader = reader;
 	made->texts = strtab_new();
-	if (!made->texts || symbolizer_open(&made->symbolizer, &options) || !index_mappings(made) ||
-	    !index_kernel(made) || !index_python(made)) {
+	if (!made->texts || symbolizer_open(&made->symbolizer, &options) ||
+	    stack_mappings_open(&made->mappings, reader) || !index_kernel(made) ||
+	    !index_python(made)) {
 		stack_names_close(made);
 		return -ENOMEM;
 	}
@@ -116,69 +103,16 @@ void stack_names_close(struct stack_names *names)
 	if (!names)
 		return;
 	symbolizer_close(names->symbolizer);
-	free(names->mappings);
+	stack_mappings_close(names->mappings);
 	map_free(&names->modules);
+	map_free(&names->bias_at);
+	vec_free(&names->biases);
 	map_free(&names->kernel_symbols);
 	map_free(&names->python_frames);
 	vec_free(&names->variables);
 	map_free(&names->variable_at);
 	strtab_free(names->texts);
 	free(names);
-}
-
-/* Where the mappings of a pid begin. */
-static uint32_t mappings_of(const struct stack_names *names, uint32_t pid)
-{
-	uint32_t low = 0, high = names->mapping_count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (names->mappings[middle]->pid < pid)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-/*
- * What was mapped at an address: the last that was seen by then, or else the first one seen later,
- * as processes are looked at a little after they have changed.
- */
-static const struct store_mapping *find_mapping(const struct stack_names *names, uint32_t pid,
-						uint64_t address, uint64_t ts)
-{
-	const struct store_mapping *found = NULL;
-
-	for (uint32_t i = mappings_of(names, pid);
-	     i < names->mapping_count && names->mappings[i]->pid == pid; i++) {
-		const struct store_mapping *mapping = names->mappings[i];
-
-		if (found && mapping->ts > ts)
-			break;
-		if (address >= mapping->start && address < mapping->end)
-			found = mapping;
-	}
-	return found && *found->path ? found : NULL;
-}
-
-/* The part of the same file that says which file it was: what is run is read when it is recorded.
- */
-static const struct store_mapping *described(const struct stack_names *names,
-					     const struct store_mapping *mapping)
-{
-	for (uint32_t i = mappings_of(names, mapping->pid);
-	     !mapping->build_id_bytes && i < names->mapping_count &&
-	     names->mappings[i]->pid == mapping->pid;
-	     i++) {
-		const struct store_mapping *other = names->mappings[i];
-
-		if (other->build_id_bytes && other->ino == mapping->ino &&
-		    other->dev == mapping->dev && !strcmp(other->path, mapping->path))
-			return other;
-	}
-	return mapping;
 }
 
 static void set_segments(struct elf_segments *segments, const struct store_mapping *mapping)
@@ -201,7 +135,7 @@ static bool module_of(struct stack_names *names, const struct store_mapping *map
 		*module = known;
 		return true;
 	}
-	file = described(names, mapping);
+	file = stack_mappings_described(names->mappings, mapping);
 	if (file->build_id_bytes <= sizeof(file->build_id))
 		build_id_set(&wanted.build_id, file->build_id, file->build_id_bytes);
 	set_segments(&wanted.segments, file);
@@ -213,7 +147,8 @@ static uint32_t user_frames(struct stack_names *names, uint32_t pid, uint64_t ad
 			    uint64_t ts, struct stack_frame *frames, uint32_t room)
 {
 	/* The caller's address is that behind the call, which may be another function. */
-	const struct store_mapping *mapping = find_mapping(names, pid, address - caller, ts);
+	const struct store_mapping *mapping =
+		stack_mappings_find(names->mappings, pid, address - caller, ts);
 	struct symbol_frames found = {0};
 	uint64_t offset;
 	uint32_t module;
@@ -297,7 +232,7 @@ static bool can_be_caller(struct stack_names *names, const struct store_stack *s
 
 	if (!stack->pid || !at || address & STORE_PYTHON)
 		return true;
-	mapping = find_mapping(names, stack->pid, address - 1, ts);
+	mapping = stack_mappings_find(names->mappings, stack->pid, address - 1, ts);
 	return !mapping || !module_of(names, mapping, &module) ||
 	       symbolizer_is_return(names->symbolizer, module,
 				    address - mapping->start + mapping->offset);
@@ -425,18 +360,10 @@ bool stack_names_inner(struct stack_names *names, uint32_t stack, uint64_t ts,
 static const struct store_mapping *mapping_before(const struct stack_names *names, uint32_t pid,
 						  uint64_t address, uint64_t ts)
 {
-	const struct store_mapping *found = find_mapping(names, pid, address, ts);
+	const struct store_mapping *found = stack_mappings_find(names->mappings, pid, address, ts);
 
-	for (uint32_t i = mappings_of(names, pid);
-	     !(found && address < found->end) && i < names->mapping_count &&
-	     names->mappings[i]->pid == pid;
-	     i++) {
-		const struct store_mapping *mapping = names->mappings[i];
-
-		if (mapping->start <= address && *mapping->path &&
-		    (!found || mapping->start >= found->start))
-			found = mapping;
-	}
+	if (!found)
+		found = stack_mappings_before(names->mappings, pid, address);
 	return found && address - found->start < BSS_MAX ? found : NULL;
 }
 
@@ -444,45 +371,65 @@ static const struct store_mapping *mapping_before(const struct stack_names *name
  * Where a file's link-time address 0 lies in a process: variables are in parts of the file of which
  * only their distance to the code is known. The code need not begin where its page does.
  */
-static bool find_bias(struct stack_names *names, const struct store_mapping *file, uint32_t module,
-		      uint64_t *bias)
+static struct bias find_bias(const struct stack_names *names, const struct store_mapping *file,
+			     uint32_t module)
 {
 	static const uint64_t tries[] = {0, 0x800, 0xff0};
+	uint32_t count = stack_mappings_count(names->mappings), tried = 0;
 
-	for (uint32_t i = mappings_of(names, file->pid);
-	     i < names->mapping_count && names->mappings[i]->pid == file->pid; i++) {
-		const struct store_mapping *mapping = names->mappings[i];
+	for (uint32_t i = stack_mappings_of(names->mappings, file->pid); i < count; i++) {
+		const struct store_mapping *mapping = stack_mappings_at(names->mappings, i);
 
+		if (mapping->pid != file->pid || tried == BIAS_TRIES_MAX)
+			break;
 		if (strcmp(mapping->path, file->path))
 			continue;
+		tried++;
 		for (size_t k = 0; k < sizeof(tries) / sizeof(tries[0]); k++) {
 			struct symbol_frames found = {0};
 
-			if (symbolizer_offset(names->symbolizer, module, mapping->offset + tries[k],
-					      &found) ||
-			    !found.located)
-				continue;
-			*bias = mapping->start + tries[k] - found.address;
-			return true;
+			if (!symbolizer_offset(names->symbolizer, module,
+					       mapping->offset + tries[k], &found) &&
+			    found.located)
+				return (struct bias){mapping->start + tries[k] - found.address,
+						     true};
 		}
 	}
-	return false;
+	return (struct bias){0};
+}
+
+/* The same, looked for once. */
+static struct bias bias_of(struct stack_names *names, const struct store_mapping *file,
+			   uint32_t module)
+{
+	uint32_t known = map_get(&names->bias_at, (uintptr_t)file);
+	struct bias bias;
+
+	if (known != MAP_NONE)
+		return names->biases.data[known];
+	bias = find_bias(names, file, module);
+	if (vec_push(&names->biases, bias))
+		map_set(&names->bias_at, (uintptr_t)file, (uint32_t)names->biases.len - 1);
+	return bias;
 }
 
 static const char *look_up_variable(struct stack_names *names, uint32_t pid, uint64_t ts,
 				    uint64_t address)
 {
 	const struct store_mapping *mapping = mapping_before(names, pid, address, ts);
-	uint64_t bias, offset = 0;
+	uint64_t offset = 0;
+	struct bias bias;
 	const char *name;
 	char text[256];
 	uint32_t module;
 	int len;
 
-	if (!mapping || !module_of(names, mapping, &module) ||
-	    !find_bias(names, mapping, module, &bias))
+	if (!mapping || !module_of(names, mapping, &module))
 		return NULL;
-	name = symbolizer_variable(names->symbolizer, module, address - bias, &offset);
+	bias = bias_of(names, mapping, module);
+	if (!bias.known)
+		return NULL;
+	name = symbolizer_variable(names->symbolizer, module, address - bias.bias, &offset);
 	if (!name || !offset)
 		return name;
 	len = snprintf(text, sizeof(text), "%.200s+0x%" PRIx64, name, offset);
@@ -513,11 +460,10 @@ static const char *variable_for_why(void *arg, uint32_t pid, uint64_t ts, uint64
 static bool has_variable_for_why(void *arg, const struct store_mapping *mapping, const char *name)
 {
 	struct stack_names *names = arg;
-	uint64_t bias;
 	uint32_t module;
 
 	return names && module_of(names, mapping, &module) &&
-	       find_bias(names, mapping, module, &bias) &&
+	       bias_of(names, mapping, module).known &&
 	       symbolizer_has_variable(names->symbolizer, module, name);
 }
 

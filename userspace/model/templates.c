@@ -76,13 +76,17 @@ static bool text_put_key(struct text *text, struct value_walk walk, const char *
 	return false;
 }
 
-/* "{key}" of a value that is there becomes that; all else stays as it is. */
+/* "{key}" of a value that is there becomes that; all else stays as it is. The text is full soon,
+ * but a name in a file may be long, and all of it braces. */
 static void text_fill(struct text *text, const char *name, struct value_walk walk)
 {
-	while (*name) {
-		const char *end = *name == '{' ? strchr(name, '}') : NULL;
+	const char *end = strchr(name, '}');
 
-		if (end && text_put_key(text, walk, name + 1, (size_t)(end - name - 1))) {
+	while (*name && text->len < sizeof(text->bytes)) {
+		if (end && end < name)
+			end = strchr(name, '}');
+		if (*name == '{' && end &&
+		    text_put_key(text, walk, name + 1, (size_t)(end - name - 1))) {
 			name = end + 1;
 			continue;
 		}

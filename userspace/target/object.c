@@ -22,33 +22,43 @@ struct note {
 	uint32_t meta_size, line, kind;
 };
 
+/* Loadable segments of a file, of which linkers make a dozen. Each address is looked up in all. */
+#define LOADS_MAX 128
+
 struct elf_file {
 	Elf *elf;
 	GElf_Ehdr header;
-	size_t segments;
+	GElf_Phdr loads[LOADS_MAX];
+	size_t load_count;
 	struct file_copy copy;
 };
+
+/* Where the file has the bytes at a link-time address, at least `size` of them; 0: it has not. */
+static uint64_t elf_range(const struct elf_file *file, uint64_t addr, uint64_t size,
+			  uint64_t *offset)
+{
+	uint64_t end = (uint64_t)file->copy.at_first.st_size;
+
+	for (size_t i = 0; i < file->load_count; i++) {
+		const GElf_Phdr *load = &file->loads[i];
+		uint64_t before = addr - load->p_vaddr, left;
+
+		if (addr < load->p_vaddr || before > load->p_filesz || load->p_offset > end ||
+		    before > end - load->p_offset)
+			continue;
+		*offset = load->p_offset + before;
+		left = load->p_filesz - before < end - *offset ? load->p_filesz - before
+							       : end - *offset;
+		if (left && left >= size)
+			return left;
+	}
+	return 0;
+}
 
 /* The file offset of `size` bytes at a link-time address, or false. */
 static bool elf_offset(const struct elf_file *file, uint64_t addr, uint64_t size, uint64_t *offset)
 {
-	uint64_t end = (uint64_t)file->copy.at_first.st_size;
-
-	for (size_t i = 0; i < file->segments; i++) {
-		GElf_Phdr segment;
-
-		if (!gelf_getphdr(file->elf, (int)i, &segment) || segment.p_type != PT_LOAD)
-			continue;
-		if (addr < segment.p_vaddr || addr - segment.p_vaddr > segment.p_filesz ||
-		    size > segment.p_filesz - (addr - segment.p_vaddr))
-			continue;
-		if (segment.p_offset > end ||
-		    addr - segment.p_vaddr + size > end - segment.p_offset)
-			continue;
-		*offset = segment.p_offset + (addr - segment.p_vaddr);
-		return true;
-	}
-	return false;
+	return elf_range(file, addr, size, offset) != 0;
 }
 
 /* Copies the bytes at an address; false if they are not in the file. */
@@ -56,8 +66,8 @@ static bool elf_bytes(struct elf_file *file, uint64_t addr, void *to, size_t siz
 {
 	uint64_t offset;
 
-	return elf_offset(file, addr, size, &offset) &&
-	       file_copy_get(&file->copy, offset, to, size);
+	return !size || (elf_offset(file, addr, size, &offset) &&
+			 file_copy_get(&file->copy, offset, to, size));
 }
 
 static uint64_t read_word(const unsigned char *at, unsigned bytes, bool big)
@@ -107,17 +117,14 @@ static const char *keep(struct object *object, const char *text)
 
 static const char *site_func(struct object *object, struct elf_file *file, uint64_t addr)
 {
+	uint64_t offset, left = addr ? elf_range(file, addr, 1, &offset) : 0;
+	size_t size = left < FUNC_MAX - 1 ? (size_t)left : FUNC_MAX - 1;
 	char name[FUNC_MAX];
 
-	for (size_t len = 0; addr && len < sizeof(name) - 1; len++) {
-		if (!elf_bytes(file, addr + len, &name[len], 1))
-			break;
-		if (!name[len])
-			return keep(object, name);
-	}
-	return "";
+	if (!size || !file_copy_get(&file->copy, offset, name, size) || !memchr(name, '\0', size))
+		return "";
+	return keep(object, name);
 }
-
 static bool site_parse(struct object *object, struct elf_file *file, const struct note *note,
 		       struct site_info *site)
 {
@@ -162,11 +169,29 @@ static bool site_same(const struct site_info *a, const struct site_info *b)
 	return true;
 }
 
-/* The index of a site, added if it is new. `seen` maps (name, line) to the first such site. */
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
+	hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
+	return hash ^ hash >> 29;
+}
+
+/* Of all that site_same() compares: else there could be many with the same one. */
+static uint64_t site_hash(const struct site_info *site)
+{
+	uint64_t hash = mix(mix(1, (uintptr_t)site->name), (uintptr_t)site->file);
+
+	hash = mix(mix(hash, (uintptr_t)site->category), (uintptr_t)site->func);
+	hash = mix(mix(hash, site->line), (uint64_t)site->kind << 32 | site->key_count);
+	for (unsigned i = 0; i < site->key_count; i++)
+		hash = mix(mix(hash, (unsigned char)site->keys[i].type),
+			   (uintptr_t)site->keys[i].name);
+	return hash;
+}
+
+/* The index of a site, added if it is new. `seen` maps its hash to the first such site. */
 static uint32_t site_index(struct object *object, struct map *seen, const struct site_info *site)
 {
-	uint64_t hash = (uint64_t)(uintptr_t)site->name * 31 + site->line * 7919ull +
-			(uint64_t)(uintptr_t)site->func;
+	uint64_t hash = site_hash(site);
 	uint32_t at;
 
 	while ((at = map_get(seen, hash)) != MAP_NONE) {
@@ -183,12 +208,11 @@ static uint32_t site_index(struct object *object, struct map *seen, const struct
 /* Whether an address lies in code. */
 static bool elf_executable(const struct elf_file *file, uint64_t addr)
 {
-	for (size_t i = 0; i < file->segments; i++) {
-		GElf_Phdr segment;
+	for (size_t i = 0; i < file->load_count; i++) {
+		const GElf_Phdr *load = &file->loads[i];
 
-		if (gelf_getphdr(file->elf, (int)i, &segment) && segment.p_type == PT_LOAD &&
-		    segment.p_flags & PF_X && addr >= segment.p_vaddr &&
-		    addr - segment.p_vaddr < segment.p_filesz)
+		if (load->p_flags & PF_X && addr >= load->p_vaddr &&
+		    addr - load->p_vaddr < load->p_filesz)
 			return true;
 	}
 	return false;
@@ -291,8 +315,7 @@ static int sections_read(struct object *object, struct elf_file *file, struct er
 
 static bool segment_has(const GElf_Phdr *segment, uint64_t page, uint64_t size)
 {
-	return segment->p_type == PT_LOAD && segment->p_filesz &&
-	       segment->p_offset / size <= page / size &&
+	return segment->p_filesz && segment->p_offset / size <= page / size &&
 	       (segment->p_offset + segment->p_filesz - 1) / size >= page / size;
 }
 
@@ -300,26 +323,41 @@ static bool segment_has(const GElf_Phdr *segment, uint64_t page, uint64_t size)
 static struct object_page elf_doubled_page(const struct elf_file *file)
 {
 	uint64_t size = (uint64_t)sysconf(_SC_PAGESIZE);
-	GElf_Phdr segment, other;
 
-	for (size_t i = 0; i < file->segments; i++) {
-		struct object_page page = {0};
+	for (size_t i = 0; i < file->load_count; i++) {
+		struct object_page page = {.offset = file->loads[i].p_offset / size * size};
 		unsigned writable = 0;
 
-		if (!gelf_getphdr(file->elf, (int)i, &segment) || segment.p_type != PT_LOAD)
-			continue;
-		page.offset = segment.p_offset / size * size;
-		for (size_t j = 0; j < file->segments; j++) {
-			if (!gelf_getphdr(file->elf, (int)j, &other) ||
-			    !segment_has(&other, page.offset, size))
+		for (size_t j = 0; j < file->load_count; j++) {
+			if (!segment_has(&file->loads[j], page.offset, size))
 				continue;
 			page.mappings++;
-			writable += (other.p_flags & PF_W) != 0;
+			writable += (file->loads[j].p_flags & PF_W) != 0;
 		}
 		if (writable > 1)
 			return page;
 	}
 	return (struct object_page){0};
+}
+
+static int loads_read(const struct object *object, struct elf_file *file, struct error *err)
+{
+	size_t count;
+
+	if (elf_getphdrnum(file->elf, &count))
+		return error_set(err, ENOEXEC, "%s: not an ELF file", object->path);
+	for (size_t i = 0; i < count; i++) {
+		GElf_Phdr *load = &file->loads[file->load_count];
+
+		if (file->load_count == LOADS_MAX)
+			return error_set(err, ENOTSUP,
+					 "%s: it has %d loadable segments or more; its sites are "
+					 "not read",
+					 object->path, LOADS_MAX);
+		if (gelf_getphdr(file->elf, (int)i, load) && load->p_type == PT_LOAD)
+			file->load_count++;
+	}
+	return 0;
 }
 
 /*
@@ -329,10 +367,12 @@ static struct object_page elf_doubled_page(const struct elf_file *file)
  */
 static int elf_read(struct object *object, struct elf_file *file, struct error *err)
 {
+	int result;
+
 	elf_version(EV_CURRENT);
 	file->elf = elf_limited_begin(file->copy.fd);
 	if (!file->elf || elf_kind(file->elf) != ELF_K_ELF ||
-	    !gelf_getehdr(file->elf, &file->header) || elf_getphdrnum(file->elf, &file->segments))
+	    !gelf_getehdr(file->elf, &file->header))
 		return error_set(err, ENOEXEC, "%s: not an ELF file", object->path);
 	if (gelf_getclass(file->elf) != ELFCLASS64)
 		return error_set(err, ENOTSUP,
@@ -341,6 +381,9 @@ static int elf_read(struct object *object, struct elf_file *file, struct error *
 				 object->path);
 	object->big_endian = file->header.e_ident[EI_DATA] == ELFDATA2MSB;
 	object->machine = file->header.e_machine;
+	result = loads_read(object, file, err);
+	if (result)
+		return result;
 	object->doubled = elf_doubled_page(file);
 	return sections_read(object, file, err);
 }

@@ -16,6 +16,7 @@
 #include "target/symbols_remote.h"
 #include "target/symtab.h"
 #include "target/worker.h"
+#include "util/hash.h"
 #include "util/map.h"
 #include "util/strtab.h"
 #include "util/vec.h"
@@ -50,6 +51,7 @@ struct symbolizer {
 	struct debuginfod *debuginfod;
 	struct strtab *strings;
 	VEC(struct module *) modules;
+	struct map module_at; /* symbol_module_hash(), or the next free one → index */
 };
 
 static char *debug_dir_of(const struct symbolizer_options *options)
@@ -102,6 +104,7 @@ void symbolizer_close(struct symbolizer *symbolizer)
 	for (size_t i = 0; i < symbolizer->modules.len; i++)
 		module_free(symbolizer->modules.data[i]);
 	vec_free(&symbolizer->modules);
+	map_free(&symbolizer->module_at);
 	symbols_remote_close(symbolizer->remote);
 	debuginfod_close(symbolizer->debuginfod);
 	strtab_free(symbolizer->strings);
@@ -117,19 +120,25 @@ static bool module_is(const struct module *module, const struct symbol_module *l
 					  : !module->path && !like->path;
 }
 
+uint64_t symbol_module_hash(const struct symbol_module *module)
+{
+	uint64_t hash = hash_bytes(HASH_BEGIN, module->build_id.bytes, module->build_id.size);
+
+	return hash_text(hash, module->path ?: "");
+}
+
 int symbolizer_add(struct symbolizer *symbolizer, const struct symbol_module *like,
 		   uint32_t *number)
 {
 	struct module *module;
+	uint64_t key;
 
 	if (symbolizer->remote)
 		return symbols_remote_add(symbolizer->remote, like, number);
-	for (size_t i = 0; i < symbolizer->modules.len; i++) {
-		if (module_is(symbolizer->modules.data[i], like)) {
-			*number = (uint32_t)i;
+	for (key = symbol_module_hash(like);
+	     (*number = map_get(&symbolizer->module_at, key)) != MAP_NONE; key++)
+		if (module_is(symbolizer->modules.data[*number], like))
 			return 0;
-		}
-	}
 	module = calloc(1, sizeof(*module));
 	if (!module)
 		return -ENOMEM;
@@ -143,7 +152,7 @@ int symbolizer_add(struct symbolizer *symbolizer, const struct symbol_module *li
 		return -ENOMEM;
 	}
 	*number = (uint32_t)(symbolizer->modules.len - 1);
-	return 0;
+	return map_set(&symbolizer->module_at, key, *number) ? 0 : -ENOMEM;
 }
 
 static int open_program(struct module *module)

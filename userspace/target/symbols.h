@@ -50,6 +50,8 @@ struct symbol_module {
 	struct elf_segments segments;
 };
 
+/* Of what makes two modules one: path and build-id. */
+uint64_t symbol_module_hash(const struct symbol_module *module);
 /* Gives the module a number; one of the same path and build-id has it already. -ENOMEM. */
 int symbolizer_add(struct symbolizer *symbolizer, const struct symbol_module *module,
 		   uint32_t *number);

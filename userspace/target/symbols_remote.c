@@ -33,6 +33,7 @@ struct symbols_remote {
 	bool fetch;
 	struct strtab *strings;
 	VEC(struct module *) modules;
+	struct map module_at; /* symbol_module_hash(), or the next free one → index */
 };
 
 int symbols_remote_open(struct symbols_remote **result, const char *debug_dir, bool fetch)
@@ -71,6 +72,7 @@ void symbols_remote_close(struct symbols_remote *remote)
 	for (size_t i = 0; i < remote->modules.len; i++)
 		module_free(remote->modules.data[i]);
 	vec_free(&remote->modules);
+	map_free(&remote->module_at);
 	strtab_free(remote->strings);
 	free(remote->debug_dir);
 	free(remote);
@@ -88,12 +90,12 @@ int symbols_remote_add(struct symbols_remote *remote, const struct symbol_module
 		       uint32_t *number)
 {
 	struct module *module;
+	uint64_t key;
 
-	for (size_t i = 0; i < remote->modules.len; i++)
-		if (module_is(remote->modules.data[i], like)) {
-			*number = (uint32_t)i;
+	for (key = symbol_module_hash(like);
+	     (*number = map_get(&remote->module_at, key)) != MAP_NONE; key++)
+		if (module_is(remote->modules.data[*number], like))
 			return 0;
-		}
 	module = calloc(1, sizeof(*module));
 	if (!module)
 		return -ENOMEM;
@@ -106,7 +108,7 @@ int symbols_remote_add(struct symbols_remote *remote, const struct symbol_module
 		return -ENOMEM;
 	}
 	*number = (uint32_t)(remote->modules.len - 1);
-	return 0;
+	return map_set(&remote->module_at, key, *number) ? 0 : -ENOMEM;
 }
 
 static struct module *module_at(struct symbols_remote *remote, uint32_t number)

@@ -350,11 +350,16 @@ static void mode_stop(const char *file)
 }
 
 /* As much CPU time as the quota gives in many of its periods, however busy the machine is. */
+/* In the cgroup whose file cgroup.procs this is, if any. */
 static void mode_spin(const char *file)
 {
 	struct timespec used;
+	FILE *procs = file ? fopen(file, "w") : NULL;
 
-	(void)file;
+	if (procs) {
+		fprintf(procs, "%d\n", (int)getpid());
+		fclose(procs);
+	}
 	do
 		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
 	while (!used.tv_sec && used.tv_nsec < 130000000);
