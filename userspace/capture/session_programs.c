@@ -393,7 +393,7 @@ void programs_say(struct session *session)
 			 "missing (%s)",
 			 unarmed->programs, units_plural(unarmed->programs, "program", "programs"),
 			 unarmed->names);
-		session->events->tell(line, session->events->arg);
+		session_tell(session, line);
 	}
 	if (unarmed->forks) {
 		snprintf(line, sizeof(line),
@@ -401,6 +401,6 @@ void programs_say(struct session *session)
 			 "armed, up to %.1f ms, is missing (--machine-wide records it)",
 			 unarmed->forks, units_plural(unarmed->forks, "child was", "children were"),
 			 (double)unarmed->fork_ns / 1e6);
-		session->events->tell(line, session->events->arg);
+		session_tell(session, line);
 	}
 }
