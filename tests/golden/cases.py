@@ -82,6 +82,56 @@ report --filter 'name == "request" && dur > 1ms && sample(10%)' --explain {c}
 report --filter 'name == "request" && dur > 1ms && kv.id in {1, 2}' --explain --json {c}
 report --explain {c}
 report --keep-children {c}
+report --filter 'pid == 1 || tid > 1 && cpu in {0, 1}' {c}
+report --filter 'comm ~ "worker-[01]" && kind == span' {c}
+report --filter 'comm ~ "worker-[!0-2]*" && kv.n > 3' {c}
+report --filter 'kv.cost >= 1.25 && kv.rows < 2.5k' {c}
+report --filter 'kv.cost == -1 || kv.n >= 0.5 && kv.n < 9.5' {c}
+report --filter 'kv.n in {1, 2.5, 0x10, 1e3}' {c}
+report --filter '7 <= kv.n && 10ms > dur' {c}
+report --filter 'kv.key == "page\\x3a4" || kv.key ~ "sess\\\\*"' {c}
+report --filter 'name ~ "\\q"' {c}
+report --filter 'name == "open' {c}
+report --filter 'name == "a" name' {c}
+report --filter 'name == "request" # a comment' {c}
+report --filter '(name == "request"' {c}
+report --filter 'name == "request")' {c}
+report --filter 'name = "request"' {c}
+report --filter 'name == request' {c}
+report --filter 'name AND kind' {c}
+report --filter 'not name == "a"' {c}
+report --filter 'kind == spam' {c}
+report --filter 'kind < span' {c}
+report --filter 'dur > 10MiB' {c}
+report --filter 'dur > 10xs' {c}
+report --filter 'dur > 0.3ns' {c}
+report --filter 'dur > 99999999999999999999' {c}
+report --filter 'dur > "x"' {c}
+report --filter 'kv.n > 0x' {c}
+report --filter 'kv.n > 0xfffffffffffffffff' {c}
+report --filter 'kv.n' {c}
+report --filter 'kv == 1' {c}
+report --filter 'kv."" == 1' {c}
+report --filter 'line ~ "x"' {c}
+report --filter 'name in {}' {c}
+report --filter 'name in {"a", 1}' {c}
+report --filter 'name in "a"' {c}
+report --filter 'sample(0/3)' {c}
+report --filter 'sample(5/3)' {c}
+report --filter 'sample(120%)' {c}
+report --filter 'sample 3' {c}
+report --filter 'rate(100/day)' {c}
+report --filter 'rate(0/s)' {c}
+report --filter 'rate(5/min)' {c}
+report --filter '3 ~ name' {c}
+report --filter '' {c}
+report --filter '@' {c}
+report --filter '@nothing' {c}
+report --filter @/mnt/bin/shop {c}
+report --filter 'ß == 1' {c}
+report --filter 'true' {c}
+report --filter 'false' {c}
+report --filter '!true || kv.n == true' {c}
 why --filter 'name == "request"' {c}
 why --filter 'kind == span' --slowest 1 {c}
 why --span request --slowest 2 {c}
@@ -256,6 +306,13 @@ list --probe 'uprobe:exe:clim(int depth)' /mnt/bin/probed
 list --probe 'uprobe:exe:handle_request(struct request *r) {r->pth}' /mnt/bin/probed
 list --probe 'usdt:exe:none:none' /mnt/bin/probed
 list --probes mpi /mnt/bin/probed
+list --probe 'tracepoint:sched:sched_switch' /mnt/bin/probed
+list --probe 'uprobe:exe:numbers(int i, ptr p, code c) -> int r' --json /mnt/bin/types
+list --help
+report --top=
+report --to 5 x
+list --pid x
+list --js /mnt/bin/shop
 """,
 }
 

@@ -360,7 +360,7 @@ def sim_training_no_sched(name):
 
 
 @record
-def sim_training_late(name):
+def sim_training_joined(name):
     """From when the communicator is there already, and for some steps."""
     command = [str(SIM / "training"), "--ranks", "2", "--steps", "1000"]
     program = subprocess.Popen(command, cwd=DATA, stdout=subprocess.DEVNULL)
@@ -437,7 +437,21 @@ def left_spans(name):
 
 @record
 def ends(name):
-    run(name, build("ends.c", "-rdynamic", "-fno-tree-switch-conversion"))
+    run(name, build("ends.c", "-rdynamic", "-fno-tree-switch-conversion"),
+        options=["--probe", "uprobe:exe:ends_*(int n) -> int ret"])
+
+
+@record
+def ends_late(name):
+    """The same with records that come late."""
+    ends(name)
+
+
+@record
+def left(name):
+    """Calls that are left by siglongjmp()."""
+    run(name, build("signal_stack.c", "-rdynamic", "-O1"),
+        options=["--sources", "spans", "--probe", "uprobe:exe:signal_*(int n) -> int ret"])
 
 
 def made(name, *arguments):
@@ -470,7 +484,8 @@ def scrub(name):
         tracer.compile_with_waffle(WAFFLE, SOURCE / "tests" / "golden" / "scrub.c", program)
     path = CAPTURES / f"{name}.waffle"
     finished = has_end(path.read_bytes())
-    subprocess.run([program, path, f"{path}.scrubbed"], check=True)
+    late = ["late"] if name.endswith("-late") else []
+    subprocess.run([program, path, f"{path}.scrubbed", *late], check=True)
     os.replace(f"{path}.scrubbed", path)
     if not finished:
         data = path.read_bytes()

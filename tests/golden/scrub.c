@@ -2,7 +2,8 @@
 /*
  * Copies a capture without what it tells of the machine that it was recorded on: scrub FROM TO. The
  * names of other programs, the paths outside of /mnt and of the system's folders, and the kernel's
- * release are replaced. All else is the same, but in chunks of CHUNK_RECORDS.
+ * release are replaced. All else is the same, but in chunks of CHUNK_RECORDS. With scrub FROM TO
+ * late, every second hit comes after the record that follows it, as late records do.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,9 @@
 struct copy {
 	struct store_reader *reader;
 	struct store_writer *writer;
+	bool late;
+	_Alignas(8) unsigned char held[RECORD_BYTES_MAX]; /* a hit that is to come late */
+	size_t held_bytes;
 	struct error err;
 };
 
@@ -100,6 +104,20 @@ static void copy_task(struct copy *c, const struct waffle_rec *rec)
 	check(c, store_writer_append(c->writer, &task.rec, &c->err));
 }
 
+static void append(struct copy *c, const struct waffle_rec *rec, uint64_t number)
+{
+	if (c->late && rec->kind == WAFFLE_REC_HIT && !c->held_bytes && number % 2) {
+		c->held_bytes = record_size(rec, RECORD_BYTES_MAX);
+		memcpy(c->held, rec, c->held_bytes);
+		return;
+	}
+	check(c, store_writer_append(c->writer, rec, &c->err));
+	if (c->held_bytes)
+		check(c,
+		      store_writer_append(c->writer, (const struct waffle_rec *)c->held, &c->err));
+	c->held_bytes = 0;
+}
+
 static void copy_records(struct copy *c, const struct store_meta *meta)
 {
 	const struct waffle_rec *rec;
@@ -111,7 +129,7 @@ static void copy_records(struct copy *c, const struct store_meta *meta)
 		if (rec->kind == WAFFLE_REC_TASK)
 			copy_task(c, rec);
 		else
-			check(c, store_writer_append(c->writer, rec, &c->err));
+			append(c, rec, count);
 		if (++count % CHUNK_RECORDS == 0)
 			check(c, store_writer_flush(c->writer, meta->counts, &c->err));
 	}
@@ -123,10 +141,11 @@ int main(int argc, char **argv)
 	struct copy c = {.err = ERROR_INIT};
 	struct store_meta meta;
 
-	if (argc != 3) {
-		fprintf(stderr, "scrub FROM TO\n");
+	if (argc < 3) {
+		fprintf(stderr, "scrub FROM TO [late]\n");
 		return 2;
 	}
+	c.late = argc > 3;
 	check(&c, store_reader_open(&c.reader, argv[1], &c.err));
 	meta = *store_reader_meta(c.reader);
 	meta.kernel = "6.18.0";

@@ -3,6 +3,7 @@
  * Writes .waffle files without a kernel: make_capture scenario FILE, a small capture that holds one
  * of everything (test_export.py knows what) (loss: and losses),
  * make_capture bench FILE RECORDS [THREADS], a large one of spans with two integers, and switches,
+ * make_capture alike FILE RECORDS, a small file of very many events,
  * or make_capture random FILE SEED, records that often contradict each other.
  */
 #include <stdio.h>
@@ -256,6 +257,14 @@ static void bench(struct capture *c, uint64_t records, uint32_t threads)
 	}
 }
 
+/* The same event again and again, at equal distances: it takes next to no room in a file. */
+static void alike(struct capture *c, uint64_t records)
+{
+	task(c, START, 100, 100, "alike", true);
+	for (uint64_t i = 1; i <= records; i++)
+		hit(c, START + i * 1000, 100, 100, SLOW_LOG, 1, 0, NULL, 0);
+}
+
 /* Losses that are counted are those of the records, as of a capture's end. */
 static void random_records(struct capture *c, uint64_t seed)
 {
@@ -291,7 +300,8 @@ static int make(int argc, char **argv)
 		.pid = 100, .ppid = 1, .ts = START, .cmdline = "train --epochs 1"};
 	struct capture c = {0};
 
-	bool random = strcmp(argv[1], "random") == 0, large = strcmp(argv[1], "bench") == 0;
+	bool random = strcmp(argv[1], "random") == 0, bomb = strcmp(argv[1], "alike") == 0;
+	bool large = bomb || strcmp(argv[1], "bench") == 0;
 	const struct site_info *table = random ? fixture_sites : sites;
 	size_t count = random ? FIXTURE_SITES : sizeof(sites) / sizeof(sites[0]);
 	uint64_t number = argc > 3 ? strtoull(argv[3], NULL, 10) : 1000000;
@@ -300,7 +310,9 @@ static int make(int argc, char **argv)
 	for (size_t i = 0; i < count; i++)
 		check(&c, store_writer_add_site(c.writer, &table[i], &c.err));
 	check(&c, store_writer_add_process(c.writer, &process, &c.err));
-	if (large)
+	if (bomb)
+		alike(&c, number);
+	else if (large)
 		bench(&c, number, argc > 4 ? (uint32_t)strtoul(argv[4], NULL, 10) : 8);
 	else if (random)
 		random_records(&c, number);
@@ -314,7 +326,7 @@ static int make(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	if (argc < 3) {
-		fprintf(stderr, "make_capture: scenario|loss|bench|random FILE …\n");
+		fprintf(stderr, "make_capture: scenario|loss|bench|alike|random FILE …\n");
 		return 2;
 	}
 	return make(argc, argv);

@@ -156,6 +156,45 @@ def test_a_capture_that_takes_more_memory_than_allowed_ends_with_one_line(waffle
     waffle.ok("report", path)
 
 
+READERS = {
+    "report": ["report"],
+    "report --json": ["report", "--json"],
+    "report --html": ["report", "--html", "{out}"],
+    "why": ["why"],
+    "view": ["view"],
+    "info": ["info"],
+    **{
+        f"export {form}": ["export", "-f", form, "-o", "{out}"]
+        for form in ("perfetto", "chrome", "ndjson", "records")
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def bomb(maker, tmp_path_factory):
+    path = tmp_path_factory.mktemp("bomb") / "bomb.waffle"
+    subprocess.run([maker, "alike", path, "8000000"], check=True)
+    assert path.stat().st_size < 1 << 20
+    return path
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_small_capture_of_very_many_records_takes_no_more_memory_than_allowed(
+    waffle, bomb, tmp_path, reader
+):
+    out = tmp_path / "out"
+    command = [part.format(out=out) for part in READERS[reader]]
+    result = waffle.call(*command, "--memory-limit", "100MiB", bomb)
+    # What goes through it record by record may get by with that.
+    if result.returncode:
+        assert result.returncode == 1
+        assert "the limit is 100 MiB" in result.stderr and result.stderr.count("\n") == 1
+        assert not out.exists()
+    else:
+        assert reader == "export records"
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 2 << 20  # KiB
+
+
 def test_max_size_ends_the_capture_with_what_it_has(waffle, built, start):
     program = deluge(start, built)
     attached = waffle.attach("--max-size", "4MiB", "--no-report", "--pid", program.pid)

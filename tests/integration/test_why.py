@@ -179,12 +179,12 @@ def test_text_tells_the_chain_in_words_with_functions_and_evidence(waffle, cause
 
 
 @tries(3)
-def test_a_thread_is_explained_in_a_window(why, causes):
+def test_a_thread_is_explained_in_a_window(waffle, why, causes):
     path, log = causes("lock")
     request, pieces = requests(log)[1]
     start = why(path, "--span", "request", "--slowest", "0")
     first = explained(request, start["instances"])
-    begin = waffle_start(path, why)
+    begin = json.loads(waffle.ok("info", "--json", path).stdout)["start_ns"]
     at = [f"{t - begin}ns" for t in (first["start_ns"], first["start_ns"] + first["duration_ns"])]
     [instance] = why(path, "--thread", "server", "--from", at[0], "--to", at[1])["instances"]
     assert instance["span"] is None and instance["id"] is None
@@ -192,12 +192,6 @@ def test_a_thread_is_explained_in_a_window(why, causes):
     assert instance["parts"] == first["parts"]
     assert [c["cause"] for c in own(instance)[:2]] == ["sleep", "lock"]
     assert own(instance)[0]["culprit"]["tid"] == pieces["sleep"]["tid"]
-
-
-def waffle_start(path, why):
-    """When the capture began: the whole time of its threads is counted from there."""
-    [whole] = why(path, "--thread", "holder", "--from", "0")["instances"]
-    return whole["start_ns"]
 
 
 def test_an_event_is_walked_back_to_its_origin(waffle, why, causes):

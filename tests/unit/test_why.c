@@ -395,6 +395,29 @@ static void test_a_window_of_a_thread_is_an_instance(void **state)
 	done(&capture, why);
 }
 
+/* What was before is not unknown time of this thread. */
+static void test_a_thread_that_was_born_in_the_window_begins_there(void **state)
+{
+	struct waffle_rec_task task = {.rec = {50000, A, WAFFLE_REC_TASK, 0},
+				       .tgid = CAPTURE_PID,
+				       .flags = WAFFLE_TASK_TRACED_FLAG,
+				       .start_ts = 49990};
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	capture_begin(&capture, true);
+	capture_add(&capture, &task);
+	turn(&capture, (struct turn){.ts = 50000, .next = A, .state = 1});
+	capture_span(&capture, 60000, A, 0xa1);
+	capture_end(&capture, 61000, A, 0xa1);
+	explain(&capture, (struct why_query){.tid = A, .to_ts = 60000}, &why);
+	check_sums(why);
+	assert_int_equal(why->instances.data[0].from_ts, 49990);
+	check_part(why, 0, WHY_RUNNING, WHY_GRADE_CERTAIN, A, 10000);
+	done(&capture, why);
+}
+
 static void test_without_the_scheduler_it_says_so(void **state)
 {
 	struct why_query query = {0};
@@ -431,6 +454,7 @@ int main(void)
 		cmocka_unit_test(test_the_slowest_come_first_and_no_more_than_asked_for),
 		cmocka_unit_test(test_spans_of_unknown_length_come_last_where_records_were_lost),
 		cmocka_unit_test(test_a_window_of_a_thread_is_an_instance),
+		cmocka_unit_test(test_a_thread_that_was_born_in_the_window_begins_there),
 		cmocka_unit_test(test_without_the_scheduler_it_says_so),
 	};
 

@@ -418,6 +418,32 @@ static void test_a_wait_goes_on_after_a_stop(void **state)
 	done(&capture, why);
 }
 
+/* A freezer wakes the thread, which then waits in the kernel until it is thawed. */
+static void test_a_wait_goes_on_after_the_thread_was_frozen(void **state)
+{
+	struct capture capture;
+	struct why *why;
+
+	(void)state;
+	begin(&capture);
+	rest(&capture);
+	object(&capture, "pipe:[7]", "");
+	kernel_stack(&capture, 0xffff8000, "__refrigerator");
+	kernel_stack(&capture, 0xffff9000, "signal_wake_up_state");
+	wait_of(&capture, 1, 10, 5, NR_READ, 3, 0, 0, 14, 0);
+	told(&capture, MS + 10, 5 * MS, 11, 1, 0, 0);
+	told_wake(&capture, 5 * MS, 14, 11, 2, 0);
+	waits(&capture, 5 * MS + 10, 1, 11, 0, D, NR_READ, 3, 0, 0);
+	told(&capture, 5 * MS + 10, 8 * MS, 11, 1, 1, 0);
+	gets(&capture, 8 * MS, 1, 0, 11, 12, 8 * MS, 0);
+	wait_of(&capture, 8, 10, 20, NR_READ, 3, 0, 0, 13, 0);
+	told(&capture, 8 * MS + 10, 20 * MS, 11, 1, 0, 0);
+	why = end(&capture, 20);
+	check_part(why, 0, "pipe", 16 * MS - 20, 13, "likely", "pipe:[7]");
+	check_part(why, 1, "stopped", 3 * MS - 10, 12, "likely", "");
+	done(&capture, why);
+}
+
 /* What a signal did once is no reason for what a tracer does later. */
 static void test_a_tracers_stop_is_not_an_earlier_signals(void **state)
 {
@@ -681,6 +707,7 @@ int main(void)
 		cmocka_unit_test(test_a_child_that_is_waited_for_by_its_number_is_certain),
 		cmocka_unit_test(test_another_child_is_another_wait),
 		cmocka_unit_test(test_a_wait_goes_on_after_a_stop),
+		cmocka_unit_test(test_a_wait_goes_on_after_the_thread_was_frozen),
 		cmocka_unit_test(test_a_tracers_stop_is_not_an_earlier_signals),
 		cmocka_unit_test(test_a_sleep_that_a_signal_ends_is_the_senders),
 		cmocka_unit_test(test_a_sleep_after_one_that_a_signal_ended_is_another_one),

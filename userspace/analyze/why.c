@@ -85,6 +85,8 @@ static bool pick_window(struct why *why, const struct why_query *query, bool *fo
 			instance.to_ts = thread->exit_ts;
 		if (thread->exit_ts && thread->first_ts > from && why->instances.len)
 			instance.from_ts = thread->first_ts;
+		if (thread->born_ts > instance.from_ts)
+			instance.from_ts = thread->born_ts;
 		if (instance.from_ts < instance.to_ts && !vec_push(&why->instances, instance))
 			return false;
 	}

@@ -272,11 +272,12 @@ int why_walk_blocked(struct why_walk *walk, uint32_t thread, size_t index, uint6
 			variable_at(walk, thread, from, wait_futex_address(&blocked.facts));
 	}
 	blocked.kind = wait_kind_of(&blocked.facts);
+	if (blocked.wait && !why_stack_meaning(walk, blocked.wait->kernel_stack, &blocked.stack))
+		return -ENOMEM;
 	/* What it waited for in the call, it does not wait for while it is stopped. */
-	if (blocked.kind != WAIT_STOPPED)
+	if (blocked.kind != WAIT_STOPPED && blocked.stack.meaning.rule != MEANING_STOPPED)
 		blocked.object = object_of(walk, &blocked, from);
-	if (blocked.object == STRTAB_NONE ||
-	    (blocked.wait && !why_stack_meaning(walk, blocked.wait->kernel_stack, &blocked.stack)))
+	if (blocked.object == STRTAB_NONE)
 		return -ENOMEM;
 	step = why_walk_push(walk, thread, WAFFLE_THREAD_BLOCKED, from, to);
 	step->syscall = blocked.interval->syscall;
@@ -297,7 +298,7 @@ int why_walk_blocked(struct why_walk *walk, uint32_t thread, size_t index, uint6
 		.until_ts = link && link->until_ts ? link->until_ts : walk->end_ts,
 	};
 	of_call = await->sync != MODEL_NONE && is_of_call(&blocked);
-	if (!of_call)
+	if (!of_call && blocked.stack.meaning.rule != MEANING_STOPPED)
 		find_end(walk, &blocked, step);
 	step->by = blocked.ender.thread;
 	step->interrupt = blocked.ender.interrupt;

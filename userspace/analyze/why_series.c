@@ -76,7 +76,8 @@ static bool is_same(const struct why_walk *walk, const struct why_waiting *waiti
 	uint64_t distance;
 
 	if (a->syscall != b->syscall || a->syscall < 0 || !first || !second ||
-	    (b->task_state & (WAFFLE_TASK_STOPPED | WAFFLE_TASK_TRACED)))
+	    (b->task_state & (WAFFLE_TASK_STOPPED | WAFFLE_TASK_TRACED)) ||
+	    (a->task_state ^ b->task_state) & WAFFLE_TASK_UNINTERRUPTIBLE)
 		return false;
 	if (waiting->kind == WAIT_SLEEP)
 		return b->continued || !memcmp(first, second, sizeof(*first) * WAFFLE_SYSCALL_ARGS);
@@ -91,6 +92,18 @@ static bool is_same(const struct why_walk *walk, const struct why_waiting *waiti
 			       waiting->kind == WAIT_MUTEX
 		       ? distance <= CONDITION_TURN
 		       : !distance;
+}
+
+/* Whether the thread was stopped in the middle of a wait, or frozen in its call. */
+static bool is_halt(const struct why_walk *walk, const struct why_interval *wait,
+		    const struct why_interval *next)
+{
+	const uint64_t *first = args_of(walk, wait), *second = args_of(walk, next);
+
+	if (next->task_state & (WAFFLE_TASK_STOPPED | WAFFLE_TASK_TRACED))
+		return true;
+	return next->task_state & WAFFLE_TASK_UNINTERRUPTIBLE && next->syscall >= 0 &&
+	       next->syscall == wait->syscall && first && second && *first == *second;
 }
 
 /* A short way through a lock that a thread has to take before it can look again: the mutex of a
@@ -188,7 +201,7 @@ static size_t next_same(const struct why_walk *walk, const struct why_waiting *w
 			return 0;
 		if (next->state != WAFFLE_THREAD_BLOCKED)
 			continue;
-		if (next->task_state & (WAFFLE_TASK_STOPPED | WAFFLE_TASK_TRACED))
+		if (is_halt(walk, last, next))
 			continue;
 		if (is_same(walk, waiting, last, next))
 			return why_intervals_span(&walk->intervals, thread, next->from_ts,
@@ -208,7 +221,7 @@ static bool is_cached(const struct why_series *series, const struct why_waiting 
 		      size_t index, uint64_t until_ts)
 {
 	return series->until_ts == until_ts && series->kind == waiting->kind &&
-	       index >= series->first && index <= series->last;
+	       index >= series->first && index <= series->last && !waiting->uninterruptible;
 }
 
 const struct why_series *why_series_of(struct why_walk *walk, const struct why_waiting *waiting,

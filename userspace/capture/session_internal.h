@@ -97,7 +97,9 @@ struct session {
 
 /* session.c: "what: errno's text" as the error; returns a negative errno. */
 int session_fail(struct session *session, const char *what);
+/* Says one line; session_tell() also to who wants no notices. */
 void session_notify(struct session *session, const char *line);
+void session_tell(struct session *session, const char *line);
 bool session_wants_sched(const struct session_options *options);
 /* Whether files must be searched for probes. */
 bool session_wants_probes(const struct session_options *options);

@@ -175,6 +175,7 @@ static bool exec_arm(struct session *session, const struct gate_event *event)
 {
 	struct target *target = target_find(session, event->pid);
 	struct error ignored = ERROR_INIT;
+	enum arming_lack lack;
 	bool is_main, any;
 	uint64_t armed;
 
@@ -184,7 +185,8 @@ static bool exec_arm(struct session *session, const struct gate_event *event)
 	arming_left_out(session->arming);
 	armed = arming_arm_count(session->arming);
 	any = arming_program(session->arming, event->pid, event->fd, file_prepare, session);
-	if (is_main && arming_left_out(session->arming) == ARMING_LACKS_FILES)
+	lack = arming_left_out(session->arming);
+	if (is_main && lack == ARMING_LACKS_FILES)
 		return false;
 	details_tables(session->details, true, &ignored);
 	if (is_main) {
@@ -200,7 +202,8 @@ static bool exec_arm(struct session *session, const struct gate_event *event)
 			program_was_late(session, event->pid);
 		target->exec_told |= any;
 	}
-	return true;
+	/* What it may open later is worth holding it, too. */
+	return !is_main || lack == ARMING_COMPLETE;
 }
 
 static void exec_go(struct session *session, const struct gate_event *event)
@@ -258,16 +261,17 @@ static void exec_late(struct session *session, const struct gate_event *event)
 {
 	struct target *target = target_find(session, event->pid);
 
-	if (target && target->hold == event->id && target->hold_armed)
-		program_was_late(session, event->pid);
 	for (size_t i = session->held.len; i > 0; i--) {
 		if (session->held.data[i - 1].id != event->id)
 			continue;
 		/* The answer is late, but shows that we are not stuck. */
 		held_remove(session, i - 1);
-		if (target)
+		if (target && target->hold != event->id)
 			target->exec_missed = true;
+		return;
 	}
+	if (target && target->hold == event->id && target->hold_armed)
+		program_was_late(session, event->pid);
 }
 
 void programs_let_go(struct session *session)
@@ -391,7 +395,7 @@ void programs_say(struct session *session)
 			 "missing (%s)",
 			 unarmed->programs, units_plural(unarmed->programs, "program", "programs"),
 			 unarmed->names);
-		session->events->tell(line, session->events->arg);
+		session_tell(session, line);
 	}
 	if (unarmed->forks) {
 		snprintf(line, sizeof(line),
@@ -399,6 +403,6 @@ void programs_say(struct session *session)
 			 "armed, up to %.1f ms, is missing (--machine-wide records it)",
 			 unarmed->forks, units_plural(unarmed->forks, "child was", "children were"),
 			 (double)unarmed->fork_ns / 1e6);
-		session->events->tell(line, session->events->arg);
+		session_tell(session, line);
 	}
 }

@@ -343,7 +343,8 @@ int targets_rearm(struct session *session)
 	return 0;
 }
 
-static int pids_arm(struct session *session)
+/* What they have mapped, or what they may map later. */
+static int pids_arm(struct session *session, bool expected)
 {
 	int result = 0;
 
@@ -352,20 +353,36 @@ static int pids_arm(struct session *session)
 
 		if (!target || target->exit_ts)
 			continue;
-		result = process_arm(session, target->pid, session->err);
-		if (arming_left_out(session->arming) == ARMING_LACKS_FILES)
+		if (expected)
+			arming_expect(session->arming, target->pid);
+		else
+			result = process_arm(session, target->pid, session->err);
+		if (arming_left_out(session->arming) != ARMING_COMPLETE)
 			target->parsing = true;
 	}
 	return result;
 }
 
-/* Whether files are left out that are worth waiting for. */
 static bool any_is_parsing(const struct session *session)
 {
 	for (size_t i = 0; i < session->targets.len; i++)
 		if (session->targets.data[i].parsing)
 			return true;
 	return false;
+}
+
+/* Waits until what is left out has been parsed. */
+static int pids_arm_all(struct session *session, bool expected, uint64_t until_ns)
+{
+	int result = pids_arm(session, expected);
+
+	while (!result && any_is_parsing(session)) {
+		result = loop_await(session, until_ns);
+		if (result <= 0)
+			return result;
+		result = pids_arm(session, expected);
+	}
+	return result;
 }
 
 int targets_arm(struct session *session)
@@ -377,17 +394,9 @@ int targets_arm(struct session *session)
 		if (session_wants_stacks(session->options))
 			result = details_process(session->details, session->options->pids[i],
 						 session->err);
-	result = result ?: pids_arm(session);
-	while (!result && any_is_parsing(session)) {
-		result = loop_await(session, until_ns);
-		if (result <= 0)
-			break;
-		result = pids_arm(session);
-	}
-	result = result ?: details_tables(session->details, false, session->err);
-	for (size_t i = 0; i < session->options->pid_count && !result; i++)
-		arming_expect(session->arming, session->options->pids[i]);
-	return result;
+	return result ?: pids_arm_all(session, false, until_ns)
+		      ?: details_tables(session->details, false, session->err)
+		      ?: pids_arm_all(session, true, until_ns);
 }
 
 void targets_watch(struct session *session)

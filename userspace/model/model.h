@@ -29,6 +29,7 @@ struct model_thread {
 	bool own;                   /* the tracer's, or of one of its processes */
 	bool has_sched;             /* its times below are known */
 	bool gone;                  /* its last switch off a CPU is in the capture */
+	uint64_t born_ts;           /* 0: not known */
 	uint64_t first_ts, last_ts; /* first and last record that names it */
 	uint64_t exit_ts;           /* 0: still there at the end */
 	/* Totals over the capture, from the switches. */
