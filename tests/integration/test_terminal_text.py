@@ -100,6 +100,35 @@ def test_errors_are_free_of_controls(waffle, hostile, tmp_path):
         assert result.stdout + result.stderr, arguments
 
 
+def test_no_name_begins_a_line_of_a_message(waffle, built, tmp_path):
+    """Not even one that looks like the place of a fault, which two blanks begin."""
+    forged = "x\n  forged\n  ^~"
+    folder = tmp_path / forged
+    folder.mkdir()
+    program = shutil.copy(built("values.c"), folder / forged)
+    bent = folder / "bent"
+    bent.write_bytes(b"no capture")
+    for arguments in (
+        [forged],
+        ["report", forged],
+        ["report", bent],
+        ["report", "--filter", f"nmae == '{forged}'", bent],
+        ["list", bent],
+        ["list", "--probe", "uprobe:exe:nosuch()", program],
+        ["list", "--probe", f"uprobe:{forged}:nosuch()", program],
+        ["run", "--", bent],
+        ["run", "--", folder / "nosuch"],
+        ["run", "-o", folder / "none" / "file", "--", "true"],
+        ["run", "--probe", "uprobe:exe:nosuch()", "--", program],
+        ["run", "--redact", forged, "-o", folder / "file", "--", "true"],
+        ["attach", "--comm", forged],
+    ):
+        result = waffle.call(*arguments)
+        assert result.stderr, arguments
+        for line in result.stderr.splitlines():
+            assert not line.startswith(("  forged", "forged")), result.stderr
+
+
 def test_one_function_writes_to_standard_error():
     """The progress line, which is of waffle's own words, and the help are the others."""
     raw = re.compile(r"\bf?v?printf\(stderr|\bf?put[sc]\([^;]*\bstderr\)|\bperror\(|\bdprintf\(2")

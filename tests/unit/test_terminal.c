@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "util/json.h"
+#include "util/source.h"
 #include "util/terminal.h"
 
 #define FFFD "\xef\xbf\xbd"
@@ -92,28 +93,49 @@ static void test_every_character_is_shown_but_controls(void **state)
 	}
 }
 
-static char *message(const char *text)
+static char *message(const char *text, bool fault)
 {
 	char *shown = NULL;
 	size_t bytes;
 	FILE *out = open_memstream(&shown, &bytes);
 
-	terminal_message(out, "waffle-bpf: %s", text);
+	(fault ? terminal_fault : terminal_message)(out, "waffle-bpf: %s", text);
 	fclose(out);
 	return shown;
 }
 
 static void test_a_message_is_no_line_of_its_own(void **state)
 {
-	char *text = message("/tmp/x\nwaffle-bpf: all is well\r\033]0;t\a");
+	char *text = message("/tmp/x\nwaffle-bpf: all is well\r\033]0;t\a", false);
 
 	(void)state;
 	assert_string_equal(text, "waffle-bpf: /tmp/x" FFFD "waffle-bpf: all is well" FFFD FFFD
 				  "]0;t" FFFD "\n");
 	free(text);
-	text = message("--filter: wrong\n  a b\n    ^");
+	text = message("/tmp/x\n  all is well\n  ^", false);
+	assert_string_equal(text, "waffle-bpf: /tmp/x" FFFD "  all is well" FFFD "  ^\n");
+	free(text);
+	text = message("--filter: wrong\n  a b\n    ^", true);
 	assert_string_equal(text, "waffle-bpf: --filter: wrong\n  a b\n    ^\n");
 	free(text);
+}
+
+/* Line breaks in an error are those of source_fault(), whatever names and paths it tells of. */
+static void test_an_error_has_no_line_breaks_from_outside(void **state)
+{
+	const struct source source = {.origin = "--probe", .text = "a b", .len = 3};
+	struct error err = ERROR_INIT, copy = ERROR_INIT;
+
+	(void)state;
+	error_set(&err, 2, "%s: %s", "/tmp/x\n  forged\n  ^", "no\n  such");
+	assert_string_equal(err.message, "/tmp/x?  forged?  ^: no?  such");
+	error_prefix(&err, "%s", "y\n  z");
+	assert_string_equal(err.message, "y?  z: /tmp/x?  forged?  ^: no?  such");
+	err = (struct error)ERROR_INIT;
+	source_fault(&source, 2, 3, &err, "no %s", "b\n  forged\n  ^");
+	assert_string_equal(err.message, "--probe: no b?  forged?  ^\n  a b\n    ^");
+	error_set(&copy, 2, "%s", err.message);
+	assert_string_equal(copy.message, err.message);
 }
 
 static void test_json_escapes_what_a_terminal_obeys_and_loses_nothing(void **state)
@@ -143,6 +165,7 @@ int main(void)
 		cmocka_unit_test(test_text_of_a_program_can_not_move_the_cursor),
 		cmocka_unit_test(test_every_character_is_shown_but_controls),
 		cmocka_unit_test(test_a_message_is_no_line_of_its_own),
+		cmocka_unit_test(test_an_error_has_no_line_breaks_from_outside),
 		cmocka_unit_test(test_json_escapes_what_a_terminal_obeys_and_loses_nothing),
 	};
 

@@ -369,7 +369,10 @@ int find_remote(struct call_set *set, struct object *object, int fd, const struc
 	} else if (!err->message[0]) {
 		const char *text = wire_get_text(&in);
 
-		error_set(err, -result, "%s", text ? text : object->path);
+		if (text)
+			error_set(err, -result, "%s", text);
+		else
+			error_set(err, -result, "%s: can't be read", object->path);
 	}
 	wire_out_free(&request);
 	wire_out_free(&reply);

@@ -312,16 +312,27 @@ static const char *const scopes[] = {
 	[CALL_SCOPE_FILES] = "among those given",
 };
 
-/* No control characters of foreign files' names, or of their paths, on terminals. */
-static void say_clean(call_say say, const char *line, bool missing, void *arg)
+/* No control characters of foreign files' names, or of their paths, on terminals. `fault`: it is
+ * the message of an error. */
+static void say_text(call_say say, const char *line, bool fault, bool missing, void *arg)
 {
 	char clean[sizeof(((struct error *)0)->message)];
 
 	snprintf(clean, sizeof(clean), "%s", line);
 	for (char *at = clean; *at; at++)
-		if (((unsigned char)*at < ' ' && *at != '\n') || *at == 127)
+		if (((unsigned char)*at < ' ' && !(fault && *at == '\n')) || *at == 127)
 			*at = '?';
 	say(clean, missing, arg);
+}
+
+static void say_clean(call_say say, const char *line, bool missing, void *arg)
+{
+	say_text(say, line, false, missing, arg);
+}
+
+static void say_fault(call_say say, const char *message, bool missing, void *arg)
+{
+	say_text(say, message, true, missing, arg);
 }
 
 /* Whether what it describes may be in a program that is begun later. */
@@ -439,7 +450,7 @@ static void say_entry(const struct set_entry *entry, enum call_scope scope, call
 	if (!state->looked)
 		say_no_file(entry, scope, say, arg);
 	else if (!state->found && state->trouble && !has_ifunc(entry))
-		say_clean(say, state->trouble, is_missing(entry, scope), arg);
+		say_fault(say, state->trouble, is_missing(entry, scope), arg);
 	else if (spec->type == SPEC_USDT && !state->provider)
 		say_no_name(entry, names_shown(spec, &spec->provider).text, &state->providers,
 			    is_missing(entry, scope), scope, say, arg);
@@ -498,9 +509,9 @@ void call_set_unfound(const struct call_set *set, enum call_scope scope, call_sa
 		const struct set_entry *entry = set->entries.data[i];
 
 		if (entry->state.found && entry->state.trouble)
-			say_clean(say, entry->state.trouble, false, arg);
+			say_fault(say, entry->state.trouble, false, arg);
 		if (entry->state.refusal)
-			say_clean(say, entry->state.refusal,
+			say_fault(say, entry->state.refusal,
 				  !entry->state.found && is_missing(entry, scope), arg);
 		else if (!entry->spec.quiet && entry->spec.type != SPEC_TRACEPOINT)
 			say_entry(entry, scope, say, arg);

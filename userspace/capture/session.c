@@ -2,6 +2,7 @@
 #include "capture/session.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
@@ -23,10 +24,27 @@ int session_fail(struct session *session, const char *what)
 	return error_set(session->err, errno, "%s: %s", what, strerror(errno));
 }
 
+/* Names and paths in the line are from outside. */
+static void say(const struct session *session, void (*to)(const char *line, void *arg),
+		const char *line)
+{
+	char *text = strdup(line);
+
+	if (text)
+		error_one_line(text);
+	to(text ? text : "out of memory", session->events->arg);
+	free(text);
+}
+
 void session_notify(struct session *session, const char *line)
 {
 	if (session->events->notify)
-		session->events->notify(line, session->events->arg);
+		say(session, session->events->notify, line);
+}
+
+void session_tell(struct session *session, const char *line)
+{
+	say(session, session->events->tell, line);
 }
 
 static uint64_t cpu_ns(void)

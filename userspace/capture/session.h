@@ -68,8 +68,8 @@ struct session_result {
 	bool file_stuck;   /* its file system does not answer: do not ask it for anything */
 };
 
-/* The messages of a session on the way ("no sites in …") go to `notify`, one line each, no newline.
- */
+/* The messages of a session on the way ("no sites in …") go to `notify`, each one line, or as
+ * terminal_fault() takes it. */
 struct session_events {
 	void (*notify)(const char *line, void *arg); /* NULL: nobody wants them */
 	/* A problem with the options, though the capture goes on. */

@@ -134,7 +134,7 @@ static void writer_tell(struct session *session, const char *what)
 	char line[4400];
 
 	snprintf(line, sizeof(line), "%s: %s", session->options->output, what);
-	session->events->tell(line, session->events->arg);
+	session_tell(session, line);
 }
 
 /*

@@ -84,10 +84,10 @@ static void unfound_say(const char *line, bool missing, void *arg)
 		unfound->result = error_set(session->err, ENOENT, "%s", line);
 	else if (map_get(&session->told, hash) != MAP_NONE)
 		return;
-	else if (missing)
+	else if (missing) /* the line may be one of source_fault(), which is clean */
 		session->events->tell(line, session->events->arg);
 	else if (session->events->notify)
-		session_notify(session, line);
+		session->events->notify(line, session->events->arg);
 	else
 		return;
 	map_set(&session->told, hash, 1);
@@ -106,7 +106,7 @@ void warn_of_redaction(struct session *session)
 		snprintf(line, sizeof(line),
 			 "--redact: no site that was armed has a key '%s': nothing was left out",
 			 redaction->keys.data[i].name);
-		session->events->tell(line, session->events->arg);
+		session_tell(session, line);
 	}
 }
 

@@ -205,7 +205,7 @@ static void display_tell(const char *line, void *arg)
 	struct display *display = arg;
 
 	display_clear(display);
-	terminal_message(display->outlet.stream, "waffle-bpf: %s: %s", display->command, line);
+	terminal_fault(display->outlet.stream, "waffle-bpf: %s: %s", display->command, line);
 	fflush(display->outlet.stream);
 }
 

@@ -263,7 +263,7 @@ static void unfound_print(const char *line, bool missing, void *arg)
 	struct unfound *unfound = arg;
 
 	unfound->missing |= missing;
-	terminal_message(stderr, "waffle-bpf: %s: %s", unfound->command->name, line);
+	terminal_fault(stderr, "waffle-bpf: %s: %s", unfound->command->name, line);
 }
 
 static int print(const struct command *command, const struct objects *objects,

@@ -203,13 +203,13 @@ int command_fail(const struct command *command, const struct error *err, enum ex
 
 	fflush(stdout);
 	if (none)
-		terminal_message(stderr,
-				 "waffle-bpf: %s: %s; the limit is %s, and --memory-limit sets "
-				 "another",
-				 command->name, err->message,
-				 units_format_bytes(limit, memory_limit_get()));
+		terminal_fault(stderr,
+			       "waffle-bpf: %s: %s; the limit is %s, and --memory-limit sets "
+			       "another",
+			       command->name, err->message,
+			       units_format_bytes(limit, memory_limit_get()));
 	else
-		terminal_message(stderr, "waffle-bpf: %s: %s", command->name, err->message);
+		terminal_fault(stderr, "waffle-bpf: %s: %s", command->name, err->message);
 	return code;
 }
 

@@ -228,7 +228,7 @@ int object_read_remote(struct object **object, int fd, const char *path, struct 
 		struct wire_in in = wire_in(reply.bytes.data, reply.bytes.len);
 		const char *text = wire_get_text(&in);
 
-		error_set(err, -result, "%s", text ? text : path);
+		error_set(err, -result, "%s%s", text ? "" : "can't be read: ", text ? text : path);
 	}
 	wire_out_free(&request);
 	wire_out_free(&reply);

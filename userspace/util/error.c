@@ -5,6 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
+void error_one_line(char *text)
+{
+	for (; (text = strchr(text, '\n')); text++)
+		*text = '?';
+}
+
 int error_set(struct error *err, int code, const char *format, ...)
 {
 	va_list args;
@@ -14,6 +20,8 @@ int error_set(struct error *err, int code, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(err->message, sizeof(err->message), format, args);
 	va_end(args);
+	if (strcmp(format, "%s") != 0)
+		error_one_line(err->message);
 	return -code;
 }
 
@@ -29,6 +37,7 @@ void error_prefix(struct error *err, const char *format, ...)
 	va_end(args);
 	if (len < 0 || (size_t)len + 2 >= room)
 		return;
+	error_one_line(err->message);
 	memcpy(err->message + len, ": ", 2);
 	keep = strnlen(old.message, room - (size_t)len - 2);
 	memcpy(err->message + len + 2, old.message, keep);

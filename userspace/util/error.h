@@ -12,7 +12,7 @@
 #include <errno.h>
 
 struct error {
-	char message[1024]; /* one line, no newline; empty: no error */
+	char message[1024]; /* one line, or of source_fault(); empty: no error */
 };
 
 #define ERROR_INIT                                                                                 \
@@ -22,7 +22,11 @@ struct error {
 		}                                                                                  \
 	}
 
-/* Sets the message unless one is set. Returns -code, so that it can be returned at once. */
+/* Puts '?' in place of line breaks: text from outside (paths, names) must not begin a line. */
+void error_one_line(char *text);
+
+/* Sets the message unless one is set. Returns -code, so that it can be returned at once. The
+ * message is one line, unless `format` is "%s" and its argument is a message of source_fault(). */
 int error_set(struct error *err, int code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 

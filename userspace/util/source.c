@@ -153,6 +153,7 @@ int source_fault(const struct source *source, uint32_t from, uint32_t to, struct
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
+	error_one_line(text); /* the only line breaks are those around the shown line */
 	while (begin > 0 && source->text[begin - 1] != '\n')
 		begin--;
 	while (end < source->len && source->text[end] != '\n')

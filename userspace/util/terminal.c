@@ -68,18 +68,15 @@ int terminal_put(FILE *out, const char *text, size_t len)
 	return columns;
 }
 
-void terminal_message(FILE *out, const char *format, ...)
+static void message_put(FILE *out, bool fault, const char *format, va_list args)
 {
 	const char *line, *end;
-	va_list args;
 	char *text;
 
-	va_start(args, format);
 	if (vasprintf(&text, format, args) < 0)
 		text = NULL;
-	va_end(args);
 	line = text ? text : "out of memory";
-	while ((end = strstr(line, "\n  "))) {
+	while (fault && (end = strstr(line, "\n  "))) {
 		terminal_put(out, line, (size_t)(end - line));
 		fputc('\n', out);
 		line = end + 1;
@@ -87,6 +84,24 @@ void terminal_message(FILE *out, const char *format, ...)
 	terminal_put(out, line, strlen(line));
 	fputc('\n', out);
 	free(text);
+}
+
+void terminal_message(FILE *out, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	message_put(out, false, format, args);
+	va_end(args);
+}
+
+void terminal_fault(FILE *out, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	message_put(out, true, format, args);
+	va_end(args);
 }
 
 void terminal_log(FILE *out, const char *text)

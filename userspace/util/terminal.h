@@ -25,9 +25,13 @@ struct terminal_char terminal_char(const char *text, size_t len);
 /* Prints a name or a value on one line. Returns the number of characters. */
 int terminal_put(FILE *out, const char *text, size_t len);
 
-/* Prints a message, and ends its line. A line break in it is kept only before two blanks, so text
- * can't forge a message. Everything for standard error passes here, except the progress line. */
+/* Prints a message on one line, so that text in it can't forge another. Everything for standard
+ * error passes here or through terminal_fault(), except the progress line. */
 void terminal_message(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The same for the message of a struct error, whose only line breaks are those of source_fault():
+ * each is in front of two blanks. */
+void terminal_fault(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Prints a log of several lines from the kernel or a library, without its control characters. */
 void terminal_log(FILE *out, const char *text);
