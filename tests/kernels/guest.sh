@@ -235,19 +235,26 @@ check_attach() {
 	[ $((n * 3)) -le "$evaluated" ] || fail "$n events, but only $evaluated arguments evaluated"
 }
 
-# A program that another one execs is held until it is armed, so its first step is there; another
-# process of the same program is never armed.
+# A program that another one execs is held until it is armed, so its first step is there, unless run
+# says that the hold was too short. Another process of the same program is never armed.
 check_execs() {
-	local strange
-	stay_begin && timeout 120 waffle-bpf run -q --no-report -o execs.waffle -- \
-		sh -c 'guest work 12; exec guest work 12' >execs.said 2>err ||
-		reason="${reason:-run: $(words err)}"
+	local strange steps
+	stay_begin && timeout 120 waffle-bpf run --no-report -o execs.waffle -- \
+		sh -c 'guest work 12; exec guest work 12' >execs.said 2>execs.err ||
+		reason="${reason:-run: $(words execs.err)}"
 	stay_end
 	[ -z "$reason" ] || return 1
 	export_of execs || return
-	equal "steps" "$(rows execs.ndjson "guest step" span | count)" 24 || return
 	strange=$(grep -c 'armed=[1-9]' stay)
-	[ "$strange" = 0 ] || fail "a process that was not started by run was armed $strange times"
+	[ "$strange" = 0 ] || fail "a process that was not started by run was armed $strange times" ||
+		return
+	steps=$(rows execs.ndjson "guest step" span | count)
+	grep -q 'programs began before they were armed' execs.err || {
+		equal "steps" "$steps" 24
+		return
+	}
+	reason="on this slow host run said that a program began before it was armed: $steps of 24 steps"
+	[ "$steps" -gt 0 ] && [ "$steps" -le 24 ]
 }
 
 # A return probe must not make the program do what its seccomp filter forbids.

@@ -199,8 +199,13 @@ def judge(captures, folder):
     except (tarfile.TarError, OSError) as error:
         return {"captures": ("fail", 0.0, f"no captures: {error}")}
     reasons = {**calls.verdicts(folder / "out"), **waits.verdicts(folder / "out")}
-    return {name: ("fail" if reason else "pass", 0.0, reason) for name, reason in reasons.items()
+    return {name: (word_of(reason), 0.0, reason) for name, reason in reasons.items()
             if not CHECKS or name in CHECKS}
+
+
+def word_of(reason):
+    """A program of the zoo that the host kept from doing what it should shows nothing of the kernel."""
+    return "pass" if not reason else "cannot" if "on this busy machine" in reason else "fail"
 
 
 def verdicts(console):

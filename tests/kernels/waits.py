@@ -69,11 +69,12 @@ class Capture:
                 if start <= row["start_ns"] and row.get("end_ns", row["start_ns"]) <= end]
 
     def long_wait(self):
-        """The one wait of more than 8 ms inside the span."""
+        """The longest wait inside the span, which is the program's own: a slow host adds others."""
         [span] = self.rows("span", tid=self.tid)
-        [wait] = [row for row in self.rows("wait", tid=self.tid)
-                  if span["start_ns"] <= row["start_ns"] and row["end_ns"] <= span["end_ns"]
-                  and row["end_ns"] - row["start_ns"] > 8_000_000]
+        wait = max((row for row in self.rows("wait", tid=self.tid)
+                    if span["start_ns"] <= row["start_ns"] and row["end_ns"] <= span["end_ns"]),
+                   key=lambda row: row["end_ns"] - row["start_ns"])
+        assert wait["end_ns"] - wait["start_ns"] > 8_000_000, wait
         return wait
 
     def wake_of(self, wait):
@@ -181,7 +182,7 @@ def check_quota(capture):
     stat = dict(line.split() for line in (capture.folder / "cpu.stat").read_text().splitlines())
     rows, total = capture.rows("quota"), int(stat["throttled_usec"]) * 1000
     # Few if the host stops the emulated machine for long: that is CPU time of the program, too.
-    yield len(rows) >= 2 and total > 20_000_000, "throttlings", (len(rows), total)
+    yield rows and total > 20_000_000, "throttlings", (len(rows), total)
     for row in rows:
         got = (row["args"]["quota_ns"], row["args"]["period_ns"])
         yield got == (10_000_000, 50_000_000), "quota", got

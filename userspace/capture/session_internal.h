@@ -29,7 +29,8 @@ struct target {
 	bool exec_pending; /* a new program runs; its mappings were not read yet */
 	bool exec_ready;   /* that program was armed before it began */
 	uint64_t fork_ts;  /* nothing was armed in it since; 0: not known to be so */
-	bool hold_armed;   /* something was armed in the hold below */
+	bool hold_armed;   /* the hold below was needed: nothing was armed before it */
+	bool first_armed;  /* the command: its program was armed before its first exec */
 	uint64_t hold;     /* the gate's number of its last hold */
 	char program[16];  /* the file's name of the last exec that was held */
 	bool exec_missed;  /* the program began before all of it was armed */

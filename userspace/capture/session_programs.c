@@ -137,7 +137,7 @@ int programs_first(struct session *session)
 	details_tables(session->details, false, &ignored);
 	target = target_find(session, session->launch.pid);
 	if (target)
-		target->exec_ready = true;
+		target->exec_ready = target->first_armed = true;
 	warn_of_arming(session);
 	return result;
 }
@@ -192,8 +192,10 @@ static bool exec_arm(struct session *session, const struct gate_event *event)
 	if (is_main) {
 		target->exec_ready = true;
 		target->hold = event->id;
-		/* The command's own program was armed before its exec: it is never late. */
-		target->hold_armed = any && arming_arm_count(session->arming) > armed;
+		/* The command's own program was armed before its exec, so it is not late, however
+		 * long this takes. */
+		target->hold_armed =
+			any && (!target->first_armed || arming_arm_count(session->arming) > armed);
 	} else {
 		target->exec_missed = true;
 		if (any && !target->exec_told)

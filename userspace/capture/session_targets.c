@@ -282,6 +282,7 @@ static int target_rearm(struct session *session, struct target *target, struct e
 	target->scan_ns = target->scan_ts - now;
 	if (exec) {
 		target->exec_ready = target->exec_missed = target->exec_moved = false;
+		target->first_armed = false;
 		told = target->exec_told;
 		target->exec_told = false;
 		if (!ready && !result && session_wants_probes(session->options))
