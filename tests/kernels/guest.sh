@@ -278,7 +278,7 @@ modules_load() {
 }
 
 check_disk() {
-	! mountpoint -q /mnt || return 0
+	! grep -q ' /mnt ext4 ' /proc/mounts || return 0
 	mkdir -p /mnt
 	mount -t ext4 /dev/vda /mnt 2>err || fail "$(words err)"
 }
