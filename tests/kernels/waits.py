@@ -200,7 +200,7 @@ def judge_records(folder, name):
     [summary] = capture.rows("summary")
     if summary["records"]["lost"]:
         return f"{summary['records']['lost']} records were lost"
-    late = [line for line in read(folder, name, "err").splitlines() if "programs began" in line]
+    late = [line for line in read(folder, name, "err").splitlines() if "began before being armed" in line]
     if late:
         return f"the command is armed before it begins, but: {late[0]}"
     for good, what, found in CHECKS[name](capture):
