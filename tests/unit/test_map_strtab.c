@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -112,6 +113,40 @@ static void test_map_agrees_with_an_array_after_any_sets_and_removes(void **stat
 		assert_int_equal(map.len, len);
 	}
 	map_free(&map);
+}
+
+static double seconds_of(const uint64_t *keys, size_t count)
+{
+	struct map map = {0};
+	struct timespec begin, end;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
+	for (size_t i = 0; i < count; i++)
+		assert_true(map_set(&map, keys[i], (uint32_t)i));
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
+	assert_int_equal(map.len, count);
+	map_free(&map);
+	return (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9;
+}
+
+/* A program chooses the ids of its spans, so it must not know what they are hashed to. */
+static void test_no_keys_are_chosen_to_collide(void **state)
+{
+	enum { COUNT = 1 << 17 };
+	uint64_t *chosen = calloc(COUNT, sizeof(*chosen)), *others = calloc(COUNT, sizeof(*others));
+
+	(void)state;
+	assert_true(chosen && others);
+	for (uint64_t i = 0; i < COUNT; i++) {
+		/* Of these, the hash by a constant factor had the same 44 bits. */
+		uint64_t block = i << 44;
+
+		chosen[i] = (block ^ block >> 32) * 8;
+		others[i] = i;
+	}
+	assert_true(seconds_of(chosen, COUNT) < 200 * seconds_of(others, COUNT));
+	free(chosen);
+	free(others);
 }
 
 static void test_map_grows_to_many_keys(void **state)
@@ -225,6 +260,7 @@ int main(void)
 		cmocka_unit_test(test_map_finds_what_was_set_and_nothing_else),
 		cmocka_unit_test(test_map_agrees_with_an_array_after_any_sets_and_removes),
 		cmocka_unit_test(test_map_grows_to_many_keys),
+		cmocka_unit_test(test_no_keys_are_chosen_to_collide),
 		cmocka_unit_test(test_strtab_gives_a_string_one_number),
 		cmocka_unit_test(test_strtab_keeps_any_bytes),
 		cmocka_unit_test(test_strtab_pointers_stay_while_it_grows),

@@ -161,6 +161,27 @@ static void test_records_of_mappings_are_read_around_the_end_of_a_ring(void **st
 	assert_int_equal(page.data_tail, page.data_head);
 }
 
+static void test_escapes_of_mount_points_are_decoded(void **state)
+{
+	static const struct {
+		const char *text, *path;
+	} rows[] = {
+		{"/mnt/a\\040b\\012c\\134d", "/mnt/a b\nc\\d"},
+		{"\\377\\400\\08", "\377\\400\\08"}, /* no bytes: as they are */
+		{"/mnt/end\\04", "/mnt/end\\04"},
+		{"\\", "\\"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char path[64];
+
+		snprintf(path, sizeof(path), "%s", rows[i].text);
+		process_unescape(path);
+		assert_string_equal(path, rows[i].path);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -172,6 +193,7 @@ int main(void)
 					  files_end),
 		cmocka_unit_test_teardown(
 			test_a_socket_whose_line_is_not_as_it_should_be_has_no_ends, files_end),
+		cmocka_unit_test(test_escapes_of_mount_points_are_decoded),
 		cmocka_unit_test(test_records_of_mappings_are_read_around_the_end_of_a_ring),
 	};
 

@@ -280,6 +280,33 @@ static void test_variables_are_named_wherever_their_file_is_mapped(void **state)
 	capture_free(&capture);
 }
 
+static void test_a_variable_is_of_what_was_mapped_at_the_time(void **state)
+{
+	struct capture capture;
+	struct stack_names *names;
+	struct store_mapping data, other;
+	uint64_t address = (uintptr_t)&traced_value;
+
+	(void)state;
+	capture_begin(&capture, true);
+	add_mapping(&capture, mapping_of((void *)(uintptr_t)traced_function));
+	data = mapping_of(&traced_value);
+	add_mapping(&capture, data);
+	other = data;
+	other.ts = 5000;
+	other.path = "/no/such/program";
+	add_mapping(&capture, other);
+	capture_load(&capture, 9000);
+	assert_int_equal(stack_names_open(&names, capture.reader, false), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_string_equal(stack_names_variable(names, PID, 2000, address),
+				    "traced_value");
+		assert_null(stack_names_variable(names, PID, 6000, address));
+	}
+	stack_names_close(names);
+	capture_free(&capture);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -289,6 +316,7 @@ int main(void)
 		cmocka_unit_test(test_stack_ends_where_an_address_is_not_behind_a_call),
 		cmocka_unit_test(test_a_stack_that_is_cut_ends_with_a_mark_that_is_no_frame),
 		cmocka_unit_test(test_variables_are_named_wherever_their_file_is_mapped),
+		cmocka_unit_test(test_a_variable_is_of_what_was_mapped_at_the_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

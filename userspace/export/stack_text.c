@@ -22,9 +22,9 @@
 /* Mappings of a file that are tried for where it lies. */
 #define BIAS_TRIES_MAX 64
 
-/* What was found at an address of a process. */
+/* What was found at an address of a mapping: at another time something else may be there. */
 struct variable {
-	uint32_t pid;
+	const struct store_mapping *mapping;
 	const char *name; /* NULL: nothing */
 };
 
@@ -413,10 +413,9 @@ static struct bias bias_of(struct stack_names *names, const struct store_mapping
 	return bias;
 }
 
-static const char *look_up_variable(struct stack_names *names, uint32_t pid, uint64_t ts,
+static const char *look_up_variable(struct stack_names *names, const struct store_mapping *mapping,
 				    uint64_t address)
 {
-	const struct store_mapping *mapping = mapping_before(names, pid, address, ts);
 	uint64_t offset = 0;
 	struct bias bias;
 	const char *name;
@@ -424,7 +423,7 @@ static const char *look_up_variable(struct stack_names *names, uint32_t pid, uin
 	uint32_t module;
 	int len;
 
-	if (!mapping || !module_of(names, mapping, &module))
+	if (!module_of(names, mapping, &module))
 		return NULL;
 	bias = bias_of(names, mapping, module);
 	if (!bias.known)
@@ -439,14 +438,17 @@ static const char *look_up_variable(struct stack_names *names, uint32_t pid, uin
 const char *stack_names_variable(struct stack_names *names, uint32_t pid, uint64_t ts,
 				 uint64_t address)
 {
-	uint32_t known = names ? map_get(&names->variable_at, address) : MAP_NONE;
-	struct variable variable = {.pid = pid};
+	struct variable variable = {0};
+	uint32_t known;
 
-	if (!names)
+	if (names)
+		variable.mapping = mapping_before(names, pid, address, ts);
+	if (!variable.mapping)
 		return NULL;
-	if (known != MAP_NONE && names->variables.data[known].pid == pid)
+	known = map_get(&names->variable_at, address);
+	if (known != MAP_NONE && names->variables.data[known].mapping == variable.mapping)
 		return names->variables.data[known].name;
-	variable.name = look_up_variable(names, pid, ts, address);
+	variable.name = look_up_variable(names, variable.mapping, address);
 	if (vec_push(&names->variables, variable))
 		map_set(&names->variable_at, address, (uint32_t)names->variables.len - 1);
 	return variable.name;

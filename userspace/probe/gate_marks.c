@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "probe/gate_internal.h"
+#include "target/process.h"
 #include "util/map.h"
 
 #define PLACES_MAX 64 /* file systems that are looked at in one call */
@@ -41,22 +42,6 @@ static bool is_local(const char *type)
 		if (!strcmp(type, local[i]))
 			return true;
 	return false;
-}
-
-/* Decodes the octal escapes of proc(5): "\040" is a space. */
-static void unescape(char *text)
-{
-	char *to = text;
-
-	for (const char *at = text; *at; to++) {
-		if (at[0] == '\\' && at[1] && at[2] && at[3]) {
-			*to = (char)((at[1] - '0') << 6 | (at[2] - '0') << 3 | (at[3] - '0'));
-			at += 4;
-		} else {
-			*to = *at++;
-		}
-	}
-	*to = '\0';
 }
 
 /* A line of mountinfo. */
@@ -95,7 +80,7 @@ static bool mount_parse(char *line, struct mount *mount)
 		return false;
 	type += 2;
 	type = strsep(&type, " ");
-	unescape(fields[4]);
+	process_unescape(fields[4]);
 	*mount = (struct mount){.id = strtoul(fields[0], NULL, 10),
 				.device = (uint64_t)major << 20 | minor,
 				.path = fields[4],

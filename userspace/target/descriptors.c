@@ -16,6 +16,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "target/process.h"
+
 #define TEXT_(x) #x
 #define TEXT(x) TEXT_(x)
 
@@ -50,6 +52,7 @@ static bool mount_find(const char *table, uint32_t dev, char *type, size_t type_
 			continue;
 		rest += strlen(" - ");
 		snprintf(type, type_size, "%.*s", (int)strcspn(rest, " \n"), rest);
+		process_unescape(place);
 		snprintf(point, point_size, "%s", place);
 		found = true;
 	}
@@ -402,6 +405,7 @@ static bool cgroup_mount(const char *controllers, char *point, size_t size)
 
 		if (!option || sscanf(line, "%*u %*u %*s %*s %" TEXT(4095) "s", place) != 1)
 			continue;
+		process_unescape(place);
 		snprintf(point, size, "%s", place);
 		found = true;
 	}

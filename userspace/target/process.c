@@ -21,6 +21,27 @@ void mapping_path_trim(char *path)
 		path[len - strlen(DELETED)] = '\0';
 }
 
+static bool is_octal(const char *digits)
+{
+	return digits[0] >= '0' && digits[0] <= '3' && digits[1] >= '0' && digits[1] <= '7' &&
+	       digits[2] >= '0' && digits[2] <= '7';
+}
+
+void process_unescape(char *path)
+{
+	char *to = path;
+
+	for (const char *at = path; *at; to++) {
+		if (at[0] == '\\' && is_octal(at + 1)) {
+			*to = (char)((at[1] - '0') << 6 | (at[2] - '0') << 3 | (at[3] - '0'));
+			at += 4;
+		} else {
+			*to = *at++;
+		}
+	}
+	*to = '\0';
+}
+
 /* Parses a line of /proc/PID/maps (proc(5)). */
 static bool mapping_parse(char *line, struct mapping *mapping)
 {

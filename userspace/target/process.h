@@ -33,6 +33,8 @@ void mappings_free(struct mappings *mappings);
 
 /* Takes "(deleted)" off a path of the kernel's. */
 void mapping_path_trim(char *path);
+/* Decodes the octal escapes of a path in mountinfo: "\040" is a blank (proc(5)). */
+void process_unescape(char *path);
 
 /* "no such process", "not a process but a thread of 4711", … ; 0 if the process can be traced. */
 int process_check(pid_t pid, struct error *err);

@@ -2,18 +2,30 @@
 #include "util/map.h"
 
 #include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
 
 /* Ids of a thread follow each other: eight of them share two cache lines instead of missing eight
  * times. */
 #define NEIGHBOURS 8u
 
+static uint64_t seed_get(void)
+{
+	const void *random = (const void *)getauxval(AT_RANDOM); /* 16 bytes of the kernel's */
+	uint64_t seed = 0;
+
+	if (random)
+		memcpy(&seed, random, sizeof(seed));
+	return seed;
+}
+
 static size_t map_home(const struct map *map, uint64_t key)
 {
-	/* Fibonacci hashing (Knuth, TAOCP 6.4), folded so that high bits count too. */
-	uint64_t block = key / NEIGHBOURS;
+	/* Multiplications move bits up, shifts move them down. */
+	uint64_t block = (key / NEIGHBOURS ^ map->seed) * 0x9e3779b97f4a7c15ull;
 
-	block ^= block >> 32;
-	return ((size_t)((block * 0x9e3779b97f4a7c15ull) >> 20) * NEIGHBOURS + key % NEIGHBOURS) &
+	block = (block ^ block >> 32) * (map->seed | 1);
+	return ((size_t)(block >> 32 ^ block >> 20) * NEIGHBOURS + key % NEIGHBOURS) &
 	       (map->cap - 1);
 }
 
@@ -33,7 +45,9 @@ uint32_t map_get(const struct map *map, uint64_t key)
 
 static bool map_grow(struct map *map)
 {
-	struct map bigger = {.cap = map->cap ? map->cap * 2 : 64, .len = map->len};
+	struct map bigger = {.cap = map->cap ? map->cap * 2 : 64,
+			     .len = map->len,
+			     .seed = map->cap ? map->seed : seed_get()};
 
 	bigger.slots = malloc(bigger.cap * sizeof(*bigger.slots));
 	if (!bigger.slots)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A hash map from 64-bit keys to 32-bit values, open addressing. Zero-initialised is empty. Any key
- * is allowed, 0 too; the value MAP_NONE is reserved for "not there".
+ * is allowed, 0 too; the value MAP_NONE is reserved for "not there". Keys may come from a program
+ * that would have them collide: the hash differs from process to process.
  */
 #ifndef WAFFLE_UTIL_MAP_H
 #define WAFFLE_UTIL_MAP_H
@@ -21,6 +22,7 @@ struct map {
 	struct map_slot *slots;
 	size_t cap; /* a power of two, or 0 */
 	size_t len;
+	uint64_t seed;
 };
 
 /* The value of a key, or MAP_NONE. */
