@@ -249,7 +249,7 @@ check_execs() {
 	[ "$strange" = 0 ] || fail "a process that was not started by run was armed $strange times" ||
 		return
 	steps=$(rows execs.ndjson "guest step" span | count)
-	grep -q 'programs began before they were armed' execs.err || {
+	grep -q 'began before being armed' execs.err || {
 		equal "steps" "$steps" 24
 		return
 	}
