@@ -3,9 +3,8 @@
  * Files with a page that two writable segments map (struct object_page), as lld makes them. The
  * kernel raises semaphores in the first of the mappings as long as both are writable:
  *
- *	mapped        first: writable    second: writable    a semaphore would be raised in the
- *first loader done   first: read-only   second: writable    it is raised in the second, which
- *counts
+ *	mapped         first: writable   second: writable   it would be raised in the first
+ *	loader done    first: read-only  second: writable   it is raised in the second, which counts
  *
  * If it was raised in the first the kernel can't take it back from the second, and the breakpoints
  * stay for good. So nothing is armed before the loader is done. No event tells of that: the
@@ -112,9 +111,8 @@ int file_arm_ahead(struct arming *arming, uint32_t index, pid_t pid, struct erro
 		const struct arm *arm = &arming->arms.data[i - 1];
 
 		if (arm->pid == pid && arm->file == index) {
-			struct armed *armed = arm_remove(arming, i - 1);
-
-			kernel_disarm_later(arming->kernel, &armed, 1);
+			/* Not later: the program may only go on when it is done. */
+			armed_release(arm_remove(arming, i - 1));
 		}
 	}
 	return loading_add(arming, index, pid, true, err);
