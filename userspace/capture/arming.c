@@ -432,8 +432,13 @@ int file_arm(struct arming *arming, uint32_t index, pid_t pid, struct error *err
 			  "records nothing in programs that begin later: its linker (lld) lets two "
 			  "segments share the page of its semaphores; link it with "
 			  "-Wl,-z,separate-loadable-segments, or leave out --machine-wide");
-	if (!everywhere && file_is_doubled(file) && !file_is_loaded(file, pid))
-		return file_await(arming, index, pid, err);
+	if (!everywhere && file_is_doubled(file)) {
+		/* The program that is mapped now is about to be replaced by another one. */
+		if (file_is_ahead(arming, index, pid))
+			return 0;
+		if (!file_is_loaded(file, pid))
+			return file_await(arming, index, pid, err);
+	}
 	if (!everywhere && process_live_task(pid) != pid) {
 		if (!file_widen(arming, index))
 			return 0;

@@ -84,8 +84,10 @@ enum arming_lack arming_left_out(struct arming *arming);
  */
 void arming_loaded(struct arming *arming);
 int arming_loading_ms(const struct arming *arming, int most);
-/* Whether a process has executed a program with such a file. */
-bool arming_is_late(struct arming *arming, pid_t pid);
+/* A process has executed a program: to be called before the process is scanned. */
+void arming_began(struct arming *arming, pid_t pid);
+/* Whether a process waits to be armed until its loader is done. */
+bool arming_is_late(const struct arming *arming, pid_t pid);
 
 /* Whether something is armed in it alone. */
 bool arming_has(const struct arming *arming, pid_t pid);

@@ -129,6 +129,8 @@ bool file_is_armed(const struct arming *arming, pid_t pid, uint32_t file);
 bool file_is_doubled(const struct file *file);
 /* Whether a process has such a file mapped as it stays. */
 bool file_is_loaded(const struct file *file, pid_t pid);
+/* Whether a process is about to execute a program that maps it. */
+bool file_is_ahead(const struct arming *arming, uint32_t index, pid_t pid);
 /* It is armed when the loader is done. -ENOMEM. */
 int file_await(struct arming *arming, uint32_t index, pid_t pid, struct error *err);
 /* Nothing is awaited any more for a process. */

@@ -20,6 +20,9 @@
 #define LOOK_MIN_NS 1000000ull
 #define LOOK_MAX_NS 1000000000ull
 
+/* A program that is held begins within this time, if its exec succeeds. */
+#define EXEC_MAX_NS 2000000000ull
+
 bool file_is_doubled(const struct file *file)
 {
 	const struct object *object = file->object;
@@ -83,8 +86,10 @@ static int loading_add(struct arming *arming, uint32_t index, pid_t pid, bool ah
 
 	for (size_t i = 0; i < arming->loading.len; i++)
 		if (arming->loading.data[i].pid == pid && arming->loading.data[i].file == index &&
-		    arming->loading.data[i].ahead == ahead)
+		    arming->loading.data[i].ahead == ahead) {
+			arming->loading.data[i].begin_ns = now;
 			return 0;
+		}
 	file_tell(arming, &arming->files.data[index],
 		  "is armed when its loader is done, and what comes before is missing: its linker "
 		  "(lld) lets two segments share the page of its semaphores; link it with "
@@ -134,19 +139,30 @@ void loading_forget(struct arming *arming, pid_t pid)
 			loading_remove(arming, i - 1);
 }
 
-bool arming_is_late(struct arming *arming, pid_t pid)
+void arming_began(struct arming *arming, pid_t pid)
 {
-	bool late = false;
+	for (size_t i = 0; i < arming->loading.len; i++)
+		if (arming->loading.data[i].pid == pid)
+			arming->loading.data[i].ahead = false;
+}
 
-	for (size_t i = arming->loading.len; i > 0; i--) {
-		if (arming->loading.data[i - 1].pid != pid)
-			continue;
-		late = true;
-		if (arming->loading.data[i - 1]
-			    .ahead) /* from now on scans see what it has mapped */
-			loading_remove(arming, i - 1);
+bool arming_is_late(const struct arming *arming, pid_t pid)
+{
+	for (size_t i = 0; i < arming->loading.len; i++)
+		if (arming->loading.data[i].pid == pid)
+			return true;
+	return false;
+}
+
+bool file_is_ahead(const struct arming *arming, uint32_t index, pid_t pid)
+{
+	for (size_t i = 0; i < arming->loading.len; i++) {
+		const struct loading *loading = &arming->loading.data[i];
+
+		if (loading->pid == pid && loading->file == index && loading->ahead)
+			return true;
 	}
-	return late;
+	return false;
 }
 
 int arming_loading_ms(const struct arming *arming, int most)
@@ -174,6 +190,8 @@ void arming_loaded(struct arming *arming)
 		uint64_t now = clock_monotonic_ns(), gap = (now - loading->begin_ns) / LOOK_SHARE;
 		struct doubled found;
 
+		if (loading->ahead && now - loading->begin_ns > EXEC_MAX_NS)
+			loading->ahead = false; /* the exec failed */
 		if (loading->ahead || now < loading->next_ns)
 			continue;
 		found = file->ino ? doubled_look(file, loading->pid) : (struct doubled){0};

@@ -270,8 +270,10 @@ static void exec_late(struct session *session, const struct gate_event *event)
 			target->exec_missed = true;
 		return;
 	}
-	if (target && target->hold == event->id && target->hold_armed)
-		program_was_late(session, event->pid);
+	if (!target || target->hold != event->id || !target->hold_armed)
+		return;
+	program_was_late(session, event->pid);
+	target->exec_told |= target->exec_ready; /* its EXEC record has not come yet */
 }
 
 void programs_let_go(struct session *session)

@@ -275,6 +275,8 @@ static int target_rearm(struct session *session, struct target *target, struct e
 		arming_forget(session->arming, target->pid);
 	target->exec_pending = target->maps_changed = false;
 	arming_left_out(session->arming);
+	if (exec)
+		arming_began(session->arming, target->pid);
 	if (details_process(session->details, target->pid, session->err))
 		return -EIO;
 	result = process_arm(session, target->pid, gone);
@@ -288,10 +290,13 @@ static int target_rearm(struct session *session, struct target *target, struct e
 		if (!ready && !result && session_wants_probes(session->options))
 			arming_scan_needed(session->arming, target->pid);
 		target->begun_first = !ready && !told;
-		if (arming_is_late(session->arming, target->pid))
-			program_was_late(session, target->pid);
-		else if (target->begun_first)
+		if (arming_is_late(session->arming, target->pid)) {
+			if (!told)
+				program_was_late(session, target->pid);
+			target->begun_first = target->hold_armed = false; /* counted */
+		} else if (target->begun_first) {
 			begun_first_tell(session, target, armed);
+		}
 		if (!result)
 			arming_expect(session->arming, target->pid);
 		if (!ready && !result) {
