@@ -3,6 +3,7 @@
 
 import json
 import os
+import pathlib
 import pty
 import re
 import select
@@ -31,6 +32,29 @@ def test_no_such_process(waffle, tmp_path):
     waffle.fails(1, "list", "-p", pid, says=rf"list: pid {pid}: no such process")
     waffle.fails(1, "attach", "--comm", "no_such_name", says="no_such_name: no process")
     nothing_left(tmp_path)
+
+
+def test_a_process_that_has_ended_is_not_called_unmarked(waffle, tmp_path):
+    ended = subprocess.Popen(["true"])  # nobody waits for it yet
+    wait_until(lambda: pathlib.Path(f"/proc/{ended.pid}/stat").read_text().split()[2] == "Z", "end")
+    waffle.fails(1, "attach", "-p", ended.pid, says=rf"pid {ended.pid}: it has ended")
+    waffle.fails(1, "list", "-p", ended.pid, says=rf"pid {ended.pid}: it has ended")
+    ended.wait()
+    nothing_left(tmp_path)
+
+
+def test_a_name_can_not_make_a_process_look_ended(waffle, start):
+    """/proc/PID/stat has the name in parentheses, and the state behind it."""
+    named = start("python3", "-c", "import time; open('/proc/self/comm', 'w').write('a) Z 1'); "
+                  "print('ready', flush=True); time.sleep(60)")  # fmt: skip
+    named.until("ready")
+    assert waffle.ok("list", "-p", named.pid)
+
+
+def test_a_thread_of_the_kernel_is_not_called_unmarked(waffle):
+    assert waffle.ok("list", "-p", 2).stdout == "no sites: it is a thread of the kernel\n"
+    text = waffle.ok("attach", "-p", 2, "-d", "200ms", "--no-report", "-o", waffle.path()).stderr
+    assert "a thread of the kernel, which has no sites" in text
 
 
 def test_second_of_two_pids_does_not_exist(waffle, steps, tmp_path):

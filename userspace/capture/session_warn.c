@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "capture/session_internal.h"
+#include "target/process.h"
 #include "util/hash.h"
 #include "util/units.h"
 
@@ -208,11 +209,14 @@ static void warn_of_sources(struct session *session)
 
 static void warn_of_no_sites(struct session *session)
 {
+	const pid_t *pids = session->options->pids;
+	bool kernel = session->options->pid_count == 1 && process_is_kernel_thread(pids[0]);
 	char line[200];
 
-	snprintf(line, sizeof(line),
-		 "no sites in the target's files: it was built without waffle.h, or its notes were "
-		 "stripped; %s",
+	snprintf(line, sizeof(line), "%s; %s",
+		 kernel ? "the target is a thread of the kernel, which has no sites"
+			: "no sites in the target's files: it was built without waffle.h, or its "
+			  "notes were stripped",
 		 session_wants_sched(session->options)
 			 ? "only the scheduler is recorded"
 			 : "without the scheduler nothing is recorded");

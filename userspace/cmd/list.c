@@ -6,6 +6,7 @@
 #include "cmd/command.h"
 #include "cmd/probe_options.h"
 #include "target/objects.h"
+#include "target/process.h"
 #include "util/json.h"
 #include "util/terminal.h"
 #include "util/units.h"
@@ -284,8 +285,11 @@ static int print(const struct command *command, const struct objects *objects,
 		}
 		print_tracepoints(options->probes.calls);
 		if (!sites && !objects->denied.message[0])
-			puts("no sites: built without waffle.h, or its notes were stripped; and no "
-			     "calls of CUDA or NCCL");
+			puts(options->pid && process_is_kernel_thread(options->pid)
+				     ? "no sites: it is a thread of the kernel"
+				     : "no sites: built without waffle.h, or its notes were "
+				       "stripped; "
+				       "and no calls of CUDA or NCCL");
 		if (objects->bad_notes)
 			terminal_message(
 				stderr, "waffle-bpf: list: %llu %s no sense: left out",

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define DELETED " (deleted)"
+#define PF_KTHREAD 0x00200000u /* include/linux/sched.h */
 
 void mapping_path_trim(char *path)
 {
@@ -68,22 +69,32 @@ static bool is_program(const struct mapping *mapping)
 	return mapping->executable && mapping->ino && mapping->path[0] == '/';
 }
 
-pid_t process_live_task(pid_t pid)
+/* The state and the kernel's flags of its main thread, of /proc/PID/stat (proc(5)). */
+static bool stat_read(pid_t pid, char *state, unsigned *flags)
 {
-	char path[64], state = '?';
-	struct dirent *entry;
-	pid_t found = pid;
+	char path[64], line[512] = "";
+	const char *end;
 	FILE *stat;
-	DIR *tasks;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	stat = fopen(path, "re");
-	/* Behind the name in parentheses, which may have such itself, but is short. */
-	if (stat && fscanf(stat, "%*d (%*15[^)]) %c", &state) != 1)
-		state = '?';
-	if (stat)
-		fclose(stat);
-	if (state != 'Z' && state != 'X')
+	if (!stat)
+		return false;
+	(void)!fgets(line, sizeof(line), stat);
+	fclose(stat);
+	end = strrchr(line, ')'); /* the name, which the process chooses, may have some, too */
+	return end && sscanf(end, ") %c %*d %*d %*d %*d %*d %u", state, flags) == 2;
+}
+
+pid_t process_live_task(pid_t pid)
+{
+	char path[64], state;
+	struct dirent *entry;
+	pid_t found = pid;
+	unsigned flags;
+	DIR *tasks;
+
+	if (!stat_read(pid, &state, &flags) || (state != 'Z' && state != 'X'))
 		return pid;
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	tasks = opendir(path);
@@ -181,13 +192,26 @@ static long status_field(pid_t pid, const char *field)
 int process_check(pid_t pid, struct error *err)
 {
 	long tgid = status_field(pid, "Tgid");
+	unsigned flags;
+	char state;
 
 	if (tgid < 0)
 		return error_set(err, ESRCH, "pid %d: no such process", pid);
 	if (tgid != pid)
 		return error_set(err, EINVAL, "pid %d: is a thread of process %ld; use --pid %ld",
 				 pid, tgid, tgid);
+	if (stat_read(pid, &state, &flags) && state == 'Z' && process_live_task(pid) == pid)
+		return error_set(err, ESRCH,
+				 "pid %d: it has ended; its parent has not taken notice yet", pid);
 	return 0;
+}
+
+bool process_is_kernel_thread(pid_t pid)
+{
+	unsigned flags;
+	char state;
+
+	return stat_read(pid, &state, &flags) && flags & PF_KTHREAD;
 }
 
 int process_find(pid_list *pids, const char *name, struct error *err)

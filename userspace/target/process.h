@@ -39,6 +39,9 @@ void process_unescape(char *path);
 /* "no such process", "not a process but a thread of 4711", … ; 0 if the process can be traced. */
 int process_check(pid_t pid, struct error *err);
 
+/* One of the kernel's own, which has no files and no memory. */
+bool process_is_kernel_thread(pid_t pid);
+
 /* Pids of all processes whose name (comm) is `name`, waffle's own left out. */
 typedef VEC(pid_t) pid_list;
 int process_find(pid_list *pids, const char *name, struct error *err);
