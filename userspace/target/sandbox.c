@@ -381,6 +381,9 @@ static const struct sock_filter filter[] = {
 	ALLOW(uname),   /* decides on return probes: call/find_end.c */
 	ALLOW(getrusage),
 	ALLOW(setitimer),
+#ifdef SANITIZED
+	ALLOW(sigaltstack), /* called by AddressSanitizer in siglongjmp() */
+#endif
 	ALLOW(getpid),
 	ALLOW(gettid),
 	ALLOW(sched_yield),
