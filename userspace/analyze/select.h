@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finds the value of a given rank without sorting, for percentiles. */
 #ifndef WAFFLE_ANALYZE_SELECT_H
 #define WAFFLE_ANALYZE_SELECT_H
 

@@ -237,9 +237,8 @@ static void add_sum(struct why_sum *to, const struct why_sum *sum)
 		to->grade_ns[i] += sum->grade_ns[i];
 }
 
-/*
- * Moves the sums of threads other than the instance's own to the front, and returns their number.
- */
+/* Moves the sums of threads other than the instance's own to the front, and returns their
+ * number. */
 static size_t others_first(struct why_walk *walk, uint32_t own)
 {
 	size_t others = 0;

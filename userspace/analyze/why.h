@@ -42,9 +42,8 @@ enum why_cause {
 	WHY_UNKNOWN,      /* records were dropped or contradict each other */
 	WHY_CAUSE_COUNT
 };
-/*
- * The causes' names ("running", "cpu-contention", …), and a line for people ("a device was read").
- */
+/* The causes' names ("running", "cpu-contention", …), and a line for people ("a device was
+ * read"). */
 extern const char *const why_cause_names[WHY_CAUSE_COUNT];
 extern const char *const why_cause_texts[WHY_CAUSE_COUNT];
 
@@ -178,7 +177,7 @@ struct why {
 	VEC(struct why_record) records; /* empty until why_records_find() */
 };
 
-/* Symbolizer for user addresses, provided by the caller, who owns the texts. */
+/* Symbolizer for user addresses, provided by the caller. */
 struct why_names {
 	void *arg;
 	/* The variable at an address of a process, or NULL. */
@@ -198,8 +197,8 @@ struct why_query {
 	uint64_t span_id; /* 0: spans of any id */
 	uint32_t tid;     /* 0: spans; otherwise this thread from from_ts to to_ts */
 	uint64_t from_ts, to_ts;
-	const uint32_t
-		*spans; /* if set, only these span indexes; the selectors above are ignored */
+	/* If set, only these span indexes; the selectors above are ignored. */
+	const uint32_t *spans;
 	size_t span_count;
 	uint32_t slowest;              /* maximum number of instances, the slowest; 0: all */
 	const struct why_names *names; /* symbolizer; NULL: none */

@@ -362,8 +362,8 @@ static uint32_t object_nearby(const struct why_walk *walk, uint32_t thread,
 			high = middle;
 	}
 	for (size_t i = 0; i < 2 * NEIGHBOURS; i++) {
-		size_t at = i % 2 ? low + i / 2 : low - 1 - i / 2; /* low - 1 - i / 2 may wrap
-								      around to an invalid index */
+		/* The subtraction may wrap around to an invalid index. */
+		size_t at = i % 2 ? low + i / 2 : low - 1 - i / 2;
 		const struct model_wait *wait;
 
 		if (at >= model->waits.len)

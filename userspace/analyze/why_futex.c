@@ -4,9 +4,8 @@
 
 #include <string.h>
 
-/*
- * Functions of a stack to examine: library functions lie between the system call and the program.
- */
+/* Functions of a stack to examine: library functions lie between the system call and the
+ * program. */
 #define FUNCTIONS_MAX 12
 
 /* Prefixes of function names, without the library's own prefixes ("__", "__GI_"). An entry with a

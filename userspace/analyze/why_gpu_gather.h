@@ -23,8 +23,8 @@ struct gather {
 	VEC(struct model_gpu_op) rivals; /* ops that may have taken so long, the latest first */
 	struct model_gpu_awaited around;
 	bool more; /* a limit was reached */
-	const struct model_collective
-		*open; /* the last collective that has ranks which are not traced */
+	/* The last collective with ranks that are not traced. */
+	const struct model_collective *open;
 	/* The last collective in which another rank's GPU may still have had earlier work to do. */
 	const struct model_collective *met;
 	bool may;    /* it is unknown whether the call waits */

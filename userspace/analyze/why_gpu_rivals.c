@@ -8,7 +8,7 @@
 
 #include "analyze/why_gpu_gather.h"
 
-/* The slowest copy that the bus explains, in bytes per nanosecond. */
+/* A copy slower than this, in bytes per nanosecond, is not limited by the bus. */
 #define BYTES_PER_NS 1
 
 bool is_small(const struct gather *gather, const struct model_gpu_op *op)

@@ -66,8 +66,8 @@ struct why_thread {
 struct why_intervals {
 	struct why_thread *threads; /* one for each thread of the model */
 	size_t count;
-	/* Only while loading: */
-	const struct windows *windows; /* merged; intervals outside are skipped */
+	/* Only while loading; intervals outside the merged windows are skipped. */
+	const struct windows *windows;
 	const struct model *model;
 	int16_t restart, futex, waitid; /* system call numbers; -1: unknown */
 };
@@ -81,13 +81,11 @@ void why_intervals_free(struct why_intervals *intervals);
 /* Index of the thread's first interval that ends after ts; the number of intervals if there is
  * none. */
 size_t why_intervals_after(const struct why_intervals *intervals, uint32_t thread, uint64_t ts);
-/*
- * Whether a span has no end although its parent has one. It may have ended earlier than it seems.
- */
+/* Whether a span has no end although its parent has one. It may have ended earlier than it
+ * seems. */
 bool why_intervals_left(const struct model *model, uint32_t span);
-/*
- * The thread's innermost span at ts, or MODEL_NONE. It stays the innermost until *until at least.
- */
+/* The thread's innermost span at ts, or MODEL_NONE. It stays the innermost until *until at
+ * least. */
 uint32_t why_intervals_span(const struct why_intervals *intervals, uint32_t thread, uint64_t ts,
 			    uint64_t *until);
 

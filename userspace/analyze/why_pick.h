@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Turns the arguments of `why` into a query. */
 #ifndef WAFFLE_ANALYZE_WHY_PICK_H
 #define WAFFLE_ANALYZE_WHY_PICK_H
 

@@ -399,7 +399,7 @@ static uint64_t looks_at(const struct why_walk *walk, uint32_t thread, size_t in
 	return why_switched_in(walk, thread, last);
 }
 
-/* A thread checks late if it could do so only this fraction of its wait after the wake-up. */
+/* A check is late if it comes after the wake-up by more than this part of the wait. */
 #define LATE_PARTS 10 /* one tenth */
 
 static bool looks_late(const struct why_interval *wait, uint64_t look_ts)
@@ -461,7 +461,7 @@ static bool has_led_to(const struct why_walk *walk, uint32_t thread, uint32_t en
 /*
  * Whether a thread other than the waker ran before the thread could check. That thread may have
  * done what it waited for: the wake-up was already over, so no record shows it. For a futex only
- * the threads of the process count, because other processes do not map it.
+ * the threads of the process count, as we assume that other processes do not map it.
  */
 static bool others_ran(const struct why_walk *walk, const struct why_waiting *waiting,
 		       uint32_t thread, const struct why_interval *wait, uint64_t look_ts,

@@ -60,9 +60,8 @@ int why_blocked_at_stop(struct why_walk *walk, const struct why_blocked *blocked
 	const struct model_signal *signal =
 		why_stopper(walk->model, blocked->thread, blocked->interval->from_ts);
 
-	/*
-	 * The signal caused an earlier stop. Something else stops the thread now, such as a tracer.
-	 */
+	/* The signal caused an earlier stop. Something else stops the thread now, such as a
+	 * tracer. */
 	if (blocked->facts.task_state & WAFFLE_TASK_TRACED ||
 	    (signal && was_stopped_since(walk, blocked->thread, blocked->index, signal->ts)))
 		signal = NULL;

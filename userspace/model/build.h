@@ -41,10 +41,9 @@ struct builder {
 	VEC(struct thread_name) names; /* every name with its time, if want_names */
 	VEC(struct thread_build) threads;
 	VEC(struct site_build) sites;
-	struct map tids; /* tid → newest incarnation */
-	struct map pids; /* pid → process index */
-	struct map
-		returned; /* id → frame with the values of a return whose begin has not come yet */
+	struct map tids;     /* tid → newest incarnation */
+	struct map pids;     /* pid → process index */
+	struct map returned; /* id → values of a return that came before its begin */
 	uint64_t last_ts;
 	uint64_t record; /* number of the current record in the file */
 };

@@ -103,9 +103,8 @@ bool model_gpu_behind(const struct model_gpu *gpu, const struct model_gpu_op *wa
 bool model_gpu_waited(const struct model_gpu *gpu, const struct model_gpu_op *op,
 		      uint64_t before_ts);
 
-/*
- * Whether a call is known to have failed: then it put nothing on a stream and waited for nothing.
- */
+/* Whether a call is known to have failed: then it put nothing on a stream and waited for
+ * nothing. */
 bool model_gpu_failed(const struct model_gpu *gpu, uint32_t span);
 
 /* A value of a span or event by the name of its key; false: it has none. */

@@ -30,9 +30,8 @@ void gpu_graph_over(struct model_gpu *gpu, uint32_t channel)
 	gpu->channels.data[channel].settled = true;
 }
 
-/*
- * While another capture is open, we cannot tell which of the earlier calls belong to which graph.
- */
+/* While another capture is open, we cannot tell which of the earlier calls belong to which
+ * graph. */
 bool gpu_graph_begun_before(const struct model_gpu *gpu, uint32_t channel)
 {
 	for (size_t i = 0; i < gpu->graphs.len; i++)

@@ -166,9 +166,8 @@ bool gpu_waited(const struct model_gpu *gpu, uint32_t channel, uint64_t ts, uint
 /* The latest time by which an op that was put on a channel at ts was done; UINT64_MAX: unknown. */
 uint64_t gpu_done(const struct model_gpu *gpu, uint32_t channel, uint64_t ts);
 
-/*
- * Index within the channel of its first sync that covers an op put there at ts; sync_count: none.
- */
+/* Index within the channel of its first sync that covers an op put there at ts; sync_count:
+ * none. */
 uint32_t gpu_sync_after(const struct model_gpu *gpu, const struct channel *channel, uint64_t ts);
 
 /* ---- gpu_syncs.c ---- */

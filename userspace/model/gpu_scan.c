@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * One pass over the calls of a capture in order of time. It builds channels, ops, syncs and groups.
- */
+/* One pass over the calls of a capture in order of time. It builds channels, ops, syncs and
+ * groups. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -230,9 +229,8 @@ static bool call_pair(const struct scan *scan, const struct item *item, unsigned
 	return call->rank != MODEL_NONE && peer != MODEL_NONE;
 }
 
-/*
- * *index: the call in scan.calls; MODEL_NONE if it is no collective or its communicator is unknown.
- */
+/* *index: the call in scan.calls; MODEL_NONE if it is no collective or its communicator is
+ * unknown. */
 static int call_add(struct scan *scan, const struct item *item, uint32_t channel, uint32_t *index)
 {
 	const struct model_gpu *gpu = scan->gpu;

@@ -152,9 +152,8 @@ static void set_depth(struct keeper *keeper, uint32_t index, int64_t depth)
 						: (uint32_t)depth;
 }
 
-/*
- * Returns 0 if the span passes, with the time of the decision in *ts; 1 if it does not; or -ENOMEM.
- */
+/* Returns 0 if the span passes, with the time of the decision in *ts; 1 if it does not; or
+ * -ENOMEM. */
 static int decide_span(struct keeper *keeper, uint32_t index, uint64_t *ts)
 {
 	const struct model_span *span = &keeper->model->spans.data[index];

@@ -6,7 +6,7 @@
  * file format.
  *
  * The caller owns a model and frees it with model_free(). It keeps pointers to its reader, which
- * must outlive it. Times (_ts) and durations (_ns) are nanoseconds.
+ * must outlive it. Times (_ts) are CLOCK_MONOTONIC nanoseconds.
  */
 #ifndef WAFFLE_MODEL_MODEL_H
 #define WAFFLE_MODEL_MODEL_H
@@ -25,9 +25,8 @@
 #define MODEL_NONE UINT32_MAX
 #define MODEL_CPU_NONE UINT16_MAX
 
-/*
- * One incarnation of a thread: when the kernel reuses a tid after an exit, that is another thread.
- */
+/* One incarnation of a thread: when the kernel reuses a tid after an exit, that is another
+ * thread. */
 struct model_thread {
 	uint32_t tid, pid;
 	uint32_t comm; /* last known name, in model.strings */
@@ -53,9 +52,8 @@ struct model_process {
 enum model_span_flags {
 	/* The begin is not in the capture: start_ts is the capture's begin. */
 	MODEL_SPAN_BEGUN_BEFORE = 1u,
-	/*
-	 * The end is not in the capture: end_ts is the thread's exec or exit, or the capture's end.
-	 */
+	/* The end is not in the capture: end_ts is the thread's exec or exit, or the capture's
+	 * end. */
 	MODEL_SPAN_UNFINISHED = 2u,
 	MODEL_SPAN_MOVED = 4u,     /* it ended on another thread than it began on */
 	MODEL_SPAN_HAS_SCHED = 8u, /* the thread's states are known all the way */
@@ -154,6 +152,7 @@ struct model_wait {
 	uint64_t record; /* record number in the file, for evidence */
 };
 
+/* A wake-up, with the stacks of the waker; 0: none. */
 struct model_wake {
 	uint64_t ts;
 	uint32_t waker, woken; /* thread indexes */
@@ -161,16 +160,19 @@ struct model_wake {
 	uint32_t flags; /* WAFFLE_SWITCH_WAKER_* */
 };
 
+/* `count` page faults between from_ts and to_ts took total_ns. The address and ip are those of the
+ * last one. */
 struct model_fault {
 	uint64_t from_ts, to_ts, total_ns, address, ip;
 	uint32_t thread, count;
 	bool major;
 };
 
+/* A request to a block device. */
 struct model_io {
 	uint64_t issue_ts, done_ts, sector;
 	uint32_t bytes, dev;
-	uint32_t thread; /* issuing thread */
+	uint32_t thread; /* the issuer, perhaps on behalf of others */
 	uint32_t flags;  /* WAFFLE_IO_* */
 	int32_t error;
 };
@@ -211,9 +213,10 @@ struct model_stack {
 	uint32_t kernel_stack, user_stack, python_stack;
 };
 
+/* `count` records of a source were dropped on a CPU after from_ts, up to to_ts. */
 struct model_loss {
 	uint64_t from_ts, to_ts, count;
-	uint32_t source;
+	uint32_t source; /* enum waffle_source */
 	uint16_t cpu;
 };
 

@@ -282,9 +282,8 @@ int walk_account(struct model *model)
 	if (good && walk.sched_from != UINT64_MAX) {
 		walk.spans = model->spans.data;
 		good = find_span_ends(&walk);
-		/*
-		 * Without losses, the switch-in after a wake-up reports the wake-up early enough.
-		 */
+		/* Without losses, the switch-in after a wake-up reports the wake-up early
+		 * enough. */
 		if (walk.losses.list.len)
 			good = good && find_wakes(&walk);
 		if (good)
