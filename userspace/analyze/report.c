@@ -121,7 +121,7 @@ static uint64_t span_duration(const struct model *model, uint32_t index)
 	return model->spans.data[index].end_ts - model->spans.data[index].start_ts;
 }
 
-/* Spans of known duration come first. */
+/* Spans whose duration is not certain come last, see model_span_ranks(). */
 static bool is_slower(const struct model *model, uint32_t span, uint32_t than)
 {
 	bool ranks = model_span_ranks(&model->spans.data[span]);

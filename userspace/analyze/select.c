@@ -3,7 +3,7 @@
 
 static uint64_t next_random(uint64_t *state)
 {
-	/* xorshift64 (Marsaglia 2003). Random pivots prevent that an input is slow every time. */
+	/* xorshift64 (Marsaglia 2003). With random pivots, no input is slow every time. */
 	*state ^= *state << 13;
 	*state ^= *state >> 7;
 	*state ^= *state << 17;

@@ -487,8 +487,8 @@ static bool is_whole(const struct model *model, uint32_t span)
 	       !(model->spans.data[span].flags & MODEL_SPAN_CUT);
 }
 
-/* Takes the spans that begin within a number of switches after the first one, or that end before
- * one of those. */
+/* Takes the spans that begin within a number of switches after the first one, and later spans that
+ * end before one of these. */
 static struct batch batch_from(const struct model *model, uint32_t first)
 {
 	size_t part = model->switches.len / WHY_EACH_PARTS, at;

@@ -132,7 +132,7 @@ static bool waits_for_it(struct why_walk *walk, const struct why_blocked *blocke
 }
 
 /* An idle event loop: the instance is the thread's time, and the thread is in no span. It waits for
- * the next event and handles it, so each of its waits ends by itself. */
+ * the next event and handles it, so each wait stands alone. */
 static bool is_idle_loop(const struct why_walk *walk, const struct why_blocked *blocked)
 {
 	uint64_t ignored;

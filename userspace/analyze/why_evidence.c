@@ -123,7 +123,7 @@ size_t why_threads_of(const struct why_walk *walk, uint32_t pid)
 
 /* ---- Go ---- */
 
-/* number of stacks to examine per process */
+/* Limit of stacks to examine per process. */
 #define GO_STACKS 32
 #define GO_FUNCTIONS 12
 

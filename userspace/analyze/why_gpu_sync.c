@@ -10,7 +10,7 @@
 
 #include "analyze/why_gpu_gather.h"
 
-/* number of rivals to name in a text */
+/* Number of rivals to name in a text. */
 #define RIVALS_NAMED 3
 
 /* How calls of each role wait. */

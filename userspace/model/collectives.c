@@ -5,8 +5,8 @@
  *
  * Otherwise we try to shift one rank's numbers against another's. Two facts limit the shift: no
  * rank finishes a collective before the last rank has arrived, and all ranks call the same
- * operation. If more than one shift is possible, the calls stay unmatched. Neither fact holds for
- * sends, so they have no such alignment.
+ * operation. If more than one shift is possible, the calls stay unmatched. Sends have no such
+ * alignment: a short message may be sent before its receiver arrives.
  */
 #include <stdlib.h>
 #include <string.h>

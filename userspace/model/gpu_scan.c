@@ -171,8 +171,7 @@ static int add_record(struct scan *scan, const struct item *item)
 
 	if (event == MODEL_NONE)
 		return -ENOMEM;
-	/* A record on one stream was handled by gpu_graph_take(). Its stream must exist from now
-	 * on. */
+	/* gpu_graph_take() has handled a record on one stream. Create the stream if it is new. */
 	if (gpu_of_context(scan->gpu, item->site))
 		scan->gpu->channels.data[event].graph = 0;
 	else if (item_stream(scan, item) == MODEL_NONE)
@@ -344,8 +343,8 @@ static int add_stream(struct scan *scan, const struct item *item)
 	return 0;
 }
 
-/* A wait for an event of the other stream shows that the legacy stream does not wait for it by
- * itself. */
+/* Stream `own` waits for an event of another stream. If one of the two is the legacy default
+ * stream, the other is taken for non-blocking: a blocking one would not need the event. */
 static int order_streams(struct scan *scan, uint32_t own, uint32_t record_node)
 {
 	struct channel *channels, *at;
