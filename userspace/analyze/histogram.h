@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Durations counted in bins that grow with them: 0 … 3 ns one each, then four for each doubling. A
- * bin's ends differ by a quarter at most.
- */
+/* Bins for durations. Durations of 0 to 3 ns have a bin each; above that there are four bins per
+ * power of two. So a bin's width is at most a quarter of its lower bound. */
 #ifndef WAFFLE_ANALYZE_HISTOGRAM_H
 #define WAFFLE_ANALYZE_HISTOGRAM_H
 
@@ -11,7 +9,7 @@
 #define HISTOGRAM_BINS 252
 
 unsigned histogram_bin(uint64_t ns);
-/* The shortest duration of a bin. */
+/* The shortest duration in a bin. */
 uint64_t histogram_bin_from(unsigned bin);
 
 #endif

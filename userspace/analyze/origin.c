@@ -16,9 +16,9 @@ struct walk {
 	struct origin *origin;
 	const struct model *model;
 	struct map first;              /* node → its first link */
-	uint32_t *next;                /* link → the next one of its node, or MODEL_NONE */
-	struct map seen;               /* nodes that are told */
-	VEC(struct origin_node) ahead; /* to be told, the next one last */
+	uint32_t *next;                /* link → next link of the same node, or MODEL_NONE */
+	struct map seen;               /* nodes that are in the result */
+	VEC(struct origin_node) ahead; /* stack of the nodes to visit */
 };
 
 static uint64_t key_of(uint8_t kind, uint32_t index)
@@ -33,7 +33,7 @@ static bool index_links(struct walk *walk)
 	walk->next = calloc(model->links.len + 1, sizeof(*walk->next));
 	if (!walk->next)
 		return false;
-	/* Backwards, so that the links of a node come in their order. */
+	/* Backwards, so that the links of a node stay in order. */
 	for (size_t i = model->links.len; i--;) {
 		const struct model_link *link = &model->links.data[i];
 		uint64_t key = key_of(link->from_kind, link->from);
@@ -71,7 +71,7 @@ static uint32_t linked_around(const struct walk *walk, const struct origin_node 
 	return span;
 }
 
-/* Puts what a node leads to ahead, the first of them last. False: out of memory. */
+/* Pushes what a node leads to, in reverse order. False: out of memory. */
 static bool look_ahead(struct walk *walk, struct origin_node *node)
 {
 	size_t from = walk->ahead.len;
@@ -154,7 +154,7 @@ int origin_new(struct origin **origin, const struct model *model, enum model_nod
 	return 0;
 }
 
-/* What tells the record of a node; `ts` 0: it is not in the capture. */
+/* The key to a node's record; `ts` 0: it is not in the capture. */
 static struct why_record record_of(const struct model *model, const struct origin_node *node)
 {
 	struct why_record record = {.role = WHY_ROLE_SPAN};

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Back along a program's own links, from an event or span to what it says caused it, and what
- * caused that, to the roots: where the NaN came from.
+ * Follows a program's own links backwards: from an event or span to its causes, to their causes,
+ * and so on to the roots. It answers questions such as "where did the NaN come from".
  *
- * What has no link of its own may have happened inside a span that has: then the walk goes on from
- * the innermost such span around it.
+ * A node without links may lie inside a span that has some. Then the walk continues from the
+ * innermost such span.
  */
 #ifndef WAFFLE_ANALYZE_ORIGIN_H
 #define WAFFLE_ANALYZE_ORIGIN_H
@@ -12,22 +12,23 @@
 #include "model/model.h"
 
 enum origin_via {
-	ORIGIN_START,  /* what was asked for */
-	ORIGIN_LINK,   /* the node above is linked to it as its cause */
-	ORIGIN_INSIDE, /* the node above happened in it */
+	ORIGIN_START,  /* the node to explain */
+	ORIGIN_LINK,   /* cause of the node above, by a link */
+	ORIGIN_INSIDE, /* span around the node above */
 };
 extern const char *const origin_via_names[];
 
 struct origin_node {
 	uint64_t id;
-	uint64_t
-		record; /* its number in the file, once origin_find_records() was called; 0: none */
+	/* Record number in the file, after origin_find_records(); 0: none. */
+	uint64_t record;
 	uint32_t index; /* in model.spans or model.events; MODEL_NONE: not in the capture */
-	uint32_t depth; /* the node above is the last one before it that is one less deep */
-	uint8_t kind;   /* enum model_node_kind */
-	uint8_t via;    /* enum origin_via */
-	bool root;      /* nothing leads further */
-	bool repeated;  /* its causes are told where it came first */
+	/* The node above is the last one before this with a depth of one less. */
+	uint32_t depth;
+	uint8_t kind;  /* enum model_node_kind */
+	uint8_t via;   /* enum origin_via */
+	bool root;     /* it has no causes */
+	bool repeated; /* its causes follow its first occurrence */
 };
 
 struct origin {
@@ -35,10 +36,12 @@ struct origin {
 	VEC(struct origin_node) nodes;
 };
 
-/* -ENOMEM with a message. */
+/* The caller frees the result with origin_free(); the model must outlive it. Returns 0 or -ENOMEM
+ * with a message. */
 int origin_new(struct origin **origin, const struct model *model, enum model_node_kind kind,
 	       uint32_t index, struct error *err);
-/* Finds the numbers of the nodes' records, by reading the capture once more. */
+/* Finds the record numbers of the nodes by reading the capture again. Returns 0 or a negative errno
+ * with a message. */
 int origin_find_records(struct origin *origin, struct error *err);
 void origin_free(struct origin *origin);
 

@@ -21,15 +21,15 @@ const char *report_sort_name(unsigned sort)
 	return sort < REPORT_SORT_COUNT_OF ? sort_names[sort] : NULL;
 }
 
-/* What is needed while a report is made. The site behind the last one stands for unknown sites. */
+/* State while a report is built. Slot site_count stands for unknown sites. */
 struct making {
 	struct report *report;
 	const struct model *model;
 	uint32_t site_count;
-	uint32_t *rows;       /* row of each site in spans, events or counters, by its kind */
-	uint64_t *durations;  /* of whole spans, those of a row side by side */
-	size_t *ends;         /* of each row's durations so far */
-	struct strtab *names; /* "kind, name, category" of rows */
+	uint32_t *rows;       /* site → row in spans, events or counters, depending on its kind */
+	uint64_t *durations;  /* of whole spans, grouped by row */
+	size_t *ends;         /* end of each row's durations so far */
+	struct strtab *names; /* "kind, name, category" of each row */
 	VEC(uint32_t) name_rows;
 };
 
@@ -94,7 +94,7 @@ static bool site_row(struct making *making, uint32_t slot, unsigned kind)
 	return true;
 }
 
-/* Rows of the sites that were hit, in the order of the sites. */
+/* Makes rows for the sites that were hit, in the order of the sites. */
 static bool make_rows(struct making *making)
 {
 	const struct model *model = making->model;
@@ -121,7 +121,7 @@ static uint64_t span_duration(const struct model *model, uint32_t index)
 	return model->spans.data[index].end_ts - model->spans.data[index].start_ts;
 }
 
-/* In front are those whose length is known. */
+/* Spans whose duration is not certain come last, see model_span_ranks(). */
 static bool is_slower(const struct model *model, uint32_t span, uint32_t than)
 {
 	bool ranks = model_span_ranks(&model->spans.data[span]);
@@ -278,7 +278,7 @@ static void count_events(struct making *making)
 	}
 }
 
-/* ---- the slowest ---- */
+/* ---- slowest spans ---- */
 
 static int slow_compare(const void *left, const void *right, void *arg)
 {
@@ -421,7 +421,7 @@ static void sort_rows(struct report *report, enum report_sort sort)
 			thread_compare, (void *)report->model);
 }
 
-/* ---- all of it ---- */
+/* ---- the whole report ---- */
 
 static bool list_threads(struct report *report)
 {

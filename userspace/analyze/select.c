@@ -3,7 +3,7 @@
 
 static uint64_t next_random(uint64_t *state)
 {
-	/* xorshift64 (Marsaglia 2003): no input can be made that is slow every time. */
+	/* xorshift64 (Marsaglia 2003). With random pivots, no input is slow every time. */
 	*state ^= *state << 13;
 	*state ^= *state >> 7;
 	*state ^= *state << 17;
@@ -27,7 +27,7 @@ uint64_t select_rank(uint64_t *values, size_t count, size_t rank)
 		uint64_t pivot = values[low + next_random(&random) % (high - low)];
 		size_t less = low, more = high, at = low;
 
-		/* Three parts: less than the pivot, equal, more. */
+		/* Partitions into less than, equal to and greater than the pivot. */
 		while (at < more) {
 			if (values[at] < pivot)
 				swap(&values[at++], &values[less++]);

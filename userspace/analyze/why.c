@@ -61,7 +61,7 @@ const char *const why_grade_names[] = {
 	[WHY_GRADE_CERTAIN] = "certain",
 };
 
-/* ---- which instances ---- */
+/* ---- selection of instances ---- */
 
 static bool pick_window(struct why *why, const struct why_query *query, bool *found)
 {
@@ -69,7 +69,7 @@ static bool pick_window(struct why *why, const struct why_query *query, bool *fo
 	uint64_t from = query->from_ts > model->start_ts ? query->from_ts : model->start_ts;
 	uint64_t to = query->to_ts < model->end_ts ? query->to_ts : model->end_ts;
 
-	/* A tid that was used again is several threads: those that were there in the window. */
+	/* A reused tid names several threads; takes those that existed in the window. */
 	for (uint32_t i = 0; i < model->threads.len; i++) {
 		const struct model_thread *thread = &model->threads.data[i];
 		struct why_instance instance = {.span = MODEL_NONE,
@@ -138,7 +138,7 @@ static void keep_slowest(struct why *why, uint32_t slowest)
 		why->instances.len = slowest;
 }
 
-/* Instances that are kept beyond those asked for, until they are sorted out. */
+/* Instances to keep beyond those asked for before the fastest are dropped. */
 #define SLACK 4096
 
 static bool pick_spans(struct why *why, const struct why_query *query)
@@ -201,7 +201,7 @@ static int larger(const void *left, const void *right)
 	return a->part.thread < b->part.thread ? -1 : a->part.thread > b->part.thread;
 }
 
-/* As many threads that are alike are told one by one. */
+/* Up to this many similar threads stay apart. */
 #define ALIKE_MAX 4
 
 static int compare(uint32_t a, uint32_t b)
@@ -209,7 +209,7 @@ static int compare(uint32_t a, uint32_t b)
 	return a < b ? -1 : a > b;
 }
 
-/* 0: the culprits are alike, but for the thread. */
+/* 0: the culprits differ only in their thread. */
 static int alike(const struct model *model, const struct why_sum *a, const struct why_sum *b)
 {
 	const struct model_thread *of_a = &model->threads.data[a->part.thread];
@@ -222,7 +222,7 @@ static int alike(const struct model *model, const struct why_sum *a, const struc
 					       ?: compare(a->part.object, b->part.object);
 }
 
-/* Those alike side by side, the largest of them first. */
+/* Groups similar sums, the largest of each group first. */
 static int alike_compare(const void *left, const void *right, void *model)
 {
 	return alike(model, left, right) ?: larger(left, right);
@@ -237,7 +237,8 @@ static void add_sum(struct why_sum *to, const struct why_sum *sum)
 		to->grade_ns[i] += sum->grade_ns[i];
 }
 
-/* Moves sums of other threads than the instance's own to the front; how many. */
+/* Moves the sums of threads other than the instance's own to the front, and returns their
+ * number. */
 static size_t others_first(struct why_walk *walk, uint32_t own)
 {
 	size_t others = 0;
@@ -253,7 +254,7 @@ static size_t others_first(struct why_walk *walk, uint32_t own)
 	return others;
 }
 
-/* Many threads that are alike become one sum: that of the largest, with the time of all. */
+/* Merges the sums of many similar threads into one: that of the largest, with the time of all. */
 static void fold(struct why_walk *walk, uint32_t own)
 {
 	struct why_sum *sums = walk->sums.data;
@@ -279,7 +280,7 @@ static void fold(struct why_walk *walk, uint32_t own)
 	walk->sums.len -= others - kept;
 }
 
-/* Losses in its time, or a begin that was not seen, leave nothing certain. */
+/* Notes whether records were dropped during the instance. */
 static void judge(struct why_instance *instance, const struct model *model)
 {
 	for (size_t i = 0; i < model->losses.len; i++)
@@ -291,7 +292,7 @@ static void judge(struct why_instance *instance, const struct model *model)
 		instance->loss = true;
 }
 
-/* Few stretches that are less sure do not matter: the grade that nine tenths of the time have. */
+/* The grade that at least 90 % of the time have: a few less certain stretches do not matter. */
 static enum why_grade grade_of(const struct why_sum *sum)
 {
 	uint64_t ns = sum->grade_ns[WHY_GRADE_CERTAIN];
@@ -304,7 +305,7 @@ static enum why_grade grade_of(const struct why_sum *sum)
 
 static void grade(struct why_sum *sum, const struct why_instance *instance)
 {
-	/* Since when that thread had it, if it ever was handed over, is a guess. */
+	/* We can only guess when the span moved to the other thread. */
 	bool elsewhere = instance->ended_by != MODEL_NONE;
 	bool doubtful = instance->loss || instance->begun_before || elsewhere;
 
@@ -313,7 +314,7 @@ static void grade(struct why_sum *sum, const struct why_instance *instance)
 		sum->part.grade = WHY_GRADE_LIKELY;
 }
 
-/* What waffle-bpf took while it made the capture. */
+/* Adds time that waffle-bpf itself took for the capture. */
 static void add_own(struct why_instance *instance, const struct why_walk *walk,
 		    const struct why_part *part)
 {
@@ -349,7 +350,7 @@ static bool take_sums(struct why *why, struct why_walk *walk, struct why_instanc
 	return true;
 }
 
-/* Parts without order and chains. */
+/* Like take_sums(), but unsorted and without chains. */
 static bool take_parts(struct why *why, struct why_walk *walk, struct why_instance *instance)
 {
 	instance->part = 0;
@@ -380,7 +381,7 @@ static int walk_instance(struct why_walk *walk, struct why_instance *instance)
 			 ? why_walk_handed_over(walk, instance)
 			 : why_walk_time(walk, instance->thread, instance->from_ts, instance->to_ts,
 					 NULL);
-	/* Who sums instances up does so by names, not by threads. */
+	/* Without chains, the caller adds up instances by names, not by threads. */
 	if (!result && !walk->no_chains)
 		fold(walk, instance->thread);
 	return result;
@@ -472,9 +473,9 @@ void why_free(struct why *why)
 	free(why);
 }
 
-/* ---- one after the other ---- */
+/* ---- one instance after another ---- */
 
-/* Spans that are explained together, from the first up to the last, and their time. */
+/* Spans [first, end) that are explained together, and their time. */
 struct batch {
 	uint32_t first, end;
 	uint64_t from_ts, to_ts;
@@ -486,7 +487,8 @@ static bool is_whole(const struct model *model, uint32_t span)
 	       !(model->spans.data[span].flags & MODEL_SPAN_CUT);
 }
 
-/* The spans from the first on that begin within so many switches, or end before those do. */
+/* Takes the spans that begin within a number of switches after the first one, and later spans that
+ * end before one of these. */
 static struct batch batch_from(const struct model *model, uint32_t first)
 {
 	size_t part = model->switches.len / WHY_EACH_PARTS, at;

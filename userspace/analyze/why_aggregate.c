@@ -7,10 +7,11 @@
 
 #include "analyze/select.h"
 
-/* Causes of a group while they are gathered: a culprit that comes late may be a large one yet. */
+/* Causes of a group while collecting: more than in the result, as a culprit that comes late may
+ * turn out large. */
 #define CAUSES_ROOM 1024
 
-/* Where a group's causes were found last, by their keys' hashes. */
+/* Cache: where a group's causes were found last, by the hash of their key. */
 #define SLOT_BITS 12
 struct slots {
 	uint16_t at[1u << SLOT_BITS];
@@ -19,7 +20,7 @@ _Static_assert(CAUSES_ROOM <= UINT16_MAX, "a slot holds the number of any cause"
 
 struct gather {
 	struct why_aggregate *aggregate;
-	struct slots **slots; /* of each group */
+	struct slots **slots; /* per group */
 	uint64_t stretches, stretches_max;
 };
 
@@ -33,7 +34,7 @@ const struct why_group *why_aggregate_group(const struct why_aggregate *aggregat
 	return &aggregate->groups.data[group_of(aggregate, site)];
 }
 
-/* As why.c has it: those are explained. */
+/* The spans that why_each() explains. */
 static bool is_whole(const struct model *model, const struct model_span *span)
 {
 	return !(span->flags & MODEL_SPAN_CUT) && span->thread < model->threads.len &&
@@ -42,7 +43,7 @@ static bool is_whole(const struct model *model, const struct model_span *span)
 
 /* ---- groups ---- */
 
-/* The number of a site's name and category, from 0. */
+/* A number from 0 for each combination of name and category. */
 static uint32_t name_number(struct strtab *names, const struct site_info *site)
 {
 	size_t name_len = strlen(site->name), category_len = strlen(site->category);
@@ -53,7 +54,7 @@ static uint32_t name_number(struct strtab *names, const struct site_info *site)
 		return STRTAB_NONE;
 	memcpy(key, site->name, name_len + 1);
 	memcpy(key + name_len + 1, site->category, category_len + 1);
-	/* 0 is the empty text, which no key is: it has a zero at least. */
+	/* 0 is the empty text. No key is empty, because it contains a zero byte. */
 	number = strtab_add(names, key, name_len + category_len + 1);
 	free(key);
 	return number == STRTAB_NONE ? STRTAB_NONE : number - 1;
@@ -89,7 +90,7 @@ static uint64_t percentile(uint64_t *durations, uint64_t count, unsigned percent
 	return select_rank(durations, count, select_percentile_rank(count, percent));
 }
 
-/* Each group's counts, and the bounds of slow and median. */
+/* Finds each group's counts and the limits of slow and median. */
 static bool percentiles_find(struct why_aggregate *aggregate)
 {
 	const struct model *model = aggregate->model;
@@ -150,8 +151,8 @@ static void add_sums(struct why_group_cause *to, const struct why_group_cause *f
 		to->comm = MODEL_NONE;
 }
 
-/* A culprit that is put together with others: without its object, or if it has none, by its cause
- * only. */
+/* The key under which a culprit is merged with others: without its object, or if it has none, by
+ * its cause alone. */
 static struct why_group_cause widened(const struct why_group_cause *cause)
 {
 	struct why_group_cause wide = *cause;
@@ -171,7 +172,7 @@ static uint16_t *slot_of(struct slots *slots, const struct why_group_cause *key)
 {
 	uint64_t hash = key->cause + ((uint64_t)key->object << 8) + ((uint64_t)key->span << 36);
 
-	/* Fibonacci hashing, Knuth, The Art of Computer Programming, 6.4. */
+	/* Fibonacci hashing: Knuth, The Art of Computer Programming, 6.4. */
 	hash = (hash ^ (key->own ? 0 : (uint64_t)key->comm << 16)) * 0x9e3779b97f4a7c15ull;
 	return &slots->at[hash >> (64 - SLOT_BITS)];
 }
@@ -204,13 +205,14 @@ static int cause_compare(const void *left, const void *right)
 	return a->object < b->object ? -1 : a->object > b->object;
 }
 
-/* Puts the smallest culprits together until no more than `room` are left. */
+/* Merges the smallest culprits until at most `room` are left. */
 static void causes_fold(struct why_group *group, struct slots *slots, size_t room)
 {
 	while (group->causes.len > room) {
 		size_t all = group->causes.len;
 
-		/* Behind these there is one at least that can be wider. */
+		/* More than WHY_CAUSE_COUNT causes follow here. At most that many are already
+		 * merged by cause alone, so each round widens at least one and the loop ends. */
 		group->causes.len = room - WHY_CAUSE_COUNT;
 		qsort(group->causes.data, all, sizeof(*group->causes.data), cause_compare);
 		for (size_t i = group->causes.len; i < all; i++) {
@@ -315,7 +317,7 @@ static int add_instance(const struct why *why, const struct why_instance *instan
 
 /* ---- the end ---- */
 
-/* As of a span's parts: the grade that nine tenths of the time have. */
+/* The grade that at least 90 % of the time have, as in why.c. */
 static enum why_grade grade_of(const struct why_group_cause *cause)
 {
 	uint64_t most = cause->total_ns - cause->total_ns / 10;
@@ -393,7 +395,8 @@ int64_t why_group_difference(const struct why_group *group, const struct why_gro
 	       (int64_t)why_group_mean(cause->median_ns, group->median_count);
 }
 
-/* Of fewer spans a 99th percentile says nothing; a tenth more is not worth a word. */
+/* With fewer spans a 99th percentile means nothing. We also ignore slow spans that take less than
+ * 10 % longer. */
 #define COUNT_MIN 10
 
 size_t why_group_different(const struct why_group *group, uint32_t *causes, size_t max)
@@ -408,7 +411,7 @@ size_t why_group_different(const struct why_group *group, uint32_t *causes, size
 		int64_t difference = why_group_difference(group, &group->causes.data[i]);
 		size_t at = count;
 
-		/* Those that make up at least a twentieth of the whole difference. */
+		/* Takes causes that make up at least 5 % of the whole difference. */
 		if (difference <= 0 || (uint64_t)difference < (slow - median) / 20)
 			continue;
 		while (at && why_group_difference(group, &group->causes.data[causes[at - 1]]) <

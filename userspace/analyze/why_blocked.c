@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Blocked time: what was waited for, who ended it, and on to what that thread did meanwhile. */
+/* Explains blocked time: what the thread waited for, who ended the wait, and what that thread did
+ * meanwhile. */
 #include "analyze/why_blocked.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* ---- what the kernel's stack decides ---- */
+/* ---- decisions by the kernel stack ---- */
 
 static int end_at_object(struct why_walk *walk, struct why_blocked *blocked, const char *object,
 			 enum why_cause cause)
@@ -15,7 +16,7 @@ static int end_at_object(struct why_walk *walk, struct why_blocked *blocked, con
 	return why_blocked_end(walk, blocked, cause, WHY_GRADE_CERTAIN, blocked->thread);
 }
 
-/* On to who ended the wait, of which the stack says what he did. */
+/* Continues with the waker. The stack says what it did. */
 static int follow_ender(struct why_walk *walk, struct why_blocked *blocked, enum wait_kind kind)
 {
 	const struct meaning_row *row = blocked->stack.meaning.rows[MEANING_WAIT];
@@ -29,7 +30,8 @@ static int follow_ender(struct why_walk *walk, struct why_blocked *blocked, enum
 	return why_blocked_woken_by(walk, blocked, WHY_GRADE_CERTAIN);
 }
 
-/* What a rule of the table of stacks stands for; 1: it does not decide this wait. */
+/* Applies a rule of the table of stacks (why_meaning.h). Returns 1 if the rule does not decide this
+ * wait. */
 static int walk_meaning(struct why_walk *walk, struct why_blocked *blocked)
 {
 	bool thread = blocked->ender.thread != MODEL_NONE && !blocked->ender.interrupt;
@@ -43,7 +45,7 @@ static int walk_meaning(struct why_walk *walk, struct why_blocked *blocked)
 	case MEANING_CHILD:
 		return thread ? follow_ender(walk, blocked, WAIT_CHILD) : 1;
 	case MEANING_STOPPED:
-		/* Who lets it go on need not be who has stopped it. */
+		/* Who continues a stopped thread need not be who stopped it. */
 		return why_blocked_end(walk, blocked, WHY_STOPPED, WHY_GRADE_LIKELY,
 				       thread ? blocked->ender.thread : MODEL_NONE);
 	case MEANING_GPU:
@@ -112,10 +114,10 @@ static int walk_kind(struct why_walk *walk, struct why_blocked *blocked)
 	return why_blocked_woken_by(walk, blocked, why_blocked_grade_of_waker(walk, blocked));
 }
 
-/* ---- the wait that it is a part of ---- */
+/* ---- series of waits ---- */
 
-/* Whether the thread that ends the series waits for this one meanwhile. Then this one did work in
- * between, and the present wake-up was not in vain. */
+/* Whether the thread that ends the series waits for this one meanwhile. Then this thread did work
+ * in between, and the present wake-up was not in vain. */
 static bool waits_for_it(struct why_walk *walk, const struct why_blocked *blocked, uint32_t thread)
 {
 	size_t index = why_intervals_after(&walk->intervals, thread, blocked->to - 1);
@@ -129,8 +131,8 @@ static bool waits_for_it(struct why_walk *walk, const struct why_blocked *blocke
 	return ender.thread == blocked->thread && !ender.interrupt;
 }
 
-/* The thread of an event loop, asked for its own time and in no span: it waits for whatever comes
- * next and then handles it, so each of its waits has an end of its own. */
+/* An idle event loop: the instance is the thread's time, and the thread is in no span. It waits for
+ * the next event and handles it, so each wait stands alone. */
 static bool is_idle_loop(const struct why_walk *walk, const struct why_blocked *blocked)
 {
 	uint64_t ignored;
@@ -140,7 +142,7 @@ static bool is_idle_loop(const struct why_walk *walk, const struct why_blocked *
 				  &ignored) == MODEL_NONE;
 }
 
-/* A waker has not ended the wait if the thread then waits again for the same thing. */
+/* If the thread waits for the same thing again, the waker did not end its wait. */
 static void find_end(struct why_walk *walk, struct why_blocked *blocked, struct why_step *step)
 {
 	const struct why_series *series =
@@ -185,7 +187,7 @@ static const char *variable_at(const struct why_walk *walk, uint32_t thread, uin
 	return names->variable(names->arg, walk->model->threads.data[thread].pid, ts, address);
 }
 
-/* Threads wait for the same things again and again, so the texts are cached. */
+/* Threads wait for the same things again and again, so we cache the texts. */
 static uint32_t known_text(struct why_walk *walk, const struct wait_facts *facts,
 			   enum wait_kind kind)
 {
@@ -207,7 +209,7 @@ static uint32_t known_text(struct why_walk *walk, const struct wait_facts *facts
 	return known->text;
 }
 
-/* The text of what is waited for; 0: not known. */
+/* The text of what it waits for; 0: unknown. */
 static uint32_t object_of(struct why_walk *walk, const struct why_blocked *blocked, uint64_t ts)
 {
 	const struct wait_facts *facts = &blocked->facts;
@@ -218,8 +220,8 @@ static uint32_t object_of(struct why_walk *walk, const struct why_blocked *block
 	return known_text(walk, facts, blocked->kind);
 }
 
-/* Whether a call that waits for a GPU does so in this wait: its driver may have to wait for other
- * things as well. */
+/* Whether this wait is the one that a GPU call makes for the GPU. A driver may also wait for other
+ * things. */
 static bool is_of_call(const struct why_blocked *blocked)
 {
 	if (blocked->kind == WAIT_STOPPED || blocked->kind == WAIT_FAULT ||
@@ -229,8 +231,8 @@ static bool is_of_call(const struct why_blocked *blocked)
 	       blocked->kind == WAIT_GPU || blocked->stack.meaning.rule == MEANING_GPU;
 }
 
-/* Which thread runs what a stream runs of the program is not in the records: likely the one of the
- * process that ends the wait. */
+/* The records do not say which thread runs a host function. It is likely the thread of the process
+ * that ends the wait. */
 static int walk_call(struct why_walk *walk, struct why_blocked *blocked,
 		     const struct why_await *await)
 {
@@ -274,7 +276,7 @@ int why_walk_blocked(struct why_walk *walk, uint32_t thread, size_t index, uint6
 	blocked.kind = wait_kind_of(&blocked.facts);
 	if (blocked.wait && !why_stack_meaning(walk, blocked.wait->kernel_stack, &blocked.stack))
 		return -ENOMEM;
-	/* What it waited for in the call, it does not wait for while it is stopped. */
+	/* While the thread is stopped, it does not wait for the object of its system call. */
 	if (blocked.kind != WAIT_STOPPED && blocked.stack.meaning.rule != MEANING_STOPPED)
 		blocked.object = object_of(walk, &blocked, from);
 	if (blocked.object == STRTAB_NONE)

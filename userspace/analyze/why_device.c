@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Waits for a device, and for pages that have to be read from one. */
+/* Waits for a device, and for pages to be read from one. */
 #include "analyze/why_blocked.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* A device's interrupt, or a thread of the kernel on its behalf, ends a wait for it. A thread of a
- * program lets go of something else: a lock, say. */
+/* A device's interrupt, or a kernel thread on its behalf, ends a wait for the device. A thread of a
+ * program releases something else, such as a lock. */
 static bool woken_by_program(const struct why_walk *walk, const struct why_blocked *blocked)
 {
 	return !blocked->ender.interrupt && model_is_traced(walk->model, blocked->ender.thread);
 }
 
-/* A thread that is known to have let it go on held a lock of the file. */
+/* If a thread is known to have woken it, that thread held a lock of the file. */
 static bool held_by_thread(const struct why_walk *walk, const struct why_blocked *blocked)
 {
 	const struct model_wake *wake =
@@ -45,12 +45,12 @@ int why_blocked_at_fault(struct why_walk *walk, struct why_blocked *blocked)
 	uint64_t address = blocked->wait ? blocked->wait->address : 0;
 	bool read = fault && fault->major;
 
-	/* A lock of the address space, most likely. */
+	/* Most likely a lock of the address space. */
 	if (!read && held_by_thread(walk, blocked)) {
 		blocked->kind = WAIT_OTHER;
 		return why_blocked_woken_by(walk, blocked, WHY_GRADE_LIKELY);
 	}
-	/* Somebody else has begun to read the page. */
+	/* Another thread has started to read the page. */
 	if (!read && blocked->facts.task_state & WAFFLE_TASK_UNINTERRUPTIBLE)
 		read = why_io_during(model, blocked->thread, blocked->interval->from_ts,
 				     blocked->interval->to_ts, false) != WHY_IO_NONE;
@@ -79,7 +79,7 @@ int why_blocked_at_unknown_device(struct why_walk *walk, struct why_blocked *blo
 					: why_blocked_woken_by(walk, blocked, WHY_GRADE_LIKELY);
 }
 
-/* Requests that are waited for by these name neither a file nor a device. */
+/* Calls that wait for requests without naming a file or device. */
 static bool is_request_call(const struct why_blocked *blocked)
 {
 	const char *name = blocked->facts.syscall;

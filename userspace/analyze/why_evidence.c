@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What records say of a wait: who ended it, of what file, with which request to a device. */
+/* What the records show about a wait: who ended it, its file, and requests to devices. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -123,7 +123,7 @@ size_t why_threads_of(const struct why_walk *walk, uint32_t pid)
 
 /* ---- Go ---- */
 
-/* So many stacks of a process are looked at. */
+/* Limit of stacks to examine per process. */
 #define GO_STACKS 32
 #define GO_FUNCTIONS 12
 
@@ -150,7 +150,7 @@ static bool find_go(struct why_walk *walk)
 		const struct model_wait *wait = &model->waits.data[i];
 		uint32_t pid, seen;
 
-		/* Faults are the loader's at first. */
+		/* The first page faults of a process come from the loader. */
 		if (wait->address || !store_reader_stack(model->reader, wait->user_stack))
 			continue;
 		pid = model->threads.data[wait->thread].pid;
@@ -173,7 +173,7 @@ bool why_is_go(const struct why_walk *walk, uint32_t thread)
 	       map_get(&walk->goes, walk->model->threads.data[thread].pid) == WHY_GO;
 }
 
-/* ---- all of it ---- */
+/* ---- set-up ---- */
 
 #define OWN_TEXT "this capture"
 #define HELD_TEXT "held by waffle-bpf (this capture)"
@@ -224,7 +224,7 @@ static uint32_t stack_hints(const struct why_walk *walk, uint32_t number)
 	return hints;
 }
 
-/* Frames of the kernel that are looked at; it takes no more than 127. */
+/* Limit of kernel frames per stack; the kernel takes at most 127. */
 #define FRAMES_MAX 128
 
 static struct meaning stack_meaning(const struct why_walk *walk, const struct store_stack *stack)
@@ -262,13 +262,13 @@ bool why_stack_meaning(struct why_walk *walk, uint32_t number, struct why_stack 
 	       vec_push(&walk->stacks, *result);
 }
 
-/* Threads of the kernel that do what interrupts leave to them. */
+/* Kernel threads that run deferred interrupt work. */
 static bool is_softirq_thread(const struct model *model, uint32_t thread)
 {
 	return !strncmp(model_comm(model, thread), "ksoftirqd/", 10);
 }
 
-/* Woken and brought in at once: there is no interval in between, only the switch. */
+/* If it was woken and switched in at once, there is no runnable interval, only the switch. */
 static void ender_at_switch(struct why_ender *ender, const struct model *model, uint32_t thread,
 			    uint64_t ts)
 {
@@ -325,7 +325,8 @@ uint64_t why_switched_in(const struct why_walk *walk, uint32_t thread, size_t in
 	return wait->to_ts;
 }
 
-/* The interval of a wait, if it was kept and is in the same call on the same descriptor. */
+/* Whether a wait was in the same call on the same descriptor as `interval`. False if its own
+ * interval was not kept. */
 static bool same_descriptor(const struct why_walk *walk, const struct model_wait *wait,
 			    const struct why_interval *interval)
 {
@@ -339,10 +340,11 @@ static bool same_descriptor(const struct why_walk *walk, const struct model_wait
 	       args[other->args] == args[interval->args];
 }
 
-/* Waits of the thread that are looked at, before and after. */
+/* Number of the thread's waits to search, before and after. */
 #define NEIGHBOURS 16
 
-/* Not every name is found in time: that of the thread's next wait for the same descriptor. */
+/* The recorder does not find every name in time. Takes the name from the thread's nearest wait for
+ * the same descriptor. */
 static uint32_t object_nearby(const struct why_walk *walk, uint32_t thread,
 			      const struct why_interval *interval)
 {
@@ -360,7 +362,8 @@ static uint32_t object_nearby(const struct why_walk *walk, uint32_t thread,
 			high = middle;
 	}
 	for (size_t i = 0; i < 2 * NEIGHBOURS; i++) {
-		size_t at = i % 2 ? low + i / 2 : low - 1 - i / 2; /* wraps around to no index */
+		/* The subtraction may wrap around to an invalid index. */
+		size_t at = i % 2 ? low + i / 2 : low - 1 - i / 2;
 		const struct model_wait *wait;
 
 		if (at >= model->waits.len)
@@ -433,7 +436,7 @@ const struct model_signal *why_stopper(const struct model *model, uint32_t threa
 	return NULL;
 }
 
-/* They are sorted by their ends: so many are looked at that end later than the wait. */
+/* Requests are sorted by their end. Limit of those to check that end after the wait. */
 #define IO_LATER 256
 
 enum why_io why_io_list(const struct model *model, uint32_t thread, uint64_t from, uint64_t to,
@@ -561,7 +564,8 @@ uint32_t why_mapped_file(struct why_walk *walk, uint32_t pid, uint64_t address, 
 	return strtab_add(walk->why->texts, best->path, strlen(best->path));
 }
 
-/* "tcp 10.0.0.1:80 <-> 10.0.0.2:5000" and the same from the other end. */
+/* Whether two texts describe the ends of one connection: "tcp 10.0.0.1:80 <-> 10.0.0.2:5000", and
+ * the same with the addresses swapped. */
 static bool are_ends(const char *a, const char *b)
 {
 	static const char between[] = " <-> ";
@@ -582,7 +586,7 @@ static bool are_ends(const char *a, const char *b)
 	       strlen(b_end + gap) == a_len && !strncmp(b_end + gap, a_local, a_len);
 }
 
-/* The thread of a process that was seen to wait for one of these sockets, or its first one. */
+/* A thread that waited for the socket, or else the main thread of the process. */
 static uint32_t socket_user(const struct model *model, uint32_t number, uint32_t pid)
 {
 	for (size_t i = 0; i < model->waits.len; i++)
@@ -613,7 +617,7 @@ uint32_t why_socket_peer(struct why_walk *walk, const struct store_object *objec
 	peer = map_get(&walk->peers, (uintptr_t)object);
 	if (peer == MAP_NONE) {
 		peer = peer_find(walk->model, object);
-		/* Without memory for it, it is looked up again. */
+		/* If out of memory, the peer is looked up again next time. */
 		map_set(&walk->peers, (uintptr_t)object, peer == MODEL_NONE ? NO_PEER : peer);
 	}
 	return peer == NO_PEER ? MODEL_NONE : peer;

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the program's own functions say of a futex: whether it is a lock. */
+/* What the program's functions on a stack show about a futex: mainly, whether it is a lock. */
 #include "analyze/why_walk.h"
 
 #include <string.h>
 
-/* Functions of a stack that are looked at: a library's lie between the call and the program. */
+/* Functions of a stack to examine: library functions lie between the system call and the
+ * program. */
 #define FUNCTIONS_MAX 12
 
-/*
- * Functions by how their names begin, behind what a library puts in front of them ("__", "__GI_");
- * those with a blank in front by any part of theirs, as modules and classes come before it.
- */
+/* Prefixes of function names, without the library's own prefixes ("__", "__GI_"). An entry with a
+ * leading space matches anywhere in the name, because modules and classes precede it. */
 static const struct {
 	const char *begin;
 	enum wait_told told;
@@ -24,12 +23,12 @@ static const struct {
 	{"pthread_rwlock_timedwrlock", WAIT_TOLD_SHARED},
 	{"pthread_rwlock_clockwrlock", WAIT_TOLD_SHARED},
 	{"pthread_rwlock_rdunlock", WAIT_TOLD_SHARED},
-	{"pthread_rwlock_unlock", WAIT_TOLD_SHARED}, /* of either kind */
+	{"pthread_rwlock_unlock", WAIT_TOLD_SHARED}, /* for readers and writers */
 	{"pthread_rwlock_", WAIT_TOLD_LOCK},
 	{"mtx_lock", WAIT_TOLD_LOCK},
 	{"mtx_timedlock", WAIT_TOLD_LOCK},
 	{"mtx_unlock", WAIT_TOLD_LOCK},
-	{" futex::Mutex::", WAIT_TOLD_LOCK}, /* of Rust */
+	{" futex::Mutex::", WAIT_TOLD_LOCK}, /* Rust */
 	{" futex::RwLock::write", WAIT_TOLD_SHARED},
 	{" futex::RwLock::", WAIT_TOLD_LOCK},
 	{" RawMutex::lock_slow", WAIT_TOLD_LOCK}, /* parking_lot */
@@ -46,7 +45,7 @@ static const struct {
 	{" futex::Condvar::", WAIT_TOLD_OTHER},
 	{" std::__atomic_", WAIT_TOLD_OTHER},
 	{"syscall", WAIT_TOLD_OWN},
-	{"runtime.futex", WAIT_TOLD_OTHER}, /* Go: all that its scheduler waits for */
+	{"runtime.futex", WAIT_TOLD_OTHER}, /* Go: everything its scheduler waits for */
 };
 
 static enum wait_told told_by(const char *function)
@@ -97,7 +96,7 @@ static enum wait_told told_by_stack(struct why_walk *walk, uint32_t stack, uint6
 		return (enum wait_told)known;
 	told = wait_told_by(functions,
 			    names->functions(names->arg, stack, ts, functions, FUNCTIONS_MAX));
-	/* Without memory for it, it is looked up again. */
+	/* If out of memory, the stack is examined again next time. */
 	(void)map_set(&walk->told, stack, told);
 	return told;
 }
@@ -115,7 +114,7 @@ enum wait_told why_futex_told(struct why_walk *walk, uint32_t thread,
 		told = told_by_stack(walk, wait->user_stack, wait->from_ts);
 	if (says_all(told) || interval->open)
 		return told;
-	/* Who lets a lock go is in the function of the same lock. */
+	/* The waker's functions belong to the same lock. */
 	wake = model_wake_at(walk->model, thread, interval->to_ts);
 	if (wake && !(wake->flags & interrupts))
 		woken = told_by_stack(walk, wake->user_stack, wake->ts);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Waits for GPUs and ranks: which call a thread is in, and on to the rank that came last. */
+/* Explains waits for GPUs and ranks: finds the call that a thread is in, and continues with the
+ * last rank to arrive. */
 #include "analyze/why_gpu.h"
 
 #include <errno.h>
@@ -8,7 +9,7 @@
 
 #include "analyze/why_walk.h"
 
-/* Calls that are kept beyond an instance. */
+/* Number of calls above which the cache is cleared between two instances. */
 #define SYNCS_KEPT 4096
 
 int why_gpu_init(struct why_gpu *gpu, const struct model *model)
@@ -44,10 +45,10 @@ void why_gpu_forget(struct why_gpu *gpu)
 	gpu->arrivals.len = 0;
 }
 
-/* ---- the call that a thread is in ---- */
+/* ---- the current call of a thread ---- */
 
-/* The innermost call that may wait and is not known to have failed, and until when at most that is
- * so. */
+/* The innermost call that may wait and is not known to have failed. The result holds until *until
+ * at least. */
 static uint32_t call_at(const struct why_walk *walk, uint32_t thread, uint64_t ts, uint64_t *until)
 {
 	const struct model *model = walk->model;
@@ -64,7 +65,7 @@ static uint32_t call_at(const struct why_walk *walk, uint32_t thread, uint64_t t
 	return MODEL_NONE;
 }
 
-/* Its index in syncs; MODEL_NONE: no memory. */
+/* Index in syncs; MODEL_NONE: out of memory. */
 static uint32_t sync_of(struct why_walk *walk, uint32_t span)
 {
 	struct why_gpu *gpu = &walk->gpu;
@@ -81,7 +82,7 @@ static uint32_t sync_of(struct why_walk *walk, uint32_t span)
 	return found;
 }
 
-/* The arrival that a call waits for at ts; MODEL_NONE: all were there. */
+/* The arrival that a call waits for at ts; MODEL_NONE: all have arrived. */
 static uint32_t arrival_after(const struct why_gpu *gpu, const struct why_sync *sync, uint64_t ts)
 {
 	for (uint32_t i = 0; i < sync->arrival_count; i++)
@@ -127,7 +128,7 @@ bool why_gpu_spins(const struct why_walk *walk, const struct why_await *await)
 
 /* ---- ranks ---- */
 
-/* "rank 2 in ncclAllReduce", with " (seq 17)" if that is asked for. */
+/* "rank 2 in ncclAllReduce"; `seq` adds " (seq 17)". */
 static uint32_t arrival_text(struct why_walk *walk, const struct why_arrival *arrival,
 			     const char *before, bool seq)
 {
@@ -158,7 +159,7 @@ static bool on_path(const struct why_walk *walk, uint32_t thread)
 	return false;
 }
 
-/* On to what that rank did before it arrived. */
+/* Continues with what the last rank did before it arrived. */
 static int walk_rank(struct why_walk *walk, const struct why_arrival *arrival, enum why_grade grade)
 {
 	struct why_step *step = &walk->path[walk->depth - 1];
@@ -186,7 +187,7 @@ static int walk_rank(struct why_walk *walk, const struct why_arrival *arrival, e
 	}
 	if (walk->depth >= WHY_DEPTH_MAX)
 		return why_walk_add(walk, WHY_UNKNOWN, WHY_GRADE_UNKNOWN, MODEL_NONE, 0);
-	/* It waits itself for who waits for it here: no more than that is known. */
+	/* A rank that is on the path waits for this thread itself, so no more is known. */
 	if (on_path(walk, thread) || !model_is_traced(walk->model, thread))
 		return why_walk_add(walk, WHY_COLLECTIVE,
 				    why_grade_least(link.grade, WHY_GRADE_LIKELY), thread,
@@ -196,7 +197,7 @@ static int walk_rank(struct why_walk *walk, const struct why_arrival *arrival, e
 	return result;
 }
 
-/* The step is for what is on a stream. */
+/* Marks a step as a wait for work on a stream. */
 static void step_set(struct why_step *step, const struct why_sync *sync)
 {
 	step->gpu = true;
@@ -224,7 +225,7 @@ int why_gpu_walk(struct why_walk *walk, const struct why_await *await, enum why_
 	uint32_t thread = step->thread, span = step->span;
 
 	if (await->arrival != MODEL_NONE) {
-		/* More may come while that is followed, and move the array. */
+		/* A copy, because the array may grow and move meanwhile. */
 		struct why_arrival arrival = walk->gpu.arrivals.data[await->arrival];
 
 		return walk_rank(walk, &arrival, grade);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The ranks that the collectives on a call's streams have yet to hear of. */
+/* Collects the ranks that had not arrived in the collectives on a call's streams. */
 #include "analyze/why_gpu_gather.h"
 
 void gather_arrival(struct gather *gather, struct why_arrival arrival)
@@ -19,7 +19,7 @@ void gather_arrival(struct gather *gather, struct why_arrival arrival)
 		gather->memory = false;
 		return;
 	}
-	/* By ts. */
+	/* Inserts it in order of ts. */
 	for (at = (uint32_t)gpu->arrivals.len - 1;
 	     at > sync->arrival && gpu->arrivals.data[at - 1].ts > arrival.ts; at--)
 		gpu->arrivals.data[at] = gpu->arrivals.data[at - 1];
@@ -39,7 +39,7 @@ static bool is_own(const struct gather *gather, uint32_t thread)
 	return thread == gather->walk->model->spans.data[gather->sync->span].thread;
 }
 
-/* A rank that is traced, and had not come when the capture ended. */
+/* Adds a traced rank that had not arrived when the capture ended. */
 static void add_late(struct gather *gather, const struct model_collective *collective)
 {
 	const struct model *model = gather->walk->model;
@@ -58,8 +58,8 @@ static void add_late(struct gather *gather, const struct model_collective *colle
 			       });
 }
 
-/* Whether a rank surely waits for the one that comes last. Of a message the receiver does; what is
- * short may be sent before anybody has come. */
+/* Whether a rank certainly waits for the last one. For a message only the receiver does: a short
+ * message may be sent before the receiver arrives. */
 static bool must_wait(const struct model_collective *collective)
 {
 	bool one_way = collective->from == MODEL_NONE ? collective->rooted : collective->last == 1;
@@ -67,7 +67,7 @@ static bool must_wait(const struct model_collective *collective)
 	return collective->alignment == COLLECTIVE_BY_CREATION && !one_way;
 }
 
-/* Whether another rank's GPU had something else to do when that rank came. */
+/* Whether another rank's GPU may still have had earlier work to do when that rank arrived. */
 static bool others_are_busy(const struct gather *gather, const struct model_collective *collective)
 {
 	const struct model_gpu *gpu = gather->walk->gpu.model;
@@ -83,7 +83,6 @@ static bool others_are_busy(const struct gather *gather, const struct model_coll
 	return false;
 }
 
-/* The rank that arrived last, if that is another one than the call's. */
 void gather_collective(struct gather *gather, const struct model_collective *collective)
 {
 	const struct model *model = gather->walk->model;
@@ -101,7 +100,7 @@ void gather_collective(struct gather *gather, const struct model_collective *col
 	if (collective->alignment == COLLECTIVE_ALONE || collective->count < 2)
 		return;
 	last = &collective->calls[collective->last];
-	/* Who has not waited for the last one did not have to. */
+	/* A call that ended before the last rank arrived did not have to wait. */
 	if (is_own(gather, last->thread) || last->arrival_ts >= gather->to_ts)
 		return;
 	gather_arrival(gather, (struct why_arrival){
@@ -116,7 +115,6 @@ void gather_collective(struct gather *gather, const struct model_collective *col
 			       });
 }
 
-/* All that are in a group, by its end or one of them. */
 void gather_group(struct gather *gather, uint32_t span)
 {
 	const struct model_gpu *gpu = gather->walk->gpu.model;
@@ -126,7 +124,6 @@ void gather_group(struct gather *gather, uint32_t span)
 		gather_collective(gather, model_collective_of(gpu, span));
 }
 
-/* The collective that an op is, or that the library made of one; NULL: none. */
 const struct model_collective *collective_of(const struct gather *gather,
 					     const struct model_gpu_op *op)
 {
@@ -164,7 +161,7 @@ const char *collective_name(const struct gather *gather, const struct model_coll
 
 /* ---- work ---- */
 
-/* Whether that part of a stream was looked at; it is marked so. */
+/* Whether that part of a stream was searched before; marks it as searched. */
 static bool is_seen(struct gather *gather, const struct model_gpu_op *op)
 {
 	uint32_t number = map_get(&gather->seen, op->channel);
@@ -190,13 +187,13 @@ bool op_before(const struct gather *gather, const struct model_gpu_op *op,
 	       !model_gpu_waited(gather->walk->gpu.model, previous, gather->from_ts);
 }
 
-/* To be looked at later. */
+/* Queues an op for the search. */
 static void add_todo(struct gather *gather, const struct model_gpu_op *op)
 {
 	gather->memory = gather->memory && vec_push(&gather->todo, *op);
 }
 
-/* By the rules of the legacy default stream. */
+/* Adds ops that `op` must wait for by the rules of the legacy default stream. */
 static void add_around(struct gather *gather, const struct model_gpu_op *op)
 {
 	gather->memory = gather->memory && !model_gpu_around(gather->walk->gpu.model, op,
@@ -210,7 +207,7 @@ static void add_around(struct gather *gather, const struct model_gpu_op *op)
 	}
 }
 
-/* What is on the op's stream, from it back to what is done. */
+/* Searches the op's stream, from the op back to finished work. */
 static void gather_stream(struct gather *gather, struct model_gpu_op op)
 {
 	struct model_gpu_op behind;

@@ -1,34 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside of why_gpu: what is gathered of a call that waits. */
+/* Private to the files of why_gpu: collects what a call waits for. */
 #ifndef WAFFLE_ANALYZE_WHY_GPU_GATHER_H
 #define WAFFLE_ANALYZE_WHY_GPU_GATHER_H
 
 #include "analyze/why_walk.h"
 
-/* Ops of a call's streams that are looked at for collectives. */
+/* Limit of ops to search for collectives. */
 #define OPS_MAX 65536
-/* Streams that are looked at. */
+/* Limit of streams to search. */
 #define STREAMS_MAX 4096
 
-/* What is gathered of a call. */
+/* What we have collected about a call. */
 struct gather {
 	struct why_walk *walk;
 	struct why_sync *sync;
 	uint64_t from_ts, to_ts; /* of the call */
 	uint32_t pid;
-	uint32_t ops;                    /* looked at so far */
+	uint32_t ops;                    /* number of ops searched */
 	struct map seen;                 /* channel → index in tops */
-	VEC(struct model_gpu_op) tops;   /* of each stream, the last one that was looked at */
-	VEC(struct model_gpu_op) todo;   /* on other streams */
-	VEC(struct model_gpu_op) rivals; /* any of them may have taken so long; the latest first */
+	VEC(struct model_gpu_op) tops;   /* per stream, the last op searched */
+	VEC(struct model_gpu_op) todo;   /* ops on other streams, still to search */
+	VEC(struct model_gpu_op) rivals; /* ops that may have taken so long, the latest first */
 	struct model_gpu_awaited around;
-	bool more;                           /* there is more than can be looked at */
-	const struct model_collective *open; /* the last one that has ranks that are not traced */
-	const struct model_collective *met;  /* the last one that waits for other GPUs, perhaps */
-	bool may;                            /* whether the call waits is not known */
-	bool again;                          /* collectives were looked at before */
-	bool others;                         /* more than the rivals has to be done, or may have */
-	bool queued;                         /* of that, something in front of a rival */
+	bool more; /* a limit was reached */
+	/* The last collective with ranks that are not traced. */
+	const struct model_collective *open;
+	/* The last collective in which another rank's GPU may still have had earlier work to do. */
+	const struct model_collective *met;
+	bool may;    /* it is unknown whether the call waits */
+	bool again;  /* a second search, after that for collectives */
+	bool others; /* work besides the rivals is or may be awaited */
+	bool queued; /* such work is in front of a rival on its stream */
 	bool memory;
 };
 
@@ -39,40 +41,41 @@ static inline unsigned role_of(const struct model *model, uint32_t span)
 
 /* ---- why_gpu_gather.c ---- */
 
-/* The last rank of a collective, if that is another one than the call's. */
+/* Adds the last rank to arrive in a collective, unless it is the call's own. */
 void gather_collective(struct gather *gather, const struct model_collective *collective);
-/* Those of all collectives in a group, by its end or one call in it. */
+/* The same for all collectives in a group. `span` is the group's end or a call in it. */
 void gather_group(struct gather *gather, uint32_t span);
-/* A rank that came after the call began. */
+/* Adds a rank that arrived after the call began. */
 void gather_arrival(struct gather *gather, struct why_arrival arrival);
-/* Those of all collectives that have to be done before an op is: of its stream, and of those that
- * that waits for. */
+/* Adds the last ranks of all collectives that an op depends on, on its own stream and on the
+ * streams that it waits for. */
 void gather_op(struct gather *gather, const struct model_gpu_op *last);
 
-/* Looks anew at what gather_op() says. */
+/* Resets the search, so that gather_op() visits everything again. */
 void gather_again(struct gather *gather);
 bool collective_has_others(const struct model_collective *collective);
-/* The collective that an op is, or that the library made of one; NULL: none. */
+/* The collective of an op: its own, or the one that NCCL launched the op for. NULL: none. */
 const struct model_collective *collective_of(const struct gather *gather,
 					     const struct model_gpu_op *op);
-/* The name of the call by which the process takes part in it. */
+/* The name of the call by which the process takes part in the collective. */
 const char *collective_name(const struct gather *gather, const struct model_collective *collective);
-/* What is on the stream in front of an op that is not done; false: nothing is known to be. */
+/* The unfinished op in front of an op on its stream; false: none is known. */
 bool op_before(const struct gather *gather, const struct model_gpu_op *op,
 	       struct model_gpu_op *previous);
 
 /* ---- why_gpu_rivals.c ---- */
 
-/* A copy or set that can't take half of the wait. */
+/* A copy or set that is too small to take half of the wait. */
 bool is_small(const struct gather *gather, const struct model_gpu_op *op);
 /*
- * Of what is awaited, `maybe` as `last` is or not, and of what that waits for on other streams, the
- * ops that may have taken so long: the last one of each stream, and the last function of the
- * program there. There is one at least; others and queued are set. False: no memory.
+ * Fills `rivals` with the ops that may have taken so long: per stream, the last op and the last
+ * host function. Candidates are the awaited ops whose `maybe` equals last->maybe, and what these
+ * wait for on other streams. There is at least one rival. Sets others and queued. False: out of
+ * memory.
  */
 bool gather_rivals(struct gather *gather, const struct model_gpu_awaited *awaited,
 		   const struct model_gpu_op *last);
-/* Adds a copy that does not return until it is done, in place of what is in front of it. */
+/* Adds a synchronous copy. It replaces the rivals in front of it on its stream. */
 bool gather_copy(struct gather *gather, const struct model_gpu_op *copy);
 
 #endif

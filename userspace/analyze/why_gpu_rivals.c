@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Which op took a call so long: on one stream that is the last one most likely. Of several streams,
- * be they waited for by the call or by what that waits for, it is not known which had most to do;
- * nor of a GPU and the functions of the program that a stream runs.
+ * Finds the op that took a call so long. On one stream it is most likely the last op. If several
+ * streams are awaited, directly or through others, we do not know which had the most work. The same
+ * holds for the GPU and host functions on one stream.
  */
 #include <stdlib.h>
 
 #include "analyze/why_gpu_gather.h"
 
-/* A copy that is slower than this, in bytes a nanosecond, does not wait for the bus. */
+/* A copy slower than this, in bytes per nanosecond, is not limited by the bus. */
 #define BYTES_PER_NS 1
 
 bool is_small(const struct gather *gather, const struct model_gpu_op *op)
@@ -20,16 +20,16 @@ bool is_small(const struct gather *gather, const struct model_gpu_op *op)
 	       bytes / BYTES_PER_NS < (gather->to_ts - gather->from_ts) / 2;
 }
 
-/* What of a stream may have taken so long. */
+/* Kinds of ops of which we keep the last one per stream. */
 enum kind { KIND_GPU, KIND_HOST, KIND_EVENT, KIND_COUNT };
 
 struct stream_last {
 	struct model_gpu_op ops[KIND_COUNT];
 	bool found[KIND_COUNT];
-	bool queued; /* more in front of them */
+	bool queued; /* more work is in front of them */
 };
 
-/* A small copy waits for the kernel in front of it. */
+/* A small copy waits for the kernel in front of it, so the kernel takes its place. */
 static bool takes_place(const struct gather *gather, const struct model_gpu_op *op,
 			const struct model_gpu_op *behind)
 {
@@ -37,17 +37,17 @@ static bool takes_place(const struct gather *gather, const struct model_gpu_op *
 	       is_small(gather, behind);
 }
 
-/* From the last op to the first. */
+/* Called for each op of a stream, from last to first. */
 static void look_at(struct gather *gather, const struct model_gpu_op *op, struct stream_last *last)
 {
 	enum kind kind = op->host ? KIND_HOST : KIND_GPU;
 	struct model_gpu_op behind;
 
 	if (op->role == SITE_ROLE_STREAM_WAIT) {
-		/* What it stands for is on its own stream. */
+		/* The work that it stands for is on another stream. */
 		if (model_gpu_behind(gather->walk->gpu.model, op, &behind))
 			return;
-		/* That of an unknown event is named if nothing is behind it. */
+		/* A wait for an unknown event is named only if nothing follows it. */
 		if (last->found[KIND_GPU] || last->found[KIND_HOST] || last->found[KIND_EVENT]) {
 			gather->others = true;
 			return;
@@ -81,7 +81,7 @@ static void add_stream(struct gather *gather, struct model_gpu_op op)
 			gather->memory = vec_push(&gather->rivals, last.ops[kind]);
 }
 
-/* Small copies are left out if there is anything else. */
+/* Leaves out small copies if there is anything else. */
 static void drop_small(struct gather *gather)
 {
 	size_t kept = 0;
@@ -98,7 +98,7 @@ static void drop_small(struct gather *gather)
 	gather->rivals.len = kept;
 }
 
-/* The latest first. */
+/* Sorts the latest op first. */
 static int op_compare(const void *left, const void *right)
 {
 	const struct model_gpu_op *a = left, *b = right;
@@ -129,7 +129,7 @@ bool gather_rivals(struct gather *gather, const struct model_gpu_awaited *awaite
 	gather->ops = 0;
 	for (size_t i = 0; i < gather->tops.len && gather->memory; i++)
 		add_stream(gather, gather->tops.data[i]);
-	/* Nothing but waits for what has ended. */
+	/* There are only waits for finished work. */
 	if (!gather->rivals.len && gather->memory) {
 		gather->memory = vec_push(&gather->rivals, *last);
 		gather->others = true;

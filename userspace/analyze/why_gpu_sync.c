@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a call waits for: the work that is on its streams, as the calls before it say, and the ranks
- * that the collectives among that work have yet to hear of. When a GPU began and ended its work is
- * not known; what was put on a stream last ends last.
+ * Finds what a call waits for: the work that earlier calls put on its streams, and the ranks that
+ * have not arrived in the collectives among that work. We do not know when a GPU begins and
+ * finishes its work, only that the last op of a stream finishes last.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,10 +10,10 @@
 
 #include "analyze/why_gpu_gather.h"
 
-/* Of ops that may have taken so long. */
+/* Number of rivals to name in a text. */
 #define RIVALS_NAMED 3
 
-/* How the roles wait. */
+/* How calls of each role wait. */
 static const struct {
 	bool waits, spins;
 } roles[SITE_ROLE_COUNT] = {
@@ -21,13 +21,13 @@ static const struct {
 	[SITE_ROLE_SYNC_EVENT] = {true, true},
 	[SITE_ROLE_SYNC_DEVICE] = {true, true},
 	[SITE_ROLE_COPY] = {true, true},
-	/* These do work of their own, and wait for ranks now and then. */
+	/* These also do work of their own, and sometimes wait for ranks. */
 	[SITE_ROLE_COLLECTIVE] = {true, false},
 	[SITE_ROLE_SEND] = {true, false},
 	[SITE_ROLE_RECV] = {true, false},
 	[SITE_ROLE_GROUP_END] = {true, false},
 	[SITE_ROLE_COMM_INIT] = {true, false},
-	/* It may wait, and has memory to free or to lock. */
+	/* It may wait, but it also frees or locks memory. */
 	[SITE_ROLE_MAY_SYNC] = {true, false},
 };
 
@@ -36,9 +36,9 @@ bool why_gpu_role_waits(unsigned role)
 	return role < SITE_ROLE_COUNT && roles[role].waits;
 }
 
-/* ---- words ---- */
+/* ---- texts ---- */
 
-/* Adds a text that was written to memory. */
+/* Adds a text from a memory stream, and frees the stream. */
 static bool take_text(struct gather *gather, FILE *out, char **text, const size_t *len,
 		      uint32_t *number)
 {
@@ -65,9 +65,9 @@ static bool add_meaning(struct gather *gather)
 	return take_text(gather, out, &text, &len, &gather->sync->meaning);
 }
 
-/* ---- what is waited for when all have arrived ---- */
+/* ---- when all ranks have arrived ---- */
 
-/* The span that the program was in when it put something on a stream. */
+/* The span that the program was in when it put an op on a stream. */
 static uint32_t span_of(const struct gather *gather, const struct model_gpu_op *op)
 {
 	const struct model *model = gather->walk->model;
@@ -90,7 +90,7 @@ static void put_op(const struct gather *gather, const struct model_gpu_op *op, F
 	why_gpu_put_stream(out, op->stream);
 }
 
-/* A collective that ranks of which no call is known take part in. */
+/* Whether an op is a collective with ranks that made no known call. */
 static bool is_open(const struct gather *gather, const struct model_gpu_op *op)
 {
 	const struct model_collective *collective = collective_of(gather, op);
@@ -98,7 +98,7 @@ static bool is_open(const struct gather *gather, const struct model_gpu_op *op)
 	return collective && collective_has_others(collective);
 }
 
-/* Of the span that the program was in when it put something on a stream. */
+/* ", launched in" and the span that the program was in. */
 static void put_launched(const struct gather *gather, const struct model_gpu_op *op, FILE *out)
 {
 	const struct model *model = gather->walk->model;
@@ -109,8 +109,8 @@ static void put_launched(const struct gather *gather, const struct model_gpu_op 
 			model_site(model, model->spans.data[span].site)->name);
 }
 
-/* "kernel gemm on stream 0x7f01, or kernel softmax on stream 0x7f02, or 3 more". `launched`: and
- * in which spans. */
+/* "kernel gemm on stream 0x7f01, or kernel softmax on stream 0x7f02, or 3 more". `launched` adds
+ * the spans. */
 static void put_rivals(const struct gather *gather, bool launched, FILE *out)
 {
 	size_t found = 0;
@@ -135,7 +135,7 @@ static bool end_at_op(struct gather *gather, const struct model_gpu_op *op, bool
 	FILE *out = open_memstream(&text, &len);
 
 	sync->waits = true;
-	/* Who runs a function of the program is not in the records. */
+	/* The records do not say which thread runs a host function. */
 	sync->end = op->host ? WHY_USER_WORK : WHY_GPU;
 	sync->grade = alone && !gather->may && !op->host ? WHY_GRADE_CERTAIN : WHY_GRADE_LIKELY;
 	sync->launch_ts = op->ts;
@@ -146,7 +146,7 @@ static bool end_at_op(struct gather *gather, const struct model_gpu_op *op, bool
 	return take_text(gather, out, &text, &len, &sync->object) && add_meaning(gather);
 }
 
-/* The one rank of a collective of which no call is known; MODEL_NONE: there are more. */
+/* The only rank of a collective without a known call; MODEL_NONE: there are more. */
 static uint32_t missing_rank(const struct model_collective *collective)
 {
 	uint32_t missing = MODEL_NONE;
@@ -169,16 +169,14 @@ static uint32_t missing_rank(const struct model_collective *collective)
 	return missing;
 }
 
-/*
- * It is for a collective with ranks of which no call is known, or for an op that is behind it or on
- * another stream, if there is one: which of them took so long is not known then.
- */
+/* The call waits for a collective with ranks that made no known call. Another op may be behind it
+ * or on another stream: then we do not know which of them took so long. */
 static bool end_at_others(struct gather *gather, const struct model_collective *collective)
 {
 	struct why_sync *sync = gather->sync;
 	const char *name = collective_name(gather, collective);
 	uint32_t rank = missing_rank(collective);
-	/* But which calls meet is not known. */
+	/* The ranks are traced, but we do not know which calls belong together. */
 	bool traced = collective->alignment == COLLECTIVE_ALONE && collective->members > 1;
 	bool rivals = false;
 	char *text = NULL;
@@ -209,7 +207,7 @@ static bool end_at_others(struct gather *gather, const struct model_collective *
 	return take_text(gather, out, &text, &len, &sync->meaning);
 }
 
-/* Whether none of the rivals is the collective that other GPUs had more to do before. */
+/* Whether the wait may be for other GPUs in `met`, while none of the rivals is that collective. */
 static bool met_before(const struct gather *gather)
 {
 	for (size_t i = 0; i < gather->rivals.len; i++) {
@@ -223,9 +221,9 @@ static bool met_before(const struct gather *gather)
 }
 
 /*
- * For one of several: of ops on different streams nothing tells which took so long. Nor of an op
- * behind a collective that all have called, some with a GPU that had more to do: until the slowest
- * is there none goes on.
+ * The call waits for one of several ops, and we do not know which took so long. They may be on
+ * different streams. Or the op is behind a collective that all ranks have called: that ends only
+ * when the slowest GPU is there.
  */
 static bool end_at_one_of(struct gather *gather, bool met)
 {
@@ -257,7 +255,7 @@ static bool end_at_one_of(struct gather *gather, bool met)
 	return good;
 }
 
-/* Nothing is known of what is on the stream: it was put there before the capture. */
+/* Nothing is known about the stream: its work was put there before the capture. */
 static bool end_at_unknown(struct gather *gather)
 {
 	const struct model *model = gather->walk->model;
@@ -283,7 +281,7 @@ static bool end_at_unknown(struct gather *gather)
 
 /* ---- calls ---- */
 
-/* All that is known of has arrived. */
+/* All known ranks have arrived. */
 static bool end_at_rivals(struct gather *gather)
 {
 	const struct model_gpu_op *op = gather->rivals.data;
@@ -296,13 +294,13 @@ static bool end_at_rivals(struct gather *gather)
 		return end_at_others(gather, gather->open);
 	if (gather->rivals.len > 1 || met)
 		return end_at_one_of(gather, met);
-	/* Of a collective the other ranks' GPUs are waited for as well. */
+	/* A collective also waits for the GPUs of the other ranks. */
 	return end_at_op(gather, op,
 			 !gather->others && !collective && op->role != SITE_ROLE_P2P &&
 				 op->role != SITE_ROLE_SEND && op->role != SITE_ROLE_RECV);
 }
 
-/* The last op of a stream that is surely waited for; if there is none, of one that may be. */
+/* The last op of a stream that is certainly awaited; otherwise of one that may be. */
 static const struct model_gpu_op *last_of(const struct model_gpu_awaited *awaited)
 {
 	for (size_t i = 0; i < awaited->ops.len; i++)
@@ -332,7 +330,7 @@ static bool make_sync(struct gather *gather, const struct model_gpu_awaited *awa
 	       end_at_unknown(gather);
 }
 
-/* Whether such a call waits at all is not known; if nothing is, it is not for that. */
+/* Such a call may wait or not. If no op is known, the wait is for something else. */
 static bool make_may_sync(struct gather *gather, const struct model_gpu_awaited *awaited)
 {
 	gather->may = true;
@@ -341,7 +339,7 @@ static bool make_may_sync(struct gather *gather, const struct model_gpu_awaited 
 	return gather->memory && (!awaited->ops.len || end_at_work(gather, awaited));
 }
 
-/* A copy on no stream waits for what is before it, and for itself. */
+/* A copy without a stream waits for the work before it, and for itself. */
 static bool make_copy(struct gather *gather, const struct model_gpu_awaited *awaited)
 {
 	const struct model_gpu *gpu = gather->walk->gpu.model;
@@ -364,7 +362,8 @@ static bool make_copy(struct gather *gather, const struct model_gpu_awaited *awa
 	return gather->memory && end_at_rivals(gather);
 }
 
-/* The makings of communicators of so many ranks that overlap this one, one of each rank. */
+/* Finds calls that create a communicator of the same size and overlap this call. If there is one
+ * per rank, it waits for the last of them. */
 static bool make_init(struct gather *gather)
 {
 	struct why_walk *walk = gather->walk;
@@ -405,7 +404,7 @@ static bool make_init(struct gather *gather)
 	return gather->memory;
 }
 
-/* By its role. `awaited` is what it waits for on streams. */
+/* Decides by the role. `awaited` is what the call waits for on streams. */
 static bool make(struct gather *gather, const struct model_gpu_awaited *awaited)
 {
 	switch (role_of(gather->walk->model, gather->sync->span)) {
@@ -420,7 +419,7 @@ static bool make(struct gather *gather, const struct model_gpu_awaited *awaited)
 	case SITE_ROLE_COMM_INIT:
 		return make_init(gather);
 	default:
-		/* What the call does beside that is not known to be waiting for ranks. */
+		/* Besides waiting for ranks, the call does other work. */
 		gather_group(gather, gather->sync->span);
 		return gather->memory;
 	}
@@ -443,7 +442,7 @@ bool why_gpu_sync_make(struct why_walk *walk, struct why_sync *sync)
 
 	sync->arrival = (uint32_t)walk->gpu.arrivals.len;
 	made = !model_gpu_awaited(walk->gpu.model, sync->span, &awaited) && make(&gather, &awaited);
-	/* A rank that is late may be among what was not looked at. */
+	/* A late rank may be among what was not searched. */
 	if ((gather.more || awaited.more) && sync->waits)
 		sync->grade = WHY_GRADE_UNKNOWN;
 	vec_free(&awaited.ops);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is put on streams, in words: "kernel gemm", "copy HtoD of 4096 bytes", "stream 0x7f01". */
+/* Texts for ops and streams: "kernel gemm", "copy HtoD of 4096 bytes", "stream 0x7f01". */
 #include <inttypes.h>
 #include <string.h>
 
 #include "analyze/why_gpu.h"
 
-/* A function's name without what makes it long: what it returns, and its parameters. */
+/* Writes a function's name without its return type and parameters. */
 static void put_function(FILE *out, const char *what, const struct value *value)
 {
 	const char *name = value->text, *end = name + value->text_len;
@@ -98,7 +98,7 @@ void why_gpu_put_op(FILE *out, const struct model *model, const struct model_gpu
 	}
 }
 
-/* The handles of the default streams are those of cudaStreamLegacy and cudaStreamPerThread. */
+/* 1 and 2 are the handles cudaStreamLegacy and cudaStreamPerThread. */
 void why_gpu_put_stream(FILE *out, uint64_t stream)
 {
 	if (stream <= 1)

@@ -2,7 +2,7 @@
 /* Spans that begin on one thread and end on another. */
 #include "analyze/why_walk.h"
 
-/* When the thread of the span woke the one that ended it, the last time in the span; 0: never. */
+/* The last time in the span that its own thread woke the thread that ended it; 0: never. */
 static uint64_t handed_over_at(const struct why_walk *walk, const struct why_instance *instance)
 {
 	uint32_t ender = instance->ended_by;
@@ -22,7 +22,7 @@ static uint64_t handed_over_at(const struct why_walk *walk, const struct why_ins
 	return found;
 }
 
-/* States of the span's own thread, of time that another one explains. */
+/* Counts the states of the span's own thread during time that another thread explains. */
 static void count_states(struct why_walk *walk, uint32_t thread, uint64_t from, uint64_t to)
 {
 	const struct why_thread *of = &walk->intervals.threads[thread];
@@ -41,8 +41,9 @@ static void count_states(struct why_walk *walk, uint32_t thread, uint64_t from, 
 }
 
 /*
- * What a span waited for at its end, the thread that ended it did. If the span's own thread woke
- * that one, the rest from there on is the other's; else all is told of the span's own.
+ * The thread that ended the span did what the span waited for at its end. If the span's own thread
+ * woke that thread, the other one explains the time from then on. Otherwise the own thread explains
+ * all of it.
  */
 int why_walk_handed_over(struct why_walk *walk, struct why_instance *instance)
 {

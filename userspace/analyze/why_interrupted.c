@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Waits that an interrupt ended: the kernel's stack and the wait tell what it stood for. */
+/* Waits that an interrupt ended. The kernel stack and the wait show what the interrupt was for. */
 #include "analyze/why_blocked.h"
 
 #include <string.h>
@@ -26,8 +26,8 @@ static uint64_t ran_ns(const struct why_walk *walk, uint32_t thread, uint64_t fr
 	return sum;
 }
 
-/* The holder may let go just when the waiter looks for itself: nobody woke it. Whichever thread
- * of the process ran most of the time will have held the lock. */
+/* The holder may release the GIL just when the waiter checks it by itself, so nobody wakes the
+ * waiter. We assume that the thread of the process that ran longest held the lock. */
 static uint32_t gil_holder(const struct why_walk *walk, const struct why_blocked *blocked)
 {
 	const struct model *model = walk->model;
@@ -68,11 +68,11 @@ static int socket_interrupt(struct why_walk *walk, struct why_blocked *blocked)
 	return why_blocked_end(walk, blocked, WHY_SOCKET, WHY_GRADE_LIKELY, peer);
 }
 
-/* A timeout in ms may run out so much later: the kernel rounds it up, and may be busy. */
+/* How late a timeout in ms may expire: the kernel rounds it up, and may be busy. */
 #define TIMEOUT_LATE_NS 3000000ull
 #define POLL_TIMEOUT_ARG 2
 
-/* Whether the wait ended when its timeout ran out; known for poll(2), in ms. */
+/* Whether the wait ended when its timeout expired. Known for poll(2) only. */
 static bool timeout_fits(const struct why_blocked *blocked)
 {
 	uint64_t ns = blocked->interval->to_ts - blocked->interval->from_ts, timeout_ns;
@@ -86,8 +86,8 @@ static bool timeout_fits(const struct why_blocked *blocked)
 	return ms > 0 && ns >= timeout_ns && ns < timeout_ns + TIMEOUT_LATE_NS;
 }
 
-/* An interrupt ended a wait for any of several things. The kernel's stack tells which one, or else
- * those things that an interrupt can signal. */
+/* An interrupt ended a wait for several things. The kernel stack shows which one; otherwise we
+ * consider the things that an interrupt can signal. */
 static int poll_interrupt(struct why_walk *walk, struct why_blocked *blocked)
 {
 	if (blocked->ender.hints & WHY_HINT_SOCKET)

@@ -10,7 +10,7 @@
 
 /* ---- intervals ---- */
 
-/* The number of a system call; -1: not known. */
+/* The number of a system call; -1: unknown. */
 static int16_t number_of(const struct model *model, const char *call)
 {
 	for (int16_t i = 0; i < WHY_SYSCALLS; i++) {
@@ -22,8 +22,8 @@ static int16_t number_of(const struct model *model, const char *call)
 	return -1;
 }
 
-/* The kernel continues a call that a signal interrupted by restart_syscall(). It is named after the
- * original call, which left its arguments in place. */
+/* After a signal the kernel continues a call by restart_syscall(). We use the name of the original
+ * call, which left its arguments in place. */
 static int16_t begun_syscall(const struct why_intervals *intervals,
 			     const struct model_interval *interval)
 {
@@ -39,7 +39,7 @@ static int16_t begun_syscall(const struct why_intervals *intervals,
 
 		if (before->state != WAFFLE_THREAD_BLOCKED)
 			continue;
-		/* A stop comes in between. */
+		/* A stop may lie in between. */
 		if (before->task_state & (WAFFLE_TASK_STOPPED | WAFFLE_TASK_TRACED))
 			continue;
 		if (before->args < count && args[before->args] == args[interval->args] &&
@@ -50,7 +50,7 @@ static int16_t begun_syscall(const struct why_intervals *intervals,
 	return interval->syscall;
 }
 
-/* Whether it says who ended a wait that was kept. */
+/* Whether an interval that begins at from_ts shows who ended a wait that was kept. */
 static bool ends_kept_wait(const struct why_thread *thread, uint64_t from_ts)
 {
 	const struct why_interval *last;
@@ -65,7 +65,7 @@ static bool ends_kept_wait(const struct why_thread *thread, uint64_t from_ts)
 #define FUTEX_LOCK_PI 6u
 #define FUTEX_LOCK_PI2 13u
 
-/* The kernel spins for such a lock, without a record, as long as the holder runs. */
+/* For such a lock the kernel spins, without a record, as long as the holder runs. */
 static void note_pi(struct why_intervals *intervals, const struct model_interval *interval)
 {
 	uint32_t command;
@@ -106,7 +106,7 @@ static int keep_interval(const struct model_interval *from, void *arg)
 
 /* ---- innermost spans ---- */
 
-/* The spans of a thread that are open, the innermost last; those below may have ended. */
+/* Stack of a thread's open spans, the innermost last. Spans below it may have ended. */
 struct open_spans {
 	VEC(uint32_t) spans;
 };
@@ -135,7 +135,7 @@ static uint64_t end_of(const struct model *model, uint32_t span)
 	return end;
 }
 
-/* Spans that end up to ts give way to the one around them. */
+/* Closes spans that end by ts, and marks where the enclosing one becomes the innermost. */
 static bool close_spans(struct why_thread *thread, struct open_spans *open,
 			const struct model *model, uint64_t ts)
 {
@@ -228,7 +228,7 @@ void why_intervals_free(struct why_intervals *intervals)
 	free(intervals->threads);
 }
 
-/* Times that are members of the elements of an array. */
+/* Describes the times in the elements of an array. */
 struct times {
 	const void *elements;
 	size_t offset, stride, count; /* bytes, bytes, elements */
@@ -241,8 +241,8 @@ static inline uint64_t time_at(const struct times *times, size_t i)
 	return *(const uint64_t *)(const void *)(element + times->offset);
 }
 
-/* The first element whose time is after ts. Successive times are often close together, so the
- * search begins at `near`, the last element found, and doubles its range. */
+/* Index of the first element whose time is after ts. Successive look-ups are often close in time.
+ * So the search begins at `near`, the last result, and doubles its range. */
 static inline size_t first_after(const struct times *times, size_t near, uint64_t ts)
 {
 	size_t low = 0, high = times->count, step = 1;

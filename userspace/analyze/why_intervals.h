@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* States and innermost spans of threads over time, to be looked up by time. */
+/* Thread states and innermost spans, loaded for fast look-up by time. */
 #ifndef WAFFLE_ANALYZE_WHY_INTERVALS_H
 #define WAFFLE_ANALYZE_WHY_INTERVALS_H
 
@@ -7,7 +7,7 @@
 #include "model/model.h"
 #include "model/windows.h"
 
-/* A model_interval, without its thread. */
+/* A model_interval without its thread. */
 struct why_interval {
 	uint64_t from_ts, to_ts;
 	uint32_t by, args;
@@ -15,10 +15,10 @@ struct why_interval {
 	int16_t syscall;
 	uint8_t state;
 	bool woken : 1, interrupt : 1, open : 1;
-	bool continued : 1; /* the kernel goes on with the call that a signal interrupted */
+	bool continued : 1; /* the kernel continues a call that a signal interrupted */
 };
 
-/* From `ts` on this span is the innermost one; MODEL_NONE: none. */
+/* From `ts` on, `span` is the innermost span of a thread; MODEL_NONE: none. */
 struct why_mark {
 	uint64_t ts;
 	uint32_t span;
@@ -26,64 +26,66 @@ struct why_mark {
 
 /* What ended a wait. */
 struct why_ender {
-	uint32_t thread; /* MODEL_NONE: not known */
-	bool interrupt;  /* the thread only happened to run there */
-	bool has_stack;  /* of the kernel: hints are all that it tells */
+	uint32_t thread; /* MODEL_NONE: unknown */
+	bool interrupt;  /* the interrupt only happened to come while `thread` ran */
+	bool has_stack;  /* the kernel stack of the wake-up is known, so `hints` is complete */
 	uint32_t hints;  /* enum why_hint */
 };
 
-/* Successive waits for the same thing, which are one wait. In why_series.c. */
+/* A series: successive waits for the same thing that count as one wait. In why_series.c. */
 struct why_series {
-	size_t first, last; /* intervals */
-	uint64_t until_ts;  /* searched up to this time; 0: there is no series */
+	size_t first, last; /* intervals of the thread */
+	uint64_t until_ts;  /* end of the search for it; 0: no series */
 	enum wait_kind kind;
-	struct why_ender ender; /* of the last one */
-	bool by_signal;         /* a signal ended the last one */
-	bool repeated;          /* the program, not the kernel, called again */
+	struct why_ender ender; /* of the last wait */
+	bool by_signal;         /* a signal ended the last wait */
+	bool repeated;          /* the program, not the kernel, repeated the call */
 };
 
-/* All waits for the same thing in a time. */
+/* All waits of a thread for the same thing within a time. */
 struct why_again {
-	size_t first, last;         /* intervals */
-	size_t mixed_end;           /* up to there others follow */
-	uint64_t from_ts, until_ts; /* 0: nothing here yet */
+	size_t first, last; /* intervals of the thread */
+	size_t mixed_end;   /* a later wait than those before this index has another ender */
+	uint64_t from_ts, until_ts; /* until_ts 0: empty */
 	enum wait_kind kind;
 };
 #define WHY_AGAIN 4
 
-/* More than any machine has system calls. */
+/* More system calls than any machine has. */
 #define WHY_SYSCALLS 512
 
 struct why_thread {
 	VEC(struct why_interval) intervals;
 	VEC(struct why_mark) marks;
-	struct why_series series; /* the last one that was computed */
+	struct why_series series; /* cache: the last one computed */
 	struct why_again again[WHY_AGAIN];
-	bool spins;                        /* it has waited for a lock that the kernel spins for */
-	size_t interval_found, mark_found; /* last: times that are asked for are often near */
+	bool spins; /* it has waited for a lock that the kernel also spins for */
+	size_t interval_found, mark_found; /* last results; look-ups are often close in time */
 };
 
 struct why_intervals {
-	struct why_thread *threads; /* one for each of the model's */
+	struct why_thread *threads; /* one for each thread of the model */
 	size_t count;
-	/* While loading. */
-	const struct windows *windows; /* merged; intervals outside are not kept */
+	/* Only while loading; intervals outside the merged windows are skipped. */
+	const struct windows *windows;
 	const struct model *model;
-	int16_t restart, futex, waitid; /* numbers of system calls; -1: not known */
+	int16_t restart, futex, waitid; /* system call numbers; -1: unknown */
 };
 
-/* `intervals` is all zero, or has those of other windows of the same model, whose room is used
- * again. Returns 0 or -ENOMEM. */
+/* Loads the intervals and spans within the windows. `intervals` is zero, or holds other windows of
+ * the same model; then its memory is reused. Returns 0 or -ENOMEM. */
 int why_intervals_load(struct why_intervals *intervals, const struct model *model,
 		       const struct windows *windows);
 void why_intervals_free(struct why_intervals *intervals);
 
-/* The first interval of a thread that ends after ts; its number, or how many there are. */
+/* Index of the thread's first interval that ends after ts; the number of intervals if there is
+ * none. */
 size_t why_intervals_after(const struct why_intervals *intervals, uint32_t thread, uint64_t ts);
-/* Whether a span has no end although the one around it has: whether it was still open is not known.
- */
+/* Whether a span has no end although its parent has one. It may have ended earlier than it
+ * seems. */
 bool why_intervals_left(const struct model *model, uint32_t span);
-/* The innermost span at ts, and until when (at most) it stays so. */
+/* The thread's innermost span at ts, or MODEL_NONE. It stays the innermost until *until at
+ * least. */
 uint32_t why_intervals_span(const struct why_intervals *intervals, uint32_t thread, uint64_t ts,
 			    uint64_t *until);
 

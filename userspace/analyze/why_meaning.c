@@ -38,10 +38,8 @@ const char *const meaning_rule_texts[MEANING_RULE_COUNT] = {
 	"folio_wait_bit_common folio_wait_bit* __folio_lock* folio_put_wait_locked "               \
 	"wait_on_page_bit* __lock_page* put_and_wait_on_page_locked "
 
-/*
- * Names are those of Linux 5.15 to 6.18. The first row that fits is taken, so the special stand
- * before the general.
- */
+/* Names are those of Linux 5.15 to 6.18. The first matching row counts, so special rows come before
+ * general ones. */
 const struct meaning_row meaning_rows[] = {
 	WAIT(LOCK, "the lock of the address space (mmap_lock)", RWSEM,
 	     "lock_mm_and_find_vma do_user_addr_fault exc_page_fault asm_exc_page_fault "
@@ -209,12 +207,12 @@ const struct meaning_row meaning_rows[] = {
 };
 const size_t meaning_row_count = sizeof(meaning_rows) / sizeof(meaning_rows[0]);
 
-/* What stands between a lock or a completion and who wants it. */
+/* Functions between a lock or completion and the function that uses it. */
 static const char wrappers[] =
 	"down_* __down_* rwsem_* mmap_read_lock* mmap_write_lock* mutex_lock* __mutex_lock* "
 	"wait_for_* __wait_for_* ";
 
-/* Where a compiler's suffix begins. */
+/* Length of the name without a compiler's suffix. */
 static size_t plain_length(const char *function)
 {
 	const char *dot = strchr(function, '.');
@@ -222,7 +220,7 @@ static size_t plain_length(const char *function)
 	return dot && dot != function ? (size_t)(dot - function) : strlen(function);
 }
 
-/* Whether a name is as a pattern has it, which may have one * anywhere. */
+/* Whether a name matches a pattern with at most two *. */
 static bool fits(const char *name, size_t len, const char *pattern, size_t pattern_len)
 {
 	const char *star = memchr(pattern, '*', pattern_len), *rest;
@@ -234,7 +232,7 @@ static bool fits(const char *name, size_t len, const char *pattern, size_t patte
 	tail = pattern_len - head - 1;
 	if (len < head || memcmp(name, pattern, head))
 		return false;
-	/* A second one, as in amdgpu_*wait*: a part in between. */
+	/* With a second * at the end, as in amdgpu_*wait*, the part in between must occur. */
 	if (tail && star[tail] == '*') {
 		rest = memmem(name + head, len - head, star + 1, tail - 1);
 		return rest != NULL;
@@ -257,7 +255,7 @@ static bool is_listed(const char *function, const char *list)
 	return false;
 }
 
-/* Who called the function at `at`, behind wrappers; NULL: not known. */
+/* The caller of the function at `at`, past the wrappers; NULL: unknown. */
 static const char *caller_of(const char *const *functions, size_t count, size_t at)
 {
 	for (at++; at < count; at++)

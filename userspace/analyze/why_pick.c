@@ -9,7 +9,7 @@
 #include "util/near.h"
 #include "util/units.h"
 
-/* Names offered for one that is not there. */
+/* Number of names to suggest. */
 #define OFFERED_MAX 5
 
 struct offer {
@@ -18,7 +18,7 @@ struct offer {
 	unsigned count;
 };
 
-/* Adds a name once. */
+/* Adds a name unless it is there already. */
 static void offer_name(struct offer *offer, const char *name, const char *quote)
 {
 	size_t len = strlen(offer->text);
@@ -34,7 +34,7 @@ static void offer_name(struct offer *offer, const char *name, const char *quote)
 	offer->count++;
 }
 
-/* "00000000000000a1" or "0xa1". */
+/* Parses "00000000000000a1" or "0xa1". */
 static bool parse_id(const char *text, uint64_t *id)
 {
 	const char *digits = strncmp(text, "0x", 2) ? text : text + 2;
@@ -48,7 +48,7 @@ static bool parse_id(const char *text, uint64_t *id)
 	return true;
 }
 
-/* Why there may be fewer spans than somebody looks for. */
+/* Why the capture may have fewer spans than the user expects. */
 static const char *spans_left_out(const struct model *model)
 {
 	uint64_t bytes_cut;
@@ -99,7 +99,7 @@ int why_pick_event(uint32_t *event, const struct model *model, const char *wante
 	uint64_t id = 0;
 	bool is_id = parse_id(wanted, &id) && id;
 
-	/* The last one is where the trouble was seen. */
+	/* Takes the last one, because that is where the trouble was seen. */
 	for (size_t i = model->events.len; i--;) {
 		const char *name = model_site(model, model->events.data[i].site)->name;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The numbers of the records that the steps rest on. The model does not keep them, as that would
- * cost memory for each record, of which a handful is asked for: the capture is read once more.
+ * Finds the numbers of the records that prove the steps. The model does not keep them, because that
+ * would cost memory for every record, and only a handful are needed. So we read the capture again.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -27,10 +27,10 @@ const char *const why_role_names[WHY_ROLE_COUNT] = {
 	[WHY_ROLE_LOSS] = "loss",
 };
 
-/* Requests to a device that are named of one wait. */
+/* Number of device requests to list per wait. */
 #define IO_NAMED 16
 
-/* ---- what a step rests on ---- */
+/* ---- which records a step needs ---- */
 
 static bool want(struct why *why, struct why_step *step, enum why_role role, uint64_t ts,
 		 uint32_t tid)
@@ -142,7 +142,7 @@ static bool want_quotas(struct why *why, struct why_step *step)
 	return true;
 }
 
-/* The time of a thread that was on a CPU and did not run. */
+/* Records of time in which the thread was on a CPU but did not run. */
 static bool want_stolen(struct why *why, struct why_step *step)
 {
 	const struct model *model = why->model;
@@ -182,7 +182,7 @@ static bool want_losses(struct why *why, struct why_step *step)
 	return true;
 }
 
-/* What a cause at the end of a chain rests on beyond the switches. */
+/* Records that a cause at the end of a chain needs besides the switches. */
 static bool want_cause(struct why *why, struct why_step *step, enum why_cause cause)
 {
 	switch (cause) {
@@ -228,11 +228,11 @@ static bool want_all(struct why *why)
 
 /* ---- the second reading ---- */
 
-/* What is looked for, by time, and where in there a time begins. */
+/* The wanted records, sorted by time, and an index of their times. */
 struct search {
 	struct why_record **wanted;
 	size_t count;
-	struct map begins; /* ts → the first one */
+	struct map begins; /* ts → first index in `wanted` */
 };
 
 static int by_ts(const void *left, const void *right)
@@ -264,7 +264,7 @@ static void search_free(struct search *search)
 	map_free(&search->begins);
 }
 
-/* Whether a record is what is wanted of its time. */
+/* Whether a record is the wanted one of its time. */
 static bool answers(const struct why_record *wanted, const struct waffle_rec *rec)
 {
 	const struct waffle_rec_switch *sw = (const struct waffle_rec_switch *)rec;
@@ -278,7 +278,7 @@ static bool answers(const struct why_record *wanted, const struct waffle_rec *re
 		return wanted->role == WHY_ROLE_OUT
 			       ? rec->tid == wanted->tid
 			       : wanted->role <= WHY_ROLE_BEHIND && sw->next_tid == wanted->tid;
-	case WAFFLE_REC_STATE: /* as the capture began */
+	case WAFFLE_REC_STATE: /* at the begin of the capture */
 		return wanted->role <= WHY_ROLE_IN && rec->tid == wanted->tid;
 	case WAFFLE_REC_WAIT:
 		return wanted->role == WHY_ROLE_WAIT && rec->tid == wanted->tid;
@@ -331,7 +331,7 @@ static int by_number(const void *left, const void *right)
 	return a->role < b->role ? -1 : a->role > b->role;
 }
 
-/* Those of each step as they are in the file. */
+/* Sorts the records of each step as they are in the file. */
 static void sort_records(struct why *why)
 {
 	for (size_t i = 0; i < why->steps.len; i++) {
@@ -356,7 +356,7 @@ int why_records_number(struct store_reader *reader, struct why_record *records, 
 		search_free(&search);
 		return error_set(err, ENOMEM, "out of memory");
 	}
-	/* A record of a wait comes with the switch-in after it, which is wanted as well. */
+	/* The record of a wait comes with the switch-in after it, which is also wanted. */
 	result = store_reader_seek(
 		reader,
 		(struct store_window){search.wanted[0]->ts, search.wanted[search.count - 1]->ts},

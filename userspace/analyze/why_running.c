@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Time on a CPU taken apart: code that ran, page faults, and what a hypervisor took. */
+/* Splits time on a CPU into code that ran, page faults and time that a hypervisor stole. */
 #include "analyze/why_walk.h"
 
 #include <string.h>
 
-/* What is taken apart: time of a thread without a break on one CPU. */
+/* A thread's time on one CPU without a break. */
 struct stretch {
 	uint32_t thread;
 	uint16_t cpu;
@@ -46,10 +46,8 @@ static uint64_t overlap(uint64_t a_from, uint64_t a_to, uint64_t b_from, uint64_
 
 #define STOLEN_TEXT "stolen by the hypervisor"
 
-/*
- * What was stolen from `from` to `to`. Where in a record's time it lies is not known, so a part of
- * that time has its share of it; it is certain if all of that time is in the stretch at hand.
- */
+/* The time stolen between `from` and `to`. A record does not say when in its period the time was
+ * stolen, so we spread it evenly. It is certain only if the whole period lies in the stretch. */
 static uint64_t stolen_ns(const struct model *model, const struct stretch *stretch, uint64_t from,
 			  uint64_t to, enum why_grade *grade)
 {
@@ -91,7 +89,7 @@ static int add_stolen(struct why_walk *walk, const struct stretch *stretch, uint
 
 /* ---- code ---- */
 
-/* Code that ran in one span; what was stolen is put at its end. */
+/* Adds code that ran in one span. Stolen time is put at its end. */
 static int add_code(struct why_walk *walk, const struct stretch *stretch, uint64_t from,
 		    uint64_t to)
 {
@@ -110,10 +108,10 @@ static int add_code(struct why_walk *walk, const struct stretch *stretch, uint64
 				     &step->cpu_max_khz))
 			step->cpu_khz = step->cpu_max_khz = 0;
 		grade = link ? link->grade : WHY_GRADE_CERTAIN;
-		/* It may have been in the kernel, to spin for a lock. */
+		/* It may have been in the kernel, spinning for a lock. */
 		if (walk->intervals.threads[stretch->thread].spins)
 			grade = why_grade_least(grade, WHY_GRADE_LIKELY);
-		/* That it only looks again and again whether it is done is a rule. */
+		/* We assume that it only polls for the end of the work. */
 		result = why_gpu_spins(walk, stretch->await)
 				 ? why_gpu_walk(walk, stretch->await,
 						why_grade_least(grade, WHY_GRADE_LIKELY))
@@ -123,7 +121,7 @@ static int add_code(struct why_walk *walk, const struct stretch *stretch, uint64
 	return result ? result : add_stolen(walk, stretch, until, to, stolen_grade);
 }
 
-/* Code that ran, by the spans it ran in. */
+/* Adds code that ran, one span after the other. */
 static int add_running(struct why_walk *walk, const struct stretch *stretch, uint64_t from,
 		       uint64_t to)
 {
@@ -143,7 +141,7 @@ static int add_running(struct why_walk *walk, const struct stretch *stretch, uin
 
 /* ---- page faults ---- */
 
-/* Of each fault: the way into and out of the exception, before and behind what was measured. */
+/* Time per fault to enter and leave the exception, which the record does not measure. */
 #define FAULT_EDGES_NS 500
 
 static uint64_t fault_ns(const struct model_fault *fault)
@@ -151,8 +149,8 @@ static uint64_t fault_ns(const struct model_fault *fault)
 	return fault->total_ns + (uint64_t)fault->count * FAULT_EDGES_NS;
 }
 
-/* The part of a fault record's time that falls into a stretch of running. A record that is not of
- * a major fault ends when it was written, which may be long after its last fault. */
+/* The part of a fault record that falls into a stretch of running. A record of minor faults ends
+ * when it was written, which may be long after its last fault. */
 static uint64_t fault_share(const struct model_fault *fault, uint64_t from, uint64_t to)
 {
 	uint64_t length = fault->to_ts - fault->from_ts, ns = fault_ns(fault);
@@ -165,7 +163,7 @@ static uint64_t fault_share(const struct model_fault *fault, uint64_t from, uint
 	return (uint64_t)((double)ns * ((double)common / (double)length));
 }
 
-/* Page faults are taken out of what ran, each record's at its place. */
+/* Takes the page faults out of the running time, each record at its own time. */
 int why_walk_running(struct why_walk *walk, uint32_t thread, const struct why_interval *interval,
 		     uint64_t from, uint64_t to, const struct why_link *link,
 		     const struct why_await *await)

@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Wake-ups that do not end a wait. A thread of an event loop is woken for messages that it does not
- * wait for, a broadcast wakes all waiters, a signal interrupts a read(2): the thread then waits
- * again for the same thing. All of that is one wait, a series, which ends with its last part.
+ * Wake-ups that do not end a wait. An event loop is woken for messages that it does not wait for. A
+ * broadcast wakes all waiters. A signal interrupts a read(2). Then the thread waits again for the
+ * same thing. All of these waits form one wait, a series, which ends with its last part.
  */
 #include "analyze/why_walk.h"
 
 #include <signal.h>
 #include <string.h>
 
-/* A thread that goes on waiting runs no longer than this to find out, and an event loop with its
- * callbacks no longer than the second one. */
+/* If a thread only checks and then continues to wait, it runs no longer than this. The second limit
+ * is for an event loop with its callbacks. */
 #define LOOK_NS 100000u
 #define LOOP_NS 1000000u
-/* A condition variable of the C library has two futexes, side by side, that take turns. */
+/* A condition variable of the C library has two adjacent futexes that take turns. */
 #define CONDITION_TURN 4
-/* From a signal's record to the wake-up that it causes, in the same call of the kernel. */
+/* Time from a signal's record to the wake-up that it causes, in the same system call. */
 #define SIGNAL_NS 20000u
-/* Limit of the intervals that are searched for the next wait. */
+/* Limit of the intervals to search for the next wait. */
 #define LOOK_AHEAD 1024
 
-/* Whether a wake-up ends a wait that another wait for the same thing follows. */
+/* Whether a wake-up ends a wait although the thread then waits for the same thing again. */
 enum end_rule {
-	END_ALWAYS, /* it is over */
-	END_SIGNAL, /* it is over, but for a signal */
-	END_LOCK,   /* it is over if a thread let go of the lock: whoever came first has it now */
-	END_LAST,   /* only the last one ended it */
+	END_ALWAYS, /* it does */
+	END_SIGNAL, /* it does unless a signal caused it */
+	END_LOCK,   /* it does if a thread released the lock: another one may have taken it since */
+	END_LAST,   /* only the last one of the series does */
 };
 
 static enum end_rule rule_of(const struct why_waiting *waiting)
@@ -81,10 +81,10 @@ static bool is_same(const struct why_walk *walk, const struct why_waiting *waiti
 		return false;
 	if (waiting->kind == WAIT_SLEEP)
 		return b->continued || !memcmp(first, second, sizeof(*first) * WAFFLE_SYSCALL_ARGS);
-	/* The arguments do not matter, if there are any. */
+	/* If it has arguments, they do not matter. */
 	if (waiting->kind == WAIT_SIGNAL)
 		return true;
-	/* The first one says only what the second one is. */
+	/* The first argument only says what the second one is. */
 	if (a->syscall == walk->intervals.waitid && first[1] != second[1])
 		return false;
 	distance = first[0] > second[0] ? first[0] - second[0] : second[0] - first[0];
@@ -106,8 +106,8 @@ static bool is_halt(const struct why_walk *walk, const struct why_interval *wait
 	       next->syscall == wait->syscall && first && second && *first == *second;
 }
 
-/* A short way through a lock that a thread has to take before it can look again: the mutex of a
- * condition variable, or Python's. */
+/* A lock that the thread must take before it can check again: the mutex of a condition variable, or
+ * Python's lock. */
 static bool is_lock(const struct why_walk *walk, uint32_t thread,
 		    const struct why_interval *interval)
 {
@@ -137,7 +137,7 @@ static bool recorded_signal(const struct why_walk *walk, uint32_t thread, uint64
 		if (sent->target >= model->threads.len ||
 		    (kind == WAIT_CHILD && sent->signo == SIGCHLD))
 			continue;
-		/* One to the process is recorded as one to its first thread. */
+		/* A signal to a process is recorded with the process's first thread as target. */
 		if (sent->target != thread && (threads[sent->target].pid != threads[thread].pid ||
 					       threads[sent->target].tid != threads[thread].pid))
 			continue;
@@ -152,7 +152,7 @@ bool why_by_signal(const struct why_walk *walk, uint32_t thread, uint64_t ts,
 {
 	if (kind == WAIT_SIGNAL)
 		return false;
-	/* A child's end is a signal as well. */
+	/* The end of a child also sends a signal. */
 	if (kind == WAIT_CHILD && ender->hints & WHY_HINT_CHILD)
 		return false;
 	if (ender->has_stack)
@@ -162,7 +162,7 @@ bool why_by_signal(const struct why_walk *walk, uint32_t thread, uint64_t ts,
 
 /* ---- series ---- */
 
-/* Whether the wait of an interval goes on after its wake-up if the same wait follows. */
+/* Whether the wait continues after the interval's wake-up if the same wait follows. */
 static bool goes_on(const struct why_walk *walk, const struct why_waiting *waiting, uint32_t thread,
 		    const struct why_interval *interval, const struct why_ender *ender,
 		    bool *by_signal)
@@ -179,9 +179,9 @@ static bool goes_on(const struct why_walk *walk, const struct why_waiting *waiti
 }
 
 /*
- * The thread's next wait for the same thing, before until_ts: an index, or 0. It continues the
- * previous wait if the thread did no work in between: it ran for a moment only, and was in the same
- * span all the time. A thread that is stopped meanwhile does no work.
+ * The thread's next wait for the same thing before until_ts: an index, or 0. It continues the
+ * previous wait if the thread did no work in between. That means it ran only briefly and stayed in
+ * the same span. Time in which it is stopped is no work.
  */
 static size_t next_same(const struct why_walk *walk, const struct why_waiting *waiting,
 			uint32_t thread, size_t index, uint64_t until_ts, uint64_t look_ns)
@@ -216,7 +216,7 @@ static size_t next_same(const struct why_walk *walk, const struct why_waiting *w
 	return 0;
 }
 
-/* The cached series of a thread tells the rest of it as well. */
+/* The cached series of a thread is also valid for its later intervals. */
 static bool is_cached(const struct why_series *series, const struct why_waiting *waiting,
 		      size_t index, uint64_t until_ts)
 {
@@ -242,7 +242,7 @@ const struct why_series *why_series_of(struct why_walk *walk, const struct why_w
 				      .ender = why_ender_of(walk, thread, index)};
 	while (goes_on(walk, waiting, thread, &of->intervals.data[series->last], &series->ender,
 		       &series->by_signal)) {
-		/* A signal handler may run for long, and is not what the thread waited for. */
+		/* A signal handler may run for long; its work is not what the thread waited for. */
 		next = next_same(walk, waiting, thread, series->last, until_ts,
 				 series->by_signal ? UINT64_MAX : look_ns);
 		if (!next)
@@ -254,7 +254,7 @@ const struct why_series *why_series_of(struct why_walk *walk, const struct why_w
 	return series;
 }
 
-/* Counts who woke the thread in its series, for what is shown. */
+/* Counts who woke the thread during its series, for display. */
 void why_series_tell(const struct why_walk *walk, struct why_step *step)
 {
 	struct why_thread *of = &walk->intervals.threads[step->thread];
@@ -262,7 +262,7 @@ void why_series_tell(const struct why_walk *walk, struct why_step *step)
 	const uint64_t *args = args_of(walk, first);
 	uint32_t candidate = MODEL_NONE, votes = 0;
 
-	/* The majority of them, if there is one: Boyer and Moore. */
+	/* Boyer-Moore majority vote, then a pass that counts. */
 	for (unsigned pass = 0; pass < 2; pass++) {
 		step->wakes = 0;
 		for (size_t i = step->series_first; i <= step->series_last; i++) {
@@ -295,11 +295,11 @@ void why_series_tell(const struct why_walk *walk, struct why_step *step)
 
 static bool same_ender(const struct why_ender *a, const struct why_ender *b)
 {
-	/* That two interrupts are of the same device or timer is not known. */
+	/* Two interrupts need not come from the same device or timer. */
 	return !a->interrupt && !b->interrupt && a->thread == b->thread;
 }
 
-/* The first wait for the same thing at or after from_ts, but not the ones that a signal ended. */
+/* The thread's first wait for the same thing that ends after waiting->from_ts. */
 static size_t first_same(const struct why_walk *walk, const struct why_waiting *waiting,
 			 uint32_t thread, size_t index)
 {
@@ -352,7 +352,7 @@ static void find_again(struct why_walk *walk, const struct why_waiting *waiting,
 	}
 }
 
-/* Whether the thread waits for the same thing at other times as well, whatever it does between. */
+/* Whether the thread also waits for the same thing at other times, whatever it does in between. */
 static bool waits_again(struct why_walk *walk, const struct why_waiting *waiting, uint32_t thread,
 			size_t index)
 {
@@ -367,7 +367,7 @@ static bool waits_again(struct why_walk *walk, const struct why_waiting *waiting
 	return waiting->writes ? index < again->mixed_end : again->last > again->first;
 }
 
-/* Only the end of a child that is waited for by its number ends such a wait. */
+/* Whether it waits for a child by number: only the end of that child ends such a wait. */
 static bool is_for_child(const struct why_walk *walk, const struct why_waiting *waiting,
 			 const struct why_interval *interval, const struct why_ender *ender)
 {
@@ -379,7 +379,7 @@ static bool is_for_child(const struct why_walk *walk, const struct why_waiting *
 		       args[interval->syscall == walk->intervals.waitid];
 }
 
-/* When the thread could look: it had a CPU, and the lock that it needs for that. */
+/* When the thread could check: when it had a CPU and the lock that it needs. */
 static uint64_t looks_at(const struct why_walk *walk, uint32_t thread, size_t index)
 {
 	const struct why_thread *of = &walk->intervals.threads[thread];
@@ -399,8 +399,8 @@ static uint64_t looks_at(const struct why_walk *walk, uint32_t thread, size_t in
 	return why_switched_in(walk, thread, last);
 }
 
-/* Whether it could look only long after the wake-up. */
-#define LATE_PARTS 10 /* of its wait */
+/* A check is late if it comes after the wake-up by more than this part of the wait. */
+#define LATE_PARTS 10 /* one tenth */
 
 static bool looks_late(const struct why_interval *wait, uint64_t look_ts)
 {
@@ -420,11 +420,11 @@ static bool runs_within(const struct why_walk *walk, uint32_t thread, uint64_t f
 	return false;
 }
 
-/* Wake-ups before that of the thread, each by who was woken by the next one. */
+/* Limit of wake-ups to follow backwards from the thread's own. */
 #define LED_MAX 8
 
-/* Whether a thread woke the one that ended the wait, or who woke that one, and so on. Then the
- * chain goes on to it in any case. */
+/* Whether a thread woke the one that ended the wait, or the waker of that one, and so on. Then the
+ * chain reaches it in any case. */
 static bool has_led_to(const struct why_walk *walk, uint32_t thread, uint32_t ender,
 		       const struct why_interval *wait)
 {
@@ -455,14 +455,13 @@ static bool has_led_to(const struct why_walk *walk, uint32_t thread, uint32_t en
 
 /* Limit of the other threads that are checked; beyond it nothing is certain. */
 #define THREADS_MAX 256
-/* So long it takes a thread to find out what there is, once it has a CPU; at most a tenth of what
- * it has waited. */
+/* Time that a thread needs to check once it has a CPU; at most a tenth of its wait. */
 #define GLANCE_NS 20000u
 
 /*
- * Whether a thread other than the one that woke it ran before it could look. That one may
- * have done what it waited for: the wake-up was over, so no record shows it. Only threads of the
- * process can reach a futex that others do not map.
+ * Whether a thread other than the waker ran before the thread could check. That thread may have
+ * done what it waited for: the wake-up was already over, so no record shows it. For a futex only
+ * the threads of the process count, as we assume that other processes do not map it.
  */
 static bool others_ran(const struct why_walk *walk, const struct why_waiting *waiting,
 		       uint32_t thread, const struct why_interval *wait, uint64_t look_ts,
@@ -491,10 +490,12 @@ static bool others_ran(const struct why_walk *walk, const struct why_waiting *wa
 }
 
 /*
- * What arrives while the thread is awake wakes nobody. So if it waits several times for the same
- * thing, what it needed may have come in between; if it waits once, that may have come before it
- * had a CPU to look. The exception are waits that only one thing can end, and those for room: any
- * room is as good as other room, so the reader is known as long as it is one thread.
+ * Whatever arrives while the thread is awake wakes nobody. If it waits several times for the same
+ * thing, what it needed may have come in between. If it waits once, that may have come before it
+ * had a CPU to check.
+ *
+ * There are two exceptions: waits that only one thing can end, and waits for room. Any room will
+ * do, so the reader is known if only one thread reads.
  */
 bool why_is_doubtful(struct why_walk *walk, const struct why_waiting *waiting, uint32_t thread,
 		     size_t index)

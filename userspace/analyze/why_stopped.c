@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Sleeps and stops, and what waffle-bpf itself held. */
+/* Sleeps, stops, and time that waffle-bpf itself held a thread. */
 #include "analyze/why_blocked.h"
 
 #include <signal.h>
@@ -7,12 +7,12 @@
 
 int why_blocked_at_sleep(struct why_walk *walk, const struct why_blocked *blocked)
 {
-	/* Frozen while it slept, since when is not known. */
+	/* It was frozen while it slept; we do not know since when. */
 	if (!blocked->ender.interrupt && blocked->ender.thread != MODEL_NONE &&
 	    blocked->ender.hints & WHY_HINT_THAW)
 		return why_blocked_end(walk, blocked, WHY_STOPPED, WHY_GRADE_LIKELY,
 				       blocked->ender.thread);
-	/* A sleep is over by a timer's interrupt. */
+	/* A timer's interrupt ends a sleep. */
 	return why_blocked_end(walk, blocked, WHY_SLEEP,
 			       blocked->ender.interrupt ? WHY_GRADE_CERTAIN : WHY_GRADE_LIKELY,
 			       blocked->thread);
@@ -20,7 +20,7 @@ int why_blocked_at_sleep(struct why_walk *walk, const struct why_blocked *blocke
 
 /* ---- stopped ---- */
 
-/* Whether a stop by an earlier signal than this one was over before ts. */
+/* Whether the thread has already been stopped between ts and the interval. */
 static bool was_stopped_since(const struct why_walk *walk, uint32_t thread, size_t index,
 			      uint64_t ts)
 {
@@ -34,7 +34,8 @@ static bool was_stopped_since(const struct why_walk *walk, uint32_t thread, size
 
 /* ---- held by waffle-bpf ---- */
 
-/* Captures before fanotify(7) stopped a new program by BPF, which has the program as the sender. */
+/* Old captures, from before waffle-bpf used fanotify(7): BPF stopped a new program, and the program
+ * counts as the sender. */
 static bool is_own_stop(const struct why_blocked *blocked, const struct model_signal *signal)
 {
 	return signal->signo == SIGSTOP && signal->code == SI_KERNEL &&
@@ -59,7 +60,8 @@ int why_blocked_at_stop(struct why_walk *walk, const struct why_blocked *blocked
 	const struct model_signal *signal =
 		why_stopper(walk->model, blocked->thread, blocked->interval->from_ts);
 
-	/* The signal has stopped it before, and something else does now: a tracer, say. */
+	/* The signal caused an earlier stop. Something else stops the thread now, such as a
+	 * tracer. */
 	if (blocked->facts.task_state & WAFFLE_TASK_TRACED ||
 	    (signal && was_stopped_since(walk, blocked->thread, blocked->index, signal->ts)))
 		signal = NULL;

@@ -9,7 +9,7 @@
 
 static const struct {
 	enum wait_call call;
-	const char *names; /* with a blank behind each */
+	const char *names; /* each followed by a space */
 } calls[] = {
 	{WAIT_CALL_FUTEX, "futex "},
 	{WAIT_CALL_FUTEX2, "futex_wait futex_waitv "},
@@ -103,12 +103,12 @@ static enum wait_kind kind_by_object(const struct wait_facts *facts, enum wait_k
 #define FUTEX_WAIT_BITSET 9u
 #define FUTEX_LOCK_PI2 13u
 #define FUTEX_CLOCK_REALTIME 256u
-/* What the word of a mutex is in glibc and musl's kin while somebody waits for it. */
+/* Value of a contended mutex's futex word in glibc, musl and similar C libraries. */
 #define MUTEX_CONTENDED 2u
-/* The two futexes of a condition variable of the C library, side by side. */
+/* Size of the two adjacent futexes of a condition variable in the C library. */
 #define CONDITION_BYTES 8u
 
-/* Whether a variable's text, "_PyRuntime+0x1b0", is of the interpreter's state. */
+/* Whether a variable, such as "_PyRuntime+0x1b0", belongs to the interpreter's state. */
 static bool is_python_state(const char *variable)
 {
 	size_t len = strlen(WAIT_PYTHON_STATE);
@@ -117,7 +117,7 @@ static bool is_python_state(const char *variable)
 	       (!variable[len] || variable[len] == '+');
 }
 
-/* Only its holder can let go of such a lock, whatever the program makes of it. */
+/* Only its holder can release a priority-inheriting lock, whatever the program uses it for. */
 static bool is_pi(const struct wait_facts *facts)
 {
 	uint32_t command;
@@ -128,7 +128,7 @@ static bool is_pi(const struct wait_facts *facts)
 	return command == FUTEX_LOCK_PI || command == FUTEX_LOCK_PI2;
 }
 
-/* Rust's mutexes, and others made after the same book. */
+/* Mutexes of Rust, and others built to the same pattern. */
 static bool is_own_mutex(const struct wait_facts *facts)
 {
 	return facts->told == WAIT_TOLD_OWN && facts->args &&
@@ -158,10 +158,12 @@ bool wait_is_guess(const struct wait_facts *facts, enum wait_kind kind)
 }
 
 /*
- * By functions, or else: the C library waits for plain mutexes by FUTEX_WAIT and for all else by
- * FUTEX_WAIT_BITSET. Python's interpreter lock, of a mutex and condition variables, is in the
- * interpreter's state. Where that is not known: Python waits for it at a condition variable with a
- * timeout of CLOCK_MONOTONIC, as for what a program waits for with a timeout.
+ * Finds out what a futex is, preferably by the program's functions. Otherwise by its use: the C
+ * library waits for mutexes by FUTEX_WAIT, and for all else by FUTEX_WAIT_BITSET.
+ *
+ * Python's interpreter lock (a mutex and condition variables) lies in the interpreter's state. If
+ * the address of that state is unknown, we rely on a rule that can be wrong. Python waits for the
+ * lock at a condition variable with a timeout of CLOCK_MONOTONIC, but programs also use these.
  */
 static enum wait_kind futex_kind(const struct wait_facts *facts)
 {

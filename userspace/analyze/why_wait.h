@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a blocked thread waits for: told by its system call, that one's arguments and its file. */
+/* What a blocked thread waits for, derived from its system call, the arguments and the file. */
 #ifndef WAFFLE_ANALYZE_WHY_WAIT_H
 #define WAFFLE_ANALYZE_WHY_WAIT_H
 
@@ -7,9 +7,9 @@
 #include "util/strtab.h"
 
 enum wait_kind {
-	WAIT_NONE,  /* no system call, and no page fault that is known */
+	WAIT_NONE,  /* no system call and no known page fault */
 	WAIT_OTHER, /* a system call that says little */
-	WAIT_MUTEX, /* whoever ends it held the lock */
+	WAIT_MUTEX, /* its waker held the lock */
 	WAIT_FUTEX, /* a condition variable, semaphore, join, … */
 	WAIT_GIL,   /* Python's interpreter lock */
 	WAIT_PIPE,
@@ -23,43 +23,43 @@ enum wait_kind {
 	WAIT_FILE_READ,
 	WAIT_FILE_WRITE,
 	WAIT_GPU,
-	WAIT_COLLECTIVE, /* for the rank that arrives last */
+	WAIT_COLLECTIVE, /* for the last rank to arrive */
 	WAIT_STOPPED,
 };
 
-/* The variable that has the state of Python's interpreter, with its lock. */
+/* The variable with the state of Python's interpreter, including its lock. */
 #define WAIT_PYTHON_STATE "_PyRuntime"
 
-/* What is known of the process. */
+/* What is known about Python in the process. */
 enum wait_python {
 	WAIT_NO_PYTHON,
-	WAIT_PYTHON,       /* where its interpreter's state is, is not known */
-	WAIT_PYTHON_KNOWN, /* it is: what lies elsewhere is not the interpreter's lock */
+	WAIT_PYTHON,       /* the address of the interpreter's state is unknown */
+	WAIT_PYTHON_KNOWN, /* it is known: a futex elsewhere is not its lock */
 };
 
-/* What the program's functions say of a futex. */
+/* What the program's functions show about a futex. */
 enum wait_told {
 	WAIT_TOLD_NOTHING,
-	WAIT_TOLD_LOCK,   /* of any kind: a mutex, a lock for readers and writers */
-	WAIT_TOLD_OTHER,  /* a condition variable, semaphore: no lock */
-	WAIT_TOLD_ENDS,   /* a join, a barrier: no lock, and no wake-up but the one that ends it */
-	WAIT_TOLD_SHARED, /* a lock that several may have held, of whom the last one lets it go */
-	WAIT_TOLD_OWN,    /* no function of the C library: what it is is the program's own */
+	WAIT_TOLD_LOCK,   /* a mutex, or a read-write lock with one holder */
+	WAIT_TOLD_OTHER,  /* no lock: a condition variable, a semaphore */
+	WAIT_TOLD_ENDS,   /* no lock, and only one wake-up ends it: a join, a barrier */
+	WAIT_TOLD_SHARED, /* several readers may hold it, and the last one wakes the waiter */
+	WAIT_TOLD_OWN,    /* not from the C library: the program implements it */
 };
 
-/* By functions of who waits or of who woke it, the innermost first; NULL: not known. The first one
- * that says something counts. In why_futex.c. */
+/* Decides by the functions of the waiter or the waker, innermost first; NULL: unknown name. The
+ * first function that is in the table counts. In why_futex.c. */
 enum wait_told wait_told_by(const char *const *functions, size_t count);
 
 bool wait_told_lock(enum wait_told told);
 
-/* Classes of system calls: how the kind of a wait is found. */
+/* Classes of system calls, from which we derive the kind of a wait. */
 enum wait_call {
-	WAIT_CALL_NONE, /* no system call, or it is not known */
+	WAIT_CALL_NONE, /* no system call, or unknown */
 	WAIT_CALL_OTHER,
 	WAIT_CALL_FUTEX,
-	WAIT_CALL_FUTEX2, /* the calls of Linux 5.16 and 6.7, which have other arguments */
-	WAIT_CALL_READ,   /* the descriptor's object decides */
+	WAIT_CALL_FUTEX2, /* the calls of Linux 5.16 and 6.7, with other arguments */
+	WAIT_CALL_READ,   /* the kind of file decides */
 	WAIT_CALL_WRITE,
 	WAIT_CALL_IOCTL,
 	WAIT_CALL_SOCKET,
@@ -75,45 +75,46 @@ enum wait_call {
 	WAIT_CALL_FILE_LOCK,
 };
 
-/* The class of a system call by its name; NULL: not known. */
+/* The class of a system call by its name; name NULL: unknown. */
 enum wait_call wait_call_of(const char *name);
 
-/* What of a wait is looked at. */
+/* What we know about a wait. */
 struct wait_facts {
 	enum wait_call call;
-	const char *syscall; /* name; NULL: none, or not known */
+	const char *syscall; /* name; NULL: none, or unknown */
 	const uint64_t *args;
-	const struct store_object *object; /* NULL: not known */
-	const char *variable;              /* that a futex is in; NULL: not known */
+	const struct store_object *object; /* NULL: unknown */
+	const char *variable;              /* variable at the futex; NULL: unknown */
 	uint16_t task_state;
 	bool fault;
 	enum wait_python python;
-	bool pipe; /* the kernel's functions say so */
+	bool pipe; /* by the kernel stack */
 	enum wait_told told;
 };
 
 enum wait_kind wait_kind_of(const struct wait_facts *facts);
 
-/* Whether that is a rule which can be wrong. */
+/* Whether the kind follows from a rule that can be wrong. */
 bool wait_is_guess(const struct wait_facts *facts, enum wait_kind kind);
 
-/* Whether it waits for room in a pipe or socket that is full. */
+/* Whether the thread waits for room in a full pipe or socket. */
 bool wait_is_for_room(const struct wait_facts *facts, enum wait_kind kind);
 
-/* Whether the first argument of a system call is what it may wait for. */
+/* Whether the first argument is a descriptor of what it may wait for. */
 bool wait_has_descriptor(const struct wait_facts *facts);
 
-/* Whether what it waits for is at the address that its first argument is. */
+/* Whether the first argument is the address of a futex that it waits for. */
 bool wait_has_futex(const struct wait_facts *facts, enum wait_kind kind);
 
-/* Where that is; of a condition variable, whose two futexes take turns, always the first one. */
+/* The address of the futex. A condition variable has two futexes that take turns; this is always
+ * the first one. */
 uint64_t wait_futex_address(const struct wait_facts *facts);
 
-/* Whether that is an address of memory that a file is mapped at. */
+/* Whether the first argument is an address in the mapping of a file. */
 bool wait_has_mapping(const struct wait_facts *facts);
 
-/* "futex 0x7f01 (queue_lock)", "/data/shard-7 (ext4)", …, added to `texts`; 0: none. STRTAB_NONE:
- * no memory. */
+/* Adds a text such as "futex 0x7f01 (queue_lock)" or "/data/shard-7 (ext4)" to `texts`. 0: nothing
+ * is known. STRTAB_NONE: out of memory. */
 uint32_t wait_object_text(struct strtab *texts, const struct wait_facts *facts,
 			  enum wait_kind kind);
 

@@ -26,7 +26,7 @@ void why_walk_free(struct why_walk *walk)
 
 /* ---- sums ---- */
 
-/* What tells of the interval that a step is a part of. */
+/* Sets the times of the interval that a step is a part of. */
 static void set_switches(struct why_step *step, const struct why_interval *interval)
 {
 	uint64_t end = interval->open ? 0 : interval->to_ts;
@@ -81,7 +81,7 @@ static bool sum_is(const struct why_sum *sum, const struct why_part *part, uint3
 	       sum->part.object == part->object && sum->site == site;
 }
 
-/* Fibonacci hashing, Knuth, The Art of Computer Programming, 6.4. */
+/* Fibonacci hashing: Knuth, The Art of Computer Programming, 6.4. */
 static uint32_t sum_hash(const struct why_part *part, uint32_t site)
 {
 	uint64_t hash = part->cause + ((uint64_t)part->thread << 5) +
@@ -90,7 +90,8 @@ static uint32_t sum_hash(const struct why_part *part, uint32_t site)
 	return (uint32_t)(hash * 0x9e3779b97f4a7c15ull >> (64 - WHY_SUM_BITS));
 }
 
-/* A sum that is there, or MODEL_NONE and the free slot to enter it; NULL: there is none nearby. */
+/* Returns an existing sum. Otherwise MODEL_NONE, and *slot is the free slot for it; NULL: no slot
+ * is free nearby. */
 static uint32_t sum_look_up(struct why_walk *walk, const struct why_part *part, uint32_t site,
 			    struct why_sum_slot **slot)
 {
@@ -127,8 +128,8 @@ static struct why_sum *sum_find(struct why_walk *walk, const struct why_part *pa
 	return &walk->sums.data[found];
 }
 
-/* Whether the chain goes through a program in which a thread's time is not one goroutine's: a span
- * is of a goroutine, and the records are of threads. */
+/* Whether the chain goes through a Go program. Records belong to threads and spans to goroutines,
+ * so such a chain is not certain. */
 static bool is_of_goroutines(const struct why_walk *walk)
 {
 	for (uint32_t i = 0; walk->has_go && i < walk->depth; i++)
@@ -221,7 +222,7 @@ size_t why_switch_after(const struct model *model, uint64_t ts)
 	return low;
 }
 
-/* The same, from where one was found last: most are near by. */
+/* The same, searched from the last result: most look-ups are close in time. */
 static size_t switch_near(struct why_walk *walk, uint64_t ts)
 {
 	const struct model_switch *switches = walk->model->switches.data;
@@ -259,11 +260,11 @@ const struct model_switch *why_switch_in(const struct model *model, size_t first
 	return NULL;
 }
 
-/* Switches that are looked at for who was on a CPU before. */
+/* Limit of the switches to search for the previous thread on a CPU. */
 #define LOOK_BACK 4096
 
-/* Who was on the CPU at ts, before the switch of that index: the last one that was brought in
- * there, if no switch was lost since. */
+/* The thread on the CPU at ts, before the switch with index `before`: the last one switched in
+ * there, unless records were dropped since. */
 static uint32_t on_cpu_at(const struct why_walk *walk, uint16_t cpu, uint64_t ts, size_t before,
 			  uint32_t *behind)
 {
@@ -283,17 +284,17 @@ static uint32_t on_cpu_at(const struct why_walk *walk, uint16_t cpu, uint64_t ts
 	return MODEL_NONE;
 }
 
-/* A stretch of waiting for a CPU, and who had it: since the switch of that index. */
+/* A stretch of waiting for a CPU, and the thread that had it since switch `behind`. */
 struct stretch {
 	uint32_t thread, culprit, behind;
 	uint16_t cpu;
 	const struct why_interval *interval;
 	uint64_t from, to;
 	enum why_grade grade;
-	bool idle; /* nobody had it, as the switch says that brought the thread in */
+	bool idle; /* the CPU was idle, by the switch that brought the thread in */
 };
 
-/* An idle CPU that was slow to wake up, or that a thread was moved to late. */
+/* The CPU was idle and woke up late, or the thread was moved there late. */
 #define IDLE_TEXT "the CPU was idle: woken late"
 
 static int add_contention(struct why_walk *walk, const struct stretch *stretch)
@@ -329,8 +330,8 @@ static int add_contention(struct why_walk *walk, const struct stretch *stretch)
 	return result;
 }
 
-/* The switch that brings the thread in tells who had the CPU until then. Is that another than the
- * culprit, it becomes the culprit: not all switches in between were recorded. */
+/* The switch that brings the thread in shows who had the CPU until then. If that is not the
+ * culprit, it becomes the culprit: some switches in between were not recorded. */
 static void set_last(struct stretch *stretch, const struct model_switch *in)
 {
 	stretch->idle = in->prev == MODEL_NONE;
@@ -341,7 +342,7 @@ static void set_last(struct stretch *stretch, const struct model_switch *in)
 	stretch->grade = why_grade_least(stretch->grade, WHY_GRADE_LIKELY);
 }
 
-/* Who ran on the CPU that the thread waited for, one after the other. */
+/* Adds the threads that ran on the awaited CPU, one after the other. */
 static int walk_contention(struct why_walk *walk, uint32_t thread,
 			   const struct why_interval *interval, uint64_t from, uint64_t to,
 			   enum why_grade grade)
@@ -385,7 +386,7 @@ static int walk_contention(struct why_walk *walk, uint32_t thread,
 	return result ? result : add_contention(walk, &stretch);
 }
 
-/* The time of a runnable interval that was quota, and the cgroup's text. */
+/* The throttled time of a runnable interval, and the text of its cgroup. */
 static uint64_t throttled_ns(struct why_walk *walk, uint32_t thread,
 			     const struct why_interval *interval, uint32_t *object)
 {
@@ -405,7 +406,8 @@ static uint64_t throttled_ns(struct why_walk *walk, uint32_t thread,
 	return sum < length ? sum : length;
 }
 
-/* The thread was put aside when the quota was used up, and queued again after: throttled first. */
+/* The kernel dequeues a throttled thread and queues it again later. So the throttled time comes
+ * first. */
 static int walk_runnable(struct why_walk *walk, uint32_t thread,
 			 const struct why_interval *interval, uint64_t from, uint64_t to,
 			 const struct why_link *link)
@@ -470,7 +472,7 @@ static int walk_interval(struct why_walk *walk, uint32_t thread, size_t index, u
 	return why_walk_blocked(walk, thread, index, from, to, link, await);
 }
 
-/* A stretch of an interval, by what is waited for in the calls that it is in. */
+/* Splits a stretch of an interval by what the enclosing GPU calls wait for. */
 static int walk_stretch(struct why_walk *walk, uint32_t thread, size_t index, uint64_t from,
 			uint64_t to, const struct why_link *link)
 {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Waits that a thread ended: who that was, and whether records show that it was waited for. */
+/* Waits that a thread ended: which thread, and whether the records prove that it was the awaited
+ * one. */
 #include "analyze/why_blocked.h"
 
 #include <string.h>
 
-/* ---- how a chain ends, and goes on ---- */
+/* ---- end and continuation of a chain ---- */
 
 int why_blocked_end(struct why_walk *walk, const struct why_blocked *blocked, enum why_cause cause,
 		    enum why_grade grade, uint32_t culprit)
@@ -21,7 +22,6 @@ bool why_blocked_is_on_path(const struct why_walk *walk, uint32_t thread)
 	return false;
 }
 
-/* On to a thread, for the same time. */
 int why_blocked_follow(struct why_walk *walk, const struct why_blocked *blocked, uint32_t thread,
 		       enum why_grade grade)
 {
@@ -30,7 +30,7 @@ int why_blocked_follow(struct why_walk *walk, const struct why_blocked *blocked,
 
 	if (walk->depth >= WHY_DEPTH_MAX)
 		return why_blocked_end(walk, blocked, WHY_UNKNOWN, WHY_GRADE_UNKNOWN, MODEL_NONE);
-	/* Who is blocked can't have woken anybody: these records contradict each other. */
+	/* A blocked thread cannot wake anybody: these records contradict each other. */
 	if (why_blocked_is_on_path(walk, thread))
 		return why_blocked_end(walk, blocked, WHY_UNKNOWN, WHY_GRADE_UNKNOWN, MODEL_NONE);
 	return why_walk_time(walk, thread, blocked->from, blocked->to, &link);
@@ -38,7 +38,7 @@ int why_blocked_follow(struct why_walk *walk, const struct why_blocked *blocked,
 
 /* ---- woken ---- */
 
-/* Who came from outside the recorded threads. */
+/* Ends the chain at a thread that was not recorded. */
 static int end_outside(struct why_walk *walk, const struct why_blocked *blocked, uint32_t thread)
 {
 	switch (blocked->kind) {
@@ -57,7 +57,7 @@ static int end_outside(struct why_walk *walk, const struct why_blocked *blocked,
 	}
 }
 
-/* A child's last thread ends the wait, its main thread did what was waited for. */
+/* The last thread of a child ends the wait, but its main thread did the awaited work. */
 static uint32_t main_thread_of(const struct model *model, uint32_t thread)
 {
 	for (size_t i = 0; i < model->processes.len; i++)
@@ -67,7 +67,7 @@ static uint32_t main_thread_of(const struct model *model, uint32_t thread)
 	return thread;
 }
 
-/* Whether only who ended it tells what it waited for. */
+/* Whether only the waker shows what the thread waited for. */
 static bool is_told_by_end(const struct why_blocked *blocked)
 {
 	return blocked->kind == WAIT_POLL ||
@@ -80,11 +80,12 @@ int why_blocked_woken_by(struct why_walk *walk, struct why_blocked *blocked, enu
 	uint32_t thread = blocked->ender.thread;
 	bool told_by_end = is_told_by_end(blocked);
 
-	/* An interrupt in a system call whose stack was not taken looks like a thread's doing. */
+	/* An interrupt during a system call without a stack looks like the doing of the interrupted
+	 * thread. */
 	if (!model_is_traced(walk->model, thread) && !blocked->ender.hints &&
 	    why_blocked_polls_timer(blocked))
 		return why_blocked_end(walk, blocked, WHY_TIMER, WHY_GRADE_LIKELY, blocked->thread);
-	/* A worker of the kernel passes on what the other end of a terminal has written. */
+	/* A kernel worker passes on what was written at the other end of a terminal. */
 	if (told_by_end && !model_is_traced(walk->model, thread) &&
 	    blocked->ender.hints & WHY_HINT_TERMINAL)
 		return why_blocked_end(walk, blocked, WHY_PIPE, WHY_GRADE_LIKELY, MODEL_NONE);
@@ -101,7 +102,7 @@ int why_blocked_woken_by(struct why_walk *walk, struct why_blocked *blocked, enu
 	return why_blocked_follow(walk, blocked, thread, grade);
 }
 
-/* ---- ended by a signal, which it did not wait for ---- */
+/* ---- ended by an unexpected signal ---- */
 
 int why_blocked_signalled(struct why_walk *walk, struct why_blocked *blocked)
 {
@@ -115,10 +116,9 @@ int why_blocked_signalled(struct why_walk *walk, struct why_blocked *blocked)
 	return why_blocked_follow(walk, blocked, sender, WHY_GRADE_LIKELY);
 }
 
-/* ---- a lock that went round ---- */
+/* ---- locks that others held in between ---- */
 
-/* Limits of the other threads, and of their waits, that are checked; beyond them nothing is
- * certain. */
+/* Limits of the other threads and of their waits to check; beyond them nothing is certain. */
 #define THREADS_MAX 256
 #define OTHERS_MAX 256
 
@@ -168,7 +168,8 @@ static bool went_round(struct why_walk *walk, const struct why_blocked *blocked,
 
 #define FUTEX_PRIVATE 128u
 
-/* A packet that arrives while a thread sends another one is not from that thread. */
+/* The packet may arrive while a thread of another process sends something else; that thread is not
+ * the peer. */
 static bool is_other_peer(struct why_walk *walk, const struct why_blocked *blocked)
 {
 	const struct model_thread *threads = walk->model->threads.data;
@@ -188,7 +189,7 @@ enum why_grade why_blocked_grade_of_waker(struct why_walk *walk, const struct wh
 	if (!wait_has_futex(&blocked->facts, blocked->kind) ||
 	    blocked->facts.told == WAIT_TOLD_ENDS)
 		return WHY_GRADE_CERTAIN;
-	/* Those who wait for the lock of several processes are at other addresses. */
+	/* The waiters for a lock shared by processes see it at other addresses. */
 	if (blocked->facts.told == WAIT_TOLD_SHARED ||
 	    (blocked->kind == WAIT_MUTEX && !(blocked->facts.args[1] & FUTEX_PRIVATE)))
 		return WHY_GRADE_LIKELY;

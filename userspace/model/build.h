@@ -1,68 +1,68 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Inside of model/: what is needed while a model is built and not afterwards. Functions that add
- * return 0 or -ENOMEM; a record that makes no sense is counted in model.bad_records.
- */
+/* Private to model/: state that exists only while a model is built. Functions that add something
+ * return 0 or -ENOMEM. They skip an invalid record and count it in model.bad_records. */
 #ifndef WAFFLE_MODEL_BUILD_H
 #define WAFFLE_MODEL_BUILD_H
 
 #include "model/model.h"
 #include "model/windows.h"
 
-/* What is kept of a thread beside its struct model_thread, at the same index. */
+/* Build-time state of a thread, at the same index as its struct model_thread. */
 struct thread_build {
-	uint64_t closed_ts; /* later records of the tid belong to its next incarnation; 0: open */
-	uint32_t previous;  /* incarnation before this one, or MODEL_NONE */
+	uint64_t closed_ts; /* later records belong to the next incarnation of the tid; 0: open */
+	uint32_t previous;  /* previous incarnation of the tid, or MODEL_NONE */
 };
 
 struct site_build {
 	uint16_t kind;
 	bool has_keys, has_links, call;
-	uint8_t return_words; /* that came with a return of it: as many are kept free behind the
-				 values of the next begin */
+	/* Words of values that a return of the site had. The next begin reserves as many behind its
+	 * own values, so that they need not be moved when it returns. */
+	uint8_t return_words;
 };
 
-/* The first word of what model.frames has of a span or event: bytes of values, and how many words
- * lie free behind them. */
+/* The word in model.frames in front of the values of a span or event: their length in bytes, and
+ * the number of free words behind them. */
 #define FRAME_HEAD(bytes, room) ((uint64_t)(room) << 32 | (bytes))
 #define FRAME_BYTES(head) ((uint32_t)(head))
 #define FRAME_ROOM(head) ((uint32_t)((head) >> 32))
 
-/* The name of a thread from a time on. */
+/* The name of a thread from `ts` on. */
 struct thread_name {
 	uint64_t ts;
-	uint32_t thread, comm; /* comm in model.strings */
+	uint32_t thread, comm; /* comm: in model.strings */
 };
 
 struct builder {
 	struct model *model;
-	const struct model_keep *keep; /* its filter is not NULL; NULL: all is kept */
-	bool want_names, no_sched;     /* as the filter asks for */
+	const struct model_keep *keep; /* NULL: no filter */
+	bool want_names, no_sched;     /* derived from the filter */
 	bool has_calls;
-	VEC(struct thread_name) names; /* all that were told, if they are wanted */
+	VEC(struct thread_name) names; /* every name with its time, if want_names */
 	VEC(struct thread_build) threads;
 	VEC(struct site_build) sites;
-	struct map tids;     /* tid → its newest incarnation */
-	struct map pids;     /* pid → process */
-	struct map returned; /* id → values of a return whose begin has not come yet */
+	struct map tids;     /* tid → newest incarnation */
+	struct map pids;     /* pid → process index */
+	struct map returned; /* id → values of a return that came before its begin */
 	uint64_t last_ts;
-	uint64_t record; /* number in the file of the record that is being added */
+	uint64_t record; /* number of the current record in the file */
 };
 
 /* ---- threads.c ---- */
 
-/* The thread of a tid at a time, added if new. MODEL_NONE: out of memory. */
+/* The thread that had the tid at `ts`, added if new. MODEL_NONE: out of memory. */
 uint32_t threads_at(struct builder *builder, uint32_t tid, uint64_t ts);
-/* The same for a record from the thread's own code, which does not run after its exit. */
+/* The same for a record from the thread's own code: after an exit such a record comes from a new
+ * thread. */
 uint32_t threads_running(struct builder *builder, uint32_t tid, uint32_t pid, uint64_t ts);
 int threads_add_process(struct builder *builder, uint32_t pid, uint32_t ppid, const char *cmdline);
 int threads_add_task(struct builder *builder, const struct waffle_rec_task *task);
 int threads_add_fork(struct builder *builder, const struct waffle_rec_fork *fork);
 int threads_add_exec(struct builder *builder, const struct waffle_rec_exit *exec);
 int threads_add_exit(struct builder *builder, const struct waffle_rec_exit *gone);
-/* Processes' main threads, and names for threads that have none. */
+/* Finds the main thread of each process and names the threads that have no name. */
 int threads_finish(struct builder *builder);
-/* When a program that ran on a thread at a time was replaced or ended, or UINT64_MAX. */
+/* When the program that the thread ran at `ts` was replaced or ended; UINT64_MAX: unknown. */
 uint64_t threads_end_after(const struct builder *builder, uint32_t thread, uint64_t ts);
 
 /* ---- switches.c ---- */
@@ -81,7 +81,7 @@ int waits_add_signal(struct builder *builder, const struct waffle_rec_signal *re
 int waits_add_quota(struct builder *builder, const struct waffle_rec_quota *rec);
 int waits_add_stolen(struct builder *builder, const struct waffle_rec_stolen *rec);
 int waits_add_frequency(struct builder *builder, const struct waffle_rec_frequency *rec);
-/* Brings them in order. */
+/* Sorts the arrays. */
 void waits_finish(struct model *model);
 
 /* ---- spans.c ---- */
@@ -89,15 +89,15 @@ void waits_finish(struct model *model);
 int spans_add_hit(struct builder *builder, const struct waffle_rec_hit *hit);
 int spans_add_end(struct builder *builder, const struct waffle_rec_span_end *end);
 int spans_add_return(struct builder *builder, const struct waffle_rec_return *end);
-/* Ends what is open, brings spans and events in order, resolves parents and links. */
+/* Closes open spans, sorts spans and events, resolves parents and links. */
 int spans_finish(struct builder *builder);
 
 /* ---- frames.c ---- */
 
-/* Keeps values, with room for more; *at: MODEL_NONE if there are none and no room is asked for. */
+/* Stores values and reserves `room` words behind them. *at is MODEL_NONE if there is neither. */
 int frames_add(struct model *model, const void *values, uint32_t bytes, uint32_t room,
 	       uint32_t *at);
-/* Adds values behind those at *at, which becomes another place if they do not fit there. */
+/* Appends values to the frame at *at. If they do not fit, the frame moves and *at changes. */
 int frames_append(struct model *model, uint32_t *at, const void *values, uint32_t bytes);
 
 /* ---- stacks.c ---- */
@@ -107,41 +107,42 @@ int stacks_finish(struct model *model);
 
 /* ---- calls.c ---- */
 
-/* The parents of calls, when spans and events are in their places. */
+/* Finds the parents of calls. Spans and events must be sorted. */
 int calls_find_parents(struct model *model);
 
 /* ---- names.c ---- */
 
-/* Gives addresses of code their names. */
+/* Replaces addresses of code by names. */
 int names_resolve(struct model *model);
 
 /* ---- templates.c ---- */
 
-/* Gives calls whose name is a template sites of their own; a filter asks for the template. */
+/* Gives each call whose name is a template a site with the filled-in name. Filters compare with the
+ * template, so this runs after them. */
 int templates_fill(struct model *model);
 
 /* ---- links.c ---- */
 
-/* Adds the links of a frame; their targets are ids until links_resolve(). */
+/* Adds the links in a frame's values. Their targets are ids until links_resolve(). */
 int links_add(struct model *model, enum model_node_kind from_kind, uint32_t from, uint32_t site,
 	      uint32_t frame);
 int links_resolve(struct model *model);
-/* Those of one span or event stand together. */
+/* Sorts the links, so that those from one span or event are adjacent. */
 int links_order(struct model *model);
 
 /* ---- gpu_links.c ---- */
 
-/* Links between calls, which have all else that they will have. */
+/* Adds the links between GPU and NCCL calls. Needs complete spans and events. */
 int gpu_links_add(struct model *model);
 
 /* ---- keep.c ---- */
 
-/* Leaves out what the filter does not pass, when spans and events are in their places. */
+/* Removes what the filter rejects. Spans and events must be sorted. */
 int keep_apply(struct builder *builder);
 
 /* ---- walk.c ---- */
 
-/* Running, runnable and blocked time of threads and spans. */
+/* Computes running, runnable and blocked time of threads and spans. */
 int walk_account(struct model *model);
 
 #endif

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Parents of calls. Nobody hands a call its parent, so it is the innermost span that is open on its
- * thread when it begins. Spans of macros may also be begun and ended anywhere (WAFFLE_BEGIN): one
- * that ends on another thread, or that overlaps others and does not nest, says nothing of what the
- * thread does in between and is no parent. Nor does a pair of calls that meet by a key, unless both
- * are seen on one thread.
+ * Finds the parents of calls. A call does not know its parent, so we take the innermost span that
+ * is open on its thread when it begins. Not every span can be a parent. Macros may begin and end a
+ * span anywhere (WAFFLE_BEGIN). A span that ends on another thread, or that overlaps others without
+ * nesting, does not enclose what the thread does meanwhile. The same holds for two probes matched
+ * by a key, unless both fire on one thread.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "model/build.h"
 
-/* Begun before the capture, spans begin at one time, and the inner ones come first. */
+/* Spans begun before the capture have equal start times, and inner ones come first. */
 #define SAME_BEGIN_MAX 64
 
 struct open_span {
@@ -19,7 +19,7 @@ struct open_span {
 	uint32_t span;
 };
 
-/* Those open on a thread, each inside of the one below it. */
+/* Stack of the spans that are open on a thread, the innermost last. */
 struct open_spans {
 	VEC(struct open_span) list;
 };
@@ -50,7 +50,7 @@ static void close_until(struct open_spans *open, uint64_t ts)
 		open->list.len--;
 }
 
-/* Of two spans that overlap and do not nest: which one can still be what its thread is doing. */
+/* When two spans overlap without nesting: which of them can still enclose the thread's work. */
 enum verdict { KEEP_OLD, KEEP_NEW, KEEP_NONE };
 
 static enum verdict overlap_verdict(const struct model *model, const struct model_span *old,
@@ -61,13 +61,13 @@ static enum verdict overlap_verdict(const struct model *model, const struct mode
 
 	if (old_keyed != new_keyed)
 		return old_keyed ? KEEP_NEW : KEEP_OLD;
-	/* What a function does ends before it returns: it is the other one that is no scope. */
+	/* A function's span always nests, so the other one is no scope. */
 	if (old_call != new_call)
 		return old_call ? KEEP_OLD : KEEP_NEW;
 	if (old_call)
-		return KEEP_NONE; /* of a pair of probes */
-	/* A child that outlives its parent is no scope. One that the older is not the parent of
-	 * would be its child if that were one. */
+		return KEEP_NONE; /* from a pair of probes */
+	/* A child that outlives its parent is no scope. If the older span were a scope, the new one
+	 * would be its child; as it is not, the older one is no scope. */
 	if (new->parent_id == old->id)
 		return KEEP_OLD;
 	return new->site == old->site ? KEEP_NONE : KEEP_NEW;
@@ -81,10 +81,11 @@ static bool may_be_scope(const struct model *model, const struct model_span *spa
 		return false;
 	if (span->flags & MODEL_SPAN_CUT && is_keyed(model, span->site))
 		return false;
-	return (span->flags & lost) != lost; /* its end may be what was lost */
+	return (span->flags & lost) != lost; /* its end record may have been dropped */
 }
 
-/* Removes those that a new span shows to be no scopes; whether the new one may be one. */
+/* Removes open spans that the new one proves to be no scopes. Returns whether the new one may be a
+ * scope. */
 static bool settle_overlaps(struct nest *nest, struct open_spans *open,
 			    const struct model_span *new, uint64_t end_ts)
 {
@@ -95,7 +96,7 @@ static bool settle_overlaps(struct nest *nest, struct open_spans *open,
 		enum verdict verdict;
 
 		if (old->start_ts == new->start_ts)
-			break; /* it is inside of the new one */
+			break; /* it lies inside the new span */
 		verdict = overlap_verdict(nest->model, old, new);
 		if (verdict != KEEP_OLD)
 			open->list.len--;
@@ -124,7 +125,7 @@ static int open_add(struct nest *nest, struct open_spans *open, struct open_span
 	return 0;
 }
 
-/* The innermost that is not inside of the new span itself. */
+/* The innermost open span that does not lie inside the new one. */
 static uint32_t parent_of(struct open_spans *open, uint64_t end_ts)
 {
 	size_t at = open->list.len;
@@ -145,7 +146,7 @@ static int nest_span(struct nest *nest, uint32_t index)
 	uint32_t parent;
 
 	close_until(open, span->start_ts);
-	/* It has ended with the one around it at the latest. */
+	/* An unfinished span ended no later than the one around it. */
 	if (span->flags & (MODEL_SPAN_UNFINISHED | MODEL_SPAN_LEFT) && innermost(open) &&
 	    innermost(open)->end_ts < end_ts)
 		end_ts = innermost(open)->end_ts;

@@ -1,29 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Which calls of different ranks are one collective. The calls of a communicator are numbered on
- * each rank; where the capture has seen the communicator made, the numbers of all ranks begin
- * there. Where it has not, each rank is shifted against another one by what must be so: that nobody
- * is done with a collective before the last rank has come to it, and that all call the same. If
- * more than one shift is possible nothing is said. Of sends nothing of that kind is known.
+ * Finds out which calls of different ranks are one collective. The calls of a communicator are
+ * numbered on each rank. If the capture saw its creation, the numbers of all ranks start there.
+ *
+ * Otherwise we try to shift one rank's numbers against another's. Two facts limit the shift: no
+ * rank finishes a collective before the last rank has arrived, and all ranks call the same
+ * operation. If more than one shift is possible, the calls stay unmatched. Sends have no such
+ * alignment: a short message may be sent before its receiver arrives.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "model/gpu_internal.h"
 
-#define SHIFTS_MAX 256 /* possible ones that are looked at */
+#define SHIFTS_MAX 256 /* number of possible shifts that we examine */
 #define MEMBERS_MAX 4096
 
-/* A rank of a communicator in a process: calls [first, first + count) of the sorted calls. */
+/* One rank of a communicator in one process: calls [first, first + count) of the sorted calls. */
 struct member {
 	size_t first, count;
 	uint32_t pid, rank;
-	uint32_t place, places; /* struct gpu_call */
-	bool created;           /* the capture has seen its communicator made */
-	bool counted;           /* its calls came with numbers */
+	uint32_t place, places; /* see struct gpu_call */
+	bool created;           /* the capture saw it create the communicator */
+	bool counted;           /* its calls carry sequence numbers */
 	bool aligned;
-	int64_t base, shift; /* its call at position p is number p - base + shift */
-	uint64_t *coming;    /* of each call on: when the first of it and the later ones came */
+	int64_t base, shift; /* the call at position p has number p - base + shift */
+	uint64_t *coming;    /* per call: earliest arrival of it and all later calls */
 };
 
 struct work {
@@ -31,8 +33,8 @@ struct work {
 	gpu_calls *calls;
 	VEC(struct member) members; /* of one communicator */
 	VEC(struct numbered) numbered;
-	bool lossless; /* no calls were lost */
-	bool filtered; /* some may have been left out */
+	bool lossless; /* no calls were dropped */
+	bool filtered; /* a filter may have removed calls */
 };
 
 struct numbered {
@@ -60,7 +62,7 @@ static int call_compare(const void *left, const void *right)
 	return a->span < b->span ? -1 : a->span > b->span;
 }
 
-/* Whether two calls can be of one collective. */
+/* Whether two calls can belong to one collective. */
 static bool same_sequence(const struct gpu_call *a, const struct gpu_call *b)
 {
 	return a->comm == b->comm && a->from == b->from && a->to == b->to;
@@ -79,7 +81,7 @@ static int64_t position(const struct work *work, const struct member *member, si
 
 /* ---- members ---- */
 
-/* Numbers that do not rise are none: calls are counted as they come. */
+/* Uses the calls' own sequence numbers if these are ascending; otherwise counts the calls. */
 static void number_calls(struct work *work, struct member *member)
 {
 	member->counted = true;
@@ -99,7 +101,8 @@ static bool gapless(const struct work *work, const struct member *member)
 	       (int64_t)member->count;
 }
 
-/* Whether the capture has the creation of a communicator by the process, and of how many in all. */
+/* Whether the capture saw the process create the communicator. *inits: how many communicators the
+ * process created. */
 static bool created(const struct work *work, const struct member *member, uint32_t *inits)
 {
 	const struct model_gpu *gpu = work->gpu;
@@ -132,7 +135,8 @@ static bool add_member(struct work *work, size_t first, size_t count)
 
 	number_calls(work, &member);
 	member.created = created(work, &member, &inits);
-	/* A counter goes on if a communicator comes where an older one was. */
+	/* The sequence counter belongs to the handle. It continues if a new communicator reuses the
+	 * handle of an old one, so we count from the first call. */
 	if (member.created && work->lossless && !work->filtered)
 		member.base = (int64_t)call->seq;
 	else if (inits > 1 || !member.counted)
@@ -140,7 +144,7 @@ static bool add_member(struct work *work, size_t first, size_t count)
 	return vec_push(&work->members, member);
 }
 
-/* The ranks make sense together: each once, of as many. */
+/* Whether the ranks are consistent: no rank twice, all with the same number of ranks. */
 static bool members_fit(const struct work *work)
 {
 	const struct member *members = work->members.data;
@@ -177,7 +181,7 @@ static bool coming_set(const struct work *work, struct member *member)
 	return member->coming;
 }
 
-/* The last position to which a member can have come by a time; of gapless ones. */
+/* The last position that a member can have reached by a time. It must be gapless. */
 static int64_t reached(const struct work *work, const struct member *member, uint64_t ts)
 {
 	size_t low = 0, high = member->count;
@@ -193,8 +197,8 @@ static int64_t reached(const struct work *work, const struct member *member, uin
 	return position(work, member, 0) + (int64_t)low - 1;
 }
 
-/* Whoever is done with a call knows that the other has come to it: the least (or the greatest)
- * shift of `member` against `other`, in positions of `other`. */
+/* A rank that has finished a call proves that the other rank has reached it. *bound becomes the
+ * smallest offset from positions of `other` to those of `done` that allows this. False: unknown. */
 static bool shift_bound(const struct work *work, const struct member *done,
 			const struct member *other, int64_t *bound)
 {
@@ -214,7 +218,7 @@ static bool shift_bound(const struct work *work, const struct member *done,
 	return known;
 }
 
-/* Whether all calls that meet under a shift are the same. */
+/* Whether all calls that are paired by a shift have the same signature. */
 static bool shift_fits(const struct work *work, const struct member *base,
 		       const struct member *member, int64_t shift)
 {
@@ -230,7 +234,7 @@ static bool shift_fits(const struct work *work, const struct member *base,
 	return true;
 }
 
-/* -ENOMEM, or 0: member->aligned says whether one shift only is possible. */
+/* Sets member->aligned if exactly one shift is possible. Returns 0 or -ENOMEM. */
 static int align(struct work *work, struct member *base, struct member *member)
 {
 	int64_t low, back, found = 0;
@@ -241,8 +245,8 @@ static int align(struct work *work, struct member *base, struct member *member)
 		return 0;
 	if (!coming_set(work, base) || !coming_set(work, member))
 		return -ENOMEM;
-	/* base is done with p: the member has come to p - shift. The member is done with p: base
-	 * has come to p + shift. */
+	/* If base has finished p, the member has reached p - shift: shift >= low. If the member has
+	 * finished p, base has reached p + shift: shift <= -back. */
 	if (!shift_bound(work, base, member, &low) || !shift_bound(work, member, base, &back) ||
 	    low > -back || -back - low >= SHIFTS_MAX)
 		return 0;
@@ -313,13 +317,13 @@ static int call_put(struct model_gpu *gpu, const struct gpu_call *call, uint32_t
 	return 0;
 }
 
-/* Whether the records have all calls of a member from its first one on. */
+/* Whether the model has all calls of a member from its first one on. */
 static bool has_all_calls(const struct work *work, const struct member *member)
 {
 	return work->lossless && (!work->filtered || (member->counted && gapless(work, member)));
 }
 
-/* A rank that has made the communicator, and called nothing since. */
+/* A rank that created the communicator but never called a collective. */
 static void find_idle(const struct work *work, struct model_collective *collective)
 {
 	const struct model_gpu *gpu = work->gpu;
@@ -340,7 +344,7 @@ static void find_idle(const struct work *work, struct model_collective *collecti
 	}
 }
 
-/* The first member that has not come to a number. */
+/* The first member that has not reached a number. */
 static void find_late(const struct work *work, int64_t number, struct model_collective *collective)
 {
 	for (size_t i = 0; i < work->members.len; i++) {
@@ -358,7 +362,7 @@ static void find_late(const struct work *work, int64_t number, struct model_coll
 		find_idle(work, collective);
 }
 
-/* One of `count` calls that are numbered alike. */
+/* Adds one collective of `count` calls with the same number. */
 static int collective_add(struct work *work, const struct numbered *calls, size_t count,
 			  enum model_alignment alignment)
 {
@@ -396,7 +400,8 @@ static int collective_add(struct work *work, const struct numbered *calls, size_
 	return vec_push(&gpu->collectives, collective) ? 0 : -ENOMEM;
 }
 
-/* Calls with one number are one collective if they are the same and each rank's. */
+/* Calls with the same number are one collective if their members are aligned and they have the same
+ * signature. Otherwise each stands alone. */
 static int numbered_add(struct work *work, const struct numbered *calls, size_t count)
 {
 	const struct member *members = work->members.data;
@@ -422,7 +427,7 @@ static int numbered_add(struct work *work, const struct numbered *calls, size_t 
 	return result;
 }
 
-/* Aligned members by number; the others' calls each for itself. */
+/* Groups the calls of aligned members by number. The calls of other members stand alone. */
 static int comm_finish(struct work *work)
 {
 	struct numbered *numbered;
@@ -466,7 +471,7 @@ static void members_clear(struct work *work)
 	work->members.len = 0;
 }
 
-/* The calls [from, to) are one communicator's. */
+/* Handles calls [from, to), which belong to one communicator. */
 static int comm_make(struct work *work, size_t from, size_t to)
 {
 	const struct gpu_call *calls = work->calls->data;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The values of spans and events, one behind the other. */
+/* Storage for the values of spans and events, one frame after the other. */
 #include <string.h>
 
 #include "model/build.h"
@@ -32,7 +32,7 @@ int frames_append(struct model *model, uint32_t *at, const void *values, uint32_
 	head = model->frames.data[old];
 	held = FRAME_BYTES(head);
 	room = FRAME_ROOM(head);
-	/* Values are whole words; those behind half a one could not be found. */
+	/* A frame is read in whole words: values behind a partial word could not be found. */
 	if (held % 8) {
 		model->bad_records++;
 		return 0;

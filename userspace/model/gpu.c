@@ -83,7 +83,7 @@ bool gpu_of_context(const struct model_gpu *gpu, uint32_t site)
 	       (at->role == SITE_ROLE_EVENT_RECORD || at->role == SITE_ROLE_STREAM_WAIT);
 }
 
-/* NCCL's calls of a communicator that does not block return with the work under way. */
+/* On a non-blocking communicator, NCCL's calls return while the work is in progress. */
 static bool may_be_in_progress(unsigned role)
 {
 	return gpu_role_communicates(role) || role == SITE_ROLE_COMM_INIT ||
@@ -243,7 +243,7 @@ int model_gpu_new(struct model_gpu **gpu, const struct model *model)
 	int result;
 
 	*gpu = NULL;
-	/* Spans and events are numbered together. */
+	/* Spans and events share one range of numbers (gpu_node()). */
 	if (!has_roles(model) || model->spans.len + model->events.len >= MODEL_NONE)
 		return 0;
 	made = calloc(1, sizeof(*made));

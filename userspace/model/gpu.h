@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the calls of a capture mean to GPUs: which work was put on which stream, what a
- * synchronisation waits for, and which calls of different ranks are one collective. It is made
- * from the roles of sites (target/site.h), not from names of functions (but that CUDA marks those
- * whose stream 0 is the thread's own by _ptsz or _ptds), and only of what is in the model: a filter
- *takes from it too. What is said here is what the calls say; when a GPU began and ended its work is
- *not known.
+ * What the GPU and NCCL calls of a capture mean: which work went to which stream, what a
+ * synchronisation waits for, and which calls of different ranks are one collective.
+ *
+ * It is derived from the roles of sites (target/site.h), not from function names. The one exception
+ * is CUDA's suffixes _ptsz and _ptds, which mark functions whose stream 0 is the thread's own. It
+ * sees only what is in the model, so a filter limits it too. The calls do not say when the GPU
+ * began or finished the work.
  *
  *	struct model_gpu *gpu;
  *
@@ -14,7 +15,8 @@
  *	vec_free(&awaited.ops);
  *	model_gpu_free(gpu);
  *
- * All functions take a NULL gpu: there is nothing in it. The model must outlive it.
+ * A NULL gpu is empty: all functions accept it except model_gpu_op(), model_gpu_stream() and
+ * model_collective_at(). The model must outlive it.
  */
 #ifndef WAFFLE_MODEL_GPU_H
 #define WAFFLE_MODEL_GPU_H
@@ -23,141 +25,153 @@
 
 struct model_gpu;
 
-/* *gpu is NULL if no site of the capture has a role. -ENOMEM. */
+/* *gpu is NULL if no site of the capture has a role. Returns 0 or -ENOMEM. */
 int model_gpu_new(struct model_gpu **gpu, const struct model *model);
 void model_gpu_free(struct model_gpu *gpu);
 
 /* ---- streams ---- */
 
-/* A call that puts something on a stream. */
+/* A call that puts work on a stream (an operation, "op"). */
 struct model_gpu_op {
-	uint64_t ts;     /* of the launch, or of the call's begin */
+	uint64_t ts;     /* call's begin; in a group: the group end's begin */
 	uint64_t stream; /* handle; 0: the default stream */
-	uint16_t role;   /* enum site_role: LAUNCH, COPY, SET, COLLECTIVE, P2P, SEND, RECV;
-			    STREAM_WAIT; EVENT_RECORD (of model_gpu_recorded() only) */
+	/* enum site_role: LAUNCH, COPY, SET, COLLECTIVE, P2P, SEND, RECV or STREAM_WAIT; only
+	 * model_gpu_recorded() returns EVENT_RECORD. */
+	uint16_t role;
 	uint8_t node;    /* enum model_node_kind */
 	uint32_t index;  /* of the span or event */
-	uint32_t thread; /* that made the call */
+	uint32_t thread; /* the calling thread */
 	uint32_t pid;
-	uint32_t channel; /* number of the stream, the same for all that is put on it */
-	bool host;        /* a function of the program, which a thread of it runs */
-	bool maybe;       /* of model_gpu_awaited(): whether that stream is waited for is not known
-			   */
+	uint32_t channel; /* number of the stream */
+	bool host;        /* host function: a thread of the program runs it */
+	/* Set by model_gpu_awaited(): it is unknown whether the caller waits for that stream. */
+	bool maybe;
 };
 
 /*
- * The last thing that was put on a stream of a process before a time. A collective in a group is
- * put there when the outermost group ends. The handle 1 is the default stream as 0 is; 2 is that of
- * `thread` alone, which is used for nothing else. False: nothing was.
+ * The last op that a process put on a stream before a time; false: none. A collective in a group
+ * reaches its stream when the outermost group ends. Handle 1 is the default stream, like 0. Handle
+ * 2 is the default stream of `thread` alone; for other handles `thread` has no meaning.
  */
 bool model_gpu_last(const struct model_gpu *gpu, uint32_t pid, uint64_t stream, uint32_t thread,
 		    uint64_t before_ts, struct model_gpu_op *op);
-/* What was put on the stream of an op before it; false: nothing. `previous` may be `op`. */
+/* The op in front of `op` on its stream; false: none. `previous` may point to `op`. */
 bool model_gpu_previous(const struct model_gpu *gpu, const struct model_gpu_op *op,
 			struct model_gpu_op *previous);
-/* The last record of an event of a process before a time; its stream is the one recorded. */
+/* The last EVENT_RECORD of an event before a time; op->stream is the stream that it recorded. */
 bool model_gpu_recorded(const struct model_gpu *gpu, uint32_t pid, uint64_t event,
 			uint64_t before_ts, struct model_gpu_op *op);
 
 struct model_gpu_awaited {
-	VEC(struct model_gpu_op) ops; /* the latest first */
-	bool more;                    /* there are more streams than can be looked at */
+	VEC(struct model_gpu_op) ops; /* latest first */
+	bool more;                    /* the process has more streams than we examine */
 };
 
 /*
- * What a span waits for that is a synchronisation (of a stream, an event, or all streams; or may be
- * one) or a copy on no stream, which is synchronous: the last op of each stream that it waits for.
- * An op that was waited for before by another one that has ended is left out. Where that is a
- * STREAM_WAIT, the op before it is there as well. For an event it is the last op of the stream that
- * the event was recorded on, before that; a STREAM_WAIT among them stands for what its event waits
- * for, see model_gpu_behind(). Of the legacy default stream it is the last op of each stream that
- * that waits for, too. No ops: nothing known, or not such a span. `awaited` is emptied first.
- * -ENOMEM.
+ * What a call waits for: a stream, event or device synchronisation, a call that may synchronise, or
+ * a synchronous copy (one without a stream argument). The result holds the last op of each stream
+ * concerned, without those that an earlier, finished synchronisation covered.
+ *
+ * If such an op is a STREAM_WAIT, the op in front of it follows. The STREAM_WAIT itself stands for
+ * the work that its event waits for, see model_gpu_behind(). For an event, only ops put on the
+ * stream before the event was recorded count. For the legacy default stream, also the last op of
+ * every stream that it synchronises with.
+ *
+ * No ops: nothing is known, or the span does not synchronise. `awaited` is emptied first. Returns 0
+ * or -ENOMEM.
  */
 int model_gpu_awaited(const struct model_gpu *gpu, uint32_t span,
 		      struct model_gpu_awaited *awaited);
-/* The same of an op that is to be done, as far as it is the legacy default stream's, or waits for
- * that: the last ops of other streams, if they are not known to have ended by a time. */
+/*
+ * The ops on other streams that an op must wait for because of the legacy default stream: `op` is
+ * on it, or on a blocking stream. Ops known to be done by by_ts are left out. Returns 0 or -ENOMEM.
+ */
 int model_gpu_around(const struct model_gpu *gpu, const struct model_gpu_op *op, uint64_t by_ts,
 		     struct model_gpu_awaited *awaited);
-/* Whether there is anything on the streams that a synchronisation waits for, done or not. */
+/* Whether the capture has any op on the stream, or record of the event, that a synchronisation
+ * waits for, finished or not. False for other calls. */
 bool model_gpu_is_known(const struct model_gpu *gpu, uint32_t span);
-/* A span of a call that has a role, as an op; the stream that it names. */
+/* A span of a call with a role, as an op; the handle of the stream that the call names. */
 struct model_gpu_op model_gpu_op(const struct model_gpu *gpu, uint32_t span);
 uint64_t model_gpu_stream(const struct model_gpu *gpu, uint32_t span);
-/* The op that a STREAM_WAIT makes its stream wait for: on the stream that the event was recorded
- * on, the last before that. False: not known. */
+/* The op that a STREAM_WAIT makes its stream wait for: the last one on the event's stream before
+ * the event was recorded. False: unknown. */
 bool model_gpu_behind(const struct model_gpu *gpu, const struct model_gpu_op *wait,
 		      struct model_gpu_op *op);
 
-/* Whether a synchronisation that ended before a time has waited for an op. */
+/* Whether a synchronisation that ended at or before a time covered the op. */
 bool model_gpu_waited(const struct model_gpu *gpu, const struct model_gpu_op *op,
 		      uint64_t before_ts);
 
-/* Whether a call is known to have failed: it has put nothing on a stream and waited for nothing. */
+/* Whether a call is known to have failed: then it put nothing on a stream and waited for
+ * nothing. */
 bool model_gpu_failed(const struct model_gpu *gpu, uint32_t span);
 
-/* A value of a span or event by its key's name; false: it has none. */
+/* A value of a span or event by the name of its key; false: it has none. */
 bool model_gpu_value(const struct model *model, uint8_t node, uint32_t index, const char *key,
 		     struct value *value);
 
 /* ---- collectives ---- */
 
-/*
- * A send and the recv that it meets are a collective of two: the k-th from one rank to another of
- * their communicator.
- */
+/* A send and its matching recv count as a collective of two: the k-th send from one rank to another
+ * of a communicator belongs to the k-th recv. */
 
-/* A rank's call of a collective. */
+/* One rank's call of a collective. */
 struct model_rank_call {
-	uint64_t arrival_ts; /* begin of the call; in a group: of the outermost group's end */
+	uint64_t arrival_ts; /* begin of the call, or of the end of its outermost group */
 	uint32_t span;
-	uint32_t group_end; /* span in which it was launched, or MODEL_NONE */
+	uint32_t group_end; /* span of the group end that launched it, or MODEL_NONE */
 	uint32_t thread;
 	uint32_t pid;
-	uint32_t rank; /* MODEL_NONE: not known */
+	uint32_t rank; /* MODEL_NONE: unknown */
 };
 
-/* One collective of a communicator, as called on all ranks that were traced. */
+/* One collective of a communicator, with the calls of all traced ranks. */
 struct model_collective {
-	uint64_t comm;   /* the same on every rank */
-	uint64_t seq;    /* number in its communicator, or of the sends from one rank to another:
-			    from its creation if `alignment` is COLLECTIVE_BY_CREATION, else from
-			    somewhere */
-	uint32_t site;   /* of the calls, and their name with it; of a send or recv, of the first */
-	uint32_t nranks; /* that call it; 0: not known */
-	uint32_t from, to;                   /* ranks of a send and its recv; else MODEL_NONE */
-	const struct model_rank_call *calls; /* by rank, then pid; the send before the recv */
+	uint64_t comm; /* communicator, the same on every rank */
+	/*
+	 * Number in its communicator, or among the sends from one rank to another. It counts from
+	 * the communicator's creation if `alignment` is COLLECTIVE_BY_CREATION, otherwise from an
+	 * arbitrary start.
+	 */
+	uint64_t seq;
+	uint32_t site;     /* of the calls; for a send and recv, of the first */
+	uint32_t nranks;   /* number of ranks that take part; 0: unknown */
+	uint32_t from, to; /* sender and receiver; else MODEL_NONE */
+	/* By rank, then pid; the send before the recv. */
+	const struct model_rank_call *calls;
 	uint32_t count;
-	uint32_t last;    /* index into calls: who arrived last. More than one call, else 0 */
-	uint32_t members; /* how many of the ranks are traced, whether they have called it or not */
-	/* A traced rank that had not called it when the capture ended, and the thread of the call
-	   before it; MODEL_NONE: all that are traced are known to have, or nothing is known. */
+	uint32_t last;    /* index of the call that arrived last */
+	uint32_t members; /* traced ranks of the communicator, also those that have not called it */
+	/* A traced rank that had not called it when the capture ended, and the thread of its
+	 * previous call. MODEL_NONE: all traced ranks have called it, or that is unknown. */
 	uint32_t late_rank, late_thread;
 	uint8_t alignment; /* enum model_alignment */
-	bool rooted;       /* a rank may be done with it before others have come */
+	bool rooted;       /* a rank may finish before others have arrived */
 };
 
 enum model_alignment {
-	COLLECTIVE_ALONE,       /* no other rank's call is known to be the same collective: one
-				   rank was traced, or which is which is not certain */
-	COLLECTIVE_BY_CREATION, /* counted from the communicator's creation on every rank */
-	COLLECTIVE_BY_ORDER,    /* the only way in which operations, counts and times agree */
+	/* No call of another rank is known to match: only one rank was traced, or the match is
+	 * ambiguous. */
+	COLLECTIVE_ALONE,
+	COLLECTIVE_BY_CREATION, /* all ranks count from the communicator's creation */
+	/* The only alignment consistent with operations, counts and times. */
+	COLLECTIVE_BY_ORDER,
 };
 
-/* The collective that a span is a call of, or whose group it ends (the first one in it); NULL: it
- * is none. */
+/* The collective that a span calls. For the end of a group, the first collective in the group.
+ * NULL: none. */
 const struct model_collective *model_collective_of(const struct model_gpu *gpu, uint32_t span);
 
-/* The next span that was in the group that another one in it, or that ends it, belongs to: the
- * first one for its end. MODEL_NONE: it was the last, or there is no such group. */
+/* Iterates over the calls in a group. For the span of the group's end, the first call; for a call
+ * in the group, the next one. MODEL_NONE: no more, or no group. */
 uint32_t model_gpu_group_next(const struct model_gpu *gpu, uint32_t span);
 
-/* All, by communicator and seq. */
+/* All collectives, by communicator and seq. */
 size_t model_collective_count(const struct model_gpu *gpu);
 const struct model_collective *model_collective_at(const struct model_gpu *gpu, size_t index);
 
-/* Calls of collectives that could not be aligned with those of other traced ranks. */
+/* Calls of collectives that could not be matched with those of other traced ranks. */
 uint64_t model_collectives_unaligned(const struct model_gpu *gpu);
 
 #endif

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What synchronisations wait for, and have waited for. The legacy default stream waits for all
- * streams of its context but those that were made not to be waited for (cudaStreamNonBlocking), and
- * they for it. Of a stream that was made before the capture it is not known which kind it is.
+ * What synchronisations wait for, and what earlier ones have covered. The legacy default stream and
+ * the blocking streams of its context wait for each other. Streams created with
+ * cudaStreamNonBlocking do not take part. For a stream created before the capture, the kind is
+ * unknown.
  */
 #include <stdlib.h>
 
 #include "model/gpu_internal.h"
 
-/* Streams of a process that are looked at for one synchronisation. */
+/* Limits of the work for one synchronisation. */
 #define STREAMS_MAX 4096
 #define SYNCS_LOOKED_AT 32
 #define WAITS_MAX 8
@@ -28,7 +29,7 @@ uint32_t gpu_sync_after(const struct model_gpu *gpu, const struct channel *chann
 	return low;
 }
 
-/* The earliest end of the first few that cover it. */
+/* The earliest end of the first few synchronisations that cover an op put there at `ts`. */
 static uint64_t covered_by(const struct model_gpu *gpu, uint32_t channel, uint64_t ts)
 {
 	const struct channel *at;
@@ -77,7 +78,7 @@ bool model_gpu_waited(const struct model_gpu *gpu, const struct model_gpu_op *op
 	return gpu && gpu_waited(gpu, op->channel, op->ts, before_ts);
 }
 
-/* What is waited for: put there before `until_ts`, by a call that came at `by_ts`. */
+/* Collects ops that were put on a stream before `until_ts`, for a call that came at `by_ts`. */
 struct awaited {
 	const struct model_gpu *gpu;
 	struct model_gpu_awaited *found;
@@ -93,8 +94,9 @@ static bool legacy_waited(const struct awaited *awaited, const struct model_gpu_
 }
 
 /*
- * What a channel has that may not have ended. `legacy`: for the legacy default stream, which has
- * either waited for it before, or does not wait for that channel at all.
+ * Adds the ops of a channel that may not be done. `legacy`: the legacy default stream waits for the
+ * channel. A finished synchronisation of the legacy stream then also excludes an op: either the
+ * legacy stream waited for it then, or it never waits for this channel.
  */
 static void awaited_of(struct awaited *awaited, uint32_t channel, bool legacy)
 {
@@ -117,7 +119,7 @@ static void awaited_of(struct awaited *awaited, uint32_t channel, bool legacy)
 	}
 }
 
-/* `legacy`: of those that the legacy default stream waits for; else of all. */
+/* `legacy`: only streams that the legacy default stream waits for; otherwise all. */
 static void awaited_of_streams(struct awaited *awaited, uint32_t pid, bool legacy)
 {
 	const struct model_gpu *gpu = awaited->gpu;
@@ -158,7 +160,7 @@ static void awaited_of_event(struct awaited *awaited, const struct model_span *s
 	awaited_of_stream(awaited, pid, record.stream, record.thread);
 }
 
-/* The latest first. */
+/* Sorts the latest op first. */
 static int op_compare(const void *left, const void *right)
 {
 	const struct model_gpu_op *a = left, *b = right;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Streams whose calls make a graph instead of work: from the call that begins that (CUDA calls it
- * the capture of a stream) to the one that ends it. Streams that wait for an event which was
- * recorded meanwhile take part until it ends. What is put on such a stream is not done, nobody can
- * wait for it, and an event that is recorded there is no event until it is recorded elsewhere.
+ * Stream capture in CUDA: between two calls, work put on a stream goes into a graph instead. A
+ * stream that waits for an event recorded by a captured stream joins the capture until it ends.
+ * Captured work does not run, so nobody can wait for it. An event recorded in a capture cannot be
+ * waited for either, until it is recorded elsewhere.
  */
 #include "model/build.h"
 #include "model/gpu_internal.h"
 
-/* An end that is refused for these leaves it as it was. */
+/* CUDA errors with which a capture does not end. */
 #define ERROR_UNMATCHED 903    /* begun on another stream */
 #define ERROR_WRONG_THREAD 908 /* begun in another thread */
 
@@ -19,7 +19,7 @@ static bool is_open(const struct model_gpu *gpu, uint32_t channel)
 	return graph && gpu->graphs.data[graph - 1] != MODEL_NONE;
 }
 
-/* The stream is known to be none of these now, whatever has become of the end. */
+/* The stream is known not to be captured now, even if the end of its capture was not seen. */
 void gpu_graph_over(struct model_gpu *gpu, uint32_t channel)
 {
 	uint32_t graph = gpu->channels.data[channel].graph;
@@ -30,7 +30,8 @@ void gpu_graph_over(struct model_gpu *gpu, uint32_t channel)
 	gpu->channels.data[channel].settled = true;
 }
 
-/* Not while others are made: what these have can't be told from it any more. */
+/* While another capture is open, we cannot tell which of the earlier calls belong to which
+ * graph. */
 bool gpu_graph_begun_before(const struct model_gpu *gpu, uint32_t channel)
 {
 	for (size_t i = 0; i < gpu->graphs.len; i++)
@@ -63,7 +64,7 @@ bool gpu_graph_can_take(const struct model_gpu *gpu, uint32_t site)
 	const struct gpu_site *at = gpu_site(gpu, site);
 	unsigned role = at->role;
 
-	/* A copy that names no stream is synchronous, and fails there. */
+	/* A copy without a stream is synchronous, and fails during a capture. */
 	if (!gpu->graphs.len || at->keys[GPU_STREAM] == GPU_KEY_NONE)
 		return false;
 	return role == SITE_ROLE_LAUNCH || role == SITE_ROLE_COPY || role == SITE_ROLE_SET ||
@@ -77,7 +78,7 @@ int gpu_graph_take(struct model_gpu *gpu, uint32_t node, unsigned role, uint32_t
 	struct channel *channels = gpu->channels.data;
 
 	*taken = false;
-	/* Of one that has ended the event can't be waited for: the call fails. */
+	/* If the event's capture has ended, the wait fails; it counts as taken, too. */
 	if (role == SITE_ROLE_STREAM_WAIT && channels[event].graph) {
 		*taken = true;
 		if (is_open(gpu, event) && !is_open(gpu, stream))

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Links that calls have by what they are: a synchronisation was caused by the work that it waits
- * for, a wait by the record of its event, a record by the work before it, the end of a group by the
- * calls in it, a rank's call of a collective by that of the rank that came last.
+ * Adds the links that follow from what GPU calls do:
+ *
+ *	synchronisation -> the work that it waits for
+ *	wait for an event -> the record of the event
+ *	record of an event -> the work in front of it
+ *	end of a group -> the calls in the group
+ *	a rank's call of a collective -> the call of the rank that came last
  */
 #include "model/build.h"
 #include "model/gpu_internal.h"
@@ -31,7 +35,7 @@ static int link_op(struct model *model, uint8_t kind, uint32_t index, const stru
 	return link_add(model, kind, index, op->node, op->index);
 }
 
-/* A wait for an event, on a stream or in the program. */
+/* Links a wait for an event, by a stream or by the program. */
 static int link_event(struct model *model, const struct model_gpu *gpu, uint8_t kind,
 		      uint32_t index)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What was put on streams, by channel and time. */
+/* Looks up ops by channel and time. */
 #include "model/gpu_internal.h"
 
 struct model_gpu_op gpu_op(const struct model_gpu *gpu, uint32_t node)
@@ -49,7 +49,7 @@ static uint64_t op_ts(const struct model_gpu *gpu, uint32_t node)
 	return model->spans.data[group_end == MAP_NONE ? node : group_end].start_ts;
 }
 
-/* How many ops of a channel were put there before a time. */
+/* The number of a channel's ops that were put there before a time. */
 static uint32_t ops_before(const struct model_gpu *gpu, const struct channel *channel, uint64_t ts)
 {
 	uint32_t low = 0, high = channel->op_count;
@@ -103,7 +103,7 @@ bool model_gpu_previous(const struct model_gpu *gpu, const struct model_gpu_op *
 		return false;
 	at = &gpu->channels.data[op->channel];
 	node = gpu_node(gpu->model, op->node, op->index);
-	/* Those of one group have one time. */
+	/* Ops of one group have the same time. */
 	for (count = ops_before(gpu, at, op->ts); count < at->op_count; count++)
 		if (gpu->ops[at->ops + count] == node ||
 		    op_ts(gpu, gpu->ops[at->ops + count]) > op->ts)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One walk through the calls of a capture, in the order of time. */
+/* One pass over the calls of a capture in order of time. It builds channels, ops, syncs and
+ * groups. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,17 +8,17 @@
 #include "model/gpu_internal.h"
 #include "util/hash.h"
 
-#define INITS_MAX 4096 /* communicators that are known to be made */
-#define UNSEEN_MAX 64  /* graphs that are looked for in what came before their end */
+#define INITS_MAX 4096 /* communicator creations that we store */
+#define UNSEEN_MAX 64  /* graphs whose begin we reconstruct */
 
 struct put {
 	uint32_t node, channel;
 };
 
-/* In a group, which is put on its stream when the group ends. */
+/* A call in a group. Its op reaches the stream when the group ends. */
 struct pending {
 	struct put put;
-	uint32_t call; /* index, or MODEL_NONE */
+	uint32_t call; /* index in scan.calls, or MODEL_NONE */
 };
 
 struct group {
@@ -67,7 +68,8 @@ static int add_work(struct scan *scan, const struct item *item)
 	return put_add(scan, (struct put){item->node, item_stream(scan, item)});
 }
 
-/* What has waited for a stream has found it to be one that does what is put on it. */
+/* A synchronisation fails on a stream that is being captured. So a successful one proves that the
+ * stream is not. */
 static int waited_add(struct scan *scan, const struct item *item, uint32_t channel)
 {
 	struct value result;
@@ -79,7 +81,7 @@ static int waited_add(struct scan *scan, const struct item *item, uint32_t chann
 	return 0;
 }
 
-/* Without a stream it is on the default one, and returns when it is done. */
+/* A copy without a stream uses the default stream and returns when it is done. */
 static int add_copy(struct scan *scan, const struct item *item)
 {
 	uint32_t channel = item_stream(scan, item);
@@ -145,7 +147,7 @@ static void item_of_node(const struct model *model, uint32_t node, struct item *
 		item_of_event(model, node - (uint32_t)model->spans.len, item);
 }
 
-/* Waits for what was put on the event's stream before the event was recorded there. */
+/* Waits for what was put on the event's stream before the event was recorded. */
 static int add_sync_event(struct scan *scan, const struct item *item)
 {
 	uint32_t channel = item_event(scan, item);
@@ -169,7 +171,7 @@ static int add_record(struct scan *scan, const struct item *item)
 
 	if (event == MODEL_NONE)
 		return -ENOMEM;
-	/* With a stream gpu_graph_take() has seen it, and the stream is there from now on. */
+	/* gpu_graph_take() has handled a record on one stream. Create the stream if it is new. */
 	if (gpu_of_context(scan->gpu, item->site))
 		scan->gpu->channels.data[event].graph = 0;
 	else if (item_stream(scan, item) == MODEL_NONE)
@@ -177,7 +179,7 @@ static int add_record(struct scan *scan, const struct item *item)
 	return put_add(scan, (struct put){item->node, event});
 }
 
-/* One part more, told from the parts before. */
+/* Hashes one more part; the order and the borders of the parts matter. */
 static uint64_t hash_part(uint64_t hash, const void *bytes, size_t len)
 {
 	return hash_bytes(hash, bytes, len) * 31;
@@ -210,7 +212,7 @@ static uint32_t item_rank(const struct scan *scan, const struct item *item, enum
 		       : MODEL_NONE;
 }
 
-/* The ranks of a send or recv, which two ranks call; false: they are not known. */
+/* Sets the two ranks of a send or recv; false: they are unknown. */
 static bool call_pair(const struct scan *scan, const struct item *item, unsigned role,
 		      struct gpu_call *call)
 {
@@ -221,12 +223,13 @@ static bool call_pair(const struct scan *scan, const struct item *item, unsigned
 	call->from = call->place ? peer : call->rank;
 	call->to = call->place ? call->rank : peer;
 	call->has_seq = false;
-	/* What is short is sent before anybody has come to receive it. */
+	/* NCCL may send a short message before the receiver arrives. */
 	call->rooted = !call->place;
 	return call->rank != MODEL_NONE && peer != MODEL_NONE;
 }
 
-/* *index: of the call; MODEL_NONE: it is none, or its communicator is not known. */
+/* *index: the call in scan.calls; MODEL_NONE if it is no collective or its communicator is
+ * unknown. */
 static int call_add(struct scan *scan, const struct item *item, uint32_t channel, uint32_t *index)
 {
 	const struct model_gpu *gpu = scan->gpu;
@@ -334,13 +337,14 @@ static int add_stream(struct scan *scan, const struct item *item)
 		return -ENOMEM;
 	gpu_graph_over(scan->gpu, channel);
 	at = &scan->gpu->channels.data[channel];
-	/* A handle may be that of one stream after another. */
+	/* Streams may reuse a handle one after the other. */
 	at->blocking = at->blocking == STREAM_UNKNOWN || at->blocking == blocking ? blocking
 										  : STREAM_MIXED;
 	return 0;
 }
 
-/* If one of the two streams is the legacy one, that does not wait for the other by itself. */
+/* Stream `own` waits for an event of another stream. If one of the two is the legacy default
+ * stream, the other is taken for non-blocking: a blocking one would not need the event. */
 static int order_streams(struct scan *scan, uint32_t own, uint32_t record_node)
 {
 	struct channel *channels, *at;
@@ -361,7 +365,7 @@ static int order_streams(struct scan *scan, uint32_t own, uint32_t record_node)
 	return 0;
 }
 
-/* A stream that waits for an event of another one. */
+/* A stream that waits for an event of another stream. */
 static int add_stream_wait(struct scan *scan, const struct item *item)
 {
 	uint32_t own, event, record;
@@ -401,7 +405,8 @@ static int graph_take(struct scan *scan, const struct item *item, bool *taken)
 	return gpu_graph_take(scan->gpu, item->node, role, stream, event, taken);
 }
 
-/* Takes what was put on a stream, and on those that joined it, for the graph that ends. */
+/* Moves ops that we have put on a captured stream, or on streams that joined it, to the graph that
+ * ends. */
 static int unseen_begin(struct scan *scan, uint32_t channel)
 {
 	struct model_gpu *gpu = scan->gpu;
@@ -479,11 +484,11 @@ static int scan_item(struct scan *scan, const struct item *item)
 
 	if (role >= SITE_ROLE_COUNT || !role_add[role])
 		return 0;
-	/* Of what began before the capture no values are known. */
+	/* No values are known of a call that began before the capture. */
 	if (item->span != MODEL_NONE &&
 	    scan->gpu->model->spans.data[item->span].flags & MODEL_SPAN_BEGUN_BEFORE)
 		return 0;
-	/* These end what they end, whatever becomes of it. */
+	/* A failed call has no effect, except that these end a group or a capture in any case. */
 	if (item->span != MODEL_NONE && role != SITE_ROLE_GROUP_END &&
 	    role != SITE_ROLE_CAPTURE_END && model_gpu_failed(scan->gpu, item->span))
 		return 0;
@@ -534,7 +539,7 @@ static int place_ops(struct scan *scan)
 	return 0;
 }
 
-/* Without those that were found to be a graph's. */
+/* Removes calls that turned out to belong to a graph. */
 static void calls_sift(const struct model_gpu *gpu, gpu_calls *calls)
 {
 	size_t kept = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What has waited for what was put on a channel, by channel and time. */
+/* Syncs by channel and time: which call has waited for what was put on a channel. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,10 +47,8 @@ static int place_syncs(struct model_gpu *gpu)
 	return 0;
 }
 
-/*
- * A stream that waits for an event goes on when the event's stream has come so far: who waits for
- * the one has waited for the other.
- */
+/* A stream that waits for an event continues when the event's stream has reached the event. So a
+ * sync that covers the wait also covers the ops in front of the event. */
 static int pass_on_sync(struct model_gpu *gpu, const struct channel *channel, uint32_t node)
 {
 	const struct model *model = gpu->model;
@@ -87,10 +85,8 @@ static int pass_on_syncs(struct model_gpu *gpu)
 	return gpu->syncs.len == known ? 0 : place_syncs(gpu);
 }
 
-/*
- * What a stream that the legacy default stream is waited for by did after that has waited for it:
- * who waits for the one has waited for the other, and for all that that waits for.
- */
+/* An op on a blocking stream runs after all earlier ops of the legacy default stream. So a sync
+ * that covers the former also covers the latter, and what the legacy stream waited for. */
 static int pass_on_legacy(struct model_gpu *gpu)
 {
 	size_t known = gpu->syncs.len;

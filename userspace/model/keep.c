@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A filter on a capture that is recorded already. Each span and event is asked as the kernel would
- * have been: a span at its begin, and once more at its end if its duration decides. rate() is asked
- * last, of all that pass, in the order in which they were decided.
+ * Applies a filter to a capture that is already recorded, with the same result as at record time.
+ * It evaluates an event once. It evaluates a span at its begin, and again at its end if the result
+ * depends on the duration. rate() comes last: it sees everything that passed so far, in the order
+ * of the decisions.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,13 +19,13 @@ struct keeper {
 	struct builder *builder;
 	struct model *model;
 	const struct filter_expr *filter;
-	bool *spans, *events; /* kept */
-	uint32_t *depths;     /* of spans; NULL: not asked for */
-	signed char *sites;   /* what a site decides alone: 1 yes, -1 no, 0 not looked at */
-	/* What passes all but rate(), by the time of its decision: spans, and events behind them.
-	 */
+	bool *spans, *events; /* what is kept */
+	uint32_t *depths;     /* of spans; NULL: the filter does not use them */
+	signed char *sites;   /* decision by site alone: 1 keep, -1 drop, 0 not computed */
+	/* What passes apart from rate(), with the time of the decision. Spans come first, then
+	 * events (at an index behind all spans). */
 	VEC(struct order_item) passed;
-	struct waffle_frame head; /* of what is asked */
+	struct waffle_frame head; /* of the span or event being evaluated */
 };
 
 /* ---- names of threads ---- */
@@ -38,13 +39,13 @@ static int name_compare(const void *left, const void *right)
 	return a->ts < b->ts ? -1 : a->ts > b->ts;
 }
 
-/* The name at a time; before the first that is known, that one. NULL: none is known. */
+/* The name of a thread at a time. Before the first known name, that name. NULL: none is known. */
 static const char *name_at(const struct builder *builder, uint32_t thread, uint64_t ts)
 {
 	const struct thread_name *names = builder->names.data;
 	size_t low = 0, high = builder->names.len;
 
-	/* The first entry behind what is asked for. */
+	/* The first entry after the wanted thread and time. */
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
@@ -61,7 +62,7 @@ static const char *name_at(const struct builder *builder, uint32_t thread, uint6
 	return strtab_get(builder->model->strings, names[low].comm);
 }
 
-/* ---- what is asked ---- */
+/* ---- filter subjects ---- */
 
 static void subject_parent(const struct keeper *keeper, struct filter_subject *subject,
 			   uint32_t parent, uint64_t parent_id)
@@ -123,7 +124,8 @@ static struct filter_subject subject_event(struct keeper *keeper, const struct m
 
 /* ---- decisions ---- */
 
-/* Of a span whose begin is not there only its site is known. -ENOMEM, or whether that is enough. */
+/* Without its begin, only the site of a span is known. Returns whether the site alone makes it
+ * pass, or -ENOMEM. */
 static int site_decides(struct keeper *keeper, uint32_t site)
 {
 	struct residual residual = {0};
@@ -150,7 +152,8 @@ static void set_depth(struct keeper *keeper, uint32_t index, int64_t depth)
 						: (uint32_t)depth;
 }
 
-/* 0 and *ts, when it was decided; 1: it does not pass; -ENOMEM. */
+/* Returns 0 if the span passes, with the time of the decision in *ts; 1 if it does not; or
+ * -ENOMEM. */
 static int decide_span(struct keeper *keeper, uint32_t index, uint64_t *ts)
 {
 	const struct model_span *span = &keeper->model->spans.data[index];
@@ -197,7 +200,7 @@ static int decide_all(struct keeper *keeper)
 	return 0;
 }
 
-/* Marks what passes, rate() included. */
+/* Marks what passes the whole filter, including rate(). */
 static int mark_passed(struct keeper *keeper)
 {
 	const struct filter_rate *rate = &keeper->filter->rate;
@@ -218,7 +221,7 @@ static int mark_passed(struct keeper *keeper)
 	return 0;
 }
 
-/* Parents stand before their children. */
+/* A parent's index is less than its children's. */
 static void mark_children(struct keeper *keeper)
 {
 	struct model *model = keeper->model;
@@ -233,7 +236,7 @@ static void mark_children(struct keeper *keeper)
 
 /* ---- leaving out ---- */
 
-/* New indexes of old ones; MODEL_NONE: left out. NULL: out of memory. */
+/* Maps old indexes to new ones; MODEL_NONE: removed. NULL: out of memory. */
 static uint32_t *ranks(const bool *kept, size_t count)
 {
 	uint32_t *rank = calloc(count + 1, sizeof(*rank));
@@ -343,7 +346,7 @@ static int keeper_prepare(struct keeper *keeper)
 	const char *source = filter_source(keeper->filter);
 	uint32_t expression = strtab_add(model->strings, source, strlen(source));
 
-	/* Spans and events are numbered together. */
+	/* Spans and events share one range of numbers. */
 	if (expression == STRTAB_NONE || model->spans.len + model->events.len >= MODEL_NONE)
 		return -ENOMEM;
 	keeper->model->filtered.expression = strtab_get(model->strings, expression);

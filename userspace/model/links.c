@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Links: collected from frames as ids, resolved when every span and event is in its place. */
+/* Links: we collect them from frames as ids, and resolve them when spans and events are sorted. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +30,7 @@ int links_add(struct model *model, enum model_node_kind from_kind, uint32_t from
 	return 0;
 }
 
-/* Only events that a link leads to need to be found by id: the map stays small. */
+/* Only events that are the target of a link must be found by id, so the map stays small. */
 static int map_wanted_events(struct model *model)
 {
 	struct map found = {0};

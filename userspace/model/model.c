@@ -131,13 +131,13 @@ static int add_record(struct builder *builder, const struct waffle_rec *rec)
 	}
 }
 
-/* Records that say what the scheduler did; a capture without it has none. */
+/* Scheduler records. A filter that does not need them leaves them out. */
 static bool is_sched(unsigned kind)
 {
 	return kind == WAFFLE_REC_SWITCH || kind == WAFFLE_REC_STATE;
 }
 
-/* `read` is what the file holds, per source. */
+/* `read`: number of records in the file, per source. */
 static void set_counts(struct model *model, const struct store_reader *reader, const uint64_t *read)
 {
 	uint64_t ignored;
@@ -168,7 +168,7 @@ static int add_records(struct builder *builder, struct store_reader *reader,
 	if (result < 0)
 		return result;
 	while ((result = store_reader_next(reader, &rec, err)) > 0) {
-		/* Before a window come the names of its threads. */
+		/* Records of thread names are needed even from before the window. */
 		if ((rec->ts < window.from_ts && rec->kind != WAFFLE_REC_TASK) ||
 		    rec->ts > window.to_ts)
 			continue;
@@ -189,7 +189,7 @@ static int add_records(struct builder *builder, struct store_reader *reader,
 	return result;
 }
 
-/* Everything known before the first record. */
+/* Adds what the reader knows before the first record: sites and processes. */
 static int prepare(struct builder *builder, const struct store_reader *reader)
 {
 	for (uint32_t i = 0; i < store_reader_site_count(reader); i++) {
@@ -218,7 +218,8 @@ static void set_times(struct builder *builder, struct store_window window)
 	struct model *model = builder->model;
 	uint64_t end = model->meta->end_ts;
 
-	/* Not finished, or with a record behind the end: nothing is after the end of a model. */
+	/* An unfinished file has no end time, and a record may lie behind it. Nothing in a model is
+	 * later than its end. */
 	if (end < builder->last_ts)
 		end = builder->last_ts;
 	model->end_ts = end < window.to_ts ? end : window.to_ts;

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a capture says, built from its records: threads and processes, spans, events, links, thread
- * switches and losses. All of it is in arrays and refers to each other by index. It knows nothing
- * of BPF or of files' bytes. MODEL_NONE stands for "none" in every index.
+ * The model of a capture, built from its records: threads and processes, spans, events, links,
+ * thread switches and dropped records. Everything lies in arrays, whose elements refer to each
+ * other by index; MODEL_NONE means "none" in every index. The model knows nothing of BPF or of the
+ * file format.
+ *
+ * The caller owns a model and frees it with model_free(). It keeps pointers to its reader, which
+ * must outlive it. Times (_ts) are CLOCK_MONOTONIC nanoseconds.
  */
 #ifndef WAFFLE_MODEL_MODEL_H
 #define WAFFLE_MODEL_MODEL_H
@@ -21,69 +25,75 @@
 #define MODEL_NONE UINT32_MAX
 #define MODEL_CPU_NONE UINT16_MAX
 
-/* One incarnation of a thread: a tid that is used again after an exit is another thread. */
+/* One incarnation of a thread: when the kernel reuses a tid after an exit, that is another
+ * thread. */
 struct model_thread {
 	uint32_t tid, pid;
-	uint32_t comm;              /* last known name, in model.strings */
-	bool traced;                /* one of the target's; else a waker or a neighbour on a CPU */
-	bool own;                   /* the tracer's, or of one of its processes */
-	bool has_sched;             /* its times below are known */
+	uint32_t comm; /* last known name, in model.strings */
+	/* The target's thread; otherwise a waker, or a thread that shared a CPU with the target. */
+	bool traced;
+	/* A thread of waffle-bpf, or of a process that it started for the capture. */
+	bool own;
+	bool has_sched;             /* its state was known at some time: the totals below count */
 	bool gone;                  /* its last switch off a CPU is in the capture */
-	uint64_t born_ts;           /* 0: not known */
-	uint64_t first_ts, last_ts; /* first and last record that names it */
-	uint64_t exit_ts;           /* 0: still there at the end */
-	/* Totals over the capture, from the switches. */
+	uint64_t born_ts;           /* when it was started; 0: unknown */
+	uint64_t first_ts, last_ts; /* of the first and last record that names it */
+	uint64_t exit_ts;           /* 0: no exit was recorded */
+	/* Totals over the capture, computed from the switches. */
 	uint64_t running_ns, runnable_ns, blocked_ns;
 };
 
 struct model_process {
 	uint32_t pid, ppid;   /* ppid 0: unknown */
 	uint32_t cmdline;     /* in model.strings; empty: unknown */
-	uint32_t main_thread; /* index, or MODEL_NONE */
+	uint32_t main_thread; /* thread index, or MODEL_NONE */
 };
 
 enum model_span_flags {
-	MODEL_SPAN_BEGUN_BEFORE =
-		1u,                 /* its begin is not in the capture: start_ts is the capture's */
-	MODEL_SPAN_UNFINISHED = 2u, /* its end is not in the capture: end_ts is the capture's (or
-				       its thread's) end */
-	MODEL_SPAN_MOVED = 4u,      /* ended on another thread than it began on */
-	MODEL_SPAN_HAS_SCHED = 8u,  /* running_ns … are known, and sum to end_ts - start_ts */
-	MODEL_SPAN_LOSS = 16u,      /* records were lost while it was open */
-	MODEL_SPAN_LEFT = 32u,      /* a call that did not return: it was over at end_ts, and may
-				       have been before */
-	MODEL_SPAN_MAY_BE_LOST = 64u, /* begun before or unfinished, but what tells of its begin or
-					 end may be among the records that were lost */
+	/* The begin is not in the capture: start_ts is the capture's begin. */
+	MODEL_SPAN_BEGUN_BEFORE = 1u,
+	/* The end is not in the capture: end_ts is the thread's exec or exit, or the capture's
+	 * end. */
+	MODEL_SPAN_UNFINISHED = 2u,
+	MODEL_SPAN_MOVED = 4u,     /* it ended on another thread than it began on */
+	MODEL_SPAN_HAS_SCHED = 8u, /* the thread's states are known all the way */
+	MODEL_SPAN_LOSS = 16u,     /* records were dropped while it was open */
+	/* A call that did not return: it was over at end_ts, possibly earlier. */
+	MODEL_SPAN_LEFT = 32u,
+	/* Begun before or unfinished, but the record of its begin or end may have been dropped. */
+	MODEL_SPAN_MAY_BE_LOST = 64u,
 };
-/* How long it was is not known. */
+/* The duration of such a span is unknown. */
 #define MODEL_SPAN_CUT (MODEL_SPAN_BEGUN_BEFORE | MODEL_SPAN_UNFINISHED | MODEL_SPAN_LEFT)
 
 struct model_span {
 	uint64_t id, parent_id;
 	uint64_t trace_hi, trace_lo;
 	uint64_t start_ts, end_ts;
-	uint64_t running_ns, runnable_ns; /* of its begin's thread; blocked_ns is the rest */
-	uint32_t site;                    /* MODEL_NONE: not known */
-	uint32_t thread;                  /* of the begin; of the end if begun before */
+	/* Time of the begin's thread in the span; the rest of its duration is blocked time. Valid
+	 * with MODEL_SPAN_HAS_SCHED. */
+	uint64_t running_ns, runnable_ns;
+	uint32_t site;   /* MODEL_NONE: unknown */
+	uint32_t thread; /* where it began; where it ended if begun before */
 	uint32_t end_thread;
-	uint32_t parent; /* index of the parent span, less than its own; MODEL_NONE: not there */
+	/* Index of the parent span, always less than the span's own; MODEL_NONE: not in the
+	 * capture. */
+	uint32_t parent;
 	uint16_t flags;
-	uint16_t cpu;   /* of the begin; MODEL_CPU_NONE if begun before */
-	uint32_t frame; /* its values, for model_values(); MODEL_NONE: none */
+	uint16_t cpu;   /* where it began; MODEL_CPU_NONE if begun before */
+	uint32_t frame; /* for model_values(); MODEL_NONE: no values */
 };
 
-/*
- * Whether a span may be told among the slowest in front of others. One whose begin or end may be
- * what was lost was not as long as it looks; nor was one that was left at some time.
- */
+/* Whether a span may be ranked by its duration. The begin or end of a LEFT or MAY_BE_LOST span is
+ * not certain, so its apparent duration may be too long. */
 static inline bool model_span_ranks(const struct model_span *span)
 {
 	return !(span->flags & (MODEL_SPAN_LEFT | MODEL_SPAN_MAY_BE_LOST));
 }
 
-/* An event, a log message or a counter's value, as its site's kind says. */
+/* An event, a log message or a value of a counter: the kind of its site says which. */
 struct model_event {
-	uint64_t id; /* 0 for counters */
+	uint64_t id; /* 0: a counter */
 	uint64_t parent_id;
 	uint64_t trace_hi, trace_lo;
 	uint64_t ts;
@@ -96,20 +106,20 @@ struct model_event {
 
 enum model_node_kind { MODEL_NODE_SPAN, MODEL_NODE_EVENT };
 
-/* Where and when a node of a link is. */
+/* Time and place of one end of a link. */
 struct model_node {
 	uint64_t ts; /* of a span: its begin */
 	uint32_t site, thread;
 };
 
-/* "from was caused by to". An index is MODEL_NONE if the id is not in the capture. */
+/* "`from` was caused by `to`". An index is MODEL_NONE if the capture does not have the id. */
 struct model_link {
 	uint8_t from_kind, to_kind; /* enum model_node_kind */
 	uint32_t from, to;
 	uint64_t to_id;
 };
 
-/* A CPU's switch from a thread to the next one; times are known as in struct waffle_rec_switch. */
+/* A CPU's switch from one thread to the next. The fields are those of struct waffle_rec_switch. */
 struct model_switch {
 	uint64_t ts, wake_ts;
 	uint32_t prev, next, waker; /* thread indexes; MODEL_NONE: idle, or no waker */
@@ -131,77 +141,82 @@ struct model_state {
 	uint64_t exec_ns, run_delay_ns;
 };
 
-/*
- * What is known of a wait beyond its switch: of those of at least wait_min_ns. Stacks and objects
- * are numbers in the reader's tables, 0: none.
- */
+/* Details of a blocked interval. The capture has them only for waits of at least its wait_min_ns.
+ * Stacks and objects are numbers in the reader's tables; 0: none. */
 struct model_wait {
-	uint64_t from_ts, to_ts; /* of the switches out and in */
-	uint64_t address;        /* page fault; 0: not one */
+	uint64_t from_ts, to_ts; /* when it was switched out and in again */
+	uint64_t address;        /* of the page fault; 0: no page fault */
 	uint32_t thread;
 	uint32_t kernel_stack, user_stack;
 	uint32_t object;
-	uint64_t record; /* its number in the file, for evidence */
+	uint64_t record; /* record number in the file, for evidence */
 };
 
+/* A wake-up, with the stacks of the waker; 0: none. */
 struct model_wake {
 	uint64_t ts;
-	uint32_t waker, woken; /* threads */
+	uint32_t waker, woken; /* thread indexes */
 	uint32_t kernel_stack, user_stack;
 	uint32_t flags; /* WAFFLE_SWITCH_WAKER_* */
 };
 
+/* `count` page faults between from_ts and to_ts took total_ns. The address and ip are those of the
+ * last one. */
 struct model_fault {
 	uint64_t from_ts, to_ts, total_ns, address, ip;
 	uint32_t thread, count;
 	bool major;
 };
 
+/* A request to a block device. */
 struct model_io {
 	uint64_t issue_ts, done_ts, sector;
 	uint32_t bytes, dev;
-	uint32_t thread; /* issuer */
+	uint32_t thread; /* the issuer, perhaps on behalf of others */
 	uint32_t flags;  /* WAFFLE_IO_* */
 	int32_t error;
 };
 
 struct model_signal {
 	uint64_t ts;
-	uint32_t sender, target; /* threads */
+	uint32_t sender, target; /* thread indexes */
 	int32_t signo, code;
 };
 
-/* Of the runnable time before `ts`, throttled_ns were quota. */
+/* The thread was runnable before `ts`; for throttled_ns of that time its cgroup had no CPU quota
+ * left. */
 struct model_quota {
 	uint64_t ts, throttled_ns, cgroup, quota_ns, period_ns;
 	uint32_t thread;
 };
 
-/* The thread had a CPU, but a hypervisor took it for stolen_ns of that time. */
+/* The thread was on a CPU, but the hypervisor took the CPU away for stolen_ns of that time. */
 struct model_stolen {
 	uint64_t from_ts, to_ts, stolen_ns;
 	uint32_t thread;
-	bool by_tick; /* some of it may be of the time before from_ts */
+	bool by_tick; /* some of stolen_ns may lie before from_ts */
 };
 
-/* From ts on; `read` when the capture began, not told by the kernel. */
+/* The frequency of a CPU from `ts` on. `read`: waffle read it when the capture began; otherwise the
+ * kernel reported a change. */
 struct model_frequency {
 	uint64_t ts;
-	uint32_t khz, max_khz; /* max_khz 0: not known */
+	uint32_t khz, max_khz; /* max_khz 0: unknown */
 	uint16_t cpu;
 	bool read;
 };
 
-/* Where in the program a span or event began: numbers in the reader's tables, 0: none. */
+/* The stacks at the begin of a span, or at an event: numbers in the reader's tables; 0: none. */
 struct model_stack {
 	uint64_t id; /* of the span or event */
 	uint64_t ts;
 	uint32_t kernel_stack, user_stack, python_stack;
 };
 
+/* `count` records of a source were dropped on a CPU after from_ts, up to to_ts. */
 struct model_loss {
 	uint64_t from_ts, to_ts, count;
-	uint32_t source;
+	uint32_t source; /* enum waffle_source */
 	uint16_t cpu;
 };
 
@@ -210,33 +225,33 @@ struct model_fork {
 	uint32_t parent_pid, child_pid;
 };
 
-/* A thread runs a new program. */
+/* The thread executed a new program. */
 struct model_exec {
 	uint64_t ts;
 	uint32_t thread;
 };
 
-/* What of a capture a model is made of. */
+/* Selects what a model loads from a capture. */
 struct model_keep {
-	const struct filter_expr *filter; /* NULL: all */
-	bool keep_children;               /* what is inside a span that passes is kept as well */
+	const struct filter_expr *filter; /* NULL: everything */
+	bool keep_children;               /* also keep all descendants of a span that passes */
 };
 
-/* What a model_keep has left out. Accounts and losses are those of the whole capture. */
+/* What a model_keep has left out. It does not change record counts and losses. */
 struct model_filtered {
-	const char *expression; /* in model.strings; NULL: nothing was asked for */
+	const char *expression; /* in model.strings; NULL: no filter */
 	uint64_t spans, events;
 };
 
 struct model {
-	const struct store_meta *meta; /* belongs to the reader, which must outlive the model */
+	const struct store_meta *meta; /* owned by the reader */
 	struct store_reader *reader;   /* likewise */
-	uint64_t start_ts, end_ts;     /* of the capture or of the window, whichever is shorter */
-	bool sched;                    /* the scheduler was recorded, and is wanted */
+	uint64_t start_ts, end_ts;     /* of the capture, cut to the window */
+	bool sched;                    /* scheduler records exist and were loaded */
 	struct model_filtered filtered;
 	struct strtab *strings;
-	/* Those of the reader, in which names stand for addresses of code (SITE_KEY_TEXT), and
-	 * behind them those that were made of templates ("read {fd}") for their spans. */
+	/* First the reader's sites. names_resolve() turns their code addresses into names
+	 * (SITE_KEY_TEXT). Behind them stand the sites made from name templates ("read {fd}"). */
 	VEC(struct site_info) sites;
 	VEC(struct model_thread) threads;
 	VEC(struct model_process) processes;
@@ -257,93 +272,104 @@ struct model {
 	VEC(struct model_loss) losses;
 	VEC(struct model_fork) forks;
 	VEC(struct model_exec) execs; /* by thread, then ts */
-	VEC(uint64_t) frames;         /* only for model/: {bytes, and room behind them; values} */
+	VEC(uint64_t) frames;         /* private to model/: {FRAME_HEAD, values} of each */
 	VEC(uint64_t) syscall_args;
 	struct map span_ids;  /* id → index */
-	struct map event_ids; /* id → index, of the events that the program's links lead to */
-	uint64_t unaligned_collectives; /* calls of which it is not certain which calls of other
-					   ranks are the same collective */
-	uint64_t bad_records;           /* records that made no sense and were left out */
-	/* A capture that was cut off counts as delivered what is in the file, and no more as
-	 * produced than that and the known losses: what was on its way is not known. */
+	struct map event_ids; /* id → index; only of events that links lead to */
+	/* Calls of a collective that could not be matched with the calls of the other ranks. */
+	uint64_t unaligned_collectives;
+	uint64_t bad_records; /* invalid records, which were skipped */
+	/*
+	 * The file of a cut-off capture does not say how many records were produced or delivered.
+	 * Then `delivered` counts the records in the file, and `produced` adds only the known
+	 * losses.
+	 */
 	struct store_counts sources[WAFFLE_SOURCE_COUNT];
-	struct store_counts counts; /* all sources */
+	struct store_counts counts; /* sum over all sources */
 };
 
-/* `keep` NULL: all. A parent that was left out is no index any more, its id stays. */
+/*
+ * Builds a model from the records of a window. `keep` NULL loads everything. If a span's parent is
+ * filtered out, `parent` becomes MODEL_NONE and parent_id stays. Returns 0 or a negative errno with
+ * a message.
+ */
 int model_load(struct model **model, struct store_reader *reader, struct store_window window,
 	       const struct model_keep *keep, struct error *err);
 void model_free(struct model *model);
 
-/* The wait of a thread that began at from_ts; NULL: it was short, or its record was lost. */
+/* The wait of a thread that began at from_ts. NULL: it was too short to have a record, or the
+ * record was dropped. */
 const struct model_wait *model_wait_at(const struct model *model, uint32_t thread,
 				       uint64_t from_ts);
 /* The wake-up of a thread at ts; NULL: not recorded. */
 const struct model_wake *model_wake_at(const struct model *model, uint32_t woken, uint64_t ts);
 
-/* What was stolen of a thread, from the first one that reaches beyond ts; as an index of
- * model.stolen, which may be another thread's. */
+/* Index in model.stolen of the thread's first stolen time that ends after ts. If there is none, the
+ * element there belongs to another thread or does not exist. */
 size_t model_stolen_after(const struct model *model, uint32_t thread, uint64_t ts);
 
 /*
- * The frequency that a CPU had on average from from_ts to to_ts; false: not known. What was read at
- * the capture's begin counts if a change was told later: drivers that never tell leave it unknown.
+ * The average frequency of a CPU from from_ts to to_ts; false: unknown. A frequency that was only
+ * read at the begin counts only if the kernel reported a change later, because some drivers never
+ * report changes.
  */
 bool model_frequency(const struct model *model, uint16_t cpu, uint64_t from_ts, uint64_t to_ts,
 		     uint32_t *khz, uint32_t *max_khz);
 
-/* The site of an index; a site named "(unknown)" for MODEL_NONE. */
+/* The site with that index. For MODEL_NONE, a site named "(unknown)". */
 const struct site_info *model_site(const struct model *model, uint32_t site);
-/* Whether any call in it went to a stand-in of CUDA or NCCL, so that no GPU did the work. */
+/* Whether the capture has calls into a CUDA or NCCL stand-in, so that no GPU did the work. */
 bool model_simulated(const struct model *model);
-/* Sites that spans and events can have: [0, count), and MODEL_NONE. */
+/* Spans and events have sites in [0, count), or MODEL_NONE. */
 uint32_t model_site_count(const struct model *model);
-/* A walk through the values of a span or event; through none for frame MODEL_NONE. */
+/* Walks the values of a span or event; frame MODEL_NONE has no values. */
 struct value_walk model_values(const struct model *model, uint32_t site, uint32_t frame);
 /* The stacks of a span or event; NULL: none were taken. */
 const struct model_stack *model_stack_of(const struct model *model, uint64_t id);
 const char *model_comm(const struct model *model, uint32_t thread);
-/* Whether it is a thread of the target; not so MODEL_NONE. */
+/* Whether it is a thread of the target; false for MODEL_NONE. */
 static inline bool model_is_traced(const struct model *model, uint32_t thread)
 {
 	return thread < model->threads.len && model->threads.data[thread].traced;
 }
-/* Whether the thread belongs to the waffle-bpf that made the capture, which reports leave out. */
+/* Whether the thread belongs to the waffle-bpf that made the capture. Reports leave it out. */
 bool model_is_own(const struct model *model, uint32_t thread);
-/* The links from a span or event: model.links.data[*first] and `count` in all. */
+/* Returns the number of links from a span or event; the first is model.links.data[*first]. */
 size_t model_links_from(const struct model *model, uint8_t kind, uint32_t index, size_t *first);
-/* False: it is not in the capture. */
+/* Time and place of a span or event; false: it is not in the capture. */
 bool model_node_find(const struct model *model, uint8_t kind, uint32_t index,
 		     struct model_node *node);
 
 /*
- * An interval of a traced thread, without gaps from its first known state to its last but where
- * scheduler records were lost. Blocked: state and system call at switch-out. Runnable: since it was
- * woken (waker) or preempted (preemptor). Intervals of no length are left out.
+ * A traced thread's time in one state. The intervals of a thread have no gaps between its first and
+ * last known state, except where scheduler records were dropped. There are none of length zero. A
+ * blocked interval has the task state and system call at its switch-out. A runnable one begins when
+ * the thread was woken or preempted.
  */
 struct model_interval {
 	uint32_t thread;
 	enum waffle_thread_state state;
 	uint64_t from_ts, to_ts;
-	uint16_t cpu; /* running: where. Else: where it ran last. MODEL_CPU_NONE: not known */
+	/* The CPU it runs on, or else ran on last; MODEL_CPU_NONE: unknown. */
+	uint16_t cpu;
 	uint16_t task_state; /* blocked: enum waffle_task_state */
-	int16_t syscall;     /* blocked: -1 none */
-	uint32_t args;       /* blocked: into model.syscall_args */
-	uint32_t by;    /* runnable: waker or preemptor (thread index); MODEL_NONE: not known */
-	bool woken;     /* runnable: by is a waker, not a preemptor */
-	bool interrupt; /* woken by an interrupt, such as a timer, while `by` happened to run there
-			 */
-	bool open;      /* cut by the end of the capture */
+	int16_t syscall;     /* blocked: -1 if none */
+	uint32_t args;       /* blocked: index in model.syscall_args */
+	uint32_t by;         /* runnable: waker or preemptor; MODEL_NONE: unknown */
+	bool woken;          /* runnable: `by` is the waker */
+	/* An interrupt, such as a timer, woke it while `by` happened to run there. */
+	bool interrupt;
+	bool open; /* cut by the end of the capture */
 };
 
-/* When records were lost, merged; those of all sources, or the scheduler's. Free it after. False:
- * out of memory. */
+/* The merged windows in which records were dropped, of the scheduler or of all sources. The caller
+ * frees them with windows_free(). False: out of memory. */
 bool model_losses(struct windows *losses, const struct model *model, bool only_sched);
 
 typedef int (*model_interval_fn)(const struct model_interval *interval, void *arg);
 
-/* Calls `each` for every interval of every traced thread, ordered by to_ts; stops at the first
- * non-zero return and returns it. */
+/* Calls `each` for every interval of every traced thread, ordered by to_ts. It stops at the first
+ * non-zero return and returns that; -ENOMEM if out of memory. */
 int model_each_interval(const struct model *model, model_interval_fn each, void *arg);
 
 #endif

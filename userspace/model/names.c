@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Addresses of code become names. The word of such a value becomes the address of a text, and the
- * key's type SITE_KEY_TEXT; the walk through the values is the same as before.
- */
+/* Replaces addresses of code by names. The value's word becomes a pointer to the name, and the
+ * key's type becomes SITE_KEY_TEXT. The layout of the values stays the same. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,18 +13,18 @@
 struct known {
 	uint64_t value, since;
 	uint32_t pid;
-	uint32_t number; /* of the reader's name; of several for a time the last one counts */
+	uint32_t number; /* of the reader's name; at equal times the last one counts */
 };
 
-/* What a value stands for from one time until just before another. */
+/* Cached name of a value from `since` until just before `until`. */
 struct cached {
 	uint64_t value, since, until;
-	const char *name; /* NULL: the slot is free */
+	const char *name; /* NULL: free slot */
 	uint32_t pid;
 	bool known;
 };
 
-/* A value that a process had at some time. */
+/* A value, with the process and time that it occurred in. */
 struct naming_use {
 	uint64_t value, ts;
 	uint32_t pid;
@@ -57,7 +55,7 @@ static bool is_of(const struct known *known, const struct naming_use *use)
 	return known->pid == use->pid && known->value == use->value;
 }
 
-/* How many are not behind the last one that holds at that time. */
+/* The number of entries up to and including the last one that is valid at that time. */
 static size_t known_before(const struct naming *naming, const struct naming_use *use)
 {
 	const struct known wanted = {use->value, use->ts, use->pid, UINT32_MAX};
@@ -74,7 +72,7 @@ static size_t known_before(const struct naming *naming, const struct naming_use 
 	return low;
 }
 
-/* NULL: out of memory. */
+/* Copies a text into the model. NULL: out of memory. */
 static const char *text_keep(const struct naming *naming, const char *text)
 {
 	struct strtab *strings = naming->model->strings;
@@ -121,8 +119,9 @@ static const struct cached *name_at(const struct naming *naming, const struct na
 }
 
 /*
- * The value is from the begin of a call or from its end: it has a name that holds then. Where it
- * came to stand for another function meanwhile it stays a number. NULL: out of memory.
+ * The value was read at the begin or at the end of the call, so we use a name that holds at both.
+ * If it changed in between, the value stays a number. If it was unknown at the begin, the name at
+ * the end counts. NULL: out of memory.
  */
 static const char *name_of(const struct naming *naming, struct naming_use use, uint64_t end_ts)
 {
@@ -137,7 +136,7 @@ static const char *name_of(const struct naming *naming, struct naming_use use, u
 							 : number_text(naming, use.value);
 }
 
-/* What has values. */
+/* A span or event with values. */
 struct holder {
 	uint32_t site, thread, frame;
 	uint64_t ts, end_ts;
@@ -160,14 +159,14 @@ static int name_values(const struct naming *naming, const struct holder *holder)
 		text = (uintptr_t)name_of(naming, use, holder->end_ts);
 		if (!text)
 			return -ENOMEM;
-		/* Values are whole words from the begin of model.frames on. */
+		/* All values are whole words, counted from the begin of model.frames. */
 		model->frames.data[(const uint64_t *)(const void *)word - model->frames.data] =
 			text;
 	}
 	return 0;
 }
 
-/* A call that gives a handle has it at its end. */
+/* A call that creates a handle has it only at its end. */
 static uint64_t begin_ts(const struct model *model, const struct model_span *span)
 {
 	enum site_role role = model->sites.data[span->site].role;

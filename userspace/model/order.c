@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Records come almost in order, so most items are already where they belong. Those that are earlier
- * than one before them are taken out, radix-sorted and merged back.
- */
+/* Records come almost in order, so most items are already in place. We take out those that are
+ * earlier than a preceding one, radix-sort them and merge them back. */
 #include "model/order.h"
 
 #include <stdlib.h>
@@ -117,7 +115,7 @@ static bool array_sorted(const void *data, size_t count, size_t size, size_t ts_
 	return true;
 }
 
-/* items[i].index is the old index of what belongs at i: follows each cycle once. */
+/* items[i].index is the old index of the element that belongs at i. Follows each cycle once. */
 static void array_permute(char *data, size_t count, size_t size, struct order_item *items)
 {
 	char held[ELEMENT_MAX];

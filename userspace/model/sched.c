@@ -71,14 +71,15 @@ static void change(struct sched *sched, struct sched_thread *thread, uint8_t sta
 	thread->since = ts;
 }
 
-/* The current state can't go on to what was seen at `ts`: what happened in between is unknown. */
+/* The state does not fit what was seen at `ts`, so records are missing: the time since the state's
+ * begin becomes unknown. */
 static void forget(struct sched_thread *thread, uint64_t ts)
 {
 	thread->state = UNKNOWN;
 	thread->since = ts;
 }
 
-/* What is kept of a wake-up: that it was one, and whether an interrupt did it. */
+/* The flags of a wake-up that we keep: that it is one, and whether an interrupt did it. */
 static uint8_t wake_of(const struct model_switch *sw)
 {
 	return WAFFLE_SWITCH_WOKEN |
@@ -99,7 +100,7 @@ static void switch_out(struct sched *sched, const struct model_switch *sw)
 	struct sched_thread *thread = &sched->threads[sw->prev];
 	bool blocks = !(sw->flags & WAFFLE_SWITCH_PREEMPTED) && (sw->prev_state & 0xff);
 
-	/* Read from outside, running and runnable are the same. */
+	/* A state read from outside does not distinguish running from runnable. */
 	if (thread->assumed && thread->state == WAFFLE_THREAD_RUNNABLE)
 		thread->state = WAFFLE_THREAD_RUNNING;
 	if (thread->state != WAFFLE_THREAD_RUNNING)
@@ -117,7 +118,7 @@ static void switch_out(struct sched *sched, const struct model_switch *sw)
 	}
 }
 
-/* The wake-up before a switch-in, if the thread's state allows for it. */
+/* Adds the wake-up before a switch-in, if the thread's state allows it. */
 static void wake_before(struct sched *sched, struct sched_thread *thread,
 			const struct model_switch *sw)
 {
@@ -154,7 +155,7 @@ static void switch_in(struct sched *sched, const struct model_switch *sw)
 
 void sched_switch(struct sched *sched, const struct model_switch *sw)
 {
-	/* All switches of a traced thread are recorded, only some of a neighbour's. */
+	/* The capture has all switches of a traced thread, but only some of its neighbours'. */
 	if (sw->prev != MODEL_NONE && sw->flags & WAFFLE_SWITCH_PREV_TRACED)
 		switch_out(sched, sw);
 	if (sw->next != MODEL_NONE && sw->flags & WAFFLE_SWITCH_NEXT_TRACED)

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Spans and events: begins and ends meet by id, in whatever order they come. */
+/* Spans and events. Begin and end of a span are matched by id, in any order. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "model/build.h"
 #include "model/order.h"
 
-/* A span that has not met its end; replaced in spans_finish(). */
+/* end_ts of a span without an end so far; spans_finish() replaces it. */
 #define OPEN UINT64_MAX
-/* Room that is kept for values of returns, in words: strings are rare there. */
+/* Words to reserve for the values of returns. It is small, because returns seldom have strings. */
 #define RETURN_WORDS_MAX 4
 
-/* Keeps the values of a frame; MODEL_NONE in *at if the site has no keys to read from it. */
+/* Stores the values of a hit. *at is MODEL_NONE if the site has no keys to decode them with. */
 static int keep_values(struct builder *builder, const struct waffle_rec_hit *hit, uint32_t *at)
 {
 	const struct site_build *site = &builder->sites.data[hit->site];
@@ -29,7 +29,7 @@ static uint32_t span_find(const struct model *model, uint64_t id)
 	return id ? map_get(&model->span_ids, id) : MODEL_NONE;
 }
 
-/* A child process has copies of the spans that are open at its fork, with their ids. */
+/* A forked child has copies of the spans that are open at the fork, with the same ids. */
 static bool span_is_of(const struct model *model, const struct model_span *span, uint32_t pid)
 {
 	uint32_t own = model->threads.data[span->thread].pid;
@@ -37,7 +37,7 @@ static bool span_is_of(const struct model *model, const struct model_span *span,
 	return !own || !pid || own == pid;
 }
 
-/* Takes the begin of a span that has its end already: records may come late. */
+/* Merges the begin of a span with its end that came first: records may come late. */
 static bool span_complete(struct model *model, const struct model_span *begin, uint32_t *index)
 {
 	struct model_span *span, ended;
@@ -59,7 +59,7 @@ static bool span_complete(struct model *model, const struct model_span *begin, u
 	return true;
 }
 
-/* A return has come before its begin. */
+/* Appends the values of a return that came before the begin. */
 static int return_take(struct builder *builder, struct model_span *span)
 {
 	struct model *model = builder->model;
@@ -164,7 +164,7 @@ int spans_add_hit(struct builder *builder, const struct waffle_rec_hit *hit)
 	return event_add(builder, hit, &frame, thread, kept);
 }
 
-/* What two kinds of records say of a span's end. */
+/* The common part of the two kinds of records that end a span. */
 struct span_end {
 	const struct waffle_rec *rec;
 	uint64_t id;
@@ -172,7 +172,7 @@ struct span_end {
 	uint16_t flags; /* MODEL_SPAN_LEFT, or 0 */
 };
 
-/* An end without a begin: the span was open when the capture began, or its begin is lost. */
+/* An end without a begin: the span was open when the capture began, or its begin was dropped. */
 static int span_begun_before(struct builder *builder, const struct span_end *end, uint32_t thread)
 {
 	struct model *model = builder->model;
@@ -199,7 +199,7 @@ static int span_begun_before(struct builder *builder, const struct span_end *end
 	return 0;
 }
 
-/* *index: the span that ended; MODEL_NONE: none did, or its begin is not there. */
+/* *index: the span that ended. MODEL_NONE: none did, or its begin is not in the capture. */
 static int span_end(struct builder *builder, const struct span_end *end, uint32_t *index)
 {
 	struct model *model = builder->model;
@@ -218,8 +218,8 @@ static int span_end(struct builder *builder, const struct span_end *end, uint32_
 	if (found == MODEL_NONE)
 		return span_begun_before(builder, end, thread);
 	span = &model->spans.data[found];
-	if (!span_is_of(model, span,
-			end->tgid)) /* the end of a copy: of one that began here, none */
+	/* A forked copy ends. If the original's begin is in the capture, the end does not count. */
+	if (!span_is_of(model, span, end->tgid))
 		return span->flags & MODEL_SPAN_BEGUN_BEFORE
 			       ? span_begun_before(builder, end, thread)
 			       : 0;
@@ -228,7 +228,7 @@ static int span_end(struct builder *builder, const struct span_end *end, uint32_
 		return 0;
 	}
 	if (end->rec->ts < span->start_ts)
-		model->bad_records++; /* kept, as a span of no length */
+		model->bad_records++; /* kept, with length zero */
 	span->end_ts = end->rec->ts < span->start_ts ? span->start_ts : end->rec->ts;
 	span->end_thread = thread;
 	span->flags |= end->flags;
@@ -246,8 +246,8 @@ int spans_add_end(struct builder *builder, const struct waffle_rec_span_end *end
 	return span_end(builder, &ended, &index);
 }
 
-/* The values are those of its site's last keys: without the first ones they have no place. They
- * wait for a begin that comes late. */
+/* Stores the values of a return until its begin comes, possibly late. They belong to the last keys
+ * of the site, so without the values of the first keys they cannot be decoded. */
 static int return_wait(struct builder *builder, const struct waffle_rec_return *end)
 {
 	uint32_t at;
@@ -267,7 +267,7 @@ int spans_add_return(struct builder *builder, const struct waffle_rec_return *en
 	uint32_t index;
 	unsigned words = (end->frame_bytes + 7u) / 8;
 
-	/* A return of another site than its begin's would misname the values. */
+	/* If the site differed from the begin's, the values would get wrong names. */
 	if (end->site >= builder->sites.len || !builder->sites.data[end->site].call) {
 		model->bad_records++;
 		return 0;
@@ -352,7 +352,7 @@ static int events_order(struct model *model)
 	return 0;
 }
 
-/* Parents that were not there yet when their child came. */
+/* Resolves the parents that came after their children. */
 static void parents_resolve(struct model *model)
 {
 	for (size_t i = 0; i < model->spans.len; i++)
@@ -363,8 +363,8 @@ static void parents_resolve(struct model *model)
 		if (model->events.data[i].parent == MODEL_NONE)
 			model->events.data[i].parent =
 				span_find(model, model->events.data[i].parent_id);
-	/* A parent begins before its child: who follows parents gets to an end, whatever the file.
-	 */
+	/* A parent must have a smaller index than its child. That makes every walk along parents
+	 * end, even in a corrupt file. */
 	for (size_t i = 0; i < model->spans.len; i++)
 		if (model->spans.data[i].parent >= i)
 			model->spans.data[i].parent = MODEL_NONE;

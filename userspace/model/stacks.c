@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Stacks of spans and events, found by id. */
+/* Stacks of spans and events, looked up by id. */
 #include <stdlib.h>
 
 #include "model/build.h"

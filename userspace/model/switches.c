@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Switches and states: from tids to threads, in order, with wake-ups between the switches that
- * they belong to. */
+/* Switches and states. Converts tids to threads, sorts by time, and keeps each wake-up between the
+ * switches that it belongs to. */
 #include <stdlib.h>
 
 #include "model/build.h"
@@ -11,7 +11,8 @@ static int16_t syscall_number(int32_t number)
 	return number >= 0 && number <= INT16_MAX ? (int16_t)number : -1;
 }
 
-/* MODEL_NONE: none to keep, or out of memory, which only loses the arguments. */
+/* Returns MODEL_NONE if there are no arguments. It also does if out of memory, as only the
+ * arguments are missing then. */
 static uint32_t keep_args(struct model *model, int32_t syscall, const uint64_t *args)
 {
 	size_t at = model->syscall_args.len;
@@ -25,7 +26,7 @@ static uint32_t keep_args(struct model *model, int32_t syscall, const uint64_t *
 	return (uint32_t)at;
 }
 
-/* One side of a switch; tid 0 is idle. */
+/* The thread on one side of a switch; tid 0 is idle. */
 static bool side_thread(struct builder *builder, uint32_t tid, uint64_t ts, bool traced,
 			uint32_t *index)
 {
@@ -110,7 +111,7 @@ int switches_add_state(struct builder *builder, const struct waffle_rec_state *r
 	return vec_push(&model->states, to) ? 0 : -ENOMEM;
 }
 
-/* A wake-up can be seen before its thread has left the CPU that it is woken from. */
+/* A thread can be woken before it has left its CPU. Moves such a wake-up to the switch-out. */
 static int clamp_wakes(struct model *model)
 {
 	uint64_t *out_ts = calloc(model->threads.len + 1, sizeof(*out_ts));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Names with values in them: a call named "read {fd}" has spans "read 3", "read 4", each name a
- * site of the model. Templates whose values are too many for that keep their own name.
+ * Fills in name templates: a call named "read {fd}" has spans "read 3", "read 4". Each name becomes
+ * a site of the model. Past TEMPLATE_NAMES_MAX names, further spans keep the template as their
+ * name.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -76,8 +77,8 @@ static bool text_put_key(struct text *text, struct value_walk walk, const char *
 	return false;
 }
 
-/* "{key}" of a value that is there becomes that; all else stays as it is. The text is full soon,
- * but a name in a file may be long, and all of it braces. */
+/* Replaces "{key}" by the value of that key; all else stays unchanged. The length of the text
+ * bounds the loop, because a file may have a long name full of braces. */
 static void text_fill(struct text *text, const char *name, struct value_walk walk)
 {
 	const char *end = strchr(name, '}');
@@ -96,11 +97,11 @@ static void text_fill(struct text *text, const char *name, struct value_walk wal
 
 struct maker {
 	struct model *model;
-	uint32_t *counts; /* names that were made of each site */
-	struct map made;  /* number of a name, and its template: site */
+	uint32_t *counts; /* names made of each site so far */
+	struct map made;  /* template site and name → made site */
 };
 
-/* The site of a span or event, made if its name is new. */
+/* Sets the site of a span or event, and makes it if its name is new. */
 static int site_for(struct maker *maker, uint32_t *site, uint32_t frame)
 {
 	struct model *model = maker->model;
@@ -111,7 +112,7 @@ static int site_for(struct maker *maker, uint32_t *site, uint32_t frame)
 
 	text_fill(&text, model->sites.data[*site].name, model_values(model, *site, frame));
 	if (maker->counts[*site] >= TEMPLATE_NAMES_MAX) {
-		/* No new strings either; names that were made before are found. */
+		/* Adds no more strings, but finds names made before. */
 		name = strtab_find(model->strings, text.bytes, text.len);
 		if (name == STRTAB_NONE)
 			return 0;

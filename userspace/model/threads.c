@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Threads and processes. A tid names one thread after another: an incarnation is closed by its last
- * switch off a CPU, or by its exit record and a sign of another thread with that tid.
+ * Threads and processes. The kernel reuses tids, so we split a tid into incarnations. An
+ * incarnation is closed by its last switch off a CPU. An exit record closes it only when there is
+ * also evidence of another thread with that tid.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,7 @@ static uint32_t thread_new(struct builder *builder, uint32_t tid, uint64_t ts, u
 	return index;
 }
 
-/* Another thread has taken over the tid after `ended_ts`. */
+/* Another thread took over the tid after `ended_ts`. */
 static uint32_t thread_renew(struct builder *builder, uint32_t old, uint64_t ended_ts, uint64_t ts)
 {
 	builder->threads.data[old].closed_ts = ended_ts;
@@ -46,7 +47,7 @@ uint32_t threads_at(struct builder *builder, uint32_t tid, uint64_t ts)
 		return thread_new(builder, tid, ts, MODEL_NONE);
 	if (build[index].closed_ts && ts > build[index].closed_ts)
 		return thread_new(builder, tid, ts, index);
-	/* A record that comes late may belong to the one before. */
+	/* A late record may belong to an earlier incarnation. */
 	while (build[index].previous != MODEL_NONE && ts <= build[build[index].previous].closed_ts)
 		index = build[index].previous;
 	thread_touch(&builder->model->threads.data[index], ts);
@@ -94,7 +95,8 @@ int threads_add_process(struct builder *builder, uint32_t pid, uint32_t ppid, co
 	return process->cmdline == STRTAB_NONE ? -ENOMEM : 0;
 }
 
-/* The thread that a TASK record tells of: an exited one keeps its tid until another was started. */
+/* The thread of a TASK record. An exited thread keeps its tid until another one with that tid was
+ * started. */
 static uint32_t task_thread(struct builder *builder, const struct waffle_rec_task *task)
 {
 	uint64_t started = task->start_ts ? task->start_ts : task->rec.ts;
@@ -115,7 +117,7 @@ int threads_add_task(struct builder *builder, const struct waffle_rec_task *task
 	struct model_thread *thread;
 
 	if (!task->rec.tid)
-		return 0; /* the idle threads share tid 0 and are no threads here */
+		return 0; /* tid 0 stands for all idle threads, which are no threads here */
 	index = task_thread(builder, task);
 	comm = strtab_add(builder->model->strings, task->comm,
 			  strnlen(task->comm, sizeof(task->comm)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What explains waits: their details, wake-ups, page faults, I/O, signals, quotas, and
- * what a CPU was not worth: stolen time, frequency. */
+/* Records that explain waits: details of waits, wake-ups, page faults, I/O, signals and quotas.
+ * Also records of CPU speed: stolen time and frequency. */
 #include <stdlib.h>
 
 #include "model/build.h"
@@ -162,7 +162,7 @@ int waits_add_frequency(struct builder *builder, const struct waffle_rec_frequen
 		       : -ENOMEM;
 }
 
-/* ---- order: by a number, then by a time ---- */
+/* ---- sorting by number, then time ---- */
 
 static int order(uint64_t a_first, uint64_t b_first, uint64_t a_ts, uint64_t b_ts)
 {
@@ -238,7 +238,7 @@ size_t model_stolen_after(const struct model *model, uint32_t thread, uint64_t t
 	return low;
 }
 
-/* The first one of a CPU behind ts, or that of a later CPU. */
+/* Index of the CPU's first change after ts, or of the next CPU's first. */
 static size_t frequency_after(const struct model *model, uint16_t cpu, uint64_t ts)
 {
 	size_t low = 0, high = model->frequencies.len;

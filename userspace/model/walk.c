@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One walk over everything that says something about threads' states, in the order of times. At the
- * same time, switches and wake-ups come first, then what threads did, then losses, which leave out
- * the moment they begin at and include the one they end at.
+ * Merges everything that affects thread states in order of time, and feeds the state machine
+ * (sched.h). At equal times the order of enum stream_kind decides: switches and wake-ups first,
+ * then what threads did, then losses. So a window of dropped records excludes its first moment and
+ * includes its last one.
  */
 #include <stdlib.h>
 
@@ -12,24 +13,24 @@
 
 enum stream_kind {
 	STREAM_SWITCH,
-	STREAM_WAKE, /* can be in the moment in which its thread leaves */
+	STREAM_WAKE, /* may be at the moment at which its thread leaves */
 	STREAM_STATE,
 	STREAM_SPAN_BEGIN,
 	STREAM_EVENT,
 	STREAM_SPAN_END,
 	STREAM_EXIT,
-	STREAM_EXEC,       /* behind the exit of the tid that its thread had */
-	STREAM_LOSS_BEGIN, /* before its end, as one may be a moment only */
+	STREAM_EXEC,       /* after the exit of the tid that the thread takes over */
+	STREAM_LOSS_BEGIN, /* before its end: a window may be one moment */
 	STREAM_LOSS_END,
 	STREAM_COUNT
 };
 
 struct walk {
 	const struct model *model;
-	struct model_span *spans; /* to write their times to; NULL: not wanted */
+	struct model_span *spans; /* where to write their times; NULL: not wanted */
 	struct sched sched;
 	struct windows losses;
-	uint64_t sched_from; /* scheduler records are there from here on */
+	uint64_t sched_from; /* when scheduler records begin */
 	VEC(struct order_item) wakes;
 	VEC(struct order_item) span_ends;
 	VEC(struct order_item) exits;
@@ -100,7 +101,7 @@ static void span_begins(struct walk *walk, size_t index)
 		sched_hit(&walk->sched, span->thread, span->start_ts);
 	if (!walk->spans)
 		return;
-	/* Until its end, what the thread had before the span. */
+	/* Until the end of the span, these hold the thread's totals at its begin. */
 	walk->spans[index].running_ns = sched_sum(thread, WAFFLE_THREAD_RUNNING, span->start_ts);
 	walk->spans[index].runnable_ns = sched_sum(thread, WAFFLE_THREAD_RUNNABLE, span->start_ts);
 }
@@ -198,7 +199,7 @@ static void walk_free(struct walk *walk)
 	vec_free(&walk->execs);
 }
 
-/* Threads of which only the exit record tells that they are gone. */
+/* Threads whose end is known only from an exit record. */
 static bool find_exits(struct walk *walk)
 {
 	const struct model *model = walk->model;
@@ -254,7 +255,8 @@ static uint64_t first_sched_ts(const struct model *model)
 {
 	uint64_t ts = model->switches.len ? model->switches.data[0].ts : UINT64_MAX;
 
-	/* States alone say nothing of what came after them. */
+	/* If the scheduler was not recorded, the states at the begin do not tell what came after
+	 * them. */
 	if (!model->sched)
 		return UINT64_MAX;
 	for (size_t i = 0; i < model->states.len; i++)
@@ -280,7 +282,8 @@ int walk_account(struct model *model)
 	if (good && walk.sched_from != UINT64_MAX) {
 		walk.spans = model->spans.data;
 		good = find_span_ends(&walk);
-		/* Where nothing is lost, the switch-in after a wake-up tells of it soon enough. */
+		/* Without losses, the switch-in after a wake-up reports the wake-up early
+		 * enough. */
 		if (walk.losses.list.len)
 			good = good && find_wakes(&walk);
 		if (good)
