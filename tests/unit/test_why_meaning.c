@@ -203,19 +203,21 @@ static void print_table(FILE *out)
 {
 	static const char *const heads[] = {
 		[MEANING_WAIT] = "What is waited for",
-		[MEANING_WORK] = "What the kernel was about",
+		[MEANING_WORK] = "What the kernel was doing",
 		[MEANING_SYSTEM] = "Whose code it is",
 	};
 
 	fputs("# What stacks of the kernel mean\n\n"
-	      "`waffle-bpf why` takes the first row of each table of which a function is on the "
-	      "stack of a\nblocked thread; [why.md](why.md) says how it is used. `*` stands for "
-	      "any "
-	      "rest of a name.\n\nThis page is made from userspace/analyze/why_meaning.c by "
+	      "To understand a phrase such as \"waits for dirty pages to be written, ext4\" in the "
+	      "output of `waffle-bpf why`, look for it\nin these tables. [why.md](why.md) says how "
+	      "`why` uses them.\n\n"
+	      "From each table, `why` takes the first row with a function on the stack of the "
+	      "blocked thread. `*` stands for any rest\nof a name.\n\n"
+	      "This page is made from userspace/analyze/why_meaning.c by "
 	      "`make docs`.\n",
 	      out);
 	for (unsigned class = 0; class < MEANING_CLASS_COUNT; class ++) {
-		fprintf(out, "\n| %s | Cause that it speaks for | Functions |\n|---|---|---|\n",
+		fprintf(out, "\n| %s | Cause that the row decides | Functions |\n|---|---|---|\n",
 			heads[class]);
 		for (size_t i = 0; i < meaning_row_count; i++) {
 			const struct meaning_row *row = &meaning_rows[i];

@@ -7,8 +7,8 @@
 
 const char *const meaning_rule_texts[MEANING_RULE_COUNT] = {
 	[MEANING_TELLS] = "",
-	[MEANING_LOCK] = "`lock`: what who ended the wait did",
-	[MEANING_THREAD] = "what who ended the wait did",
+	[MEANING_LOCK] = "`lock`: what the waker did",
+	[MEANING_THREAD] = "what the waker did",
 	[MEANING_CHILD] = "`process-exit`: what the child did",
 	[MEANING_STOPPED] = "`stopped`",
 	[MEANING_GPU] = "`gpu`",
