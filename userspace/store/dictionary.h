@@ -44,7 +44,7 @@ struct dictionary {
 	VEC(const char *) strings;
 	uint32_t strings_skipped; /* entries after the last one in `strings` */
 	size_t bytes, bytes_max;  /* memory used by all tables, and its limit */
-	/* no more entries are added, so that the numbers of the others stay right */
+	/* No more entries are added, so that the numbers of the others stay right. */
 	bool full;
 	uint64_t skipped; /* entries dropped because of the memory limit */
 	VEC(struct site_info) sites;

@@ -44,7 +44,7 @@ enum { HIT_TRACE_SAME, HIT_TRACE_ZERO, HIT_TRACE_EXPLICIT, HIT_TRACE_ROOT };
 #define RETURN_ID 1u   /* id and site follow; else the thread's innermost call returns */
 #define RETURN_KEYS 2u /* the same as HIT_KEYS */
 #define RETURN_LEFT 8u /* WAFFLE_RETURN_LEFT: no values follow; combined with RETURN_ID at most */
-/* the values follow unencoded: length, bytes; combined with RETURN_ID at most */
+/* The values follow unencoded: length, bytes; combined with RETURN_ID at most. */
 #define RETURN_RAW 4u
 
 struct encoder;

@@ -31,7 +31,7 @@ enum file_request {
 struct file_state {
 	size_t queued;       /* bytes that the socket has not accepted yet */
 	unsigned unanswered; /* requests without an answer yet */
-	/* CLOCK_MONOTONIC, when the process last accepted or answered anything */
+	/* CLOCK_MONOTONIC, when the process last accepted or answered anything. */
 	uint64_t moved_ns;
 	uint64_t kept;      /* bytes in the file */
 	int code;           /* errno of the first request that failed; 0: none */

@@ -16,7 +16,7 @@
 
 #define PREDICT_DEPTH_MAX 16
 #define PREDICT_BLOCKS_MAX 1024
-/* fuzzers define a smaller limit: the table is cleared for each input */
+/* Fuzzers define a smaller limit: the table is cleared for each input. */
 #ifndef PREDICT_THREADS_MAX
 #define PREDICT_THREADS_MAX 8192
 #endif
@@ -57,7 +57,7 @@ struct predict_site {
 	uint16_t key_count;
 	char types[WAFFLE_KEYS_MAX];
 	uint32_t chunk; /* the chunk in which the members below were set */
-	/* number of keys in a hit's frame; the return's frame has the others */
+	/* Number of keys in a hit's frame; the return's frame has the others. */
 	uint16_t begin_keys;
 	uint64_t last[WAFFLE_KEYS_MAX];
 	uint64_t second[WAFFLE_KEYS_MAX]; /* second words: WAFFLE_KEY_DIM3 */

@@ -20,7 +20,7 @@ struct store_reader {
 	size_t next_task, next_entry;
 	const struct chunk_entry *current; /* chunk that is being decoded, or NULL */
 	uint64_t decoded;
-	/* numbers: of the last record returned, and of the record before the next chunk */
+	/* Numbers: of the last record returned, and of the record before the next chunk. */
 	uint64_t number, before;
 	int code; /* the error that ended the walk */
 };

@@ -36,7 +36,7 @@ struct store_meta {
 	uint32_t cpu_count;
 	bool sched; /* the scheduler source was on */
 	struct store_counts
-		/* at the end, or in the last counts chunk if the file is truncated */
+		/* At the end, or in the last counts chunk if the file is truncated. */
 		counts[WAFFLE_SOURCE_COUNT];
 };
 
@@ -105,7 +105,7 @@ struct store_mapping {
 struct store_symbol {
 	uint64_t address;
 	uint32_t offset; /* of the address within the function */
-	/* "ext4_file_read_iter", followed by " [module]" for a function of a module */
+	/* "ext4_file_read_iter", followed by " [module]" for a function of a module. */
 	const char *name;
 };
 

@@ -59,7 +59,7 @@ struct store_writer {
 	struct waiting tables[TABLE_COUNT];
 	uint32_t counts_of[TABLE_COUNT]; /* entries added to each table */
 	uint32_t strings_counted;
-	/* memory they take in a reader: processes and mappings, all others */
+	/* Memory they take in a reader: processes and mappings, all others. */
 	size_t tables_bytes[2];
 	uint64_t left_out; /* entries dropped because there was no room */
 	struct store_counts counts[WAFFLE_SOURCE_COUNT];
