@@ -46,7 +46,8 @@ static int status_code(const struct session_result *result)
 	return WEXITSTATUS(result->exit_status);
 }
 
-/* Chooses the user that the command runs as. A user other than root can only choose itself. */
+/* Chooses the user that the command runs as. A user other than root can only run the command as
+ * itself. */
 static int account_choose(struct capture_options *options, struct error *err)
 {
 	int code = options->user ? account_by_name(&options->account, options->user, err)

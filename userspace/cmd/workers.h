@@ -13,7 +13,7 @@
  */
 enum exit_code workers_start(const struct command *command, struct call_set *calls);
 
-/* Ends the workers. Prints on standard error which files crashed a worker. */
+/* Ends the workers. Prints on standard error which files made a worker end early. */
 void workers_end(void);
 
 #endif

@@ -27,7 +27,7 @@ struct html_page {
 	struct stack_names *names;
 	struct html_causes *causes;
 	size_t rows;      /* number of the report's names that are shown */
-	uint32_t sites;   /* number of sites, which also stands for an unknown site */
+	uint32_t sites;   /* number of sites, also used for an unknown site */
 	uint32_t *row_of; /* row of each site, or MODEL_NONE */
 };
 

@@ -18,7 +18,7 @@ struct lane {
 	uint64_t deeper; /* number of spans below the last row */
 	struct lane_rows open;
 	struct strip rows[ROWS_MAX]; /* ref: a span */
-	/* Ref: a text; a single item has only one `ns` that is not 0. */
+	/* `ref` is a text. A single item has only one `ns` that is not 0. */
 	struct strip states;
 };
 
@@ -184,7 +184,7 @@ void html_views_free(struct html_views *views)
 
 /* ---- writing ---- */
 
-/* Writes a time relative to the window's begin; a span may begin before it. */
+/* Writes a time relative to the window's start; a span may start before it. */
 static void time_json(struct json *json, const struct view *view, uint64_t ts)
 {
 	json_i64(json, (int64_t)(ts - view->from_ts));

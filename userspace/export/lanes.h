@@ -19,8 +19,8 @@ struct lane_rows {
 
 /*
  * Places a thread's next span and returns its row; 0 is the outermost. Spans must come in the order
- * of their begins. A span is placed below all spans that are open when it begins, even those that
- * end before it does. MODEL_NONE: out of memory.
+ * of their start times. A span is placed below all spans that are open when it begins, even those
+ * that end before it does. MODEL_NONE: out of memory.
  */
 uint32_t lane_rows_place(struct lane_rows *rows, uint64_t start_ts, uint64_t end_ts);
 void lane_rows_free(struct lane_rows *rows);
@@ -35,7 +35,7 @@ struct strip_item {
 	uint32_t ref; /* the caller's reference, if count is 1 */
 };
 
-/* The items of one row, in the order of their begins. */
+/* The items of one row, in the order of their start times. */
 struct strip {
 	VEC(struct strip_item) items;
 	uint64_t resolution; /* adjacent items that fit in this are merged; ns */

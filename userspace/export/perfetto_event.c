@@ -426,7 +426,7 @@ void flows_end(struct perfetto *p)
 
 /*
  * Each edge has a flow id, which begins at the cause and ends at the effect. If both have the same
- * time, Perfetto may see either first, and it ignores an end before its begin. Then neither is
+ * time, Perfetto may see either first, and it ignores an end before its start. Then neither is
  * marked as the end.
  */
 void event_flows(struct perfetto *p, uint32_t node, uint64_t ts)

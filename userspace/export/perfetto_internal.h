@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The parts of the Perfetto exporter. A trace consists of packets. Each packet belongs to a
- * sequence with its own state: interned names and the last timestamp. There is one sequence for the
- * trace as a whole, one for each thread's slices and instants, one for counters, one for slices
- * that fit on no thread, and one for each CPU's scheduler data. Times in the file are
+ * sequence with its own state: interned names and the last timestamp. There are sequences for the
+ * trace as a whole, for counters, and for slices that fit on no thread. Each thread has one for its
+ * slices and instants, and each CPU one for its scheduler data. Times in the file are
  * CLOCK_BOOTTIME, which scheduler data requires. In a thread's sequence they are differences to the
  * previous packet.
  */

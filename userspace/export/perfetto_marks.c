@@ -116,7 +116,7 @@ static void put_attributes(struct perfetto *p)
 	packet_put(&p->writer, &packet.base, 0);
 }
 
-/* Writes the begin or the end of the capture. Perfetto initially shows the time between the two. */
+/* Writes the start or the end of the capture. Perfetto initially shows the time between the two. */
 static void put_bound(struct perfetto *p, bool end)
 {
 	Pf__Packet packet = PF__PACKET__INIT;

@@ -102,7 +102,7 @@ static uint16_t run_cpu(const struct sched *s, uint32_t thread, uint64_t ts)
 
 /*
  * Makes the thread that a switch leaves the CPU's current thread. If records were lost, the thread
- * shown until now left at the begin of the loss, and the other one came at its end. Without a
+ * shown until now left at the start of the loss, and the other one came at its end. Without a
  * recorded loss both happen now.
  */
 static void cpu_correct(struct sched *s, struct cpu *cpu, const struct model_switch *change)
@@ -303,7 +303,7 @@ static int find_firsts(const struct sched *s, struct firsts *f)
 /*
  * Writes the initial state of a thread that was off the CPU when the capture began. If it had no
  * switch before its state was read, it was in that state from the beginning. Perfetto learns a
- * state only from a switch, so the thread gets a switch to its CPU and one away from it, both at
+ * state only from a switch. So the thread gets a switch to its CPU and one away from it, both at
  * the beginning.
  */
 static void put_first_state(struct sched *s, const struct firsts *f,

@@ -224,7 +224,7 @@ static void fetch_frame(const struct model *m, const uint32_t *items, size_t cou
 		__builtin_prefetch(&m->frames.data[frame]);
 }
 
-/* Of spans with the same begin, the longest comes first, as it encloses the others. */
+/* Of spans with the same start time, the longest comes first, as it encloses the others. */
 static void order_ties(const struct model *m, uint32_t *items, size_t count)
 {
 	for (size_t i = 1; i < count; i++) {

@@ -110,7 +110,7 @@ int perfetto_strays(struct perfetto *p)
 
 	if (p->strays.len == 0)
 		return 0;
-	/* Spans are numbered by their begin, so this assigns tracks in the order of time. */
+	/* Spans are numbered by their start times, so this assigns tracks in the order of time. */
 	qsort(p->strays.data, p->strays.len, sizeof(*p->strays.data), by_number);
 	sequence = sequence_begin(p, 0, false);
 	for (size_t i = 0; i < p->strays.len && !err; i++) {

@@ -12,14 +12,14 @@
 /* Limits for each name, unless everything is shown. */
 #define CAUSES_SHOWN 5
 #define DIFFERENCES_SHOWN 3
-/* One name in this many rows of the table of names gets its causes shown. */
+/* Causes are shown for one name per this many rows in the table of names. */
 #define ROWS_A_NAME 4
 
 #define COLUMNS 100
 #define WHO_COLUMN 52 /* in the table of causes */
 #define INDENT 6      /* of the differences */
-/* Minimum width of an object. A longer one is cut: files keep the end, and kernels the begin, as
- * that is where their names differ. */
+/* Minimum width of an object. A longer one is cut: files keep the end, and kernels the beginning,
+ * as that is where their names differ. */
 #define OBJECT_COLUMNS 16
 
 /* SGR codes (ECMA-48 8.3.117). */
@@ -156,7 +156,7 @@ static char *culprit_text(const struct report *report, const struct why_group *g
 	if (columns_of(text) > room) {
 		char *end = (char *)skip(text, room - 1);
 
-		/* A removed character had at least one byte, but the mark has three. */
+		/* The mark needs three bytes, but a removed character may have had only one. */
 		*end = '\0';
 		if (len - strlen(text) >= strlen("…"))
 			strcpy(end, "…");

@@ -193,7 +193,7 @@ static bool lists_make(struct tree *tree, const struct store_mapping *const *row
 	tree->lists = calloc(total + 1, sizeof(*tree->lists));
 	if (!tree->lists)
 		return false;
-	/* ends[] first has the begin of each list; adding the entries advances it to the end. */
+	/* ends[] first has the start of each list; adding the entries advances it to the end. */
 	for (size_t node = 0, begin = 0; node < node_count; node++) {
 		uint32_t length = tree->ends[node];
 

@@ -42,7 +42,7 @@ struct stack_names {
 	struct map bias_at; /* the same → index in `biases` */
 	VEC(struct bias) biases;
 	struct map kernel_symbols; /* address → index */
-	struct map python_frames;  /* hash of process and value → index in the table of names */
+	struct map python_frames;  /* python_key() → index in the table of names */
 	VEC(struct variable) variables;
 	struct map variable_at; /* address → last entry looked up there */
 	struct strtab *texts;

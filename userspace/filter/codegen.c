@@ -408,8 +408,8 @@ static void tree_emit(struct codegen *gen, const struct residual *tree, struct c
 }
 
 /*
- * At a begin: if `upper` is false the span is rejected, if `lower` is true it is accepted, else it
- * is held. A NULL `lower` accepts none, and `lower` == `upper` holds none.
+ * At the start of a span or call: it is rejected if `upper` is false, accepted if `lower` is true,
+ * and else held. A NULL `lower` accepts none, and `lower` == `upper` holds none.
  */
 static int program_emit(struct codegen *gen, const struct residual *all,
 			const struct residual *upper, const struct residual *lower)

@@ -48,10 +48,10 @@ struct filter_code {
 
 struct codegen_options {
 	bool at_end; /* the program at a span's end, which reads a held span */
-	/* The program of a call, at its begin or its end. It reads the call from a slot of struct
+	/* The program of a call, at its start or its end. It reads the call from a slot of struct
 	 * waffle_call_thread, at offset `slot`, and ignores the context. */
 	bool call;
-	bool begins; /* with at_end and call: the program at a call's begin */
+	bool begins; /* with at_end and call: the program at a call's start */
 	uint16_t slot;
 	/* Offsets of the probe's registers in the program's context (include/waffle/abi.h). */
 	uint16_t id_offset, frame_offset, size_offset;

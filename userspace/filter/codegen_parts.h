@@ -48,8 +48,8 @@ struct frame_layout {
 
 /*
  * The first word of a string once its run was read. It has the length and flags as in the frame (34
- * bits), and the offsets in the frame of its text and of the next run. If the string is missing,
- * the next run begins at STRING_NOWHERE, beyond any frame.
+ * bits). Above them are the offsets in the frame of its text and of the next run. If the string is
+ * missing, the next run begins at STRING_NOWHERE, beyond any frame.
  */
 #define STRING_BITS 34
 #define STRING_NEXT_SHIFT 48
@@ -109,7 +109,7 @@ int codegen_stack(struct codegen *gen, unsigned bytes);
  * Makes the verifier forget what it knows about the number in a register, without changing the
  * number. The verifier follows each path until it reaches an instruction in a state that it has
  * seen. If it knew the frame's size or that a string is missing, each path would have its own
- * state, and their number would grow exponentially with the predicates.
+ * state. The number of paths would grow with each predicate.
  */
 void codegen_forget(struct codegen *gen, unsigned reg);
 
@@ -153,7 +153,7 @@ void text_key(struct codegen *gen, const struct filter_predicate *predicate, uns
 void text_comm(struct codegen *gen, const struct filter_predicate *predicate,
 	       struct code_exits exits);
 bool text_searches(const struct glob *glob);
-/* Number of bytes at the begin of a text that a predicate compares. */
+/* Number of bytes at the start of a text that a predicate compares. */
 unsigned text_ahead(const struct filter_expr *filter, const struct filter_predicate *predicate);
 /* Rough cost compared with a comparison of numbers. */
 unsigned text_cost(const struct filter_expr *filter, const struct filter_predicate *predicate);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Searches a text for the part of a pattern between two stars, with the algorithm Shift-Or
- * (Baeza-Yates and Gonnet, "A new approach to text searching", CACM 35, 1992). The state has a bit
+ * Searches a text for the part of a pattern between two stars, with the algorithm Shift-Or. See
+ * Baeza-Yates and Gonnet, "A new approach to text searching", CACM 35, 1992. The state has a bit
  * for each token, not counting stars. A bit is 0 if the tokens up to it match the bytes before the
  * current position. A table tells for each byte which tokens do not match it. Once the last bit of
  * a part is 0 it stays 0: the next part may begin anywhere after it.
@@ -118,7 +118,7 @@ static void test_bit(struct assembler *as, unsigned reg, unsigned bit, struct co
 }
 
 /* A search for up to 64 tokens, eight bytes at a time. It loads the word with the last bytes before
- * their number is known, so that the verifier checks their loop once and not for each position. */
+ * their number is known. So the verifier checks their loop once and not for each position. */
 static void search_short(struct codegen *gen, const struct search *search, struct code_exits exits)
 {
 	struct assembler *as = &gen->as;

@@ -2,10 +2,10 @@
 /*
  * Defines the meaning of an expression, and filters existing capture files.
  *
- * A comparison is false if its operand is missing. `!` turns that false into true. Missing are: a
- * key that the site does not declare or the frame does not contain, a text that was a null pointer,
- * the duration of anything but a span, and the parent of a root. A comparison of a text with a
- * number is false as well.
+ * A comparison is false if its operand is missing. `!` turns that false into true. Missing operands
+ * are a key that the site does not declare or the frame does not contain, and a text that was a
+ * null pointer. The duration of anything but a span and the parent of a root are missing, too. A
+ * comparison of a text with a number is false as well.
  *
  * Numbers are compared exactly, whatever their types. A NaN is unequal to everything, and all other
  * comparisons with it are false. A bool equals true or false, which are the numbers 1 and 0.

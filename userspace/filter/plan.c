@@ -210,7 +210,7 @@ static int class_code(const struct plan *plan, struct plan_class *class,
 	return err;
 }
 
-/* Whether anything can be decided at the begin of a call if the expression also depends on its
+/* Whether anything can be decided at the start of a call if the expression also depends on its
  * end. */
 static int decides_begin(const struct plan *plan, const struct residual *residual,
 			 const struct site_info *site, bool *decides)
@@ -228,7 +228,7 @@ static int decides_begin(const struct plan *plan, const struct residual *residua
 	return result;
 }
 
-/* The kernel keeps a call's data in its thread, for begin and end alike. */
+/* Both programs of a call, at its start and its end, read the call's data from its thread. */
 static int class_code_call(const struct plan *plan, struct plan_class *class,
 			   const struct residual *residual, const struct site_info *site)
 {
@@ -344,8 +344,8 @@ static void keys_declare(struct site_info *site, const struct filter_expr *filte
 }
 
 /*
- * The end site of a pair of calls. The decision is made about the begin, whose keys and class the
- * kernel has at that time. The end is armed unless no values of the begin can match.
+ * The end site of a pair of calls. The decision concerns the start, whose keys and class the kernel
+ * has at that time. The end is armed unless no values of the start can match.
  */
 static int end_use(struct plan *plan, const struct site_info *site, enum plan_use *use,
 		   uint32_t *class)

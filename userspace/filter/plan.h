@@ -57,9 +57,9 @@ int plan_site(struct plan *plan, const struct site_info *site, enum plan_use *us
 	      struct error *err);
 
 /*
- * Warns about keys of the expression that no site seen so far declares, or that are declared only
- * with types that can't be compared in this way. Calls `say` with a line for each: "no site
- * declares the key 'byte'; near: bytes (of copy, send)".
+ * Warns about keys of the expression that no site seen so far declares with a type that can be
+ * compared in this way. Calls `say` with a line for each: "no site declares the key 'byte'; near:
+ * bytes (of copy, send)".
  */
 void plan_warn(const struct plan *plan, void (*say)(const char *line, void *arg), void *arg);
 

@@ -33,7 +33,7 @@ bool residual_asks_end(const struct filter_expr *filter, const struct residual *
 bool residual_bound(struct residual *bound, const struct filter_expr *filter,
 		    const struct residual *residual, const struct site_info *site, bool upper);
 /*
- * What remains to be evaluated at the end of a span whose `upper` bound was true at its begin. The
+ * What remains to be evaluated at the end of a span whose `upper` bound was true at its start. The
  * operands of the outermost && that do not refer to the duration were true then.
  */
 bool residual_rest(struct residual *rest, const struct filter_expr *filter,

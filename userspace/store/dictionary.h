@@ -42,7 +42,7 @@ void counts_put(unsigned char *to, uint64_t index_offset, uint64_t end_ts,
 struct dictionary {
 	VEC(char *) blocks; /* own the memory of the strings */
 	VEC(const char *) strings;
-	uint32_t strings_skipped; /* entries after the last one in `strings` */
+	uint32_t strings_skipped; /* number of entries dropped after those */
 	size_t bytes, bytes_max;  /* memory used by all tables, and its limit */
 	/* No more entries are added, so that the numbers of the others stay right. */
 	bool full;
