@@ -130,7 +130,7 @@ static int victim_find(const char *file, uint64_t *id, struct error *err)
 	return result;
 }
 
-/* "x.waffle" → "x.pftrace" */
+/* Names the trace after the capture: "x.waffle" → "x.pftrace". */
 static void trace_name(struct demo *demo)
 {
 	size_t length = strlen(demo->output);

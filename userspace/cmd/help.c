@@ -44,7 +44,7 @@ static const struct status statuses[] = {
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-/* "-o, --output FILE" */
+/* Formats an option as "-o, --output FILE". */
 static void option_synopsis(char *text, size_t size, const struct option_row *row)
 {
 	char letter[8] = "    ";

@@ -82,7 +82,7 @@ static unsigned copies(const struct object *object, size_t site)
 	return count;
 }
 
-/* For people: a file's sites, one a line. */
+/* Output for people: a file's sites, one a line. */
 static void print_text(const char *text)
 {
 	terminal_put(stdout, text, strlen(text));

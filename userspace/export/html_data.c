@@ -23,7 +23,7 @@ const char *html_thread(const struct model *model, uint32_t thread, char text[HT
 	return text;
 }
 
-/* "in read of /data/shard-7" */
+/* Describes a call and its object: "in read of /data/shard-7". */
 static int call_text(const struct model *model, const struct model_interval *interval,
 		     char text[HTML_STATE_TEXT])
 {

@@ -42,7 +42,7 @@ struct flame {
 	bool failed;
 };
 
-/* ---- summing up ---- */
+/* ---- sums ---- */
 
 static void flame_add(struct flame *flame, const struct flame_open *open, uint32_t waker)
 {
@@ -141,7 +141,7 @@ struct frames {
 	uint32_t count;
 };
 
-/* "queue_pop", "libc.so.6+0x9f3a2" */
+/* Adds a frame as "queue_pop" or "libc.so.6+0x9f3a2". */
 static void add_frame(const struct stack_frame *frame, void *arg)
 {
 	struct frames *frames = arg;
@@ -187,7 +187,7 @@ static void call_json(struct html_page *page, int32_t number)
 	json_array_end(page->json);
 }
 
-/* [thread, waker, ns, waits, [user frames], [kernel frames]] */
+/* Writes a sum as [thread, waker, ns, waits, [user frames], [kernel frames]]. */
 static void sum_json(const struct flame *flame, const struct flame_sum *sum)
 {
 	struct json *json = flame->page->json;

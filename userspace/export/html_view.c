@@ -35,7 +35,7 @@ struct html_views {
 	bool failed;
 };
 
-/* ---- making ---- */
+/* ---- building ---- */
 
 static struct lane *view_lane(struct view *view, uint32_t thread)
 {
@@ -190,7 +190,7 @@ static void time_json(struct json *json, const struct view *view, uint64_t ts)
 	json_i64(json, (int64_t)(ts - view->from_ts));
 }
 
-/* [row, from, to, name, id, flags], or [row, from, to, count] for several spans */
+/* Writes a span as [row, from, to, name, id, flags], or several as [row, from, to, count]. */
 static void span_item_json(struct html_page *page, const struct view *view, unsigned row,
 			   const struct strip_item *item)
 {
@@ -213,7 +213,8 @@ static void span_item_json(struct html_page *page, const struct view *view, unsi
 	json_array_end(json);
 }
 
-/* [from, to, state, text], or [from, to, 0, running, runnable, blocked] for several intervals */
+/* Writes an interval as [from, to, state, text], or several as [from, to, 0, running, runnable,
+ * blocked]. */
 static void state_item_json(struct json *json, const struct view *view,
 			    const struct strip_item *item)
 {

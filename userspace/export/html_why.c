@@ -18,7 +18,7 @@ struct html_causes {
 	struct why *slow;
 };
 
-/* ---- making ---- */
+/* ---- building ---- */
 
 static bool find_slow(struct html_causes *causes, const struct html_page *page)
 {

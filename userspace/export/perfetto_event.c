@@ -189,7 +189,7 @@ static ProtobufCBinaryData value_text(struct perfetto *p, const struct value *va
 	return packet_bytes(at, text.len + 3);
 }
 
-/* "[2,3,4]" */
+/* Formats three dimensions as "[2,3,4]". */
 static ProtobufCBinaryData value_dimensions(struct perfetto *p, const struct value *value)
 {
 	struct event *e = &p->event;

@@ -186,7 +186,7 @@ static void add_switch(struct sched *s, size_t index)
 		run_started(s, next, change->cpu, change->ts);
 }
 
-/* ---- begin ---- */
+/* ---- start of the capture ---- */
 
 /* Sets the bit of each switch to a thread that the CPU's next switch is from. */
 static int confirm_switches(struct sched *s)

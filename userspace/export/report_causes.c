@@ -61,7 +61,7 @@ static void put_cell(FILE *out, unsigned width, const char *text)
 	fprintf(out, "%*s%s", columns < width ? (int)(width - columns) : 1, "", text);
 }
 
-/* ---- a culprit ---- */
+/* ---- culprits ---- */
 
 /* Skips this many characters. */
 static const char *skip(const char *text, unsigned columns)
@@ -100,7 +100,7 @@ static bool has_thread(const struct why_group_cause *cause)
 	return cause->own || cause->comm != MODEL_NONE;
 }
 
-/* "loader-2 in load" */
+/* Prints the thread of a cause and its span: "loader-2 in load". */
 static void put_thread(FILE *out, const struct report *report, const struct why_group *group,
 		       const struct why_group_cause *cause)
 {
@@ -131,8 +131,8 @@ static void put_thing(FILE *out, const struct report *report, const struct why_g
 		fputs(why_cause_texts[cause->cause], out);
 }
 
-/* "loader-2 in load, /data/shard-7 (ext4)", to follow `prefix`, in at most `room` columns. NULL:
- * out of memory. */
+/* The culprit of a cause, to follow `prefix`, in at most `room` columns: "loader-2 in load,
+ * /data/shard-7 (ext4)". NULL: out of memory. */
 static char *culprit_text(const struct report *report, const struct why_group *group,
 			  const struct why_group_cause *cause, const char *prefix, unsigned room)
 {
@@ -202,7 +202,8 @@ static void print_rest(const struct printer *printer, const struct why_group *gr
 
 /* ---- slow spans ---- */
 
-/* "+150 ms disk-read of loader-2 in load, /data/shard-7 (ext4)"; NULL: out of memory. */
+/* Describes a difference: "+150 ms disk-read of loader-2 in load, /data/shard-7 (ext4)". NULL: out
+ * of memory. */
 static char *difference_text(const struct report *report, const struct why_group *group,
 			     const struct why_group_cause *cause)
 {

@@ -283,7 +283,7 @@ static const char *blocked_how(uint16_t task_state)
 	return "blocked";
 }
 
-/* "longest wait: 812 ms from 3.21 s on, blocked in fsync(5), woken by jbd2/sda1-8 (311)" */
+/* Prints "longest wait: 812 ms from 3.21 s on, blocked in fsync(5), woken by jbd2/sda1-8 (311)". */
 static void put_wait(const struct printer *printer, const struct report_slow *slow)
 {
 	const struct model *model = printer->model;

@@ -156,7 +156,7 @@ static int add_interval(const struct model_interval *interval, void *arg)
 	return 0;
 }
 
-/* ---- the whole ---- */
+/* ---- the grid ---- */
 
 bool grid_make(struct grid *grid, const struct model *model, uint64_t from_ts, uint64_t to_ts,
 	       uint32_t columns, const uint32_t *threads, size_t count)

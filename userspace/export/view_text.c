@@ -145,7 +145,7 @@ static const char *clean(const struct drawing *drawing, const char *name, char *
 	return to;
 }
 
-/* "12.345678901 s" without trailing zeros, since the beginning of the capture. */
+/* Formats a time since the start of the capture as "12.345678901 s", without trailing zeros. */
 static const char *instant(char text[UNITS_TEXT], uint64_t ns)
 {
 	char *end;
@@ -450,7 +450,7 @@ static void put_legend(const struct drawing *drawing)
 	fputc('\n', drawing->out);
 }
 
-/* ---- the whole ---- */
+/* ---- the drawing ---- */
 
 static bool draw(struct drawing *drawing, struct grid *grid, const struct view_ranking *ranking,
 		 size_t count)

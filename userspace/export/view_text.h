@@ -18,9 +18,10 @@
 struct view_options {
 	uint64_t from_ts, to_ts; /* window to draw; 0 and UINT64_MAX: everything */
 	const char *span;        /* draw the slowest span of this name; NULL: no span */
-	const char *thread;      /* a tid, or the name of threads; NULL: all */
-	uint32_t width;          /* in columns */
-	uint32_t lanes;          /* maximum number of threads; 0: all */
+	/* Draw only the thread with this tid, or threads of this name; NULL: all. */
+	const char *thread;
+	uint32_t width; /* in columns */
+	uint32_t lanes; /* maximum number of threads; 0: all */
 	bool utf8, colour;
 };
 

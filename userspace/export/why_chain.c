@@ -85,7 +85,8 @@ static void put_place(const struct why_printer *printer, const struct why_step *
 	}
 }
 
-/* ": waits for a commit of the journal (jbd2), ext4", derived from the kernel stack. */
+/* Prints what the kernel stack reveals about a wait: ": waits for a commit of the journal (jbd2),
+ * ext4". */
 static void put_meaning(const struct why_printer *printer, const struct why_step *step)
 {
 	if (!step->meaning)
@@ -94,7 +95,7 @@ static void put_meaning(const struct why_printer *printer, const struct why_step
 	why_put(printer, strtab_get(printer->why->texts, step->meaning));
 }
 
-/* ", preempted by backup (99) on cpu 0, behind hog (7) on cpu 1, moved there from cpu 0" */
+/* Prints ", preempted by backup (99) on cpu 0, behind hog (7) on cpu 1, moved there from cpu 0". */
 static void put_contention(const struct why_printer *printer, const struct why_step *step)
 {
 	bool moved = step->from_cpu != MODEL_CPU_NONE && step->cpu != MODEL_CPU_NONE;
@@ -161,8 +162,8 @@ static void put_running(const struct why_printer *printer, const struct why_step
 	why_put_frequency(printer, step);
 }
 
-/* "blocked in cudaStreamSynchronize: waits for the GPU: kernel gemm on stream 0x7f01, launched in
- * forward by trainer (12)" */
+/* Prints "blocked in cudaStreamSynchronize: waits for the GPU: kernel gemm on stream 0x7f01,
+ * launched in forward by trainer (12)". */
 static void put_call(const struct why_printer *printer, const struct why_step *step)
 {
 	const struct model *model = printer->model;
@@ -233,7 +234,7 @@ static void print_stack(const struct why_printer *printer, uint32_t depth, const
 	fputc('\n', printer->out);
 }
 
-/* ": record 17 (switch-out), 18 (wake), 21 (switch-in)" */
+/* Prints ": record 17 (switch-out), 18 (wake), 21 (switch-in)". */
 static void put_records(const struct why_printer *printer, const struct why_step *step)
 {
 	const char *glue = ": record ";
@@ -339,7 +340,7 @@ static void put_other_process(const struct why_printer *printer, uint32_t from, 
 		fprintf(printer->out, ", process %u", threads[to].pid);
 }
 
-/* " ← woken 37 times by ticker (14), at last by " */
+/* Prints " ← woken 37 times by ticker (14), at last by ". */
 static void put_series(const struct why_printer *printer, const struct why_step *step)
 {
 	uint32_t others = step->wakes ? step->wakes - 1 : 0;
@@ -362,7 +363,8 @@ static void put_series(const struct why_printer *printer, const struct why_step 
 	fputs(", at last by ", printer->out);
 }
 
-/* " ← woken by loader-2 (12), which spent those 168 ms:"; `below`: time of the lines below. */
+/* Prints " ← woken by loader-2 (12), which spent those 168 ms:". `below`: time of the lines
+ * below. */
 static void put_waker(const struct why_printer *printer, const struct why_step *step, uint32_t next,
 		      uint64_t below)
 {

@@ -18,7 +18,7 @@ enum why_paint { WHY_PAINT_HEAD, WHY_PAINT_WARN, WHY_PAINT_DIM, WHY_PAINT_END };
 void why_paint(const struct why_printer *printer, enum why_paint which);
 void why_put(const struct why_printer *printer, const char *text);
 void why_put_duration(const struct why_printer *printer, uint64_t ns);
-/* "loader-2 (2302)" */
+/* Prints a thread as "loader-2 (2302)". */
 void why_put_thread(const struct why_printer *printer, uint32_t thread);
 /* Prints a time since the beginning of the capture. */
 void why_put_time(const struct why_printer *printer, uint64_t ts);

@@ -16,7 +16,7 @@ struct text {
 	unsigned ahead; /* of a key: number of bytes that are on the stack already, after `word` */
 };
 
-/* ---- bytes in the stack ---- */
+/* ---- bytes on the stack ---- */
 
 static void load_byte(struct assembler *as, int slot)
 {
@@ -477,7 +477,7 @@ void text_comm(struct codegen *gen, const struct filter_predicate *predicate,
 	asm_jump(&gen->as, exits.yes);
 }
 
-/* ---- what a predicate needs ---- */
+/* ---- resources of a predicate ---- */
 
 unsigned text_ahead(const struct filter_expr *filter, const struct filter_predicate *predicate)
 {

@@ -220,7 +220,7 @@ int number_read(const struct source *source, const struct token *token, struct n
 	return unit_read(source, token, at, number, err);
 }
 
-/* The double nearest to digits / 10^fraction. */
+/* Returns the double nearest to digits / 10^fraction. */
 static double nearest(__uint128_t digits, unsigned fraction)
 {
 	char text[64];

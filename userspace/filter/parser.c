@@ -60,7 +60,7 @@ static int take_count(struct parser *parser, uint32_t max, const char *example, 
 	return 0;
 }
 
-/* sample(0.5%): 5 of 1000 */
+/* Reads a percentage: sample(0.5%) is 5 of 1000. */
 static int take_percent(struct parser *parser, struct filter_node *made)
 {
 	struct token token = parser->token;

@@ -110,7 +110,7 @@ void plan_free(struct plan *plan)
 	free(state);
 }
 
-/* ---- what sites declare ---- */
+/* ---- declared keys ---- */
 
 static bool key_declared(struct plan_state *state, const char *name, uint32_t site)
 {

@@ -248,7 +248,7 @@ static int parse_operator(struct parser *parser, struct filter_predicate *predic
 	return 0;
 }
 
-/* FIELD OP LITERAL */
+/* Parses FIELD OP LITERAL. */
 static int parse_field_first(struct parser *parser, struct filter_predicate *predicate)
 {
 	int result = parse_field(parser, predicate);
@@ -265,7 +265,7 @@ static int parse_field_first(struct parser *parser, struct filter_predicate *pre
 	return result;
 }
 
-/* LITERAL OP FIELD, with the sides exchanged. */
+/* Parses LITERAL OP FIELD, and exchanges the sides. */
 static int parse_literal_first(struct parser *parser, struct filter_predicate *predicate)
 {
 	static const enum filter_op turned[] = {

@@ -7,7 +7,7 @@
 #include "filter/codegen_parts.h"
 #include "filter/eval.h"
 
-/* ---- what is known of a predicate at a site ---- */
+/* ---- evaluating a predicate at a site ---- */
 
 enum answer { ANSWER_NO, ANSWER_YES, ANSWER_ASK };
 
@@ -166,7 +166,7 @@ static enum answer predicate_answer(const struct filter_expr *filter,
 	}
 }
 
-/* ---- trees made anew ---- */
+/* ---- rebuilding a tree ---- */
 
 struct part {
 	enum answer answer;

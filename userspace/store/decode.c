@@ -400,7 +400,7 @@ static void decode_switch(struct decoder *decoder, unsigned tag)
 	memcpy(sw->args, block->args, sizeof(sw->args));
 }
 
-/* ---- the rest ---- */
+/* ---- other kinds ---- */
 
 static void decode_task(struct decoder *decoder, unsigned tag)
 {

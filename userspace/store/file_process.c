@@ -40,7 +40,7 @@ struct file_process {
 	struct file_state state;
 };
 
-/* ---- in the process ---- */
+/* ---- the writer process ---- */
 
 struct served {
 	int socket;
@@ -157,7 +157,7 @@ static _Noreturn void become(int socket, const char *path)
 	serve(3, path);
 }
 
-/* ---- in the tracer ---- */
+/* ---- the tracer ---- */
 
 static uint64_t now_ns(void)
 {

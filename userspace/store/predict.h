@@ -28,7 +28,7 @@ struct open_span {
 	uint32_t site; /* WAFFLE_SITE_UNKNOWN: the span began before the chunk */
 };
 
-/* How a thread left its CPU. */
+/* The state and the call in which a thread left its CPU. */
 struct block {
 	uint64_t args[WAFFLE_SYSCALL_ARGS];
 	int32_t syscall;
@@ -93,8 +93,8 @@ void predict_set_current(struct predict *predict, uint16_t cpu, uint32_t thread)
 struct predict_site *predict_site(struct predict *predict, uint32_t index);
 void predict_add_block(struct predict *predict, const struct block *block);
 
-/* A span outside any trace starts a trace, whose id follows from the span's
- * (include/waffle/emit.h). */
+/* A span outside any trace starts a trace and takes three ids: two for the trace id, the third for
+ * itself (include/waffle/emit.h). */
 #define PREDICT_ROOT_STEP 3
 static inline uint64_t predict_root_hi(uint64_t id)
 {

@@ -137,7 +137,7 @@ void store_reader_close(struct store_reader *reader)
 	free(reader);
 }
 
-/* ---- what is in it ---- */
+/* ---- contents ---- */
 
 const struct store_meta *store_reader_meta(const struct store_reader *reader)
 {
@@ -230,7 +230,7 @@ uint64_t store_reader_chunks(const struct store_reader *reader, uint64_t *decode
 	return reader->data_chunks;
 }
 
-/* ---- walking ---- */
+/* ---- reading a window ---- */
 
 /* Keeps a task record, in place of an earlier one of the same thread. */
 static int keep_task(struct store_reader *reader, struct map *by_tid,

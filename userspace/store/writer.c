@@ -484,7 +484,7 @@ uint64_t store_writer_bytes(const struct store_writer *writer)
 	return writer->bytes;
 }
 
-/* ---- begin and end ---- */
+/* ---- opening and closing ---- */
 
 static void writer_free(struct store_writer *writer)
 {

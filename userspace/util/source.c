@@ -121,7 +121,7 @@ static void add_line(struct builder *builder, const char *line, size_t len, uint
 	add_many(builder, '~', to > from ? to - from - 1 : 0);
 }
 
-/* "--filter: " or, for an expression of several lines, "--filter: line 3: ". */
+/* Adds "--filter: ", or for an expression of several lines "--filter: line 3: ". */
 static void add_origin(struct builder *builder, const struct source *source, uint32_t at)
 {
 	char number[32];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text from traced programs can contain any bytes, but output has to be UTF-8. */
+/* Conversion of any bytes to valid UTF-8: text from traced programs can contain any bytes, but
+ * output must be UTF-8. */
 #ifndef WAFFLE_UTIL_UTF8_H
 #define WAFFLE_UTIL_UTF8_H
 
