@@ -9,12 +9,15 @@
  *
  * Numbers are compared exactly, whatever their types. A NaN is unequal to everything, and all other
  * comparisons with it are false. A bool equals true or false, which are the numbers 1 and 0.
- * Pointers and ids are unsigned numbers. Code addresses are unsigned numbers during a capture, and
- * in a file texts: the names of functions. Three-dimensional values can't be compared. A call of
- * category "cuda" or "nccl" has the kind cuda or nccl, and also the kind span or event. If several
- * keys have the same name, the first one is used. Texts are compared as recorded. A truncated text
- * equals nothing (and is != everything), and a pattern is matched against its recorded part. `lib`
- * and `file` are compared by their last component, unless the literal contains a '/'.
+ * Pointers and ids are unsigned numbers. Code addresses are unsigned numbers during a capture. In a
+ * file they are texts: the names of functions. Three-dimensional values can't be compared.
+ *
+ * Texts are compared as recorded. A truncated text equals nothing (and is != everything), and a
+ * pattern is matched against its recorded part. `lib` and `file` are compared by their last
+ * component, unless the literal contains a '/'.
+ *
+ * A call of category "cuda" or "nccl" has the kind cuda or nccl, and also the kind span or event.
+ * If several keys have the same name, the first one is used.
  */
 #ifndef WAFFLE_FILTER_EVAL_H
 #define WAFFLE_FILTER_EVAL_H

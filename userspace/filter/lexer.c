@@ -122,7 +122,7 @@ struct token token_next(const struct source *source, uint32_t at)
 	} else if (is_digit(text[at]) ||
 		   (text[at] == '-' && at + 1 < source->len && is_digit(text[at + 1]))) {
 		token.type = TOKEN_NUMBER;
-		/* includes µ, and other characters that may be meant as a part of the number */
+		/* µ, and other characters that may be meant as a part of the number */
 		for (at++; at < source->len && (is_word(text[at]) || text[at] & 0x80); at++)
 			;
 		token.to = at;

@@ -13,7 +13,7 @@
 enum plan_use {
 	PLAN_DORMANT, /* can't match: not armed */
 	PLAN_MATCHES, /* armed; matches always, or its class's code decides */
-	/* can't match, but is armed for other sites: for depth and parent.name of its children, or
+	/* Can't match, but is armed for other sites: for depth and parent.name of its children, or
 	 * as a child of a kept span. */
 	PLAN_CONTEXT,
 };

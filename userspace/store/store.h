@@ -35,9 +35,8 @@ struct store_meta {
 	const char *sources; /* the recorded sources, "spans,sched,io"; empty: an older file */
 	uint32_t cpu_count;
 	bool sched; /* the scheduler source was on */
-	struct store_counts
-		/* At the end, or in the last counts chunk if the file is truncated. */
-		counts[WAFFLE_SOURCE_COUNT];
+	/* At the end, or in the last counts chunk if the file is truncated. */
+	struct store_counts counts[WAFFLE_SOURCE_COUNT];
 };
 
 /* Facts about a process (command line, parent) from outside the record stream. */
@@ -132,8 +131,8 @@ int store_writer_open(struct store_writer **writer, const char *path, const stru
 		      struct error *err);
 
 /* The same for use while programs are traced: a separate process writes the file
- * (store/file_process.h). Only this call waits for the file system, until `stop` is readable
- * (-EINTR). No later call does. */
+ * (store/file_process.h). Only this call waits for the file system; it returns -EINTR when `stop`
+ * becomes readable. */
 int store_writer_open_apart(struct store_writer **writer, const char *path, int stop,
 			    const struct store_meta *meta, struct error *err);
 
