@@ -54,7 +54,7 @@ static uint16_t normal_state(const struct model_switch *change)
 	return state ? (uint16_t)(1u << (31 - __builtin_clz(state))) : WAFFLE_TASK_RUNNING;
 }
 
-/* The last loss of scheduler records on a CPU that ended in (from, to]. */
+/* The last loss of scheduler records on a CPU that overlaps the time between `from` and `to`. */
 static const struct model_loss *loss_between(const struct sched *s, uint16_t cpu, uint64_t from,
 					     uint64_t to)
 {

@@ -10,8 +10,8 @@
  * never near each other. */
 unsigned near_distance(const char *a, const char *b);
 
-/* Whether `word` is probably meant to be `name`: a few letters differ, or it is the beginning of
- * it. */
+/* Whether `word` is probably meant to be `name`: at most two letters differ, or it is the beginning
+ * of the name. */
 bool near_name(const char *word, const char *name);
 
 #endif
