@@ -295,7 +295,7 @@ function span_item(view, slow, item) {
 	return place(element, left / whole, Math.max(right - left, 0) / whole);
 }
 
-/* Draws [from, to, state, text], or [from, to, 0, running, runnable, blocked] for several states. */
+/* Draws [from, to, state, text], or [from, to, 0, running, runnable, blocked] for several. */
 function state_item(view, item) {
 	const [from, to, state, text] = item, whole = view.duration_ns;
 	const left = Math.max(from, 0), right = Math.min(to, whole);
