@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* waffle-bpf attach: arm the sites of running processes, record, report. */
+/* waffle-bpf attach: arms the sites of running processes, records, and prints a report. */
 #include <stdio.h>
 #include <string.h>
 
@@ -35,7 +35,7 @@ static const struct option_row rows[] = {
 	CAPTURE_OPTION_ROWS,
 };
 
-/* All pids asked for, each once. */
+/* Collects all pids of the options, without duplicates. */
 static int pids_resolve(struct capture_options *options, struct error *err)
 {
 	pid_list found = {0};

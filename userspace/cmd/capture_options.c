@@ -50,7 +50,8 @@ int set_stacks(void *options, const char *value, struct error *err)
 	return result;
 }
 
-/* Buffers between a page and 1 GiB, which the kernel can still allocate. */
+/* Parses the size of a buffer: at least a page, and at most 1 GiB, which the kernel can
+ * allocate. */
 static int set_size(const char *name, const char *value, uint64_t *bytes, struct error *err)
 {
 	int result = option_bytes(name, value, bytes, err);
@@ -126,9 +127,9 @@ enum exit_code capture_options_open(const struct command *command, struct captur
 }
 
 /*
- * "redis-server-20261121-051700.waffle"; what can't stand in a file name becomes '_'. The name is
- * taken by an empty file at once, so that two captures that begin in one second do not get the same
- * one.
+ * A name such as "redis-server-20261121-051700.waffle"; characters that are not suitable for a file
+ * name become '_'. An empty file reserves the name at once, since two captures may begin in the
+ * same second.
  */
 struct default_name {
 	char text[256];
@@ -147,7 +148,7 @@ static int default_name(struct default_name *name, const char *program, struct e
 	for (; program[len] && len < sizeof(safe) - 1; len++) {
 		char c = program[len];
 
-		/* No character that a shell or an option parser takes for something else. */
+		/* Only characters without a special meaning to shells and option parsers. */
 		safe[len] = isalnum((unsigned char)c) || (len && strchr("-.+", c)) ? c : '_';
 	}
 	safe[len] = '\0';
@@ -173,7 +174,7 @@ static int default_name(struct default_name *name, const char *program, struct e
 	return 0;
 }
 
-/* Removes the empty file of a capture that was not begun, if it still is the one. */
+/* Removes the empty file of a capture that did not begin, unless it was replaced. */
 static void default_name_release(const struct default_name *name)
 {
 	struct stat now;
@@ -183,7 +184,7 @@ static void default_name_release(const struct default_name *name)
 		unlink(name->text);
 }
 
-/* What the progress line needs: shown on a terminal only. */
+/* State of the progress line, which is shown only on a terminal. */
 struct display {
 	const struct capture_options *options;
 	const char *command;
@@ -278,7 +279,7 @@ static void summary_print(const struct capture_options *options,
 static int report_print(const char *path, bool json)
 {
 	memory_limit_set(memory_limit_default());
-	/* The filter was at work already; WAFFLE_FILTER is not to be asked again. */
+	/* The filter has been applied already, so WAFFLE_FILTER must not be read again. */
 	char *arguments[] = {(char *)(uintptr_t)path, "--filter=", "--json", NULL};
 
 	return command_report.run(&command_report, json ? 3 : 2, arguments);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What attach and run share: options, progress line, the end with the report. */
+/* Shared by attach and run: options, progress line, and the report at the end. */
 #ifndef WAFFLE_CMD_CAPTURE_OPTIONS_H
 #define WAFFLE_CMD_CAPTURE_OPTIONS_H
 
@@ -16,10 +16,10 @@ struct capture_options {
 	struct session_options session;
 	VEC(pid_t) pids;
 	VEC(const char *) comms;
-	const char *output;          /* NULL: named after the program and the time */
+	const char *output;          /* NULL: the name consists of the program and the time */
 	struct stack_choice *stacks; /* NULL: none */
-	const char *user;            /* of run; NULL: who called sudo */
-	struct account *account;     /* the same, looked up; NULL: as we are */
+	const char *user;            /* of run; NULL: the user who called sudo */
+	struct account *account;     /* the same user, looked up; NULL: the user of this process */
 	struct redaction redaction;
 	bool json, no_report, quiet;
 	struct filter_options filter;
@@ -35,7 +35,7 @@ int set_ring_size(void *options, const char *value, struct error *err);
 int set_sched_size(void *options, const char *value, struct error *err);
 int set_max_size(void *options, const char *value, struct error *err);
 
-/* The rows of both commands' tables. */
+/* Rows in the option tables of both commands. */
 #define CAPTURE_OPTION_ROWS                                                                        \
 	{"output", 'o', "FILE",                                                                    \
 	 "write the capture to FILE instead of PROGRAM-TIME.waffle in the current folder",         \
@@ -92,13 +92,13 @@ int set_max_size(void *options, const char *value, struct error *err);
 
 void capture_options_init(struct capture_options *options);
 void capture_options_free(struct capture_options *options);
-/* Reads the filter and the descriptions of probes; EXIT_DONE, or the code to end with. */
+/* Reads the filter and the probe specs. Returns EXIT_DONE, or the code to exit with. */
 enum exit_code capture_options_open(const struct command *command, struct capture_options *options);
 
 /*
- * Runs the session and ends with the report; or, with --explain, says what it would do. `program`
- * names the file if no -o was given. Returns the exit code of a failed session, or EXIT_DONE;
- * *result tells the rest.
+ * Runs the session and prints the report; with --explain, only shows the plan. `program` determines
+ * the file name if there is no -o. Returns EXIT_DONE and *result, or the exit code of a failed
+ * session.
  */
 int capture_command(const struct command *command, struct capture_options *options,
 		    const char *program, struct session_result *result);

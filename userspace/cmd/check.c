@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * waffle-bpf check: what of the kernel, the privileges and the libraries works, what is missing,
- * and what to do. Features of the kernel are tried, not read off its version. A check is a row.
+ * waffle-bpf check: tests what the kernel, the privileges and the libraries allow, and tells what
+ * is missing and what to do. It tries features of the kernel instead of comparing versions. Each
+ * check is a row.
  */
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -27,7 +28,7 @@
 #include "util/json.h"
 #include "util/units.h"
 
-/* Unknown: could not be tried without privileges, which is a finding of its own. */
+/* Unknown: needs privileges to try, which is a finding of its own. */
 enum check_status { CHECK_OK, CHECK_LIMITED, CHECK_MISSING, CHECK_UNKNOWN, CHECK_STATUS_COUNT };
 
 static const char *const status_names[] = {"ok", "limited", "missing", "unknown"};
@@ -35,13 +36,13 @@ static const char *const status_names[] = {"ok", "limited", "missing", "unknown"
 _Static_assert(sizeof(status_names) / sizeof(status_names[0]) == CHECK_STATUS_COUNT,
 	       "a name for every status");
 
-#define DETAIL 160 /* bytes of a finding */
+#define DETAIL 160 /* size of a finding in bytes */
 
 struct facts {
 	struct utsname uname;
-	unsigned major, minor; /* of the kernel */
-	uint64_t capabilities; /* effective */
-	bool privileged;       /* may load BPF programs and attach them to any process */
+	unsigned major, minor; /* version of the kernel */
+	uint64_t capabilities; /* effective set */
+	bool privileged;       /* can load BPF programs and attach them to any process */
 };
 
 struct check {
@@ -100,8 +101,8 @@ static struct facts facts_gather(void)
 	return facts;
 }
 
-/* Linux 5.18 gave sched_switch the state of the thread that leaves; 6.1 is the long-term kernel
- * after it. */
+/* Linux 5.18 added the state of the previous thread to sched_switch; 6.1 is the next long-term
+ * kernel. */
 static enum check_status check_kernel(const struct facts *facts, char detail[DETAIL])
 {
 	snprintf(detail, DETAIL, "Linux %.64s on %.32s; 6.1 or later is needed",
@@ -158,7 +159,7 @@ static enum check_status check_btf(const struct facts *facts, char detail[DETAIL
 	return CHECK_OK;
 }
 
-/* What libbpf's probes answer: 1 works, 0 does not, negative: the probe itself failed. */
+/* Result of libbpf's probes: 1: it works, 0: it does not, negative: the probe itself failed. */
 static enum check_status probe_status(const struct facts *facts, int answer, char detail[DETAIL])
 {
 	if (!facts->privileged) {
@@ -191,7 +192,8 @@ static const struct bpf_insn program_nothing[] = {
 };
 #define PROGRAM_NOTHING program_nothing, sizeof(program_nothing) / sizeof(program_nothing[0])
 
-/* Attaches to a tracepoint by its BTF. libbpf's own probe tries fentry, which waffle can spare. */
+/* Attaches to a tracepoint by its BTF. libbpf's own probe uses fentry, which waffle does not
+ * need. */
 static int tracepoint_try(void)
 {
 	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = BPF_TRACE_RAW_TP);
@@ -257,7 +259,7 @@ static enum check_status check_lockdown(const struct facts *facts, char detail[D
 	return strstr(text, "[confidentiality]") ? CHECK_MISSING : CHECK_OK;
 }
 
-/* Only counts for who lacks CAP_PERFMON. */
+/* Matters only without CAP_PERFMON. */
 static enum check_status check_paranoid(const struct facts *facts, char detail[DETAIL])
 {
 	char text[32];
@@ -271,7 +273,8 @@ static enum check_status check_paranoid(const struct facts *facts, char detail[D
 	return facts->privileged || text[0] == '-' ? CHECK_OK : CHECK_LIMITED;
 }
 
-/* Before 5.11 BPF maps count as locked memory of the process, later as memory of its cgroup. */
+/* Before Linux 5.11 BPF maps count as locked memory of the process, later as memory of its
+ * cgroup. */
 static enum check_status check_memlock(const struct facts *facts, char detail[DETAIL])
 {
 	struct rlimit limit = {0};
@@ -477,7 +480,7 @@ static int check_run(const struct command *command, int argc, char **argv)
 }
 
 static const struct option_row options[] = {
-	{"json", 0, NULL, "Print one JSON object.", .at = 0 /* the bool is all there is */},
+	{"json", 0, NULL, "Print one JSON object.", .at = 0 /* the bool is the only option */},
 };
 
 const struct command command_check = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A command of waffle-bpf is a row in the table of main.c; its options are rows here. Help texts,
- * the man page and docs/commands.md are made from these tables and from nothing else.
+ * the man page and docs/commands.md are generated from these tables.
  */
 #ifndef WAFFLE_CMD_COMMAND_H
 #define WAFFLE_CMD_COMMAND_H
@@ -16,14 +16,14 @@ enum exit_code {
 	EXIT_DONE = 0,
 	EXIT_FAILED = 1,
 	EXIT_USAGE = 2,
-	EXIT_READER_GONE = 141, /* as a shell reports the end by SIGPIPE: nothing is said of it */
+	EXIT_READER_GONE = 141, /* as shells report an end by SIGPIPE; without a message */
 };
 
 /*
- * One option, whose place is at offset `at` in the command's own options struct. `set` gets a
- * pointer to it and the value; it returns 0, or leaves a message ("--duration: '10x' is not a time,
- * write 10s, 500ms, 2m") and returns a negative errno. Without `set`, a bool there becomes true,
- * or, if the option takes an argument, a const char * there is the value.
+ * An option. Its value is at offset `at` in the command's own options struct. `set` gets a pointer
+ * to that place and the argument. It returns 0, or a negative errno and a message ("--duration:
+ * '10x' is not a time, write 10s, 500ms, 2m"). Without `set` the place is a bool, which becomes
+ * true. If the option takes an argument, it is a const char *.
  */
 struct option_row {
 	const char *name;     /* "duration", without dashes */
@@ -36,13 +36,13 @@ struct option_row {
 
 struct command {
 	const char *name;
-	const char *arguments; /* "FILE", "-- CMD…", for the synopsis; "" if none */
+	const char *arguments; /* for the synopsis: "FILE", "-- CMD…"; "": none */
 	const char *summary;   /* one line */
 	const char *details;   /* paragraphs for the man page, or "" */
 	const struct option_row *options;
 	size_t option_count;
-	bool reads_captures; /* so its memory is limited (util/memory_limit.h) */
-	/* Runs with the arguments behind the command's name; returns an enum exit_code. */
+	bool reads_captures; /* limits the memory (util/memory_limit.h) */
+	/* Runs the command with the arguments after its name. Returns an enum exit_code. */
 	int (*run)(const struct command *command, int argc, char **argv);
 };
 
@@ -50,22 +50,25 @@ extern const struct command command_attach, command_run, command_list, command_c
 	command_report, command_why, command_view, command_info, command_export, command_demo;
 
 /*
- * Parses options into `options` by the command's rows (GNU style: --name=value, --name value, -o
- * value,
- * -- ends them; options may stand behind positional arguments unless `stop_at_first` is set).
- * Positional arguments are moved to the end: argv[*first] … argv[argc-1]. Returns 0; -ECANCELED
- * after --help was printed (exit with EXIT_DONE); -EINVAL with a message (exit with EXIT_USAGE).
+ * Parses options into `options` by the command's rows, in GNU style:
+ *
+ *	--name=value, --name value, -o value; -- ends the options
+ *
+ * Options may follow positional arguments unless `stop_at_first` is set. Positional arguments are
+ * moved to the end: argv[*first] … argv[argc-1]. Returns 0; -ECANCELED after it printed --help
+ * (exit with EXIT_DONE); -EINVAL with a message (exit with EXIT_USAGE).
  */
 int options_parse(const struct command *command, int argc, char **argv, bool stop_at_first,
 		  void *options, int *first, struct error *err);
 
-/* Values: "10s" "500ms" "1m30s" → ns; "64MiB" "512k" → bytes; a decimal number in a range. */
+/* Parse the value of an option: "10s" "500ms" "1m30s" → ns; "64MiB" "512k" → bytes; a decimal
+ * number from `min` to `max`. */
 int option_duration(const char *name, const char *value, uint64_t *ns, struct error *err);
 int option_bytes(const char *name, const char *value, uint64_t *bytes, struct error *err);
 int option_number(const char *name, const char *value, uint64_t min, uint64_t max, uint64_t *number,
 		  struct error *err);
 
-/* Of commands that read captures. */
+/* For commands that read captures. */
 int set_memory_limit(void *options, const char *value, struct error *err);
 #define MEMORY_OPTION_ROW                                                                          \
 	{                                                                                          \
@@ -76,8 +79,8 @@ int set_memory_limit(void *options, const char *value, struct error *err);
 
 /* Prints "waffle-bpf: COMMAND: MESSAGE" on stderr and returns the code. */
 int command_fail(const struct command *command, const struct error *err, enum exit_code code);
-/* The end of a parse that did not return 0: EXIT_DONE after --help, else the message and
- * EXIT_USAGE. */
+/* Handles an options_parse() that did not return 0. Returns EXIT_DONE after --help; else prints the
+ * message and returns EXIT_USAGE. */
 int command_parse_failed(const struct command *command, int parse_result, const struct error *err);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * waffle-bpf demo: a training of four ranks on simulated GPUs, one of them held up by its loader,
- * recorded and explained. It does what the commands do that it names, and nothing else.
+ * waffle-bpf demo: records and explains a simulated training of four ranks, one of which is delayed
+ * by its loader. It only runs the commands that it prints.
  */
 #include <errno.h>
 #include <limits.h>
@@ -18,7 +18,7 @@
 #define STEPS "40"
 #define STRAGGLER 2
 #define STRAGGLER_MS "60"
-#define LATE_FIRST 13 /* steps whose batch is late: these two of them */
+#define LATE_FIRST 13 /* the two steps whose batch is late */
 #define LATE_SECOND 33
 
 struct demo {
@@ -32,7 +32,7 @@ static const struct option_row rows[] = {
 	 .at = offsetof(struct demo, output)},
 };
 
-/* Beside the program as it is built, or where make install puts it. */
+/* Finds the program: next to waffle-bpf in a build tree, or where make install puts it. */
 static int program_find(char *path, size_t size, struct error *err)
 {
 	static const char *const places[] = {"sim/training", "../libexec/waffle/training"};
@@ -56,7 +56,7 @@ static int program_find(char *path, size_t size, struct error *err)
 			 first, path);
 }
 
-/* Says a command as a user would type it, and does it. */
+/* Prints a command as a user would type it, and runs it. */
 static int step(const struct command *command, const char *title, char **argv)
 {
 	int argc = 0;
@@ -85,7 +85,7 @@ static int64_t span_value(const struct model *model, const struct model_span *sp
 	return -1;
 }
 
-/* Whether it is a step that was late on all ranks, on one that did nothing wrong. */
+/* Whether a span is a step that was late on all ranks, on a rank that did not cause it. */
 static bool is_victim(const struct model *model, const struct model_span *span)
 {
 	int64_t number;
@@ -97,7 +97,7 @@ static bool is_victim(const struct model *model, const struct model_span *span)
 	return number == LATE_FIRST || number == LATE_SECOND;
 }
 
-/* The slowest of them: all ranks' steps are as slow. */
+/* The slowest of these steps. */
 static uint64_t victim_pick(const struct model *model)
 {
 	uint64_t worst_ns = 0, id = 0;
@@ -130,7 +130,7 @@ static int victim_find(const char *file, uint64_t *id, struct error *err)
 	return result;
 }
 
-/* "x.waffle" → "x.pftrace" */
+/* Names the trace after the capture: "x.waffle" → "x.pftrace". */
 static void trace_name(struct demo *demo)
 {
 	size_t length = strlen(demo->output);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* waffle-bpf export: a .waffle file in the format of another tool. */
+/* waffle-bpf export: converts a .waffle file to the format of another tool. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ struct export_options {
 	const struct exporter *exporter;
 	const char *output;
 	bool json;
-	uint64_t from_ns, to_ns; /* since the begin of the capture */
+	uint64_t from_ns, to_ns; /* since the beginning of the capture */
 	struct filter_options filter;
 };
 
@@ -74,7 +74,7 @@ static const struct option_row rows[] = {
 	MEMORY_OPTION_ROW,
 };
 
-/* FILE without ".waffle", with the extension. NULL: out of memory. */
+/* FILE with ".waffle" replaced by the extension. NULL: out of memory. */
 static char *default_path(const char *file, const char *extension)
 {
 	size_t len = strlen(file), suffix = strlen(".waffle");
@@ -154,7 +154,7 @@ static int export_model(const struct export_options *o, const struct model *mode
 	if (code < 0 && strcmp(path, "-") == 0 && output_reader_is_gone())
 		code = EXIT_READER_GONE;
 
-	/* Standard output is taken by the export itself. */
+	/* Standard output already has the export itself. */
 	if (code == 0 && strcmp(path, "-") != 0)
 		(o->json ? print_json : print_line)(o, path, model);
 	free(named);

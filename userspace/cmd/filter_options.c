@@ -51,8 +51,8 @@ static void warning_print(const char *line, void *arg)
 	terminal_message(stderr, "waffle-bpf: %s: %s", command->name, line);
 }
 
-/* What may be a mistake in the filter, by the sites of the file. A plan is made for what it learns
- * of their keys; that it could not be carried out in the kernel is no matter here. */
+/* Warns about likely mistakes in the filter. A plan is made only to examine the sites' keys, so it
+ * does not matter if the filter could not run in the kernel. */
 static int filter_check(const struct command *command, const struct filter_options *options,
 			const struct store_reader *reader, struct error *err)
 {
@@ -105,7 +105,7 @@ static int explain_file(const struct command *command, const struct filter_optio
 	else
 		result = explain_print_file_json(options->filter, stdout);
 	store_reader_close(reader);
-	/* What could not be written is main()'s to say, for all commands alike. */
+	/* main() reports a failed write to standard output, for all commands. */
 	if (result && !ferror(stdout))
 		return error_set(err, -result, "%s", strerror(-result));
 	return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options about filters, which attach, run, report and export share. */
+/* Filter options, shared by attach, run, report and export. */
 #ifndef WAFFLE_CMD_FILTER_OPTIONS_H
 #define WAFFLE_CMD_FILTER_OPTIONS_H
 
@@ -10,10 +10,10 @@
 struct filter_options {
 	const char *argument; /* of --filter; NULL: not given */
 	bool keep_children, explain;
-	struct filter_expr *filter; /* by filter_options_open(); NULL: none */
+	struct filter_expr *filter; /* set by filter_options_open(); NULL: no filter */
 };
 
-/* The rows of a command whose options struct has a struct filter_options as `member`. */
+/* Rows for a command whose options struct has a struct filter_options as `member`. */
 #define FILTER_OPTION_ROWS(type, member)                                                           \
 	{"filter", 0, "EXPR",                                                                      \
 	 "keep only what matches, such as 'name ~ \"nccl*\" && dur > 10ms'; @FILE reads the "      \
@@ -30,22 +30,22 @@ struct filter_options {
 			.at = offsetof(type, member.explain)                                       \
 	}
 
-/* The expression of --filter, or else of the environment. EXIT_DONE, or what is wrong was printed
- * and the command has to end with this code. */
+/* Parses the expression of --filter, or else of the environment. Returns EXIT_DONE; otherwise it
+ * printed an error, and the command has to exit with this code. */
 enum exit_code filter_options_open(const struct command *command, struct filter_options *options);
 void filter_options_free(struct filter_options *options);
 
-/* Opens the file that the filter is for, and says on stderr if a key of the filter is declared by
- * no site of it. */
+/* Opens the file to which the filter applies, and warns on stderr if no site declares a key of the
+ * filter. */
 int filter_options_open_file(const struct command *command, const struct filter_options *options,
 			     const char *file, struct store_reader **reader, struct error *err);
-/* What a command does with its file, for filter_options_on_file(); `cli` are its options. Returns
- * 0, EXIT_READER_GONE or a negative errno. */
+/* The work of a command on its file, for filter_options_on_file(). `cli` are the command's options.
+ * Returns 0, EXIT_READER_GONE or a negative errno. */
 typedef int (*filter_file_work)(const struct command *command, const void *cli, const char *file,
 				struct error *err);
-/* All that is left to do for a command that reads a file, once its usage is right: the filter, then
- * the work, or with --explain what the filter means for the file (as JSON if `json`). Errors are
- * printed, and the filter is freed. */
+/* Does the rest of a command that reads a file, after its options were parsed. It opens the filter
+ * and runs `work`, or with --explain prints how the filter applies to the file (as JSON if `json`).
+ * It prints errors and frees the filter. */
 enum exit_code filter_options_on_file(const struct command *command, struct filter_options *options,
 				      const char *file, bool json, filter_file_work work,
 				      const void *cli);

@@ -44,7 +44,7 @@ static const struct status statuses[] = {
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-/* "-o, --output FILE" */
+/* Formats an option as "-o, --output FILE". */
 static void option_synopsis(char *text, size_t size, const struct option_row *row)
 {
 	char letter[8] = "    ";
@@ -55,7 +55,7 @@ static void option_synopsis(char *text, size_t size, const struct option_row *ro
 		 row->argument ? row->argument : "");
 }
 
-/* Columns that a UTF-8 text takes: its bytes that do not continue a character. */
+/* Number of columns of a UTF-8 text: its bytes that do not continue a character. */
 static int text_columns(const char *text, size_t len)
 {
 	int columns = 0;
@@ -65,7 +65,8 @@ static int text_columns(const char *text, size_t len)
 	return columns;
 }
 
-/* Prints words of a paragraph or more, broken at HELP_COLUMNS, the cursor being at `indent`. */
+/* Prints the words of one or more paragraphs, wrapped at HELP_COLUMNS. The cursor is at `indent` at
+ * first. */
 static void print_wrapped(FILE *out, const char *text, int indent)
 {
 	int column = indent;
@@ -154,7 +155,8 @@ void help_overview(FILE *out, const struct command_table *table)
 	fprintf(out, "\n'waffle-bpf help COMMAND' shows the options of a command.\n");
 }
 
-/* Text as roff: backslashes, hyphens that are minus signs, and lines that look like requests. */
+/* Escapes text for roff: backslashes, hyphens that mean minus signs, and lines that look like
+ * requests. */
 static void print_roff(FILE *out, const char *text)
 {
 	bool line_start = true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Help made from the command tables: for a terminal, as a man page (roff), as Markdown. Options
- * that every command has (--help) are added here.
+ * Help generated from the command tables: for a terminal, as a man page (roff), and as Markdown.
+ * Options that every command has (--help) are added here.
  */
 #ifndef WAFFLE_CMD_HELP_H
 #define WAFFLE_CMD_HELP_H

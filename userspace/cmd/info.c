@@ -9,7 +9,7 @@
 #include "util/privileges.h"
 
 static const struct option_row rows[] = {
-	{"json", 0, NULL, "Print JSON.", .at = 0 /* the bool is all there is */},
+	{"json", 0, NULL, "Print JSON.", .at = 0 /* the bool is the only option */},
 	MEMORY_OPTION_ROW,
 };
 
@@ -21,7 +21,7 @@ static int print_info(const struct model *model, bool json, struct error *err)
 		result = info_print_json(model, stdout);
 	else
 		info_print_text(model, stdout);
-	/* What could not be written is main()'s to say, for all commands alike. */
+	/* main() reports a failed write to standard output, for all commands. */
 	if (result && !ferror(stdout))
 		return error_set(err, -result, "%s", strerror(-result));
 	return 0;

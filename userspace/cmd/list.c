@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* waffle-bpf list: the sites and calls of files, or of a process and all its libraries. */
+/* waffle-bpf list: prints the sites and calls of files, or of a process and all its libraries. */
 #include <stdio.h>
 #include <string.h>
 
@@ -82,7 +82,7 @@ static unsigned copies(const struct object *object, size_t site)
 	return count;
 }
 
-/* For people: a file's sites, one a line. */
+/* Output for people: a file's sites, one a line. */
 static void print_text(const char *text)
 {
 	terminal_put(stdout, text, strlen(text));
@@ -113,7 +113,7 @@ static void print_site(const struct site_info *site)
 	puts(site->key_count ? ")" : "");
 }
 
-/* Where a call is probed, and what the kernel does there. */
+/* Prints where a call is probed, and how. */
 static void print_probes(const struct object *object, size_t site)
 {
 	const char *func = object->sites.data[site].func;
@@ -195,7 +195,7 @@ static void json_probes(struct json *json, const struct object *object, size_t s
 	json_array_end(json);
 }
 
-/* What all sites have; the object stays open. */
+/* Writes the members that all sites have; the object stays open. */
 static void json_site_begin(struct json *json, const struct site_info *site)
 {
 	json_object_begin(json);
@@ -253,7 +253,7 @@ static int print_json(const struct objects *objects, const struct call_set *call
 	return json_close(json) ? EXIT_FAILED : EXIT_DONE;
 }
 
-/* Descriptions that nothing was found for. */
+/* Probe specs that match nothing. */
 struct unfound {
 	const struct command *command;
 	bool missing;

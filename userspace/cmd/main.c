@@ -112,9 +112,10 @@ static void signal_ignore(int number)
 }
 
 /*
- * A reader that went away (`waffle-bpf report F | head`) or a limit of file sizes must not kill a
- * capture half-way, nor leave a temporary file behind: writes fail instead. A handler and not
- * SIG_IGN, which a program started by `run` would inherit.
+ * Writes must fail instead of killing the process when a reader has exited (`waffle-bpf report F |
+ * head`) or a file size limit is reached. Otherwise a capture would end half-way, or a temporary
+ * file would be left behind. This is a handler rather than SIG_IGN because a program started by
+ * `run` would inherit the latter.
  */
 static void write_signals_catch(void)
 {
@@ -124,14 +125,14 @@ static void write_signals_catch(void)
 	sigaction(SIGXFSZ, &action, NULL);
 }
 
-/* Standard output that could not be written is a failure, unless its reader just went away. */
+/* A failed write to standard output is an error, unless its reader has exited. */
 static int output_finish(int code)
 {
 	if (!fflush(stdout) && !ferror(stdout))
 		return code;
 	if (output_reader_is_gone())
 		return code;
-	if (code != EXIT_DONE) /* it has said why already */
+	if (code != EXIT_DONE) /* it has printed an error already */
 		return code;
 	terminal_message(stderr,
 			 "waffle-bpf: standard output could not be written; is the disk full?");

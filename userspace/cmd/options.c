@@ -11,15 +11,16 @@
 #include "util/terminal.h"
 #include "util/units.h"
 
-/* One run of options_parse(). Positional arguments are gathered at the front of argv meanwhile. */
+/* State of options_parse(). Positional arguments are collected at the front of argv during the
+ * parse. */
 #define MEMORY_LIMIT_MIN (64u << 20)
 
 struct parse {
 	const struct command *command;
 	int argc;
 	char **argv;
-	int at;         /* next argument to look at */
-	int positional; /* how many were found */
+	int at;         /* next argument */
+	int positional; /* number of positional arguments found */
 	void *options;
 	struct error *err;
 };
@@ -56,7 +57,7 @@ static int unknown_option(const struct parse *parse, const char *name, size_t le
 			 parse->command->name);
 }
 
-/* The value behind an option: what is glued to it, or the next argument. */
+/* Gets the value of an option from `glued`, the text attached to it, or from the next argument. */
 static int option_apply(struct parse *parse, const struct option_row *row, const char *glued)
 {
 	const char *value = glued;
@@ -94,7 +95,7 @@ static int parse_long(struct parse *parse, const char *text)
 	return unknown_option(parse, text, len);
 }
 
-/* Letters may be joined: -ab; the first one that takes a value takes the rest: -oFILE. */
+/* Letters may be combined: -ab. The first one that takes a value takes the rest: -oFILE. */
 static int parse_letters(struct parse *parse, const char *text)
 {
 	while (*text) {

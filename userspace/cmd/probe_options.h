@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options that describe calls to be probed, which attach, run and list share. */
+/* Options with probe specs, shared by attach, run and list. */
 #ifndef WAFFLE_CMD_PROBE_OPTIONS_H
 #define WAFFLE_CMD_PROBE_OPTIONS_H
 
@@ -9,19 +9,19 @@
 
 struct probe_option {
 	const char *text;
-	bool file; /* of --probes: a path, or the name of a set that ships */
+	bool file; /* of --probes: a path, or the name of a set that comes with waffle */
 };
 
 struct probe_options {
 	VEC(struct probe_option) list;
-	struct call_set *calls; /* by probe_options_open(); NULL: nothing is looked for */
+	struct call_set *calls; /* set by probe_options_open(); NULL: there are no specs */
 };
 
-/* Of option_row: *options is a struct probe_options. */
+/* `set` functions of option_row, where *options is a struct probe_options. */
 int set_probe(void *options, const char *value, struct error *err);
 int set_probes(void *options, const char *value, struct error *err);
 
-/* The rows of a command whose options struct has a struct probe_options as `member`. */
+/* Rows for a command whose options struct has a struct probe_options as `member`. */
 #define PROBE_OPTION_ROWS(type, member)                                                            \
 	{"probe",                                                                                  \
 	 0,                                                                                        \
@@ -39,8 +39,8 @@ int set_probes(void *options, const char *value, struct error *err);
 	}
 
 /*
- * Reads what was described, and the tables that are wanted. EXIT_DONE, or what is wrong was printed
- * and the command has to end with this code.
+ * Parses the specs, and the built-in sets that are wanted. Returns EXIT_DONE; otherwise it printed
+ * an error, and the command has to exit with this code.
  */
 enum exit_code probe_options_open(const struct command *command, struct probe_options *options,
 				  bool cuda, bool nccl);

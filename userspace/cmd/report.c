@@ -15,7 +15,7 @@ struct report_cli {
 	bool json;
 	const char *html;
 	uint64_t rows;
-	uint64_t from_ns, to_ns; /* since the capture's begin */
+	uint64_t from_ns, to_ns; /* since the beginning of the capture */
 	enum report_sort sort;
 	struct filter_options filter;
 };
@@ -105,7 +105,7 @@ static int print_report(const struct report_cli *cli, const struct model *model,
 	else
 		report_print_text(report, &view, stdout);
 	report_free(report);
-	/* What could not be written is main()'s to say, for all commands alike. */
+	/* main() reports a failed write to standard output, for all commands. */
 	if (cli->html)
 		return result;
 	if (result && !ferror(stdout))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* waffle-bpf run: start a command with its sites armed before main, record, report. */
+/* waffle-bpf run: starts a command with its sites armed before main, records, and prints a
+ * report. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -25,7 +26,7 @@ static const struct option_row rows[] = {
 	CAPTURE_OPTION_ROWS,
 };
 
-/* Its first `words` words. */
+/* Copies the first `words` words of a command. */
 static void command_line(char *text, size_t size, char **command, size_t words)
 {
 	size_t len = 0;
@@ -35,17 +36,18 @@ static void command_line(char *text, size_t size, char **command, size_t words)
 		len += (size_t)snprintf(text + len, size - len, "%s%s", len ? " " : "", *command);
 }
 
-/* The command's own status, as a shell gives it. */
+/* The command's own exit status, as shells report it. */
 static int status_code(const struct session_result *result)
 {
 	if (result->exit_status < 0)
-		return EXIT_DONE; /* still running: the time was up */
+		return EXIT_DONE; /* still running at the end of the duration */
 	if (WIFSIGNALED(result->exit_status))
 		return 128 + WTERMSIG(result->exit_status);
 	return WEXITSTATUS(result->exit_status);
 }
 
-/* Whom the command runs as. A user who is not root can only run it as himself. */
+/* Chooses the user that the command runs as. A user other than root can only run the command as
+ * itself. */
 static int account_choose(struct capture_options *options, struct error *err)
 {
 	int code = options->user ? account_by_name(&options->account, options->user, err)

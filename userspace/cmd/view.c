@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* waffle-bpf view: the time line of a .waffle file, drawn in the terminal. */
+/* waffle-bpf view: draws the timeline of a .waffle file in the terminal. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,8 +9,8 @@
 #include "export/view_text.h"
 
 struct view_cli {
-	uint64_t from_ns, to_ns; /* since the capture's begin */
-	uint64_t width;          /* 0: as wide as the terminal */
+	uint64_t from_ns, to_ns; /* since the beginning of the capture */
+	uint64_t width;          /* 0: the terminal's width */
 	uint64_t lanes;
 	const char *span, *thread;
 	struct filter_options filter;
@@ -75,7 +75,8 @@ static int view_file(const struct command *command, const void *arg, const char 
 	struct model *model = NULL;
 	int result = filter_options_open_file(command, &cli->filter, file, &reader, err);
 
-	/* All of it: what began before the window is drawn in it with its name and state. */
+	/* Load everything: spans and waits that began before the window are drawn with their name
+	 * and state. */
 	if (!result)
 		result = model_load(&model, reader, STORE_ALL, &keep, err);
 	if (!result) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* waffle-bpf why: what made spans slow. */
+/* waffle-bpf why: explains why spans were slow. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "export/why_json.h"
 #include "export/why_text.h"
 
-/* Causes shown of an instance in text. */
+/* Limit of the causes shown for each instance in text. */
 #define CAUSES_SHOWN 10
 #define SLOWEST_DEFAULT 10
 
@@ -68,7 +68,7 @@ static const struct option_row rows[] = {
 	MEMORY_OPTION_ROW,
 };
 
-/* What could not be written is main()'s to say, for all commands alike. */
+/* main() reports a failed write to standard output, for all commands. */
 static int printed(int result, struct error *err)
 {
 	if (result && !ferror(stdout))
@@ -152,7 +152,7 @@ static int why_file(const struct command *command, const void *arg, const char *
 	struct model *model = NULL;
 	int result = filter_options_open_file(command, &cli->filter, file, &reader, err);
 
-	/* All of it: a wait in the window may have been caused before. */
+	/* Load everything: the cause of a wait may be before the window. */
 	if (!result)
 		result = model_load(&model, reader, STORE_ALL, &keep, err);
 	if (!result)

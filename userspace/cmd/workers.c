@@ -14,7 +14,7 @@
 
 enum exit_code workers_start(const struct command *command, struct call_set *calls)
 {
-	/* Of the workers, which are copies of this process. */
+	/* Used only in the workers, which are copies of this process. */
 	static struct symbols_service symbols;
 	const struct worker_table table = {
 		.handlers =

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The processes that parse files for a command (target/worker.h). */
+/* The worker processes that parse files for a command (target/worker.h). */
 #ifndef WAFFLE_CMD_WORKERS_H
 #define WAFFLE_CMD_WORKERS_H
 
@@ -7,13 +7,13 @@
 #include "cmd/command.h"
 
 /*
- * Starts them, once the options are known and before files are opened. `calls` are the probe specs
- * to find in files, or NULL; they must outlive the workers. A later call does nothing. Returns
- * EXIT_DONE, or the exit code.
+ * Starts the workers, after the options were parsed and before any file is opened. `calls` are the
+ * probe specs to find in files, or NULL; they must outlive the workers. A later call does nothing.
+ * Returns EXIT_DONE or the exit code.
  */
 enum exit_code workers_start(const struct command *command, struct call_set *calls);
 
-/* Ends them, and says on standard error which files ended one before. */
+/* Ends the workers. Prints on standard error which files made a worker end early. */
 void workers_end(void);
 
 #endif

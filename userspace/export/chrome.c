@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The Chrome trace event format (JSON). Spans that nest on their thread are complete events ("X");
- * those that moved to another thread, overlap or began before the capture are asynchronous pairs
- * ("b", "e"), which may lie as they like. Times are microseconds since the begin of the capture.
+ * The Chrome trace event format (JSON). Spans that nest on their thread are complete events ("X").
+ * Spans that moved to another thread, overlap or began before the capture are asynchronous pairs
+ * ("b", "e"), which need not nest. Times are microseconds since the beginning of the capture.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,8 +19,8 @@ typedef VEC(uint64_t) ends_vec;
 struct chrome {
 	struct json *json;
 	const struct model *model;
-	ends_vec *open;             /* by thread: ends of the spans around the next one */
-	struct stack_names *stacks; /* of spans and events; NULL: there are none */
+	ends_vec *open;             /* by thread: ends of the enclosing spans */
+	struct stack_names *stacks; /* of spans and events; NULL: the capture has none */
 };
 
 static void write_time(struct chrome *c, const char *key, uint64_t ns)
@@ -69,7 +69,7 @@ static void args_close(struct chrome *c)
 	json_object_end(c->json);
 }
 
-/* What a span or event has beside its values and times. */
+/* Writes the fields of a span or event other than its values and times. */
 static void write_node(struct chrome *c, uint8_t kind, uint32_t index, uint64_t id)
 {
 	const struct model_link *late = values_late_cause(c->model, kind, index);
@@ -114,7 +114,7 @@ static void write_async(struct chrome *c, const struct model_span *span)
 	json_object_end(c->json);
 }
 
-/* Whether a span lies within those open on its thread. 1: it does, 0: not, or a negative errno. */
+/* Whether a span nests in the open spans of its thread: 1 or 0, or a negative errno. */
 static int span_nests(struct chrome *c, const struct model_span *span)
 {
 	ends_vec *open;
@@ -244,7 +244,7 @@ static void write_losses(struct chrome *c)
 	}
 }
 
-/* Thread states go to a thread row of their own beside the spans, as asynchronous slices. */
+/* Thread states are asynchronous slices on a row of their own beside the thread's spans. */
 static int write_interval(const struct model_interval *interval, void *arg)
 {
 	struct chrome *c = arg;

@@ -9,8 +9,8 @@
 #include "util/terminal.h"
 #include "util/units.h"
 
-/* Where a part of an expression is decided: of a capture in the first two places, of a file that is
- * read all of it in the last. */
+/* Where a part of an expression is decided: at the first two places for a capture, at the last one
+ * for an existing file. */
 enum place { PLACE_ARMING, PLACE_KERNEL, PLACE_COUNT, PLACE_AFTERWARDS = PLACE_COUNT };
 static const char *const place_names[] = {
 	[PLACE_ARMING] = "decided when sites are armed",
@@ -30,7 +30,7 @@ static bool field_is_of(enum filter_field field, enum place place)
 	return place == PLACE_AFTERWARDS || filter_fields[field].at_site == (place == PLACE_ARMING);
 }
 
-/* Calls `each` with every part of the expression that is decided at a place. */
+/* Calls `each` for every part of the expression that is decided at a place. */
 static void parts_each(const struct filter_expr *filter, enum place place,
 		       void (*each)(const char *part, void *arg), void *arg)
 {
@@ -145,8 +145,8 @@ static void put_code(const struct filter_code *code, const char *when, uint32_t 
 	}
 }
 
-/* What is left of the expression, each comparison as it was written. `above` is the operator that
- * this is an operand of: || inside && needs parentheses, && inside || does not. */
+/* Prints a residual, with each comparison as the user wrote it. `above` is the parent operator: ||
+ * in && needs parentheses, && in || does not. */
 static void put_residual(const struct filter_expr *filter, const struct residual *residual,
 			 uint32_t index, enum filter_node_type above, FILE *out)
 {
@@ -181,7 +181,7 @@ static void put_residual(const struct filter_expr *filter, const struct residual
 	}
 }
 
-/* Of the first site of a class: the same is asked at the others. */
+/* Prints the residual of the first site of a class. The other sites have an equal one. */
 static void put_question(const struct explain *explain, uint32_t class, FILE *out)
 {
 	const struct filter_expr *filter = explain->plan->filter;
@@ -249,7 +249,7 @@ static void part_json(const char *part, void *arg)
 	json_string(arg, part);
 }
 
-/* `first` … `last` have parts, the other places none. */
+/* The places from `first` to `last` get parts, the others none. */
 static void json_places(struct json *json, const struct filter_expr *filter, enum place first,
 			enum place last)
 {
@@ -329,7 +329,7 @@ int explain_print_json(const struct explain *explain, FILE *out)
 	return json_close(json);
 }
 
-/* ---- of a file ---- */
+/* ---- an existing file ---- */
 
 void explain_print_file_text(const struct filter_expr *filter, const char *file, FILE *out)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The write functions of the rows in export.c, one a format. */
+/* The write functions for the rows in export.c, one for each format. */
 #ifndef WAFFLE_EXPORT_FORMATS_H
 #define WAFFLE_EXPORT_FORMATS_H
 

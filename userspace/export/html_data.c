@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The page's tables: names of spans, with the distribution of their durations, and slow spans. */
+/* Tables of the page: names of spans with the distribution of their durations, and slow spans. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ const char *html_thread(const struct model *model, uint32_t thread, char text[HT
 	return text;
 }
 
-/* "in read of /data/shard-7" */
+/* Describes a call and its object: "in read of /data/shard-7". */
 static int call_text(const struct model *model, const struct model_interval *interval,
 		     char text[HTML_STATE_TEXT])
 {
@@ -84,7 +84,7 @@ const char *html_state_text(const struct model *model, const struct model_interv
 
 /* ---- names ---- */
 
-/* HISTOGRAM_BINS of each name that is shown, of its whole spans. */
+/* Counts HISTOGRAM_BINS bins for each name shown, over its complete spans. */
 static uint64_t *count_durations(const struct html_page *page)
 {
 	const struct model *model = page->model;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Off-CPU time by what was waited at and who ended it: every blocked interval of every thread, the
- * same sum as the threads' blocked_ns. Its stacks are known of waits that were not short.
+ * Off-CPU time by where a thread waited and who ended the wait. It covers every blocked interval of
+ * every thread, so its sum equals the threads' blocked_ns. Stacks are known except for short waits.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,9 +12,9 @@
 #include "util/syscall_names.h"
 
 #define STACKS_MAX 1000
-#define DEPTH_MAX 64 /* frames of each of the two stacks that are shown, the innermost */
+#define DEPTH_MAX 64 /* innermost frames shown of each of the two stacks */
 
-/* What the waits of one sum have in common. Filled with zeros first, it is compared as bytes. */
+/* What the waits of one sum have in common. It is zeroed first, since it is compared as bytes. */
 struct flame_key {
 	uint32_t kernel_stack, user_stack;
 	uint32_t thread, waker; /* names, as numbers of texts */
@@ -24,10 +24,10 @@ struct flame_key {
 struct flame_sum {
 	struct flame_key key;
 	uint64_t ns, waits;
-	uint64_t ts; /* of the first wait, when its stacks were taken */
+	uint64_t ts; /* time of the first wait, when its stacks were taken */
 };
 
-/* The last wait of a thread, until it is known who ended it. */
+/* The last wait of a thread, kept until it is known who ended it. */
 struct flame_open {
 	struct flame_key key;
 	uint64_t ns, to_ts;
@@ -35,14 +35,14 @@ struct flame_open {
 
 struct flame {
 	struct html_page *page;
-	struct flame_open *open; /* a thread each; ns 0: none */
-	struct strtab *keys;     /* 0 is no key */
+	struct flame_open *open; /* an entry for each thread; ns 0: none */
+	struct strtab *keys;     /* number 0 is not a key */
 	VEC(struct flame_sum) sums;
 	uint64_t blocked_ns, stack_ns;
 	bool failed;
 };
 
-/* ---- summing up ---- */
+/* ---- sums ---- */
 
 static void flame_add(struct flame *flame, const struct flame_open *open, uint32_t waker)
 {
@@ -137,11 +137,11 @@ static int compare_sums(const void *left, const void *right)
 
 struct frames {
 	struct html_page *page;
-	uint32_t texts[DEPTH_MAX + 1]; /* the last one: "[cut]" */
+	uint32_t texts[DEPTH_MAX + 1]; /* the last entry is "[cut]" */
 	uint32_t count;
 };
 
-/* "queue_pop", "libc.so.6+0x9f3a2" */
+/* Adds a frame as "queue_pop" or "libc.so.6+0x9f3a2". */
 static void add_frame(const struct stack_frame *frame, void *arg)
 {
 	struct frames *frames = arg;
@@ -161,7 +161,7 @@ static void add_frame(const struct stack_frame *frame, void *arg)
 	frames->texts[frames->count++] = html_text(frames->page, text);
 }
 
-/* Frames as numbers of texts, the outermost first. */
+/* Writes frames as numbers of texts, the outermost first. */
 static void stack_json(const struct flame *flame, uint32_t stack, uint64_t ts)
 {
 	struct json *json = flame->page->json;
@@ -187,7 +187,7 @@ static void call_json(struct html_page *page, int32_t number)
 	json_array_end(page->json);
 }
 
-/* [thread, waker, ns, waits, [user frames], [kernel frames]] */
+/* Writes a sum as [thread, waker, ns, waits, [user frames], [kernel frames]]. */
 static void sum_json(const struct flame *flame, const struct flame_sum *sum)
 {
 	struct json *json = flame->page->json;

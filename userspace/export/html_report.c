@@ -11,12 +11,12 @@
 #include "util/output.h"
 #include "util/units.h"
 
-/* html/files.S */
+/* Defined in html/files.S. */
 extern const char html_page[], html_style[], html_script[], html_style_hash[], html_script_hash[];
 
 /* ---- texts ---- */
 
-/* Length of a text's beginning that is no longer than `max` and does not end within a character. */
+/* Length of the longest prefix with at most `max` bytes that does not end within a character. */
 static size_t text_cut(const char *text, size_t max)
 {
 	size_t len = strnlen(text, max + 1);
@@ -178,7 +178,8 @@ static bool data_json(struct html_page *page)
 	return good;
 }
 
-/* JSON inside of an element: only its strings can have a '<', which could end the element. */
+/* Writes JSON into an HTML element. Only strings can contain a '<', which could end the element, so
+ * it is escaped. */
 static void put_data(const char *data, size_t len, FILE *out)
 {
 	const char *end = data + len;
@@ -194,7 +195,7 @@ static void put_data(const char *data, size_t len, FILE *out)
 	}
 }
 
-/* Fills in the page's {{names}}. */
+/* Replaces the {{names}} of the page. */
 static void put_page(const char *data, size_t len, FILE *out)
 {
 	const struct {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A report as one HTML page that needs nothing else: no network, no other file. Its markup, style
- * and script are in html/; here is the data that the script draws, one JSON object. What is in a
- * page is bounded whatever the capture holds; what did not fit is counted in it.
+ * A report as a single HTML page that uses no network and no other file. html/ has its markup,
+ * style and script. This module writes the data for the script as one JSON object. The size of a
+ * page is bounded for any capture, and the page tells how much was left out.
  */
 #ifndef WAFFLE_EXPORT_HTML_REPORT_H
 #define WAFFLE_EXPORT_HTML_REPORT_H
@@ -12,10 +12,10 @@
 #include "analyze/report.h"
 #include "util/error.h"
 
-/* A write error of `out` may be left to the caller (ferror). */
+/* May leave a write error of `out` to the caller (ferror()). */
 int html_report_write(const struct report *report, FILE *out, struct error *err);
 
-/* To a path through util/output.h: on a failure the old file is left. */
+/* Writes to a path through util/output.h, so that a failure leaves the old file. */
 int html_report_to_path(const struct report *report, const char *path, struct error *err);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Time lines of the slow spans: each a window around the span, and in it lanes of the threads that
- * matter to it, with their spans and states. All are made in one pass over the capture.
+ * Timelines of the slow spans. Each is a window around a span, with lanes for the threads that
+ * matter to it, and their spans and states. One pass over the capture makes all of them.
  */
 #include <stdlib.h>
 
@@ -9,16 +9,17 @@
 #include "export/lanes.h"
 
 #define LANES_MAX 5
-#define ROWS_MAX 6   /* of nested spans in a lane */
-#define ITEMS_MAX 80 /* in a row */
+#define ROWS_MAX 6   /* rows of nested spans in a lane */
+#define ITEMS_MAX 80 /* items in a row */
 #define LOSSES_MAX 50
 
 struct lane {
 	uint32_t thread;
-	uint64_t deeper; /* spans below the last row */
+	uint64_t deeper; /* number of spans below the last row */
 	struct lane_rows open;
 	struct strip rows[ROWS_MAX]; /* ref: a span */
-	struct strip states;         /* ref: a text; of a single one, only its own time is not 0 */
+	/* `ref` is a text. A single item has only one `ns` that is not 0. */
+	struct strip states;
 };
 
 struct view {
@@ -34,7 +35,7 @@ struct html_views {
 	bool failed;
 };
 
-/* ---- making ---- */
+/* ---- building ---- */
 
 static struct lane *view_lane(struct view *view, uint32_t thread)
 {
@@ -48,7 +49,7 @@ static void add_lane(struct view *view, const struct model *model, uint32_t thre
 {
 	struct lane *lane;
 
-	/* Of threads that are not traced, nothing is known to draw. */
+	/* Nothing is recorded about threads that are not traced. */
 	if (thread >= model->threads.len || !model->threads.data[thread].traced ||
 	    view_lane(view, thread) || view->lane_count == LANES_MAX)
 		return;
@@ -59,7 +60,7 @@ static void add_lane(struct view *view, const struct model *model, uint32_t thre
 		lane->rows[i].max = ITEMS_MAX;
 }
 
-/* The threads on the ways from the span's waits to their causes, the longest first. */
+/* Adds the threads in the chains from the span's waits to their causes, the longest parts first. */
 static void add_chain_lanes(struct view *view, const struct html_page *page, uint32_t span)
 {
 	const struct why *why;
@@ -183,13 +184,13 @@ void html_views_free(struct html_views *views)
 
 /* ---- writing ---- */
 
-/* Times count from the view's begin; a span can begin before it. */
+/* Writes a time relative to the window's start; a span may start before it. */
 static void time_json(struct json *json, const struct view *view, uint64_t ts)
 {
 	json_i64(json, (int64_t)(ts - view->from_ts));
 }
 
-/* [row, from, to, name, id, flags], or [row, from, to, count] of many */
+/* Writes a span as [row, from, to, name, id, flags], or several as [row, from, to, count]. */
 static void span_item_json(struct html_page *page, const struct view *view, unsigned row,
 			   const struct strip_item *item)
 {
@@ -212,7 +213,8 @@ static void span_item_json(struct html_page *page, const struct view *view, unsi
 	json_array_end(json);
 }
 
-/* [from, to, state, text], or [from, to, 0, running, runnable, blocked] of many */
+/* Writes an interval as [from, to, state, text], or several as [from, to, 0, running, runnable,
+ * blocked]. */
 static void state_item_json(struct json *json, const struct view *view,
 			    const struct strip_item *item)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The page's causes: of each name, over all its spans, and of each slow span. */
+/* The causes on the page: for each name over all its spans, and for each slow span. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +14,11 @@
 #define CHAIN_BYTES_MAX 8192
 
 struct html_causes {
-	struct why *slow; /* the slow spans of the report; NULL: the scheduler was not recorded */
+	/* Causes of the report's slow spans; NULL: the scheduler was not recorded. */
+	struct why *slow;
 };
 
-/* ---- making ---- */
+/* ---- building ---- */
 
 static bool find_slow(struct html_causes *causes, const struct html_page *page)
 {
@@ -96,7 +97,7 @@ static void group_cause_json(struct html_page *page, const struct why_group_caus
 	json_object_end(page->json);
 }
 
-/* What is different about the slow ones. */
+/* Writes in which causes the slow spans differ. */
 static void differences_json(struct html_page *page, const struct why_group *group)
 {
 	uint32_t causes[ROW_DIFFERENCES_MAX];
@@ -159,7 +160,7 @@ static void part_json(struct html_page *page, const struct why *why, const struc
 	json_object_end(page->json);
 }
 
-/* The text that waffle-bpf why prints, of the longest parts. */
+/* Writes the chains of the longest parts, as `waffle-bpf why` prints them. */
 static void chain_json(struct html_page *page, const struct why *why,
 		       const struct why_instance *instance)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a file holds and where it comes from; what `info` prints. */
+/* The output of `info`: what a file contains and where it comes from. */
 #ifndef WAFFLE_EXPORT_INFO_H
 #define WAFFLE_EXPORT_INFO_H
 

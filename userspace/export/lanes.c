@@ -15,7 +15,7 @@ void lane_rows_free(struct lane_rows *rows)
 	vec_free(&rows->ends);
 }
 
-/* Whether an item became a part of the one before it. */
+/* Merges an item into the one before it if both fit in the resolution. False: they do not. */
 static bool strip_merge(const struct strip *strip, struct strip_item *last,
 			const struct strip_item *item)
 {

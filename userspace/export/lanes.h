@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What drawings of time lines share: the rows of nested spans, and lists of items that stay short.
- */
+/* Shared by the drawings of timelines: rows of nested spans, and lists of items with a bounded
+ * length. */
 #ifndef WAFFLE_EXPORT_LANES_H
 #define WAFFLE_EXPORT_LANES_H
 
@@ -12,33 +12,35 @@
 
 /* ---- rows ---- */
 
-/* The spans of a thread that are open, the outermost first. Zero-initialised is empty. */
+/* The ends of the open spans of a thread, the outermost first. Zero-initialised is empty. */
 struct lane_rows {
 	VEC(uint64_t) ends;
 };
 
 /*
- * The row of a thread's next span, by its begin: 0 is the outermost. A span is below all that are
- * open when it begins, also below one that ends before it. MODEL_NONE: out of memory.
+ * Places a thread's next span and returns its row; 0 is the outermost. Spans must come in the order
+ * of their start times. A span is placed below all spans that are open when it begins, even those
+ * that end before it does. MODEL_NONE: out of memory.
  */
 uint32_t lane_rows_place(struct lane_rows *rows, uint64_t start_ts, uint64_t end_ts);
 void lane_rows_free(struct lane_rows *rows);
 
 /* ---- strips ---- */
 
-/* Something in a row, or `count` neighbours of which each is too short to be seen. */
+/* An item in a row, or `count` adjacent items that are each too short to be visible. */
 struct strip_item {
 	uint64_t from_ts, to_ts;
-	uint64_t ns[WAFFLE_THREAD_BLOCKED + 1]; /* of its time, that of each kind */
+	uint64_t ns[WAFFLE_THREAD_BLOCKED + 1]; /* time of each kind: enum waffle_thread_state */
 	uint32_t count;
-	uint32_t ref; /* the caller's, of a single one */
+	uint32_t ref; /* the caller's reference, if count is 1 */
 };
 
-/* Items of one row by their begins. */
+/* The items of one row, in the order of their start times. */
 struct strip {
 	VEC(struct strip_item) items;
-	uint64_t resolution; /* neighbours that fit in this are one item */
-	uint32_t max;        /* at more items than this, 2 at least, the resolution is doubled */
+	uint64_t resolution; /* adjacent items that fit in this are merged; ns */
+	/* When there are more items than this (at least 2), the resolution is doubled. */
+	uint32_t max;
 };
 
 /* False: out of memory. */
@@ -47,7 +49,8 @@ void strip_free(struct strip *strip);
 
 /* ---- time ---- */
 
-/* The part of [from, to] that is in a window; false: none. A moment is in it up to its end. */
+/* Clips [from, to] to a window. False: nothing is left. A moment at the end of the window is
+ * inside. */
 bool lane_clip(uint64_t window_from, uint64_t window_to, uint64_t *from, uint64_t *to);
 
 #endif

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One JSON object a line, for jq and scripts: spans, then events and counters, then what the
- * scheduler did, then what explains waits, then losses ({"kind": "loss"}) and one {"kind":
- * "summary"}. Fields that don't apply are left out. Times are CLOCK_MONOTONIC nanoseconds; the
- * summary says what boot and real time it then was.
+ * One JSON object a line, for jq and scripts. First come spans, events and counters, then what the
+ * scheduler did, then what explains waits. Losses ({"kind": "loss"}) and one {"kind": "summary"}
+ * are last. Fields that do not apply are left out. Times are CLOCK_MONOTONIC nanoseconds; the
+ * summary relates them to boot time and real time.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,7 +18,7 @@
 struct ndjson {
 	struct json *json;
 	const struct model *model;
-	struct stack_names *stacks; /* of spans and events; NULL: there are none */
+	struct stack_names *stacks; /* of spans and events; NULL: the capture has none */
 };
 
 static void write_thread(struct ndjson *n, uint32_t thread)
@@ -64,7 +64,7 @@ static void write_args(struct ndjson *n, uint32_t site, uint32_t frame)
 	json_object_end(n->json);
 }
 
-/* The causes: also those that are not in the capture. */
+/* Writes the causes, including those that are not in the capture. */
 static void write_links(struct ndjson *n, uint8_t kind, uint32_t index)
 {
 	size_t first, count;

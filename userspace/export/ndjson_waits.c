@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What explains waits, as rows: "wait", "wake", "fault", "io", "signal", "quota", "stolen",
- * "frequency"; and what is needed to read their addresses: "mapping", "symbol". */
+/* Rows that explain waits: "wait", "wake", "fault", "io", "signal", "quota", "stolen" and
+ * "frequency". The rows "mapping" and "symbol" are needed to resolve their addresses. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -45,7 +45,7 @@ static void args_begin(struct json *json)
 	json_object_begin(json);
 }
 
-/* Addresses as hexadecimal text: they do not fit into a number of JavaScript. */
+/* Addresses are hexadecimal strings, since JavaScript's numbers can't represent all of them. */
 static void write_stack(struct json *json, const struct model *model, const char *key,
 			uint32_t number)
 {

@@ -5,7 +5,7 @@
 #include "model/model.h"
 #include "util/json.h"
 
-/* Writes a row for each record that explains waits. */
+/* Writes a row for each record that helps to explain waits. */
 void ndjson_waits(struct json *json, const struct model *model);
 
 #endif

@@ -9,10 +9,10 @@
 #include "util/map.h"
 #include "util/strtab.h"
 
-/* Stacks that are the same to the capture's tables. */
+/* A stack, by its numbers in the capture's tables. */
 struct made {
 	uint32_t kernel, user, python;
-	uint32_t text; /* number */
+	uint32_t text; /* number of the text */
 };
 
 struct node_stacks {
@@ -20,7 +20,7 @@ struct node_stacks {
 	struct stack_names *names;
 	struct strtab *texts;
 	VEC(struct made) made;
-	struct map last; /* hash of a stack's numbers → the last one of it, in made */
+	struct map last; /* hash of a stack's numbers → last entry of `made` with it */
 };
 
 int node_stacks_open(struct node_stacks **stacks, const struct model *model)
@@ -60,7 +60,7 @@ static void print_frame(const struct stack_frame *frame, void *arg)
 	fputc('\n', arg);
 }
 
-/* 0: it has no frames, or there is no memory. */
+/* Returns the number of the text; 0: there are no frames, or no memory. */
 static uint32_t text_make(struct node_stacks *stacks, const struct model_stack *stack)
 {
 	char *text = NULL;

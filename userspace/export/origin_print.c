@@ -6,7 +6,7 @@
 #include "export/summary_json.h"
 #include "export/why_node.h"
 
-/* Deeper lines stand no further to the right. */
+/* Limit of the indentation; deeper lines are not indented further. */
 #define INDENT_MAX 40
 
 static const char *const via_texts[] = {

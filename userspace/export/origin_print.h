@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where an event came from, for people and for machines. */
+/* Prints the origin of an event, as text and as JSON. */
 #ifndef WAFFLE_EXPORT_ORIGIN_PRINT_H
 #define WAFFLE_EXPORT_ORIGIN_PRINT_H
 
@@ -8,7 +8,8 @@
 
 void origin_print_text(const struct origin *origin, const struct why_view *view, FILE *out);
 
-/* What why_print_json() prints, without instances but with "origin". */
+/* Prints the same as why_print_json(), but with "origin" instead of instances. Returns 0 or a
+ * negative errno. */
 int origin_print_json(const struct origin *origin, FILE *out);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Perfetto's native trace format: the exporter itself. Its parts are in perfetto_*.c. */
+/* Exporter for Perfetto's native trace format. Its parts are in perfetto_*.c. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

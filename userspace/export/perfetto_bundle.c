@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Bundles of a CPU's switches and wake-ups: compact ones of about a thousand, and long events. */
+/* Writes bundles of a CPU's switches and wake-ups: compact ones of about a thousand switches, and
+ * single events in the long form. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "export/perfetto_sched.h"
 
-/* The switches do not know priorities; this is that of a thread with nice 0. */
+/* Records of switches have no priority, so this is that of a thread with nice 0. */
 #define PRIORITY 120
 
 static int32_t tid_of(const struct sched *s, uint32_t thread)
@@ -22,8 +23,7 @@ static ProtobufCBinaryData comm_of(struct sched *s, uint32_t thread)
 	return perfetto_text(s->p, comm, strlen(comm));
 }
 
-/* The number of a thread's name in this bundle; the idle thread's is the last slot of the arrays.
- */
+/* The number of a thread's name in this bundle. The arrays' last slot is for the idle thread. */
 static uint32_t comm_number(struct sched *s, uint32_t thread)
 {
 	uint32_t slot = thread_at(s, thread) ? thread : (uint32_t)s->p->model->threads.len;
@@ -69,7 +69,8 @@ static void *arrays_alloc(struct arrays *a, size_t switches, size_t wakings)
 	return block;
 }
 
-/* Wake-ups come in the order of the switches they led to: nearly, not quite, sorted. */
+/* Wake-ups come in the order of the switches that they caused, so they are almost sorted: insertion
+ * sort is fast. */
 static void sort_wakings(struct cpu *cpu)
 {
 	for (size_t i = 1; i < cpu->wakings.len; i++) {
@@ -176,7 +177,7 @@ static void put_compact(struct sched *s, struct cpu *cpu)
 	free(block);
 }
 
-/* Events in the long form, one a bundle's entry. */
+/* Writes events in the long form, one for each bundle. */
 static void put_named(struct sched *s, struct cpu *cpu)
 {
 	for (size_t i = 0; i < cpu->named.len; i++) {

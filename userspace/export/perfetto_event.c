@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Packets with track events: slices, instants and counters' values, with their annotations. */
+/* Packets with track events: slices, instants and counter values, with their annotations. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,9 +10,10 @@
 #include "export/values.h"
 #include "util/utf8.h"
 
-/* Room for all values of a frame after cleaning, the mark of a cut, and a name. */
+/* Room for all values of a frame as UTF-8, the mark of a truncated value, and a name. */
 #define SCRATCH_BYTES (WAFFLE_KEYS_MAX * (UTF8_CLEAN_MAX(WAFFLE_STR_MAX) + 8))
-/* Longest encodings of what every event has, of an annotation and of a name without their text. */
+/* Maximum encoded sizes, without text: of the part that every event has, of an annotation, of a
+ * name and of a flow. */
 #define EVENT_BOUND 192
 #define ANNOTATION_BOUND 40
 #define NAME_BOUND 24
@@ -93,7 +94,7 @@ void event_begin(struct perfetto *p, struct sequence *sequence, Pf__EventType ty
 	e->bound = EVENT_BOUND;
 }
 
-/* Gives a name its number in this sequence if it has none yet. */
+/* Defines a name's number in this sequence unless that was done before. */
 static uint64_t name_use(struct perfetto *p, struct sequence *sequence, enum name_list list,
 			 uint32_t name)
 {
@@ -163,7 +164,7 @@ void event_text(struct perfetto *p, struct sequence *sequence, uint32_t key, con
 	annotate_bytes(p, event_annotate(p, sequence, key), perfetto_text(p, text, len));
 }
 
-/* A string that was cut ends with an ellipsis, not in the middle of a character. */
+/* A truncated string ends with an ellipsis, and not within a character. */
 static ProtobufCBinaryData value_text(struct perfetto *p, const struct value *value)
 {
 	struct event *e = &p->event;
@@ -188,7 +189,7 @@ static ProtobufCBinaryData value_text(struct perfetto *p, const struct value *va
 	return packet_bytes(at, text.len + 3);
 }
 
-/* "[2,3,4]" */
+/* Formats three dimensions as "[2,3,4]". */
 static ProtobufCBinaryData value_dimensions(struct perfetto *p, const struct value *value)
 {
 	struct event *e = &p->event;
@@ -254,7 +255,7 @@ static void trace_print(char text[32], uint64_t hi, uint64_t lo)
 	}
 }
 
-/* Gives a text its number in the sequence. */
+/* Defines the number of a text in the sequence. */
 static void text_define(struct event *e, uint64_t iid, ProtobufCBinaryData text)
 {
 	Pf__InternedName *entry = &e->texts[e->interned.n_debug_annotation_string_values++];
@@ -265,7 +266,7 @@ static void text_define(struct event *e, uint64_t iid, ProtobufCBinaryData text)
 	e->bound += NAME_BOUND + text.len;
 }
 
-/* Numbers of stacks begin behind those of traces. */
+/* Numbers of stacks begin after those of traces. */
 #define STACK_IID (1ull << 40)
 
 static void event_stack(struct perfetto *p, struct sequence *sequence, uint32_t key, uint64_t id)
@@ -303,8 +304,9 @@ void event_node(struct perfetto *p, struct sequence *sequence, const struct site
 }
 
 /*
- * The trace id, 32 digits. It is given a number at its first span unless that span is alone in it:
- * traces are many, so a small cache remembers the recent ones, and others get a number again.
+ * Adds the trace id, 32 digits. It is interned at its first span, unless that is the trace's only
+ * span. There are too many traces to remember all, so a small cache has the recent ones, and the
+ * others are interned again.
  */
 void event_trace(struct perfetto *p, struct sequence *sequence, uint32_t key, uint64_t hi,
 		 uint64_t lo, bool alone)
@@ -364,9 +366,10 @@ static bool node_is_slice(const struct model *m, uint8_t kind, uint32_t index)
 }
 
 /*
- * Whether an edge can be an arrow: both ends are there and the cause does not begin after what it
- * caused (clocks of two hosts; a rank that waits for a later one): Perfetto would turn that arrow
- * round. Such a link, and one to itself, is only seen in an annotation.
+ * Whether an edge can be an arrow. Both ends must exist, and the cause must not begin after its
+ * effect, since Perfetto would reverse such an arrow. (The order can differ between the clocks of
+ * two hosts, or for a rank that waits for a later one.) Other links, and links to themselves,
+ * become annotations.
  */
 static bool link_is_flow(const struct model *m, const struct model_link *link)
 {
@@ -390,7 +393,8 @@ int flows_begin(struct perfetto *p)
 	f->list = malloc(2 * m->links.len * sizeof(*f->list));
 	if (!f->begin || !f->list)
 		return -ENOMEM;
-	/* Counted two places on, so that filling in leaves begin[] right. */
+	/* The counts are stored two places ahead, so that filling the lists leaves the right values
+	 * in begin[]. */
 	for (int pass = 0; pass < 2; pass++) {
 		for (size_t i = 0; i < m->links.len; i++) {
 			const struct model_link *link = &m->links.data[i];
@@ -421,8 +425,9 @@ void flows_end(struct perfetto *p)
 }
 
 /*
- * One id an edge, on the cause first; the caused side ends it. With equal times nobody knows which
- * one Perfetto sees first, and an end before its begin is ignored, so then neither ends it.
+ * Each edge has a flow id, which begins at the cause and ends at the effect. If both have the same
+ * time, Perfetto may see either first, and it ignores an end before its start. Then neither is
+ * marked as the end.
  */
 void event_flows(struct perfetto *p, uint32_t node, uint64_t ts)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts of the Perfetto exporter. A trace is a sequence of packets; each packet belongs to a
- * sequence of its own state (names given numbers, the last time): one for the trace as a whole, one
- * for a thread's slices and instants, one for counters, one for slices that fit on no thread, one
- * for each CPU's scheduler data. Times in the file are CLOCK_BOOTTIME, as the scheduler's have to
- * be; on a thread's sequence they are differences to the packet before.
+ * The parts of the Perfetto exporter. A trace consists of packets. Each packet belongs to a
+ * sequence with its own state: interned names and the last timestamp. There are sequences for the
+ * trace as a whole, for counters, and for slices that fit on no thread. Each thread has one for its
+ * slices and instants, and each CPU one for its scheduler data. Times in the file are
+ * CLOCK_BOOTTIME, which scheduler data requires. In a thread's sequence they are differences to the
+ * previous packet.
  */
 #ifndef WAFFLE_EXPORT_PERFETTO_INTERNAL_H
 #define WAFFLE_EXPORT_PERFETTO_INTERNAL_H
@@ -17,24 +18,24 @@
 #include "model/model.h"
 #include "perfetto.pb-c.h"
 
-/* Built-in clock ids of the format, and ours: 64 is taken by ftrace's "local" clocks. */
+/* The format's built-in clock ids, and ours: 64 is used by ftrace's "local" clock. */
 enum { CLOCK_ID_REALTIME = 1, CLOCK_ID_MONOTONIC = 3, CLOCK_ID_BOOTTIME = 6, CLOCK_ID_DELTA = 65 };
 
 enum { SEQUENCE_CLEARED = 1, SEQUENCE_NEEDS_STATE = 2 };
 
 /* ---- packets ---- */
 
-/* Packets are collected in one buffer while a thread writes the other one to the file. */
+/* Collects packets in one buffer while a thread writes the other buffer to the file. */
 struct packet_writer {
 	FILE *out;
 	uint8_t *buf;
 	size_t len, cap;
-	int error; /* first one, a negative errno */
+	int error; /* the first error, a negative errno */
 	bool threaded;
 	pthread_t thread;
-	pthread_mutex_t lock; /* of what follows */
+	pthread_mutex_t lock; /* protects the members below */
 	pthread_cond_t changed;
-	uint8_t *full; /* the thread's */
+	uint8_t *full; /* buffer that the thread is writing */
 	size_t full_len, full_cap;
 	int write_error;
 	bool done;
@@ -47,9 +48,9 @@ struct sequence {
 };
 
 bool packet_writer_begin(struct packet_writer *writer, FILE *out);
-/* Writes what is left and frees the buffer. Returns the first error. */
+/* Writes the remaining packets and frees the buffers. Returns the first error. */
 int packet_writer_end(struct packet_writer *writer);
-/* Appends a message of at most `bound` bytes as a packet; 0: not known. */
+/* Appends a message as a packet. `bound` is a maximum of its size in bytes; 0: unknown. */
 void packet_put(struct packet_writer *writer, const ProtobufCMessage *message, size_t bound);
 
 static inline ProtobufCBinaryData packet_bytes(const char *text, size_t len)
@@ -61,7 +62,8 @@ static inline ProtobufCBinaryData packet_bytes(const char *text, size_t len)
 
 enum name_list { NAME_CATEGORY, NAME_EVENT, NAME_KEY, NAME_LIST_COUNT };
 
-/* Keys of ours beside those of the site. A site with a key of the same name gets the other one. */
+/* Annotations that waffle adds to the site's own keys. If the site has a key of the same name, ours
+ * gets a different name. */
 enum own_key {
 	OWN_ID,
 	OWN_PARENT,
@@ -86,32 +88,32 @@ struct site_names {
 	uint32_t own[OWN_KEY_COUNT];
 };
 
-/* A name's number is its index in `text`, the same in all sequences that define it. */
+/* The number of a name is its index in `text`, and is the same in all sequences that define it. */
 struct names {
 	struct strtab *text;
-	VEC(uint32_t) defined[NAME_LIST_COUNT]; /* by number: last sequence that defined it */
-	struct site_names *sites;               /* by site; the last one: not known */
+	VEC(uint32_t) defined[NAME_LIST_COUNT]; /* by number: last sequence that defined the name */
+	struct site_names *sites;               /* by site; the last entry is for unknown sites */
 };
 
-/* ---- the whole ---- */
+/* ---- the exporter ---- */
 
-/* One life of a process; a pid that is used again is another process. */
+/* One life of a process. A reused pid is a different process. */
 struct track_process {
 	uint32_t pid;
-	uint32_t main_thread; /* index, or MODEL_NONE */
-	uint32_t next;        /* next life of this pid, or MODEL_NONE */
+	uint32_t main_thread; /* index of the thread, or MODEL_NONE */
+	uint32_t next;        /* next life of the same pid, or MODEL_NONE */
 	uint64_t start_ts, uuid;
 };
 
 struct track_thread {
-	uint32_t process; /* into tracks; MODEL_NONE: not known */
+	uint32_t process; /* index in perfetto.processes; MODEL_NONE: unknown */
 	uint64_t uuid;
 };
 
 #define ANNOTATIONS_MAX (WAFFLE_KEYS_MAX + OWN_KEY_COUNT)
 #define TRACE_CACHE 256
 
-/* One packet with a track event, built in place: the structs are set up once and used again. */
+/* A packet with a track event, built in place: the structs are initialised once and reused. */
 struct event {
 	Pf__EventPacket packet;
 	Pf__TrackEvent event;
@@ -126,15 +128,15 @@ struct event {
 	char trace_text[32];
 	VEC(uint64_t) flows;
 	VEC(uint64_t) flow_ends;
-	char *scratch; /* cleaned texts */
+	char *scratch; /* texts converted to UTF-8 */
 	size_t scratch_len;
-	size_t bound; /* of the packet's bytes */
+	size_t bound; /* maximum size of the packet in bytes */
 };
 
-/* Edges of a span or event: for node n, list[begin[n]] … list[begin[n + 1] - 1]. */
+/* Edges of a span or event. The edges of node n are list[begin[n]] … list[begin[n + 1] - 1]. */
 struct flow_index {
 	uint32_t *begin;
-	uint32_t *list; /* link index * 2, + 1 for the caused side */
+	uint32_t *list; /* index of the link * 2, plus 1 for the caused end */
 };
 
 struct perfetto {
@@ -142,30 +144,33 @@ struct perfetto {
 	struct packet_writer writer;
 	struct names names;
 	struct event event;
-	uint32_t sequences; /* ids given out */
+	uint32_t sequences; /* number of sequence ids used */
 	uint64_t next_uuid;
-	struct sequence trace; /* of the packets about the trace, descriptors and marks */
+	struct sequence trace; /* for descriptors, marks and other packets about the trace */
 	uint64_t start_ts, end_ts;
 	VEC(struct track_process) processes;
 	struct track_thread *threads;
-	struct map pids; /* pid → first life */
+	struct map pids; /* pid → index of its first life */
 	struct flow_index flows;
 	VEC(uint32_t) strays; /* spans that fit on no thread's track */
-	uint32_t *trace_iids; /* of TRACE_CACHE ids: of trace_ids, in the current sequence */
+	/* Interned ids of trace_ids in the current sequence, TRACE_CACHE entries. */
+	uint32_t *trace_iids;
 	uint64_t (*trace_ids)[2];
 	uint32_t trace_count;
 	struct node_stacks *stacks;
-	VEC(uint32_t) stack_sequences; /* by number of a stack's text: where it was defined last */
-	unsigned char *has_child;      /* a bit a span */
+	/* By the number of a stack's text: last sequence that defined it. */
+	VEC(uint32_t) stack_sequences;
+	unsigned char *has_child; /* a bit for each span */
 };
 
-/* The file's time of a moment, brought into the bounds of the capture. */
+/* Converts a time to the file's clock, clamped to the bounds of the capture. */
 uint64_t perfetto_time(const struct perfetto *p, uint64_t ts);
 
-/* Text as UTF-8; either `text` itself or in the event's scratch space. */
+/* Text as UTF-8: either `text` itself or a copy in the event's scratch space. */
 ProtobufCBinaryData perfetto_text(struct perfetto *p, const char *text, size_t len);
 
-/* Starts a sequence: its first packet, with the track that its events are on (0: they say). */
+/* Starts a sequence with its first packet. Its events are on the given track; 0: each event names
+ * its track. */
 struct sequence sequence_begin(struct perfetto *p, uint64_t track_uuid, bool delta);
 void packet_header(struct perfetto *p, Pf__Packet *packet, uint64_t ts);
 
@@ -174,7 +179,7 @@ void names_end(struct perfetto *p);
 
 void event_init(struct event *event);
 void event_free(struct event *event);
-/* Begins an event of a type on a sequence; uuid 0: the track of the sequence. */
+/* Begins an event on a sequence. uuid 0: the track of the sequence. */
 void event_begin(struct perfetto *p, struct sequence *sequence, Pf__EventType type, uint64_t uuid,
 		 uint64_t ts);
 void event_site(struct perfetto *p, struct sequence *sequence, const struct site_names *names);
@@ -186,7 +191,7 @@ void event_text(struct perfetto *p, struct sequence *sequence, uint32_t key, con
 void event_values(struct perfetto *p, struct sequence *sequence, uint32_t site, uint32_t frame);
 void event_trace(struct perfetto *p, struct sequence *sequence, uint32_t key, uint64_t hi,
 		 uint64_t lo, bool alone);
-/* The stack, and the cause that no arrow leads to, of a span or event of `id`. */
+/* Adds the stack of a span or event, and a cause that no arrow can show. */
 void event_node(struct perfetto *p, struct sequence *sequence, const struct site_names *names,
 		uint8_t kind, uint32_t index, uint64_t id);
 void event_flows(struct perfetto *p, uint32_t node, uint64_t ts);
@@ -205,10 +210,10 @@ static inline uint32_t flows_event_node(const struct perfetto *p, uint32_t event
 
 int tracks_begin(struct perfetto *p);
 void tracks_end(struct perfetto *p);
-/* Describes a plain (or counter) track. */
+/* Describes a track that is neither a process nor a thread. */
 void track_describe(struct perfetto *p, uint64_t uuid, uint64_t parent, const char *name,
 		    bool counter, uint64_t ts);
-/* The track of the process of a thread; 0: not known. */
+/* The track of a thread's process; 0: unknown. */
 uint64_t tracks_process_uuid(const struct perfetto *p, uint32_t thread);
 
 void span_begin_put(struct perfetto *p, struct sequence *sequence, uint32_t index, uint64_t uuid);

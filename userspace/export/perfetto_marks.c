@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the trace says of itself: clocks, system, bounds, losses; and the counters. */
+/* Packets about the trace itself (clocks, system, bounds, losses), and the counters. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,8 +45,8 @@ static void put_clocks(struct perfetto *p)
 }
 
 /*
- * The release as Perfetto can read it: "X.Y." and more, 4.14 or later. It picks the meaning of the
- * bits of prev_state by it, and ours always have the present one.
+ * A kernel release that Perfetto can parse: "X.Y." and more, at least 4.14. Perfetto chooses the
+ * meaning of the bits of prev_state by it, and ours always have the current meaning.
  */
 static const char *readable_release(const char *release)
 {
@@ -116,7 +116,7 @@ static void put_attributes(struct perfetto *p)
 	packet_put(&p->writer, &packet.base, 0);
 }
 
-/* Tells the begin or the end of the capture: Perfetto's first view is between the two. */
+/* Writes the start or the end of the capture. Perfetto initially shows the time between the two. */
 static void put_bound(struct perfetto *p, bool end)
 {
 	Pf__Packet packet = PF__PACKET__INIT;
@@ -157,7 +157,7 @@ static void mark_uint(struct perfetto *p, struct sequence *sequence, const char 
 	event_uint(p, sequence, names_own(p, key), value);
 }
 
-/* Two instants hold the bounds of the trace open, also where nothing happened near them. */
+/* Two instants define the bounds of the trace, even if nothing happened near them. */
 static void put_capture_track(struct perfetto *p)
 {
 	const struct store_counts *counts = &p->model->counts;
@@ -179,7 +179,7 @@ static void put_capture_track(struct perfetto *p)
 	}
 }
 
-/* Records of a source that were lost: in all, and those of them whose time is known. */
+/* Counts the lost records of a source: all, and those with a known time. */
 static void count_losses(const struct model *m, unsigned source, uint64_t *all, uint64_t *marked)
 {
 	*marked = 0;
@@ -230,7 +230,7 @@ static void put_losses(struct perfetto *p)
 
 		loss_put(p, &sequence, loss->to_ts, loss->source, loss->count, loss);
 	}
-	/* Outside the window that is exported, or with the end of a file that was cut off. */
+	/* Losses outside the exported window, or at the end of a truncated file. */
 	for (unsigned source = 0; source < WAFFLE_SOURCE_COUNT; source++) {
 		if (all[source] > marked[source])
 			loss_put(p, &sequence, p->end_ts, source, all[source] - marked[source],
@@ -238,7 +238,8 @@ static void put_losses(struct perfetto *p)
 	}
 }
 
-/* Losses as Perfetto counts them, one "buffer" a source: makes its warning sign appear. */
+/* Reports the losses in Perfetto's own form, one "buffer" for each source, so that it shows its
+ * warning. */
 static void put_stats(struct perfetto *p)
 {
 	const struct model *m = p->model;
@@ -308,7 +309,7 @@ static void counter_put(struct perfetto *p, struct sequence *sequence,
 	event_put(p);
 }
 
-/* The track of a process's counter; described, when it is first seen, before its values. */
+/* The track of a process's counter. It is described at the counter's first value. */
 static uint64_t counter_track(struct perfetto *p, struct map *tracks,
 			      const struct model_event *event)
 {

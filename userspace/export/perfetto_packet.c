@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Packets into a buffer and out to the file; sequences; names and their numbers. */
+/* Packets: buffering, writing to the file, sequences, and interned names. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "util/utf8.h"
 
 #define BUFFER_BYTES ((size_t)4 << 20)
-/* Before a packet: the tag of Trace.packet and a length of up to five bytes. */
+/* Precedes a packet: the tag of Trace.packet and a length of up to five bytes. */
 #define FRAMING_MAX 6
 #define PACKET_TAG 0x0a
 
@@ -20,7 +20,7 @@ static int write_buffer(FILE *out, const uint8_t *data, size_t len)
 	return errno ? -errno : -EIO;
 }
 
-/* The thread: writes what is handed over until there is no more. */
+/* The thread: writes each full buffer until there are no more. */
 static void *write_full(void *arg)
 {
 	struct packet_writer *writer = arg;
@@ -58,8 +58,8 @@ bool packet_writer_begin(struct packet_writer *writer, FILE *out)
 	return true;
 }
 
-/* Hands the buffer to the thread, once that has written the last one, and goes on with the other;
- * without a thread writes it. */
+/* Passes the buffer to the thread, after that has written the previous one, and continues with the
+ * other buffer. Without a thread it writes the buffer itself. */
 static void write_out(struct packet_writer *writer)
 {
 	uint8_t *buf = writer->buf;
@@ -128,7 +128,7 @@ void packet_put(struct packet_writer *writer, const ProtobufCMessage *message, s
 		bound = protobuf_c_message_get_packed_size(message);
 	if (!make_room(writer, bound + FRAMING_MAX))
 		return;
-	/* Most packets are short: packed behind a length of one byte, moved if it takes more. */
+	/* Most packets are short, so this assumes a length of one byte and moves longer packets. */
 	at = writer->buf + writer->len;
 	size = protobuf_c_message_pack(message, at + framing);
 	for (size_t rest = size; rest >= 0x80; rest >>= 7)
@@ -175,7 +175,8 @@ struct sequence sequence_begin(struct perfetto *p, uint64_t track_uuid, bool del
 	Pf__Clock boot = PF__CLOCK__INIT, own = PF__CLOCK__INIT;
 	Pf__Clock *clocks[] = {&boot, &own};
 
-	/* All say the same time: Perfetto rejects a snapshot with an earlier one than before. */
+	/* All sequences begin at the same time, since Perfetto rejects a snapshot that is earlier
+	 * than one before it. */
 	packet_header(p, &packet, p->start_ts);
 	packet.trusted_packet_sequence_id = sequence.id;
 	packet.sequence_flags = SEQUENCE_CLEARED | SEQUENCE_NEEDS_STATE;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Thread switches and wake-ups, in Perfetto's compact form of ftrace data. Perfetto infers there
- * who left a CPU from the switch before, so each CPU's switches have to follow on each other: where
- * the capture does not know who ran (untraced threads among themselves, lost records) the CPU is
- * said to be idle. A wake-up's waker is inferred too, from the CPU it is filed under; where the
- * capture does not show the waker on a CPU it is written in the long form, which names it.
+ * Thread switches and wake-ups, in Perfetto's compact form of ftrace data. In this form a switch
+ * does not name the thread that left the CPU: Perfetto takes it from the CPU's previous switch. So
+ * the switches of a CPU must form a chain. Where the capture does not know who ran (switches
+ * between untraced threads, lost records), the CPU is written as idle.
+ *
+ * Perfetto also infers the waker of a wake-up, from the CPU of the event. If the capture does not
+ * show the waker on a CPU, the event is written in the long form, which names the waker.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,10 +15,11 @@
 
 #define NO_CPU UINT16_MAX
 
-/* "Idle" (I), which no thread of a process ever has: the state after a switch that was lost. */
+/* "Idle" (I), a state that threads of a process never have: stands for the state after a lost
+ * switch. */
 #define STATE_UNKNOWN WAFFLE_TASK_IDLE
 
-/* common_flags of a tracepoint (linux/trace_events.h): in which context the waker was. */
+/* common_flags of a tracepoint (linux/trace_events.h): the context of the waker. */
 #define FLAG_HARDIRQ 0x08
 #define FLAG_SOFTIRQ 0x10
 
@@ -41,7 +44,7 @@ static void cpu_switch(struct sched *s, struct cpu *cpu, uint64_t ts, uint16_t p
 	cpu->last_ts = ts;
 }
 
-/* The state as the tracepoint reports it: preempted, or the highest bit of the others. */
+/* The state as the tracepoint reports it: preempted, or the highest of the other bits. */
 static uint16_t normal_state(const struct model_switch *change)
 {
 	unsigned state = change->prev_state & 0xff;
@@ -51,7 +54,7 @@ static uint16_t normal_state(const struct model_switch *change)
 	return state ? (uint16_t)(1u << (31 - __builtin_clz(state))) : WAFFLE_TASK_RUNNING;
 }
 
-/* The loss of scheduler records on a CPU that ended last before `to`, and after `from`. */
+/* The last loss of scheduler records on a CPU that overlaps the time between `from` and `to`. */
 static const struct model_loss *loss_between(const struct sched *s, uint16_t cpu, uint64_t from,
 					     uint64_t to)
 {
@@ -85,7 +88,7 @@ static void run_ended(struct sched *s, uint32_t thread, uint16_t cpu, uint64_t t
 	s->out_ts[thread] = ts;
 }
 
-/* The CPU on which Perfetto sees a thread running at a moment; NO_CPU: none. */
+/* The CPU on which Perfetto shows a thread running at a time; NO_CPU: none. */
 static uint16_t run_cpu(const struct sched *s, uint32_t thread, uint64_t ts)
 {
 	for (int i = 0; i < RUNS; i++) {
@@ -98,9 +101,9 @@ static uint16_t run_cpu(const struct sched *s, uint32_t thread, uint64_t ts)
 }
 
 /*
- * Makes the CPU's current thread the one that a switch says has left it. Whoever was thought to run
- * left when records began to be lost, and the other came when that ended; without a mark of a loss
- * both happened at once, now.
+ * Makes the thread that a switch leaves the CPU's current thread. If records were lost, the thread
+ * shown until now left at the start of the loss, and the other one came at its end. Without a
+ * recorded loss both happen now.
  */
 static void cpu_correct(struct sched *s, struct cpu *cpu, const struct model_switch *change)
 {
@@ -134,7 +137,8 @@ static void note_waking(struct sched *s, const struct model_switch *change)
 	uint16_t cpu = NO_CPU;
 	struct cpu *target;
 
-	/* Woken while still on its way off the CPU: it can be runnable only after that. */
+	/* The thread was woken while it was still leaving the CPU: it is runnable only after
+	 * that. */
 	if (waking.ts <= s->out_ts[change->next])
 		waking.ts = s->out_ts[change->next] + 1;
 	if (waking.ts < s->p->start_ts || waking.ts >= change->ts)
@@ -166,7 +170,7 @@ static void add_switch(struct sched *s, size_t index)
 	if (change->cpu >= s->cpu_count)
 		return;
 	cpu = &s->cpus[change->cpu];
-	/* An untraced thread's stay is known only if the next switch is away from it. */
+	/* It is known how long an untraced thread ran only if the next switch is from it. */
 	if (!is_traced(s, next) && !(s->confirmed[index / 8] >> index % 8 & 1))
 		next = MODEL_NONE;
 	cpu_correct(s, cpu, change);
@@ -174,7 +178,7 @@ static void add_switch(struct sched *s, size_t index)
 		run_ended(s, change->prev, change->cpu, change->ts);
 	if (change->flags & WAFFLE_SWITCH_WOKEN && thread_at(s, change->next))
 		note_waking(s, change);
-	/* Nothing to say if the CPU goes from one unknown thread to another. */
+	/* The CPU switches between unknown threads, so there is nothing to write. */
 	if (cpu->current == MODEL_NONE && next == MODEL_NONE)
 		return;
 	cpu_switch(s, cpu, change->ts, normal_state(change), next);
@@ -182,9 +186,9 @@ static void add_switch(struct sched *s, size_t index)
 		run_started(s, next, change->cpu, change->ts);
 }
 
-/* ---- begin ---- */
+/* ---- start of the capture ---- */
 
-/* Bits of switches to a thread that the next switch of the same CPU is from. */
+/* Sets the bit of each switch to a thread that the CPU's next switch is from. */
 static int confirm_switches(struct sched *s)
 {
 	const struct model *m = s->p->model;
@@ -270,7 +274,7 @@ static void sched_end(struct sched *s)
 
 /* First switch of each thread and of each CPU. */
 struct firsts {
-	size_t *by_thread, *by_cpu; /* index into switches, SIZE_MAX: none */
+	size_t *by_thread, *by_cpu; /* index into switches; SIZE_MAX: none */
 };
 
 static int find_firsts(const struct sched *s, struct firsts *f)
@@ -297,9 +301,10 @@ static int find_firsts(const struct sched *s, struct firsts *f)
 }
 
 /*
- * Threads that did not run when the capture began, and had not been switched before their state was
- * read, were in it all along. Perfetto learns a state only from a switch: each gets one on and off
- * its CPU, of no length, at the begin.
+ * Writes the initial state of a thread that was off the CPU when the capture began. If it had no
+ * switch before its state was read, it was in that state from the beginning. Perfetto learns a
+ * state only from a switch. So the thread gets a switch to its CPU and one away from it, both at
+ * the beginning.
  */
 static void put_first_state(struct sched *s, const struct firsts *f,
 			    const struct model_state *state)
@@ -325,8 +330,8 @@ static void put_first_state(struct sched *s, const struct firsts *f,
 		       MODEL_NONE);
 }
 
-/* Who runs on each CPU at the begin: a traced thread that its first switch is from, or one that
- * was seen running there and never switched. */
+/* Writes who runs on a CPU at the beginning: the traced thread that its first switch is from, or a
+ * thread seen running there that never switched. */
 static void put_first_switch(struct sched *s, uint32_t c, const struct firsts *f,
 			     uint32_t seen_running)
 {
@@ -341,7 +346,7 @@ static void put_first_switch(struct sched *s, uint32_t c, const struct firsts *f
 		running = MODEL_NONE;
 	else if (f->by_thread[running] != SIZE_MAX && f->by_cpu[c] != SIZE_MAX &&
 		 f->by_thread[running] < f->by_cpu[c])
-		running = MODEL_NONE; /* it came from another CPU: records were lost */
+		running = MODEL_NONE; /* it came from another CPU, so records were lost */
 	if (running == MODEL_NONE && f->by_cpu[c] == SIZE_MAX && !cpu->primed)
 		return;
 	if (running != MODEL_NONE && m->threads.data[running].first_ts > from)
@@ -386,8 +391,8 @@ static int put_begin(struct sched *s)
 
 /* ---- ends of threads, losses ---- */
 
-/* A tid that is used again: Perfetto has to be told that the first thread is gone, between the last
- * record of that one and the first of the other. */
+/* Tells Perfetto that a thread ended whose tid is used again. The event has to be between the last
+ * record of the old thread and the first one of the new thread. */
 static int note_freed(struct sched *s)
 {
 	const struct model *m = s->p->model;

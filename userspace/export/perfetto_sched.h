@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scheduler data of a trace: perfetto_sched.c decides what is said, perfetto_bundle.c writes it. */
+/* Scheduler data of a trace. perfetto_sched.c decides what to write, and perfetto_bundle.c writes
+ * it. */
 #ifndef WAFFLE_EXPORT_PERFETTO_SCHED_H
 #define WAFFLE_EXPORT_PERFETTO_SCHED_H
 
@@ -7,18 +8,18 @@
 
 #include "export/perfetto_internal.h"
 
-/* Perfetto refuses a trace with more. */
+/* Perfetto rejects a trace with more CPUs. */
 #define CPUS_MAX 1024
 #define BUNDLE_SWITCHES 1024
 
 struct waking {
 	uint64_t ts;
 	uint32_t thread;
-	uint16_t cpu; /* where it then ran */
+	uint16_t cpu; /* CPU on which the thread then ran */
 	uint8_t flags;
 };
 
-/* A waking whose waker is not seen running: it is named. */
+/* A waking whose waker the trace does not show running on a CPU, so the event names it. */
 struct named_waking {
 	struct waking waking;
 	uint32_t waker;
@@ -29,10 +30,11 @@ struct free_mark {
 	uint32_t thread;
 };
 
-/* What is collected of a CPU until it is written as a bundle. */
+/* Data of a CPU that is collected until it is written as a bundle. */
 struct cpu {
 	struct sequence sequence;
-	uint32_t current; /* who runs as Perfetto has been told; MODEL_NONE: idle or not known */
+	/* The thread that runs according to the data written; MODEL_NONE: idle or unknown. */
+	uint32_t current;
 	bool primed;
 	bool lost;
 	uint64_t last_ts;
@@ -44,7 +46,7 @@ struct cpu {
 	VEC(struct free_mark) freed;
 };
 
-/* The last times that a thread ran, the newest first: where a waker was when it woke somebody. */
+/* The last periods in which a thread ran, the newest first. They tell on which CPU a waker was. */
 #define RUNS 4
 struct run {
 	uint64_t from, to;
@@ -57,11 +59,12 @@ struct sched {
 	uint32_t cpu_count;
 	struct run (*runs)[RUNS];
 	uint64_t *out_ts;      /* by thread: when it last left a CPU */
-	uint32_t *comm_bundle; /* by thread: last bundle that holds its name … */
-	uint32_t *comm_index;  /* … and where */
+	uint32_t *comm_bundle; /* by thread: the last bundle that contains its name … */
+	uint32_t *comm_index;  /* … and its index there */
 	uint32_t bundles;
-	unsigned char *confirmed; /* a bit a switch: the next switch of its CPU is from its next */
-	VEC(uint32_t) comms;      /* threads named in the bundle */
+	/* A bit for each switch: the next switch of the CPU is from this switch's next thread. */
+	unsigned char *confirmed;
+	VEC(uint32_t) comms; /* threads with a name in the bundle */
 	int error;
 };
 
@@ -70,22 +73,22 @@ static inline const struct model_thread *thread_at(const struct sched *s, uint32
 	return thread < s->p->model->threads.len ? &s->p->model->threads.data[thread] : NULL;
 }
 
-/* Appends to a vector; a failure is kept in the sched's error. */
+/* Appends to a vector; a failure sets the sched's error. */
 #define sched_push(s, vec, ...)                                                                    \
 	do {                                                                                       \
 		if (!vec_push(vec, __VA_ARGS__))                                                   \
 			(s)->error = -ENOMEM;                                                      \
 	} while (0)
 
-/* Writes what is collected of a CPU. */
+/* Writes the collected data of a CPU. */
 void cpu_flush(struct sched *s, struct cpu *cpu);
-/* Writes a long switch from prev to next: the first ones of a CPU, for Perfetto skips a compact
- * first one. */
+/* Writes a switch in the long form. It is used for the first switches of a CPU, since Perfetto
+ * skips the first compact one. */
 void cpu_put_switch(struct sched *s, struct cpu *cpu, uint64_t ts, uint32_t prev,
 		    uint16_t prev_state, uint32_t next);
-/* Says that a CPU's frequency is khz from ts on. */
+/* Writes that a CPU has a frequency of `khz` from `ts` on. */
 void cpu_put_frequency(struct sched *s, struct cpu *cpu, uint64_t ts, uint32_t khz);
-/* Says that records of a CPU were lost. */
+/* Writes that records of a CPU were lost. */
 void cpu_put_lost(struct sched *s, struct cpu *cpu);
 
 #endif

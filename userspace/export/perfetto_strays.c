@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Spans that fit on no thread's track: on tracks of their own, pooled by process and name. */
+/* Spans that fit on no thread's track. They are on separate tracks, which spans of one process and
+ * name share. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -9,7 +10,7 @@ struct pool_track {
 	uint64_t free_ts, uuid;
 };
 
-/* Tracks of one process and name, a heap with the one that is free first on top. */
+/* Tracks for a process and a name: a heap, with the track that is free first on top. */
 struct pool {
 	VEC(struct pool_track) tracks;
 };
@@ -73,7 +74,7 @@ static struct pool *pool_find(struct perfetto *p, struct pools *pools,
 	return &pools->list.data[index];
 }
 
-/* A track that is free when the span begins, a new one if there is none. 0: out of memory. */
+/* A track that is free when the span begins; a new one if there is none. 0: out of memory. */
 static uint64_t pool_take(struct perfetto *p, struct pool *pool, const struct model_span *span)
 {
 	uint64_t uuid;
@@ -109,7 +110,7 @@ int perfetto_strays(struct perfetto *p)
 
 	if (p->strays.len == 0)
 		return 0;
-	/* Spans are numbered by their begin, so that tracks are handed out in the order of time. */
+	/* Spans are numbered by their start times, so this assigns tracks in the order of time. */
 	qsort(p->strays.data, p->strays.len, sizeof(*p->strays.data), by_number);
 	sequence = sequence_begin(p, 0, false);
 	for (size_t i = 0; i < p->strays.len && !err; i++) {

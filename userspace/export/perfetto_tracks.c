@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Descriptors: which processes, threads and other tracks there are. */
+/* Descriptors of processes, threads and other tracks. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ void track_describe(struct perfetto *p, uint64_t uuid, uint64_t parent, const ch
 	packet_put(&p->writer, &packet.base, 0);
 }
 
-/* What the model knows of a process: the entry of this life, or any of the pid. */
+/* The model's entry for this life of a process, or for any life of the pid. */
 static const struct model_process *model_process_of(const struct model *m,
 						    const struct track_process *process)
 {
@@ -103,7 +103,8 @@ static void describe_thread(struct perfetto *p, uint32_t thread)
 	packet_put(&p->writer, &packet.base, 0);
 }
 
-/* The life of a pid that a thread first seen at `ts` belongs to: the last one begun by then. */
+/* The life of a pid to which a thread first seen at `ts` belongs: the last one that began by
+ * then. */
 static uint32_t process_find(const struct perfetto *p, uint32_t pid, uint64_t ts)
 {
 	uint32_t found = map_get(&p->pids, pid);
@@ -133,7 +134,8 @@ static uint32_t process_add(struct perfetto *p, uint32_t pid, uint64_t ts)
 	return index;
 }
 
-/* Main threads make processes; a second main thread of a pid is a second life of it. */
+/* Each main thread starts a process; another main thread with the same pid starts another life of
+ * it. */
 static int add_main_threads(struct perfetto *p)
 {
 	const struct model *m = p->model;
@@ -169,7 +171,7 @@ static int add_other_threads(struct perfetto *p)
 		if (process == MODEL_NONE)
 			return -ENOMEM;
 		p->threads[i].process = process;
-		/* A thread may have been seen before its process's main thread. */
+		/* A thread may be seen before the main thread of its process. */
 		if (p->processes.data[process].start_ts > t->first_ts)
 			p->processes.data[process].start_ts = t->first_ts;
 	}

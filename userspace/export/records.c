@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The records of the file as they are, one JSON object a line, each with the number by which `why
- * --evidence` names it. Nothing is made of them here: what they mean is in bpf/record.h, where the
- * fields have the same names. Before them {"kind": "capture", "simulated": true}, if it is.
+ * The unprocessed records of a file, one JSON object a line, each with its number as in `why
+ * --evidence`. bpf/record.h explains the fields, which have the same names there. For a simulated
+ * capture, {"kind": "capture", "simulated": true} comes first.
  */
 #include <inttypes.h>
 #include <stddef.h>
@@ -16,8 +16,8 @@
 enum field_form {
 	FIELD_NUMBER,
 	FIELD_SIGNED,
-	FIELD_HEX, /* "0x7f01": does not fit into a number of JavaScript */
-	FIELD_ID,  /* sixteen digits, as ids are everywhere */
+	FIELD_HEX, /* "0x7f01": JavaScript's numbers can't represent all of them */
+	FIELD_ID,  /* sixteen digits, like ids everywhere */
 	FIELD_TEXT,
 };
 
@@ -162,7 +162,7 @@ static void write_record(struct json *json, const struct waffle_rec *rec, uint64
 	json_line(json);
 }
 
-/* Of the capture as a whole; no record has such a line. */
+/* A line about the capture as a whole, which corresponds to no record. */
 static void write_simulated(struct json *json, const struct model *model)
 {
 	if (!model_simulated(model))
@@ -174,7 +174,7 @@ static void write_simulated(struct json *json, const struct model *model)
 	json_line(json);
 }
 
-/* What the model is made of: all of it, or what is inside of its window. */
+/* The time window that the model was made of. */
 static struct store_window window_of(const struct model *model)
 {
 	struct store_window window = STORE_ALL;
@@ -199,7 +199,7 @@ int records_write(const struct model *model, FILE *out, struct error *err)
 	while (!result && (result = store_reader_next(model->reader, &rec, err)) > 0) {
 		uint64_t number = store_reader_number(model->reader);
 
-		/* A window begins with copies of records from before it. */
+		/* A window begins with copies of earlier records, which have no number. */
 		if (number)
 			write_record(json, rec, number);
 		result = 0;

@@ -9,17 +9,17 @@
 #include "util/units.h"
 #include "util/utf8.h"
 
-/* Of a name, unless all is asked for. */
+/* Limits for each name, unless everything is shown. */
 #define CAUSES_SHOWN 5
 #define DIFFERENCES_SHOWN 3
-/* Rows of the table of names for each one whose causes are shown. */
+/* Causes are shown for one name per this many rows in the table of names. */
 #define ROWS_A_NAME 4
 
 #define COLUMNS 100
-#define WHO_COLUMN 52 /* of the table of causes */
-#define INDENT 6      /* of what is different */
-/* An object is shown with so many at least; of a longer one the end, where files differ, or the
- * begin, where kernels do. */
+#define WHO_COLUMN 52 /* in the table of causes */
+#define INDENT 6      /* of the differences */
+/* Minimum width of an object. A longer one is cut: files keep the end, and kernels the beginning,
+ * as that is where their names differ. */
 #define OBJECT_COLUMNS 16
 
 /* SGR codes (ECMA-48 8.3.117). */
@@ -61,9 +61,9 @@ static void put_cell(FILE *out, unsigned width, const char *text)
 	fprintf(out, "%*s%s", columns < width ? (int)(width - columns) : 1, "", text);
 }
 
-/* ---- a culprit ---- */
+/* ---- culprits ---- */
 
-/* The begin of a character behind so many. */
+/* Skips this many characters. */
 static const char *skip(const char *text, unsigned columns)
 {
 	for (; columns && *text; columns--)
@@ -100,7 +100,7 @@ static bool has_thread(const struct why_group_cause *cause)
 	return cause->own || cause->comm != MODEL_NONE;
 }
 
-/* "loader-2 in load" */
+/* Prints the thread of a cause and its span: "loader-2 in load". */
 static void put_thread(FILE *out, const struct report *report, const struct why_group *group,
 		       const struct why_group_cause *cause)
 {
@@ -116,7 +116,7 @@ static void put_thread(FILE *out, const struct report *report, const struct why_
 	}
 }
 
-/* What there is behind the thread. */
+/* Prints the object of a cause, to follow the thread. */
 static void put_thing(FILE *out, const struct report *report, const struct why_group_cause *cause,
 		      unsigned room)
 {
@@ -131,8 +131,8 @@ static void put_thing(FILE *out, const struct report *report, const struct why_g
 		fputs(why_cause_texts[cause->cause], out);
 }
 
-/* "loader-2 in load, /data/shard-7 (ext4)", behind `prefix` in so many columns; NULL: out of
- * memory. */
+/* The culprit of a cause, to follow `prefix`, in at most `room` columns: "loader-2 in load,
+ * /data/shard-7 (ext4)". NULL: out of memory. */
 static char *culprit_text(const struct report *report, const struct why_group *group,
 			  const struct why_group_cause *cause, const char *prefix, unsigned room)
 {
@@ -156,7 +156,7 @@ static char *culprit_text(const struct report *report, const struct why_group *g
 	if (columns_of(text) > room) {
 		char *end = (char *)skip(text, room - 1);
 
-		/* A character that goes is a byte at least, and the mark has three. */
+		/* The mark needs three bytes, but a removed character may have had only one. */
 		*end = '\0';
 		if (len - strlen(text) >= strlen("…"))
 			strcpy(end, "…");
@@ -200,9 +200,10 @@ static void print_rest(const struct printer *printer, const struct why_group *gr
 	paint(printer, NORMAL);
 }
 
-/* ---- the slow ones ---- */
+/* ---- slow spans ---- */
 
-/* "+150 ms disk-read of loader-2 in load, /data/shard-7 (ext4)"; NULL: out of memory. */
+/* Describes a difference: "+150 ms disk-read of loader-2 in load, /data/shard-7 (ext4)". NULL: out
+ * of memory. */
 static char *difference_text(const struct report *report, const struct why_group *group,
 			     const struct why_group_cause *cause)
 {
@@ -219,7 +220,7 @@ static char *difference_text(const struct report *report, const struct why_group
 	return culprit_text(report, group, cause, prefix, COLUMNS - INDENT - 1);
 }
 
-/* What the slow spans have more of, as many to a line as it has room for. */
+/* Prints what the slow spans have more of, as many items a line as fit. */
 static void print_differences(const struct printer *printer, const struct why_group *group,
 			      const uint32_t *causes, size_t count)
 {

@@ -13,9 +13,9 @@
 #include "util/units.h"
 #include "util/utf8.h"
 
-/* Columns of the widest name that moves the table. */
+/* Maximum width of the column of names; longer names do not widen it. */
 #define NAME_COLUMNS_MAX 40
-/* Bytes shown of a string key. */
+/* Number of bytes shown of a string value. */
 #define KEY_TEXT_MAX 40
 
 /* SGR codes (ECMA-48 8.3.117). */
@@ -37,7 +37,8 @@ bool report_colour_for(FILE *out)
 	return isatty(fileno(out)) && !(no_color && *no_color) && term && strcmp(term, "dumb");
 }
 
-/* Copies an expression to `to`, which has room for it, and returns its length there. */
+/* Copies an expression as one line to `to`, which is as large as the expression. Returns its
+ * length. */
 static size_t expression_line(char *to, const char *expression)
 {
 	bool quoted = false, blank = false;
@@ -282,7 +283,7 @@ static const char *blocked_how(uint16_t task_state)
 	return "blocked";
 }
 
-/* "longest wait: 812 ms from 3.21 s on, blocked in fsync(5), woken by jbd2/sda1-8 (311)" */
+/* Prints "longest wait: 812 ms from 3.21 s on, blocked in fsync(5), woken by jbd2/sda1-8 (311)". */
 static void put_wait(const struct printer *printer, const struct report_slow *slow)
 {
 	const struct model *model = printer->model;
@@ -412,7 +413,7 @@ static void print_threads(const struct printer *printer)
 	put_rest(printer, report->threads.len);
 }
 
-/* ---- what to know of the whole ---- */
+/* ---- notes on the whole report ---- */
 
 static void print_filtered(const struct printer *printer)
 {
@@ -455,7 +456,7 @@ static void print_head(const struct printer *printer)
 			model->meta->sched ? "kept by the filter" : "recorded");
 }
 
-/* Of attach and run, by source. */
+/* Options of attach and run that enlarge the buffer of a source. */
 static const char *const buffer_options[] = {
 	[WAFFLE_SOURCE_SPANS] = "--ring-size",
 	[WAFFLE_SOURCE_SCHED] = "--sched-size",

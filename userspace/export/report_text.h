@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A report for the terminal and as JSON; what `attach`, `run` and `report` print. */
+/* A report as text and as JSON, for `attach`, `run` and `report`. */
 #ifndef WAFFLE_EXPORT_REPORT_TEXT_H
 #define WAFFLE_EXPORT_REPORT_TEXT_H
 
@@ -8,10 +8,11 @@
 
 #include "analyze/report.h"
 
-/* For units_plural(). */
+/* Arguments for units_plural(). */
 #define BAD_RECORD "record made no sense and was", "records made no sense and were"
 
-/* Rows shown of each table; the rest is counted in a line below it. 0: all. */
+/* How to print a report. `rows` is the limit for each table, and a line below tells how many are
+ * left out. 0: all. */
 struct report_view {
 	uint32_t rows;
 	bool colour;
@@ -19,17 +20,20 @@ struct report_view {
 
 void report_print_text(const struct report *report, const struct report_view *view, FILE *out);
 
-/* Everything, whatever the view. Returns 0 or a negative errno of json_close(). */
+/* Prints everything, independent of any view. Returns 0 or a negative errno of json_close(). */
 int report_print_json(const struct report *report, FILE *out);
 
-/* Colours are for terminals, and not where NO_COLOR is set (no-color.org) or TERM is dumb. */
+/* Whether to use colours: only on terminals, unless NO_COLOR is set (no-color.org) or TERM is
+ * dumb. */
 bool report_colour_for(FILE *out);
 
-/* What says so, if model_simulated(); else NULL. And as a line. */
+/* A notice that the capture is simulated, if model_simulated(); else NULL. report_put_simulated()
+ * prints it as a line. */
 const char *report_simulated(const struct model *model);
 void report_put_simulated(FILE *out, const struct model *model);
 
-/* A filter expression on one line: without comments, each break a blank. */
+/* Prints a filter expression on one line: without comments, and with a blank for each line
+ * break. */
 void report_put_expression(FILE *out, const char *expression);
 
 #endif

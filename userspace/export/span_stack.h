@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stacks that spans and events were taken with (--stacks), in exports. */
+/* The recorded stacks of spans and events (--stacks), in exports. */
 #ifndef WAFFLE_EXPORT_SPAN_STACK_H
 #define WAFFLE_EXPORT_SPAN_STACK_H
 
@@ -7,14 +7,14 @@
 #include "model/model.h"
 #include "util/json.h"
 
-/* NULL in *names and 0: the capture has no such stacks. -ENOMEM. */
+/* Returns 0 or -ENOMEM. *names is NULL if the capture has no such stacks. */
 int span_stack_open(struct stack_names **names, const struct model *model);
 
 /*
- * "user_stack", "kernel_stack", "python_stack" of the span or event `id`, where there are any:
- * arrays of {"function", "file", "line", "module", "offset", "inlined"}, innermost first, with what
- * is known of each; behind one that is known to be cut, "user_stack_cut": true. `prefix` stands
- * before their names.
+ * Writes the stacks of the span or event `id`: "user_stack", "kernel_stack" and "python_stack", as
+ * far as they exist. Each is an array of {"function", "file", "line", "module", "offset",
+ * "inlined"}, innermost first, and unknown members are left out. A stack known to be truncated is
+ * followed by "user_stack_cut": true. `prefix` precedes all these names.
  */
 void span_stack_json(struct json *json, const struct model *model, struct stack_names *names,
 		     const char *prefix, uint64_t id);

@@ -9,14 +9,15 @@
 #include "util/map.h"
 #include "util/vec.h"
 
-/* The mappings of a process; its leaves are the ranges between two bounds. */
+/* The segment tree of a process. Each leaf is the range between two adjacent bounds. */
 struct tree {
 	uint64_t *bounds;
 	uint32_t leaves;
-	uint32_t *lists; /* of the nodes, one behind the other: numbers of mappings */
-	const struct store_mapping **by_start; /* those with a name */
+	uint32_t *lists; /* lists of all nodes, one after the other: indexes of mappings */
+	const struct store_mapping **by_start; /* mappings with a name */
 	uint32_t named;
-	uint32_t *ends; /* of the list of each node, from 1 on; the children of n are 2n and 2n+1 */
+	/* End of the list of each node, from node 1 on; node n has the children 2n and 2n+1. */
+	uint32_t *ends;
 };
 
 struct stack_mappings {
@@ -24,7 +25,7 @@ struct stack_mappings {
 	uint32_t count;
 	VEC(struct tree) trees;
 	struct map tree_of;   /* pid → index */
-	struct map described; /* described_hash() → the first row with a build-id */
+	struct map described; /* described_hash() → first row with a build-id */
 	bool described_made;
 };
 
@@ -114,7 +115,7 @@ static int bound_compare(const void *left, const void *right)
 	return a < b ? -1 : a > b;
 }
 
-/* How many bounds are at or below an address. */
+/* Number of bounds at or below an address. */
 static uint32_t bounds_until(const struct tree *tree, uint64_t address)
 {
 	uint32_t low = 0, high = tree->leaves + 1;
@@ -130,7 +131,7 @@ static uint32_t bounds_until(const struct tree *tree, uint64_t address)
 	return low;
 }
 
-/* Of `count` rows; false: out of memory. */
+/* Collects the bounds of `count` rows; false: out of memory. */
 static bool bounds_make(struct tree *tree, const struct store_mapping *const *rows, uint32_t count)
 {
 	size_t used = 0, kept = 0;
@@ -152,7 +153,7 @@ static bool bounds_make(struct tree *tree, const struct store_mapping *const *ro
 	return true;
 }
 
-/* The nodes that together cover a row, at most two of each level. */
+/* The nodes that together cover a row, at most two on each level. */
 static uint32_t nodes_of(const struct tree *tree, const struct store_mapping *row,
 			 uint32_t nodes[64])
 {
@@ -192,7 +193,7 @@ static bool lists_make(struct tree *tree, const struct store_mapping *const *row
 	tree->lists = calloc(total + 1, sizeof(*tree->lists));
 	if (!tree->lists)
 		return false;
-	/* Where each list begins, which is where it ends when all are in. */
+	/* ends[] first has the start of each list; adding the entries advances it to the end. */
 	for (size_t node = 0, begin = 0; node < node_count; node++) {
 		uint32_t length = tree->ends[node];
 
@@ -207,7 +208,7 @@ static bool lists_make(struct tree *tree, const struct store_mapping *const *row
 	return true;
 }
 
-/* Of several that begin at one address the last. */
+/* By address, then by time, so that the last one of an address wins. */
 static int start_compare(const void *left, const void *right)
 {
 	const struct store_mapping *a = *(const struct store_mapping *const *)left;
@@ -231,7 +232,7 @@ static bool by_start_make(struct tree *tree, const struct store_mapping *const *
 	return true;
 }
 
-/* NULL: out of memory, or the process has no mappings. */
+/* Finds or makes the tree of a process. NULL: out of memory, or the process has no mappings. */
 static const struct tree *tree_of(struct stack_mappings *mappings, uint32_t pid)
 {
 	uint32_t known = map_get(&mappings->tree_of, pid), first, end;
@@ -255,7 +256,8 @@ static const struct tree *tree_of(struct stack_mappings *mappings, uint32_t pid)
 	return NULL;
 }
 
-/* Looks in the list of a node for the last row until `ts`, and for the first one after it. */
+/* Searches the list of a node for the last row at or before `ts`, and for the first one after
+ * it. */
 static void list_look(const struct stack_mappings *mappings, const struct tree *tree, uint32_t node,
 		      uint64_t ts, uint32_t *last, uint32_t *next)
 {

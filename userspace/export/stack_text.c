@@ -14,21 +14,21 @@
 #include "util/terminal.h"
 #include "util/vec.h"
 
-/* Frames of one stack with all that is inlined: what is beyond is left out. */
+/* Limit of the frames of one stack, including inlined ones; further frames are dropped. */
 #define FRAMES_MAX 1024
 
-/* How far behind what is mapped of a file its variables without a value may lie (.bss). */
+/* Maximum distance of a file's uninitialised variables (.bss) from its mapping. */
 #define BSS_MAX (1ull << 30)
-/* Mappings of a file that are tried for where it lies. */
+/* Limit of the mappings tried to find where a file was loaded. */
 #define BIAS_TRIES_MAX 64
 
-/* What was found at an address of a mapping: at another time something else may be there. */
+/* The variable at an address of a mapping. At another time the address may have another mapping. */
 struct variable {
 	const struct store_mapping *mapping;
-	const char *name; /* NULL: nothing */
+	const char *name; /* NULL: there is none */
 };
 
-/* Where a file's link-time address 0 lies in a process. */
+/* The address of a file's link-time address 0 in a process. */
 struct bias {
 	uint64_t bias;
 	bool known;
@@ -38,13 +38,13 @@ struct stack_names {
 	const struct store_reader *reader;
 	struct symbolizer *symbolizer;
 	struct stack_mappings *mappings;
-	struct map modules; /* a mapping, by its address in the reader → module */
+	struct map modules; /* address of the mapping in the reader → module */
 	struct map bias_at; /* the same → index in `biases` */
 	VEC(struct bias) biases;
 	struct map kernel_symbols; /* address → index */
-	struct map python_frames;  /* process and number → index in the table of names */
+	struct map python_frames;  /* python_key() → index in the table of names */
 	VEC(struct variable) variables;
-	struct map variable_at; /* address → the last one that was looked up there */
+	struct map variable_at; /* address → last entry looked up there */
 	struct strtab *texts;
 };
 
@@ -146,7 +146,7 @@ static bool module_of(struct stack_names *names, const struct store_mapping *map
 static uint32_t user_frames(struct stack_names *names, uint32_t pid, uint64_t address, bool caller,
 			    uint64_t ts, struct stack_frame *frames, uint32_t room)
 {
-	/* The caller's address is that behind the call, which may be another function. */
+	/* A return address follows the call, so it may belong to the next function. */
 	const struct store_mapping *mapping =
 		stack_mappings_find(names->mappings, pid, address - caller, ts);
 	struct symbol_frames found = {0};
@@ -186,7 +186,7 @@ static uint32_t kernel_frame(const struct stack_names *names, uint64_t address,
 	return 1;
 }
 
-/* "Trainer.step (/srv/train.py:31)", as capture/ wrote it. */
+/* Parses "Trainer.step (/srv/train.py:31)", as capture/ wrote it. */
 static uint32_t python_frame(struct stack_names *names, uint32_t pid, uint64_t address,
 			     struct stack_frame *frame)
 {
@@ -208,7 +208,7 @@ static uint32_t python_frame(struct stack_names *names, uint32_t pid, uint64_t a
 	return 1;
 }
 
-/* The frames of the address at `at`. */
+/* Symbolizes the address at index `at`. */
 static uint32_t frames_at(struct stack_names *names, const struct store_stack *stack, uint32_t at,
 			  uint64_t ts, struct stack_frame *frames, uint32_t room)
 {
@@ -220,8 +220,8 @@ static uint32_t frames_at(struct stack_names *names, const struct store_stack *s
 }
 
 /*
- * Stacks are walked by frame pointers. Code without them leaves whatever it likes in that register,
- * and what is then taken for a return address seldom is one: there the stack ends.
+ * Stacks are unwound by frame pointers. Code compiled without them uses that register for other
+ * values, so the supposed return address is rarely one. The stack ends there.
  */
 static bool can_be_caller(struct stack_names *names, const struct store_stack *stack, uint32_t at,
 			  uint64_t ts)
@@ -238,8 +238,8 @@ static bool can_be_caller(struct stack_names *names, const struct store_stack *s
 				    address - mapping->start + mapping->offset);
 }
 
-/* Functions of waffle.h, which end with an underscore before what the compiler adds (".cold"): the
- * way from a site to its probe. */
+/* Functions of waffle.h, which lead from a site to its probe. Their names end with an underscore,
+ * before any suffix of the compiler (".cold"). */
 static bool is_site(const struct stack_frame *frame)
 {
 	size_t len = frame->function ? strcspn(frame->function, ".") : 0;
@@ -248,7 +248,8 @@ static bool is_site(const struct stack_frame *frame)
 	       frame->function[len - 1] == '_';
 }
 
-/* Where programs and threads begin, which not all C libraries say in their tables. */
+/* The outermost functions of programs and threads. Not all C libraries mark them in their unwind
+ * tables. */
 static bool is_outermost(const struct stack_frame *frame)
 {
 	static const char *const names[] = {"_start", "clone", "__clone", "clone3", "__clone3"};
@@ -306,7 +307,7 @@ static const char *base_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-/* Files that every program waits in; and functions that stand for them in a static one. */
+/* Libraries in which every program waits, and their functions, for statically linked programs. */
 static const char *const common_modules[] = {"libc.so",    "libc-",      "libpthread", "ld-linux",
 					     "ld-musl",    "libstdc++.", "libc++.",    "libgcc_s.",
 					     "[vdso]",     "libm.so",    "libm-",      "libc.musl",
@@ -356,7 +357,7 @@ bool stack_names_inner(struct stack_names *names, uint32_t stack, uint64_t ts,
 
 /* ---- variables ---- */
 
-/* The mapping that an address lies in, or the last one before it. */
+/* The mapping that contains an address, or the last one before it. */
 static const struct store_mapping *mapping_before(const struct stack_names *names, uint32_t pid,
 						  uint64_t address, uint64_t ts)
 {
@@ -368,8 +369,8 @@ static const struct store_mapping *mapping_before(const struct stack_names *name
 }
 
 /*
- * Where a file's link-time address 0 lies in a process: variables are in parts of the file of which
- * only their distance to the code is known. The code need not begin where its page does.
+ * Finds the address of a file's link-time address 0 in a process. Variables are in segments of
+ * which only the distance to the code is known. The code need not begin at the start of its page.
  */
 static struct bias find_bias(const struct stack_names *names, const struct store_mapping *file,
 			     uint32_t module)
@@ -398,7 +399,7 @@ static struct bias find_bias(const struct stack_names *names, const struct store
 	return (struct bias){0};
 }
 
-/* The same, looked for once. */
+/* The same, with a cache. */
 static struct bias bias_of(struct stack_names *names, const struct store_mapping *file,
 			   uint32_t module)
 {

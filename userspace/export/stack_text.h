@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A capture's stacks as names. A user address is looked up in what its process had mapped there at
- * the time, and the place in that file is named from the file or its debug file, found by build-id;
- * a kernel address has the name that the kernel gave it during the capture. What is not known is
- * shown as module+0xoffset.
+ * Symbolizes a capture's stacks. A user address is looked up in the mappings of its process at that
+ * time. The location in the mapped file is then symbolized with that file or its debug file, which
+ * is found by build-id. A kernel address has the name that the kernel gave it during the capture.
+ * Unknown addresses are shown as module+0xoffset.
  *
  *	struct stack_names *names;
  *
@@ -11,7 +11,7 @@
  *	stack_names_each(names, wait->user_stack, wait->from_ts, print_frame, out);
  *	stack_names_close(names);
  *
- * Strings stay valid until stack_names_close() and may hold any bytes.
+ * Strings stay valid until stack_names_close() and may contain any bytes.
  */
 #ifndef WAFFLE_EXPORT_STACK_TEXT_H
 #define WAFFLE_EXPORT_STACK_TEXT_H
@@ -26,47 +26,49 @@
 struct stack_names;
 
 struct stack_frame {
-	const char *function; /* NULL: not known */
+	const char *function; /* NULL: unknown */
 	const char *module;   /* path of the file, "[kernel]"; NULL: nothing was mapped there */
-	const char *file;     /* source; NULL: not known */
-	uint32_t line;        /* 0: not known */
-	uint64_t offset;      /* in the function, or else in the module; without both the address */
-	bool inlined;         /* into the next frame */
+	const char *file;     /* source file; NULL: unknown */
+	uint32_t line;        /* 0: unknown */
+	/* In the function, or else in the module; if both are unknown, the address. */
+	uint64_t offset;
+	bool inlined; /* into the next frame */
 	bool kernel;
-	bool cut; /* no frame: the stack goes on, nobody knows how; `function` is "[cut]" */
+	bool cut; /* not a frame: the stack is deeper, but truncated; `function` is "[cut]" */
 };
 
-/* `fetch`: debug files may be fetched from debuginfod servers, where some are configured. The
- * reader must outlive the names. -ENOMEM. */
+/* Opens the names of a capture. With `fetch`, debug files are fetched from debuginfod servers if
+ * some are configured. The reader must outlive the names. Returns 0 or -ENOMEM. */
 int stack_names_open(struct stack_names **names, const struct store_reader *reader, bool fetch);
 void stack_names_close(struct stack_names *names);
 
 typedef void (*stack_frame_fn)(const struct stack_frame *frame, void *arg);
 
-/* Calls `each` for every frame of a stack of the capture's table, innermost first, inlined ones
- * too, and a last time if it is known to be cut; returns how many frames. `ts`: when it was taken.
- * NULL names: none. */
+/* Calls `each` for every frame of a stack, innermost first and including inlined ones. If the stack
+ * is known to be truncated, it calls `each` once more. Returns the number of frames. `ts` is the
+ * time when the stack was taken. NULL names: 0. */
 uint32_t stack_names_each(struct stack_names *names, uint32_t stack, uint64_t ts,
 			  stack_frame_fn each, void *arg);
 
-/* The same for a stack that was not walked by frame pointers alone: no frame of it is doubted. */
+/* The same for a stack that was not unwound by frame pointers alone, so that all its frames are
+ * reliable. */
 uint32_t stack_names_all(struct stack_names *names, uint32_t stack, uint64_t ts,
 			 stack_frame_fn each, void *arg);
 
-/* The innermost frame with a name that says something of the program: not one of the C library, the
- * dynamic linker or the language's run-time. False: there is none. */
+/* Finds the innermost frame whose name says something about the program. It skips the C library,
+ * the dynamic linker and the language's run-time. False: there is none. */
 bool stack_names_inner(struct stack_names *names, uint32_t stack, uint64_t ts,
 		       struct stack_frame *inner);
 
-/* The variable at an address of a process, "table_lock", "pool+0x40", or NULL. */
+/* The variable at an address of a process, such as "table_lock" or "pool+0x40"; NULL: none. */
 const char *stack_names_variable(struct stack_names *names, uint32_t pid, uint64_t ts,
 				 uint64_t address);
 
-/* What `why` asks for names. */
+/* The callbacks with which `why` looks up names. */
 struct why_names stack_names_for_why(struct stack_names *names);
 
-/* "queue_pop (shop.c:41) [inlined]", "libfoo.so+0x1f20"; characters that would move a terminal's
- * cursor are replaced. */
+/* Prints "queue_pop (shop.c:41) [inlined]" or "libfoo.so+0x1f20". Control characters are
+ * replaced. */
 void stack_put_frame(FILE *out, const struct stack_frame *frame);
 
 #endif

@@ -5,19 +5,19 @@
 #include "model/model.h"
 #include "util/json.h"
 
-/* The fields "records", "loss", "truncated" and "bad_records" of an open object, and "simulated" if
- * it is: what of the capture is there and what is not. */
+/* Writes the fields "records", "loss", "truncated" and "bad_records" of an open object, and
+ * "simulated" if it applies. They tell which parts of the capture are missing. */
 void summary_json_records(struct json *json, const struct model *model);
 
-/* The field "simulated": true, if model_simulated(). */
+/* Writes "simulated": true if model_simulated(). */
 void summary_json_simulated(struct json *json, const struct model *model);
 
-/* The fields "recorded_filter", the expression the capture was made with, and "filter", the one it
- * was read with and what that left out; each if there is one. */
+/* Writes "recorded_filter", the expression of the capture, and "filter", the expression of the
+ * reader and how much it removed. Either is left out if there is no such filter. */
 void summary_json_filter(struct json *json, const struct model *model);
 
-/* How long a span took, by its thread's states where they are known, and what is not known of it.
- */
+/* Writes how long a span took, the time in each thread state if known, and what is unknown about
+ * it. */
 void summary_json_span(struct json *json, const struct model_span *span);
 
 #endif

@@ -17,7 +17,7 @@ static void write_text(struct json *json, const struct value *value)
 		json_string_len(json, value->text, len);
 		return;
 	}
-	/* A character that was cut in the middle goes. */
+	/* Remove a character that was truncated. */
 	valid = utf8_valid(value->text, len);
 	if (len - valid < 4)
 		len = valid;
@@ -120,7 +120,7 @@ const char *values_thread_state(enum waffle_thread_state state)
 										: "?";
 }
 
-/* The letters that ps(1) and Perfetto show. */
+/* The letters that ps(1) and Perfetto use. */
 static const char *task_state_letter(uint16_t state)
 {
 	static const struct {

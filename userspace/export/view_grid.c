@@ -26,13 +26,13 @@ uint32_t grid_column_at(const struct grid *grid, uint64_t ts)
 	return low;
 }
 
-/* The last column that a stretch of the window touches. */
+/* The last column that overlaps a part of the window. */
 static uint32_t last_column(const struct grid *grid, uint64_t from_ts, uint64_t to_ts)
 {
 	return grid_column_at(grid, to_ts > from_ts ? to_ts - 1 : to_ts);
 }
 
-/* Time of [from, to) in a column. */
+/* How much of [from, to) is in a column. */
 static uint64_t column_share(const struct grid *grid, uint32_t column, uint64_t from, uint64_t to)
 {
 	uint64_t begin = grid_column_ts(grid, column), end = grid_column_ts(grid, column + 1);
@@ -85,14 +85,15 @@ static bool lane_add_span(struct grid *grid, struct grid_lane *lane, uint32_t in
 	return true;
 }
 
-/* Counts a span that no column shows, in the column where it would be. */
+/* Counts a span that no column shows, in the column that has most of it. */
 static void count_hidden(const struct grid *grid, struct grid_lane *lane, uint32_t row,
 			 uint32_t index, uint64_t from, uint64_t to)
 {
 	uint32_t first = grid_column_at(grid, from), last = last_column(grid, from, to);
 	uint32_t most = first;
 
-	/* Of more than two columns it fills those between. */
+	/* A span in more than two columns fills those in between, so three columns are enough to
+	 * check. */
 	for (uint32_t i = first; i <= last && i < first + 3; i++) {
 		if (lane->cells[row][i].span == index)
 			return;
@@ -155,7 +156,7 @@ static int add_interval(const struct model_interval *interval, void *arg)
 	return 0;
 }
 
-/* ---- the whole ---- */
+/* ---- the grid ---- */
 
 bool grid_make(struct grid *grid, const struct model *model, uint64_t from_ts, uint64_t to_ts,
 	       uint32_t columns, const uint32_t *threads, size_t count)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What of a capture to draw: the window and the threads. */
+/* Selects what to draw of a capture: the window and the threads. */
 #include "export/view_pick.h"
 
 #include <stdlib.h>
@@ -78,7 +78,7 @@ bool view_rank_threads(struct view_ranking *ranking, const struct model *model,
 	return true;
 }
 
-/* The longest of the spans of a name that are in the window, even in part. */
+/* The longest span of a name that is at least partly in the window. */
 static uint32_t slowest_span(const struct model *model, const char *name, uint64_t from_ts,
 			     uint64_t to_ts)
 {

@@ -11,17 +11,17 @@ struct view_ranked {
 };
 
 struct view_ranking {
-	struct view_ranked *threads; /* those shown first; to be freed */
+	struct view_ranked *threads; /* the threads to show come first; to be freed by the caller */
 	uint64_t from_ts, to_ts;
 	uint32_t first; /* the thread to draw first, or MODEL_NONE */
 };
 
-/* What the options ask for, as a window. */
+/* Finds the window that the options select. */
 int view_find_window(const struct model *model, const struct view_options *options,
 		     struct view_ranking *ranking, struct error *err);
 
-/* The threads that did something in the window, those with most time in spans first, and how many
- * of them to show. False: out of memory. */
+/* Ranks the threads that are active in the window by their time in spans. *count is the number of
+ * threads to show. False: out of memory. */
 bool view_rank_threads(struct view_ranking *ranking, const struct model *model,
 		       const struct view_options *options, size_t *count);
 

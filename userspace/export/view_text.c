@@ -14,7 +14,7 @@
 #include "export/view_pick.h"
 #include "util/units.h"
 
-/* Columns between two marks of the axis, at least. */
+/* Minimum distance between two marks of the axis, in columns. */
 #define TICK_COLUMNS 10
 #define LINE_MAX_BYTES 512
 
@@ -54,7 +54,7 @@ static void paint(const struct drawing *drawing, const char *code)
 		fputs(code, drawing->out);
 }
 
-/* Bytes of the character at `text`, which is not empty. */
+/* Bytes of the first character of a text, which must not be empty. */
 static size_t char_bytes(const char *text)
 {
 	size_t bytes = 1;
@@ -65,8 +65,8 @@ static size_t char_bytes(const char *text)
 }
 
 /*
- * One character of a name into `to`, which has room for 4 bytes and a NUL; returns where the next
- * one begins. Only letters that surely take one column stay: others would move what is behind them.
+ * Copies one character of a name to `to`, and returns the position of the next one. Only letters
+ * that are certain to take one column are kept, since others would shift the rest of the line.
  */
 static const char *name_char(const struct drawing *drawing, const char *name, char to[5])
 {
@@ -94,7 +94,7 @@ static uint32_t name_columns(const char *name)
 	return columns;
 }
 
-/* A line, ended by … where it is cut to the drawing's width. */
+/* Prints a line, cut to the drawing's width and then ended by "…". */
 static void put_clipped(const struct drawing *drawing, const char *text)
 {
 	uint32_t room = drawing->options->width;
@@ -111,7 +111,8 @@ static void put_clipped(const struct drawing *drawing, const char *text)
 		fputc('\n', drawing->out);
 }
 
-/* A line of the drawing, cut to its width; text of traced programs goes in by %s of clean(). */
+/* Prints a line of the drawing, cut to its width. Text of traced programs has to pass through
+ * clean(). */
 static void put_line(const struct drawing *drawing, const char *code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
@@ -129,7 +130,8 @@ static void put_line(const struct drawing *drawing, const char *code, const char
 		paint(drawing, PAINT_END);
 }
 
-/* A name as put_name() writes it, cut to `columns`; `to` has room for 4 bytes each and a NUL. */
+/* A name as put_name() writes it, cut to `columns`. `to` must have room for 4 bytes a column and a
+ * NUL. */
 static const char *clean(const struct drawing *drawing, const char *name, char *to,
 			 unsigned columns)
 {
@@ -143,7 +145,7 @@ static const char *clean(const struct drawing *drawing, const char *name, char *
 	return to;
 }
 
-/* "12.345678901 s" without zeros at its end; since the capture's begin. */
+/* Formats a time since the start of the capture as "12.345678901 s", without trailing zeros. */
 static const char *instant(char text[UNITS_TEXT], uint64_t ns)
 {
 	char *end;
@@ -197,8 +199,8 @@ static bool tick_fits(const struct grid *grid, uint64_t step)
 	return step > length / 2 || (double)step / (double)length * grid->columns >= TICK_COLUMNS;
 }
 
-/* 1, 2 or 5 times a power of ten, or whole minutes, for marks that are far enough from each other.
- */
+/* Chooses 1, 2 or 5 times a power of ten, or whole minutes, so that the marks are far enough
+ * apart. */
 static uint64_t tick_step(const struct grid *grid)
 {
 	static const unsigned char parts[] = {1, 2, 5};
@@ -303,7 +305,7 @@ static void put_lane_head(const struct drawing *drawing, const struct grid_lane 
 	put_line(drawing, PAINT_HEAD, "%s", line);
 }
 
-/* The glyph of a column that hides spans besides the one it shows; NULL: it hides none. */
+/* The glyph of a column that hides further spans; NULL: it hides none. */
 static const char *crowd(const struct grid_cell *cell)
 {
 	static const char *const digits[] = {"2", "3", "4", "5", "6", "7", "8", "9"};
@@ -313,7 +315,7 @@ static const char *crowd(const struct grid_cell *cell)
 	return cell->hidden <= 8 ? digits[cell->hidden - 1] : "*";
 }
 
-/* The columns [first, last] that a span owns. */
+/* Draws a span in the columns [first, last]. */
 static void put_span(const struct drawing *drawing, const struct grid_cell *cells, uint32_t first,
 		     uint32_t last)
 {
@@ -371,7 +373,7 @@ static void put_row(const struct drawing *drawing, const struct grid_cell *cells
 	fputc('\n', drawing->out);
 }
 
-/* The state that took most of a column; 0: none is known for most of it. */
+/* The state that took most of a column; 0: it is unknown for most of it. */
 static unsigned most_state(const struct grid *grid, const struct grid_lane *lane, uint32_t column)
 {
 	const uint64_t *ns = lane->states[column].ns;
@@ -448,7 +450,7 @@ static void put_legend(const struct drawing *drawing)
 	fputc('\n', drawing->out);
 }
 
-/* ---- the whole ---- */
+/* ---- the drawing ---- */
 
 static bool draw(struct drawing *drawing, struct grid *grid, const struct view_ranking *ranking,
 		 size_t count)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The time line of a capture, drawn in characters: for each thread its spans, nested, and below
- * them its state. A column is a stretch of time and shows what took most of it; where a column
- * hides spans it says how many there are.
+ * The timeline of a capture, drawn with characters: the nested spans of each thread, and its state
+ * below them. A column is a period of time and shows what took most of it. It tells how many spans
+ * it hides.
  */
 #ifndef WAFFLE_EXPORT_VIEW_TEXT_H
 #define WAFFLE_EXPORT_VIEW_TEXT_H
@@ -16,21 +16,22 @@
 #define VIEW_WIDTH_MAX 1000
 
 struct view_options {
-	uint64_t from_ts, to_ts; /* what to draw; 0 and UINT64_MAX: all */
-	const char *span;        /* draw the slowest span of this name; NULL: not asked */
-	const char *thread;      /* a tid, or the name of threads; NULL: all */
-	uint32_t width;          /* in columns */
-	uint32_t lanes;          /* at most so many threads; 0: all */
+	uint64_t from_ts, to_ts; /* window to draw; 0 and UINT64_MAX: everything */
+	const char *span;        /* draw the slowest span of this name; NULL: no span */
+	/* Draw only the thread with this tid, or threads of this name; NULL: all. */
+	const char *thread;
+	uint32_t width; /* in columns */
+	uint32_t lanes; /* maximum number of threads; 0: all */
 	bool utf8, colour;
 };
 
-/* Fails if there is no such span or thread, or nothing in that time. */
+/* Fails if the span or the thread does not exist, or the window is empty. */
 int view_print_text(const struct model *model, const struct view_options *options, FILE *out,
 		    struct error *err);
 
-/* Columns of the terminal behind `out`: $COLUMNS, else what the terminal says, else 80. */
+/* Width of the terminal: $COLUMNS, else the terminal's own, else 80. */
 uint32_t view_width_of(FILE *out);
-/* Whether the environment's locale writes UTF-8. */
+/* Whether the locale uses UTF-8. */
 bool view_utf8_locale(void);
 
 #endif

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Chains as an indented tree: a line is a stretch of a thread's time, and the lines below it what
- * the thread that ended it did meanwhile.
+ * Prints chains as an indented tree. A line is a period of a thread's time. The lines below it are
+ * what the thread that ended this period did meanwhile.
  *
- *	blocked 168 ms on futex 0x7f01 (queue_lock) ← woken by loader-2 (12), which spent those 168
- *ms: 150 ms in D state in pread64 on /data/shard-7 [1] 14.0 ms runnable behind backup (99) on cpu 1
- *[2]
+ *	168 ms blocked on futex 0x7f01 ← woken by loader-2 (12), which spent those 168 ms:
+ *	  150 ms in D state in pread64 on /data/shard-7 [1]
+ *	  14.0 ms runnable behind backup (99) on cpu 1 [2]
  */
 #include "export/why_chain.h"
 
@@ -16,12 +16,12 @@
 #include "store/record.h"
 #include "util/syscall_names.h"
 
-/* Deeper chains are cut in the text. */
+/* Limit of the depth in the text; deeper chains are cut. */
 #define DEPTH_MAX 32
 
-/* Parts of an instance that went the same way for `depth` steps. */
+/* Parts of an instance with the same first `depth` steps. */
 struct branch {
-	const uint32_t *parts; /* numbers of them, the largest first */
+	const uint32_t *parts; /* their numbers, the largest part first */
 	uint32_t count, depth;
 };
 
@@ -85,7 +85,8 @@ static void put_place(const struct why_printer *printer, const struct why_step *
 	}
 }
 
-/* ": waits for a commit of the journal (jbd2), ext4", as the kernel's stack says. */
+/* Prints what the kernel stack reveals about a wait: ": waits for a commit of the journal (jbd2),
+ * ext4". */
 static void put_meaning(const struct why_printer *printer, const struct why_step *step)
 {
 	if (!step->meaning)
@@ -94,7 +95,7 @@ static void put_meaning(const struct why_printer *printer, const struct why_step
 	why_put(printer, strtab_get(printer->why->texts, step->meaning));
 }
 
-/* ", preempted by backup (99) on cpu 0, behind hog (7) on cpu 1, moved there from cpu 0" */
+/* Prints ", preempted by backup (99) on cpu 0, behind hog (7) on cpu 1, moved there from cpu 0". */
 static void put_contention(const struct why_printer *printer, const struct why_step *step)
 {
 	bool moved = step->from_cpu != MODEL_CPU_NONE && step->cpu != MODEL_CPU_NONE;
@@ -161,8 +162,8 @@ static void put_running(const struct why_printer *printer, const struct why_step
 	why_put_frequency(printer, step);
 }
 
-/* "blocked in cudaStreamSynchronize: waits for the GPU: kernel gemm on stream 0x7f01, launched in
- * forward by trainer (12)" */
+/* Prints "blocked in cudaStreamSynchronize: waits for the GPU: kernel gemm on stream 0x7f01,
+ * launched in forward by trainer (12)". */
 static void put_call(const struct why_printer *printer, const struct why_step *step)
 {
 	const struct model *model = printer->model;
@@ -184,7 +185,7 @@ static void put_call(const struct why_printer *printer, const struct why_step *s
 	why_put_thread(printer, step->call_thread);
 }
 
-/* `cause`: of the part that ends here, or WHY_CAUSE_COUNT. */
+/* `cause`: of the part that ends with this step; WHY_CAUSE_COUNT: none ends. */
 static void put_step(const struct why_printer *printer, const struct why_step *step,
 		     enum why_cause cause)
 {
@@ -233,7 +234,7 @@ static void print_stack(const struct why_printer *printer, uint32_t depth, const
 	fputc('\n', printer->out);
 }
 
-/* ": record 17 (switch-out), 18 (wake), 21 (switch-in)" */
+/* Prints ": record 17 (switch-out), 18 (wake), 21 (switch-in)". */
 static void put_records(const struct why_printer *printer, const struct why_step *step)
 {
 	const char *glue = ": record ";
@@ -286,7 +287,8 @@ static void print_evidence(const struct why_printer *printer, uint32_t depth,
 static void print_branch(const struct why_printer *printer, const struct why_instance *instance,
 			 struct branch branch);
 
-/* Moves to the front of `rest` the parts whose step is the same as that of the first; how many. */
+/* Moves the parts with the same step as the first one to the front of `rest`. Returns their
+ * number. */
 static uint32_t gather(const struct why_printer *printer, const struct why_instance *instance,
 		       uint32_t *rest, uint32_t count, uint32_t depth)
 {
@@ -306,7 +308,8 @@ static uint32_t gather(const struct why_printer *printer, const struct why_insta
 	return same;
 }
 
-/* " [2], the longest of 5 stretches" of the parts that end at this step; returns how many. */
+/* Prints " [2], the longest of 5 stretches" for the parts that end with this step. Returns their
+ * number. */
 static uint32_t put_ends(const struct why_printer *printer, const struct why_instance *instance,
 			 struct branch branch)
 {
@@ -326,7 +329,7 @@ static uint32_t put_ends(const struct why_printer *printer, const struct why_ins
 	return ends;
 }
 
-/* ", process 40", of a thread that neither is the first of its process nor has the other's. */
+/* Prints ", process 40" if a thread is in another process and is not its main thread. */
 static void put_other_process(const struct why_printer *printer, uint32_t from, uint32_t to)
 {
 	const struct model_thread *threads = printer->model->threads.data;
@@ -337,7 +340,7 @@ static void put_other_process(const struct why_printer *printer, uint32_t from, 
 		fprintf(printer->out, ", process %u", threads[to].pid);
 }
 
-/* " ← woken 37 times by ticker (14), at last by " */
+/* Prints " ← woken 37 times by ticker (14), at last by ". */
 static void put_series(const struct why_printer *printer, const struct why_step *step)
 {
 	uint32_t others = step->wakes ? step->wakes - 1 : 0;
@@ -360,7 +363,8 @@ static void put_series(const struct why_printer *printer, const struct why_step 
 	fputs(", at last by ", printer->out);
 }
 
-/* " ← woken by loader-2 (12), which spent those 168 ms:"; `below`: what is told of them. */
+/* Prints " ← woken by loader-2 (12), which spent those 168 ms:". `below`: time of the lines
+ * below. */
 static void put_waker(const struct why_printer *printer, const struct why_step *step, uint32_t next,
 		      uint64_t below)
 {
@@ -385,7 +389,7 @@ static void put_waker(const struct why_printer *printer, const struct why_step *
 	fputc(':', printer->out);
 }
 
-/* Whether the step of parts[at] is also that of an earlier one. */
+/* Whether an earlier part has the same step as parts[at]. */
 static bool step_repeats(const struct why_printer *printer, const struct why_instance *instance,
 			 const uint32_t *parts, uint32_t at, uint32_t depth)
 {
@@ -402,7 +406,7 @@ static bool step_repeats(const struct why_printer *printer, const struct why_ins
 	return false;
 }
 
-/* Sum of the different steps that follow; the thread of the first of them. */
+/* Sum of the distinct steps that follow. *thread is the thread of the first one. */
 static uint64_t time_below(const struct why_printer *printer, const struct why_instance *instance,
 			   const uint32_t *parts, uint32_t count, uint32_t depth, uint32_t *thread)
 {
@@ -422,7 +426,7 @@ static uint64_t time_below(const struct why_printer *printer, const struct why_i
 	return sum;
 }
 
-/* The parts of one step: its line, and below it what follows. */
+/* Prints the line of one step that parts share, and below it the following steps. */
 static void print_step(const struct why_printer *printer, const struct why_instance *instance,
 		       const uint32_t *parts, uint32_t count, uint32_t depth)
 {
@@ -444,7 +448,7 @@ static void print_step(const struct why_printer *printer, const struct why_insta
 		print_branch(printer, instance, below);
 }
 
-/* Whether there is more to tell of a part: that the instance itself ran needs no chain. */
+/* Whether a part has more lines. If the instance only ran itself, it needs no chain. */
 static bool goes_on(const struct why_printer *printer, const struct why_part *part, uint32_t depth)
 {
 	const struct why_step *step = step_of(printer, part, depth);

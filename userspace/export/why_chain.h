@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The chains of an instance in words, and what why_text.c and why_chain.c share. */
+/* Prints the chains of an instance as text. Also the functions that why_text.c and why_chain.c
+ * share. */
 #ifndef WAFFLE_EXPORT_WHY_CHAIN_H
 #define WAFFLE_EXPORT_WHY_CHAIN_H
 
@@ -17,19 +18,18 @@ enum why_paint { WHY_PAINT_HEAD, WHY_PAINT_WARN, WHY_PAINT_DIM, WHY_PAINT_END };
 void why_paint(const struct why_printer *printer, enum why_paint which);
 void why_put(const struct why_printer *printer, const char *text);
 void why_put_duration(const struct why_printer *printer, uint64_t ns);
-/* "loader-2 (2302)" */
+/* Prints a thread as "loader-2 (2302)". */
 void why_put_thread(const struct why_printer *printer, uint32_t thread);
-/* A time since the begin of the capture. */
+/* Prints a time since the beginning of the capture. */
 void why_put_time(const struct why_printer *printer, uint64_t ts);
 
-/* Of running on a CPU that was slower than it can be: ", at 1.2 of 3.5 GHz". */
+/* For running on a CPU below its maximum frequency: ", at 1.2 of 3.5 GHz". */
 void why_put_frequency(const struct why_printer *printer, const struct why_step *step);
 
-/* What of the capture is there, and what is lost. */
+/* Prints how many records the capture has and how many were lost. */
 void why_print_records(const struct why_printer *printer);
 
-/* The chains of the first `shown` parts. Parts that went the same way up to a point share the lines
- * up to there. */
+/* Prints the chains of the first `shown` parts. Parts with a common beginning share its lines. */
 void why_print_chains(const struct why_printer *printer, const struct why_instance *instance,
 		      uint32_t shown);
 

@@ -160,7 +160,7 @@ static void runnable_fields(const struct printer *printer, const struct why_step
 	thread_field(printer, "preemptor", step->preemptor);
 }
 
-/* Of a call that waits: the one that it waits for. */
+/* For a call that waits: the call that it waits for. */
 static void call_field(const struct printer *printer, const struct why_step *step)
 {
 	struct json *json = printer->json;
@@ -179,7 +179,7 @@ static void call_field(const struct printer *printer, const struct why_step *ste
 	json_object_end(json);
 }
 
-/* The records of a step that were found. */
+/* Writes the records of a step that were found. */
 static void records_json(const struct printer *printer, const struct why_step *step)
 {
 	struct json *json = printer->json;
@@ -201,7 +201,7 @@ static void records_json(const struct printer *printer, const struct why_step *s
 	json_array_end(json);
 }
 
-/* Wake-ups after which it waited for the same again. */
+/* Writes the wake-ups after which the thread waited for the same object again. */
 static void series_field(const struct printer *printer, const struct why_step *step)
 {
 	struct json *json = printer->json;
@@ -251,7 +251,7 @@ static int number_compare(const void *left, const void *right)
 	return *a < *b ? -1 : *a > *b;
 }
 
-/* The numbers of all records of its chain, each once. */
+/* Writes the numbers of all records of the chain, each once. */
 static void cause_records_json(const struct printer *printer, const struct why_part *part)
 {
 	const struct why *why = printer->why;
@@ -264,7 +264,7 @@ static void cause_records_json(const struct printer *printer, const struct why_p
 
 		for (uint32_t k = 0; k < step->count; k++)
 			if (why->records.data[step->record + k].number)
-				/* Without memory for it, it is still named by its step. */
+				/* Without memory, its step still has the number. */
 				(void)vec_push(&numbers,
 					       why->records.data[step->record + k].number);
 	}

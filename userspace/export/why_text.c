@@ -50,7 +50,7 @@ void why_put_time(const struct why_printer *printer, uint64_t ts)
 
 /* ---- an instance ---- */
 
-/* "step 00000000000000a1 of worker (11), process 10, at 3.21 s: 168 ms" */
+/* Prints "step 00000000000000a1 of worker (11), process 10, at 3.21 s: 168 ms". */
 static void print_headline(const struct why_printer *printer, const struct why_instance *instance)
 {
 	const struct model *model = printer->model;
@@ -96,7 +96,7 @@ static void print_times(const struct why_printer *printer, const struct why_inst
 	fputc('\n', printer->out);
 }
 
-/* A twentieth of a span is too much for a tracer to take. */
+/* Warn if the tracer itself took more than a twentieth of a span. */
 #define OWN_PARTS 20
 
 static void print_doubts(const struct why_printer *printer, const struct why_instance *instance)
@@ -126,7 +126,7 @@ static void print_doubts(const struct why_printer *printer, const struct why_ins
 	why_paint(printer, WHY_PAINT_END);
 }
 
-/* "worker (4713)", "40 threads of worker (4711)", which is the process then. */
+/* Prints "worker (4713)", or "40 threads of worker (4711)", where the number is the process. */
 static void put_culprits(const struct why_printer *printer, const struct why_part *part)
 {
 	if (part->threads < 2) {
@@ -243,7 +243,7 @@ static void print_instance(const struct why_printer *printer, const struct why_i
 	print_links(printer, instance->span);
 }
 
-/* ---- the whole ---- */
+/* ---- the output ---- */
 
 void why_print_records(const struct why_printer *printer)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What made spans slow, for people. */
+/* Why spans were slow, as text. */
 #ifndef WAFFLE_EXPORT_WHY_TEXT_H
 #define WAFFLE_EXPORT_WHY_TEXT_H
 
@@ -10,9 +10,10 @@
 #include "export/stack_text.h"
 
 struct why_view {
-	struct stack_names *names; /* NULL: no names of functions */
-	uint32_t causes;           /* shown of each instance; the rest is summed up. 0: all */
-	bool evidence;             /* record numbers and stacks, too */
+	struct stack_names *names; /* NULL: functions have no names */
+	/* Number shown for each instance, the others are summed up; 0: all. */
+	uint32_t causes;
+	bool evidence; /* print record numbers and stacks, too */
 	bool colour;
 };
 

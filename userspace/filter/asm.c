@@ -13,7 +13,7 @@ static bool is_jump(const struct bpf_insn *insn)
 	return insn->code == (BPF_JMP | BPF_JA);
 }
 
-/* The same comparison turned round; 0: there is none. */
+/* The negated comparison; 0: there is none. */
 static unsigned op_inverse(unsigned op)
 {
 	static const unsigned char inverse[] = {
@@ -37,7 +37,7 @@ uint32_t asm_label(struct assembler *as)
 	return (uint32_t)as->labels.len - 1;
 }
 
-/* Takes the last instruction, a jump, away again. */
+/* Removes the last instruction, which is a jump. */
 static void drop_jump(struct assembler *as)
 {
 	uint32_t end = (uint32_t)as->code->insns.len--;
@@ -52,7 +52,7 @@ static void drop_jump(struct assembler *as)
 			as->labels.data[i].at = end - 1;
 }
 
-/* "if x goto label; goto other; label:" is "if not x goto other". */
+/* Turns "if x goto label; goto other; label:" into "if not x goto other". */
 static bool turn_branch(struct assembler *as, uint32_t label)
 {
 	size_t len = as->code->insns.len, fixups = as->fixups.len;

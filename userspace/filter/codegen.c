@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The tree: short-circuit jumps, cheap predicates first. Prologues and verdicts. */
+/* Generates code for the tree, with short-circuit jumps and cheap predicates first, and the
+ * prologues and verdicts. */
 #include "filter/codegen.h"
 
 #include <errno.h>
@@ -10,7 +11,7 @@
 #include "filter/codegen_parts.h"
 #include "filter/eval.h"
 
-#define STACK_BYTES 512 /* MAX_BPF_STACK of the kernel */
+#define STACK_BYTES 512 /* the kernel's MAX_BPF_STACK */
 
 struct codegen_options codegen_options_default(void)
 {
@@ -47,7 +48,7 @@ void codegen_forget(struct codegen *gen, unsigned reg)
 {
 	unsigned unknown = BPF_REG_5;
 
-	/* Any number that the kernel knows nothing of will do. */
+	/* Any number that the verifier knows nothing about will do. */
 	if (gen->options->call)
 		asm_load(&gen->as, BPF_DW, unknown, REG_FRAME, HELD(ts));
 	else if (!gen->options->at_end && gen->frame.run_count)
@@ -93,7 +94,7 @@ struct operand {
 };
 typedef VEC(struct operand) operands_vec;
 
-/* The operands of a chain of the same operator, as they stand. */
+/* Collects the operands of a chain of one operator, in the order of the source. */
 static void operands_gather(struct codegen *gen, const struct residual *tree, uint32_t index,
 			    enum filter_node_type type, operands_vec *operands)
 {
@@ -110,7 +111,7 @@ static void operands_gather(struct codegen *gen, const struct residual *tree, ui
 		gen->as.err = -ENOMEM;
 }
 
-/* Nodes are numbered as they stand, so that equal ones keep their order. */
+/* Nodes are numbered in the order of the source, so operands of equal cost keep it. */
 static int by_cost(const void *a, const void *b)
 {
 	const struct operand *left = a, *right = b;
@@ -120,7 +121,7 @@ static int by_cost(const void *a, const void *b)
 	return (left->node > right->node) - (left->node < right->node);
 }
 
-/* What has been read on every path to an exit. */
+/* Data that has been read on every path to an exit. */
 struct known {
 	uint32_t yes, no;
 };
@@ -128,7 +129,7 @@ struct known {
 static struct known node_emit(struct codegen *gen, const struct residual *tree, uint32_t index,
 			      struct code_exits exits);
 
-/* Nothing that is asked changes anything, so the cheapest may be asked first. */
+/* Predicates have no side effects, so the cheapest can be evaluated first. */
 static struct known chain_emit(struct codegen *gen, const struct residual *tree, uint32_t index,
 			       struct code_exits exits)
 {
@@ -157,7 +158,7 @@ static struct known chain_emit(struct codegen *gen, const struct residual *tree,
 			      .no = is_and ? decided : gen->have};
 }
 
-/* Emits code that ends by going to one of the exits. */
+/* Emits code that ends with a jump to one of the exits. */
 static struct known node_emit(struct codegen *gen, const struct residual *tree, uint32_t index,
 			      struct code_exits exits)
 {
@@ -189,9 +190,9 @@ static struct known node_emit(struct codegen *gen, const struct residual *tree, 
 
 /* ---- programs ---- */
 
-/* What a tree needs in the stack, and of the frame. */
+/* What a tree needs of the stack and the frame. */
 struct needs {
-	uint32_t keys; /* a bit each */
+	uint32_t keys; /* a bit for each key */
 	bool header, comm, parent, text, search;
 	unsigned states;
 	unsigned ahead[WAFFLE_KEYS_MAX];
@@ -234,7 +235,7 @@ static void needs_predicate(struct codegen *gen, struct needs *needs,
 	}
 }
 
-/* The stack that is left beside the words of a frame goes to the first strings' first bytes. */
+/* Gives the free stack to the first bytes of the first strings. */
 static void ahead_share(struct codegen *gen, const struct needs *needs)
 {
 	unsigned used = (unsigned)-gen->stack + sizeof(struct waffle_frame), left = AHEAD_MAX;
@@ -282,7 +283,7 @@ static void frame_prepare(struct codegen *gen, const struct residual *tree)
 	frame_layout_make(gen, needs.keys, needs.header);
 }
 
-/* Frames that capture/ would not take, or that have no header, are as if empty. */
+/* A frame that is too long for capture/ or has no header is treated as empty. */
 static void size_check(struct codegen *gen)
 {
 	struct assembler *as = &gen->as;
@@ -349,10 +350,10 @@ static void prologue_call(struct codegen *gen, uint32_t miss)
 	size_check(gen);
 }
 
-/* The labels of a program's ends. */
+/* Labels of the ends of a program. */
 struct verdicts {
 	uint32_t label[CODEGEN_HOLD + 1];
-	uint32_t out; /* nothing is to be done */
+	uint32_t out; /* nothing to do */
 };
 
 static int verdict_slot(const struct codegen *gen, enum codegen_verdict verdict)
@@ -392,7 +393,7 @@ static void verdicts_emit(struct codegen *gen, const struct verdicts *verdicts)
 		asm_map(as, BPF_REG_2, CODE_RELOC_NEXT, 0);
 		asm_const(as, BPF_REG_3, (uint64_t)verdict_slot(gen, i));
 		asm_call(as, BPF_FUNC_tail_call);
-		asm_jump(as, verdicts->out); /* there is no such program */
+		asm_jump(as, verdicts->out); /* the program array has no such program */
 	}
 	asm_place(as, verdicts->out);
 	asm_const(as, BPF_REG_0, CODEGEN_REJECT);
@@ -407,8 +408,8 @@ static void tree_emit(struct codegen *gen, const struct residual *tree, struct c
 }
 
 /*
- * At a begin: `upper` false rejects, `lower` true accepts, else the span is held. `lower` may be
- * NULL: then none is accepted. With `lower` == `upper` none is held.
+ * At the start of a span or call: it is rejected if `upper` is false, accepted if `lower` is true,
+ * and else held. A NULL `lower` accepts none, and `lower` == `upper` holds none.
  */
 static int program_emit(struct codegen *gen, const struct residual *all,
 			const struct residual *upper, const struct residual *lower)
@@ -472,7 +473,7 @@ int codegen(struct filter_code *code, const struct filter_expr *filter,
 		      ? 0
 		      : -ENOMEM;
 	err = err ? err : codegen_bounds(code, &gen, residual, &upper, &lower);
-	/* What is accepted at once can as well be held until its end. */
+	/* A span that would be accepted at once can be held until its end instead. */
 	if (err == -E2BIG)
 		err = codegen_bounds(code, &gen, residual, &upper, NULL);
 	residual_free(&upper);

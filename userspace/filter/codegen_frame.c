@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Reading a frame, as lazily as possible and as untrusting as value_walk_next() does. */
+/* Reads a frame as late as possible, and trusts it as little as value_walk_next() does. */
 #include <stddef.h>
 
 #include "filter/codegen_parts.h"
@@ -28,7 +28,7 @@ void frame_layout_make(struct codegen *gen, uint32_t keys, bool header)
 
 		frame->run[i] = (uint8_t)(run - frame->runs);
 		frame->at[i] = (uint16_t)at;
-		/* Also what says where later keys are, and whether they are there. */
+		/* This word also tells where later keys are, and whether they exist. */
 		if (asked || type == WAFFLE_KEY_STR || type == WAFFLE_KEY_NUMBER)
 			run_cover(run, at, at + key_bytes(type) + ((frame->ahead[i] + 7u) & ~7u));
 		at += key_bytes(type);
@@ -57,7 +57,7 @@ int frame_key_slot(const struct codegen *gen, unsigned key)
 	return run->slot + gen->frame.at[key] - run->from;
 }
 
-/* The string whose length says where a run begins. */
+/* The string whose length determines where a run begins. */
 static int run_string_slot(const struct codegen *gen, unsigned index)
 {
 	return frame_key_slot(gen, gen->frame.runs[index].keys - 1u);
@@ -70,22 +70,21 @@ static enum bpf_func_id read_helper(const struct codegen *gen)
 	return gen->options->at_end ? BPF_FUNC_probe_read_kernel : BPF_FUNC_probe_read_user;
 }
 
-/* Bytes of the frame that are there, to be compared and lost. */
+/* Loads the number of valid bytes in the frame, for a comparison that may overwrite it. */
 static void load_size(struct codegen *gen, unsigned reg)
 {
 	asm_mov(&gen->as, reg, REG_SIZE);
 	codegen_forget(gen, reg);
 }
 
-/* Nothing of the frame is there. */
+/* Treats the frame as empty. */
 static void drop_frame(struct codegen *gen)
 {
 	asm_const(&gen->as, REG_SIZE, 0);
 	codegen_forget(gen, REG_SIZE);
 }
 
-/* Into r2: how much of the frame is behind the first byte of a run that is read; may be negative.
- */
+/* Loads into r2 how many bytes the frame has from the first byte read of a run. May be negative. */
 static void run_left(struct codegen *gen, unsigned index)
 {
 	const struct frame_run *run = &gen->frame.runs[index];
@@ -104,9 +103,9 @@ static void run_slot(struct codegen *gen, unsigned index)
 }
 
 /*
- * A frame that ends within the run: what is not there is 0, and r2 bytes are read. The helper
- * itself sets its bytes to 0 where it can't read, as at the end of all addresses or, in the kernel,
- * at 0. (Storing them one by one would have the kernel follow what becomes of each 0.)
+ * Handles a frame that ends within the run: zeroes the run's slot, and loads the number of bytes to
+ * read into r2. The helper zeroes its buffer if it can't read, so this reads from an invalid
+ * address. (With single stores the verifier would track each 0.)
  */
 static void run_short(struct codegen *gen, unsigned index, uint32_t done)
 {
@@ -119,10 +118,11 @@ static void run_short(struct codegen *gen, unsigned index, uint32_t done)
 	asm_const(as, BPF_REG_3, gen->options->at_end ? 0 : UINT64_MAX);
 	asm_call(as, read_helper(gen));
 	run_left(gen, index);
-	asm_branch_imm(as, BPF_JGT, BPF_REG_2, bytes, done); /* less than nothing is left of it */
+	/* Negative, which as an unsigned number is large: none of the run is there. */
+	asm_branch_imm(as, BPF_JGT, BPF_REG_2, bytes, done);
 }
 
-/* r9: where the run begins, if it is not the first one. */
+/* Reads a run. r9: where it begins, unless it is the first one. */
 static void run_read(struct codegen *gen, unsigned index)
 {
 	const struct frame_run *run = &gen->frame.runs[index];
@@ -149,7 +149,7 @@ static void run_read(struct codegen *gen, unsigned index)
 	asm_place(as, done);
 }
 
-/* A counter's type that is none: nothing of the frame is there from here on. */
+/* If the type of a counter's value is invalid, the frame ends here. */
 static void run_check_number(struct codegen *gen, unsigned index, unsigned key)
 {
 	struct assembler *as = &gen->as;
@@ -161,14 +161,14 @@ static void run_check_number(struct codegen *gen, unsigned index, unsigned key)
 	if (index)
 		asm_alu(as, BPF_ADD, BPF_REG_1, REG_TEXT);
 	load_size(gen, BPF_REG_2);
-	/* It may have ended before. */
+	/* The frame may have ended before. */
 	asm_branch(as, BPF_JLE, BPF_REG_2, BPF_REG_1, fine);
 	asm_mov(as, REG_SIZE, BPF_REG_1);
 	codegen_forget(gen, REG_SIZE);
 	asm_place(as, fine);
 }
 
-/* Makes of a string's first word what STRING_* says. */
+/* Turns the first word of a string into the form described at STRING_BITS. */
 static void run_check_string(struct codegen *gen, unsigned index, unsigned key)
 {
 	struct assembler *as = &gen->as;
@@ -233,7 +233,7 @@ void frame_need(struct codegen *gen, unsigned run)
 
 /* ---- values ---- */
 
-/* Goes to `no` unless the `bytes` of a key are in the frame. */
+/* Jumps to `no` unless the `bytes` of a key are in the frame. */
 static void key_check(struct codegen *gen, unsigned key, unsigned bytes, uint32_t no)
 {
 	unsigned index = gen->frame.run[key];
@@ -250,7 +250,7 @@ static void key_check(struct codegen *gen, unsigned key, unsigned bytes, uint32_
 	asm_branch(&gen->as, BPF_JGT, BPF_REG_1, BPF_REG_2, no);
 }
 
-/* A number that comes with its type: one test for each. */
+/* A number that is stored with its type: one test for each type. */
 static void number_of_any_type(struct codegen *gen, const struct filter_predicate *predicate,
 			       unsigned key, struct code_exits exits)
 {

@@ -8,10 +8,10 @@
 
 /* ---- integers ---- */
 
-/* Wide enough for both kinds of 64-bit integers and for any literal of their size. */
+/* Wide enough for all 64-bit integers, signed and unsigned, and for any literal of that size. */
 typedef __int128 wide;
 
-/* The integers around a literal: floor <= literal <= ceil. */
+/* The nearest integers around a literal: floor <= literal <= ceil. */
 static void literal_bounds(const struct filter_literal *literal, wide *floor_, wide *ceil_)
 {
 	const wide far = (wide)1 << 65;
@@ -89,7 +89,8 @@ static uint64_t float_bits(double value)
 	return bits;
 }
 
-/* Unsigned numbers in the order of the floats; -0 comes right before 0, NaNs at both ends. */
+/* Maps floats to unsigned numbers in the same order. -0 comes right before 0, and NaNs are at both
+ * ends. */
 static uint64_t float_place(double value)
 {
 	uint64_t bits = float_bits(value);
@@ -97,7 +98,7 @@ static uint64_t float_place(double value)
 	return bits & SIGN ? ~bits : bits | SIGN;
 }
 
-/* The floats around a literal: below <= literal <= above. */
+/* The nearest floats around a literal: below <= literal <= above. */
 static void float_bounds(const struct filter_literal *literal, double *below, double *above)
 {
 	double nearest, up, down;
@@ -115,7 +116,7 @@ static void float_bounds(const struct filter_literal *literal, double *below, do
 	*above = literal->negative ? -down : up;
 }
 
-/* The literals's own sign of 0 does not matter: `low` is at -0 where 0 belongs to the range. */
+/* The sign of a literal 0 does not matter: a range that includes 0 includes -0. */
 static struct number_test float_range(double from, double to)
 {
 	struct number_test test = {
@@ -165,7 +166,8 @@ void number_test_emit(struct assembler *as, const struct number_test *test, uint
 	if (test->answer == NUMBER_ALWAYS) {
 		asm_jump(as, yes);
 	} else if (test->range) {
-		/* The place in the order: all bits turned if negative, the sign bit if not. */
+		/* The position in the order: a negative float has all bits inverted, others only
+		 * the sign bit. */
 		asm_mov(as, BPF_REG_2, BPF_REG_1);
 		asm_alu_imm(as, BPF_ARSH, BPF_REG_2, 63);
 		asm_const(as, BPF_REG_3, SIGN);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A comparison of a number with a literal, reduced to what one or a few instructions can do in the
- * type of the number: `kv.signed < 1.5` is "signed <= 1", `kv.unsigned > -1` always holds. Nothing
- * is rounded.
+ * The comparison of a number with a literal, reduced to a few instructions for the number's type.
+ * For example, `kv.signed < 1.5` becomes "signed <= 1", and `kv.unsigned > -1` is always true.
+ * Nothing is rounded.
  */
 #ifndef WAFFLE_FILTER_CODEGEN_NUMBER_H
 #define WAFFLE_FILTER_CODEGEN_NUMBER_H
@@ -16,18 +16,19 @@ enum number_answer { NUMBER_NEVER, NUMBER_ALWAYS, NUMBER_COMPARE };
 struct number_test {
 	enum number_answer answer;
 	enum number_class class;
-	unsigned op;    /* BPF_JEQ, …: true if it jumps; of a float only BPF_JEQ, BPF_JNE … */
-	uint64_t value; /* … with the bits of the literal; 0: of either sign */
-	/* … or a range: place in the order of floats, less `low`, is at most `span`. */
+	unsigned op;    /* BPF_JEQ, …: jumps if true; floats use only BPF_JEQ and BPF_JNE … */
+	uint64_t value; /* … with the bits of the literal; 0 stands for both signs */
+	/* … or a range: the position in the order of floats, minus `low`, is at most `span` */
 	bool range;
 	uint64_t low, span;
 };
 
-/* FILTER_IN is asked as FILTER_EQ, for each literal. */
+/* Makes the test for one literal. FILTER_IN is tested as FILTER_EQ with each literal. */
 struct number_test number_test_make(enum number_class class, enum filter_op op,
 				    const struct filter_literal *literal);
 
-/* Goes to `yes` if the number in r1 makes it true, falls through if not. r2 and r3 are lost. */
+/* Emits code that jumps to `yes` if the test is true for the number in r1, and falls through
+ * otherwise. It overwrites r2 and r3. */
 void number_test_emit(struct assembler *as, const struct number_test *test, uint32_t yes);
 
 #endif

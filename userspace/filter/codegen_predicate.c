@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is asked of a record: numbers, parents, keys, sample(). */
+/* Code for all predicates but texts: numbers, parents, keys, sample(). */
 #include <stddef.h>
 
 #include "filter/codegen_parts.h"
@@ -54,7 +54,7 @@ static void predicate_cpu(struct codegen *gen, const struct filter_predicate *pr
 	codegen_number(gen, predicate, NUMBER_UNSIGNED, exits);
 }
 
-/* Only at the end: residual_bound() has taken it out of what is asked at the hit. */
+/* Occurs only at the end: residual_bound() has removed it from the program at the hit. */
 static void predicate_dur(struct codegen *gen, const struct filter_predicate *predicate,
 			  struct code_exits exits)
 {
@@ -68,7 +68,7 @@ static void predicate_dur(struct codegen *gen, const struct filter_predicate *pr
 
 /* ---- parents ---- */
 
-/* Looks the parent up among the open spans, once. */
+/* Looks up the parent among the open spans, once. */
 static void parent_need(struct codegen *gen)
 {
 	struct assembler *as = &gen->as;
@@ -118,7 +118,7 @@ static void predicate_depth(struct codegen *gen, const struct filter_predicate *
 	codegen_number(gen, predicate, NUMBER_UNSIGNED, exits);
 }
 
-/* Decided by the name of the parent's site when it was armed: a bit. */
+/* When the parent's site was armed, its name decided this: a bit. */
 static void predicate_parent_name(struct codegen *gen, const struct filter_predicate *predicate,
 				  struct code_exits exits)
 {
@@ -176,10 +176,10 @@ static void predicate_key(struct codegen *gen, const struct filter_predicate *pr
 typedef void (*predicate_fn)(struct codegen *gen, const struct filter_predicate *predicate,
 			     struct code_exits exits);
 
-/* What a site knows is not in a residual. */
+/* Fields that the site determines do not occur in a residual. */
 static const struct {
 	predicate_fn emit;
-	unsigned cost; /* in instructions, roughly; what is least is asked first */
+	unsigned cost; /* rough number of instructions; the cheapest is evaluated first */
 } fields[] = {
 	[FILTER_PID] = {predicate_thread, 3},
 	[FILTER_TID] = {predicate_thread, 3},
@@ -203,7 +203,7 @@ unsigned codegen_field_cost(enum filter_field field)
 	return fields[field].cost;
 }
 
-/* The definition is filter_sample(). */
+/* filter_sample() defines the result. */
 void codegen_sample(struct codegen *gen, const struct filter_node *node, struct code_exits exits)
 {
 	static const uint64_t factors[] = {0xff51afd7ed558ccdull, 0xc4ceb9fe1a85ec53ull};
@@ -232,7 +232,7 @@ void codegen_sample(struct codegen *gen, const struct filter_node *node, struct 
 		asm_const(as, BPF_REG_2, factors[i]);
 		asm_alu(as, BPF_MUL, BPF_REG_1, BPF_REG_2);
 	}
-	/* The last step changes the low half only, which is not asked. */
+	/* The last step of the definition changes only the low half, which is not used. */
 	asm_alu_imm(as, BPF_RSH, BPF_REG_1, 32);
 	asm_branch_const(as, BPF_JLT, BPF_REG_1, ((uint64_t)node->keep << 32) / node->of, BPF_REG_2,
 			 exits.yes);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Searching a text for what stands between two stars of a pattern: Shift-Or (Baeza-Yates and
- * Gonnet, "A new approach to text searching", CACM 35, 1992). A bit of the state for each token,
- * stars not counted: 0 if the tokens up to it match the bytes before this place. A table says for
- * each byte which tokens do not take it. The last bit of a part, once 0, stays: the next part may
- * begin anywhere behind it.
+ * Searches a text for the part of a pattern between two stars, with the algorithm Shift-Or. See
+ * Baeza-Yates and Gonnet, "A new approach to text searching", CACM 35, 1992. The state has a bit
+ * for each token, not counting stars. A bit is 0 if the tokens up to it match the bytes before the
+ * current position. A table tells for each byte which tokens do not match it. Once the last bit of
+ * a part is 0 it stays 0: the next part may begin anywhere after it.
  *
- * The kernel follows each step up to the longest text, so steps are few instructions and have no
- * branches. The last word of a text is taken apart from its low end: for little-endian machines, as
- * are all that waffle knows (include/waffle/arch.h).
+ * The verifier follows each step up to the longest text, so a step has few instructions and no
+ * branches. The last word of a text is taken apart from its low end. That needs a little-endian
+ * machine, as all machines that waffle supports are (include/waffle/arch.h).
  */
 #include <errno.h>
 #include <string.h>
@@ -21,9 +21,9 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "words are taken apart
 
 struct search {
 	unsigned words;           /* of the state */
-	unsigned last;            /* the bit that says that all is found */
+	unsigned last;            /* the bit that is 0 when everything was found */
 	uint64_t stay[WORDS_MAX]; /* the last bit of each part */
-	uint32_t table;           /* bytes into the table of the program */
+	uint32_t table;           /* offset in the program's table, in bytes */
 };
 
 static unsigned count_words(size_t count)
@@ -36,7 +36,7 @@ unsigned search_stack(size_t count)
 	return 8 * count_words(count);
 }
 
-/* Index of `words` in the table; the same words are there once. */
+/* Adds words to the table and returns their index. Equal words are stored once. */
 static uint32_t table_add(struct codegen *gen, const uint64_t *words, size_t count)
 {
 	struct filter_code *code = gen->as.code;
@@ -79,14 +79,14 @@ static void search_make(struct codegen *gen, struct search *search, const struct
 	search->table = 8 * table_add(gen, table, (size_t)256 * search->words);
 }
 
-/* Whether `stay` fits in an instruction, turned round. */
+/* Whether the complement of `stay` fits in an instruction. */
 static bool stay_is_short(const struct search *search)
 {
 	return search->stay[0] <= INT32_MAX;
 }
 
-/* Goes on by the byte in r5. r3: the state; r0: all states so far, if there is but one part, whose
- * last bit need not stay then; r4: the table. */
+/* One step with the byte in r5. r3 is the state and r4 the table. With a single part its last bit
+ * need not stay 0; r0 collects all states instead. */
 static void step_emit(struct codegen *gen, const struct search *search, bool one_part)
 {
 	struct assembler *as = &gen->as;
@@ -117,8 +117,8 @@ static void test_bit(struct assembler *as, unsigned reg, unsigned bit, struct co
 	asm_jump(as, exits.yes);
 }
 
-/* Up to 64 tokens: eight bytes at a time. The word of the last bytes is loaded before it is known
- * how many they are, so that the kernel need not look at their loop once for each place. */
+/* A search for up to 64 tokens, eight bytes at a time. It loads the word with the last bytes before
+ * their number is known. So the verifier checks their loop once and not for each position. */
 static void search_short(struct codegen *gen, const struct search *search, struct code_exits exits)
 {
 	struct assembler *as = &gen->as;
@@ -157,8 +157,8 @@ static void search_short(struct codegen *gen, const struct search *search, struc
 	gen->search_work += WAFFLE_STR_MAX / 8 * (8 * (one_part ? 7 : 9) + 5) + 128;
 }
 
-/* One word of the state by one byte. r5: the byte's row of the table; r9: the bit that comes in
- * from the word before. */
+/* One step of a word of the state. r5: the byte's row of the table; r9: the bit carried over from
+ * the word before. */
 static void step_word(struct codegen *gen, const struct search *search, unsigned word)
 {
 	struct assembler *as = &gen->as;
@@ -186,7 +186,7 @@ static void step_word(struct codegen *gen, const struct search *search, unsigned
 		asm_mov(as, BPF_REG_9, BPF_REG_4);
 }
 
-/* More than 64 tokens: the state is in the stack. */
+/* A search for more than 64 tokens: the state is on the stack. */
 static void search_long(struct codegen *gen, const struct search *search, struct code_exits exits)
 {
 	struct assembler *as = &gen->as;

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Comparing texts. Of a string in a frame no more is read than the comparison takes: nothing but
- * its length if that differs, the first bytes for "abc*", the last ones for "*abc". A comm is in
- * the stack already.
+ * Compares texts. It reads only as much of a string in a frame as the comparison needs: only its
+ * length if that differs, the first bytes for "abc*", the last ones for "*abc". A comm is on the
+ * stack already.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "filter/codegen_parts.h"
 
-/* What is compared: a string whose address is in r9. */
+/* The text to compare: a string whose address is in r9. */
 struct text {
-	int word;       /* slot whose low 9 bits (comm: 4) are the length */
-	bool comm;      /* of the kernel's memory, and without NULs */
-	unsigned ahead; /* of a key: bytes that are in the stack already, behind `word` */
+	int word;       /* slot with the length in its low 9 bits (comm: 4) */
+	bool comm;      /* in the kernel's memory, and without NULs */
+	unsigned ahead; /* of a key: number of bytes that are on the stack already, after `word` */
 };
 
-/* ---- bytes in the stack ---- */
+/* ---- bytes on the stack ---- */
 
 static void load_byte(struct assembler *as, int slot)
 {
 	asm_load(as, BPF_B, BPF_REG_1, BPF_REG_10, slot);
 }
 
-/* Bytes at once from a place: the stack must be read aligned. */
+/* Bytes to read at once at an offset, since reads of the stack must be aligned. */
 static unsigned chunk_bytes(size_t at, size_t left)
 {
 	unsigned bytes = 8;
@@ -33,7 +33,7 @@ static unsigned chunk_bytes(size_t at, size_t left)
 	return bytes;
 }
 
-/* Falls through if `len` bytes of the stack, `at` bytes behind `slot`, are these. */
+/* Falls through if the `len` bytes at `slot` + `at` equal these; else jumps to `differ`. */
 static void bytes_emit(struct assembler *as, int slot, size_t at, const unsigned char *bytes,
 		       size_t len, uint32_t differ)
 {
@@ -53,7 +53,7 @@ static void bytes_emit(struct assembler *as, int slot, size_t at, const unsigned
 	}
 }
 
-/* Whether a set is all bytes from `low` to `high`. */
+/* Whether a set consists of all bytes from `low` to `high`. */
 static bool set_is_range(const struct glob_token *token, unsigned *low, unsigned *high)
 {
 	unsigned count = 0;
@@ -70,7 +70,7 @@ static bool set_is_range(const struct glob_token *token, unsigned *low, unsigned
 	return count && *high - *low + 1 == count;
 }
 
-/* The byte in r1. */
+/* Jumps to `differ` unless the set contains the byte in r1. */
 static void set_emit(struct codegen *gen, const struct glob_token *token, uint32_t differ)
 {
 	struct assembler *as = &gen->as;
@@ -106,8 +106,8 @@ static size_t bytes_of_tokens(const struct glob_token *tokens, size_t count, uns
 	return len;
 }
 
-/* Falls through if the bytes from `slot` on are taken by the tokens, none of them a star. `no_nul`:
- * the text ends at a NUL, which nothing takes. */
+/* Falls through if the tokens, none of them a star, match the bytes from `slot` on. `no_nul`: the
+ * text ends at a NUL, which no token matches. */
 static void tokens_emit(struct codegen *gen, int slot, const struct glob_token *tokens,
 			size_t count, bool no_nul, uint32_t differ)
 {
@@ -132,12 +132,12 @@ static void tokens_emit(struct codegen *gen, int slot, const struct glob_token *
 
 /* ---- patterns ---- */
 
-/* prefix * (middle *) suffix; without a star all of it is prefix. */
+/* prefix * (middle *) suffix; without a star, prefix is the whole pattern. */
 struct pattern {
 	const struct glob_token *prefix, *middle, *suffix;
 	size_t prefix_len, middle_len, suffix_len;
 	bool star;
-	int least; /* bytes of a text that matches */
+	int least; /* length in bytes of the shortest text that matches */
 };
 
 static struct pattern pattern_split(const struct glob *glob)
@@ -162,7 +162,7 @@ static struct pattern pattern_split(const struct glob *glob)
 	return pattern;
 }
 
-/* Whether only their number matters. */
+/* Whether the tokens match any bytes, so that only their number matters. */
 static bool tokens_take_all(const struct glob_token *tokens, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -187,8 +187,8 @@ static void load_len(struct codegen *gen, const struct text *text, unsigned reg)
 }
 
 /*
- * For a search: a text of unknown length is read only into a buffer that has been written before.
- * Done before a predicate can lead anywhere, so that those behind it can rely on it.
+ * The verifier allows to read a text of unknown length only into an initialised buffer. This runs
+ * before a predicate branches, so that later predicates can rely on it.
  */
 static void text_clear(struct codegen *gen)
 {
@@ -199,8 +199,8 @@ static void text_clear(struct codegen *gen)
 	gen->have |= HAVE_TEXT;
 }
 
-/* Length of what is between prefix and suffix, in r2. The kernel can't know that it is in bounds.
- */
+/* Loads the length of the part between prefix and suffix into r2. The verifier can't know its
+ * bounds. */
 static void load_middle_len(struct codegen *gen, const struct text *text,
 			    const struct pattern *pattern, uint32_t no)
 {
@@ -226,7 +226,7 @@ static void middle_emit(struct codegen *gen, const struct text *text, const stru
 	search_emit(gen, pattern->middle, pattern->middle_len, exits);
 }
 
-/* The slot of a text's first bytes, which are read unless they have been. */
+/* Slot of a text's first bytes, which are read unless they are on the stack already. */
 static int text_begin(struct codegen *gen, const struct text *text, unsigned bytes, uint32_t no)
 {
 	if (bytes <= text->ahead)
@@ -236,7 +236,7 @@ static int text_begin(struct codegen *gen, const struct text *text, unsigned byt
 	return gen->text;
 }
 
-/* `no`: the text is not there; `exits`: it matches or not. */
+/* `no`: label for a missing text; `exits`: labels for a match or none. */
 static void pattern_emit(struct codegen *gen, const struct text *text,
 			 const struct pattern *pattern, uint32_t no, struct code_exits exits)
 {
@@ -274,7 +274,7 @@ static int by_length(const void *a, const void *b)
 	return ((*left)->text_len > (*right)->text_len) - ((*left)->text_len < (*right)->text_len);
 }
 
-/* The texts among the literals of a predicate, up to a length, the shortest first. */
+/* The text literals of a predicate up to a length, the shortest first. */
 static unsigned literals_sort(const struct filter_expr *filter,
 			      const struct filter_predicate *predicate, size_t longest,
 			      const struct filter_literal *sorted[FILTER_LITERALS_MAX])
@@ -289,7 +289,7 @@ static unsigned literals_sort(const struct filter_expr *filter,
 	return count;
 }
 
-/* Literals of one length; goes on behind it if the length in r1 is another. */
+/* Compares with literals of one length. Falls through if the length in r1 differs. */
 static void equal_length(struct codegen *gen, const struct text *text,
 			 const struct filter_literal *const *literals, unsigned count, uint32_t no,
 			 struct code_exits exits)
@@ -307,11 +307,11 @@ static void equal_length(struct codegen *gen, const struct text *text,
 		asm_jump(as, exits.yes);
 		asm_place(as, differ);
 	}
-	asm_jump(as, exits.no); /* other literals have other lengths */
+	asm_jump(as, exits.no); /* all other literals have other lengths */
 	asm_place(as, other);
 }
 
-/* The word of the string is in r1: its length and the mark of a text that was cut, which equals
+/* The word of the string is in r1: its length, and the flag of a truncated text, which equals
  * nothing. */
 static void equal_emit(struct codegen *gen, const struct text *text,
 		       const struct filter_predicate *predicate, uint32_t no,
@@ -382,9 +382,10 @@ static void comm_need(struct codegen *gen)
 }
 
 /*
- * Bytes before the first NUL among the 8 of `word`, into `dst`; r2 and r3 are lost. The lowest bit
- * of (w - 0x01…) & ~w & 0x80… is the top one of the first NUL ("Bit Twiddling Hacks", Anderson).
- * No branches: the kernel would follow each length on its own.
+ * Computes into `dst` the number of bytes before the first NUL in the 8 bytes of `word`, and
+ * overwrites r2 and r3. The lowest bit of (w - 0x01…) & ~w & 0x80… is the top bit of the first NUL
+ * ("Bit Twiddling Hacks", Anderson). There are no branches, since the verifier would follow each
+ * length separately.
  */
 static void word_len_emit(struct assembler *as, unsigned dst, unsigned word)
 {
@@ -401,7 +402,7 @@ static void word_len_emit(struct assembler *as, unsigned dst, unsigned word)
 	asm_mov(as, BPF_REG_2, dst);
 	asm_insn(as, (struct bpf_insn){.code = BPF_ALU64 | BPF_NEG, .dst_reg = BPF_REG_2});
 	asm_alu(as, BPF_AND, dst, BPF_REG_2);
-	/* A bit at 8n + 7, or none: n ones below, or 8. */
+	/* Bit 8n + 7 is set, or none. Count n bytes below it, or 8. */
 	asm_alu_imm(as, BPF_RSH, dst, 7);
 	asm_alu_imm(as, BPF_SUB, dst, 1);
 	asm_alu(as, BPF_AND, dst, BPF_REG_3);
@@ -417,7 +418,7 @@ static void comm_len_emit(struct codegen *gen)
 	word_len_emit(as, BPF_REG_0, BPF_REG_4);
 	asm_load(as, BPF_DW, BPF_REG_4, BPF_REG_10, gen->comm + 8);
 	word_len_emit(as, BPF_REG_1, BPF_REG_4);
-	/* The second word counts if the first has no NUL: a length of 8. */
+	/* The second word counts only if the first has no NUL, that is, a length of 8. */
 	asm_mov(as, BPF_REG_2, BPF_REG_0);
 	asm_alu_imm(as, BPF_RSH, BPF_REG_2, 3);
 	asm_alu(as, BPF_MUL, BPF_REG_1, BPF_REG_2);
@@ -476,7 +477,7 @@ void text_comm(struct codegen *gen, const struct filter_predicate *predicate,
 	asm_jump(&gen->as, exits.yes);
 }
 
-/* ---- what a predicate needs ---- */
+/* ---- resources of a predicate ---- */
 
 unsigned text_ahead(const struct filter_expr *filter, const struct filter_predicate *predicate)
 {

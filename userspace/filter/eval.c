@@ -7,28 +7,28 @@
 /* ---- operands ---- */
 
 enum operand_type {
-	OPERAND_NONE,    /* it is not there: every comparison is false */
-	OPERAND_UNKNOWN, /* it will be there when the span has ended */
+	OPERAND_NONE,    /* missing: every comparison is false */
+	OPERAND_UNKNOWN, /* available when the span has ended */
 	OPERAND_TEXT,
 	OPERAND_NUMBER,
 	OPERAND_KIND
 };
 
-/* An integer of 65 bits, or a float. */
+/* An integer with 65 bits, or a float. */
 struct number {
-	bool is_float, negative; /* negative: the value is -magnitude, which is not 0 */
+	bool is_float, negative; /* negative: the value is -magnitude, and not 0 */
 	uint64_t magnitude;
 	double f64;
 };
 
 struct operand {
 	enum operand_type type;
-	struct number number; /* NUMBER; its magnitude is the word of a KIND */
-	uint64_t also;        /* KIND: another word for it, or the same */
+	struct number number; /* NUMBER; of a KIND the magnitude is the enum filter_kind */
+	uint64_t also;        /* KIND: another kind of the record, or the same */
 	const char *text;     /* TEXT: not terminated */
 	size_t len;
-	bool cut;  /* TEXT: there was more of it */
-	bool path; /* TEXT: the last part counts, unless it is compared with a path */
+	bool cut;  /* TEXT: truncated */
+	bool path; /* TEXT: only the last component is compared, unless the literal is a path */
 };
 
 static struct number number_unsigned(uint64_t value)
@@ -167,7 +167,7 @@ static struct operand get_cpu(const struct filter_predicate *predicate,
 	return operand_number(number_unsigned(subject->cpu));
 }
 
-/* TASK_COMM_LEN of the kernel, without its NUL. */
+/* The kernel's TASK_COMM_LEN, without the NUL. */
 #define COMM_LEN_MAX 15
 
 static struct operand get_comm(const struct filter_predicate *predicate,
@@ -228,7 +228,7 @@ static struct operand operand_value(const struct value *value)
 	}
 }
 
-/* Whether a value that is not there is one that is known only when a call ends. */
+/* Whether a missing value is one that is available only when a call ends. */
 static bool awaits_end(const struct filter_subject *subject, const char *key)
 {
 	const struct site_info *site = subject->site;
@@ -241,7 +241,7 @@ static bool awaits_end(const struct filter_subject *subject, const char *key)
 	return false;
 }
 
-/* The first key of the name counts. */
+/* The first key of this name is used. */
 static struct operand get_kv(const struct filter_predicate *predicate,
 			     const struct filter_subject *subject)
 {
@@ -279,10 +279,10 @@ _Static_assert(sizeof(field_get) / sizeof(*field_get) == FILTER_FIELD_COUNT, "ev
 
 /* ---- comparisons ---- */
 
-/* How the left side stands to the right one; a bit each. */
+/* Order of the left and the right side; a bit each. */
 enum order { ORDER_LESS = 1, ORDER_EQUAL = 2, ORDER_GREATER = 4, ORDER_NONE = 8 };
 
-/* Orders that make an operator true. */
+/* Orders for which an operator is true. */
 static const unsigned char op_orders[FILTER_OP_COUNT] = {
 	[FILTER_EQ] = ORDER_EQUAL,   [FILTER_NE] = ORDER_LESS | ORDER_GREATER | ORDER_NONE,
 	[FILTER_LT] = ORDER_LESS,    [FILTER_LE] = ORDER_LESS | ORDER_EQUAL,
@@ -308,7 +308,7 @@ static enum order order_integers(const struct number *a, const struct number *b)
 			   : order_u64(a->magnitude, b->magnitude);
 }
 
-/* A magnitude and a float of the same sign or 0: nothing is rounded. */
+/* Compares a magnitude and a float that have the same sign or are 0, without rounding. */
 static enum order order_magnitude(uint64_t magnitude, double positive)
 {
 	uint64_t whole;
@@ -356,7 +356,7 @@ static struct number literal_number(const struct filter_literal *literal)
 	return (struct number){.negative = literal->negative, .magnitude = literal->magnitude};
 }
 
-/* The part of a text that a literal is compared with. */
+/* The part of a text to compare with a literal. */
 static struct operand text_for(const struct operand *operand, const struct filter_literal *literal)
 {
 	struct operand text = *operand;
@@ -382,7 +382,7 @@ static bool text_is(const struct operand *operand, enum filter_op op,
 		return glob_matches(literal->glob, text.text, text.len) == (op == FILTER_MATCH);
 	equal = !text.cut && text.len == literal->text_len &&
 		!memcmp(text.text, literal->text, text.len);
-	/* Texts have no order but this one. */
+	/* Texts are only equal or different; all other operators are false. */
 	return op_orders[op] == op_orders[FILTER_NE] ? !equal
 						     : op_orders[op] == ORDER_EQUAL && equal;
 }
@@ -404,7 +404,7 @@ static bool kind_is(const struct operand *operand, enum filter_op op,
 	return op == FILTER_NE ? !equal : equal;
 }
 
-/* One operand and one literal; of different types: false. */
+/* Compares an operand with a literal; false if their types differ. */
 static bool operand_is(const struct operand *operand, enum filter_op op,
 		       const struct filter_literal *literal)
 {
@@ -455,8 +455,8 @@ static enum filter_truth truth(bool yes)
 	return yes ? FILTER_YES : FILTER_NO;
 }
 
-/* FILTER_DEPTH_MAX bounds parentheses only: a chain of && is as deep as it is long, which is no
- * more than the predicates and samples that an expression may have. */
+/* FILTER_DEPTH_MAX limits parentheses only. A chain of && is as deep as it is long, which the limit
+ * of predicates and samples bounds. */
 static enum filter_truth eval_node(const struct filter_expr *filter, uint32_t index,
 				   const struct filter_subject *subject)
 {

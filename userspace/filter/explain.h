@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plan made and loaded but not armed: what --explain shows. */
+/* A plan that was made and loaded but not armed, for --explain. */
 #ifndef WAFFLE_FILTER_EXPLAIN_H
 #define WAFFLE_FILTER_EXPLAIN_H
 
@@ -8,20 +8,21 @@
 struct explain_site {
 	const struct site_info *site;
 	enum plan_use use;
-	uint32_t class; /* if armed */
+	uint32_t class; /* valid if armed */
 };
 
-/* What the kernel made of a class: it has verified and translated its programs. */
+/* Result of the kernel for a class, whose programs it has verified and compiled. */
 struct explain_class {
-	uint32_t hit_jited_bytes, end_jited_bytes; /* 0: no such program, or the kernel won't say */
+	/* 0: no such program, or the kernel does not report it. */
+	uint32_t hit_jited_bytes, end_jited_bytes;
 };
 
 struct explain {
 	const struct plan *plan;
 	VEC(struct explain_site) sites;
-	VEC(struct explain_class) classes; /* as in the plan */
+	VEC(struct explain_class) classes; /* in the order of the plan */
 	bool sched;                        /* thread switches are recorded */
-	uint64_t load_ns;                  /* time to load all programs */
+	uint64_t load_ns;                  /* time to load all programs, in ns */
 };
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A filter expression as a tree, and the table of its fields. The parser makes it, the evaluator
- * defines what it means, split.h reduces it for a site, codegen.h makes instructions of the rest.
- * docs/filter.md has the grammar.
+ * A filter expression as a tree, and the table of its fields. The parser creates the tree, eval.h
+ * defines its meaning, split.h reduces it for a site, and codegen.h turns the rest into
+ * instructions. docs/filter.md has the grammar.
  */
 #ifndef WAFFLE_FILTER_EXPR_H
 #define WAFFLE_FILTER_EXPR_H
@@ -16,9 +16,9 @@
 
 #define FILTER_PREDICATES_MAX 64
 #define FILTER_OPERANDS_MAX 128      /* predicates, sample(), rate(), true and false */
-#define FILTER_DEPTH_MAX 64          /* of nested parentheses and negations */
-#define FILTER_LITERALS_MAX 64       /* of one list, and 256 of all lists together */
-#define FILTER_TEXT_MAX 256          /* bytes of a text literal: WAFFLE_STR_MAX */
+#define FILTER_DEPTH_MAX 64          /* nested parentheses and negations */
+#define FILTER_LITERALS_MAX 64       /* of one list; all lists together have at most 256 */
+#define FILTER_TEXT_MAX 256          /* bytes of a text literal, equal to WAFFLE_STR_MAX */
 #define FILTER_SOURCE_MAX (16 << 10) /* bytes of an expression */
 
 enum filter_field {
@@ -41,23 +41,24 @@ enum filter_field {
 };
 
 enum filter_type {
-	FILTER_TYPE_KIND,   /* one of a few words */
+	FILTER_TYPE_KIND,   /* one of a fixed set of words */
 	FILTER_TYPE_TEXT,   /* == != ~ !~ in */
 	FILTER_TYPE_NUMBER, /* == != < <= > >= in; a plain number */
-	FILTER_TYPE_TIME,   /* the same; a time, or plain nanoseconds */
-	FILTER_TYPE_ANY     /* as the site declares: known at the site only */
+	FILTER_TYPE_TIME,   /* the same operators; a time, or plain nanoseconds */
+	FILTER_TYPE_ANY     /* the site's declaration decides */
 };
 
-/* A row of the table of fields: the parser, its error texts and docs/filter.md are made from it. */
+/* A row of the table of fields. The parser, its error messages and docs/filter.md use this
+ * table. */
 struct filter_field_info {
 	const char *name; /* "parent.name"; "kv" for FILTER_KV */
 	enum filter_type type;
-	bool at_site; /* known of the site: decided when it is armed */
+	bool at_site; /* the site determines it: decided when the site is armed */
 	const char *help;
 };
 extern const struct filter_field_info filter_fields[FILTER_FIELD_COUNT];
 
-/* What a record can be: the words for `kind`. A log message is one whatever its level. */
+/* Kinds of records: the words for `kind`. A log message has kind log, whatever its level. */
 enum filter_kind {
 	FILTER_KIND_SPAN,
 	FILTER_KIND_EVENT,
@@ -85,9 +86,9 @@ enum filter_op {
 extern const char *const filter_ops[FILTER_OP_COUNT]; /* "==", … */
 
 enum filter_literal_type {
-	FILTER_LITERAL_INTEGER, /* magnitude and sign; units are applied: 1KiB is 1024, 1ms 1000000
-				 */
-	FILTER_LITERAL_FLOAT,   /* a number with a fraction that its unit did not make whole */
+	/* Magnitude and sign, with the unit applied: 1KiB is 1024, 1ms is 1000000. */
+	FILTER_LITERAL_INTEGER,
+	FILTER_LITERAL_FLOAT, /* a number that has a fraction even after its unit was applied */
 	FILTER_LITERAL_TEXT,
 	FILTER_LITERAL_BOOL,
 	FILTER_LITERAL_KIND
@@ -95,14 +96,14 @@ enum filter_literal_type {
 
 struct filter_literal {
 	enum filter_literal_type type;
-	bool negative; /* INTEGER: the value is -magnitude; magnitude is not 0 then */
+	bool negative; /* INTEGER: the value is -magnitude, and magnitude is not 0 */
 	union {
 		uint64_t magnitude; /* INTEGER; BOOL: 0 or 1; KIND: enum filter_kind */
 		double f64;         /* FLOAT: finite */
 	};
-	char *text; /* TEXT: may hold any byte but NUL; owned by the expression */
+	char *text; /* TEXT: any bytes but NUL; owned by the expression */
 	uint32_t text_len;
-	struct glob *glob; /* of ~ and !~: the text compiled; NULL else */
+	struct glob *glob; /* of ~ and !~: the compiled text; else NULL */
 };
 
 static inline bool filter_literal_is_number(const struct filter_literal *literal)
@@ -114,9 +115,9 @@ static inline bool filter_literal_is_number(const struct filter_literal *literal
 struct filter_predicate {
 	enum filter_field field;
 	enum filter_op op;
-	char *key;               /* FILTER_KV: its name; NULL else */
-	uint32_t literal, count; /* in filter_expr.literals; count is 1 but for FILTER_IN */
-	uint32_t from, to;       /* bytes of the source text: [from, to) */
+	char *key;               /* FILTER_KV: the key's name; else NULL */
+	uint32_t literal, count; /* in filter_expr.literals; count is 1 except for FILTER_IN */
+	uint32_t from, to;       /* position in the source: [from, to) */
 };
 
 enum filter_node_type {
@@ -124,16 +125,16 @@ enum filter_node_type {
 	FILTER_FALSE,
 	FILTER_AND,
 	FILTER_OR,
-	FILTER_NOT,    /* of left */
-	FILTER_TEST,   /* predicate */
-	FILTER_SAMPLE, /* whole traces: one in `of` / `keep` */
+	FILTER_NOT,    /* of `left` */
+	FILTER_TEST,   /* `predicate` */
+	FILTER_SAMPLE, /* keeps whole traces: `keep` of `of` */
 };
 
 struct filter_node {
 	enum filter_node_type type;
 	union {
 		struct {
-			uint32_t left, right; /* indexes of nodes, always less than the own one */
+			uint32_t left, right; /* indexes of nodes, always lower than this node's */
 		};
 		uint32_t predicate; /* index */
 		struct {
@@ -142,9 +143,9 @@ struct filter_node {
 	};
 };
 
-/* rate(count/unit): stands only as an operand of the outermost &&, at most once, and is asked last.
- * Of what passes the rest, the first `count` of each window [k·unit, (k+1)·unit) of CLOCK_MONOTONIC
- * are kept. */
+/* rate(count/unit). It may occur once, only as an operand of the outermost &&, and is evaluated
+ * last. Of all records that pass the rest, it keeps the first `count` in each window [k·unit,
+ * (k+1)·unit) of CLOCK_MONOTONIC. */
 struct filter_rate {
 	uint32_t count;
 	uint64_t unit_ns; /* 0: there is no rate() */
@@ -156,7 +157,7 @@ struct filter_expr {
 	VEC(struct filter_node) nodes;
 	VEC(struct filter_predicate) predicates;
 	VEC(struct filter_literal) literals;
-	uint32_t root; /* index of a node; rate() is not in the tree (FILTER_TRUE in its place) */
+	uint32_t root; /* index of a node; FILTER_TRUE replaces rate() in the tree */
 	struct filter_rate rate;
 };
 

@@ -7,7 +7,7 @@
 
 #include "util/input.h"
 
-/* What is known of an answer. */
+/* A result, as far as it is known. */
 enum truth { NO, YES, MAYBE };
 
 void filter_free(struct filter_expr *filter)
@@ -27,7 +27,7 @@ void filter_free(struct filter_expr *filter)
 	free(filter);
 }
 
-/* `path`: NULL: standard input. */
+/* A NULL `path` means standard input. */
 static int parse_file(struct filter_expr **filter, const char *origin, const char *path,
 		      struct error *err)
 {

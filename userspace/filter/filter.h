@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A filter: the expression of --filter. What it means is defined by filter_eval() (eval.h); during
- * a capture the same is decided in two steps, by plan.h when sites are armed and by the BPF
- * programs of codegen.h at each hit.
+ * A filter: the expression of --filter. filter_eval() (eval.h) defines its meaning. A capture makes
+ * the same decision in two steps: plan.h when a site is armed, and the BPF programs of codegen.h at
+ * each hit.
  */
 #ifndef WAFFLE_FILTER_FILTER_H
 #define WAFFLE_FILTER_FILTER_H
@@ -11,8 +11,8 @@
 #include "util/error.h"
 
 /*
- * Parses an expression. `origin` is said in messages ("--filter", a file's name). A fault is one
- * line, the line of the expression it is in, and a caret below the place:
+ * Parses an expression. Messages begin with `origin` ("--filter", a file's name). An error consists
+ * of one line of text, the line of the expression, and a caret below the error:
  *
  *	--filter: unknown field 'nmae'; near: name
  *	  nmae ~ "nccl*" && dur > 10ms
@@ -21,25 +21,26 @@
 int filter_parse(struct filter_expr **filter, const char *origin, const char *text,
 		 struct error *err);
 
-/* "@FILE" reads the expression from a file ("@-": from standard input), anything else is the
- * expression. In a file, '#' begins a comment that ends with its line. */
+/* Opens the argument of --filter. "@FILE" reads the expression from a file ("@-": from standard
+ * input); anything else is the expression itself. In a file, '#' begins a comment that ends with
+ * its line. */
 int filter_open(struct filter_expr **filter, const char *origin, const char *argument,
 		struct error *err);
 void filter_free(struct filter_expr *filter);
 
-/* The expression as it was given, comments and line breaks as they were. */
+/* The expression as the user wrote it, with comments and line breaks. */
 static inline const char *filter_source(const struct filter_expr *filter)
 {
 	return filter->source;
 }
 
-/* Whether a predicate on this field is anywhere in the expression. */
+/* Whether the expression contains a predicate on this field. */
 bool filter_uses(const struct filter_expr *filter, enum filter_field field);
 
 /*
- * Thread switches have a kind and nothing else that is asked of them one by one: a thread's states
- * make sense only if all its switches are there. They are recorded unless the expression is false
- * for `kind == sched`, whatever the rest of it would be.
+ * Whether thread switches are recorded. A thread's states make sense only if all its switches are
+ * recorded, so they are not filtered one by one. They are recorded unless the expression is false
+ * for `kind == sched`, whatever its other operands are.
  */
 bool filter_wants_sched(const struct filter_expr *filter);
 

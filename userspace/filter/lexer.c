@@ -9,7 +9,7 @@
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define UTF8_BYTES_MAX 4
 
-/* Longer ones before their beginnings. */
+/* A symbol comes before all symbols that are its prefixes. */
 static const struct {
 	const char *text;
 	enum token_type type;
@@ -29,7 +29,7 @@ static const struct {
 	{"/", TOKEN_SLASH, 0},       {"%", TOKEN_PERCENT, 0},
 };
 
-/* How other languages write what this one has. */
+/* Operators of other languages and their equivalents. */
 static const struct {
 	const char *other, *own;
 } meant[] = {
@@ -99,7 +99,7 @@ static void scan_symbol(const struct source *source, struct token *token)
 		token->to = token->from + (uint32_t)len;
 		return;
 	}
-	/* A whole character, if it is one. */
+	/* Take a whole character if it is valid UTF-8. */
 	while (length < left && length < UTF8_BYTES_MAX && utf8_valid(text, length) != length)
 		length++;
 	if (utf8_valid(text, length) != length)
@@ -122,7 +122,7 @@ struct token token_next(const struct source *source, uint32_t at)
 	} else if (is_digit(text[at]) ||
 		   (text[at] == '-' && at + 1 < source->len && is_digit(text[at + 1]))) {
 		token.type = TOKEN_NUMBER;
-		/* µ, and what else may be taken for a part of the number */
+		/* µ, and other characters that may be meant as a part of the number */
 		for (at++; at < source->len && (is_word(text[at]) || text[at] & 0x80); at++)
 			;
 		token.to = at;

@@ -7,8 +7,9 @@
 #include "filter/lexer.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-#define FRACTION_MAX 32  /* digits behind the point; 10^32 fits in 128 bits */
-#define FRACTION_SAFE 18 /* with no more, what overflows 128 bits has a value beyond 64 */
+#define FRACTION_MAX 32 /* digits after the point; 10^32 fits in 128 bits */
+/* With at most this many, a number that overflows 128 bits has a value above 64 bits. */
+#define FRACTION_SAFE 18
 
 #define NS_PER_US 1000ull
 #define NS_PER_MS 1000000ull
@@ -48,7 +49,7 @@ static int hex_digit(char c)
 	return -1;
 }
 
-/* The byte that an escape stands for and, in *at, the place behind it. -1: none is like that. */
+/* Decodes an escape and moves *at to its end. -1: it is invalid. */
 static int escape_read(const char *text, uint32_t *at, uint32_t end)
 {
 	static const char letters[] = "\"'\\nt", bytes[] = "\"'\\\n\t";
@@ -63,7 +64,7 @@ static int escape_read(const char *text, uint32_t *at, uint32_t end)
 		return -1;
 	high = hex_digit(text[*at + 2]);
 	low = hex_digit(text[*at + 3]);
-	/* A NUL ends a text wherever one is recorded. */
+	/* A NUL is rejected, since recorded texts end at a NUL. */
 	if (high < 0 || low < 0 || !(high | low))
 		return -1;
 	*at += 4;
@@ -114,7 +115,7 @@ bool unit_known(const char *word, size_t len)
 	return false;
 }
 
-/* Whether another digit fits: *value = *value * base + digit. */
+/* Computes *value = *value * base + digit. False: it overflows. */
 static bool add_digit(__uint128_t *value, unsigned base, unsigned digit)
 {
 	if (*value > (~(__uint128_t)0 - digit) / base)
@@ -152,7 +153,7 @@ static int hex_read(const struct source *source, const struct token *token, uint
 	return 0;
 }
 
-/* Digits behind the point; zeros at the end say nothing. */
+/* Reads the digits after the point. Zeros at the end are ignored. */
 static int fraction_read(const struct source *source, const struct token *token, uint32_t *at,
 			 struct number *number, struct error *err)
 {
@@ -219,7 +220,7 @@ int number_read(const struct source *source, const struct token *token, struct n
 	return unit_read(source, token, at, number, err);
 }
 
-/* The double nearest to digits / 10^fraction. */
+/* Returns the double nearest to digits / 10^fraction. */
 static double nearest(__uint128_t digits, unsigned fraction)
 {
 	char text[64];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Operands joined by || and &&, by recursive descent. docs/filter.md has the grammar; its limits
- * bound the recursion here and in all that walks the tree.
+ * Recursive-descent parser of operands joined by || and &&. docs/filter.md has the grammar. Its
+ * limits bound the recursion here and in all functions that walk the tree.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +36,7 @@ static int take(struct parser *parser, enum token_type type, const char *what)
 	return 0;
 }
 
-/* A whole number from 1 to `max`. */
+/* Reads an integer from 1 to `max`. */
 static int take_count(struct parser *parser, uint32_t max, const char *example, uint32_t *count)
 {
 	struct token token = parser->token;
@@ -60,7 +60,7 @@ static int take_count(struct parser *parser, uint32_t max, const char *example, 
 	return 0;
 }
 
-/* sample(0.5%): 5 of 1000 */
+/* Reads a percentage: sample(0.5%) is 5 of 1000. */
 static int take_percent(struct parser *parser, struct filter_node *made)
 {
 	struct token token = parser->token;
@@ -150,7 +150,7 @@ static int parse_rate(struct parser *parser, uint32_t *node)
 	return add_node(parser, (struct filter_node){.type = FILTER_TRUE}, node);
 }
 
-/* sample(…) and rate(…), from behind the parenthesis. */
+/* Parses sample(…) or rate(…), up to its closing parenthesis. */
 static int parse_call(struct parser *parser, uint32_t *node)
 {
 	struct token name = parser->token;
@@ -168,7 +168,7 @@ static int parse_call(struct parser *parser, uint32_t *node)
 
 static int parse_or(struct parser *parser, uint32_t *node);
 
-/* Behind '!' or '(', which may stand in each other FILTER_DEPTH_MAX times. */
+/* Called after '!' or '(', which may be nested FILTER_DEPTH_MAX times. */
 static int enter(struct parser *parser)
 {
 	if (parser->depth == FILTER_DEPTH_MAX)
@@ -266,7 +266,7 @@ static int parse_or(struct parser *parser, uint32_t *node)
 		parser_advance(parser);
 		made.left = *node;
 		result = parse_and(parser, &made.right);
-		/* In parentheses a rate() was refused before. */
+		/* In parentheses rate() has been rejected already. */
 		if (!result && parser->expr->rate.unit_ns && !parser->depth)
 			result = wrong_rate(parser);
 		if (!result)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the parser share: parser.c joins operands (&& || ! and parentheses, sample,
- * rate), predicate.c reads one comparison, wrong.c finds the words for what is wrong.
+ * Shared by the files of the parser. parser.c joins operands (&& || ! and parentheses, sample,
+ * rate), predicate.c parses one comparison, and wrong.c words the error messages.
  */
 #ifndef WAFFLE_FILTER_PARSER_INTERNAL_H
 #define WAFFLE_FILTER_PARSER_INTERNAL_H
@@ -11,9 +11,9 @@
 
 struct parser {
 	struct source source;
-	struct filter_expr *expr; /* what is made belongs to it at once */
-	struct token token;       /* not taken yet */
-	struct token last;        /* taken before it */
+	struct filter_expr *expr; /* owns all results of the parser from the start */
+	struct token token;       /* current token, not consumed yet */
+	struct token last;        /* the consumed token before it */
 	unsigned depth, operands, listed;
 	uint32_t rate_from, rate_to;
 	struct error *err;
@@ -22,32 +22,32 @@ struct parser {
 void parser_advance(struct parser *parser);
 int parser_no_memory(struct parser *parser);
 
-/* A comparison: becomes a predicate of parser->expr, without a node. */
+/* Parses a comparison and adds a predicate to parser->expr, but no node. */
 int parse_predicate(struct parser *parser);
 
-/* A message at a token. All return a negative errno. */
+/* Sets a message that points at a token. All these functions return a negative errno. */
 int wrong(struct parser *parser, const struct token *token, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /* "expected WHAT, found …" */
 int wrong_expected(struct parser *parser, const struct token *token, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* A word where a field has to stand. */
+/* A word that is no field, where a field is expected. */
 int wrong_field(struct parser *parser, const struct token *token);
-/* No operator of a comparison behind a field. */
+/* A field is not followed by an operator of comparison. */
 int wrong_operator(struct parser *parser, const struct filter_predicate *predicate);
-/* An operator that does not go with the type of the field. */
+/* An operator that the type of the field does not have. */
 int wrong_comparison(struct parser *parser, const struct token *token,
 		     const struct filter_predicate *predicate);
-/* A literal that the field is never compared with. */
+/* A literal of a type that the field can't be compared with. */
 int wrong_literal(struct parser *parser, const struct token *token,
 		  const struct filter_predicate *predicate);
 int wrong_kind(struct parser *parser, const struct token *token);
 int wrong_pattern(struct parser *parser, const struct token *token, uint32_t byte);
-/* No && or || behind an operand. */
+/* An operand is not followed by && or ||. */
 int wrong_joiner(struct parser *parser);
 
 struct source_shown token_show(const struct parser *parser, const struct token *token);
-/* Operators that go with a type, a bit each. */
+/* Operators that a type has, a bit each. */
 unsigned ops_of_type(enum filter_type type);
 enum filter_field field_of_word(const struct parser *parser, const struct token *token);
 

@@ -13,32 +13,35 @@
 #include "util/strtab.h"
 #include "util/units.h"
 
-/* A key that sites declare, for what is said of keys that none does. */
+/* A declared key, for warnings about keys that no site declares. */
 #define KEY_SITES_MAX 3
 struct plan_key {
-	uint32_t name;                 /* in names */
+	uint32_t name;                 /* its number in `names` */
 	uint32_t sites[KEY_SITES_MAX]; /* names of the first sites that declare it */
-	uint32_t site_count;           /* names in `sites` */
-	bool more;                     /* further sites declare it */
+	uint32_t site_count;           /* number of names in `sites` */
+	bool more;                     /* more sites declare it */
 };
 
-/* A predicate on a key: whether a site declares it so that it can be true. */
+/* For a predicate on a key: whether a site declares the key, and with a type for which the
+ * predicate can be true. */
 struct plan_asked {
 	bool fits, declared;
-	char type;     /* as first declared, if it does not fit there … */
+	char type;     /* if it does not fit: the type declared first … */
 	uint32_t site; /* … by this site */
-	bool code;     /* it does not fit at `code_site`: a function, which has no name yet */
+	/* It does not fit at `code_site`, where it is a function address without a name yet. */
+	bool code;
 	uint32_t code_site;
 };
 
-/* What only this file sees of a plan. */
+/* The part of a plan that is private to this file. */
 struct plan_state {
-	struct plan plan; /* first */
+	struct plan plan; /* must be the first member */
 	struct strtab *names;
 	struct map key_by_name;
 	VEC(struct plan_key) keys;
 	struct plan_asked asked[FILTER_PREDICATES_MAX];
-	bool parents, children, traces; /* calls are asked for these, which only a file knows */
+	/* The expression asks this of calls, but only a file can answer. */
+	bool parents, children, traces;
 };
 
 static struct plan_state *state_of(struct plan *plan)
@@ -107,7 +110,7 @@ void plan_free(struct plan *plan)
 	free(state);
 }
 
-/* ---- what sites declare ---- */
+/* ---- declared keys ---- */
 
 static bool key_declared(struct plan_state *state, const char *name, uint32_t site)
 {
@@ -207,7 +210,8 @@ static int class_code(const struct plan *plan, struct plan_class *class,
 	return err;
 }
 
-/* Whether something can be decided at the begin of a call whose end is asked about, too. */
+/* Whether anything can be decided at the start of a call if the expression also depends on its
+ * end. */
 static int decides_begin(const struct plan *plan, const struct residual *residual,
 			 const struct site_info *site, bool *decides)
 {
@@ -224,7 +228,7 @@ static int decides_begin(const struct plan *plan, const struct residual *residua
 	return result;
 }
 
-/* What is asked about a call has been laid out in its thread, begin and end alike. */
+/* Both programs of a call, at its start and its end, read the call's data from its thread. */
 static int class_code_call(const struct plan *plan, struct plan_class *class,
 			   const struct residual *residual, const struct site_info *site)
 {
@@ -283,7 +287,7 @@ static bool class_equal(const struct plan_class *a, const struct plan_class *b)
 	       filter_code_equal(&a->end, &b->end);
 }
 
-/* Takes the class over; its index, or that of an equal one. */
+/* Takes ownership of the class. *index is its index, or that of an equal class. */
 static int class_add(struct plan *plan, struct plan_class *class, uint32_t *index)
 {
 	size_t i = 0;
@@ -309,7 +313,7 @@ static enum plan_use use_of(const struct plan *plan, const struct residual *resi
 {
 	if (residual->nodes.data[residual->nodes.len - 1].type != FILTER_FALSE)
 		return PLAN_MATCHES;
-	/* Whose parents calls are is not known in the kernel. */
+	/* The kernel does not know the parents of calls. */
 	if (site->call)
 		return PLAN_DORMANT;
 	if (plan->keep_children || (plan->arms_spans && site->kind == WAFFLE_SITE_SPAN))
@@ -317,7 +321,7 @@ static enum plan_use use_of(const struct plan *plan, const struct residual *resi
 	return PLAN_DORMANT;
 }
 
-/* Declares each key that is asked for, so that it may have any value. */
+/* Declares each key that the expression uses, so that it may have any value. */
 static void keys_declare(struct site_info *site, const struct filter_expr *filter)
 {
 	static const char letters[] = {WAFFLE_KEY_I64, WAFFLE_KEY_STR, WAFFLE_KEY_F64,
@@ -340,8 +344,8 @@ static void keys_declare(struct site_info *site, const struct filter_expr *filte
 }
 
 /*
- * The end of a pair of calls: what is asked is decided about its begin, whose keys and class the
- * kernel has then. It is armed unless the begin can't match whatever its values.
+ * The end site of a pair of calls. The decision concerns the start, whose keys and class the kernel
+ * has at that time. The end is armed unless no values of the start can match.
  */
 static int end_use(struct plan *plan, const struct site_info *site, enum plan_use *use,
 		   uint32_t *class)
@@ -374,7 +378,7 @@ static int site_error(struct error *err, const struct site_info *site, int code)
 			 site->name, site->file, site->line);
 }
 
-/* What is not known of a call while it is recorded, but would be in a file. */
+/* Notes facts about calls that are unknown during a capture but would be known in a file. */
 static void call_seen(struct plan_state *state, enum plan_use use, const struct plan_class *class)
 {
 	if (state->plan.of_file)
@@ -420,7 +424,7 @@ int plan_site(struct plan *plan, const struct site_info *site, enum plan_use *us
 
 /* ---- warnings ---- */
 
-#define NAMES_MAX 12 /* of keys in one line */
+#define NAMES_MAX 12 /* number of keys in one line */
 
 struct line {
 	char text[1024];
@@ -450,7 +454,7 @@ static void line_key(struct line *line, const struct plan_state *state, const st
 	line_add(line, "%s)", key->more ? ", …" : "");
 }
 
-/* Keys with a near name, or all; how many. */
+/* Adds the keys with a name similar to `near`, or all keys. Returns their number. */
 static unsigned line_keys(struct line *line, const struct plan_state *state, const char *near)
 {
 	char more[UNITS_TEXT];
@@ -495,7 +499,7 @@ static const char *type_name(char type)
 	}
 }
 
-/* The same comparison of a key is told once. */
+/* Whether a predicate on the same key came before: each key is warned about once. */
 static bool told(const struct filter_expr *filter, size_t index)
 {
 	for (size_t i = 0; i < index; i++)

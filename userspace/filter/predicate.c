@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One comparison: FIELD OP LITERAL, LITERAL OP FIELD, FIELD in {LITERAL, …}. */
+/* Parses a comparison: FIELD OP LITERAL, LITERAL OP FIELD, FIELD in {LITERAL, …}. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ static bool is_word(const struct parser *parser, const struct token *token, cons
 	return token->type == TOKEN_WORD && token_is(&parser->source, token, word);
 }
 
-/* The bytes of a text in quotes, allocated and with a NUL. */
+/* Decodes a text in quotes into allocated memory, with a NUL. */
 static int read_text(struct parser *parser, const struct token *token, char **text, uint32_t *len)
 {
 	uint32_t fault;
@@ -39,7 +39,7 @@ static int read_text(struct parser *parser, const struct token *token, char **te
 	return 0;
 }
 
-/* kv.KEY in one word, or kv."KEY". */
+/* Reads kv.KEY as one word, or kv."KEY". */
 static int read_key(struct parser *parser, const struct token *token, char **key)
 {
 	const char *word = parser->source.text + token->from + strlen(KEY_PREFIX);
@@ -102,7 +102,7 @@ static int read_kind(struct parser *parser, const struct token *token,
 	return wrong_kind(parser, token);
 }
 
-/* Whether a number, with its unit, may be compared with the field. */
+/* Whether a number, with its unit, can be compared with the field. */
 static bool number_fits(const struct filter_predicate *predicate, const struct number *number,
 			const struct filter_literal *literal)
 {
@@ -178,7 +178,7 @@ static int read_bool(struct parser *parser, const struct token *token,
 	return 0;
 }
 
-/* The literal of a token, added to those of the expression. */
+/* Reads the literal of a token and adds it to the expression. */
 static int add_literal(struct parser *parser, const struct token *token,
 		       struct filter_predicate *predicate)
 {
@@ -248,7 +248,7 @@ static int parse_operator(struct parser *parser, struct filter_predicate *predic
 	return 0;
 }
 
-/* FIELD OP LITERAL */
+/* Parses FIELD OP LITERAL. */
 static int parse_field_first(struct parser *parser, struct filter_predicate *predicate)
 {
 	int result = parse_field(parser, predicate);
@@ -265,7 +265,7 @@ static int parse_field_first(struct parser *parser, struct filter_predicate *pre
 	return result;
 }
 
-/* LITERAL OP FIELD, turned round. */
+/* Parses LITERAL OP FIELD, and exchanges the sides. */
 static int parse_literal_first(struct parser *parser, struct filter_predicate *predicate)
 {
 	static const enum filter_op turned[] = {

@@ -7,7 +7,7 @@
 #include "filter/codegen_parts.h"
 #include "filter/eval.h"
 
-/* ---- what is known of a predicate at a site ---- */
+/* ---- evaluating a predicate at a site ---- */
 
 enum answer { ANSWER_NO, ANSWER_YES, ANSWER_ASK };
 
@@ -16,7 +16,7 @@ const struct site_key *site_key_find(const struct site_info *site, const char *n
 {
 	for (unsigned i = 0; i < site->key_count && i < WAFFLE_KEYS_MAX; i++) {
 		if (!strchr("iudbpsnSEcvT", site->keys[i].type) || !site->keys[i].type)
-			return NULL; /* where a walk through the values ends */
+			return NULL; /* value_walk_next() ends here */
 		if (!strcmp(site->keys[i].name, name)) {
 			*index = i;
 			return &site->keys[i];
@@ -60,7 +60,7 @@ static size_t glob_least(const struct glob *glob)
 	return least;
 }
 
-/* Of a text that is there, not cut, and at most `longest` bytes long. */
+/* For a text that exists, is not truncated and has at most `longest` bytes. */
 static enum answer text_answer(const struct filter_expr *filter,
 			       const struct filter_predicate *predicate, size_t longest)
 {
@@ -95,7 +95,7 @@ static enum answer text_answer(const struct filter_expr *filter,
 	}
 }
 
-/* The value itself may be missing, so it never answers with yes. */
+/* Never ANSWER_YES, since the value may be missing. */
 static enum answer key_answer(const struct filter_expr *filter,
 			      const struct filter_predicate *predicate, char type)
 {
@@ -159,14 +159,14 @@ static enum answer predicate_answer(const struct filter_expr *filter,
 		answer = number_answer(filter, predicate, NUMBER_UNSIGNED);
 		return answer == ANSWER_NO ? ANSWER_NO : ANSWER_ASK;
 	case FILTER_DUR:
-		/* Even `dur >= 0` is not known of a span that has not ended (eval.h). */
+		/* Even `dur >= 0` is unknown for a span that has not ended (eval.h). */
 		return site->kind == WAFFLE_SITE_SPAN ? ANSWER_ASK : ANSWER_NO;
 	default:
 		return number_answer(filter, predicate, NUMBER_UNSIGNED);
 	}
 }
 
-/* ---- trees made anew ---- */
+/* ---- rebuilding a tree ---- */
 
 struct part {
 	enum answer answer;
@@ -177,9 +177,9 @@ struct rebuild {
 	struct residual *out;
 	const struct filter_node *nodes; /* of the old tree */
 	const struct filter_expr *filter;
-	const struct site_info *site;  /* of residual_make() */
-	const struct site_info *bound; /* of residual_bound() */
-	bool upper;                    /* which bound */
+	const struct site_info *site;  /* for residual_make() */
+	const struct site_info *bound; /* for residual_bound() */
+	bool upper;                    /* which bound to make */
 	bool failed;
 };
 
@@ -197,7 +197,7 @@ static struct part part_node(struct rebuild *rebuild, struct filter_node node)
 	return part;
 }
 
-/* Whether a predicate asks what is known only when a span ends. */
+/* Whether a predicate refers to facts that are known only when a span ends. */
 static bool asks_end(const struct filter_predicate *predicate, const struct site_info *site)
 {
 	unsigned index;
@@ -223,14 +223,14 @@ static struct part part_test(struct rebuild *rebuild, const struct filter_node *
 
 static struct part part_make(struct rebuild *rebuild, uint32_t index, bool negated);
 
-/* Two operands, the nodes of the left one made when there were `len`. */
+/* Joins two operands. `len`: number of nodes before those of the left one. */
 static struct part part_join(struct rebuild *rebuild, enum filter_node_type type, struct part left,
 			     struct part right, size_t len)
 {
 	enum answer decides = type == FILTER_AND ? ANSWER_NO : ANSWER_YES;
 
 	if (right.answer == decides)
-		rebuild->out->nodes.len = len; /* the left side is not asked any more */
+		rebuild->out->nodes.len = len; /* drop the nodes of the left side */
 	if (right.answer == decides || left.answer != ANSWER_ASK)
 		return right;
 	if (right.answer != ANSWER_ASK)
@@ -253,7 +253,7 @@ static struct part part_pair(struct rebuild *rebuild, const struct filter_node *
 	return part_join(rebuild, node->type, left, part_make(rebuild, node->right, negated), len);
 }
 
-/* Known parts leave no nodes, so that each node but the last is below another one. */
+/* Parts with a known answer leave no nodes, so every node but the last is the child of another. */
 static struct part part_make(struct rebuild *rebuild, uint32_t index, bool negated)
 {
 	const struct filter_node *node = &rebuild->nodes[index];
@@ -309,7 +309,7 @@ static struct part part_rest(struct rebuild *rebuild, uint32_t index)
 	return part_join(rebuild, node->type, left, part_rest(rebuild, node->right), len);
 }
 
-/* The root of a tree that says what it comes to. */
+/* Adds the root of a tree whose answer is known. */
 static bool rebuild_end(struct rebuild *rebuild, struct part part)
 {
 	if (part.answer != ANSWER_ASK)

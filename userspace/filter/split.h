@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The static part: what a site knows is put into the expression, and what can be said then is
- * folded away. What is left asks only pid, tid, comm, cpu, dur, depth, parent.name, keys that the
- * site declares with a type that fits, and sample().
+ * Evaluates the static part of an expression: inserts all facts about a site and simplifies the
+ * result. What remains, the residual, refers only to pid, tid, comm, cpu, dur, depth, parent.name,
+ * sample(), and keys that the site declares with a suitable type.
  */
 #ifndef WAFFLE_FILTER_SPLIT_H
 #define WAFFLE_FILTER_SPLIT_H
@@ -10,28 +10,31 @@
 #include "filter/expr.h"
 #include "target/site.h"
 
-/* A tree over the predicates of the filter it was made from. The root is the last node. */
+/* A tree of predicates of the original filter. The root is the last node. */
 struct residual {
 	VEC(struct filter_node) nodes;
 };
 
-/* FILTER_FALSE as the only node: the site can't match. FILTER_TRUE: it always does. */
+/* Makes the residual of a site. A single node FILTER_FALSE: the site can't match; FILTER_TRUE: it
+ * always matches. */
 bool residual_make(struct residual *residual, const struct filter_expr *filter,
 		   const struct site_info *site); /* false: out of memory */
 void residual_free(struct residual *residual);
 
-/* Whether it asks what is known only when a span ends: its duration, values of a call's end. */
+/* Whether the residual refers to facts known only when a span ends: its duration, or values at the
+ * end of a call. */
 bool residual_asks_end(const struct filter_expr *filter, const struct residual *residual,
 		       const struct site_info *site);
 /*
- * The residual before a span has ended: `upper` can be true, `lower` is true, whatever will be
- * known at its end. If it asks nothing of that both are the residual itself.
+ * Bounds of the residual before a span has ended. `upper` gives an expression that is true if the
+ * residual can still become true. Without `upper`, it is true if the residual is certain to be
+ * true. If nothing depends on the end, both equal the residual.
  */
 bool residual_bound(struct residual *bound, const struct filter_expr *filter,
 		    const struct residual *residual, const struct site_info *site, bool upper);
 /*
- * What is left to be asked at the end of a span that `upper` was true for at its begin: operands of
- * the outermost && that do not ask the duration were true then.
+ * What remains to be evaluated at the end of a span whose `upper` bound was true at its start. The
+ * operands of the outermost && that do not refer to the duration were true then.
  */
 bool residual_rest(struct residual *rest, const struct filter_expr *filter,
 		   const struct residual *residual);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is said of an expression that is wrong: what was found, what was expected, what to write. */
+/* Error messages for expressions: what was found, what was expected, what to write. */
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,10 +8,10 @@
 #include "filter/parser_internal.h"
 #include "util/near.h"
 
-#define WORDS_BYTES 160 /* of the names of all fields */
+#define WORDS_BYTES 160 /* enough for the names of all fields */
 #define WORD_BYTES 64
 
-/* Names in a row, cut where there is no room. */
+/* A list of names, cut at the end of the buffer. */
 struct words {
 	char text[WORDS_BYTES];
 	size_t len;
@@ -42,13 +42,14 @@ int wrong(struct parser *parser, const struct token *token, const char *format, 
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	/* The end is behind the last word, not behind the blanks and comments that follow it. */
+	/* The end of the expression is after the last token, not after blanks and comments that
+	 * follow it. */
 	if (token->type == TOKEN_END)
 		from = to = parser->last.to;
 	return source_fault(&parser->source, from, to, parser->err, "%s", text);
 }
 
-/* Quotes of other kinds, that word processors put for these. */
+/* Typographic quotes, which word processors substitute. */
 static bool is_fancy_quote(const struct parser *parser, const struct token *token)
 {
 	const char *text = parser->source.text + token->from;
@@ -83,7 +84,7 @@ int wrong_expected(struct parser *parser, const struct token *token, const char 
 	return wrong(parser, token, "expected %s, found '%s'", what, shown.text);
 }
 
-/* A word of the source as a string, cut if it is long. */
+/* Copies a word of the source to a string, and truncates it if it is long. */
 static void copy_word(const struct parser *parser, const struct token *token, char word[WORD_BYTES])
 {
 	size_t len = token->to - token->from;
@@ -94,7 +95,8 @@ static void copy_word(const struct parser *parser, const struct token *token, ch
 	word[len] = '\0';
 }
 
-/* Also what was written out: "duration" for dur. Of short words more than the half has to fit. */
+/* Also accepts a longer form of the name: "duration" for dur. At most half of the letters of a word
+ * may differ, unless it is the beginning of the name. */
 static bool is_near(const char *word, const char *name)
 {
 	if (strlen(name) > 2 && !strncmp(word, name, strlen(name)))
@@ -126,7 +128,7 @@ int wrong_field(struct parser *parser, const struct token *token)
 	struct words near = {0}, all = {0};
 	char word[WORD_BYTES];
 
-	/* Letters that no field has are a part of the word, for who wrote it. */
+	/* The user meant following letters as part of the word, even if no field has them. */
 	while (whole.to < parser->source.len &&
 	       (parser->source.text[whole.to] & 0x80 ||
 		isalnum((unsigned char)parser->source.text[whole.to])))
@@ -231,7 +233,7 @@ int wrong_comparison(struct parser *parser, const struct token *token,
 		     ops_name(info->type).text);
 }
 
-/* A text without quotes, as far as it may have been meant. */
+/* A text without quotes, up to where it may have been meant to end. */
 static struct token bare_text(const struct parser *parser, const struct token *token)
 {
 	struct token text = *token;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers to and from bytes: little endian at fixed sizes, and varints (LEB128: seven bits a byte,
- * low bits first, the top bit set on all but the last). A signed difference is zigzag coded first.
+ * Encodes numbers as bytes and back. Fixed-size numbers are little endian. Varints are LEB128:
+ * seven bits a byte, low bits first, and the top bit is set on all bytes but the last. A signed
+ * difference is zigzag coded first.
  *
- * Writing goes through a pointer into a buffer that is known to have room. Reading goes through a
- * cursor that never passes its end: what is not there reads as 0 and marks the cursor as bad, so
- * that a record is checked once, after its last field.
+ * Writing goes through a pointer into a buffer that the caller has made large enough. Reading goes
+ * through a cursor that never passes its end. A read beyond the end returns 0 and marks the cursor
+ * as bad, so the caller checks a record once, after its last field.
  */
 #ifndef WAFFLE_STORE_BYTES_H
 #define WAFFLE_STORE_BYTES_H
@@ -50,7 +51,7 @@ static inline unsigned char *put_bytes(unsigned char *at, const void *bytes, siz
 	return at + len;
 }
 
-/* The signed difference of two numbers of 64 bits, which may wrap. */
+/* Writes the signed difference of two 64-bit numbers, which may wrap. */
 static inline unsigned char *put_difference(unsigned char *at, uint64_t value, uint64_t base)
 {
 	return put_varint(at, zigzag_encode(value - base));
@@ -58,7 +59,7 @@ static inline unsigned char *put_difference(unsigned char *at, uint64_t value, u
 
 struct cursor {
 	const unsigned char *at, *end;
-	bool bad; /* something did not fit */
+	bool bad; /* a read passed the end, or a value was invalid */
 };
 
 static inline uint64_t load_le(const unsigned char *at, unsigned bytes)
@@ -106,7 +107,7 @@ static inline uint64_t get_varint(struct cursor *cursor)
 	return 0;
 }
 
-/* A varint that must not be greater than `max`. */
+/* Reads a varint; a value above `max` marks the cursor as bad. */
 static inline uint64_t get_varint_max(struct cursor *cursor, uint64_t max)
 {
 	uint64_t value = get_varint(cursor);

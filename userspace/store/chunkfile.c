@@ -9,10 +9,10 @@
 
 #include "util/input.h"
 
-/* Bytes read at once when looking for a chunk behind damaged ones. */
+/* Bytes read at once when searching for a chunk after damaged ones. */
 #define SEARCH_BYTES 65536
 
-/* Reads exactly `bytes`; -ENODATA if the file has become shorter. */
+/* Reads exactly `bytes`; -ENODATA if the file has been truncated. */
 static int read_at(const struct chunk_file *file, uint64_t offset, void *to, size_t bytes)
 {
 	size_t done = 0;
@@ -44,7 +44,8 @@ int chunk_file_damaged(const struct chunk_file *file, uint64_t offset, struct er
 			 file->path, (unsigned long long)offset);
 }
 
-/* The header at an offset: -EBADMSG if it is none, -ENODATA if the chunk is not whole. */
+/* Reads the header at an offset. -EBADMSG: it is invalid; -ENODATA: the file ends within the
+ * chunk. */
 static int header_at(const struct chunk_file *file, uint64_t offset, struct chunk_header *header)
 {
 	unsigned char bytes[CHUNK_HEADER_BYTES];
@@ -62,14 +63,15 @@ static int header_at(const struct chunk_file *file, uint64_t offset, struct chun
 	return 0;
 }
 
-/* Reads the payload behind a header and unpacks it into file->raw; -EBADMSG if it is damaged. */
+/* Reads the payload after a header and decompresses it into file->raw; -EBADMSG if it is
+ * damaged. */
 static int load_payload(struct chunk_file *file, uint64_t offset, const struct chunk_header *header)
 {
 	size_t bytes;
 	int ret;
 
 	file->stored.len = file->raw.len = 0;
-	/* One more, so that an empty chunk has an address too. */
+	/* One byte more, so that the data of an empty chunk is not NULL. */
 	if (!vec_reserve(&file->stored, header->stored_bytes + 1u) ||
 	    !vec_reserve(&file->raw, header->raw_bytes + 1u))
 		return -ENOMEM;
@@ -103,7 +105,7 @@ int chunk_file_load(struct chunk_file *file, const struct chunk_entry *entry, st
 	struct chunk_header header;
 	int ret = header_at(file, entry->offset, &header);
 
-	/* An index that does not tell what the chunk says is as bad as a damaged chunk. */
+	/* An index entry that differs from the chunk's header is treated like a damaged chunk. */
 	if (!ret && (header.type != entry->type || header.records != entry->records ||
 		     header.stored_bytes != entry->stored_bytes || header.min_ts != entry->min_ts ||
 		     header.max_ts != entry->max_ts))
@@ -159,7 +161,7 @@ static int take_counts(struct chunk_file *file, uint64_t *index_offset, uint64_t
 	return counts_get(&cursor, index_offset, end_ts, file->counts);
 }
 
-/* The chunks as the index at the end of a finished file tells; false: walk instead. */
+/* Takes the chunks from the index at the end of a finished file. False: walk instead. */
 static bool open_by_index(struct chunk_file *file)
 {
 	struct chunk_header header;
@@ -188,7 +190,7 @@ static bool open_by_index(struct chunk_file *file)
 	return true;
 }
 
-/* Whether a whole chunk begins anywhere in [from, size). */
+/* Whether any whole chunk begins in [from, size). */
 static bool chunk_follows(struct chunk_file *file, uint64_t from)
 {
 	static const unsigned char magic[4] = {'C', 'H', 'N', 'K'};
@@ -213,7 +215,7 @@ static bool chunk_follows(struct chunk_file *file, uint64_t from)
 	return false;
 }
 
-/* Follows the chunks from the first one to the last whole one. */
+/* Lists the chunks from the first one to the last whole one. */
 static int walk_chunks(struct chunk_file *file, struct error *err)
 {
 	struct chunk_header header;
@@ -239,8 +241,8 @@ static int walk_chunks(struct chunk_file *file, struct error *err)
 	return ret == -EBADMSG || ret == -ENODATA || !ret ? 0 : read_failed(file, ret, err);
 }
 
-/* A chunk that was being written when the machine stopped may be there in part: what follows the
- * last good payload is not part of the file. */
+/* After a power loss the last chunks may be incomplete. Everything after the last valid payload is
+ * dropped. */
 static int drop_torn_chunks(struct chunk_file *file, struct error *err)
 {
 	while (file->entries.len) {
@@ -259,7 +261,7 @@ static int drop_torn_chunks(struct chunk_file *file, struct error *err)
 	return 0;
 }
 
-/* The newest counts among the chunks of a walk. */
+/* Takes the newest counts among the chunks of a walk. */
 static int find_counts(struct chunk_file *file, struct error *err)
 {
 	for (size_t i = file->entries.len; i-- > 0;) {

@@ -12,8 +12,8 @@
 struct decoder {
 	struct predict predict;
 	struct cursor cursor;
-	uint32_t left; /* records of the chunk still to come */
-	uint16_t kind; /* of the record at hand */
+	uint32_t left; /* records of the chunk not decoded yet */
+	uint16_t kind; /* of the current record */
 	union {
 		struct waffle_rec rec;
 		unsigned char bytes[RECORD_BYTES_MAX];
@@ -70,7 +70,7 @@ static int32_t get_s32(struct cursor *cursor)
 	return (int32_t)value;
 }
 
-/* The index of a thread, 1 if it is bad: threads[1] is always memory of the array. */
+/* Reads the index of a thread. Returns 1 if it is invalid, since threads[1] is always allocated. */
 static uint32_t get_thread(struct decoder *decoder)
 {
 	struct predict *predict = &decoder->predict;
@@ -139,7 +139,7 @@ static unsigned char *get_string(struct cursor *cursor, unsigned char *to)
 	return to + padded;
 }
 
-/* At most 264 bytes a key, of at most 16 keys: what WAFFLE_FRAME_MAX has room for. */
+/* Each of at most 16 keys takes at most 264 bytes, which WAFFLE_FRAME_MAX has room for. */
 static unsigned char *get_values(struct cursor *cursor, struct predict_site *site, unsigned first,
 				 unsigned end, unsigned char *to)
 {
@@ -229,12 +229,12 @@ static uint32_t get_raw_frame(struct cursor *cursor, unsigned char *to)
 
 	if (from)
 		memcpy(to, from, bytes);
-	/* The padding of a record is zero. */
+	/* Padding is zero, as in the original record. */
 	memset(to + bytes, 0, -bytes & 7u);
 	return bytes;
 }
 
-/* How many keys have their values in the frames of the site's hits. */
+/* Reads the number of keys whose values are in the frames of the site's hits. */
 static void get_begin_keys(struct cursor *cursor, struct predict_site *site)
 {
 	unsigned keys = (unsigned)get_le(cursor, 1);
@@ -284,7 +284,7 @@ static void decode_hit(struct decoder *decoder, unsigned tag)
 
 /* ---- ends ---- */
 
-/* Id and site of what ends: they follow, or are those of the innermost. */
+/* Id and site of the span or call that ends: they follow, or it is the innermost one. */
 static void get_ended(struct cursor *cursor, const struct predict_ids *ids, bool follow,
 		      uint64_t *id, uint32_t *site)
 {
@@ -400,7 +400,7 @@ static void decode_switch(struct decoder *decoder, unsigned tag)
 	memcpy(sw->args, block->args, sizeof(sw->args));
 }
 
-/* ---- the rest ---- */
+/* ---- other kinds ---- */
 
 static void decode_task(struct decoder *decoder, unsigned tag)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes of a data chunk back to records. The bytes are not trusted. */
+/* Turns the bytes of a data chunk back into records. The bytes are not trusted. */
 #ifndef WAFFLE_STORE_DECODE_H
 #define WAFFLE_STORE_DECODE_H
 
@@ -16,10 +16,10 @@ struct decoder *decoder_new(void); /* NULL: out of memory */
 void decoder_free(struct decoder *decoder);
 bool decoder_add_site(struct decoder *decoder, const struct site_info *site);
 
-/* Starts a chunk; the bytes must stay until its last record was read. */
+/* Starts a chunk. `data` must stay valid until the last record has been read. */
 void decoder_begin(struct decoder *decoder, const void *data, size_t bytes, uint32_t records);
-/* The next record, valid until the next call: 1; 0 behind the last one; -EBADMSG if the chunk is
- * not what an encoder makes. */
+/* Reads the next record, which is valid until the next call. Returns 1, 0 after the last record, or
+ * -EBADMSG if no encoder could have written the chunk. */
 int decoder_next(struct decoder *decoder, const struct waffle_rec **rec);
 
 #endif

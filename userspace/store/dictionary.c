@@ -47,7 +47,7 @@ bool meta_put(byte_vec *to, const struct store_meta *meta)
 	       text_put(to, meta->filter) && text_put(to, meta->sources);
 }
 
-/* What the first number of a site says: its kind in the low byte, and what calls are besides. */
+/* First number of a site: its kind in the low byte, flags and role of a call above. */
 #define SITE_CALL 0x100u
 #define SITE_ROLE_SHIFT 9
 #define SITE_ROLE_MAX 0x7fu
@@ -61,7 +61,7 @@ static uint64_t site_word(const struct site_info *site)
 	       (uint64_t)site->role << SITE_ROLE_SHIFT;
 }
 
-/* A role that a later version has added is none. */
+/* A role that a later version added is read as none. */
 static void site_word_get(struct cursor *cursor, struct site_info *site)
 {
 	uint32_t word = (uint32_t)get_varint_max(cursor, UINT32_MAX);
@@ -97,8 +97,8 @@ bool process_put(byte_vec *to, struct strtab *strings, const struct store_proces
 	       varint_put(to, process->ts) && reference_put(to, strings, process->cmdline);
 }
 
-/* Return addresses lie near each other: each as its difference to the one before. A stack that is
- * cut has a last one of 0. */
+/* Return addresses are close to each other, so each is stored as its difference to the one before.
+ * A truncated stack ends with an address of 0. */
 bool stack_put(byte_vec *to, const struct store_stack *stack)
 {
 	bool cut = stack->count && (stack->cut || stack->count > STORE_STACK_MAX);
@@ -125,8 +125,8 @@ static bool segment_can_be(const struct store_segment *segment)
 	return segment->offset + segment->size >= segment->offset;
 }
 
-/* What cannot be is left out: any program can map a file that says so, and a reader would take it
- * for damage of the capture. */
+/* Skips impossible segments. Any program can map a file that contains them, and a reader would take
+ * them for damage of the capture. */
 static bool segments_put(byte_vec *to, const struct store_mapping *mapping)
 {
 	const struct store_segment *list[STORE_SEGMENTS_MAX];
@@ -226,8 +226,8 @@ void dictionary_free(struct dictionary *dictionary)
 	vec_free(&dictionary->names);
 }
 
-/* Counts memory that the file makes us use. False: there is no room for that many entries, nor for
- * any that follow. A writer's own account may be off by an entry. */
+/* Accounts for memory that the file makes us allocate. False: there is no room for these entries or
+ * any later ones. The limit may be exceeded by one entry, as in the writer. */
 static bool memory_take(struct dictionary *dictionary, size_t bytes, uint32_t entries)
 {
 	if (dictionary->full || dictionary->bytes >= dictionary->bytes_max) {
@@ -239,7 +239,7 @@ static bool memory_take(struct dictionary *dictionary, size_t bytes, uint32_t en
 	return true;
 }
 
-/* Memory that lives as long as the dictionary; NULL: out of memory. */
+/* Allocates memory that dictionary_free() frees; NULL: out of memory. */
 static char *block_new(struct dictionary *dictionary, size_t bytes)
 {
 	char *block = malloc(bytes);
@@ -251,7 +251,8 @@ static char *block_new(struct dictionary *dictionary, size_t bytes)
 	return block;
 }
 
-/* Copies a string of the cursor to *to, which moves behind its NUL; NULL if it does not fit. */
+/* Copies a string from the cursor to *to and advances *to beyond its NUL; NULL if the string is
+ * invalid. */
 static const char *text_get(struct cursor *cursor, char **to)
 {
 	size_t len = get_varint_max(cursor, STORE_STRING_MAX);
@@ -268,7 +269,7 @@ static const char *text_get(struct cursor *cursor, char **to)
 
 int dictionary_get_strings(struct dictionary *dictionary, struct cursor *cursor, uint32_t count)
 {
-	/* A length is at least a byte, so the NULs have room. */
+	/* A string's length takes at least one byte, so the buffer has room for the NULs. */
 	size_t bytes = (size_t)(cursor->end - cursor->at);
 	char *at;
 
@@ -326,7 +327,7 @@ int dictionary_get_sites(struct dictionary *dictionary, struct cursor *cursor, u
 		if (cursor->bad || dictionary->sites.len == STORE_SITES_MAX)
 			return -EBADMSG;
 		dictionary->bytes +=
-			table_bytes(CHUNK_SITES, 0); /* they have a limit of their own */
+			table_bytes(CHUNK_SITES, 0); /* sites have a limit of their own */
 		if (!vec_push(&dictionary->sites, site))
 			return -ENOMEM;
 	}
@@ -537,7 +538,7 @@ int meta_get(struct store_meta *meta, struct dictionary *dictionary, struct curs
 		if (!*texts[i])
 			return -EBADMSG;
 	}
-	/* Added later: older files end here. */
+	/* These members were added later, and older files end here. */
 	meta->filter = cursor->at < cursor->end ? text_get(cursor, &at) : "";
 	meta->sources = meta->filter && cursor->at < cursor->end ? text_get(cursor, &at) : "";
 	return cursor->bad || !meta->filter || !meta->sources ? -EBADMSG : 0;
@@ -557,7 +558,7 @@ int index_get(chunk_entries *entries, struct cursor *cursor, uint64_t offset, ui
 		entry.max_ts = entry.min_ts + get_varint(cursor);
 		previous = entry.min_ts;
 		offset += CHUNK_HEADER_BYTES + entry.stored_bytes;
-		/* An entry is more bytes of the file than of memory. */
+		/* Needs no limit: an entry takes more bytes in the file than in memory. */
 		if (cursor->bad || entry.max_ts < entry.min_ts || offset > end)
 			return -EBADMSG;
 		if (!vec_push(entries, entry))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The chunks that are not records: what a capture is about, strings, sites, processes, counts, the
- * index. Writing appends to a vector of bytes and returns false without memory; reading does not
- * trust its bytes and returns -EBADMSG or -ENOMEM.
+ * Reads and writes all chunks that hold no records: meta, strings, sites, processes, the other
+ * tables, counts and index. Functions that write append to a vector of bytes and return false when
+ * out of memory. Functions that read do not trust the bytes and return -EBADMSG or -ENOMEM.
  */
 #ifndef WAFFLE_STORE_DICTIONARY_H
 #define WAFFLE_STORE_DICTIONARY_H
@@ -19,11 +19,11 @@
 
 typedef VEC(unsigned char) byte_vec;
 
-/* ---- writing; strings are cut at STORE_STRING_MAX ---- */
+/* ---- writing; strings are truncated to STORE_STRING_MAX ---- */
 
 bool meta_put(byte_vec *to, const struct store_meta *meta);
 bool string_put(byte_vec *to, const char *text, size_t len);
-/* Adds what is new in the site's strings to `strings`. */
+/* Adds the site's strings to `strings` unless they are there already. */
 bool site_put(byte_vec *to, struct strtab *strings, const struct site_info *site);
 bool process_put(byte_vec *to, struct strtab *strings, const struct store_process *process);
 bool stack_put(byte_vec *to, const struct store_stack *stack);
@@ -32,20 +32,21 @@ bool mapping_put(byte_vec *to, struct strtab *strings, const struct store_mappin
 bool symbol_put(byte_vec *to, struct strtab *strings, const struct store_symbol *symbol);
 bool name_put(byte_vec *to, struct strtab *strings, const struct store_name *name);
 bool index_put(byte_vec *to, const chunk_entries *entries);
-/* COUNTS_BYTES at `to`. index_offset and end_ts are 0 but at the end of a file. */
+/* Writes COUNTS_BYTES at `to`. index_offset and end_ts are 0 except in the end chunk. */
 void counts_put(unsigned char *to, uint64_t index_offset, uint64_t end_ts,
 		const struct store_counts *counts);
 
 /* ---- reading ---- */
 
-/* All strings, sites and processes of a file; pointers into it stay while it lives. */
+/* All tables of a file. Pointers into them stay valid until dictionary_free(). */
 struct dictionary {
-	VEC(char *) blocks; /* memory of the strings */
+	VEC(char *) blocks; /* own the memory of the strings */
 	VEC(const char *) strings;
-	uint32_t strings_skipped; /* behind those that are there */
-	size_t bytes, bytes_max;  /* memory for all of it so far, and at most */
-	bool full;                /* no entry is added any more, so that the numbers stay right */
-	uint64_t skipped;         /* entries that found no room */
+	uint32_t strings_skipped; /* number of entries dropped after those */
+	size_t bytes, bytes_max;  /* memory used by all tables, and its limit */
+	/* No more entries are added, so that the numbers of the others stay right. */
+	bool full;
+	uint64_t skipped; /* entries dropped because of the memory limit */
 	VEC(struct site_info) sites;
 	VEC(struct store_process) processes;
 	VEC(struct store_stack) stacks;
@@ -67,9 +68,10 @@ int dictionary_get_symbols(struct dictionary *dictionary, struct cursor *cursor,
 int dictionary_get_names(struct dictionary *dictionary, struct cursor *cursor, uint32_t count);
 int dictionary_get_timed_names(struct dictionary *dictionary, struct cursor *cursor,
 			       uint32_t count);
-/* The meta's strings are kept by the dictionary. */
+/* The dictionary owns the strings of `meta`. */
 int meta_get(struct store_meta *meta, struct dictionary *dictionary, struct cursor *cursor);
-/* Fills the entries; offsets follow from the lengths, from `offset` exactly to `end`. */
+/* Fills the entries. Their offsets follow from the chunk lengths, and have to lead from `offset`
+ * exactly to `end`. */
 int index_get(chunk_entries *entries, struct cursor *cursor, uint64_t offset, uint64_t end);
 int counts_get(struct cursor *cursor, uint64_t *index_offset, uint64_t *end_ts,
 	       struct store_counts *counts);

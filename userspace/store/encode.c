@@ -9,9 +9,9 @@
 #include "store/predict.h"
 #include "util/map.h"
 
-/* Longer than any record can get: a raw frame and the other fields of a hit. */
+/* Larger than any encoded record: a raw frame and the other fields of a hit. */
 #define ENCODED_BYTES_MAX (RECORD_BYTES_MAX + 256)
-/* A record names up to three threads; the decoder's limit is never reached. */
+/* A record refers to at most three threads, so this leaves room below the decoder's limit. */
 #define THREADS_FULL (PREDICT_THREADS_MAX / 2)
 
 struct encoder {
@@ -22,7 +22,7 @@ struct encoder {
 	size_t bytes;
 	uint32_t records;
 	uint64_t min_ts, max_ts;
-	bool failed; /* out of memory in the middle of a record */
+	bool failed; /* out of memory within a record */
 };
 
 struct encoder *encoder_new(void)
@@ -88,7 +88,7 @@ struct encoded encoder_chunk(const struct encoder *encoder)
 				.max_ts = encoder->max_ts};
 }
 
-/* Writes a thread: its number in the chunk, or 0 and the tid of a new one. */
+/* Writes a thread: its number in the chunk, or 0 and the tid of a new thread. */
 static unsigned char *put_thread(struct encoder *encoder, unsigned char *at, uint32_t tid,
 				 uint32_t *index)
 {
@@ -102,8 +102,8 @@ static unsigned char *put_thread(struct encoder *encoder, unsigned char *at, uin
 }
 
 /*
- * What all records begin with; the tag's byte is completed by the caller. The thread's number is
- * left in `index`.
+ * Writes what all records begin with, and the thread's index to `index`. The caller completes the
+ * tag byte.
  */
 static unsigned char *put_head(struct encoder *encoder, unsigned char *at,
 			       const struct waffle_rec *rec, uint32_t *index)
@@ -157,7 +157,7 @@ static size_t string_padded(uint64_t word)
 	return (WAFFLE_STR_LEN(word) + 7u) & ~(size_t)7;
 }
 
-/* Bytes of a key's value at `at`, of which `bytes` may be read; 0: it does not fit. */
+/* Bytes of a key's value at `at`, of which `bytes` can be read; 0: it does not fit. */
 static size_t value_bytes(char type, const unsigned char *at, size_t bytes)
 {
 	size_t need = type == WAFFLE_KEY_NUMBER || type == WAFFLE_KEY_DIM3 ? 16 : 8;
@@ -174,8 +174,8 @@ static size_t value_bytes(char type, const unsigned char *at, size_t bytes)
 	return bytes < need ? 0 : need;
 }
 
-/* The values are those of the site's keys from the first one on: up to which; -1: they don't fit.
- */
+/* If `at` holds the values of the site's keys from `first` on: the key after the last one. Else
+ * -1. */
 static int values_end(const struct predict_site *site, unsigned first, const unsigned char *at,
 		      size_t bytes)
 {
@@ -230,7 +230,7 @@ static unsigned char *put_values(struct predict_site *site, unsigned first, unsi
 	return at;
 }
 
-/* How the ids of a frame are told. */
+/* Chooses the encoding of a frame's ids. */
 static unsigned hit_flags(const struct predict_ids *ids, const struct predict_site *site,
 			  uint64_t predicted, const struct waffle_frame *head)
 {
@@ -255,7 +255,7 @@ static unsigned hit_flags(const struct predict_ids *ids, const struct predict_si
 	return id | parent << HIT_PARENT_SHIFT | trace << HIT_TRACE_SHIFT;
 }
 
-/* A frame with the values of the keys before `end`. */
+/* Writes a frame with the values of the keys before `end`. */
 static unsigned char *put_frame(struct predict *predict, struct predict_ids *ids,
 				struct predict_site *site, unsigned end, unsigned char *at,
 				unsigned char *tag, const struct waffle_rec_hit *hit)
@@ -284,7 +284,8 @@ static unsigned char *put_frame(struct predict *predict, struct predict_ids *ids
 	return put_values(site, 0, end, at, frame + sizeof(head));
 }
 
-/* Up to which key a frame has values; -1: it is not what its site says and is kept as it is. */
+/* The key after the last one with a value in the frame. -1: the frame does not match its site and
+ * is stored unencoded. */
 static int frame_end(const struct predict_site *site, const unsigned char *frame, size_t bytes)
 {
 	int end;
@@ -321,12 +322,12 @@ static unsigned char *encode_hit(struct encoder *encoder, unsigned char *at,
 
 /* ---- ends ---- */
 
-/* Id and site of what ends, if it is not the innermost. */
+/* Writes id and site of a span or call that ends but is not the innermost. */
 static unsigned char *put_ended(const struct predict_ids *ids, unsigned char *at, uint64_t id,
 				uint32_t site)
 {
 	at = put_difference(at, id, ids->last_id);
-	/* Plus one, so that WAFFLE_SITE_UNKNOWN is the shortest. */
+	/* Plus one, so that WAFFLE_SITE_UNKNOWN is encoded as 0. */
 	return put_varint(at, (uint32_t)(site + 1u));
 }
 
@@ -350,7 +351,7 @@ static unsigned char *encode_span_end(struct encoder *encoder, unsigned char *at
 	return at;
 }
 
-/* The key that a return's values begin with; -1: they are not what the site says. */
+/* The first key of a return's values; -1: the values do not match the site. */
 static int return_first(const struct predict_site *site, const unsigned char *values, size_t bytes)
 {
 	if (!site || !site->call)
@@ -423,7 +424,8 @@ static uint64_t block_hash(const struct block *block)
 	return hash;
 }
 
-/* Writes a block: 1 + its number in the chunk, or 0 and what changed since the thread's last. */
+/* Writes a block: its number in the chunk plus 1, or 0 and the changes since the thread's last
+ * block. */
 static unsigned char *put_block(struct encoder *encoder, unsigned char *at,
 				const struct block *block, const struct block *last)
 {
@@ -473,7 +475,7 @@ static unsigned char *encode_switch(struct encoder *encoder, unsigned char *at,
 	return at;
 }
 
-/* ---- the rest: rare, their fields one after another ---- */
+/* ---- the other kinds: rare, their fields one after another ---- */
 
 static unsigned char *encode_task(struct encoder *encoder, unsigned char *at,
 				  const struct waffle_rec *rec)
@@ -540,7 +542,7 @@ static unsigned char *encode_loss(struct encoder *encoder, unsigned char *at,
 	return put_varint(at, loss->count);
 }
 
-/* Words behind the head, each as its difference to that of the kind's last record. */
+/* Writes the words after the head, each as its difference to the kind's previous record. */
 static unsigned char *encode_words(struct encoder *encoder, unsigned char *at,
 				   const struct waffle_rec *rec)
 {

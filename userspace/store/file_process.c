@@ -17,7 +17,7 @@
 #include "util/privileges.h"
 #include "util/vec.h"
 
-/* In front of the bytes of a request. */
+/* Precedes the bytes of a request. */
 struct request {
 	uint32_t kind; /* enum file_request */
 	uint32_t bytes;
@@ -34,18 +34,18 @@ struct file_process {
 	pid_t pid;
 	int socket;
 	VEC(unsigned char) queue;
-	size_t sent; /* bytes at its front that the socket has */
+	size_t sent; /* bytes at its front that the socket has accepted */
 	struct answer answer;
-	size_t answer_bytes; /* that have come */
+	size_t answer_bytes; /* received so far */
 	struct file_state state;
 };
 
-/* ---- in the process ---- */
+/* ---- the writer process ---- */
 
 struct served {
 	int socket;
 	struct output output;
-	int code; /* of the first write that failed: nothing is written behind it */
+	int code; /* errno of the first write that failed: nothing is written after it */
 	uint64_t kept;
 	VEC(unsigned char) bytes;
 };
@@ -54,7 +54,7 @@ static bool all_read(int socket, void *to, size_t bytes)
 {
 	ssize_t got = 0;
 
-	do /* recv() of nothing waits for something */
+	do /* recv() of 0 bytes would block */
 		got = bytes ? recv(socket, to, bytes, MSG_WAITALL) : 0;
 	while (got < 0 && errno == EINTR);
 	return got >= 0 && (size_t)got == bytes;
@@ -83,7 +83,8 @@ static int all_write(struct served *served)
 		} else if (n == 0 || errno != EINTR) {
 			int code = n ? errno : ENOSPC;
 
-			/* If this fails the reader finds out where the last chunk ends. */
+			/* If this fails, readers find the end of the last whole chunk
+			 * themselves. */
 			if (ftruncate(fd, (off_t)served->kept))
 				errno = 0;
 			return code;
@@ -133,8 +134,8 @@ static _Noreturn void serve(int socket, const char *path)
 	_exit(0);
 }
 
-/* Of the tracer's descriptors it keeps one: what is armed must end with the tracer, and who reads
- * the tracer's messages must see their end. */
+/* Closes all descriptors of the tracer but the socket. Probes must be released when the tracer
+ * ends, and readers of the tracer's messages must see end of file. */
 static _Noreturn void become(int socket, const char *path)
 {
 	sigset_t all;
@@ -145,7 +146,7 @@ static _Noreturn void become(int socket, const char *path)
 	prctl(PR_SET_NAME, "waffle-writer");
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	privileges_keep_files();
-	/* 0 to 2 are taken, so that no file gets their numbers. */
+	/* Descriptors 0 to 2 are opened, so that no file gets their numbers. */
 	if (dup2(socket, 3) != 3)
 		_exit(1);
 	close_range(4, ~0u, 0);
@@ -156,7 +157,7 @@ static _Noreturn void become(int socket, const char *path)
 	serve(3, path);
 }
 
-/* ---- in the tracer ---- */
+/* ---- the tracer ---- */
 
 static uint64_t now_ns(void)
 {
@@ -265,7 +266,7 @@ bool file_process_send(struct file_process *process, enum file_request kind, con
 
 	if (!vec_reserve(&process->queue, sizeof(request) + bytes))
 		return false;
-	/* Nothing was under way: the time begins now. */
+	/* No request was pending, so the time without progress starts now. */
 	if (!process->state.unanswered)
 		process->state.moved_ns = now_ns();
 	memcpy(process->queue.data + process->queue.len, &request, sizeof(request));
@@ -340,7 +341,7 @@ void file_process_close(struct file_process *process)
 	close(process->socket);
 	if (process->pid > 0 && process->state.unanswered)
 		kill(process->pid, SIGKILL);
-	/* One that waits for its file system may outlive us. */
+	/* A process that is blocked in its file system may outlive us. */
 	for (unsigned i = 0; process->pid > 0 && i < 100 && !waitpid(process->pid, NULL, WNOHANG);
 	     i++)
 		usleep(i * 200);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file of a capture, written by a process of its own, `waffle-writer`. On a network or FUSE
- * file system that does not answer, a write waits in a state that not even SIGKILL ends. With this
- * process only its writer waits: the tracer still disarms, hears Ctrl-C and ends.
+ * Writes the file of a capture in a separate process, `waffle-writer`. A write to a network or FUSE
+ * file system that has stopped responding blocks in a state that not even SIGKILL ends. With a
+ * separate process only the writer blocks: the tracer can still disarm its probes, react to Ctrl-C
+ * and exit.
  *
  *	tracer: requests ──→ queue ──→ socket ──→ waffle-writer ──→ file
  *	                     answers ←── socket ←──
  *
- * Only file_process_open() and file_process_settle() wait for the file system. The process dies
- *with the tracer.
+ * Only file_process_open() and file_process_settle() wait for the file system. The writer process
+ * dies with the tracer.
  */
 #ifndef WAFFLE_STORE_FILE_PROCESS_H
 #define WAFFLE_STORE_FILE_PROCESS_H
@@ -22,37 +23,41 @@
 struct file_process;
 
 enum file_request {
-	FILE_WRITE,   /* whole, or else not at all: the file is cut where this began */
-	FILE_PUBLISH, /* the file gets its name: util/output.h */
-	FILE_COMMIT,  /* the last request: the file is closed and has its name */
+	FILE_WRITE,   /* appends all bytes, or truncates the file to where it ended before */
+	FILE_PUBLISH, /* gives the file its final name: util/output.h */
+	FILE_COMMIT,  /* the last request: closes the file, which has its final name then */
 };
 
 struct file_state {
-	size_t queued;       /* bytes that the socket has not taken yet */
-	unsigned unanswered; /* requests */
-	uint64_t moved_ns;   /* when anything was taken or answered last; CLOCK_MONOTONIC */
-	uint64_t kept;       /* bytes that are in the file */
-	int code;            /* errno of the first request that failed; 0: none */
-	char message[1024];  /* of that one, if it was to open the file; else empty */
+	size_t queued;       /* bytes that the socket has not accepted yet */
+	unsigned unanswered; /* requests without an answer yet */
+	/* CLOCK_MONOTONIC, when the process last accepted or answered anything. */
+	uint64_t moved_ns;
+	uint64_t kept;      /* bytes in the file */
+	int code;           /* errno of the first request that failed; 0: none */
+	char message[1024]; /* of that request if it was the opening; else empty */
 };
 
-/* Whether a path is one that only the tracer itself can open, as "-" and /dev/fd/3 are. */
+/* False if only the tracer itself can open the path, such as "-" or /dev/fd/3. */
 bool file_process_can(const char *path);
-/* Starts the process, and opens the file as output_open() does. `stop`: a descriptor that is
- * readable when nobody wants to wait for that any more (-EINTR); -1: none. */
+/* Starts the process and opens the file as output_open() does. `stop` is a descriptor that becomes
+ * readable when the caller no longer wants to wait (-EINTR); -1: none. */
 int file_process_open(struct file_process **process, const char *path, int stop, struct error *err);
-/* Waits until all requests are answered. -EINTR: until `stop` was readable. */
+/* Waits until all requests are answered. Returns -EINTR if `stop` became readable. */
 int file_process_settle(struct file_process *process, const char *path, int stop,
 			struct error *err);
-/* Ends the process, whatever it does. An unpublished file is removed if it still can be. */
+/* Kills the process and frees the object. Removes an unpublished file where that is still
+ * possible. */
 void file_process_close(struct file_process *process);
 
 /* Queues a request. False: out of memory. */
 bool file_process_send(struct file_process *process, enum file_request request, const void *data,
 		       size_t bytes);
-/* Moves what can be moved without waiting. The result is valid until the next call. */
+/* Sends and receives as much as possible without waiting. The result is valid until the next
+ * call. */
 const struct file_state *file_process_look(struct file_process *process);
-/* Waits until something can be moved, `stop` is readable, or so many ms have passed. */
+/* Waits until something can be sent or received, `stop` is readable, or `ms` milliseconds have
+ * passed. */
 void file_process_wait(struct file_process *process, int stop, int ms);
 
 #endif

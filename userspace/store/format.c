@@ -17,7 +17,7 @@ size_t table_bytes(enum chunk_type type, uint32_t count)
 		return sizeof(struct site_info);
 	case CHUNK_PROCESSES:
 		return sizeof(struct store_process);
-	case CHUNK_STACKS: /* with the one that says that it is cut */
+	case CHUNK_STACKS: /* plus the address that marks a truncated stack */
 		return sizeof(struct store_stack) + (count + 1) * sizeof(uint64_t);
 	case CHUNK_OBJECTS:
 		return sizeof(struct store_object);
@@ -35,7 +35,7 @@ size_t table_bytes(enum chunk_type type, uint32_t count)
 
 size_t string_bytes(size_t len)
 {
-	return 3 + len + sizeof(char *); /* with its length in the file */
+	return 3 + len + sizeof(char *); /* with the length before it in the file */
 }
 
 void file_header_pack(unsigned char *to)

@@ -56,7 +56,7 @@ uint32_t predict_add_thread(struct predict *predict, uint32_t tid)
 	if (predict->thread_count == PREDICT_THREADS_MAX)
 		return 0;
 	thread = &predict->threads[++predict->thread_count];
-	/* The open spans behind `depth` are never read. */
+	/* The entries of open[] from `depth` on are never read. */
 	memset(thread, 0, offsetof(struct predict_thread, spans));
 	memset(&thread->spans, 0, offsetof(struct predict_ids, open));
 	memset(&thread->calls, 0, offsetof(struct predict_ids, open));
@@ -95,7 +95,7 @@ void predict_add_block(struct predict *predict, const struct block *block)
 		predict->blocks[predict->block_count++] = *block;
 }
 
-/* Number of open spans up to and with the one of an id; 0: it is not among them. */
+/* Number of open spans up to and including the one with this id; 0: there is none. */
 static uint32_t depth_of(const struct predict_ids *ids, uint64_t id)
 {
 	uint32_t depth = ids->depth;
@@ -111,7 +111,8 @@ static void open_push(struct predict_ids *ids, uint64_t id, uint32_t site)
 		ids->open[ids->depth++] = (struct open_span){.id = id, .site = site};
 }
 
-/* No parent tells which calls have ended: if their returns were lost the outermost ones go. */
+/* A call has no parent that would show which calls have ended. If returns were lost, the outermost
+ * calls are dropped. */
 static void call_push(struct predict_ids *ids, uint64_t id, uint32_t site)
 {
 	if (ids->depth == PREDICT_DEPTH_MAX) {
@@ -125,7 +126,7 @@ void predict_hit(struct predict *predict, struct predict_ids *ids, const struct 
 		 const struct waffle_rec_hit *hit, const struct waffle_frame *head)
 {
 	if (!site->call && head->parent != predict_parent(ids, site)) {
-		/* The parent is the current span: what lies above it ended elsewhere. */
+		/* The parent is the current span, so the spans within it have ended elsewhere. */
 		ids->depth = depth_of(ids, head->parent);
 		if (!ids->depth && head->parent)
 			open_push(ids, head->parent, WAFFLE_SITE_UNKNOWN);

@@ -14,14 +14,15 @@ struct store_reader {
 	struct store_meta meta;
 	struct decoder *decoder;
 	uint64_t data_chunks;
-	/* The walk over a window. */
+	/* State of the walk over a window. */
 	struct store_window window;
-	VEC(struct waffle_rec_task) tasks; /* before the window: the last one of each thread */
+	VEC(struct waffle_rec_task) tasks; /* each thread's last task record before the window */
 	size_t next_task, next_entry;
-	const struct chunk_entry *current; /* being decoded, or NULL */
+	const struct chunk_entry *current; /* chunk that is being decoded, or NULL */
 	uint64_t decoded;
-	uint64_t number, before; /* of the record given last; of those before the next chunk */
-	int code;                /* the walk failed */
+	/* Numbers: of the last record returned, and of the record before the next chunk. */
+	uint64_t number, before;
+	int code; /* the error that ended the walk */
 };
 
 /* ---- opening ---- */
@@ -44,8 +45,8 @@ static int load_meta(struct store_reader *reader, struct error *err)
 typedef int (*dictionary_get_fn)(struct dictionary *dictionary, struct cursor *cursor,
 				 uint32_t count);
 
-/* Chunks that are read at once; the others when they are needed, or not at all: a later minor
- * version may add types. */
+/* Chunks that are read when the file is opened. Data is read on demand, and unknown types are
+ * ignored: a later minor version may add some. */
 static const dictionary_get_fn dictionary_get[CHUNK_TYPE_COUNT] = {
 	[CHUNK_STRINGS] = dictionary_get_strings,
 	[CHUNK_SITES] = dictionary_get_sites,
@@ -58,7 +59,7 @@ static const dictionary_get_fn dictionary_get[CHUNK_TYPE_COUNT] = {
 	[CHUNK_TIMED_NAMES] = dictionary_get_timed_names,
 };
 
-/* Older writers had no limit for their tables. A large file may make us use more than a small one,
+/* Older writers did not limit their tables. A large file may use more memory than a small one,
  * whatever its chunks decompress to. */
 #define TABLES_BYTES_A_BYTE 64
 
@@ -136,7 +137,7 @@ void store_reader_close(struct store_reader *reader)
 	free(reader);
 }
 
-/* ---- what is in it ---- */
+/* ---- contents ---- */
 
 const struct store_meta *store_reader_meta(const struct store_reader *reader)
 {
@@ -229,9 +230,9 @@ uint64_t store_reader_chunks(const struct store_reader *reader, uint64_t *decode
 	return reader->data_chunks;
 }
 
-/* ---- walking ---- */
+/* ---- reading a window ---- */
 
-/* Keeps a task record in place of an earlier one of the thread. */
+/* Keeps a task record, in place of an earlier one of the same thread. */
 static int keep_task(struct store_reader *reader, struct map *by_tid,
 		     const struct waffle_rec_task *task)
 {
@@ -295,7 +296,7 @@ int store_reader_seek(struct store_reader *reader, struct store_window window, s
 	return ret;
 }
 
-/* Loads the next data chunk of the window: 1, 0 behind the last one, or an error. */
+/* Loads the next data chunk of the window. Returns 1, 0 after the last one, or an error. */
 static int next_chunk(struct store_reader *reader, struct error *err)
 {
 	while (reader->next_entry < reader->file.entries.len) {

@@ -9,8 +9,8 @@
 
 struct kind_row {
 	const char *name;
-	size_t bytes;    /* of the part with a fixed layout; 0: no such kind */
-	unsigned source; /* enum waffle_source; SOURCE_COUNT: made by waffle-bpf itself */
+	size_t bytes;    /* of the fixed part; 0: no such kind */
+	unsigned source; /* enum waffle_source; WAFFLE_SOURCE_COUNT: made by waffle-bpf itself */
 };
 
 static const struct kind_row kinds[] = {
@@ -44,7 +44,7 @@ _Static_assert(sizeof(struct waffle_rec_hit) + WAFFLE_FRAME_MAX + 7 <= RECORD_BY
 		       sizeof(struct waffle_rec_return) + WAFFLE_FRAME_MAX + 7 <= RECORD_BYTES_MAX,
 	       "the longest hit and return fit");
 
-/* Where the length is of what follows a record of a kind; 0: nothing does. */
+/* Offset of the field with the length of the variable part of a record; 0: it has none. */
 static const size_t lengths[WAFFLE_REC_RING_COUNT] = {
 	[WAFFLE_REC_HIT] = offsetof(struct waffle_rec_hit, frame_bytes),
 	[WAFFLE_REC_RETURN] = offsetof(struct waffle_rec_return, frame_bytes),
@@ -59,7 +59,7 @@ static const char *const sources[] = {
 };
 _Static_assert(sizeof(sources) / sizeof(sources[0]) == WAFFLE_SOURCE_COUNT, "a row a source");
 
-/* A record out of a ring may lie at any address: its fields are copied, not pointed at. */
+/* A record in a ring buffer may be unaligned, so its fields are copied. */
 static uint32_t frame_bytes_of(const void *rec, uint16_t kind)
 {
 	uint32_t bytes;

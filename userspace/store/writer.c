@@ -12,12 +12,14 @@
 #include "store/store.h"
 #include "util/output.h"
 
-/* Of the levels measured by bench/store_bench.c, the one that keeps up with capture. */
+/* The highest level that keeps up with a capture, measured by bench/store_bench.c. */
 #define COMPRESSION_LEVEL 1
-/* Dictionaries are written out when they have grown to this; one string more still fits. */
+/* A table is written when it has reached this size, so that one more string still fits in the
+ * chunk. */
 #define DICTIONARY_BYTES (CHUNK_RAW_MAX / 2)
 
-/* What records refer to by number; each is a chunk of its own, written before they are. */
+/* Tables that records refer to by number. Each is written as chunks of its own, before the
+ * records. */
 enum table {
 	TABLE_SITES,
 	TABLE_PROCESSES,
@@ -36,7 +38,7 @@ static const uint16_t table_chunks[TABLE_COUNT] = {
 	[TABLE_NAMES] = CHUNK_NAMES,       [TABLE_TIMED_NAMES] = CHUNK_TIMED_NAMES,
 };
 
-/* Entries of a table that are still to be written. */
+/* Entries of a table that are not written yet. */
 struct waiting {
 	byte_vec bytes;
 	uint32_t count;
@@ -44,30 +46,31 @@ struct waiting {
 
 struct store_writer {
 	char *path;
-	struct file_process *process; /* writes the file; NULL: we do, as follows */
+	struct file_process *process; /* writes the file; NULL: this process does, with `output` */
 	struct output output;
-	int fd;             /* of the output, which is written to without a buffer */
-	uint64_t bytes;     /* of whole chunks, the file's header included */
-	uint64_t persisted; /* records in them */
+	int fd;             /* of the output, written to without a buffer */
+	uint64_t bytes;     /* of whole chunks, including the file's header */
+	uint64_t persisted; /* records in those chunks */
 	chunk_entries index;
-	struct encoder *encoder; /* the data chunk in the making */
-	struct encoder *tasks;   /* the task records in it once more */
+	struct encoder *encoder; /* the current data chunk */
+	struct encoder *tasks;   /* a copy of the task records in it */
 	struct strtab *strings;
 	uint32_t strings_written;
 	struct waiting tables[TABLE_COUNT];
-	uint32_t counts_of[TABLE_COUNT]; /* all entries */
+	uint32_t counts_of[TABLE_COUNT]; /* entries added to each table */
 	uint32_t strings_counted;
-	size_t tables_bytes[2]; /* that they take in a reader: of processes, of all else */
-	uint64_t left_out;      /* entries that found no room */
+	/* Memory they take in a reader: processes and mappings, all others. */
+	size_t tables_bytes[2];
+	uint64_t left_out; /* entries dropped because there was no room */
 	struct store_counts counts[WAFFLE_SOURCE_COUNT];
 	ZSTD_CCtx *zstd;
-	byte_vec out; /* a chunk as it goes to the file */
+	byte_vec out; /* a chunk in the form written to the file */
 	bool finished;
 	struct error failed; /* the first error, if code */
 	int code;
 };
 
-/* Makes an error stay: it is the answer to every further call. */
+/* Stores an error, which every further call returns. */
 static int writer_fail(struct store_writer *writer, int code, const char *what)
 {
 	writer->code = code;
@@ -81,7 +84,7 @@ static int writer_result(const struct store_writer *writer, struct error *err)
 	return writer->code ? error_set(err, writer->code, "%s", writer->failed.message) : 0;
 }
 
-/* The records in the chunks that the process has written. */
+/* Number of records in the chunks that the process has written. */
 static uint64_t records_kept(const struct store_writer *writer, uint64_t bytes)
 {
 	uint64_t records = 0;
@@ -96,7 +99,7 @@ static uint64_t records_kept(const struct store_writer *writer, uint64_t bytes)
 	return records;
 }
 
-/* Notices what has failed in the process. */
+/* Takes over an error of the process. */
 static const struct file_state *process_look(struct store_writer *writer)
 {
 	const struct file_state *state = file_process_look(writer->process);
@@ -118,7 +121,7 @@ static int process_send(struct store_writer *writer, enum file_request request, 
 	return -writer->code;
 }
 
-/* Writes all of `out`; else the file ends with its last whole chunk again. */
+/* Writes all of `out`. On an error the file is truncated to its last whole chunk. */
 static int writer_write(struct store_writer *writer)
 {
 	size_t done = 0;
@@ -135,7 +138,8 @@ static int writer_write(struct store_writer *writer)
 		} else if (n == 0 || errno != EINTR) {
 			int code = n ? errno : ENOSPC;
 
-			/* If this fails the reader finds out where the last chunk ends. */
+			/* If this fails, readers find the end of the last whole chunk
+			 * themselves. */
 			if (ftruncate(writer->fd, (off_t)writer->bytes))
 				errno = 0;
 			return writer_fail(writer, code, strerror(code));
@@ -145,7 +149,7 @@ static int writer_write(struct store_writer *writer)
 	return 0;
 }
 
-/* Puts a payload behind the room for its header, compressed if that makes it shorter. */
+/* Puts a payload after the room for its header, compressed if that makes it smaller. */
 static bool pack_payload(struct store_writer *writer, const void *payload,
 			 struct chunk_header *header)
 {
@@ -243,7 +247,7 @@ static int write_waiting(struct store_writer *writer, enum table table)
 	return ret;
 }
 
-/* Strings first: the others name them. */
+/* Strings are first, because the other tables refer to them. */
 static int write_dictionaries(struct store_writer *writer)
 {
 	int ret = write_strings(writer);
@@ -253,7 +257,8 @@ static int write_dictionaries(struct store_writer *writer)
 	return ret;
 }
 
-/* Many short processes must not use up the room for stacks, so each kind has its half. */
+/* Each group has half of the memory, so that many short-lived processes can't use up the room for
+ * stacks. */
 static bool is_of_processes(enum table table)
 {
 	return table == TABLE_PROCESSES || table == TABLE_MAPPINGS;
@@ -282,7 +287,7 @@ uint64_t store_writer_left_out(const struct store_writer *writer)
 	return writer->left_out;
 }
 
-/* Of an entry that is optional; false: *result is what to return. */
+/* Whether an optional entry may be added. False: the caller returns *result. */
 static bool may_add(struct store_writer *writer, enum table table, int *result, struct error *err)
 {
 	*result = writer_result(writer, err);
@@ -292,7 +297,8 @@ static bool may_add(struct store_writer *writer, enum table table, int *result, 
 	return false;
 }
 
-/* An entry of `count` parts was put into a table's bytes, or there was no memory for it. */
+/* Completes the addition of an entry. `put`: there was memory to encode it. `count`: its addresses
+ * or segments. */
 static int added(struct store_writer *writer, enum table table, uint32_t count, bool put,
 		 struct error *err)
 {
@@ -478,7 +484,7 @@ uint64_t store_writer_bytes(const struct store_writer *writer)
 	return writer->bytes;
 }
 
-/* ---- begin and end ---- */
+/* ---- opening and closing ---- */
 
 static void writer_free(struct store_writer *writer)
 {
@@ -506,7 +512,7 @@ static struct store_writer *writer_new(const char *path)
 	writer->encoder = encoder_new();
 	writer->tasks = encoder_new();
 	writer->strings = strtab_new();
-	writer->strings_written = 1; /* the empty string is known to all */
+	writer->strings_written = 1; /* all readers know the empty string */
 	writer->zstd = ZSTD_createCCtx();
 	if (!writer->path || !writer->encoder || !writer->tasks || !writer->strings ||
 	    !writer->zstd) {
@@ -516,7 +522,8 @@ static struct store_writer *writer_new(const char *path)
 	return writer;
 }
 
-/* Header and meta, before the file gets its name: a file of that name can always be read. */
+/* Writes header and meta before the file gets its name, so that a file of that name is always
+ * readable. */
 static int write_begin(struct store_writer *writer, const struct store_meta *meta)
 {
 	byte_vec bytes = {0};
@@ -537,7 +544,7 @@ static int write_begin(struct store_writer *writer, const struct store_meta *met
 	return ret;
 }
 
-/* Behind the opening of its output. */
+/* Called after the output was opened, with the result of that. */
 static int writer_begin(struct store_writer **result, struct store_writer *writer, int ret,
 			const struct store_meta *meta, struct error *err)
 {
@@ -625,7 +632,7 @@ void store_writer_discard(struct store_writer *writer)
 	writer_free(writer);
 }
 
-/* A file without an index is as good, only slower to open. */
+/* A file without an index is complete, but slower to open. */
 static int write_index(struct store_writer *writer)
 {
 	byte_vec bytes = {0};
@@ -662,12 +669,12 @@ void store_writer_finish(struct store_writer *writer, uint64_t end_ts,
 		memcpy(writer->counts, counts, sizeof(writer->counts));
 		write_end(writer, end_ts);
 	}
-	/* What was written before a failure is kept. */
+	/* Keep what was written before a failure. */
 	if (writer->process)
 		process_send(writer, writer->code ? FILE_PUBLISH : FILE_COMMIT, NULL, 0);
 }
 
-/* What has not been written by now never will be. */
+/* Requests that are unanswered by now are lost. */
 static int process_close(struct store_writer *writer, struct error *err)
 {
 	const struct file_state *state = process_look(writer);
@@ -692,7 +699,7 @@ int store_writer_close(struct store_writer *writer, uint64_t end_ts,
 	if (writer->process)
 		return process_close(writer, err);
 	ret = writer_result(writer, err);
-	/* What was written before a failure is kept. */
+	/* Keep what was written before a failure. */
 	if (ret)
 		output_publish(&writer->output, &(struct error)ERROR_INIT);
 	else

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An error message, made where the context is known and printed once, in cmd/.
+ * An error message. The code that knows the context makes it, and cmd/ prints it once.
  *
- * Functions that can fail for a reason a user should read take a struct error *, return a negative
- * errno and leave one line in it: what failed, on what, why, and what to do. The first error stays:
- * callers may add a prefix, not replace it.
+ * A function whose failure matters to the user takes a struct error * and returns a negative errno.
+ * It leaves one line in it: what failed, on what, why, and what to do. The first error stays:
+ * callers may add a prefix but not replace the message.
  */
 #ifndef WAFFLE_UTIL_ERROR_H
 #define WAFFLE_UTIL_ERROR_H
@@ -12,7 +12,7 @@
 #include <errno.h>
 
 struct error {
-	char message[1024]; /* one line, or of source_fault(); empty: no error */
+	char message[1024]; /* one line, or several from source_fault(); empty: no error */
 };
 
 #define ERROR_INIT                                                                                 \
@@ -22,11 +22,12 @@ struct error {
 		}                                                                                  \
 	}
 
-/* Puts '?' in place of line breaks: text from outside (paths, names) must not begin a line. */
+/* Replaces line breaks by '?': text from outside (paths, names) must not start a new line. */
 void error_one_line(char *text);
 
-/* Sets the message unless one is set. Returns -code, so that it can be returned at once. The
- * message is one line, unless `format` is "%s" and its argument is a message of source_fault(). */
+/* Sets the message unless one is set. Returns -code, so that callers can return the result. The
+ * message is cut to one line, unless `format` is "%s" and its argument is a message of
+ * source_fault(). */
 int error_set(struct error *err, int code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 

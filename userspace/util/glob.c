@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where a pattern is read. */
+/* Position in a pattern. */
 struct scan {
 	const char *pattern;
 	size_t len, at;
@@ -15,7 +15,7 @@ static void set_add(uint64_t set[4], unsigned byte)
 	set[byte / 64] |= 1ull << (byte % 64);
 }
 
-/* The next byte of a set as it stands for itself. False: the pattern ends. */
+/* Reads the next byte of a set, with '\' removed. False: the pattern ends. */
 static bool scan_member(struct scan *scan, unsigned char *byte)
 {
 	if (scan->at < scan->len && scan->pattern[scan->at] == '\\')
@@ -26,14 +26,14 @@ static bool scan_member(struct scan *scan, unsigned char *byte)
 	return true;
 }
 
-/* "a-z": whether a '-' here makes a range, as it does not before the closing ']'. */
+/* Whether a '-' here makes a range as in "a-z". Before the closing ']' it does not. */
 static bool scan_is_range(const struct scan *scan)
 {
 	return scan->at + 1 < scan->len && scan->pattern[scan->at] == '-' &&
 	       scan->pattern[scan->at + 1] != ']';
 }
 
-/* From behind a '[' to behind its ']'. A ']' that stands first is a member. */
+/* Reads a set, from after its '[' to after its ']'. A ']' at the beginning is a member. */
 static bool scan_set(struct scan *scan, struct glob_token *token)
 {
 	size_t open = scan->at - 1, first, dash;
@@ -70,7 +70,7 @@ static bool scan_set(struct scan *scan, struct glob_token *token)
 	return true;
 }
 
-/* False: a fault at scan->at. */
+/* Reads a token. False: there is an error at scan->at. */
 static bool scan_token(struct scan *scan, struct glob_token *token)
 {
 	unsigned char byte = (unsigned char)scan->pattern[scan->at++];
@@ -142,8 +142,9 @@ bool glob_token_takes(const struct glob_token *token, unsigned char byte)
 }
 
 /*
- * What stands behind a star is tried at each place in turn. Only the last star need be tried again:
- * the ones before it have taken as little as they can, and a later place is never better for them.
+ * The tokens after a star are tried at each position in turn. On a mismatch only the last star
+ * needs to take more bytes. The stars before it took as few as possible, which leaves most of the
+ * text for the rest.
  */
 bool glob_matches(const struct glob *glob, const char *text, size_t len)
 {

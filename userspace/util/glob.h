@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Patterns: '*' any bytes, '?' one byte, '[a-z]' one of these, '[!a-z]' one of the others, '\'
- * takes the next byte as it is. The whole text has to match. Bytes are compared, not characters.
+ * Patterns: '*' matches any bytes, '?' one byte, '[a-z]' one byte of a set, '[!a-z]' one byte
+ * outside it. '\' takes the next byte literally. A pattern has to match the whole text. Bytes are
+ * compared, not characters.
  */
 #ifndef WAFFLE_UTIL_GLOB_H
 #define WAFFLE_UTIL_GLOB_H
@@ -15,26 +16,27 @@ enum glob_token_type { GLOB_BYTE, GLOB_ANY_ONE, GLOB_SET, GLOB_STAR };
 struct glob_token {
 	enum glob_token_type type;
 	unsigned char byte; /* GLOB_BYTE */
-	uint64_t set[4];    /* GLOB_SET: a bit for each byte; a '!' is applied already */
+	uint64_t set[4];    /* GLOB_SET: a bit for each byte; a '!' has been applied */
 };
 
-/* Stars never stand beside each other. */
+/* A compiled pattern. No two stars are adjacent. */
 struct glob {
 	size_t len;
 	struct glob_token tokens[];
 };
 
 /*
- * A pattern of at most 256 bytes. NULL and the place of the fault in *at (a '[' without its ']', a
- * '\' at the end, the '-' of a range that runs backwards), or *at == len: out of memory.
+ * Compiles a pattern of at most 256 bytes. On an error, returns NULL with its position in *at: a
+ * '[' without its ']', a '\' at the end, or the '-' of a range that runs backwards. *at == len: out
+ * of memory.
  */
 struct glob *glob_new(const char *pattern, size_t len, size_t *at);
 void glob_free(struct glob *glob);
 
-/* The definition of a match. */
+/* Whether a pattern matches a text. The code generated for filters has to agree with this. */
 bool glob_matches(const struct glob *glob, const char *text, size_t len);
 
-/* Whether a token other than a star takes a byte. */
+/* Whether a token other than a star matches a byte. */
 bool glob_token_takes(const struct glob_token *token, unsigned char byte);
 
 #endif

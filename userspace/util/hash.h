@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FNV-1a of 64 bits: not for what somebody may want to collide. */
+/* FNV-1a with 64 bits. Do not use it where somebody may want to cause collisions. */
 #ifndef WAFFLE_UTIL_HASH_H
 #define WAFFLE_UTIL_HASH_H
 
@@ -9,7 +9,7 @@
 
 #define HASH_BEGIN 0xcbf29ce484222325ull
 
-/* Goes on from `hash`, at first HASH_BEGIN. */
+/* Continues from `hash`, which is HASH_BEGIN at first. */
 static inline uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t len)
 {
 	for (size_t i = 0; i < len; i++)

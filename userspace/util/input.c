@@ -9,10 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Without O_NONBLOCK a FIFO would wait for its writer. */
+/* Without O_NONBLOCK, opening a FIFO would wait for a writer. */
 #define OPEN_FLAGS (O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
 
-/* Opens the very file that was looked at: by then its path may lead to a device. */
+/* Opens the file that `place`, an O_PATH descriptor, was checked to be. Its path may lead to a
+ * device by now. */
 static int place_open(int place, const char *path)
 {
 	struct stat status, opened;
@@ -27,7 +28,7 @@ static int place_open(int place, const char *path)
 	fd = open(name, OPEN_FLAGS);
 	if (fd >= 0 || errno != ENOENT)
 		return fd < 0 ? -errno : fd;
-	/* There is no /proc here. */
+	/* /proc is not mounted. */
 	fd = open(path, OPEN_FLAGS);
 	if (fd < 0)
 		return -errno;

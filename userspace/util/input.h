@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that people name to be read. None is waited for: a FIFO has somebody who writes to it, or
- * it is an error. */
+/* Reads files that users name. No function waits for data to appear: a FIFO without a writer is an
+ * error. */
 #ifndef WAFFLE_UTIL_INPUT_H
 #define WAFFLE_UTIL_INPUT_H
 
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Opens an ordinary file; of others only what they are is looked at, as to open a device would do
- * something to it. Negative errno: -EISDIR a folder, -EINVAL something else. */
+/* Opens a regular file. It only inspects other kinds of files, since opening a device can have side
+ * effects. Negative errno: -EISDIR for a folder, -EINVAL for other kinds. */
 int input_open(const char *path);
-/* Reads all of a text, which a device or a pipe may be, too, to its end or to `max` bytes. Returns
- * how many, or a negative errno: -EPIPE: a FIFO that nobody writes to. */
+/* Reads a text, which may also come from a device or a pipe, up to its end or `max` bytes. Returns
+ * the number of bytes or a negative errno. -EPIPE: a FIFO without a writer. */
 ssize_t input_read(const char *path, char *text, size_t max);
 ssize_t input_read_fd(int fd, char *text, size_t max);
-/* What was wrong, for a message: "%s: %s". */
+/* Text for the negative errno of these functions, for messages such as "%s: %s". */
 const char *input_error(int code);
 
 #endif

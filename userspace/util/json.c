@@ -10,7 +10,7 @@
 #include "util/terminal.h"
 #include "util/utf8.h"
 
-/* Bytes collected before they are handed to the FILE. */
+/* Bytes to collect before writing to the FILE. */
 #define FLUSH_BYTES ((size_t)256 << 10)
 
 struct json {
@@ -18,7 +18,7 @@ struct json {
 	FILE *out;
 	int error;
 	bool pretty;
-	bool open; /* something was written since the last newline */
+	bool open; /* there is output after the last newline */
 	unsigned depth;
 };
 
@@ -64,7 +64,7 @@ int json_close(struct json *json)
 	if (json->depth != 0 && !json->error)
 		json->error = -EINVAL;
 	write_out(json, 1);
-	/* In pretty mode yajl itself ends a whole value with a newline. */
+	/* In pretty mode yajl itself ends a complete value with a newline. */
 	if (json->open && !json->pretty && !json->error && putc('\n', json->out) == EOF)
 		json->error = -EIO;
 	err = json->error;
@@ -124,7 +124,8 @@ void json_array_end(struct json *json)
 	check(json, yajl_gen_array_close(json->gen));
 }
 
-/* Where the first control is that JSON has no need to escape, but a terminal has; or `len`. */
+/* Position of the first character that JSON does not need to escape but a terminal does; `len`:
+ * none. */
 static size_t plain_length(const char *text, size_t len)
 {
 	size_t at = 0;
@@ -138,7 +139,7 @@ static size_t plain_length(const char *text, size_t len)
 	return at;
 }
 
-/* The code of a control in UTF-8: one of U+0000 to U+FFFF. */
+/* The code point of a control character in UTF-8, U+0000 to U+FFFF. */
 static unsigned control_code(const unsigned char *byte, uint32_t bytes)
 {
 	if (bytes == 1)
@@ -148,7 +149,7 @@ static unsigned control_code(const unsigned char *byte, uint32_t bytes)
 	return (byte[0] & 0x0fu) << 12 | (byte[1] & 0x3fu) << 6 | (byte[2] & 0x3fu);
 }
 
-/* A string with \u for each control, which yajl writes as they are. */
+/* Writes a string with \u for each control character that yajl would write unescaped. */
 static void string_escaped(struct json *json, const char *text, size_t len)
 {
 	char *quoted = NULL;
@@ -180,7 +181,7 @@ static void string_escaped(struct json *json, const char *text, size_t len)
 	if (fclose(out))
 		json->error = json->error ?: -ENOMEM;
 	else
-		check(json, yajl_gen_number(json->gen, quoted, bytes)); /* as it is */
+		check(json, yajl_gen_number(json->gen, quoted, bytes)); /* written unchanged */
 	free(quoted);
 }
 
@@ -192,8 +193,8 @@ static void string_valid(struct json *json, const char *text, size_t len)
 		check(json, yajl_gen_string(json->gen, (const unsigned char *)text, len));
 }
 
-/* Names of keys are waffle's own and those of sites, of which no more is asked than what they look
- * like: a control is replaced. */
+/* Keys are names of waffle's own or from sites, and need not be restored exactly: control
+ * characters are replaced. */
 void json_key(struct json *json, const char *key)
 {
 	size_t len = strlen(key), bytes = 0;
@@ -252,7 +253,7 @@ void json_number(struct json *json, const char *digits, size_t len)
 	check(json, yajl_gen_number(json->gen, digits, len));
 }
 
-/* yajl's own integers are long long and go through printf: digits by hand are exact and faster. */
+/* Writes the digits itself: yajl takes only long long, and printf is slower. */
 static void number(struct json *json, uint64_t value, bool negative)
 {
 	char digits[24], *at = digits + sizeof(digits);
@@ -289,11 +290,11 @@ void json_f64(struct json *json, double value)
 		json_string(json, value < 0 ? "-Infinity" : "Infinity");
 		return;
 	}
-	/* The shorter form if it says the same number. */
+	/* Use the shorter form if it reads back as the same number. */
 	len = snprintf(digits, sizeof(digits), "%.15g", value);
 	if (strtod(digits, NULL) != value)
 		len = snprintf(digits, sizeof(digits), "%.17g", value);
-	if (strspn(digits, "-0123456789") == (size_t)len) /* so that it reads back as a double */
+	if (strspn(digits, "-0123456789") == (size_t)len) /* marks it as a double for readers */
 		len += snprintf(digits + len, sizeof(digits) - (size_t)len, ".0");
 	json_number(json, digits, (size_t)len);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A streaming JSON writer (over yajl_gen) to a FILE. Errors are kept and returned by json_close(),
- * so that calls need not be checked one by one.
+ * A streaming JSON writer (based on yajl_gen) to a FILE. json_close() returns the first error, so
+ * that callers need not check each call.
  *
  *	struct json *json = json_new(stdout, true);
  *	json_object_begin(json);
@@ -11,9 +11,9 @@
  *	…
  *	err = json_close(json);
  *
- * Strings may hold any bytes: what is not UTF-8 becomes U+FFFD. Integers are written with all
- * their digits. JSON has no number for them, so doubles that are not finite become the strings
- * "NaN", "Infinity" and "-Infinity".
+ * Strings may contain any bytes: invalid UTF-8 becomes U+FFFD. Integers are written with all their
+ * digits. JSON has no numbers for doubles that are not finite: they become the strings "NaN",
+ * "Infinity" and "-Infinity".
  */
 #ifndef WAFFLE_UTIL_JSON_H
 #define WAFFLE_UTIL_JSON_H
@@ -25,18 +25,19 @@
 
 struct json;
 
-/* `pretty`: indented by two spaces, for people. NULL: out of memory. All calls below accept NULL
- * and do nothing; json_close(NULL) says -ENOMEM. */
+/* `pretty`: indented by two spaces, for people. NULL: out of memory. All functions below accept
+ * NULL and do nothing then; json_close(NULL) returns -ENOMEM. */
 struct json *json_new(FILE *out, bool pretty);
 
 /*
- * Writes what is buffered to the file and a last newline if a value was not ended by json_line();
- * frees. Returns 0, -ENOMEM, the negative errno of a write that failed, or -EINVAL
- * (calls that don't make a JSON value, a bug of the caller). Does not flush the FILE.
+ * Writes the buffered text to the FILE, and a newline unless json_line() ended the last value.
+ * Frees the writer and does not flush the FILE. Returns 0, -ENOMEM, the negative errno of a failed
+ * write, or -EINVAL (the calls made no JSON value, a bug of the caller).
  */
 int json_close(struct json *json);
 
-/* Ends a whole value with a newline, after which another may begin: for one object a line. */
+/* Ends a complete value with a newline, for JSON with one value a line. Another value may
+ * follow. */
 void json_line(struct json *json);
 
 void json_object_begin(struct json *json);
@@ -54,7 +55,7 @@ void json_bool(struct json *json, bool value);
 void json_null(struct json *json);
 /* A string of sixteen hexadecimal digits. */
 void json_hex64(struct json *json, uint64_t value);
-/* Text that already is a JSON number, such as microseconds "12.345". */
+/* Text that is a JSON number already, such as microseconds "12.345". */
 void json_number(struct json *json, const char *digits, size_t len);
 
 static inline void json_field_string(struct json *json, const char *key, const char *text)

@@ -5,13 +5,14 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-/* Ids of a thread follow each other: eight of them share two cache lines instead of missing eight
- * times. */
+/* Consecutive ids, as a thread makes them, share cache lines: eight of them take two misses instead
+ * of eight. */
 #define NEIGHBOURS 8u
 
 static uint64_t seed_get(void)
 {
-	const void *random = (const void *)getauxval(AT_RANDOM); /* 16 bytes of the kernel's */
+	/* 16 random bytes from the kernel. */
+	const void *random = (const void *)getauxval(AT_RANDOM);
 	uint64_t seed = 0;
 
 	if (random)
@@ -21,7 +22,7 @@ static uint64_t seed_get(void)
 
 static size_t map_home(const struct map *map, uint64_t key)
 {
-	/* Multiplications move bits up, shifts move them down. */
+	/* Multiplication spreads bits upwards, and the shifts bring them down again. */
 	uint64_t block = (key / NEIGHBOURS ^ map->seed) * 0x9e3779b97f4a7c15ull;
 
 	block = (block ^ block >> 32) * (map->seed | 1);
@@ -86,7 +87,7 @@ uint32_t map_remove(struct map *map, uint64_t key)
 	value = map->slots[hole].value;
 	if (value == MAP_NONE)
 		return MAP_NONE;
-	/* Close the gap: move back each later element of the run that may live in the hole. */
+	/* Close the gap: move back each later element of the run that may be at the hole. */
 	for (at = (hole + 1) & (map->cap - 1); map->slots[at].value != MAP_NONE;
 	     at = (at + 1) & (map->cap - 1)) {
 		size_t home = map_home(map, map->slots[at].key);

@@ -11,7 +11,7 @@ uint64_t memory_limit_default(void)
 	return (uint64_t)sysconf(_SC_PHYS_PAGES) / 2 * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* proc_pid_status(5): VmData, which is what RLIMIT_DATA limits. UINT64_MAX: not known. */
+/* proc_pid_status(5): VmData, which RLIMIT_DATA limits. UINT64_MAX: unknown. */
 static uint64_t data_bytes(void)
 {
 	FILE *status = fopen("/proc/self/status", "re");
@@ -26,7 +26,7 @@ static uint64_t data_bytes(void)
 	return bytes;
 }
 
-/* Of private memory only: files that are mapped cost nothing that the kernel can't take back. */
+/* Limits private memory only. The kernel can reclaim mapped files, so they need no limit. */
 void memory_limit_set(uint64_t bytes)
 {
 	struct rlimit limit;

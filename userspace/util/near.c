@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define NEAR_MAX 32 /* longer words are not worth a guess */
+#define NEAR_MAX 32 /* longer words are not compared */
 
 static unsigned min3(unsigned a, unsigned b, unsigned c)
 {
@@ -12,7 +12,7 @@ static unsigned min3(unsigned a, unsigned b, unsigned c)
 	return least < c ? least : c;
 }
 
-/* Levenshtein's distance, one row of the table at a time. */
+/* Levenshtein distance, computed one row of the table at a time. */
 unsigned near_distance(const char *a, const char *b)
 {
 	size_t a_len = strlen(a), b_len = strlen(b);

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which of some names a mistyped word may have meant. */
+/* Finds the name that a mistyped word may have meant. */
 #ifndef WAFFLE_UTIL_NEAR_H
 #define WAFFLE_UTIL_NEAR_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Letters to insert, delete or change to make one from the other; long words count as far apart. */
+/* Number of letters to insert, delete or change to turn one word into the other. Long words are
+ * never near each other. */
 unsigned near_distance(const char *a, const char *b);
 
-/* Whether a reader would take `word` for a slip of `name`: a few letters off, or its beginning. */
+/* Whether `word` is probably meant to be `name`: at most two letters differ, or it is the beginning
+ * of the name. */
 bool near_name(const char *word, const char *name);
 
 #endif

@@ -10,7 +10,8 @@
 
 #include "util/units.h"
 
-/* Writes as much as there is room for; returns how much. A regular file always has room. */
+/* Writes as much as possible without waiting and returns the number of bytes. A regular file takes
+ * everything. */
 static size_t write_some(const struct outlet *outlet, const char *text, size_t size)
 {
 	ssize_t written;
@@ -23,7 +24,7 @@ static size_t write_some(const struct outlet *outlet, const char *text, size_t s
 					size);
 	} while (written < 0 && errno == EINTR);
 	if (written < 0 && errno != EAGAIN)
-		return size; /* nobody will ever read it */
+		return size; /* the reader has gone: discard the text */
 	return written < 0 ? 0 : (size_t)written;
 }
 
@@ -35,7 +36,8 @@ static void kept_write(struct outlet *outlet)
 	memmove(outlet->kept, outlet->kept + done, outlet->kept_bytes);
 }
 
-/* The stream's write function. It gets whole messages, since the stream is flushed after each. */
+/* Write function of the stream. The stream is flushed after each message, so it gets whole
+ * messages. */
 static ssize_t stream_write(void *cookie, const char *text, size_t size)
 {
 	struct outlet *outlet = cookie;
@@ -65,8 +67,8 @@ bool outlet_open(struct outlet *outlet, int fd)
 	if (fstat(fd, &file))
 		file.st_mode = 0;
 	outlet->is_socket = S_ISSOCK(file.st_mode);
-	/* O_NONBLOCK belongs to the open file, which others write to as well: we take one of our
-	 * own. */
+	/* O_NONBLOCK applies to the open file description, which other processes write to as well.
+	 * So we open one of our own. */
 	if (S_ISCHR(file.st_mode) || S_ISFIFO(file.st_mode)) {
 		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 		outlet->own_fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);

@@ -17,7 +17,7 @@ bool output_reader_is_gone(void)
 	return poll(&out, 1, 0) == 1 && (out.revents & POLLERR);
 }
 
-/* A number from the environment; false if it is not set or not a plain decimal number. */
+/* Parses an environment variable; false if it is not set or not a plain decimal number. */
 static bool environment_id(const char *name, unsigned *id)
 {
 	const char *text = getenv(name);
@@ -45,12 +45,12 @@ bool output_caller(unsigned *uid, unsigned *gid)
 
 void output_give_to_caller(int fd)
 {
-	unsigned uid, gid; /* fchown's -1: as it is */
+	unsigned uid, gid; /* -1 leaves an id unchanged in fchown() */
 
 	if (geteuid() != 0 || !output_caller(&uid, &gid))
 		return;
 	if (fchown(fd, uid, gid) != 0)
-		errno = 0; /* a file system without owners is no reason to fail */
+		errno = 0; /* a file system without owners is no error */
 }
 
 /* The last part of a path. */
@@ -61,8 +61,8 @@ static const char *name_of(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* The folder of the output: all that follows happens in this one, whatever its path leads to
- * later. */
+/* Opens the folder of the output. All later steps use this descriptor, even if the path leads to
+ * another folder by then. */
 static int folder_open(const char *path)
 {
 	size_t len = (size_t)(name_of(path) - path);
@@ -78,8 +78,9 @@ static int folder_open(const char *path)
 	return fd;
 }
 
-/* Opens a new file in the folder; its descriptor, or a negative errno. The name is short: it may be
- * longer than the last part of the path. rename() works within one file system only. */
+/* Opens a new file in the folder; returns its descriptor or a negative errno. The temporary name is
+ * not derived from the final one, which may have the maximum length. It is in the same folder
+ * because rename() works only within a file system. */
 static int create_temporary(struct output *output)
 {
 	int fd = -EEXIST;
@@ -116,8 +117,8 @@ static int open_regular(struct output *output, struct error *err)
 	return 0;
 }
 
-/* Whoever made a FIFO may read what is written to it: in a folder for all, as /tmp is, another user
- * may have made it where root was expected to write. */
+/* Whether another user owns a FIFO, and thus can read what is written to it. In a folder such as
+ * /tmp another user may have created it where root was going to write. */
 static bool is_of_a_stranger(const struct stat *st)
 {
 	unsigned uid, gid;
@@ -127,8 +128,8 @@ static bool is_of_a_stranger(const struct stat *st)
 	return !output_caller(&uid, &gid) || st->st_uid != uid;
 }
 
-/* A device or a FIFO, which is not waited for. `held` is an O_PATH descriptor of it: what is opened
- * is what was looked at, also if the name leads elsewhere by now. */
+/* Opens a device or a FIFO without waiting. `held` is an O_PATH descriptor of it, so this opens the
+ * file that was checked even if the name leads elsewhere by now. */
 static int open_other(struct output *output, int held, bool fifo, struct error *err)
 {
 	char path[32];
@@ -147,8 +148,8 @@ static int open_other(struct output *output, int held, bool fifo, struct error *
 	return -EINVAL;
 }
 
-/* A symbolic link is replaced, as a file is. One that leads to anything but a file is a trap for
- * root, or a mistake. */
+/* A symbolic link to a file is replaced, as a file is. A link to anything else is a trap for root,
+ * or a mistake. */
 static int open_link(struct output *output, struct error *err)
 {
 	struct stat st;
@@ -164,7 +165,7 @@ static int open_link(struct output *output, struct error *err)
 			 output->path);
 }
 
-/* What has the name already decides what is done; `held` is an O_PATH descriptor of it. */
+/* Chooses by the type of the existing file; `held` is an O_PATH descriptor of it. */
 static int open_existing(struct output *output, int held, struct error *err)
 {
 	struct stat st;
@@ -191,7 +192,7 @@ static int open_existing(struct output *output, int held, struct error *err)
 	}
 }
 
-/* The number of a descriptor of ours that a path names, as /dev/stdout and a shell's >(…) do. */
+/* The number of our descriptor that a path such as /dev/stdout or a shell's >(…) means. */
 static int descriptor_named(const char *path)
 {
 	static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
@@ -265,7 +266,7 @@ int output_open(struct output *output, const char *path, struct error *err)
 	return ret;
 }
 
-/* Flushes and closes; 0 or the errno of the first write that failed. */
+/* Flushes and closes; returns 0 or the errno of the first failed write. */
 static int output_finish(struct output *output)
 {
 	FILE *file = output->file;

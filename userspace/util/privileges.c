@@ -12,8 +12,8 @@
 #define OF_FILES                                                                                   \
 	(BIT(CAP_DAC_READ_SEARCH) | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_CHOWN) | BIT(CAP_FOWNER))
 
-/* Tracing loads and attaches BPF programs at any time, when a library is opened or a process forks.
- * Workers drop more themselves. */
+/* BPF programs are loaded and attached throughout a capture, when a library is opened or a process
+ * forks. Worker processes drop more privileges themselves. */
 static const uint64_t of_tracing = BIT(CAP_BPF) | BIT(CAP_PERFMON) | BIT(CAP_SYS_PTRACE) |
 				   BIT(CAP_KILL) | BIT(CAP_CHECKPOINT_RESTORE) |
 				   BIT(CAP_SYS_ADMIN) | BIT(CAP_SYS_RESOURCE) | BIT(CAP_IPC_LOCK) |

@@ -15,7 +15,7 @@
 #define CUT_COLUMNS 3
 #define ORIGIN_COLUMNS 50
 #define MESSAGE_BYTES 300
-/* An origin and a line of characters of four bytes, the message, a line number, the carets. */
+/* An origin and a line with four bytes a character, the message, a line number, the carets. */
 _Static_assert(4 * (ORIGIN_COLUMNS + LINE_COLUMNS) + MESSAGE_BYTES + 20 + LINE_COLUMNS +
 			       2 * INDENT <
 		       sizeof(((struct error *)0)->message),
@@ -30,10 +30,10 @@ static uint32_t count_columns(const char *text, size_t len)
 	return columns;
 }
 
-/* Text that is built; what has no room is left out. */
+/* A text under construction; text beyond its room is dropped. */
 struct builder {
 	char *text;
-	size_t len, room; /* with the NUL */
+	size_t len, room; /* including the NUL */
 };
 
 static void add(struct builder *builder, const char *text, size_t len)
@@ -45,7 +45,7 @@ static void add(struct builder *builder, const char *text, size_t len)
 	builder->text[builder->len] = '\0';
 }
 
-/* Columns [first, first + count) of a text. */
+/* Appends columns [first, first + count) of a text. */
 static void add_columns(struct builder *builder, const char *text, size_t len, uint32_t first,
 			uint32_t count)
 {
@@ -81,7 +81,8 @@ struct source_shown source_show(const char *text, size_t len)
 	return shown;
 }
 
-/* Where a line that is too long is shown from, so that the place is in it with what is around. */
+/* First column to show of a line that is too long, so that the marked place appears with its
+ * surroundings. */
 static uint32_t window_first(uint32_t columns, uint32_t from, uint32_t to)
 {
 	uint32_t place = to - from > LINE_COLUMNS / 2 ? from + LINE_COLUMNS / 4 : (from + to) / 2;
@@ -93,11 +94,11 @@ static uint32_t window_first(uint32_t columns, uint32_t from, uint32_t to)
 	return place - LINE_COLUMNS / 2;
 }
 
-/* The line and, below, what is pointed at: columns [from, to) of it. */
+/* Adds a line of the source, and below it a mark under columns [from, to). */
 static void add_line(struct builder *builder, const char *line, size_t len, uint32_t from,
 		     uint32_t to)
 {
-	/* The place may be behind the last column. */
+	/* The place may be after the last column. */
 	uint32_t columns = count_columns(line, len) + (to > count_columns(line, len));
 	uint32_t first = window_first(columns, from, to), shown = columns - first;
 	bool cut_before = first > 0, cut_after;
@@ -120,7 +121,7 @@ static void add_line(struct builder *builder, const char *line, size_t len, uint
 	add_many(builder, '~', to > from ? to - from - 1 : 0);
 }
 
-/* "--filter: " or, for an expression of several lines, "--filter: line 3: ". */
+/* Adds "--filter: ", or for an expression of several lines "--filter: line 3: ". */
 static void add_origin(struct builder *builder, const struct source *source, uint32_t at)
 {
 	char number[32];
@@ -128,7 +129,7 @@ static void add_origin(struct builder *builder, const struct source *source, uin
 	const char *origin = source->origin;
 	uint32_t columns = count_columns(origin, strlen(origin)), first = 0;
 
-	/* Of a long path the end tells more: the name of the file, and the line. */
+	/* The end of a long path says more: it has the name of the file. */
 	if (columns > ORIGIN_COLUMNS) {
 		add(builder, CUT, CUT_COLUMNS);
 		first = columns - ORIGIN_COLUMNS + CUT_COLUMNS;
@@ -153,12 +154,12 @@ int source_fault(const struct source *source, uint32_t from, uint32_t to, struct
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	error_one_line(text); /* the only line breaks are those around the shown line */
+	error_one_line(text); /* the only line breaks are those around the quoted line */
 	while (begin > 0 && source->text[begin - 1] != '\n')
 		begin--;
 	while (end < source->len && source->text[end] != '\n')
 		end++;
-	/* The line's end of another system is no part of it. */
+	/* The '\r' of a DOS line break is not part of the line. */
 	if (end > begin && end > from && source->text[end - 1] == '\r')
 		end--;
 	if (to > end)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Text that people write for waffle to parse, and messages that show the place of a fault in it:
+ * Text that users write for waffle to parse, and messages that point at an error in it:
  *
  *	--filter: unknown field 'nmae'; near: name
  *	  nmae ~ "nccl*" && dur > 10ms
@@ -14,22 +14,22 @@
 
 #include "util/error.h"
 
-/* What is parsed, and what it is called in messages. */
+/* The text, and its name in messages. */
 struct source {
 	const char *origin;
 	const char *text;
 	size_t len;
 };
 
-/* Some of the source as it may stand in a message, cut if it is long: none of its bytes reaches a
- * terminal as a control. */
+/* A part of the source for use in a message, cut if it is long. Control characters are replaced, so
+ * that none reaches a terminal. */
 #define SOURCE_SHOWN_COLUMNS 48
 struct source_shown {
 	char text[4 * SOURCE_SHOWN_COLUMNS + 1];
 };
 struct source_shown source_show(const char *text, size_t len);
 
-/* A message that points at [from, to) of the source. Returns -EINVAL. */
+/* Sets a message that points at [from, to) of the source. Returns -EINVAL. */
 int source_fault(const struct source *source, uint32_t from, uint32_t to, struct error *err,
 		 const char *format, ...) __attribute__((format(printf, 5, 6)));
 

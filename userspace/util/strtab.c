@@ -11,7 +11,7 @@
 struct string {
 	char *text;
 	uint32_t len;
-	uint32_t next; /* next string of the same hash; STRTAB_NONE: none */
+	uint32_t next; /* next string with the same hash; STRTAB_NONE: none */
 };
 
 struct strtab {

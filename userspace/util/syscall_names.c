@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Numbers and names of asm/unistd_64.h (x86-64) and asm-generic/unistd.h (aarch64), with those up
- * to Linux 6.15 (scripts/syscall.tbl). A number is never given a new meaning.
+ * Numbers and names from asm/unistd_64.h (x86-64) and asm-generic/unistd.h (aarch64), up to Linux
+ * 6.15 (scripts/syscall.tbl). The kernel never reuses a number.
  */
 #include "util/syscall_names.h"
 

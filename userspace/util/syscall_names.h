@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of system calls, of the machine that a capture was made on. */
+/* Names of system calls on the machine that a capture was made on. */
 #ifndef WAFFLE_UTIL_SYSCALL_NAMES_H
 #define WAFFLE_UTIL_SYSCALL_NAMES_H
 
-/* The name of a number on a machine as uname calls it ("x86_64", "aarch64"); NULL: not known. */
+/* The name of a system call. `machine` is uname's ("x86_64", "aarch64"). NULL: unknown. */
 const char *syscall_name(const char *machine, int number);
 
 #endif

@@ -18,8 +18,8 @@ static uint32_t character_bytes(const char *text, size_t len)
 	return bytes <= len && utf8_valid(text, bytes) == bytes ? bytes : 0;
 }
 
-/* Marks of direction and separators of lines (Unicode 15, Bidi_Control, Zl, Zp), and the deprecated
- * format characters behind them. */
+/* Marks of direction and line separators (Unicode 15: Bidi_Control, Zl, Zp), and the deprecated
+ * format characters after them. */
 static bool is_mark(uint32_t code)
 {
 	return code == 0x061c || code == 0x200e || code == 0x200f ||

@@ -11,7 +11,7 @@ struct unit {
 	uint64_t size;
 };
 
-/* Largest first: a duration's parts must come in this order. */
+/* Largest first, since the parts of a duration must come in this order. */
 static const struct unit duration_units[] = {
 	{"d", 86400ull * 1000000000},
 	{"h", 3600ull * 1000000000},
@@ -63,7 +63,7 @@ static const char *parse_digits(const char *text, uint64_t *number)
 	return text;
 }
 
-/* A decimal number with an optional fraction: whole and billionths, further digits ignored. */
+/* A decimal number with an optional fraction, in billionths. Further digits are ignored. */
 struct decimal {
 	uint64_t whole;
 	uint64_t billionths;
@@ -93,7 +93,7 @@ static bool decimal_scale(const struct decimal *decimal, uint64_t unit, uint64_t
 	       !__builtin_add_overflow(whole, (uint64_t)fraction, product);
 }
 
-/* Length in bytes of the letters of a unit: up to the next digit. */
+/* Length in bytes of a unit: up to the next digit. */
 static size_t unit_length(const char *text)
 {
 	return strcspn(text, "0123456789.");
@@ -155,7 +155,8 @@ bool units_parse_number(const char *text, uint64_t *number)
 	return true;
 }
 
-/* Three digits that count: 1.23, 12.3, 123. Rounding may reach the next unit: 999.7 is "1000". */
+/* Formats three significant digits: 1.23, 12.3, 123. Rounding can reach the next unit: 999.7 gives
+ * "1000". */
 static char *format_scaled(char *text, uint64_t value, uint64_t unit, const char *name)
 {
 	double scaled = (double)value / (double)unit;
@@ -178,7 +179,7 @@ char *units_format_duration(char text[UNITS_TEXT], uint64_t ns)
 			 (unsigned)(seconds % 60));
 	if (seconds >= 100)
 		return text;
-	/* A value that would round to 1000 of a unit is shown in the next one. */
+	/* A value that would be rounded to 1000 of a unit gets the next larger unit. */
 	for (size_t i = 0; i < COUNT_OF(units); i++)
 		if (ns >= units[i].size ||
 		    (units[i].size > 1000 && ns * 2000 >= units[i].size * 1999))

@@ -4,10 +4,11 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Lead bytes and what may follow them: Unicode 15, table 3-7. Rows by lead byte range. */
+/* Valid lead bytes and the bytes that may follow them, by ranges of the lead byte (Unicode 15,
+ * table 3-7). */
 struct lead {
 	uint8_t first, last;            /* range of the lead byte */
-	uint8_t second_min, second_max; /* range of the second byte; later ones are 80..BF */
+	uint8_t second_min, second_max; /* range of the second byte; later bytes are 80..BF */
 	uint8_t bytes;
 };
 
@@ -18,8 +19,8 @@ static const struct lead leads[] = {
 };
 
 /*
- * Looks at the sequence at `s`: its length if it is well-formed, else 0 and in *bad the length of
- * the part to replace.
+ * Checks the sequence at `s`. Returns its length if it is well-formed; else 0, with the number of
+ * bytes to replace in *bad.
  */
 static size_t sequence_length(const unsigned char *s, size_t len, size_t *bad)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A growing array of any type: VEC(type) declares it, zero-initialised is empty.
+ * A growing array of any type. VEC(type) declares it, and a zero-initialised one is empty.
  *
  *	VEC(int) numbers = {0};
  *	if (!vec_push(&numbers, 42))
@@ -29,7 +29,7 @@
 #define vec_push(vec, ...)                                                                         \
 	(vec_reserve((vec), 1) ? ((vec)->data[(vec)->len++] = (__VA_ARGS__), true) : false)
 
-/* Frees the elements; the vector is empty and can be used again. */
+/* Frees the elements. The vector is empty then and can be used again. */
 #define vec_free(vec) vec_free_((void **)&(vec)->data, &(vec)->len, &(vec)->cap)
 
 bool vec_grow_(void **data, size_t *cap, size_t len, size_t count, size_t size);

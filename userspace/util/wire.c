@@ -24,7 +24,7 @@ void wire_put_u64(struct wire_out *out, uint64_t value)
 	wire_put(out, &value, sizeof(value));
 }
 
-/* The length counts the NUL, so that 0 is none. */
+/* The length includes the NUL, so that 0 means NULL. */
 void wire_put_text(struct wire_out *out, const char *text)
 {
 	size_t size = text ? strlen(text) + 1 : 0;
@@ -47,7 +47,7 @@ struct wire_in wire_in(const void *bytes, size_t size)
 	const unsigned char *at = bytes;
 
 	return (struct wire_in){.at = at,
-				.end = size ? at + size : at}; /* an empty one may be NULL */
+				.end = size ? at + size : at}; /* NULL may come with size 0 */
 }
 
 void wire_get(struct wire_in *in, void *to, size_t size)

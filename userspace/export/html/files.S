@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The report's page, as texts in the program. The hashes are what a Content-Security-Policy needs
- * to allow this script and this style and nothing else; the Makefile computes them. */
+/* The report's page, embedded in the program as texts. A Content-Security-Policy with these hashes
+ * allows this script and this style and nothing else; the Makefile computes them. */
 	.section .rodata
 	.global html_page, html_style, html_script, html_style_hash, html_script_hash
 html_page:
@@ -18,8 +18,9 @@ html_script_hash:
 	.asciz SCRIPT_HASH
 	.section .note.GNU-stack, "", %progbits
 
-/* Assembly says by itself that it has no indirect branch, or the whole program counts as one that
- * may: x86-64 psABI, "Program Property"; ELF for the Arm 64-bit Architecture, "Program Property". */
+/* An assembly file has to declare itself that all its indirect branch targets are marked; this one
+ * has none. Otherwise the linker drops the property for the whole program: x86-64 psABI, "Program
+ * Property"; ELF for the Arm 64-bit Architecture, "Program Property". */
 #ifdef __CET__
 #include <cet.h>
 #endif
