@@ -38,7 +38,7 @@ const count = (number) => number.toLocaleString("en");
 const percent = (part, whole) => whole ? `${(100 * part / whole).toFixed(1)} %` : "–";
 const named = (name) => name === "" ? "(no name)" : name;
 
-/* Formats nanoseconds with three significant digits. */
+/* Three digits that count. */
 function duration(ns) {
 	for (const [unit, size] of [["s", 1e9], ["ms", 1e6], ["µs", 1e3]]) {
 		if (ns >= size) {
@@ -49,10 +49,10 @@ function duration(ns) {
 	return `${ns} ns`;
 }
 
-/* Formats a time since the start of the capture. */
+/* Time since the begin of the capture. */
 const instant = (ns) => `${(ns / 1e9).toFixed(6)} s`;
 
-/* A bar divided in proportion to the values; values of 0 are left out. */
+/* A bar of shares; values of 0 take no room. */
 function bar(values, whole) {
 	const element = make("div", {class: "bar"});
 	values.forEach((value, i) => {
@@ -111,7 +111,7 @@ const span_columns = [
 	["blocked", "", (row) => row.sched_ns ? row.blocked_ns / row.sched_ns : -1],
 ];
 
-/* Lists what the slow spans of a name have more of than the median ones. */
+/* What the slow spans of a name have more of than the median ones. */
 function differences(row) {
 	return make("div", {class: "faint"},
 		`slow ones (≥ p99, ${count(row.slow_spans)}): ${duration(row.slow_ns)}, median ones ` +
@@ -188,7 +188,7 @@ function first_cause(slow) {
 
 /* ---- distributions ---- */
 
-/* The shortest duration of a bin; analyze/histogram.h defines the bins. */
+/* The shortest duration of a bin, as analyze/histogram.h numbers them. */
 const bin_from = (bin) => bin < 4 ? bin : (4 + bin % 4) * 2 ** (Math.floor(bin / 4) - 1);
 
 function chart(row) {
@@ -229,7 +229,7 @@ function draw_charts() {
 		.map(chart));
 }
 
-/* ---- the timeline of a slow span ---- */
+/* ---- the time line of a slow span ---- */
 
 function definition(pairs) {
 	const list = make("dl");
@@ -275,7 +275,7 @@ function show_detail(...children) {
 	at("detail").replaceChildren(...children);
 }
 
-/* Draws an item [row, from, to, name, id, flags], or [row, from, to, count] for several spans. */
+/* An item [row, from, to, name, id, flags] or, of many, [row, from, to, count]. */
 function span_item(view, slow, item) {
 	const [, from, to, what, id, flags] = item, whole = view.duration_ns;
 	const many = id === undefined;
@@ -295,7 +295,7 @@ function span_item(view, slow, item) {
 	return place(element, left / whole, Math.max(right - left, 0) / whole);
 }
 
-/* Draws [from, to, state, text], or [from, to, 0, running, runnable, blocked] for several. */
+/* [from, to, state, text] or, of many, [from, to, 0, running, runnable, blocked]. */
 function state_item(view, item) {
 	const [from, to, state, text] = item, whole = view.duration_ns;
 	const left = Math.max(from, 0), right = Math.min(to, whole);
@@ -398,7 +398,7 @@ function flame_tree(stacks, path_of) {
 	return root;
 }
 
-/* Frames narrower than this share of the graph are not drawn. */
+/* What is narrower than this share of the graph is not drawn. */
 const FLAME_LEAST = 0.0015;
 
 function flame_rows(root, zoom) {
