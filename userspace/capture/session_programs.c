@@ -377,6 +377,8 @@ void program_forked(struct session *session, const struct waffle_rec_fork *fork)
 		known = child_arm(session, fork, pid);
 	target_add(session, pid);
 	child = target_find(session, pid);
+	if (!child) /* it ended while it was armed */
+		arming_forget(session->arming, pid);
 	parent = target_find(session, (pid_t)fork->tgid);
 	if (child && parent && parent->parsing)
 		child->parsing = true;
