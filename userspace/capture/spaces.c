@@ -151,6 +151,7 @@ static bool is_in(const struct mapping *mapping, uint64_t address)
 struct place space_place(const struct space *space, uint64_t address, uint64_t ts)
 {
 	struct place place = {NULL, space->begin_ts};
+	bool read_later = false; /* the mapping there has changed between `ts` and the reading */
 
 	for (size_t i = space->told.len; i-- > 0;) {
 		const struct code_told *told = &space->told.data[i];
@@ -159,10 +160,9 @@ struct place space_place(const struct space *space, uint64_t address, uint64_t t
 			continue;
 		if (told->ts <= ts)
 			return (struct place){told->mapping.ino ? &told->mapping : NULL, told->ts};
-		if (told->ts <= space->read_ts)
-			return place; /* what was read is younger than `ts` */
+		read_later |= told->ts <= space->read_ts;
 	}
-	for (size_t i = 0; i < space->mappings.list.len && !place.mapping; i++)
+	for (size_t i = 0; i < space->mappings.list.len && !place.mapping && !read_later; i++)
 		if (is_in(&space->mappings.list.data[i], address) &&
 		    space->mappings.list.data[i].ino)
 			place.mapping = &space->mappings.list.data[i];
