@@ -285,7 +285,7 @@ def test_made_up_captures_are_drawn_without_an_error(maker, browser, tmp_path, k
         browser.evaluate(f"document.querySelectorAll('#slow-table tbody button')[{i}].click()")
     assert browser.errors == []
     if kind[0] == "loss":
-        assert "Lost 77 sched records" in browser.evaluate(
+        assert "Lost records (77 of sched)" in browser.evaluate(
             "document.getElementById('warnings').textContent")
         assert browser.evaluate("document.querySelectorAll('#view .lost').length") >= 0
 

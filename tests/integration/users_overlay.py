@@ -6,6 +6,7 @@ the kernel itself: include/uapi/linux/fuse.h."""
 
 import ctypes
 import os
+import platform
 import signal
 import struct
 import subprocess
@@ -17,6 +18,8 @@ INTERRUPT, BATCH_FORGET = 36, 42
 ENOSYS, ENOENT = 38, 2
 CLONE_NEWNS, CLONE_NEWUSER = 0x20000, 0x10000000
 PR_SET_DUMPABLE = 4
+MS_REC, MS_PRIVATE, MNT_DETACH = 0x4000, 0x40000, 2
+PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}[platform.machine()]
 
 
 class Server:
@@ -76,8 +79,28 @@ def become(libc, user):
     must(libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0))
 
 
+def leave_chroot(libc):
+    """In a chroot the kernel makes no user namespace (user_namespaces(7)): its folder becomes the
+    root of a mount namespace instead."""
+    must(libc.unshare(CLONE_NEWNS))
+    must(libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None))
+    here = os.open("/", os.O_PATH)
+    os.chroot("/tmp")
+    os.fchdir(here)
+    while not os.path.samestat(os.stat("."), os.stat("..")):
+        os.chdir("..")
+    os.chroot(".")
+    if not os.path.samestat(os.stat("/"), os.fstat(here)):
+        os.fchdir(here)
+        must(libc.syscall(PIVOT_ROOT, b".", b"."))
+        must(libc.umount2(b".", MNT_DETACH))
+    os.chdir("/")
+    os.close(here)
+
+
 def main(user, path, folder, wait_s):
     libc = ctypes.CDLL(None, use_errno=True)
+    leave_chroot(libc)
     become(libc, int(user))
     for name in ("fuse", "other", "all"):
         os.mkdir(f"{folder}/{name}")
