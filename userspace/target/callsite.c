@@ -9,7 +9,7 @@ static unsigned indirect_bytes(uint8_t modrm, uint8_t sib)
 {
 	unsigned mod = modrm >> 6, rm = modrm & 7, bytes = 2;
 
-	if ((modrm >> 3 & 7) != 2) /* the opcode is FF /2 */
+	if ((modrm >> 3 & 7) != 2) /* only FF /2 is a call */
 		return 0;
 	if (mod == 3)
 		return bytes;
