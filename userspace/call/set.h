@@ -28,7 +28,7 @@ struct set_named {
 /* Results of the search for a description, to explain what was not found. */
 struct spec_state {
 	uint32_t found;      /* probes */
-	const char *looked;  /* the last file that has some of it, else that was searched; NULL */
+	const char *looked;  /* last file with a match, else last file searched; NULL */
 	bool stripped;       /* that file has only exported symbols */
 	bool provider;       /* that file has USDT probes of the provider */
 	const char *trouble; /* the first message about a problem; later ones are not shown */
@@ -96,7 +96,7 @@ struct set_file {
 	const char *path; /* as shown in messages */
 	bool is_exe;
 	pid_t process;                   /* the process that has the file; 0: none */
-	const struct spec_pattern *last; /* that was followed, and whether it led here */
+	const struct spec_pattern *last; /* cache: last resolved library; whether it leads here */
 	bool last_leads;
 };
 /* Whether the library of a description is that file. */
