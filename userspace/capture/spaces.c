@@ -6,7 +6,7 @@
 
 #include "capture/drain.h"
 
-#define TOLD_MAX 16384 /* of a process */
+#define TOLD_MAX 16384 /* limit per process */
 
 static void told_drop(struct space *space, size_t count)
 {
@@ -78,8 +78,8 @@ static void space_begin(struct space *space, uint64_t ts)
 	space->handles = false;
 }
 
-/* The event of an exec precedes the events of its first mappings, but its record follows these in
- * the stream of records. */
+/* The exec event precedes the events of the program's first mappings in the stream of events. But
+ * the exec's record follows them in the stream of records. */
 void spaces_begin(struct spaces *spaces, pid_t pid, uint64_t ts)
 {
 	struct space *space = spaces_get(spaces, pid);
@@ -138,7 +138,7 @@ void space_read(struct space *space)
 		return;
 	space->read_ts = now;
 	if (process_mappings(&mappings, space->pid, &ignored))
-		return; /* it is gone: the old mappings are the best there is */
+		return; /* it is gone, so keep the old mappings */
 	mappings_free(&space->mappings);
 	space->mappings = mappings;
 }
@@ -160,7 +160,7 @@ struct place space_place(const struct space *space, uint64_t address, uint64_t t
 		if (told->ts <= ts)
 			return (struct place){told->mapping.ino ? &told->mapping : NULL, told->ts};
 		if (told->ts <= space->read_ts)
-			return place; /* what was read is younger than `ts` */
+			return place; /* the mappings read are newer than `ts` */
 	}
 	for (size_t i = 0; i < space->mappings.list.len && !place.mapping; i++)
 		if (is_in(&space->mappings.list.data[i], address) &&
