@@ -65,8 +65,7 @@ int call_set_find(struct call_set *set, struct object *object, int fd, struct er
  */
 struct call_library {
 	const char *name;
-	bool asked; /* by a description of its own, not only by a table or a set that ships with
-		       waffle */
+	bool asked; /* requested by the user, not only by a table or a set */
 	bool table; /* of CUDA or NCCL */
 };
 size_t call_set_libraries(struct call_set *set, const struct call_library **list);

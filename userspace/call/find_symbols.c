@@ -270,8 +270,7 @@ void find_near(struct find *find, struct set_near *near, const char *word, const
 
 	for (const char *byte = name; *byte; byte++)
 		if ((unsigned char)*byte < ' ' || *byte == 127)
-			return; /* control characters of untrusted files must not reach the terminal
-				 */
+			return; /* untrusted control characters must not reach a terminal */
 	for (uint32_t i = 0; i < near->count; i++)
 		if (!strcmp(near->names[i], name))
 			return;

@@ -10,10 +10,10 @@
 
 /* What a symbol denotes. */
 enum func_part {
-	FUNC_WHOLE,    /* a function of the source */
-	FUNC_CLONE,    /* "f.constprop.0": its arguments may differ from those of f */
-	FUNC_FRAGMENT, /* "f.cold": not a function; it is jumped to, so there is no return address
-			*/
+	FUNC_WHOLE, /* a function of the source */
+	FUNC_CLONE, /* "f.constprop.0": its arguments may differ from those of f */
+	/* "f.cold": not a function; it is jumped to, so there is no return address. */
+	FUNC_FRAGMENT,
 };
 enum func_part func_part(const char *symbol);
 

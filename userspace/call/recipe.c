@@ -435,7 +435,7 @@ int recipe_make_end(struct recipe_made *made, const struct call_spec *spec,
 
 		if (has_key(begin, value.name))
 			continue;
-		value.at_return = true; /* of the span: the registers are those of this probe */
+		value.at_return = true; /* of the pair's span: uses this probe's registers */
 		result = push_value(&maker, &value, false, &added);
 		if (!result && added)
 			result = push_key(&maker, &value);

@@ -38,7 +38,7 @@ struct spec_state {
 	struct {             /* for the current file: how many, and the name of the first one */
 		uint32_t count;
 		const char *first;
-	} refused, endless, no_room; /* by the kernel; whose end is not seen; beyond the limit */
+	} refused, endless, no_room; /* by the kernel; end not observable; limit reached */
 	bool endless_could;          /* for some of them a return probe would work */
 	struct {                     /* unreadable arguments that the user did not name */
 		uint32_t count;

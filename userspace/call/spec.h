@@ -81,8 +81,9 @@ struct call_value {
 	uint8_t index;
 	uint8_t step_count;
 	bool at_return;
-	bool sequence;  /* the number of earlier calls with this value, counted over all of
-			   `sequence_group` */
+	/* The value is the number of earlier calls with this value, over all of
+	 * `sequence_group`. */
+	bool sequence;
 	bool in_memory; /* the steps yield the address of a value of `type`, not the value */
 	bool by_fields; /* the last field determines the type */
 	uint32_t sequence_group;

@@ -283,7 +283,7 @@ int file_add(struct arming *arming, int fd, const char *shown_path, bool expecte
 	index = result ? -1 : file_keep(arming, &file);
 	if (index >= 0)
 		return index;
-	if (result != -EAGAIN) /* it is watched from before it is read */
+	if (result != -EAGAIN) /* -EAGAIN: the watch stays */
 		file_unwatch(arming, &file);
 	file_free(&file);
 	return result ? result : error_set(err, ENOMEM, "out of memory");

@@ -39,7 +39,7 @@ struct known {
 	bool whole;                  /* no code is missing, as far as is known */
 	bool begun;                  /* a new program was reported; its exec record is pending */
 	uint64_t begun_ts;           /* time of that, even if events were lost since; 0: none */
-	VEC(struct mmap_event) held; /* mappings of that program, with paths of their own */
+	VEC(struct mmap_event) held; /* mappings of that program; paths are copies */
 };
 
 /* The facts of a program or library that tell where its code is. */
@@ -557,7 +557,7 @@ static bool mapping_part(struct mapping *part, const struct mapping *of, uint64_
 	return part->path;
 }
 
-/* Inserts a mapping into a free range. False: out of memory. */
+/* Inserts a mapping in place of whatever it overlaps. False: out of memory. */
 static bool mapping_insert(struct mappings *mappings, const struct mapping *mapping)
 {
 	struct mapping parts[3];
@@ -595,7 +595,7 @@ static bool is_same(const struct mapping *a, const struct mapping *b)
 	       a->ino == b->ino && a->dev == b->dev && a->executable == b->executable;
 }
 
-/* Inserts a mapping and removes whatever it overlaps. False: there is no room. */
+/* The same within the limit of ranges, unless the mapping is there already. False: no room. */
 static bool mapping_put(struct mappings *mappings, const struct mapping *mapping)
 {
 	return is_same(mapping_in(mappings, mapping->start), mapping) ||

@@ -19,9 +19,9 @@
 /* Kinds of objects whose names change with time or may improve. */
 enum object_kind {
 	OBJECT_FIXED,
-	OBJECT_BY_DESCRIPTOR, /* one inode serves many objects: the key has process and descriptor
-			       */
-	OBJECT_WEAK,          /* the process was gone: only the inode is known */
+	/* Many objects share an inode, so the key has process and descriptor. */
+	OBJECT_BY_DESCRIPTOR,
+	OBJECT_WEAK, /* the process was gone: only the inode is known */
 };
 
 struct object_row {

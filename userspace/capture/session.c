@@ -436,7 +436,7 @@ static void close_all(struct session *session)
 {
 	map_free(&session->told);
 	arming_close(session->arming);
-	worker_give_up(WORKER_FOR_NAMES, true); /* nobody wants any more what threads still ask */
+	worker_give_up(WORKER_FOR_NAMES, true); /* pending lookups are useless now */
 	functions_close(session->functions);
 	mmap_watch_close(session->watch);
 	drain_close(session->drain);

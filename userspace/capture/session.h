@@ -42,8 +42,7 @@ struct session_options {
 	uint64_t ring_bytes;    /* per ring for spans */
 	uint64_t sched_bytes;   /* per CPU for switches */
 	uint64_t wait_min_ns;   /* shorter waits are not explained */
-	uint64_t stack_gap_ns;  /* minimum time between two user stacks of a thread with short waits
-				 */
+	uint64_t stack_gap_ns;  /* minimum between user stacks of a thread with short waits */
 };
 
 #define SESSION_MAX_BYTES_MIN (4ull << 20)

@@ -22,7 +22,7 @@
 #include "util/units.h"
 
 #define SCRIPTS_MAX 5       /* nesting of interpreters: BINPRM_... of the kernel */
-#define HELD_NS 20000000ull /* programs may start faster than they are armed */
+#define HELD_NS 20000000ull /* per round: programs may start faster */
 
 int programs_open(struct session *session)
 {

@@ -221,7 +221,7 @@ void cfi_section_each(struct cfi_section *section, cfi_entry_fn take, void *arg)
 
 		if (bytes.bad || (!size && !section->debug))
 			return;
-		if (size == UINT32_MAX) { /* of 64-bit DWARF, which linkers do not write here */
+		if (size == UINT32_MAX) { /* 64-bit DWARF, which linkers do not write here */
 			cfi_skip(&bytes, cfi_fixed(&bytes, 8));
 			section->bad++;
 			continue;

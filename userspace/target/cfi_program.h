@@ -22,8 +22,8 @@ void cfi_skip(struct cfi_bytes *bytes, uint64_t count);
 /* DWARF numbers of the registers that unwinding follows. */
 struct cfi_machine {
 	uint64_t fp, sp, ra;
-	bool ra_in_register; /* aarch64: a function that has called none keeps the return address in
-				a register */
+	/* aarch64: a function that has called none keeps the return address in a register. */
+	bool ra_in_register;
 };
 
 enum cfi_place_kind { CFI_SAME, CFI_AT_CFA, CFI_AT_FP, CFI_LOST, CFI_UNDEFINED };

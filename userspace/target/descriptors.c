@@ -100,7 +100,7 @@ static bool inet_parse(const char *line, const char *kind, uint64_t ino, char *d
 	    inode != ino || !address_text(local, here, sizeof(here)) ||
 	    !address_text(remote, there, sizeof(there)))
 		return false;
-	if (strspn(strchr(remote, ':'), ":0") == strlen(strchr(remote, ':'))) /* port 0: nobody */
+	if (strspn(strchr(remote, ':'), ":0") == strlen(strchr(remote, ':'))) /* port 0: no peer */
 		snprintf(detail, size, "%s %s", kind, here);
 	else
 		snprintf(detail, size, "%s %s <-> %s", kind, here, there);

@@ -202,7 +202,7 @@ static size_t piece_value(const char *text, size_t len, const struct loader_base
 	} else if (slash && (used = token_len(text, len, "ORIGIN"))) {
 		*value = base->origin;
 		*value_len =
-			(int)(slash - base->origin); /* 0 of the root: a "/" follows, if anything */
+			(int)(slash - base->origin); /* 0 at the root: a "/" follows, if anything */
 	} else if (base->lib && (used = token_len(text, len, "LIB"))) {
 		*value = base->lib;
 		*value_len = (int)strlen(base->lib);

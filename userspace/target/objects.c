@@ -12,7 +12,7 @@
 #include "target/process.h"
 #include "util/input.h"
 
-#define SCRIPT_LINE_BYTES 257 /* of a first line, as many as the kernel reads, and a NUL */
+#define SCRIPT_LINE_BYTES 257 /* as many as the kernel reads of the line, and a NUL */
 
 static bool has(const struct objects *objects, const struct object *object)
 {

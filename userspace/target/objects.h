@@ -12,7 +12,7 @@ struct objects {
 	void *arg;
 	VEC(struct object *) list;
 	uint64_t bad_notes;  /* total of malformed notes */
-	struct error denied; /* of a process: a file that could not be read for want of a right */
+	struct error denied; /* a mapped file that could not be read without a permission */
 };
 
 /* -ENOEXEC: not an ELF file. */

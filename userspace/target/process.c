@@ -82,7 +82,7 @@ static bool stat_read(pid_t pid, char *state, unsigned *flags)
 		return false;
 	(void)!fgets(line, sizeof(line), stat);
 	fclose(stat);
-	end = strrchr(line, ')'); /* the name, which the process chooses, may have some, too */
+	end = strrchr(line, ')'); /* the name, which the process chooses, may have ')', too */
 	return end && sscanf(end, ") %c %*d %*d %*d %*d %*d %u", state, flags) == 2;
 }
 

@@ -34,9 +34,9 @@ struct symbolizer;
 struct symbolizer_options {
 	/* Directory of detached debug files. NULL: WAFFLE_DEBUG_DIR, or else /usr/lib/debug. */
 	const char *debug_dir;
-	bool fetch;     /* downloads from debuginfod servers if DEBUGINFOD_URLS is set */
-	bool in_worker; /* runs inside target/worker.h: no network, and its files are requested from
-			   the parent */
+	bool fetch; /* downloads from debuginfod servers if DEBUGINFOD_URLS is set */
+	/* It runs inside target/worker.h: no network, and it requests files from the parent. */
+	bool in_worker;
 };
 
 /* Returns 0 or -ENOMEM. The options are copied. */
@@ -62,8 +62,8 @@ int symbolizer_add(struct symbolizer *symbolizer, const struct symbol_module *mo
 /* Where names come from. */
 enum symbol_source {
 	SYMBOL_NONE,
-	SYMBOL_DYNSYM, /* exported functions only: an address in a local function gets the name of a
-			  neighbour */
+	/* Exported functions only: an address in a local function gets the name of a neighbour. */
+	SYMBOL_DYNSYM,
 	SYMBOL_SYMTAB,
 	SYMBOL_DWARF,
 };
@@ -111,8 +111,8 @@ enum symbol_file {
 	SYMBOL_FILE_UNCHECKED, /* used; no build-id was recorded */
 	SYMBOL_FILE_OTHER,     /* not used: the file at the path has another build-id, or none */
 	SYMBOL_FILE_MISSING,   /* cannot be opened */
-	SYMBOL_FILE_BAD, /* not used: it is not an ELF program or library, or it changed meanwhile
-			  */
+	/* Not used: it is not an ELF program or library, or it changed meanwhile. */
+	SYMBOL_FILE_BAD,
 };
 
 struct symbol_module_state {

@@ -51,7 +51,7 @@ static bool request_take(struct message *first, struct wire_out *request, int *f
 			return false;
 		if (first->kind != MESSAGE_REQUEST && *fd >= 0)
 			close(*fd);
-	} while (first->kind != MESSAGE_REQUEST); /* the rest of a request that a worker died of */
+	} while (first->kind != MESSAGE_REQUEST); /* the rest of a request that killed a worker */
 	wire_put(request, part, first->part);
 	while (request->bytes.len < first->size && !request->no_memory) {
 		if (message_take(SANDBOX_SOCKET, &message, part, sizeof(part), &more) ||
