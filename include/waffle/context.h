@@ -286,10 +286,9 @@ static __inline__ __UINTPTR_TYPE__ waffle_place_(const struct waffle_scope_ *sco
 }
 
 /*
- * Closes abandoned scopes before a new scope is entered. A scope at the address of an earlier one
- * proves that the earlier one and those within it have ended: they were left by longjmp(), or
- * suspended with their stack. The pointer is not to const: otherwise gcc warns of uninitialized
- * data.
+ * Closes abandoned scopes before a new scope is entered. If the new scope has the address of an
+ * earlier one, that one and those within it have ended. They were left by longjmp(), or suspended
+ * with their stack. The pointer is not to const: otherwise gcc warns of uninitialized data.
  */
 static __inline__ void waffle_scope_prune_(struct waffle_thread_ *thread_,
 					   struct waffle_scope_ *scope_)

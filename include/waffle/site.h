@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A site: one asm statement with the test, the probe, the semaphore and the notes, so that the
+ * A site is one asm statement with the test, the probe, the semaphore and the notes. So the
  * compiler can neither drop nor share a part of it. Sections are opened with "?". So in an inline
  * function or a template they join its COMDAT group, and the linker drops them with the group.
  *
@@ -53,8 +53,9 @@
 	".endif\n"
 
 /*
- * Refers to the strings from code behind the probe, where nothing runs. lld --gc-sections does not
- * count the notes as references, so it would drop the strings, and the site would have no name.
+ * Refers to the strings from code behind the probe, where nothing runs. The notes do not count as
+ * references for lld --gc-sections. Without this it would drop the strings, and the site would have
+ * no name.
  */
 #define WAFFLE_ASM_KEEP_                                                                           \
 	".subsection 1\n\t.4byte %c[waffle_meta] - .\n\t.4byte %c[waffle_func] - .\n\t.previous\n"

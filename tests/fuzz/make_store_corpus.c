@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Writes the seeds of fuzz_store: "make_store_corpus DIRECTORY". */
+/* Writes the seeds of fuzz_store: "make_store_corpus FOLDER". */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -32,9 +32,9 @@ struct shared {
 };
 
 /*
- * The layout that a tracer sees: the magic number at 0, then, at the offsets of NCCL 2.28.9, the
- * hash, the rank and the number of ranks (a tracer derives the offsets from ncclCommUserRank and
- * ncclCommCount).
+ * The layout that a tracer sees: the magic number at 0, then the hash, the rank and the number of
+ * ranks at the offsets of NCCL 2.28.9. A tracer derives the offsets from ncclCommUserRank and
+ * ncclCommCount.
  */
 #define COMM_MAGIC 0x0280028002800280ull
 #define COMM_HASH_AT 0x1044c8

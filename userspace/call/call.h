@@ -95,10 +95,10 @@ enum call_scope {
 #define CALL_MAY_COME "; it is looked for in programs that begin later"
 
 /*
- * Receives messages about descriptions that have found nothing so far, one line each, with the
- * reason: "no function 'cudaLaunchKernl' in libcudart.so.12; near: cudaLaunchKernel", or "libfoo.so
- * is stripped: …". `missing`: the description is a single one of the user, not from a file of
- * descriptions, and it is final: its library was searched, or no library can follow.
+ * Receives one line per description that has found nothing so far, with the reason: "no function
+ * 'cudaLaunchKernl' in libcudart.so.12; near: cudaLaunchKernel", or "libfoo.so is stripped: …".
+ * `missing` is set if the description is a single one (not from a file of descriptions) and can no
+ * longer match. Then its library was searched, or no library can follow.
  */
 typedef void (*call_say)(const char *line, bool missing, void *arg);
 void call_set_unfound(const struct call_set *set, enum call_scope scope, call_say say, void *arg);

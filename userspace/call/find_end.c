@@ -76,8 +76,8 @@ static void part_join(struct part *part, const struct part *other)
 }
 
 /*
- * Collects the return instructions of a function and of the code that it jumps to: its own cold
- * part, or another function (a tail call), which returns in its place. In such shared code the
+ * Collects the return instructions of a function and of the code that it jumps to. This is its own
+ * cold part, or another function (a tail call), which returns in its place. In such shared code the
  * stack pointer shows whose return it is. False: the function may be left in another way.
  */
 static bool find_returns(struct find *find, const struct find_hit *hit, struct returns *returns)

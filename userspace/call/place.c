@@ -23,9 +23,9 @@
 
 /*
  * Determines which nop the kernel replaces by a call. uprobe(2) may only be called by the kernel's
- * own trampoline, and its error tells the version. It became EPROTO when the nop of five bytes was
- * replaced by one of ten, and when children got the trampoline, too ("uprobes/x86: Allow to copy
- * uprobe trampolines on fork").
+ * own trampoline, and its error tells the version. It became EPROTO with "uprobes/x86: Allow to
+ * copy uprobe trampolines on fork". Since then the kernel replaces a nop of ten bytes rather than
+ * five, and children get the trampoline, too.
  */
 static uint8_t optimised_nop(uint32_t version)
 {
@@ -108,9 +108,9 @@ static bool decode(struct decoder *decoder, const uint8_t **code, size_t *bytes,
 
 /*
  * Detects AVX instructions whose opcode, read without their prefix, is a jump, nop, call or return.
- * branch_setup_xol_ops() and arch_uprobe_analyze_insn() of arch/x86/kernel/uprobes.c misread those
- * (seen on 6.18): they skip vpcmpeqd and vpor, and the program computes wrong results. `code`:
- * after other prefixes.
+ * The kernel misreads those (seen on 6.18; branch_setup_xol_ops() and arch_uprobe_analyze_insn() of
+ * arch/x86/kernel/uprobes.c). It skips vpcmpeqd and vpor, and the program computes wrong results.
+ * `code`: after other prefixes.
  */
 static bool x86_mistaken(const uint8_t *code, size_t bytes)
 {

@@ -75,9 +75,9 @@ static bool jump_target(uint16_t machine, const cs_insn *insn, uint64_t *target)
 #define X86_NOTRACK 0x3e
 
 /*
- * Recognises the code of a `switch`: an entry of a table, which is a distance, is added to an
- * address (x86-64: movslq, add; aarch64: add of a shifted register). Such tables do not hold
- * pointers to functions.
+ * Recognises the code of a `switch`: a table entry, which is a distance, is added to an address. On
+ * x86-64 these are movslq and add, on aarch64 the add of a shifted register. Such tables do not
+ * hold pointers to functions.
  */
 static void follow_table(struct function *function, const cs_insn *insn)
 {

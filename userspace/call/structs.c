@@ -172,7 +172,7 @@ static int code_visit(Dwarf_Die *function, void *arg)
 }
 
 /* With link-time optimisation the code is in an artificial unit, whose functions refer to their
- * original unit. (dwz moves such origins to units that belong to no source file.) */
+ * original unit. dwz moves such origins to units that belong to no source file. */
 static void find_origin(struct structs_code *code)
 {
 	static const unsigned origins[] = {DW_AT_abstract_origin, DW_AT_specification};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds a struct by its name in a file's DWARF, in any place: in the units of source files, in
- * those that dwz and -fdebug-types-section split off, and in split DWARF.
+ * Finds a struct by its name in a file's DWARF. It may be in the unit of a source file, in a unit
+ * that dwz or -fdebug-types-section split off, or in split DWARF.
  */
 #ifndef WAFFLE_CALL_STRUCTS_H
 #define WAFFLE_CALL_STRUCTS_H

@@ -38,9 +38,9 @@ static uint64_t hash_file(uint64_t hash, const char *path)
 	return hash_bytes(hash, &status.st_ctim, sizeof(status.st_ctim));
 }
 
-/* Hash of all that decides which files a program loads: its own file, the loader's cache, the
- * process's root, mount namespace and working directory, and the loader's variables in its
- * environment. */
+/* Hash of all that decides which files a program loads: its own file, the loader's cache, and the
+ * loader's variables in its environment. Also the root, mount namespace and working directory of
+ * the process. */
 static uint64_t program_key(pid_t pid, int fd, char *const *environment)
 {
 	static const char cache[] = "root" LOADER_CACHE;

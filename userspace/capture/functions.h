@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names the functions that are values of calls (WAFFLE_KEY_CODE). A value is an address in the
- * process, which symbol tables name, or a handle, which is named when the process obtains it (roles
- * NAME and HANDLE). Each value is looked up once per mapping, while the process lives, and written
- * to the capture's table of names. A separate thread does this: reading the symbols of a large
- * library takes a second, and the drain cannot wait that long.
+ * process, which symbol tables name, or a handle. A handle is named when the process obtains it
+ * (roles NAME and HANDLE). Each value is looked up once per mapping, while the process lives, and
+ * written to the capture's table of names. A separate thread does this: reading the symbols of a
+ * large library takes a second, and the drain cannot wait that long.
  */
 #ifndef WAFFLE_CAPTURE_FUNCTIONS_H
 #define WAFFLE_CAPTURE_FUNCTIONS_H

@@ -23,8 +23,8 @@ bool hit_image_is_same(const struct kernel *kernel, pid_t pid, uint64_t ts)
 {
 	uint64_t since;
 
-	/* The order matters: an exec that was in progress when /proc was read is either still in
-	 * progress here, or the BPF programs have noted its end below. */
+	/* The order matters for an exec that was in progress when /proc was read. It is either
+	 * still in progress here, or the BPF programs have noted its end below. */
 	if (!image_may_be_read(pid))
 		return false;
 	if (!kernel)

@@ -171,8 +171,8 @@ const char *dwarf_file_split_name(Dwarf_Die *unit)
 	return name;
 }
 
-/* Whether all files that libdw would open for a skeleton are regular: FILE.dwp, and the .dwo file
- * both in the file's directory and in the compilation directory. */
+/* Whether all files that libdw would open for a skeleton are regular. These are FILE.dwp, and the
+ * .dwo file, both in the file's directory and in the compilation directory. */
 static bool split_is_plain(const struct dwarf_file *file, Dwarf_Die *unit)
 {
 	int len = folder_len(file->path);

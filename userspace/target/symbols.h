@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Maps addresses to functions (with inlined ones), source lines and variables. Only files are read.
- * The process may be gone, and the capture may come from another machine, as long as the same
- * files, their debug files or a debuginfod server are available. A file is opened and indexed when
- * the first address falls into it. Each address is resolved once.
+ * So the process may be gone, and the capture may come from another machine. It only needs the same
+ * files, their debug files or a debuginfod server. A file is opened and indexed when the first
+ * address falls into it. Each address is resolved once.
  *
  *	struct symbolizer *symbolizer;
  *	struct symbol_frames frames;

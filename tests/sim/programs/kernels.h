@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Mimics nvcc's output for `__global__ void name(uint64_t ns, float *data, int count)`: a host
- * function with the C++ name, which launches, and its registration at the program's start. The
+ * Mimics nvcc's output for `__global__ void name(uint64_t ns, float *data, int count)`. That is a
+ * host function with the C++ name, which launches, and its registration at the program's start. The
  * first parameter is the kernel's duration (sim_cuda.h).
  */
 #ifndef SIM_KERNELS_H

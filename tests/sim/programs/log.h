@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A program's own log of its calls, to compare with a tracer's results. Each call is one line of
- * JSON, in the order of their returns: the name, the thread, the times of its begin and return, and
- * its arguments, named as in the tables of userspace/call.
+ * JSON, in the order of their returns. It has the name, the thread, the times of begin and return,
+ * and the arguments, named as in the tables of userspace/call.
  */
 #ifndef SIM_LOG_H
 #define SIM_LOG_H

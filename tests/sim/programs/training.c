@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A simulated data-parallel training: one process per rank, each with its own loader thread, and an
- * all-reduce of the gradients in every step, after which all ranks are as slow as the slowest.
+ * A simulated data-parallel training. Each rank is a process with its own loader thread. Every step
+ * ends with an all-reduce of the gradients, after which all ranks are as slow as the slowest.
  *
  *	training [--ranks N] [--steps N] [--log FOLDER]
  *
