@@ -59,7 +59,7 @@ static size_t literal_len(const struct spec_pattern *lib)
 	return lib->glob && len ? len - 1 : len;
 }
 
-/* Whether `path` matches the library after replacing its first `len` bytes by `real`. */
+/* Whether `path` matches the library's text if `real` replaces its first `len` bytes. */
 static bool is_behind(const struct spec_pattern *lib, size_t len, const char *real,
 		      const char *path)
 {

@@ -110,8 +110,8 @@ static void needed_begin(int fd, const char *path, bool ours, void *arg)
 	file_begin(beginning, fd, path);
 }
 
-/* Arms a cached program again. False: something is unknown or cannot be armed. `any`: it has
- * something to arm. */
+/* Arms a cached program again. False: one of its files has changed or is closed. `any`: it
+ * has something to arm. */
 static bool program_again(struct arming *arming, const struct program *program, pid_t pid,
 			  bool *any)
 {

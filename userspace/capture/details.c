@@ -648,8 +648,8 @@ static int told_see(struct details *details, uint64_t ts, struct error *err)
 			private_set(details, pid, false);
 		else if (pid && is_private(details, (pid_t)pid))
 			continue;
-		/* Only targets have exec records, so for other processes only known threads
-		 * count. */
+		/* Processes that are not targets have no exec record for which their mappings could
+		 * wait. */
 		if (told->traced || !pid || process_of(details, pid) == pid)
 			result = memory_told(details->memory, &told->event,
 					     kernel_program_since(details->kernel, (pid_t)pid) !=
