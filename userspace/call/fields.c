@@ -216,8 +216,8 @@ static bool bound(Dwarf_Attribute *attribute, Dwarf_Sword *value)
 	return true;
 }
 
-/* Number of elements of a dimension. 0: none, or unknown before run time. Some compilers write -1
- * as four bytes, which is not a valid length either. */
+/* Number of elements of a dimension. 0: none, or unknown before run time. Some compilers write such
+ * a bound as -1 in four bytes, which is not a valid number either. */
 static uint32_t dimension_count(Dwarf_Die *dimension, Dwarf_Sword first)
 {
 	Dwarf_Attribute attribute;

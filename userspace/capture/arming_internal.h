@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the parts of arming:
+/*
+ * Shared by the parts of arming:
  *
  *	arming.c            files and processes
  *	arming_calls.c      calls
  *	arming_loading.c    waits for loaders
  *	arming_expect.c     files that may be mapped later
  *	arming_programs.c   files that a program will map
- *	arming_changes.c    changes of files on disk */
+ *	arming_changes.c    changes of files on disk
+ */
 #ifndef WAFFLE_CAPTURE_ARMING_INTERNAL_H
 #define WAFFLE_CAPTURE_ARMING_INTERNAL_H
 

@@ -33,7 +33,7 @@ bool functions_concern(const struct site_info *site);
 int functions_record(struct functions *functions, const struct site_info *site, unsigned first,
 		     const struct waffle_rec *rec, struct error *err);
 
-/* Waits until all lookups are done. False: they were not, at that time of CLOCK_MONOTONIC. */
+/* Waits until all lookups are done, at most until a time of CLOCK_MONOTONIC. False: not done. */
 bool functions_wait(struct functions *functions, uint64_t until_ns);
 /* Writes the names found so far. */
 int functions_write(struct functions *functions, struct error *err);
