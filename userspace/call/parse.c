@@ -361,7 +361,7 @@ static int parse_option(struct parse *parse)
 			   parse_show(parse).text);
 }
 
-/* "uprobe:", "usdt:" or "tracepoint:", and the parts up to the function. */
+/* Parses "uprobe:", "usdt:" or "tracepoint:", and the parts up to the function. */
 static int parse_head(struct parse *parse)
 {
 	static const char *const kinds[] = {"uprobe", "usdt", "tracepoint"};

@@ -46,13 +46,13 @@ int parse_template(struct parse *parse);
 /* parse_type.c */
 int parse_type(struct parse *parse, struct call_type *type);
 int parse_params(struct parse *parse, struct spec_side *side);
-/* "-> type name" */
+/* Parses "-> type name". */
 int parse_returned(struct parse *parse);
 int parse_enum_table(struct parse *parse, uint32_t *table);
 
 /* parse_value.c: "{r->path as path, …}". `returned`: the braces with values at the return. */
 int parse_values(struct parse *parse, struct spec_side *side, bool returned);
-/* The key of a pair. */
+/* Parses the key of a pair. */
 int parse_key(struct parse *parse, struct spec_side *side);
 /* Puts the named parameters that no expression uses before the values, in order. */
 int parse_order(struct parse *parse, struct spec_side *side);

@@ -77,7 +77,7 @@ static uint32_t name_end(const struct parse *parse)
 	return at;
 }
 
-/* "a|b*|"c d"": a name in quotes is not a pattern. */
+/* Parses "a|b*|"c d"": a name in quotes is not a pattern. */
 static int parse_names(struct parse *parse, struct spec_names *names,
 		       uint32_t (*names_end)(const struct parse *parse))
 {

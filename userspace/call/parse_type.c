@@ -387,7 +387,7 @@ static int parse_param(struct parse *parse, struct spec_side *side)
 	return result;
 }
 
-/* "filename, pid as who": fields of a tracepoint. */
+/* Parses "filename, pid as who": fields of a tracepoint. */
 static int parse_listed_field(struct parse *parse, struct spec_side *side)
 {
 	struct call_param *param = &side->params[side->param_count];

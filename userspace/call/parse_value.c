@@ -130,7 +130,7 @@ static int settle(struct parse *parse, struct call_value *value)
 		(struct value_step){.kind = STEP_LOAD, .from = value->from, .to = parse->at});
 }
 
-/* "->field", ".field" */
+/* Parses "->field" or ".field". */
 static int parse_fields(struct parse *parse, struct call_value *value)
 {
 	int result = 0;
@@ -167,7 +167,7 @@ static int parse_fields(struct parse *parse, struct call_value *value)
 	return result;
 }
 
-/* "16", "$rank" */
+/* Parses "16" or "$rank". */
 static int parse_offset(struct parse *parse, bool minus, struct value_step *step)
 {
 	int64_t number = 0;
@@ -188,7 +188,7 @@ static int parse_offset(struct parse *parse, bool minus, struct value_step *step
 	return result;
 }
 
-/* "+16", "-8", "+$rank" */
+/* Parses "+16", "-8" or "+$rank". */
 static int parse_offsets(struct parse *parse, struct call_value *value)
 {
 	int result = 0;
@@ -215,7 +215,7 @@ static int parse_offsets(struct parse *parse, struct call_value *value)
 static int parse_sum(struct parse *parse, struct spec_side *side, struct call_value *value,
 		     unsigned depth);
 
-/* "*(type)(sum)" */
+/* Parses "*(type)(sum)". */
 static int parse_dereference(struct parse *parse, struct spec_side *side, struct call_value *value,
 			     unsigned depth)
 {
@@ -262,7 +262,7 @@ static int parse_sum(struct parse *parse, struct spec_side *side, struct call_va
 	return result ?: parse_fields(parse, value) ?: parse_offsets(parse, value);
 }
 
-/* "seq(comm)", "seq:coll(comm)", "seq:coll(comm, $hash)" */
+/* Parses "seq(comm)", "seq:coll(comm)" or "seq:coll(comm, $hash)". */
 static int parse_sequence(struct parse *parse, struct spec_side *side, struct call_value *value)
 {
 	const char *group = "seq";

@@ -20,7 +20,7 @@ static int open_below(const struct mntent *mount)
 
 	if (!strcmp(mount->mnt_type, "tracefs"))
 		events = "events";
-	else if (!strcmp(mount->mnt_type, "debugfs")) /* mounts tracefs when it is visited */
+	else if (!strcmp(mount->mnt_type, "debugfs")) /* it mounts tracefs when it is used */
 		events = "tracing/events";
 	else
 		return -1;

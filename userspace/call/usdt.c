@@ -39,7 +39,7 @@ static const struct x86_name {
 	{"sp", X86_SP},  {"spl", X86_SP}, {"rip", X86_IP},
 };
 
-/* %r8 … %r15 and their parts. */
+/* Parses %r8 … %r15 and their parts. */
 static bool x86_numbered(const char *name, size_t len, uint8_t *reg)
 {
 	unsigned number = 0;
@@ -74,7 +74,7 @@ static bool x86_register(struct scan *scan, uint8_t *reg)
 	return x86_numbered(name, len, reg);
 }
 
-/* "12", "-0x8". */
+/* Parses "12" or "-0x8". */
 static bool scan_number(struct scan *scan, int64_t *number)
 {
 	char *end;
@@ -142,7 +142,7 @@ static void in_memory(struct operand *operand, uint8_t reg, int64_t offset)
 	operand->readable = fits(offset);
 }
 
-/* "(%rax)", "(%rax,%rcx,8)", "(,%rcx,8)" */
+/* Parses "(%rax)", "(%rax,%rcx,8)" or "(,%rcx,8)". */
 static bool x86_address(struct scan *scan, struct operand *operand, int64_t offset, bool symbol)
 {
 	uint8_t base = 0, index = 0;
@@ -211,7 +211,7 @@ static bool x86_operand(struct scan *scan, struct operand *operand)
 	return true;
 }
 
-/* x0, w0, sp, xzr, fp, lr */
+/* Parses x0, w0, sp, xzr, fp or lr. */
 static bool arm64_register(struct scan *scan, uint8_t *reg, bool *zero)
 {
 	const char *name = scan->at;
@@ -241,7 +241,7 @@ static bool arm64_register(struct scan *scan, uint8_t *reg, bool *zero)
 	return number <= 30;
 }
 
-/* "[sp, 16]", "[x0]", "[x0, x1]" */
+/* Parses "[sp, 16]", "[x0]" or "[x0, x1]". */
 static bool arm64_address(struct scan *scan, struct operand *operand)
 {
 	int64_t offset = 0;

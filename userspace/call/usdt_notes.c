@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Notes of USDT probes. */
+/* Reads the notes of USDT probes. */
 #include <elf.h>
 #include <gelf.h>
 #include <string.h>
