@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * waffle: spans and events in C and C++ that cost nothing until somebody looks.
+ * waffle: spans and events in C and C++ that cost nothing until somebody traces.
  *
  *	#include <waffle.h>
  *
@@ -12,18 +12,22 @@
  *			WAFFLE_EVENT("loss too high", KV_F64("loss", loss));
  *	}	// the span ends here
  *
- * Header only: C11 or later with gcc or clang, C++17 or later; x86-64 and aarch64 Linux. Names
- * and keys are string literals; up to sixteen keys (waffle/kv.h) in any order. While nobody traces,
- * a macro tests one 16-bit counter and evaluates no argument (as assert() does under NDEBUG: they
- * must not have side effects that matter). `waffle-bpf attach --pid P` arms the sites of a running
- * process. With -DWAFFLE_DISABLE all of this is compiled away. docs/instrumenting.md is the guide.
+ * Header only. Requires C11 or later with gcc or clang, or C++17 or later, on x86-64 or aarch64
+ * Linux. Names and keys are string literals. A use has up to sixteen keys (waffle/kv.h) in any
+ * order.
+ *
+ * While nobody traces, a macro tests one 16-bit counter and evaluates no argument. So arguments
+ * must not have side effects that matter, as with assert() and NDEBUG. `waffle-bpf attach --pid P`
+ * arms the sites of a running process. With -DWAFFLE_DISABLE all of this is compiled away.
+ * docs/instrumenting.md is the guide.
  */
 #ifndef WAFFLE_H
 #define WAFFLE_H
 
 /*
- * The program may have macros of any name, before the include or behind it. So all names here begin
- * with waffle or end in _, but for those of members that a program uses, which are set aside.
+ * The program may define macros of any name before or after the include. So all names here begin
+ * with waffle or end in _. The exceptions are members that a program uses; macros of those names
+ * are suspended inside this header.
  */
 #pragma push_macro("id")
 #pragma push_macro("parent")
@@ -44,7 +48,7 @@
 #include "waffle/context.h"
 #include "waffle/kv.h"
 
-/* Null ids; clang without optimisation would call memset() for {0}. */
+/* Null ids. Not {0}: clang without optimisation would call memset() for it. */
 static __inline__ __attribute__((__always_inline__)) waffle_event_id_t waffle_event_null_(void)
 {
 	waffle_event_id_t id_;
@@ -62,8 +66,8 @@ static __inline__ __attribute__((__always_inline__)) waffle_span_t waffle_span_n
 	return span_;
 }
 
-/* The value of WAFFLE_EVENT: the result of a call may go unused without a warning, also where the
- * use is an argument of the program's own macro. */
+/* The value of WAFFLE_EVENT. The result of a call may be unused without a warning, even if the use
+ * is an argument of one of the program's macros. */
 static __inline__ __attribute__((__always_inline__)) waffle_event_id_t
 waffle_event_result_(waffle_event_id_t id_)
 {
@@ -75,25 +79,26 @@ waffle_event_result_(waffle_event_id_t id_)
 #include "waffle/emit.h"
 
 /*
- * WAFFLE_SPAN(name, key…): a span from here to the end of the enclosing block, current in between.
- * It is a declaration: write it as a statement of a block, not as the body of an `if`.
+ * WAFFLE_SPAN(name, key…): a span from here to the end of the enclosing block. It is the current
+ * span in between. This is a declaration: write it as a statement of a block, not as the body of an
+ * `if`.
  */
 #define WAFFLE_SPAN(...)                                                                           \
 	WAFFLE_CALL_(WAFFLE_SPAN_, WAFFLE_CAT_(waffle_, __COUNTER__), WAFFLE_NAME_(__VA_ARGS__),   \
 		     __VA_ARGS__)
 
 /*
- * waffle_span_t s = WAFFLE_BEGIN(name, key…); … WAFFLE_END(s): a span that ends elsewhere, on
- * another thread too. Its parent is the current span. It does not become current itself, since
- * others may begin and end while it is open: WAFFLE_INJECT(waffle_span_context(s)) does that where
- * it is wanted.
+ * waffle_span_t s = WAFFLE_BEGIN(name, key…); … WAFFLE_END(s): a span that ends elsewhere, possibly
+ * on another thread. Its parent is the current span. It does not become current itself, since other
+ * spans may begin and end while it is open. To make it current, use
+ * WAFFLE_INJECT(waffle_span_context(s)).
  */
 #define WAFFLE_BEGIN(...)                                                                          \
 	WAFFLE_CALL_(WAFFLE_BEGIN_, WAFFLE_CAT_(waffle_, __COUNTER__), WAFFLE_NAME_(__VA_ARGS__),  \
 		     __VA_ARGS__)
 #define WAFFLE_END(span) waffle_end_(span)
 
-/* WAFFLE_EVENT(name, key…) → waffle_event_id_t: something that happened. The null id if dormant. */
+/* WAFFLE_EVENT(name, key…) → waffle_event_id_t: an event. While dormant it returns the null id. */
 #define WAFFLE_EVENT(...) WAFFLE_EVENT_KIND_(WAFFLE_SITE_EVENT, "event", __VA_ARGS__)
 
 /* WAFFLE_LOG_INFO(message, key…) → waffle_event_id_t: an event with a severity. */
@@ -101,16 +106,16 @@ waffle_event_result_(waffle_event_id_t id_)
 #define WAFFLE_LOG_WARN(...) WAFFLE_EVENT_KIND_(WAFFLE_SITE_LOG_WARN, "log", __VA_ARGS__)
 #define WAFFLE_LOG_ERROR(...) WAFFLE_EVENT_KIND_(WAFFLE_SITE_LOG_ERROR, "log", __VA_ARGS__)
 
-/* WAFFLE_COUNTER(name, value): the value of something now; any integer or floating-point type. */
+/* WAFFLE_COUNTER(name, value): the current value, of any integer or floating-point type. */
 #define WAFFLE_COUNTER(name, ...)                                                                  \
 	WAFFLE_CALL_(WAFFLE_COUNTER_, WAFFLE_CAT_(waffle_, __COUNTER__), name,                     \
 		     (WAFFLE_NUMBER_, "value", (__VA_ARGS__)))
 
-/* WAFFLE_SPAN_ID() → waffle_span_id_t of the current span; the null id outside any active span. */
+/* WAFFLE_SPAN_ID() → waffle_span_id_t of the current span. The null id outside any active span. */
 #define WAFFLE_SPAN_ID() waffle_current_span_()
 
-/* WAFFLE_INJECT(context): makes it current to the end of the block. The null context changes
- * nothing. */
+/* WAFFLE_INJECT(context): makes the context current to the end of the block. The null context
+ * changes nothing. */
 #define WAFFLE_INJECT(...)                                                                         \
 	WAFFLE_CALL_(WAFFLE_INJECT_, WAFFLE_CAT_(waffle_, __COUNTER__), __VA_ARGS__)
 
@@ -127,7 +132,8 @@ static __inline__ waffle_span_id_t waffle_current_span_(void)
 	return id_;
 }
 
-/* Parts of the macros above: `at` names the locals of one use, so that uses can be nested. */
+/* Parts of the macros above. `at` prefixes the local names of one use, so that uses can be
+ * nested. */
 
 #define WAFFLE_META_(name, ...) WAFFLE_META_HEAD_(name) WAFFLE_MAP_(WAFFLE_KEY_META_, __VA_ARGS__)
 
@@ -139,23 +145,25 @@ static __inline__ waffle_span_id_t waffle_current_span_(void)
 #define WAFFLE_ARMED_(at) __builtin_expect(at##armed, 0)
 
 /* Two arguments: the words of a frame with these keys, and their number. The first four words are
- * filled in later. If all were constants, clang without optimisation would call memcpy(). */
+ * filled in later. The first one is not a constant: for an array of constants, clang without
+ * optimisation would call memcpy(). */
 #define WAFFLE_FRAME_(at, ...) WAFFLE_FRAME_OF_(at, 4 + WAFFLE_COUNT_(__VA_ARGS__), __VA_ARGS__)
 #define WAFFLE_FRAME_OF_(at, count, ...)                                                           \
 	WAFFLE_ARRAY_(count, (unsigned long long)(__UINTPTR_TYPE__)at##probe, 1, 1,                \
 		      1 WAFFLE_MAP_(WAFFLE_KEY_WORD_, __VA_ARGS__)),                               \
 		count
 
-/* Letters of the keys if one of them is a string, known at compile time. */
+/* The type letters of the keys if one of them is a string, else NULL. Known at compile time. */
 #define WAFFLE_TYPES_(...)                                                                         \
 	((0 WAFFLE_MAP_(WAFFLE_KEY_OR_STR_, __VA_ARGS__))                                          \
 		 ? "" WAFFLE_MAP_(WAFFLE_KEY_LETTER_, __VA_ARGS__)                                 \
 		 : (const char *)0)
 
 /*
- * Behind a variable whose end must see its beginning. gcc lets C jump over both into the block, by
- * goto or case, but not into the scope of a type whose size is computed: this one costs nothing.
- * Others refuse by themselves. The last declaration takes the semicolon.
+ * Follows a variable that a cleanup function reads at the end of the block. In C, gcc lets a goto
+ * or case jump over its initialisation into the block, but not into the scope of a type of variable
+ * size. This one costs nothing. Other compilers reject such jumps by themselves. The last
+ * declaration takes the semicolon.
  */
 #if defined(__clang__) || defined(__cplusplus)
 #define WAFFLE_NO_JUMP_(at)
@@ -168,7 +176,7 @@ static __inline__ waffle_span_id_t waffle_current_span_(void)
 	_Pragma("GCC diagnostic pop") typedef char at##last __attribute__((__unused__))
 #endif
 
-/* The scope's storage is only written when armed; what the dormant path carries is one pointer. */
+/* The scope's storage is only written when armed. The dormant path only carries one pointer. */
 #define WAFFLE_SPAN_(at, name, ...)                                                                \
 	struct waffle_scope_ at##scope;                                                            \
 	struct waffle_scope_ *const at##open __attribute__((__cleanup__(waffle_scope_end_),        \
@@ -211,7 +219,7 @@ static __inline__ waffle_span_id_t waffle_current_span_(void)
 		waffle_event_result_(at##event);                                                   \
 	})
 
-/* The value of a counter is two words. */
+/* The value of a counter takes two words. */
 #define WAFFLE_COUNTER_(at, name, value)                                                           \
 	__extension__({                                                                            \
 		WAFFLE_TEST_(at, WAFFLE_SITE_COUNTER, "counter", name, name, value);               \
@@ -220,7 +228,7 @@ static __inline__ waffle_span_id_t waffle_current_span_(void)
 		(void)0;                                                                           \
 	})
 
-#else /* WAFFLE_DISABLE: no code, no data; arguments are compiled, never evaluated */
+#else /* WAFFLE_DISABLE: no code, no data; arguments are compiled but never evaluated */
 
 #define WAFFLE_UNUSED_(...)                                                                        \
 	do {                                                                                       \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Short names for the macros of waffle.h. A name that the program has already is left alone. */
+/* Short names for the macros of waffle.h. A macro that the program has defined already is kept. */
 #ifndef WAFFLE_MACROS_H
 #define WAFFLE_MACROS_H
 

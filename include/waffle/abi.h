@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an instrumented program and waffle-bpf agree on: the ELF note of a site, the registers at
- * its probe, and the frame that an armed site hands over. The macros in this folder write it,
- * bpf/ copies it, userspace/ reads it. Plain enums and structs only: no libc, usable from BPF.
+ * The interface between an instrumented program and waffle-bpf: the ELF note of a site, the
+ * registers at its probe, and the frame that an armed site passes. The macros in this directory
+ * write it, bpf/ copies it, userspace/ reads it. Plain enums and structs only: no libc, usable from
+ * BPF.
  */
 #ifndef WAFFLE_ABI_H
 #define WAFFLE_ABI_H
 
 /*
  * The ELF note: section .note.waffle, owner "waffle", type WAFFLE_NOTE_SITE. All addresses are
- * link-time addresses of the file that holds the note. Its descriptor, little or big endian as
- * the file:
+ * link-time addresses of the file with the note. The descriptor has the byte order of the file:
  *   u64 probe      the probed instruction, a one-byte nop that only an armed site executes
  *   u64 test       an address in the function that uses the macro
  *   u64 semaphore  16-bit counter that the kernel raises while armed; 0: none
@@ -21,8 +21,8 @@
  *   u32 kind       enum waffle_site_kind
  *   u32 reserved   0
  *
- * A library that only plays the part of a real one (docs/simulation.md) has a note of type
- * WAFFLE_NOTE_SIMULATION with an empty descriptor.
+ * A stand-in for a real library (docs/simulation.md) has a note of type WAFFLE_NOTE_SIMULATION with
+ * an empty descriptor.
  */
 #define WAFFLE_NOTE_SECTION ".note.waffle"
 #define WAFFLE_NOTE_OWNER "waffle"
@@ -30,7 +30,7 @@
 #define WAFFLE_NOTE_SIMULATION 2
 #define WAFFLE_NOTE_DESC_BYTES 56
 
-/* Which macro made the site. WAFFLE_SITE_SPAN_END has no name: a span's begin names it. */
+/* The macro of a site. WAFFLE_SITE_SPAN_END has no name: the site of the span's begin names it. */
 enum waffle_site_kind {
 	WAFFLE_SITE_SPAN = 1,
 	WAFFLE_SITE_SPAN_END = 2,
@@ -42,7 +42,7 @@ enum waffle_site_kind {
 	WAFFLE_SITE_KIND_COUNT
 };
 
-/* Type letter of a key in the site's meta, and how its value lies in the frame. */
+/* Type letter of a key in the site's meta, and the layout of its value in the frame. */
 #define WAFFLE_KEY_I64 'i'         /* one word, signed */
 #define WAFFLE_KEY_U64 'u'         /* one word */
 #define WAFFLE_KEY_F64 'd'         /* one word, IEEE 754 binary64 */
@@ -52,34 +52,37 @@ enum waffle_site_kind {
 #define WAFFLE_KEY_NUMBER 'n'      /* two words: enum waffle_number, then the value (counters) */
 #define WAFFLE_KEY_CAUSE_SPAN 'S'  /* one word, a span id; 0: no link */
 #define WAFFLE_KEY_CAUSE_EVENT 'E' /* one word, an event id; 0: no link */
-/* Of calls only, that is of functions which waffle-bpf decodes itself: */
-#define WAFFLE_KEY_CODE 'c' /* one word, address of a function, or a handle of one */
-#define WAFFLE_KEY_DIM3 'v' /* two words: x in the low, y in the high half; then z */
+/* Only in calls, which are functions that waffle-bpf decodes itself: */
+#define WAFFLE_KEY_CODE 'c' /* one word, the address of a function, or a handle of one */
+#define WAFFLE_KEY_DIM3 'v' /* two words: x in the low half, y in the high half; then z */
 
 enum waffle_number { WAFFLE_NUMBER_I64 = 0, WAFFLE_NUMBER_U64 = 1, WAFFLE_NUMBER_F64 = 2 };
 
-/* First word of a string: its length in bytes as copied, and two marks; both: it was not read. */
+/* First word of a string: the number of copied bytes, and two marks. Both marks together mean that
+ * the string could not be read. */
 #define WAFFLE_STR_LEN(word) ((unsigned)((word)&0xffffffffu))
 #define WAFFLE_STR_CUT (1ull << 32)  /* the original was longer */
 #define WAFFLE_STR_NULL (1ull << 33) /* a null pointer */
 
-#define WAFFLE_STR_MAX 256 /* bytes copied of a string value */
+#define WAFFLE_STR_MAX 256 /* limit of bytes copied from a string value */
 #define WAFFLE_KEYS_MAX 16
 
-/* x86-64: so many bytes below the stack of its function are left out when a probe is called, for
- * leaf functions use them (waffle_probe_call_() in arch.h). Unwinding from a probe relies on it. */
+/* x86-64: a probe's call leaves this many bytes below the function's stack unused, since a leaf
+ * function may keep data there (waffle_probe_call_() in arch.h). Unwinding from a probe relies on
+ * the number. */
 #define WAFFLE_RED_ZONE 128
 
 /*
- * Registers at a probe (x86-64 / aarch64), also the arguments of the USDT note "waffle:<kind>":
+ * Registers at a probe (x86-64 / aarch64), which are also the arguments of the USDT note
+ * "waffle:<kind>":
  *   1  rdi/x0  span or event id
  *   2  rsi/x1  address of the site's name; at a span end: the probe address of the span's begin
  *   3  rdx/x2  address of the frame; 0 at a span end
  *   4  rcx/x3  size of the frame in bytes; 0 at a span end
- * The frame: four words, then the keys' values in order.
+ * The frame: the words of struct waffle_frame, followed by the keys' values in order.
  */
 struct waffle_frame {
-	unsigned long long id;       /* span or event id, never 0 but for counters */
+	unsigned long long id;       /* span or event id; 0 only for counters */
 	unsigned long long parent;   /* current span, or 0 */
 	unsigned long long trace_hi; /* 128-bit trace id, or 0 outside any span */
 	unsigned long long trace_lo;

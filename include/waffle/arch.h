@@ -2,29 +2,29 @@
 /*
  * The few instructions of a site, per architecture.
  *
- * WAFFLE_ASM_GOTO_     for gcc: tests the semaphore 992 and jumps to the label waffle_armed_ with
- *                      the address of the probe 990 in the variable `probe`, if armed. A dormant
- *                      site executes the first two instructions (aarch64: three) and nothing else.
+ * WAFFLE_ASM_GOTO_     for gcc: tests the semaphore 992. If armed, it jumps to the label
+ *                      waffle_armed_ with the address of the probe 990 in the variable `probe`. A
+ *                      dormant site executes the first two instructions (aarch64: three) only.
  * WAFFLE_ASM_FLAGS_    for clang, whose asm goto up to version 16 rejects two uses in functions
  *                      with cleanups or lambdas: tests the semaphore and always yields the probe's
- *                      address; the branch is the compiler's.
+ *                      address. The compiler makes the branch.
  * WAFFLE_ASM_ADDRESS_  only yields the address, for a site without a semaphore.
- * WAFFLE_ASM_PROBE_    a landing pad, the probe, and a return, placed behind the function so that
- *                      the hot path does not carry them. The probe is a nop that the kernel patches
- *                      and emulates. Where branches are guarded (BTI, IBT) an indirect call may
- *                      reach the landing pad only; it is a nop for other processors.
- * WAFFLE_ASM_ARGS_     where the probe's arguments are, in the notation of USDT notes.
+ * WAFFLE_ASM_PROBE_    a landing pad, the probe, and a return. They are placed behind the function,
+ *                      to keep them out of the hot path. The probe is a nop that the kernel patches
+ *                      and emulates. Where branches are guarded (BTI, IBT), an indirect call may
+ *                      only reach the landing pad. It is a nop for other processors.
+ * WAFFLE_ASM_ARGS_     the locations of the probe's arguments, in the notation of USDT notes.
  * waffle_probe_call_() calls the landing pad of a probe with its four arguments in the registers
  *                      that abi.h names.
  *
- * Numeric labels are local to one use, so a site survives being inlined, cloned or unrolled: each
- * copy has its own probe, semaphore and note. 989 marks the code of the function that holds the
- * site. On x86 the text has both dialects of assembler, {AT&T|Intel}, for -masm=intel.
+ * Numeric labels are local to one use, so a site may be inlined, cloned or unrolled: each copy has
+ * its own probe, semaphore and note. 989 marks the code of the function that contains the site. On
+ * x86 the text has both dialects of assembler, {AT&T|Intel}, for -masm=intel.
  */
 #ifndef WAFFLE_ARCH_H
 #define WAFFLE_ARCH_H
 
-/* Bytes of the landing pad, from the address that is called to the probe. */
+/* Bytes from the landing pad's address, which is called, to the probe. */
 #define WAFFLE_LANDING_ 4
 
 #if defined(__x86_64__) && defined(__LP64__)
@@ -50,7 +50,7 @@ static __inline__ __attribute__((__always_inline__)) void
 waffle_probe_call_(const void *probe_, unsigned long long id_, const void *name_,
 		   const void *frame_, unsigned long long size_)
 {
-	/* The call must not write into the red zone of a leaf function. */
+	/* The call must not overwrite the red zone of a leaf function. */
 	__asm__ __volatile__("{leaq -128(%%rsp), %%rsp|lea rsp, [rsp - 128]}\n\t"
 			     "call {*|}%[waffle_landing]\n\t"
 			     "{leaq 128(%%rsp), %%rsp|lea rsp, [rsp + 128]}"
@@ -74,7 +74,7 @@ waffle_probe_call_(const void *probe_, unsigned long long id_, const void *name_
 	"\tldrh %w[waffle_flag], [%[waffle_probe], #:lo12:992f]\n\t" WAFFLE_ASM_LOAD_
 #define WAFFLE_ASM_ARMED_(var) [waffle_flag] "=&r"(var)
 #define WAFFLE_ASM_ADDRESS_ "989: " WAFFLE_ASM_LOAD_
-/* hint #34 is "bti c", by a name that every assembler knows. */
+/* hint #34 is "bti c"; every assembler knows this name. */
 #define WAFFLE_ASM_PROBE_ ".subsection 1\n\t.balign 4\n\thint #34\n990: nop\n\tret\n\t.previous\n"
 #define WAFFLE_ASM_ARGS_ "8@x0 8@x1 8@x2 8@x3"
 #define WAFFLE_ASM_SYMBOL_ "S"

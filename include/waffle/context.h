@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ids and the current context of a thread. All of this runs without a system call, a lock or an
- * allocation of our own: an armed site may be in a sandbox or in a signal handler.
+ * Ids and the current context of a thread. Nothing here makes a system call, takes a lock or
+ * allocates memory: an armed site may run in a sandbox or in a signal handler.
  *
- * Ids are 64 bits: a random base a thread plus a count, so no counter is shared and ids of
- * different threads, processes and hosts do not meet but with a probability of about 1e-9 for a
- * thousand threads with a million ids each. A child made by fork() draws new bases. Zero is the
- * null id.
+ * An id has 64 bits: a random base per thread plus a count, so threads share no counter. Ids of
+ * different threads, processes and hosts may collide, but for a thousand threads with a million ids
+ * each the probability is about 1e-9. A child made by fork() draws new bases. Zero is the null id.
  *
- * All files of a process share one struct waffle_process_: the program's own (waffle_program_2_)
- * if it has one that a library can see, else the first that the dynamic linker finds
- * (waffle_process_2_). Both names carry a number that changes with the layout, since files may be
- * compiled with different versions of this header. docs/instrumenting.md tells which libraries
- * share and which do not.
+ * All files of a process share one struct waffle_process_. It is the program's own
+ * (waffle_program_2_) if a library can see it. Otherwise it is the first that the dynamic linker
+ * finds (waffle_process_2_). Both names contain a number that changes with the layout, since files
+ * may be compiled with different versions of this header. docs/instrumenting.md describes which
+ * libraries share it.
  */
 #ifndef WAFFLE_CONTEXT_H
 #define WAFFLE_CONTEXT_H
@@ -28,17 +27,17 @@ typedef struct {
 	unsigned long long value;
 } waffle_event_id_t;
 
-/* Where new spans and events belong. All zero: outside any span. */
+/* The context to which new spans and events belong. All zero: outside any span. */
 typedef struct {
 	unsigned long long trace_hi, trace_lo;
 	unsigned long long span_id;
 } waffle_context_t;
 
-/* A span between WAFFLE_BEGIN and WAFFLE_END. id 0: it was not active at its begin. */
+/* A span between WAFFLE_BEGIN and WAFFLE_END. id 0: the site was dormant at the begin. */
 typedef struct {
 	unsigned long long id;
 	unsigned long long trace_hi, trace_lo;
-	const void *probe; /* of its begin: names the span at its end */
+	const void *probe; /* probe of the begin, which names the span at its end */
 } waffle_span_t;
 
 #ifndef WAFFLE_DISABLE
@@ -49,12 +48,12 @@ typedef struct {
 extern "C" {
 #endif
 
-/* What the end of a block needs in which a span or an injected context is current. */
+/* State to restore at the end of a block in which a span or an injected context is current. */
 struct waffle_scope_ {
 	waffle_context_t outer_;
 	unsigned long long id_;
 	const void *probe_;
-	unsigned depth_; /* of this scope, from 1 */
+	unsigned depth_; /* nesting depth of this scope, from 1 */
 };
 
 #define WAFFLE_LINKS_ 8
@@ -64,35 +63,35 @@ struct waffle_link_ {
 	__UINTPTR_TYPE__ place_; /* its address, now or earlier: never dereferenced */
 };
 
-/* `links_` has the open scopes, the outermost first; deeper ones are only counted. */
+/* `links_` has the open scopes, outermost first; deeper ones are only counted. */
 struct waffle_thread_ {
 	waffle_context_t context_;
 	unsigned long long id_base_;
 	unsigned long long id_count_;
-	unsigned long long fork_; /* number of the fork() that this thread is in */
+	unsigned long long fork_; /* number of the fork() that made this thread's process */
 	unsigned depth_;
 	struct waffle_link_ links_[WAFFLE_LINKS_];
 };
 
 struct waffle_process_ {
-	struct waffle_thread_ *(*thread_)(void); /* of the caller */
+	struct waffle_thread_ *(*thread_)(void); /* returns the state of the calling thread */
 	unsigned long long key_[2];              /* random */
 	unsigned long long lineage_; /* differs between loads of this file, and after each fork() */
-	unsigned long long threads_; /* that drew ids */
+	unsigned long long threads_; /* number of threads that drew ids */
 	unsigned long long forks_;
 	unsigned char watching_;
 };
 
-/* The libc has these; its headers for them would bring in thousands of names. */
+/* Functions of the libc. Their headers would declare thousands of names. */
 extern unsigned long waffle_getauxval_(unsigned long) __asm__("getauxval");
 extern int waffle_dl_iterate_phdr_(int (*)(const void *, size_t, void *),
 				   void *) __asm__("dl_iterate_phdr");
 #ifdef __GLIBC__
-/* What pthread_atfork() calls; unlike it, it needs no library in old versions of glibc. */
+/* The function behind pthread_atfork(). It needs no extra library in old versions of glibc. */
 extern int waffle_register_atfork_(void (*)(void), void (*)(void), void (*)(void),
 				   void *) __asm__("__register_atfork") __attribute__((__weak__));
 extern void *__dso_handle
-	__attribute__((__visibility__("hidden"), __weak__)); /* none with -nostdlib */
+	__attribute__((__visibility__("hidden"), __weak__)); /* missing with -nostdlib */
 #else
 extern int waffle_pthread_atfork_(void (*)(void), void (*)(void),
 				  void (*)(void)) __asm__("pthread_atfork");
@@ -107,8 +106,8 @@ static __attribute__((__unused__)) struct waffle_thread_ *waffle_thread_own_(voi
 
 /*
  * Position-independent code that is not for an executable counts as a library's. It refers to the
- * program's struct, and defines another for programs that have none. A version script can't hide
- * the reference, since the library does not define it.
+ * program's struct, and defines another one for programs without it. A version script cannot hide
+ * the reference, since the library does not define the symbol.
  */
 #if defined(__PIC__) && !defined(__PIE__)
 extern struct waffle_process_ waffle_program_2_ __attribute__((__weak__));
@@ -164,7 +163,7 @@ static __attribute__((__unused__)) void waffle_sip_(unsigned long long *v_,
 /*
  * SipHash-2-4 of three words. Its key are the random bytes that the kernel gave this program. They
  * also seed the stack protector, and ids leave the process, so the function must not reveal its
- * key. Time is no source: a process may be forbidden to read the counter.
+ * key. Time is not used: a process may be forbidden to read the counter.
  */
 static __inline__ __attribute__((__always_inline__)) unsigned long long
 waffle_hash_(unsigned long long first_, unsigned long long second_, unsigned long long third_)
@@ -187,9 +186,8 @@ waffle_hash_(unsigned long long first_, unsigned long long second_, unsigned lon
 	return v_[0] ^ v_[1] ^ v_[2] ^ v_[3];
 }
 
-/* No two threads hash the same words: the first differs between the copies of struct
- * waffle_process_ in a process, the second between its processes, the third between their threads.
- */
+/* No two threads hash the same words. The first word differs between the copies of struct
+ * waffle_process_ in a process, the second between processes, the third between threads. */
 static __attribute__((__unused__, __noinline__, __cold__)) void
 waffle_thread_seed_(struct waffle_thread_ *thread_)
 {
@@ -201,7 +199,7 @@ waffle_thread_seed_(struct waffle_thread_ *thread_)
 			    1;
 }
 
-/* This thread, ready to draw ids. */
+/* The state of this thread, ready to draw ids. */
 static __inline__ __attribute__((__always_inline__)) struct waffle_thread_ *
 waffle_thread_ready_(void)
 {
@@ -216,7 +214,7 @@ static __attribute__((__unused__)) unsigned long long waffle_new_id_(struct waff
 {
 	unsigned long long id_;
 
-	/* Atomic for the sake of signal handlers only. */
+	/* Atomic only because of signal handlers. */
 	do
 		id_ = thread_->id_base_ +
 		      __atomic_fetch_add(&thread_->id_count_, 1, __ATOMIC_RELAXED);
@@ -232,7 +230,7 @@ static __attribute__((__unused__)) void waffle_forks_(void)
 		__atomic_add_fetch(&waffle_process_get_()->forks_, 1, __ATOMIC_RELAXED);
 }
 
-/* In the child, which has the number of its fork() and is the only thread. */
+/* Runs in the child, which has the number of its fork() and is the only thread. */
 static __attribute__((__unused__)) void waffle_forked_(void)
 {
 	struct waffle_process_ *process_ = waffle_process_get_();
@@ -251,9 +249,9 @@ static __attribute__((__unused__)) int waffle_loads_(const void *info_, size_t s
 }
 
 /*
- * Everything that needs the libc happens when a file is loaded, since it may lock or allocate. The
- * first call of a function in another file may take 3 KiB of stack to look up its address. So the
- * call that finds the thread is made here for the first time, too.
+ * All calls into the libc are made when a file is loaded, since they may lock or allocate. The
+ * first call of a function in another file may take 3 KiB of stack to look up its address. So this
+ * also makes the first call of the function that finds the thread.
  */
 static __attribute__((__constructor__, __unused__)) void waffle_watch_(void)
 {
@@ -277,7 +275,8 @@ static __attribute__((__constructor__, __unused__)) void waffle_watch_(void)
 
 /* ---- scopes ---- */
 
-/* The address as a number to compare, so that analyzers see no stack address that escapes. */
+/* The address as a number to compare, so that code analyzers do not report an escaping stack
+ * address. */
 static __inline__ __UINTPTR_TYPE__ waffle_place_(const struct waffle_scope_ *scope_)
 {
 	__UINTPTR_TYPE__ place_ = (__UINTPTR_TYPE__)scope_;
@@ -287,9 +286,9 @@ static __inline__ __UINTPTR_TYPE__ waffle_place_(const struct waffle_scope_ *sco
 }
 
 /*
- * Enters a scope. A scope at the address of an earlier one proves that the earlier one and those
- * within it have ended: they were left by longjmp(), or suspended with their stack.
- * The pointer is not to const, or else gcc warns that what it points to is not initialized.
+ * Closes abandoned scopes before a new scope is entered. If the new scope has the address of an
+ * earlier one, that one and those within it have ended. They were left by longjmp(), or suspended
+ * with their stack. The pointer is not to const: otherwise gcc warns of uninitialized data.
  */
 static __inline__ void waffle_scope_prune_(struct waffle_thread_ *thread_,
 					   struct waffle_scope_ *scope_)
@@ -309,8 +308,8 @@ static __inline__ void waffle_scope_prune_(struct waffle_thread_ *thread_,
 	}
 }
 
-/* After waffle_scope_prune_(). The order protects against signal handlers, which enter and leave
- * scopes. */
+/* Call it after waffle_scope_prune_(). The order of the writes protects against signal handlers,
+ * which enter and leave scopes. */
 static __inline__ void waffle_scope_push_(struct waffle_thread_ *thread_,
 					  struct waffle_scope_ *scope_,
 					  const waffle_context_t *context_)
@@ -331,8 +330,8 @@ static __inline__ void waffle_scope_push_(struct waffle_thread_ *thread_,
 
 /*
  * Leaves a scope: restores the context from before it, if the scope is open on this thread. It is
- * not if it belongs to a coroutine that another thread began, or if an enclosing scope was left
- * first. Inner scopes that are still open were left by longjmp().
+ * not open if it belongs to a coroutine that another thread began, or if an enclosing scope was
+ * left first. Inner scopes that are still open were left by longjmp().
  */
 static __attribute__((__unused__)) void waffle_scope_pop_(const struct waffle_scope_ *scope_)
 {
@@ -356,7 +355,7 @@ static __attribute__((__unused__)) void waffle_scope_pop_(const struct waffle_sc
 }
 #endif
 
-/* The current context of this thread, to be handed to another thread or process. */
+/* The current context of this thread, for use in another thread or process. */
 static inline waffle_context_t waffle_context_extract(void)
 {
 	return waffle_thread_get_()->context_;
@@ -373,8 +372,7 @@ static inline __attribute__((__always_inline__)) waffle_context_t waffle_context
 
 #endif /* WAFFLE_DISABLE */
 
-/* The context inside a span that was begun with WAFFLE_BEGIN, to be made current by WAFFLE_INJECT.
- */
+/* The context inside a span of WAFFLE_BEGIN. WAFFLE_INJECT makes it current. */
 static inline waffle_context_t waffle_span_context(waffle_span_t span_)
 {
 	waffle_context_t context_ = {span_.trace_hi, span_.trace_lo, span_.id};
@@ -412,12 +410,12 @@ static inline bool waffle_context_to_traceparent(waffle_context_t context_,
 	}
 	text_[at_++] = '-';
 	text_[at_++] = '0';
-	text_[at_++] = '1'; /* sampled: it exists, so it was recorded */
+	text_[at_++] = '1'; /* sampled: a context only exists if it was recorded */
 	text_[at_] = '\0';
 	return true;
 }
 
-/* Reads `count_` lower-case hexadecimal digits; false if one is not. */
+/* Parses `count_` lower-case hexadecimal digits. False: one is not such a digit. */
 static inline bool waffle_hex_(const char *text_, int count_, unsigned long long *value_)
 {
 	int i_;
@@ -437,9 +435,9 @@ static inline bool waffle_hex_(const char *text_, int count_, unsigned long long
 }
 
 /*
- * Reads a W3C traceparent into *context_. Returns false and leaves the null context if it is not
- * valid: wrong length or digits, version ff, or an id of zero. Later versions may carry more behind
- * the flags.
+ * Parses a W3C traceparent into *context_. If it is invalid, returns false and sets the null
+ * context: wrong length or digits, version ff, or an id of zero. Later versions may have more data
+ * after the flags.
  */
 static inline bool waffle_context_from_traceparent(const char *text_, waffle_context_t *context_)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an armed site does: number the span or event, lay out the frame (abi.h), call the probe. All
- * of it is out of line and cold; a dormant site never comes here.
+ * The steps of an armed site: number the span or event, lay out the frame (abi.h), call the probe.
+ * All functions are out of line and cold; a dormant site never gets here.
  *
- * `words_` points to four words for struct waffle_frame, then the keys' values as *_WORD of kv.h
- * made them; `types_` holds a letter a key, or is NULL if no value needs copying.
+ * `words_` points to four words for struct waffle_frame, followed by the keys' values as the *_WORD
+ * macros of kv.h made them. `types_` has one letter per key, or is NULL if no value needs copying.
  */
 #ifndef WAFFLE_EMIT_H
 #define WAFFLE_EMIT_H
@@ -40,8 +40,8 @@ static __inline__ unsigned long long waffle_word_event_(waffle_event_id_t id_)
 }
 
 /*
- * An array that lives as long as the expression that it is in, and with it what its values refer
- * to: temporaries of C++ die at the end of their full expression, which must include the probe.
+ * An array that lives as long as the enclosing expression. So do the temporaries to which its
+ * values refer: in C++ they die at the end of their full expression, which must include the probe.
  */
 #ifdef __cplusplus
 extern "C++" {
@@ -59,8 +59,9 @@ template <size_t count_> struct waffle_words_ {
 #define WAFFLE_ARRAY_(count, ...) ((unsigned long long[count]){__VA_ARGS__})
 #endif
 
-/* Copies a string into the frame; returns the words used. No function of the libc does it, as its
- * first call may take 3 KiB of stack (waffle_watch_()): the empty asm keeps the loop a loop. */
+/* Copies a string into the frame and returns the words used. It avoids the libc, since a first call
+ * may take 3 KiB of stack (waffle_watch_()). The empty asm keeps the compiler from replacing the
+ * loop by a call. */
 static __attribute__((__unused__, __noinline__)) size_t
 waffle_copy_string_(unsigned long long *out_, const char *text_)
 {
@@ -86,7 +87,7 @@ waffle_copy_string_(unsigned long long *out_, const char *text_)
 	return 1 + (length_ + 7) / 8;
 }
 
-/* The frame is made anew, with room for as many strings as there are: a stack may be small. */
+/* Builds a new frame with room for the strings that it really has, since the stack may be small. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Walloca"
 WAFFLE_COLD_ void waffle_emit_strings_(const void *probe_, const char *name_,
@@ -123,7 +124,7 @@ waffle_emit_(const void *probe_, const char *name_, const unsigned long long *wo
 		waffle_probe_call_(probe_, words_[0], name_, words_, count_ * 8);
 }
 
-/* Fills in who the parent is; a span outside any trace starts one. */
+/* Fills in the parent. A span outside any trace starts a new trace. */
 static __inline__ void waffle_fill_frame_(unsigned long long *words_,
 					  const waffle_context_t *context_)
 {

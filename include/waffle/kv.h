@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Keys of spans and events. A key is a tuple (WAFFLE_TYPE_, "key", value) that other macros take
- * apart: its type and name go into the site's meta at compile time, its value into the frame at run
- * time. The type is a word with our prefix, since it is expanded: programs have macros named PTR,
- * U64 or BOOL. Values are evaluated once if the site is armed and not at all if it is dormant.
+ * apart. Its type and name go into the site's meta at compile time, its value into the frame at run
+ * time. The type has our prefix, because it is expanded and programs have macros named PTR, U64 or
+ * BOOL. If the site is armed, each value is evaluated once; if it is dormant, not at all.
  */
 #ifndef WAFFLE_KV_H
 #define WAFFLE_KV_H
@@ -15,16 +15,15 @@
 #define KV_U64(key, ...) (WAFFLE_U64_, key, (__VA_ARGS__))
 #define KV_F64(key, ...) (WAFFLE_F64_, key, (__VA_ARGS__))
 #define KV_BOOL(key, ...) (WAFFLE_BOOL_, key, (__VA_ARGS__))
-/* A NUL-terminated string; 256 bytes of it are copied, and it is marked when that cuts it. */
+/* A NUL-terminated string. Up to 256 bytes are copied; a longer one is marked as cut. */
 #define KV_STR(key, ...) (WAFFLE_STR_, key, (__VA_ARGS__))
-/* An address, shown in hexadecimal and never followed. */
+/* An address, shown in hexadecimal and never dereferenced. */
 #define KV_PTR(key, ...) (WAFFLE_PTR_, key, (__VA_ARGS__))
-/* Causes that are not the parent: waffle_span_id_t, waffle_event_id_t. The null id makes no link.
- */
+/* Causes other than the parent: waffle_span_id_t, waffle_event_id_t. The null id makes no link. */
 #define KV_CAUSE_SPAN(...) (WAFFLE_CAUSE_SPAN_, "cause", (__VA_ARGS__))
 #define KV_CAUSE_EVENT(...) (WAFFLE_CAUSE_EVENT_, "cause", (__VA_ARGS__))
 
-/* Type letters, as in abi.h, but as literals that can be joined. */
+/* Type letters as in abi.h, but as literals that can be concatenated. */
 #define WAFFLE_I64_LETTER "i"
 #define WAFFLE_U64_LETTER "u"
 #define WAFFLE_F64_LETTER "d"
@@ -46,7 +45,8 @@
 #define WAFFLE_CAUSE_SPAN_WORD(value) waffle_word_span_(value)
 #define WAFFLE_CAUSE_EVENT_WORD(value) waffle_word_event_(value)
 
-/* 8 is gcc's and clang's type class of floating point (gcc/typeclass.h: real_type_class). */
+/* 8 is the type class of floating-point types in gcc and clang (gcc/typeclass.h:
+ * real_type_class). */
 #define WAFFLE_IS_REAL_(value) (__builtin_classify_type(value) == 8)
 #define WAFFLE_IS_SIGNED_(value) ((__typeof__(value))-1 < (__typeof__(value))1)
 #define WAFFLE_NUMBER_KIND_(value)                                                                 \
@@ -56,7 +56,7 @@
 #define WAFFLE_NUMBER_VALUE_(value)                                                                \
 	(WAFFLE_IS_REAL_(value) ? waffle_word_f64_((double)value) : (unsigned long long)value)
 
-/* What is done with each tuple. */
+/* Operations on a tuple, for WAFFLE_MAP_. */
 #define WAFFLE_KEY_META_(type, key, value) type##LETTER key "\0"
 #define WAFFLE_KEY_LETTER_(type, key, value) type##LETTER
 #define WAFFLE_KEY_OR_STR_(type, key, value) || type##LETTER[0] == WAFFLE_KEY_STR

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A site: one asm statement that holds the test, the probe, the semaphore and the notes, so that
- * the compiler can neither drop nor share a part of it. Sections are opened with "?": in an inline
- * function or a template they join its COMDAT group and go when the linker drops the group.
+ * A site is one asm statement with the test, the probe, the semaphore and the notes. So the
+ * compiler can neither drop nor share a part of it. Sections are opened with "?". So in an inline
+ * function or a template they join its COMDAT group, and the linker drops them with the group.
  *
- * Everything known at compile time is one string literal ("meta", see abi.h) that the note points
- * to; nothing of it is read or sent by the running program.
+ * All compile-time facts are one string literal ("meta", see abi.h), to which the note points. The
+ * running program neither reads nor sends it.
  */
 #ifndef WAFFLE_SITE_H
 #define WAFFLE_SITE_H
@@ -19,13 +19,13 @@
 	    */
 #endif
 
-/* Head of a site's meta; the keys follow. */
+/* Start of a site's meta; the keys follow. */
 #define WAFFLE_META_HEAD_(name) name "\0" __FILE__ "\0" WAFFLE_CATEGORY "\0"
 
 #define WAFFLE_ASM_SEMAPHORE_                                                                      \
 	".pushsection .probes,\"aw?\",\"progbits\"\n\t.balign 2\n992: .2byte 0\n\t.popsection\n"
 
-/* Our own note; its layout is in abi.h. */
+/* waffle's note; its layout is in abi.h. */
 #define WAFFLE_ASM_NOTE_(semaphore)                                                                \
 	".pushsection .note.waffle,\"?\",\"note\"\n\t.balign 4\n"                                  \
 	"\t.4byte 994f-993f, 996f-995f, 1\n"                                                       \
@@ -35,8 +35,8 @@
 	"996: .balign 4\n\t.popsection\n"
 
 /*
- * A plain USDT note (systemtap's format 3), so that bpftrace and perf see waffle:span_12, … too.
- * The line is part of the name because bpftrace takes probes of one name to share one semaphore.
+ * A plain USDT note (SystemTap's format 3), with which bpftrace and perf see waffle:span_12, … too.
+ * The name includes the line, because bpftrace assumes that probes of one name share one semaphore.
  */
 #define WAFFLE_ASM_USDT_(usdt, semaphore)                                                          \
 	".pushsection .note.stapsdt,\"?\",\"note\"\n\t.balign 4\n"                                 \
@@ -53,8 +53,9 @@
 	".endif\n"
 
 /*
- * Behind the probe, where nothing runs, the code refers to its strings. The notes do not count as a
- * reference for lld --gc-sections, which would drop the strings, and then the site has no name.
+ * Refers to the strings from code behind the probe, where nothing runs. The notes do not count as
+ * references for lld --gc-sections. Without this it would drop the strings, and the site would have
+ * no name.
  */
 #define WAFFLE_ASM_KEEP_                                                                           \
 	".subsection 1\n\t.4byte %c[waffle_meta] - .\n\t.4byte %c[waffle_func] - .\n\t.previous\n"
@@ -76,8 +77,8 @@
 			     : WAFFLE_ASM_SITE_INPUTS_(site_kind, site_meta)                       \
 			     : "cc")
 #else
-/* probe_var is written by the asm, which may not say so: asm goto has no outputs before gcc 11. The
- * empty asm at the label says it where it counts. */
+/* The asm writes probe_var but cannot declare it: before gcc 11 asm goto has no outputs. The empty
+ * asm at the label declares the output on the path that uses it. */
 #define WAFFLE_SITE_TEST_(armed, probe_var, site_kind, usdt, site_meta)                            \
 	do {                                                                                       \
 		__label__ waffle_armed_;                                                           \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Damage to a .waffle file that its checksums do not give away. */
+/* Damages .waffle files in a way that their checksums do not detect. */
 #ifndef WAFFLE_FUZZ_CHECKSUMS_H
 #define WAFFLE_FUZZ_CHECKSUMS_H
 
@@ -14,7 +14,7 @@
 #include "store/bytes.h"
 #include "store/format.h"
 
-/* Makes the checksums of all chunks that can be reached right. */
+/* Corrects the checksums of all reachable chunks. */
 static inline void mend_checksums(unsigned char *file, size_t size)
 {
 	size_t at = FILE_HEADER_BYTES;
@@ -34,7 +34,8 @@ static inline void mend_checksums(unsigned char *file, size_t size)
 	}
 }
 
-/* A descriptor of a file in memory with these bytes and right checksums, and its path. */
+/* Returns a descriptor of an in-memory file with these bytes and correct checksums, and its
+ * path. */
 static inline int damaged_file(const uint8_t *data, size_t size, char path[64])
 {
 	unsigned char *copy = malloc(size + 1);

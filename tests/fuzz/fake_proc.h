@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process that is not there, whose files of /proc have any contents: open(), fopen(), readlink(),
- * statx() and kill() in the place of the C library's. Of other processes nothing is to be seen, so
- * that an input does the same on every machine. For programs of one file.
+ * Simulates a process whose files in /proc have any contents. It replaces open(), fopen(),
+ * readlink(), statx() and kill() of the C library. Other processes are invisible, so that an input
+ * has the same effect on every machine. For programs with a single source file.
  */
 #ifndef WAFFLE_FUZZ_FAKE_PROC_H
 #define WAFFLE_FUZZ_FAKE_PROC_H
@@ -21,13 +21,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define FAKE_PID 4194305 /* no process has it: PID_MAX_LIMIT of include/linux/threads.h */
+#define FAKE_PID 4194305 /* unused: PID_MAX_LIMIT of include/linux/threads.h */
 
 static struct {
-	const void *bytes; /* of all its files, and of the machine's tables; NULL: none is there */
+	const void *bytes; /* of its files, and of the machine's tables; NULL: no process */
 	size_t size;
-	int folder;        /* open, of the process; -1: none */
-	struct statx info; /* of its descriptors */
+	int folder;        /* open directory of the process; -1: none */
+	struct statx info; /* result of statx() for its descriptors */
 } fake = {.folder = -1};
 
 int open(const char *path, int flags, ...);
@@ -38,7 +38,7 @@ FILE *fopen(const char *path, const char *mode);
 FILE *fopen64(const char *path, const char *mode);
 
 enum fake_path {
-	FAKE_NO, /* the machine's own */
+	FAKE_NO, /* not simulated */
 	FAKE_FOLDER,
 	FAKE_FILE,
 	FAKE_GONE
@@ -137,7 +137,7 @@ FILE *fopen64(const char *path, const char *mode)
 	return fopen(path, mode);
 }
 
-/* Where a link leads: as far as the contents have a line. */
+/* A link leads to the first line of the contents. */
 ssize_t readlink(const char *path, char *to, size_t size)
 {
 	const char *end;
@@ -178,7 +178,7 @@ int kill(pid_t pid, int signal)
 	if (!signal && pid == FAKE_PID && fake.bytes)
 		return 0;
 	if (signal)
-		abort(); /* no reader of records sends any */
+		abort(); /* code that reads records never sends one */
 	errno = ESRCH;
 	return -1;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A worker (target/worker.h) that is no process of its own: there is none, or it does what a worker
- * does, or it answers with any bytes, as one does that a file has taken over. For programs of one
- * file.
+ * Simulates a worker (target/worker.h) within this process. There is none, or it works correctly,
+ * or it replies with any bytes, as a worker does that a file has taken over. For programs with a
+ * single source file.
  */
 #ifndef WAFFLE_FUZZ_FAKE_WORKER_H
 #define WAFFLE_FUZZ_FAKE_WORKER_H
@@ -54,7 +54,7 @@ static int serve(enum worker_op op, struct wire_in *in, int fd, struct wire_out 
 	return result;
 }
 
-/* A byte with an error, two with the length of the reply, and the reply. */
+/* Format: a byte with an error, two bytes with the length of the reply, and the reply. */
 static int lie(struct wire_out *reply)
 {
 	size_t left = (size_t)(worker.lies_end - worker.lies), size;
@@ -87,7 +87,7 @@ int worker_call(enum worker_use use, enum worker_op op, const struct wire_out *r
 
 int worker_reply_bad(const char *name, struct error *err)
 {
-	/* What a worker says of a file is believed, if it is a worker. */
+	/* Only a lying worker may send a malformed reply. */
 	require(worker.is == WORKER_LYING);
 	worker.distrusted++;
 	return error_set(err, EPROTO, "%s: makes no sense", name);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * libFuzzer entry from a whole .waffle file to every output. The first byte of the input says which
- * outputs are made; the rest is the file, whose checksums are made right (checksums.h). No text for
- * people may hold a control character, and none of the file's text may end the page's script.
+ * libFuzzer target: from a whole .waffle file to every output. The first byte of the input selects
+ * the outputs. The rest is the file, whose checksums are corrected (checksums.h). Text for people
+ * must not contain control characters. Text from the file must not end the page's script.
  */
 #include "analyze/origin.h"
 #include "analyze/report.h"
@@ -41,7 +41,7 @@ static void text_close(struct text *text)
 	require(!fclose(text->out));
 }
 
-/* What a person is shown. */
+/* Checks text that is shown to people. */
 static void check_shown(struct text *text)
 {
 	text_close(text);
@@ -51,7 +51,7 @@ static void check_shown(struct text *text)
 	free(text->bytes);
 }
 
-/* The page has two scripts, its data and its code, and they end where the page ends them. */
+/* The page has two scripts, its data and its code, which end only where the page ends them. */
 static void check_page(struct text *text)
 {
 	size_t ends = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Any bytes as the answer of a worker that was taken over by the file that it parsed: an object's
- * sites, its calls, frames, an unwinding table. They are refused, or make sense.
+ * Any bytes as the reply of a worker that was taken over by the file it parsed: an object's sites,
+ * its calls, frames, an unwind table. Each is rejected or well-formed.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -67,7 +67,7 @@ static void read_calls(struct wire_in in)
 	call_set_free(set);
 }
 
-/* What probe/plain.c makes of a call's words, in no more memory than it has. */
+/* Runs what probe/plain.c does with a call's words, in exactly the memory that it has. */
 static void make_words(const struct waffle_recipe *recipe)
 {
 	__u64 words[WAFFLE_WORD_NUMBERS] = {0};
@@ -79,7 +79,7 @@ static void make_words(const struct waffle_recipe *recipe)
 	waffle_words_make(frame, recipe->words, recipe->word_count, words);
 }
 
-/* An honest answer, but for the recipe of its call and the probe. */
+/* A correct reply, except for the recipe of its call and the probe. */
 static void read_recipe(struct wire_in in)
 {
 	struct site_info site = {.name = "a", .category = "", .file = "", .func = "", .call = true};
@@ -152,7 +152,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static void (*const readers[])(struct wire_in in) = {read_object, read_calls, read_frames,
 							     read_table,  read_facts, read_recipe};
 
-	/* The last one came later: the inputs for the others keep their numbers. */
+	/* This one was added last, so that inputs for the others keep their numbers. */
 	if (size)
 		readers[data[0] == 'r' ? 5 : data[0] % 5](wire_in(data + 1, size - 1));
 	return 0;

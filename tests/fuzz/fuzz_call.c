@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Any text as a description, or if it has lines as a file of them, looked for in a small program;
- * and, from the first NUL on, any bytes as operands of a USDT probe and as a tracepoint's format.
- * Or any ELF file, in which some descriptions are looked for. Recipes that come out stay in their
- * bounds.
+ * Any text as a description, or if it has lines as a file of descriptions, searched for in a small
+ * program. Bytes after the first NUL serve as operands of a USDT probe and as a tracepoint's
+ * format. Alternatively any ELF file, in which fixed descriptions are searched for. All resulting
+ * recipes stay in bounds.
  */
 #include <elf.h>
 #include <stdint.h>
@@ -19,7 +19,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* subject.cpp, as the compiler made it. */
+/* The compiled subject.cpp. */
 extern const uint8_t subject[], subject_end[];
 __asm__(".pushsection .rodata\n"
 	"subject: .incbin \"" SUBJECT "\"\n"
@@ -86,7 +86,7 @@ static void say(const char *line, bool missing, void *arg)
 		abort();
 }
 
-/* What has lines is a file of descriptions. */
+/* Text with several lines is a file of descriptions. */
 static int add(struct call_set *set, const char *text, struct error *err)
 {
 	char path[64];
@@ -101,7 +101,7 @@ static int add(struct call_set *set, const char *text, struct error *err)
 	return result;
 }
 
-/* What was added to a set, in a file that lies at `path`; takes both. */
+/* Searches the file at `path` for the set. Closes the set and the descriptor. */
 static void find(struct call_set *set, int fd, const char *path)
 {
 	struct error err = ERROR_INIT;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Records of any bytes in the kernel's queues, drained, enriched and written: all are delivered or
- * counted as lost, in order, and what the file has of them can be read and makes sense. Processes
- * are fake_proc.h's.
+ * Records of any bytes in the kernel's queues are drained, enriched and written. All are delivered
+ * or counted as lost, in order. The records in the file can be read and are consistent. Processes
+ * are simulated by fake_proc.h.
  *
- * The input is a list. Each entry begins with a byte that says what it is, and one with the number
- * of words that follow: a record of a queue, exactly so long; one of as many bytes as its kind has;
- * a CPU's switch; or what the kernel told of a mapping.
+ * The input is a list. Each entry starts with a byte for its type, and a byte with the number of
+ * words that follow. Types: a record of exactly that length in a queue; one with the length of its
+ * kind; a CPU's switch; a mapping event of the kernel.
  */
 #include "capture/details.h"
 #include "capture/drain.h"
@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define PAGES 4
 #define PIDS 4
 
-/* As the process would see it; what is mapped first can be opened. */
+/* As the process would see it. The first mapping's file can be opened. */
 static const char maps[] = "400000-500000 r-xp 00000000 08:01 99 /nowhere/train\n"
 			   "7f0000000000-7f0000100000 r-xp 00001000 08:01 98 /nowhere/libx.so\n"
 			   "7ffc00000000-7ffc00021000 rw-p 00000000 00:00 0 [stack]\n";
@@ -37,7 +37,7 @@ struct kernel {
 	uint32_t page_count;
 };
 
-/* ---- what capture/ asks of the kernel ---- */
+/* ---- stand-ins for the kernel's functions that capture/ calls ---- */
 
 #include "../unit/fake_kernel.h"
 
@@ -121,7 +121,8 @@ bool kernel_symbol_find(const struct kernel *kernel, uint64_t address, struct ke
 
 /* ---- records ---- */
 
-/* Small numbers meet; no process of this machine is meant. */
+/* Small numbers, so that records refer to the same processes. They match no process of this
+ * machine. */
 static uint32_t tame_pid(uint32_t pid)
 {
 	return FAKE_PID + pid % PIDS;
@@ -163,7 +164,7 @@ static void tame(void *bytes, size_t size)
 	}
 }
 
-/* A CPU has no room for more than SLOTS. Its switches are in order. */
+/* A CPU has room for SLOTS switches, in order. */
 static void add_switch(struct kernel *kernel, const struct record_buffer *rec)
 {
 	unsigned cpu = rec->rec.cpu % CPUS;
@@ -243,7 +244,7 @@ struct session {
 	struct details *details;
 	struct store_writer *writer;
 	uint64_t before_ts, last_ts, appended;
-	uint64_t told_lost; /* by records */
+	uint64_t told_lost; /* reported by records */
 	struct error err;
 };
 
@@ -252,7 +253,7 @@ static int deliver(struct waffle_rec *rec, void *arg)
 	struct session *session = arg;
 	int result;
 
-	if (rec->kind == WAFFLE_REC_LOSS) { /* of the drain's own, and no other */
+	if (rec->kind == WAFFLE_REC_LOSS) { /* only those of the drain itself */
 		session->told_lost += ((const struct waffle_rec_loss *)rec)->count;
 	} else {
 		require(record_source(rec->kind) < WAFFLE_SOURCE_COUNT);
@@ -322,7 +323,7 @@ static void check_file(const char *path, uint64_t appended)
 	store_reader_close(reader);
 }
 
-/* Switches that came while the last round was going on are for the next one. */
+/* Switches that arrive during the last round belong to the next one. */
 static void drain_all(struct drain *drain, const struct kernel *kernel)
 {
 	bool more = true;

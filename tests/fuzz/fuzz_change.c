@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * An ELF file or a capture that changes between two reads of it, in any way: it has an error or
- * what it had, and nothing is read beyond it. The input's first bytes say what changes and when;
- * the rest is the file.
+ * An ELF file or a capture that changes between two reads, in any way. The reader returns an error
+ * or the original contents, and reads nothing beyond the end. The input's first bytes say what
+ * changes and when; the rest is the file.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 ssize_t pread(int fd, void *to, size_t bytes, off_t offset);
 ssize_t pread64(int fd, void *to, size_t bytes, off_t offset);
 
-/* Behind `reads` more reads, `bytes` is written at an offset; or the file ends there. */
+/* After `reads` more reads, writes `bytes` at an offset, or truncates the file there. */
 struct change {
 	uint8_t reads;
 	uint8_t bytes[3];
@@ -57,7 +57,7 @@ static void read_comes(void)
 			sizeof(change->bytes));
 }
 
-/* In the place of the C library's, which are two names of one function. */
+/* Replaces the functions of the C library, which are two names of one function. */
 ssize_t pread(int fd, void *to, size_t bytes, off_t offset)
 {
 	read_comes();
@@ -154,7 +154,7 @@ static void read_capture(int fd)
 	store_reader_close(reader);
 }
 
-/* The readers of a kind of file, each of which begins with the file as it was. */
+/* Runs the readers of a kind of file. Each starts with the original file. */
 static void read_with(void (*const *readers)(int fd), size_t count, const void *data, size_t size)
 {
 	for (size_t i = 0; i < count; i++) {

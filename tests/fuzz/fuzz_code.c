@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Any bytes as a function's code, whose probes are placed by decoding it, and as a code object that
- * was read from an interpreter's memory. The first byte of the input says which: x, a, p.
+ * Any bytes as a function's code, which is decoded to place probes, and as a code object from an
+ * interpreter's memory. The first byte of the input selects: x, a, p.
  */
 #include <elf.h>
 #include <stdint.h>
@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define ADDRESS 0x401000ull
 
-/* Nothing is known of it, or all that can be, by turns. */
+/* Alternately returns "unknown" and all possible states. */
 static enum cfi_stack stack_at(uint64_t address, void *arg)
 {
 	const int *turn = arg;
@@ -46,7 +46,7 @@ static void find_returns(uint16_t machine, const uint8_t *code, size_t size)
 {
 	struct returns returns = {.count = 0};
 
-	/* As functions that jump to each other are, until there is no room. */
+	/* Repeats, like functions that jump to each other, until there is no room. */
 	for (int turn = 0; turn < 3; turn++) {
 		bool all = returns_add(&returns, machine, code, size, ADDRESS, stack_at, &turn);
 
@@ -90,7 +90,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size < 2)
 		return 0;
-	/* A block of its own size, so that a step outside is seen. */
+	/* A block of exactly this size, so that any access outside is detected. */
 	copy = malloc(size - 1);
 	require(copy);
 	memcpy(copy, data + 1, size - 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Any text as a filter expression: what is parsed keeps the promises of filter/expr.h, what is
- * refused has a message that may go to a terminal.
+ * Any text as a filter expression. A parsed expression meets the guarantees of filter/expr.h. A
+ * rejected one has a message that is safe for a terminal.
  */
 #include <math.h>
 #include <stdint.h>
@@ -97,7 +97,7 @@ static void check_predicates(const struct filter_expr *filter)
 	require(literal == filter->literals.len);
 }
 
-/* A line, or a line with the source below it and carets below that. */
+/* A line, or a line followed by the source and carets below it. */
 static void check_message(const char *message)
 {
 	size_t columns = 0, line = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* libFuzzer entry for the model of streams and collectives, from records (records.h). */
+/* libFuzzer target for the model of streams and collectives, from records (records.h). */
 #include "model/gpu.h"
 #include "model/model.h"
 #include "records.h"

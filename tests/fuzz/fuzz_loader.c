@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Any bytes as what tells the dynamic loader where libraries are: as its cache, as an ELF file, and
- * as a list of folders. All may come from a container.
+ * Any bytes as the dynamic loader's sources of library paths: its cache, an ELF file, and a list of
+ * directories. All may come from a container.
  */
 #include <limits.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * libFuzzer entry for the model: whatever the records of the input (records.h) say, the model has
- * to keep the promises of model/model.h. The first byte says what is kept of them.
+ * libFuzzer target for the model. Whatever the records of the input (records.h) contain, the model
+ * meets the guarantees of model/model.h. The first byte selects which records are kept.
  */
 #include "model/model.h"
 #include "records.h"
@@ -45,7 +45,7 @@ static void check_model(const struct model *model)
 	require(!model_each_interval(model, check_interval, &last_to));
 }
 
-/* Every kind of question that needs something of its own. */
+/* A filter with every kind of question that needs data of its own. */
 static const struct filter_expr *a_filter(void)
 {
 	static struct filter_expr *filter;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Names of a capture's stacks and of an ELF file, found here and by a worker, which have to be the
- * same; and a worker that lies. The first byte of the input says which:
+ * Names for a capture's stacks and an ELF file, found here and by a worker, which have to be equal;
+ * and a worker that lies. The first byte of the input selects:
  *	c	two bytes with the size of an ELF file, the file, and entries of a capture's tables
  *		whose mappings are of that file
  *	e	an ELF file
- *	l	a byte with what is asked, and the worker's answers (fake_worker.h)
+ *	l	a byte with the request, and the worker's replies (fake_worker.h)
  */
 #include <fcntl.h>
 #include <stdint.h>
@@ -21,7 +21,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define FILE_FD 100 /* the file's, so that a capture can name it */
+#define FILE_FD 100 /* of the file, so that a capture can name it */
 #define FILE_PATH "/proc/self/fd/100"
 
 /* ---- a capture ---- */
@@ -39,7 +39,7 @@ static uint64_t take(struct input *in, unsigned bytes)
 	return value;
 }
 
-/* Mostly small ones, which meet. */
+/* Mostly small numbers, so that they coincide. */
 static uint64_t take_number(struct input *in)
 {
 	unsigned kind = (unsigned)take(in, 1);
@@ -142,7 +142,7 @@ static struct store_reader *read_capture(struct input *in)
 	return reader;
 }
 
-/* Frames of a stack as text, and what has to be so of them. */
+/* The frames of a stack as text, with their checks. */
 struct frames {
 	FILE *out;
 	uint32_t count;
@@ -153,7 +153,7 @@ static void see_frame(const struct stack_frame *frame, void *arg)
 {
 	struct frames *frames = arg;
 
-	require(!frames->cut); /* it is the last */
+	require(!frames->cut); /* it is the last one */
 	require(!frame->cut || (!frames->inlined && !strcmp(frame->function, "[cut]")));
 	frames->cut = frame->cut;
 	frames->count += !frame->cut;
@@ -306,7 +306,7 @@ static void check_object(const struct object *object)
 			 object->probes.data[i].site < object->sites.len));
 }
 
-/* Whatever a file says of its sites, a capture with them can be read. */
+/* Whatever sites a file has, a capture with them can be read. */
 static void write_sites(const struct object *object)
 {
 	struct store_counts counts[WAFFLE_SOURCE_COUNT] = {0};
@@ -418,7 +418,7 @@ static void see_handle(uint64_t handle, const char *name, void *arg)
 	require(handle && strlen(name));
 }
 
-/* In memory that has any bytes, the file's. */
+/* Requests handles in memory that has any bytes, those of the file. */
 static void ask_for_handles(void)
 {
 	struct image image = {.process = -1, .memory = FILE_FD};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Any bytes as an ELF file: its sites are read without a fault, and those that are read make sense.
- */
+/* Any bytes as an ELF file: reading its sites does not fault, and all sites read are
+ * well-formed. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

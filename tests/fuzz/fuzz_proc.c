@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Any bytes as what /proc says of a process (fake_proc.h), as its memory with a Python interpreter,
- * and as the kernel's records of what it maps. The first byte of the input says which.
+ * Any bytes as the contents of /proc for a process (fake_proc.h), as its memory with a Python
+ * interpreter, and as the kernel's mapping events. The first byte of the input selects.
  */
 #include <elf.h>
 #include <inttypes.h>
@@ -42,7 +42,7 @@ static void mappings_of(struct mappings *mappings, bool all)
 	require(!result);
 }
 
-/* As the kernel would write them. */
+/* Formats mappings as the kernel does. */
 static char *mappings_text(const struct mappings *mappings, size_t *size)
 {
 	char *text = NULL;
@@ -73,7 +73,7 @@ static void mappings_are_same(const struct mappings *left, const struct mappings
 	}
 }
 
-/* What is read is the same when it was written again; programs are among them. */
+/* Mappings that are written and read again are equal. Programs are among them. */
 static void read_maps(void)
 {
 	struct mappings all, again, programs;
@@ -99,7 +99,7 @@ static void read_maps(void)
 	free(text);
 }
 
-/* ---- what the process calls itself ---- */
+/* ---- names of the process ---- */
 
 static void read_names(void)
 {
@@ -116,7 +116,7 @@ static void read_names(void)
 		require(is_text(link, sizeof(link)));
 }
 
-/* The first of a type, before the end. */
+/* Finds the first entry of a type before the end. */
 static bool auxiliary_has(uint64_t type, uint64_t *value)
 {
 	for (size_t i = 0; i + 16 <= fake.size; i += 16) {
@@ -151,7 +151,7 @@ static void read_environment(const struct image *image)
 	free(text);
 }
 
-/* Its auxiliary vector, in memory that is the same bytes. */
+/* Reads its auxiliary vector. Its memory has the same bytes. */
 static void read_image(void)
 {
 	struct image image;
@@ -172,7 +172,7 @@ static void read_image(void)
 
 /* ---- files ---- */
 
-/* The rest is the table; before it is what is asked for. */
+/* The first bytes are the request; the rest is the table. */
 static void read_descriptors(const uint8_t *data, size_t size)
 {
 	static const uint16_t modes[] = {S_IFSOCK, S_IFREG, S_IFIFO, S_IFCHR};
@@ -231,7 +231,7 @@ static void see_mapping(const struct mmap_event *event, void *arg)
 	}
 }
 
-/* A ring that may be full, and whose records begin anywhere in it. */
+/* A ring that may be full, and whose records start at any position. */
 static void read_ring(const uint8_t *data, size_t size)
 {
 	static struct perf_event_mmap_page page;
@@ -271,7 +271,7 @@ static void check_frame(const struct python *python, const struct waffle_rec_cod
 	}
 }
 
-/* Memory of an interpreter: its state is at the beginning, and a version's word behind it. */
+/* Memory of an interpreter: its state at the start, followed by a word with the version. */
 static void read_python(const uint8_t *data, size_t size)
 {
 	struct waffle_rec_code *code = calloc(1, sizeof(*code));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * libFuzzer entry for the reader of .waffle files. Two ways in, by the first byte of the input:
- *   even  the rest is a file, whose checksums are made right, so that damage gets past them
- *   odd   the rest are the bytes of a data chunk for the decoder
+ * libFuzzer target for the reader of .waffle files. The first byte of the input selects one of two
+ * ways:
+ *   even  the rest is a file, whose checksums are corrected, so that damage gets past them
+ *   odd   the rest is a data chunk for the decoder
  * tests/fuzz/make_store_corpus.c writes the seeds.
  */
 #include <stdlib.h>
@@ -15,7 +16,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What comes out must be valid records, whatever went in. */
+/* All records returned must be valid, for any input. */
 static void walk(struct store_reader *reader, struct store_window window)
 {
 	const struct waffle_rec *rec;
@@ -28,7 +29,7 @@ static void walk(struct store_reader *reader, struct store_window window)
 			abort();
 }
 
-/* All that a mapping says can be read, and is within its bounds. */
+/* All fields of a mapping can be read and are within bounds. */
 static void check_mappings(const struct store_reader *reader)
 {
 	for (uint32_t i = 0; i < store_reader_mapping_count(reader); i++) {

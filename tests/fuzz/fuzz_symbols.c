@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Any bytes as an ELF file: its symbols, lines and inlined functions are looked up without a fault.
+ * Any bytes as an ELF file: looking up its symbols, lines and inlined functions does not fault.
  * Also as notes, and as a mangled name.
  */
 #include <stdint.h>
@@ -35,7 +35,7 @@ static void check_frames(const struct symbol_frames *frames)
 	require(length < SIZE_MAX);
 }
 
-/* Looks at all pages' worth of addresses that a small file can have, and some beyond. */
+/* Looks up addresses in all pages that a small file can have, and some beyond. */
 static void look_up(struct symbolizer *symbolizer, uint32_t module)
 {
 	struct symbol_frames frames;
@@ -50,7 +50,7 @@ static void look_up(struct symbolizer *symbolizer, uint32_t module)
 	}
 }
 
-/* What stacks are walked with. */
+/* Reads the tables for unwinding. */
 static void read_unwinding(const char *path)
 {
 	struct cfi_function function;
@@ -86,7 +86,7 @@ static void see_handle(uint64_t handle, const char *name, void *arg)
 	require(handle && strlen(name));
 }
 
-/* `data`: as it would be in a process's memory. */
+/* `data`: the file as in a process's memory. */
 static void read_object(int fd, const uint8_t *data)
 {
 	struct image image;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Any text as a W3C traceparent: what is accepted is written again as it was read, up to version
- * and flags. */
+/* Any text as a W3C traceparent. If it is accepted, writing it yields the same text, except for
+ * version and flags. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

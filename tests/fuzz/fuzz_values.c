@@ -27,14 +27,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (unsigned k = 0; k < site.key_count; k++) {
 		site.keys[k] = (struct site_key){.name = "k", .type = 'i'};
 		if (size) {
-			/* A pointer of the model's own, which nothing from outside can have. */
+			/* Excludes the model's own pointers, which no input from outside can
+			 * have. */
 			if (site_key_from_file((char)*data))
 				site.keys[k].type = (char)*data;
 			data++;
 			size--;
 		}
 	}
-	/* A block of its own size, so that a step outside is seen. */
+	/* A block of exactly this size, so that any access outside is detected. */
 	frame = malloc(size ? size : 1);
 	if (!frame)
 		return 0;
@@ -44,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (++count > site.key_count)
 			abort();
 		for (uint32_t i = 0; value.type == WAFFLE_KEY_STR && i < value.text_len; i++)
-			__asm__ __volatile__("" : : "r"(value.text[i])); /* read it */
+			__asm__ __volatile__("" : : "r"(value.text[i])); /* force the read */
 	}
 	free(frame);
 	return 0;

@@ -23,7 +23,7 @@ static void check_file(const void *file, const char *path)
 	}
 }
 
-/* Copies a file behind a byte that sends it to the reader. */
+/* Copies a file after a byte that selects the reader. */
 static void write_seed(const char *path, int way, const void *bytes, size_t size)
 {
 	FILE *file = fopen(path, "w");

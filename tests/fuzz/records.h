@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inputs that are lists of records: each has a length byte (in words) and its bytes. They go
+ * Inputs that are lists of records: each has a length byte (in words) and its bytes. They pass
  * through a .waffle file.
  */
 #ifndef WAFFLE_FUZZ_RECORDS_H
@@ -13,7 +13,7 @@
 #include "../unit/store_fixture.h"
 #include "require.h"
 
-/* A call of each role, a span or an event, with all the keys that any of them has. */
+/* A call of each role, as a span or an event, with all keys that any of them has. */
 static inline struct site_info role_site(unsigned role, bool span)
 {
 	struct site_info site = {
@@ -44,7 +44,7 @@ static inline struct site_info role_site(unsigned role, bool span)
 }
 #define ROLE_SITES (2 * SITE_ROLE_COUNT)
 
-/* Small numbers here as well, so that calls meet. */
+/* Small numbers here as well, so that calls refer to the same objects. */
 static inline void tame_call(struct record_buffer *rec, unsigned sites)
 {
 	struct waffle_rec_hit *hit = &rec->hit;
@@ -85,7 +85,7 @@ static inline void write_records(struct store_writer *writer, const uint8_t *dat
 		memset(&rec, 0, sizeof(rec));
 		memcpy(&rec, data + at, bytes);
 		at += bytes;
-		/* Small numbers make records that have to do with each other. */
+		/* Small numbers, so that records are related to each other. */
 		rec.rec.kind %= WAFFLE_REC_KIND_COUNT + 1;
 		rec.rec.tid %= 8;
 		rec.rec.ts &= RECORD_TS_MAX;
@@ -95,8 +95,8 @@ static inline void write_records(struct store_writer *writer, const uint8_t *dat
 	}
 }
 
-/* A .waffle file of the records in an input, and its reader; NULL: there is none to be had.
- * `calls`: there are sites of all roles of calls. They take most of the time of a short input. */
+/* Writes the records of an input to a .waffle file and returns its reader. NULL: there is none.
+ * `calls`: adds sites for all roles of calls, which take most of the time of a short input. */
 static inline struct store_reader *records_reader(const uint8_t *data, size_t size, bool calls)
 {
 	struct store_counts counts[WAFFLE_SOURCE_COUNT] = {0};

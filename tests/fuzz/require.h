@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What has to be so whatever the input is. */
+/* Conditions that must hold for every input. */
 #ifndef WAFFLE_FUZZ_REQUIRE_H
 #define WAFFLE_FUZZ_REQUIRE_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The stand-in of libcuda.so.1: modules, launches, streams, events, graphs. */
+/* The stand-in for libcuda.so.1: modules, launches, streams, events, graphs. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -70,7 +70,7 @@ SIM_API CUresult cuInit(unsigned int Flags)
 	SIM_CALL(CUresult);
 	if (Flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* Once in a process, as the real one, which is what gives a tracer the time to come. */
+	/* Once per process, as in the real driver. This gives a tracer the time to attach. */
 	if (!__atomic_exchange_n(&initialised, true, __ATOMIC_SEQ_CST))
 		sim_sleep_until(sim_now_ns() + sim_config()->init_ns);
 	return sim_config()->devices ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
@@ -154,7 +154,8 @@ SIM_API CUresult cuGetErrorString(CUresult error, const char **pStr)
 	return error_find(error, &name, pStr);
 }
 
-/* As the real one: a plain name gives the newest version, with the thread's stream if so asked. */
+/* As in the real driver: a plain name yields the newest version, for the per-thread stream if
+ * requested. */
 SIM_API CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion,
 				     cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus)
 {
@@ -184,7 +185,7 @@ SIM_API CUresult cuCtxSynchronize(void)
 	return CUDA_SUCCESS;
 }
 
-/* Modules and libraries: all that is known of them is whether their kernels are timed. */
+/* Modules and libraries only know whether their kernels have a duration. */
 struct CUmod_st {
 	bool timed;
 };
@@ -272,7 +273,7 @@ static uint64_t code_run(struct op *op, uint64_t start_ns)
 	return run((void *)op->words[1], start_ns);
 }
 
-/* What a launch costs its thread: CPU time, as in the real driver. */
+/* The CPU time of a launch, spent as in the real driver. */
 static void launch_spend(uint64_t from_ns)
 {
 	uint64_t until = from_ns + sim_config()->launch_ns;
@@ -316,7 +317,7 @@ static CUresult cuLaunchKernel_on(CUfunction f, CUstream stream, void **params, 
 	return launch(f, stream, params, per_thread);
 }
 
-/* The size of a launch doesn't matter here, only to those who watch. */
+/* The parameters of a launch that have no effect here, but tracers see them. */
 #define LAUNCH_UNUSED                                                                              \
 	(void)gridDimX, (void)gridDimY, (void)gridDimZ, (void)blockDimX, (void)blockDimY,          \
 		(void)blockDimZ, (void)sharedMemBytes

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the stand-in of libcuda.so.1: what its files share. */
+/* Shared by the files of the stand-in for libcuda.so.1. */
 #ifndef SIM_DRIVER_H
 #define SIM_DRIVER_H
 
@@ -7,10 +7,10 @@
 #include "simulation.h"
 #include "stream.h"
 
-/* Behind a CUfunction and a CUkernel. */
+/* The object behind a CUfunction and a CUkernel. */
 struct CUfunc_st {
 	char *name; /* mangled */
-	bool timed; /* its first parameter says how long it takes */
+	bool timed; /* its first parameter is its duration */
 	sim_kernel_run run;
 	uint64_t launches;
 };
@@ -19,15 +19,15 @@ struct CUstream_st {
 	struct stream *stream;
 };
 
-/* The stream behind a handle; NULL and the two special handles are streams too. */
+/* The stream of a handle. NULL and the two special handles denote streams, too. */
 struct stream *stream_of(CUstream handle, bool per_thread);
-/* The default stream that waits for others; NULL: it was not used yet. */
+/* The default stream that waits for others. NULL: it was not used yet. */
 struct stream *legacy_stream(void);
-/* Puts an operation into a stream, and waits for it if `wait`. */
+/* Submits an operation to a stream. With `wait`, waits for it. */
 CUresult op_submit(struct stream *stream, struct op *op, bool wait);
 
 /*
- * A function that takes a stream has two bodies: in the second one the default stream is the
+ * A function with a stream parameter has two bodies. In the second one the default stream is the
  * thread's own. NAME_on(…, per_thread) does the work.
  */
 #define SIM_API __attribute__((visibility("default")))

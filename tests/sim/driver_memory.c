@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The stand-in of libcuda.so.1: memory and copies. A device's memory is the host's; copies move
- * their bytes, and last as long as they would over a bus.
+ * The stand-in for libcuda.so.1: memory and copies. A device's memory is host memory. Copies move
+ * their bytes, and last as long as over a bus.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "driver.h"
 
-static uint64_t copies; /* of the process, for the fault */
+static uint64_t copies; /* of the process, to inject errors */
 
 static uint64_t bytes_ns(size_t bytes)
 {
@@ -103,7 +103,7 @@ SIM_API CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 SIM_API CUresult cuMemFree_v2(CUdeviceptr dptr)
 {
 	SIM_CALL(CUresult);
-	streams_wait(false); /* as the real one does */
+	streams_wait(false); /* as in the real driver */
 	free((void *)(uintptr_t)dptr);
 	return CUDA_SUCCESS;
 }
@@ -139,7 +139,7 @@ static CUresult cuMemFreeAsync_on(CUdeviceptr dptr, CUstream stream, bool per_th
 }
 DEFINE_TWO(cuMemFreeAsync, _ptsz, (CUdeviceptr dptr, CUstream hStream), dptr, hStream)
 
-/* Copies: the name, its two sides and, of asynchronous ones, the stream. */
+/* Copies: the name, the two sides and, for asynchronous ones, the stream. */
 #define DEFINE_COPY(name, dst_type, src_type)                                                      \
 	static CUresult name##_on(dst_type dst, src_type src, size_t bytes, bool per_thread)       \
 	{                                                                                          \

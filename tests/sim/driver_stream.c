@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The stand-in of libcuda.so.1: streams, events and graphs. */
+/* The stand-in for libcuda.so.1: streams, events and graphs. */
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "driver.h"
 
-/* Recorded at the end of what its stream had at that time. */
+/* An event marks the end of all operations in its stream when it was recorded. */
 struct CUevent_st {
 	pthread_mutex_t lock;
 	struct stream *stream; /* NULL: never recorded */
 	uint32_t ticket;
-	struct op_list *list; /* that its stream added to when it was recorded: it is no event */
-	uint64_t at_ns;       /* of the record that was done last */
+	struct op_list *list; /* not a real event: the stream was recording to this list */
+	uint64_t at_ns;       /* time of the last completed record */
 	struct CUevent_st *next;
 };
 
-/* Destroyed ones, for new ones: a stream may still have to look at them. */
+/* Destroyed events, which are only reused for new events: a stream may still refer to them. */
 static pthread_mutex_t events_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct CUevent_st *events_free;
 
@@ -95,7 +95,7 @@ static uint64_t wait_run(struct op *op, uint64_t start_ns)
 	return at_ns > start_ns ? at_ns : start_ns;
 }
 
-/* A stream that waits for an event of a capture takes part in it. */
+/* A stream that waits for an event of a capture joins the capture. */
 static CUresult capture_join(struct stream *stream, struct op_list *list)
 {
 	struct op_list *own = stream_list(stream);

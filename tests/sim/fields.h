@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "RANK:FACTOR:FROM:TO": settings of several numbers. */
+/* Parses settings with several numbers: "RANK:FACTOR:FROM:TO". */
 #ifndef SIM_FIELDS_H
 #define SIM_FIELDS_H
 
@@ -9,7 +9,7 @@
 
 #define SIM_FIELDS_MAX 4
 
-/* Reads the numbers and returns how many there are; -1: there is anything else. */
+/* Parses the numbers and returns how many there are. -1: malformed. */
 static inline int sim_fields(const char *text, double fields[SIM_FIELDS_MAX])
 {
 	char *end;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The stand-in of libnccl.so.2: its functions. Data are not reduced: only time passes. */
+/* The stand-in for libnccl.so.2: its functions. Data is not reduced; operations only take time. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 SIM_NOTE;
 
 #define VERSION 22809 /* 2.28.9 */
-/* The real one begins a line with its version as this one does. */
+/* The real library begins a line with its version in the same way. */
 #define VERSION_LINE "NCCL version 2.28.9+cuda12.9 (simulated)"
 
 extern const struct waffle_simulation waffle_simulation;
@@ -36,7 +36,7 @@ DEFINE_NCCL(ncclGetUniqueId, ncclUniqueId *uniqueId)
 	return ncclSuccess;
 }
 
-/* Once in a process, as the real one: NCCL_DEBUG=VERSION. */
+/* Once per process, as in the real library: NCCL_DEBUG=VERSION. */
 static void tell_version(int rank)
 {
 	static bool told;
@@ -47,7 +47,7 @@ static void tell_version(int rank)
 		puts(VERSION_LINE);
 }
 
-/* A device's memory is the host's, as in the driver. */
+/* A device's memory is host memory, as in the driver. */
 DEFINE_NCCL(ncclMemAlloc, void **ptr, size_t size)
 {
 	SIM_CALL(ncclResult_t);
@@ -114,7 +114,7 @@ DEFINE_NCCL(ncclCommInitAll, ncclComm_t *comm, int ndev, const int *devlist)
 	return result;
 }
 
-/* The ranks of the parent that go into the same new one, in order of key and rank. */
+/* Splits a communicator: ranks with the same color form a new one, ordered by key and rank. */
 static ncclResult_t split(ncclComm_t comm, int color, int key, ncclComm_t *newcomm)
 {
 	struct shared *shared = comm->shared;
@@ -137,7 +137,7 @@ static ncclResult_t split(ncclComm_t comm, int color, int key, ncclComm_t *newco
 		if (other < key || (other == key && i < comm->rank))
 			rank++;
 	}
-	/* Nobody may write the next split's numbers before all have read these. */
+	/* The values of the next split must not be written before all ranks have read these. */
 	meeting_arrive(&shared->splits, time + 1, sim_now_ns());
 	if (!meeting_wait(&shared->splits, time + 1, &comm->aborted))
 		return ncclInternalError;
@@ -157,7 +157,8 @@ DEFINE_NCCL(ncclCommSplit, ncclComm_t comm, int color, int key, ncclComm_t *newc
 	return comm_good(comm) ? split(comm, color, key, newcomm) : ncclInvalidArgument;
 }
 
-/* Only those call it who stay, so they can't meet in the parent: the new name says who left. */
+/* Only the remaining ranks call this, so they cannot meet in the parent. The new name contains who
+ * left. */
 DEFINE_NCCL(ncclCommShrink, ncclComm_t comm, int *excludeRanksList, int excludeRanksCount,
 	    ncclComm_t *newcomm, ncclConfig_t *config, int shrinkFlags)
 {
@@ -200,7 +201,7 @@ DEFINE_NCCL(ncclCommDestroy, ncclComm_t comm)
 	return ncclSuccess;
 }
 
-/* It is not freed: kernels that wait for others still look at it. */
+/* Not freed, since kernels that wait for other ranks still use it. */
 DEFINE_NCCL(ncclCommAbort, ncclComm_t comm)
 {
 	SIM_CALL(ncclResult_t);
@@ -303,7 +304,7 @@ static ncclResult_t pair(int from, int to, size_t count, ncclDataType_t datatype
 	return task_submit(&task);
 }
 
-/* A collective: its name, what its kernel is named, its arguments up to the communicator. */
+/* A collective: its name, the name of its kernel, and its arguments up to the communicator. */
 #define DEFINE_COLLECTIVE(name, kernel, count, ...)                                                \
 	DEFINE_NCCL(name, __VA_ARGS__, ncclComm_t comm, cudaStream_t stream)                       \
 	{                                                                                          \

@@ -16,7 +16,7 @@
 _Static_assert(offsetof(struct ncclComm, commHash) == COMM_HASH_AT, "as in NCCL 2.28.9");
 _Static_assert(offsetof(struct ncclComm, nRanks) == 0x1044d4, "as in NCCL 2.28.9");
 
-#define ABORT_LOOK_S 1 /* how often one who waits looks whether it is to give up */
+#define ABORT_LOOK_S 1 /* how often a waiting rank checks for an abort */
 
 void meeting_arrive(struct meeting *meeting, uint32_t time, uint64_t now_ns)
 {
@@ -24,7 +24,8 @@ void meeting_arrive(struct meeting *meeting, uint32_t time, uint64_t now_ns)
 	uint64_t seen = __atomic_load_n(last, __ATOMIC_RELAXED);
 	uint32_t arrived;
 
-	/* What is left of an earlier time is earlier than anything now: none need clear it. */
+	/* Values of earlier rounds are smaller than any current time, so nobody needs to clear
+	 * them. */
 	while (seen < now_ns && !__atomic_compare_exchange_n(last, &seen, now_ns, false,
 							     __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		;
@@ -107,14 +108,14 @@ ncclResult_t comm_join(ncclComm_t *at, const char *name, int ranks, int rank, in
 	comm->commHash = hash_bytes(name, strlen(name));
 	comm->rank = rank;
 	comm->nRanks = ranks;
-	/* All write the same. */
+	/* All ranks write the same values. */
 	shared->collectives.parties = shared->joins.parties = shared->splits.parties =
 		(uint32_t)ranks;
 	for (int other = 0; other < ranks; other++)
 		shared->pairs[rank][other].parties = shared->pairs[other][rank].parties = 2;
-	*at = comm; /* known before the others have come, as in the real one */
+	*at = comm; /* known before the others have arrived, as in the real library */
 	if (__atomic_add_fetch(&shared->joined, 1, __ATOMIC_SEQ_CST) == (uint32_t)ranks)
-		shm_unlink(name); /* all have it now */
+		shm_unlink(name); /* all ranks have mapped it by now */
 	meeting_arrive(&shared->joins, 0, sim_now_ns());
 	return ncclSuccess;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The stand-in of libnccl.so.2: groups, and the kernels that do what is in them. A group's work is
- * one kernel for each communicator and stream: it comes to all its meetings and then waits for
- * each, so that a send and a receive of one group don't wait for each other.
+ * The stand-in for libnccl.so.2: groups, and the kernels that execute them. A group becomes one
+ * kernel per communicator and stream. The kernel first arrives at all its meetings and then waits
+ * for each. So a send and a receive in one group do not block each other.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -29,7 +29,8 @@ struct group {
 
 static __thread struct group group;
 
-/* NCCL carries a runtime of its own and calls the driver: no function of libcudart is seen. */
+/* NCCL contains a runtime of its own and calls the driver, so no function of libcudart is
+ * called. */
 static struct {
 	__typeof__(cuLaunchKernel) *cuLaunchKernel;
 	__typeof__(cuModuleLoadData) *cuModuleLoadData;
@@ -54,7 +55,7 @@ static void driver_open(void)
 
 	if (!get)
 		return;
-	/* With NVIDIA's driver the kernels would have no code: there is nothing to launch. */
+	/* With NVIDIA's driver the kernels would have no code, so nothing could be launched. */
 	driver.simulation = dlsym(library, "waffle_simulation");
 	get("cuLaunchKernel", (void **)&driver.cuLaunchKernel, 12000, 0, NULL);
 	get("cuModuleLoadData", (void **)&driver.cuModuleLoadData, 12000, 0, NULL);
@@ -82,7 +83,7 @@ static struct meeting *task_meeting(const struct task *task)
 				   : &shared->pairs[task->peer_from][task->peer_to];
 }
 
-/* Which one it is of its meeting is known only when it runs: a graph may run it many times. */
+/* The round of its meeting is only known at execution: a graph may execute it many times. */
 static uint32_t task_time(const struct task *task)
 {
 	ncclComm_t comm = task->comm;
@@ -143,7 +144,7 @@ static CUfunction kernel_get(const char *kernel)
 	return function;
 }
 
-/* Its memory stays: a graph may run it again. */
+/* The memory is kept, since a graph may execute it again. */
 static ncclResult_t work_launch(struct work *work)
 {
 	const struct task *first = &work->tasks[0];
@@ -156,7 +157,8 @@ static ncclResult_t work_launch(struct work *work)
 	return ncclSuccess;
 }
 
-/* Takes from the group what has the communicator and stream of its first task. */
+/* Removes the tasks from the group that have the communicator and stream of its first task, and
+ * launches them. */
 static ncclResult_t group_launch_one(void)
 {
 	struct work *work = calloc(1, sizeof(*work) + group.tasks * sizeof(work->tasks[0]));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The stand-in of libcudart: registration, launches, devices, errors. As the real one it has
- * nothing of its own: it looks the driver up when it is used first, and calls what that exports.
+ * The stand-in for libcudart: registration, launches, devices, errors. As the real one it has no
+ * implementation of its own: it loads the driver at its first use, and calls the driver's exports.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -72,7 +72,7 @@ const struct driver *driver_get(bool per_thread)
 }
 
 /*
- * Kernels: what the program's constructors register, by the address of the host function. A kernel
+ * Kernels, which the program's constructors register by the address of the host function. A kernel
  * is loaded into the driver at its first launch.
  */
 struct fatbin {
@@ -107,7 +107,7 @@ SIM_API void __cudaRegisterFatBinaryEnd(void **fatCubinHandle)
 
 SIM_API void __cudaUnregisterFatBinary(void **fatCubinHandle)
 {
-	(void)fatCubinHandle; /* the process ends */
+	(void)fatCubinHandle; /* the process exits */
 }
 
 SIM_API void __cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun,
@@ -144,7 +144,7 @@ static CUkernel kernel_load(const struct driver *driver, struct kernel *kernel)
 	return kernel->handle;
 }
 
-/* `func` is a host function, or a handle that __cudaGetKernel() gave. */
+/* `func` is a host function, or a handle from __cudaGetKernel(). */
 static CUkernel kernel_find(const struct driver *driver, const void *func)
 {
 	CUkernel handle = NULL;
@@ -224,7 +224,7 @@ DEFINE_TWO(cudaLaunchKernelExC, _ptsz,
 	   (const cudaLaunchConfig_t *config, const void *func, void **args),
 	   kernel_launch_config(driver, config, func, args))
 
-/* What CUDA 13's stubs call; the real one is a jump to cudaLaunchKernel, too. */
+/* Called by the stubs of CUDA 13. The real one also is a jump to cudaLaunchKernel. */
 SIM_API cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim,
 				       void **args, size_t sharedMem, cudaStream_t stream)
 {
@@ -238,7 +238,7 @@ SIM_API cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, d
 				     stream);
 }
 
-/* What is between <<< and >>> waits here for the stub. */
+/* Holds the values between <<< and >>> for the stub. */
 static __thread struct {
 	dim3 grid, block;
 	size_t shared;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the stand-ins of libcudart: what its files share. */
+/* Shared by the files of the stand-ins for libcudart. */
 #ifndef SIM_RUNTIME_H
 #define SIM_RUNTIME_H
 
@@ -65,16 +65,16 @@ struct driver {
 };
 
 /*
- * The driver as one set of bodies sees it: all streams are given, or the thread has its own. NULL:
- * there is none, or no device; the reason is the thread's last error.
+ * The driver for one set of bodies: `per_thread` makes the default stream the thread's own. NULL:
+ * there is no driver, or no device; the reason is the thread's last error.
  */
 const struct driver *driver_get(bool per_thread);
-/* Remembers an error as the thread's last one, and returns it. */
+/* Stores an error as the thread's last one, and returns it. */
 cudaError_t runtime_result(CUresult result);
 
 #define SIM_API __attribute__((visibility("default")))
 
-/* One function of the runtime; it sees the driver as `driver`. */
+/* Defines one function of the runtime, which uses the driver as `driver`. */
 #define DEFINE_ONE(name, params, call)                                                             \
 	SIM_API cudaError_t name params                                                            \
 	{                                                                                          \
@@ -84,7 +84,7 @@ cudaError_t runtime_result(CUresult result);
 		return driver ? runtime_result(call) : cudaPeekAtLastError();                      \
 	}
 
-/* One with two bodies, as in the driver. */
+/* Defines a function with two bodies, as in the driver. */
 #define DEFINE_TWO(name, suffix, params, call)                                                     \
 	DEFINE_ONE(name, params, call)                                                             \
 	cudaError_t name##suffix params;                                                           \

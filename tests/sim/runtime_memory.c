@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The stand-in of libcudart: memory, copies, streams, events, graphs. */
+/* The stand-in for libcudart: memory, copies, streams, events, graphs. */
 #include "runtime.h"
 
 DEFINE_ONE(cudaMalloc, (void **devPtr, size_t size),
@@ -60,7 +60,7 @@ DEFINE_TWO(cudaMemcpyAsync, _ptsz,
 	    cudaStream_t stream),
 	   copy_async(driver, dst, src, count, kind, stream))
 
-/* Row by row; the real one gives the driver a description of the whole. */
+/* Copies row by row. The real one passes a description of the whole copy to the driver. */
 static CUresult copy_rows(const struct driver *driver, char *dst, size_t dpitch, const char *src,
 			  size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind,
 			  cudaStream_t stream)
@@ -77,7 +77,7 @@ DEFINE_TWO(cudaMemcpy2DAsync, _ptsz,
 	    enum cudaMemcpyKind kind, cudaStream_t stream),
 	   copy_rows(driver, dst, dpitch, src, spitch, width, height, kind, stream))
 
-/* The stream is always given: one body is enough, in the real one, too. */
+/* The stream is always explicit, so one body is enough, as in the real library. */
 DEFINE_ONE(cudaMemcpyPeerAsync,
 	   (void *dst, int dstDevice, const void *src, int srcDevice, size_t count,
 	    cudaStream_t stream),

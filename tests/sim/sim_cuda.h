@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the stand-ins of CUDA's runtime and driver declare: the names, types and numbers that a
- * program and a tracer see at the libraries' borders. Written for the simulation from the facts of
- * that binary interface; with -DSIM_NVIDIA_HEADERS the sources are compiled against NVIDIA's own
- * headers instead, which proves that every signature is the real one (test_sim.py).
+ * Declarations of the stand-ins for CUDA's runtime and driver: the names, types and numbers that a
+ * program and a tracer see in the libraries' interfaces. They were written for the simulation from
+ * the facts of that binary interface. With -DSIM_NVIDIA_HEADERS the sources are compiled against
+ * NVIDIA's own headers instead, which proves that every signature is correct (test_sim.py).
  */
 #ifndef SIM_CUDA_H
 #define SIM_CUDA_H
@@ -278,7 +278,7 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end);
 #define SIM_STREAM_LEGACY ((CUstream)0x1)
 #define SIM_STREAM_PER_THREAD ((CUstream)0x2)
 
-/* What nvcc's generated code calls; no header of NVIDIA's declares it for C. */
+/* Functions that nvcc's generated code calls. NVIDIA has no header that declares them for C. */
 void **__cudaRegisterFatBinary(void *fatCubin);
 void __cudaRegisterFatBinaryEnd(void **fatCubinHandle);
 void __cudaUnregisterFatBinary(void **fatCubinHandle);
@@ -296,12 +296,12 @@ cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 bloc
 				    size_t sharedMem, cudaStream_t stream);
 
 /*
- * The wrapper that nvcc puts around a program's device code, with what stands for device code here.
- * If `timed`, the first parameter of each of its kernels is a uint64_t: how many nanoseconds it
- * takes.
+ * The wrapper that nvcc puts around a program's device code, with a placeholder for the code. If
+ * `timed`, the first parameter of each of its kernels is a uint64_t with its duration in
+ * nanoseconds.
  */
 struct sim_fatbin {
-	uint32_t magic; /* SIM_FATBIN_MAGIC, as nvcc's */
+	uint32_t magic; /* SIM_FATBIN_MAGIC, as from nvcc */
 	uint32_t version;
 	const struct sim_image *image;
 	void *reserved;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the stand-in of NCCL declares; see sim_cuda.h. */
+/* Declarations of the stand-in for NCCL; see sim_cuda.h. */
 #ifndef SIM_NCCL_H
 #define SIM_NCCL_H
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The environment of the stand-ins. Linked into each of them, so nothing here is exported. */
+/* Reads the settings of the stand-ins from the environment. Linked into each of them, so nothing
+ * here is exported. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
@@ -58,7 +59,7 @@ static void slow_get(const char *name, struct sim_slow *slow)
 				  .to = (uint64_t)fields[3]};
 }
 
-/* Whether a stand-in has that function, as far as those that are loaded can tell. */
+/* Whether any loaded stand-in has that function. */
 static bool function_is_known(const char *function)
 {
 	static const struct {
@@ -156,7 +157,7 @@ double sim_slow_factor(const struct sim_slow *slow, uint64_t nth)
 
 int sim_call_error(const char *function, uint64_t *calls)
 {
-	/* pncclX is ncclX. */
+	/* pncclX is the same as ncclX. */
 	const char *name = function + (*function == 'p');
 	uint64_t nth = __atomic_add_fetch(calls, 1, __ATOMIC_RELAXED);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the stand-ins share: the mark that tells them from the real libraries, and what the
- * environment asks of them. docs/simulation.md has the variables.
+ * Shared by the stand-ins: the mark that distinguishes them from the real libraries, and the
+ * settings in the environment. docs/simulation.md describes the variables.
  */
 #ifndef SIM_SIMULATION_H
 #define SIM_SIMULATION_H
@@ -11,20 +11,20 @@
 
 #include "sim_cuda.h"
 
-/* What a kernel with code of its own does in its stream's thread: returns when it has ended. */
+/* The code of a kernel, which runs in its stream's thread. Returns the time of its end. */
 typedef uint64_t (*sim_kernel_run)(void *arg, uint64_t start_ns);
 
 /*
- * The one symbol that the real libraries don't have. libnccl gives its kernels their code by it;
- * `text` is for people who look at the file.
+ * The only symbol that the real libraries do not have. libnccl uses it to set the code of its
+ * kernels. `text` is for people who inspect the file.
  */
 struct waffle_simulation {
 	const char *text;
-	/* From now on the function runs `run`, with what its first parameter points to. */
+	/* From now on the function runs `run` with the target of its first parameter. */
 	void (*kernel_code)(CUfunction function, sim_kernel_run run);
 };
 
-/* The ELF note by which waffle-bpf knows a stand-in (include/waffle/abi.h). */
+/* The ELF note by which waffle-bpf recognises a stand-in (include/waffle/abi.h). */
 #define SIM_NOTE                                                                                   \
 	__asm__(".pushsection .note.waffle, \"a\", @note\n"                                        \
 		".balign 4\n"                                                                      \
@@ -35,7 +35,7 @@ struct waffle_simulation {
 
 enum sim_sync { SIM_SYNC_BLOCK, SIM_SYNC_SPIN, SIM_SYNC_YIELD };
 
-/* "RANK:FACTOR[:FROM[:TO]]": that rank's are FACTOR times slower, from the FROM-th to the TO-th. */
+/* "RANK:FACTOR[:FROM[:TO]]": that rank's operations FROM to TO take FACTOR times as long. */
 struct sim_slow {
 	bool on;
 	double factor;
@@ -60,14 +60,14 @@ struct sim_config {
 	unsigned fail_count;
 };
 
-/* Read from the environment once. A value that makes no sense ends the program with a message. */
+/* Read from the environment once. An invalid value ends the program with a message. */
 const struct sim_config *sim_config(void);
-/* By how much the n-th operation (from 1 on) is slower: 1 if it isn't. */
+/* The factor by which the n-th operation (from 1) is slower; 1: it is not. */
 double sim_slow_factor(const struct sim_slow *slow, uint64_t nth);
-/* The error with which this call of `function` is to fail; 0: none. */
+/* The error with which this call of `function` must fail. 0: none. */
 int sim_call_error(const char *function, uint64_t *calls);
 
-/* First statement of every function of the stand-ins. */
+/* Must be the first statement of every function of the stand-ins. */
 #define SIM_CALL(type)                                                                             \
 	do {                                                                                       \
 		static uint64_t sim_calls;                                                         \

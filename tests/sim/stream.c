@@ -13,24 +13,24 @@
 #include "simulation.h"
 #include "stream.h"
 
-#define RING 1024 /* operations that a queue holds, as the real one; who submits more waits */
+#define RING 1024 /* capacity of a queue, as in the real driver; submitting more blocks */
 #define RING_WAKE (RING / 2)
-#define STREAMS_MAX 1024 /* of a process */
+#define STREAMS_MAX 1024 /* per process */
 
-/* Tickets count operations and wrap around: they are compared by their difference. */
+/* Tickets count operations and wrap around, so they are compared by their difference. */
 struct stream {
 	pthread_mutex_t lock;
-	struct op *ring; /* NULL: it has been freed */
+	struct op *ring; /* NULL: it was freed */
 	bool blocking;
 	uint32_t submitted;
-	uint32_t wanted; /* operations up to here are to be done now */
+	uint32_t wanted; /* operations up to this ticket must be executed now */
 	struct op_list *record;
 	bool stop;
-	uint64_t end_ns; /* of the last operation that is done */
+	uint64_t end_ns; /* end of the last completed operation */
 
-	uint32_t completed; /* a futex: those who wait for an operation */
+	uint32_t completed; /* a futex for threads that wait for an operation */
 	uint32_t waiters;
-	uint32_t bell; /* a futex: the thread waits for work */
+	uint32_t bell; /* a futex on which the stream's thread waits for work */
 	bool asleep;
 
 	unsigned number;
@@ -40,7 +40,7 @@ struct stream {
 static pthread_mutex_t streams_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct stream *streams;
 static unsigned streams_made;
-static pthread_mutex_t lists_lock = PTHREAD_MUTEX_INITIALIZER; /* innermost */
+static pthread_mutex_t lists_lock = PTHREAD_MUTEX_INITIALIZER; /* innermost lock */
 
 static void futex_wait(uint32_t *word, uint32_t value)
 {
@@ -65,7 +65,7 @@ void sim_sleep_until(uint64_t ns)
 		;
 }
 
-/* Takes the next operation that somebody wants done; false: the stream is to end. */
+/* Takes the next operation that was requested. False: the stream must end. */
 static bool op_next(struct stream *stream, struct op *op)
 {
 	for (;;) {
@@ -86,7 +86,7 @@ static bool op_next(struct stream *stream, struct op *op)
 	}
 }
 
-/* All is done, and nobody can put anything there any more. */
+/* Ends a stream whose operations are done and to which nobody can submit any more. */
 static void stream_end(struct stream *stream)
 {
 	pthread_mutex_lock(&streams_lock);
@@ -191,7 +191,8 @@ static bool list_add(struct op_list *list, const struct op *op)
 	return good;
 }
 
-/* The thread is to do all up to `ticket`. With the lock held; whether it must be woken. */
+/* Requests all operations up to `ticket`. Call it with the lock held. Returns whether the thread
+ * must be woken. */
 static bool want(struct stream *stream, uint32_t ticket)
 {
 	if (ticket_reached(stream->wanted, ticket))
@@ -245,7 +246,7 @@ uint32_t stream_last(struct stream *stream)
 	return ticket;
 }
 
-/* Looking wakes the thread: what is looked for must come to pass. */
+/* Also requests the operation and wakes the thread: otherwise polling would never succeed. */
 bool stream_done(struct stream *stream, uint32_t ticket)
 {
 	bool wake;
@@ -325,8 +326,8 @@ void streams_record_end(const struct op_list *list)
 	pthread_mutex_unlock(&streams_lock);
 }
 
-/* The streams of the process, or the blocking ones. What is waited for is waited for without the
- * lock: it may take others to put something into a stream. */
+/* Lists the streams of the process, or the blocking ones. The caller waits for them without the
+ * lock, since other threads may have to submit to a stream first. */
 static unsigned streams_get(struct stream **all, bool blocking)
 {
 	unsigned count = 0;
@@ -358,7 +359,7 @@ static uint64_t follow_run(struct op *op, uint64_t start_ns)
 	return end_ns > start_ns ? end_ns : start_ns;
 }
 
-/* What `stream` gets from now on waits for all that is in `other`. */
+/* Makes all later operations of `stream` wait for all present operations of `other`. */
 static bool stream_follow(struct stream *stream, struct stream *other)
 {
 	struct op op = {.run = follow_run, .words = {(uintptr_t)other, stream_last(other)}};

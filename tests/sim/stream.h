@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A simulated stream: a queue and a thread that does what is in it, in order. Time is kept apart
- * from the thread: an operation begins when it was submitted or when the one before ended, and
- * takes what it takes, however late the thread comes to it. So a thread need not be woken for a
- * launch that nobody waits for; the first who looks wakes it.
+ * A simulated stream: a queue, and a thread that executes its operations in order. Simulated time
+ * is independent of the thread. An operation begins when it was submitted or when the previous one
+ * ended, and takes its duration, however late the thread executes it. So a launch that nobody waits
+ * for need not wake the thread; the first one to wait or poll does.
  */
 #ifndef SIM_STREAM_H
 #define SIM_STREAM_H
@@ -14,48 +14,49 @@
 struct stream;
 struct op;
 
-/* What an operation does in the stream's thread; returns when it ended. NULL: nothing but last. */
+/* Executes an operation in the stream's thread and returns the time of its end. NULL: the operation
+ * only takes time. */
 typedef uint64_t (*op_run)(struct op *op, uint64_t start_ns);
 
 struct op {
 	op_run run;
 	uint64_t submit_ns; /* set by stream_submit() */
 	uint64_t duration_ns;
-	uintptr_t words[4]; /* for `run` */
-	bool prompt;        /* others wait for it: to be done though nobody here looks */
+	uintptr_t words[4]; /* parameters of `run` */
+	bool prompt;        /* other threads wait for it: execute it even if nobody requests it */
 };
 
-/* Operations that streams have recorded instead of doing them. */
+/* Operations that streams have recorded instead of executing them. */
 struct op_list {
-	struct stream *origin; /* that was told to; others follow it */
+	struct stream *origin; /* the stream that began recording; others join it */
 	struct op *ops;
 	uint32_t count, room;
 };
 
-/* `blocking`: it and the legacy default stream wait for each other. */
+/* `blocking`: this stream and the legacy default stream wait for each other. */
 struct stream *stream_new(bool blocking);
-/* Returns at once: it is freed when all is done, and others may still look whether that is so. */
+/* Returns at once. The stream is freed when all is done; others may still query its state. */
 void stream_free(struct stream *stream);
 
-/* Returns a ticket by which to wait for it. False, if memory is out while it is recorded. */
+/* Returns a ticket with which to wait for the operation. False: out of memory while recording. */
 bool stream_submit(struct stream *stream, struct op *op, uint32_t *ticket);
-/* The ticket of what was submitted last. */
+/* The ticket of the last submitted operation. */
 uint32_t stream_last(struct stream *stream);
 bool stream_done(struct stream *stream, uint32_t ticket);
-/* Blocks or spins, as the environment says. */
+/* Blocks or spins, depending on the environment. */
 void stream_wait(struct stream *stream, uint32_t ticket);
 
-/* From now on operations are added to `list` instead. False: the stream does so already. */
+/* From now on adds operations to `list` instead. False: the stream is recording already. */
 bool stream_record(struct stream *stream, struct op_list *list);
-/* The list that they are added to; NULL: they are done. */
+/* The list to which operations are added. NULL: they are executed. */
 struct op_list *stream_list(struct stream *stream);
-/* Whether streams add to a list, which need not be there any more. */
+/* Whether any stream adds to a list, which may be freed already. */
 bool streams_record(const struct op_list *list);
-/* All streams that add to a list do what they get again. */
+/* Ends recording: all streams that add to the list execute operations again. */
 void streams_record_end(const struct op_list *list);
 
-/* Before something is put into `stream`: makes it wait for what is in others, if it is the legacy
- * default stream, or for that, if it is blocking. `legacy` may be NULL. */
+/* Call it before submitting to `stream`. The legacy default stream then waits for the blocking
+ * streams, and a blocking stream for the legacy stream. `legacy` may be NULL. */
 bool stream_order(struct stream *stream, struct stream *legacy);
 
 /* Waits for every stream of the process, or every blocking one. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What descriptions of calls find in a file, and what is said of those that find nothing. */
+/* Searches a file for descriptions of calls, and collects the results and the messages about
+ * descriptions without a match. */
 #ifndef TESTS_UNIT_CALL_FOUND_H
 #define TESTS_UNIT_CALL_FOUND_H
 
@@ -25,8 +26,8 @@ struct found {
 	struct call_set *set;
 	struct object *object;
 	struct error err;
-	char said[4096]; /* lines */
-	bool missing;    /* one of them is of what will not be found */
+	char said[4096]; /* the messages, one per line */
+	bool missing;    /* a description can never be found */
 };
 
 static void found_say(const char *line, bool missing, void *arg)
@@ -38,7 +39,7 @@ static void found_say(const char *line, bool missing, void *arg)
 	strncat(found->said, "\n", sizeof(found->said) - strlen(found->said) - 1);
 }
 
-/* A file, under a name of its own; the texts end with NULL. `worker`: it is read by one. */
+/* Searches a file under another name; `texts` ends with NULL. `worker`: a worker reads it. */
 static struct found found_make(const char *path, const char *shown, const char *const *texts,
 			       bool worker)
 {
@@ -121,7 +122,7 @@ static __attribute__((unused)) struct found find_in(const char *path, const char
 	struct found here = found_make(path, shown, texts, false), there;
 	char real[PATH_MAX];
 
-	/* Elsewhere /proc/self is another process. */
+	/* In a worker, /proc/self is another process. */
 	assert_non_null(realpath(path, real));
 	there = found_make(real, shown, texts, true);
 	found_compare(here.object, there.object);

@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls in a capture made by hand. Include it behind model_capture.h. */
+/* Calls in a capture made by hand. Include it after model_capture.h. */
 #ifndef WAFFLE_TEST_CALLS_CAPTURE_H
 #define WAFFLE_TEST_CALLS_CAPTURE_H
 
 enum call_site {
 	CALL_LAUNCH = CAPTURE_SITES, /* event: kernel, grid, stream */
-	CALL_SYNC,                   /* span: stream, and at the return result */
+	CALL_SYNC,                   /* span: stream; at the return: result */
 	CALL_SYNC_DEVICE,            /* span */
 	CALL_SYNC_EVENT,             /* span: event */
 	CALL_RECORD,                 /* event: event, stream */
 	CALL_WAIT,                   /* event: stream, event */
-	CALL_COPY,                   /* span, synchronous: bytes, kind, and at the return result */
+	CALL_COPY,                   /* span, synchronous: bytes, kind; at the return: result */
 	CALL_COPY_ASYNC,             /* span: bytes, kind, stream */
-	CALL_LAUNCH_PTSZ,            /* as CALL_LAUNCH, its stream 0 is the thread's */
-	CALL_SYNC_PTSZ,              /* as CALL_SYNC, likewise */
-	CALL_STREAM_CREATE,          /* span: flags, and at the return stream */
-	CALL_CAPTURE_BEGIN,          /* span: stream, and at the return result */
+	CALL_LAUNCH_PTSZ,            /* as CALL_LAUNCH, but stream 0 is the thread's */
+	CALL_SYNC_PTSZ,              /* as CALL_SYNC, but stream 0 is the thread's */
+	CALL_STREAM_CREATE,          /* span: flags; at the return: stream */
+	CALL_CAPTURE_BEGIN,          /* span: stream; at the return: result */
 	CALL_CAPTURE_END,            /* the same */
 	CALL_GROUP_START,            /* event */
 	CALL_GROUP_END,              /* span */
 	CALL_ALL_REDUCE,             /* span: count, datatype, comm, rank, nranks, seq, stream */
-	CALL_BROADCAST,              /* span: likewise, with a root */
+	CALL_BROADCAST,              /* span: the same, with a root */
 	CALL_SEND,                   /* span: count, peer, comm, rank, nranks, seq, stream */
 	CALL_RECV,                   /* the same */
-	CALL_COMM_INIT,              /* span: rank, nranks, and at the return comm */
-	CALL_FORWARD,                /* span "forward", of the program */
-	CALL_READ,                   /* span: fd, and at the return ret and path; "read {fd}" */
+	CALL_COMM_INIT,              /* span: rank, nranks; at the return: comm */
+	CALL_FORWARD,                /* span "forward" of the program */
+	CALL_READ,                   /* span: fd; at the return: ret and path; "read {fd}" */
 	CALL_FREE,                   /* span: address */
 	CALL_COPY_2D,                /* span: width, height, kind, stream */
 	CALL_COPY_BATCH,             /* span: copies, stream */
-	CALL_JOB,                    /* span: id; a pair that meets by it */
+	CALL_JOB,                    /* span: id; a pair that is matched by it */
 	CALL_HOST,                   /* event: stream, host */
 	CALL_RECORD_CONTEXT,         /* event: context, event */
 	CALL_WAIT_CONTEXT,           /* the same */
@@ -133,7 +133,7 @@ static const struct site_info call_sites[] = {
 _Static_assert(sizeof(call_sites) / sizeof(call_sites[0]) == CALL_SITES_END - CALL_LAUNCH,
 	       "a row a site");
 
-/* Behind capture_begin(). */
+/* Call it after capture_begin(). */
 static inline void calls_add_sites(struct capture *capture)
 {
 	struct error err = ERROR_INIT;
@@ -148,7 +148,7 @@ static inline void calls_begin(struct capture *capture)
 	calls_add_sites(capture);
 }
 
-/* A call's begin or instant in a process; `words` are its values. */
+/* The begin of a call, or an event, in a process. `words` are its values. */
 static inline void call_hit_in(struct capture *capture, uint32_t pid, uint64_t ts, uint32_t tid,
 			       uint32_t site, uint64_t id, unsigned count, const uint64_t *words)
 {
@@ -195,7 +195,7 @@ static inline void call_return_in(struct capture *capture, uint32_t pid, uint64_
 
 #define HTOD 4, 0x446f7448ull /* a string of 4 bytes, "HtoD" */
 
-/* A span of a call, both ends. */
+/* A span of a call, with both ends. */
 #define call_span(capture, from, to, tid, site, id, ...)                                           \
 	do {                                                                                       \
 		call_hit(capture, from, tid, site, id, __VA_ARGS__);                               \

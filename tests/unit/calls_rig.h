@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions of a test's own program that are described, found, armed and called, and what the
- * kernel says of them. Include it behind cmocka.
+ * Functions of a test's own program that are described, found, armed and called, with the records
+ * that the kernel makes. Include it after cmocka.
  */
 #ifndef WAFFLE_TEST_CALLS_RIG_H
 #define WAFFLE_TEST_CALLS_RIG_H
@@ -22,14 +22,14 @@
 
 #define SELF "/proc/self/exe"
 #define FIRST_SITE 1000
-#define NOWHERE 8ull /* an address that nothing is mapped at */
+#define NOWHERE 8ull /* an address where nothing is mapped */
 #if defined(__clang__)
 #define PROBED __attribute__((noinline))
 #else
 #define PROBED __attribute__((noinline, noclone))
 #endif
 
-/* ---- what is called ---- */
+/* ---- the called functions ---- */
 
 struct box {
 	unsigned x, y, z;
@@ -45,7 +45,7 @@ struct tree {
 
 static volatile uint64_t sink;
 
-/* What is behind a pointer, the compiler has to have written before the call. */
+/* Forces the compiler to store the data behind a pointer before the call. */
 #define KEEP(pointer) __asm__ volatile("" ::"r"(pointer) : "memory")
 
 PROBED long take_all(signed char tiny, unsigned short small, int number, long large, bool flag,
@@ -107,7 +107,7 @@ void jump_out(jmp_buf *where, int depth)
 {
 	if (!depth)
 		longjmp(*where, 1);
-	if (sink != UINT64_MAX) /* always; the compiler need not know */
+	if (sink != UINT64_MAX) /* always true, which the compiler must not know */
 		jump_out(where, depth - 1);
 	sink++;
 }
@@ -139,7 +139,7 @@ long outer_work(long number)
 	return made;
 }
 
-/* Compiled to a jump: what is called has the stack pointer of who called this. */
+/* Compiled to a jump: the callee has the stack pointer of the caller of this function. */
 long outer_jump(long number)
 {
 	return inner_work(number * 2);
@@ -158,7 +158,7 @@ void launch_inner(long number)
 
 void launch(long number)
 {
-	if (number >= 0) /* else it fails */
+	if (number >= 0) /* otherwise it fails */
 		launch_inner(number + 100);
 	sink++;
 }
@@ -184,9 +184,9 @@ void collective(void *comm)
 	sink += comm != NULL;
 }
 
-/* ---- what the kernel says of it ---- */
+/* ---- the kernel's records ---- */
 
-/* A record with room for what follows it. */
+/* A record with room for its values. */
 struct said {
 	struct waffle_rec rec;
 	uint64_t id;
@@ -243,7 +243,7 @@ static void record_take(const void *data, size_t size, void *context)
 	assert_non_null(vec_push(&rig->said, said));
 }
 
-/* `flags`: of all descriptions, beside those that they say. */
+/* `flags` are added to those of all descriptions. */
 static void rig_find(struct rig *rig, uint32_t flags, const char *const *texts)
 {
 	struct error err = ERROR_INIT;
@@ -285,7 +285,7 @@ static void rig_arm(struct rig *rig)
 	assert_non_null(rig->armed);
 }
 
-/* What the filter does with each site. */
+/* Applies the filter to each site. */
 static void rig_plan(struct rig *rig)
 {
 	struct error err = ERROR_INIT;
@@ -344,7 +344,7 @@ static int said_compare(const void *a, const void *b)
 	return x->rec.ts < y->rec.ts ? -1 : x->rec.ts > y->rec.ts;
 }
 
-/* Everything that was said so far, by time. */
+/* Reads all records so far, sorted by time. */
 static void rig_read(struct rig *rig)
 {
 	kernel_take(rig->kernel, record_take, rig);
@@ -352,7 +352,7 @@ static void rig_read(struct rig *rig)
 		qsort(rig->said.data, rig->said.len, sizeof(*rig->said.data), said_compare);
 }
 
-/* How many came as their registers. */
+/* Number of records that contain raw registers. */
 static inline uint64_t plain_count(const struct rig *rig)
 {
 	uint64_t count = 0;
@@ -362,7 +362,7 @@ static inline uint64_t plain_count(const struct rig *rig)
 	return count;
 }
 
-/* The record at an index, which has to be of that kind and function. */
+/* The record at an index, which must have that kind and function. */
 static const struct said *said_get(const struct rig *rig, size_t index, unsigned kind,
 				   const char *function)
 {
@@ -390,7 +390,7 @@ static inline size_t said_count(const struct rig *rig, unsigned kind, const char
 	return count;
 }
 
-/* Calls of a function that were left, each after its own begin. */
+/* Number of a function's calls that were left without a return, each after its own begin. */
 static inline size_t left_count(const struct rig *rig, const char *function)
 {
 	size_t count = 0;
@@ -429,7 +429,7 @@ static struct value value_of(const struct rig *rig, const struct said *said, con
 	unsigned first = site->key_count;
 
 	assert_int_equal(call->site, said->site);
-	/* Each fetch makes a key, but for those of a dim3's halves. */
+	/* Each fetch makes a key; the two halves of a dim3 make one. */
 	for (unsigned i = 0; i < call->recipe.returns; i++) {
 		unsigned at = call->recipe.begins + call->recipe.saves + i;
 

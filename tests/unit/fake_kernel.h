@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts of a kernel that all stand-ins for probe/kernel.c have alike. Who includes this gives
+ * Common parts of all stand-ins for probe/kernel.c. The including file defines
  *
- *	CPUS	how many there are
- *	QUEUES	of records, which its kernel_queue_take() empties
- *	struct kernel, with `cpu` and `tail`, an array of CPUS each
+ *	CPUS	number of CPUs
+ *	QUEUES	number of record queues, which its kernel_queue_take() empties
+ *	struct kernel, with `cpu` and `tail`, arrays of CPUS entries
  *
  * No plain calls are recorded.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loads generated programs and runs them on memory of this process. Include it behind cmocka. */
+/* Loads generated BPF programs and runs them on memory of this process. Include it after cmocka. */
 #ifndef WAFFLE_TESTS_FILTER_MACHINE_H
 #define WAFFLE_TESTS_FILTER_MACHINE_H
 
@@ -14,7 +14,7 @@
 
 struct machine {
 	int open, held, next; /* maps */
-	unsigned char *guard; /* the first byte behind the memory for frames */
+	unsigned char *guard; /* first byte after the memory for frames */
 	char *log;
 	struct codegen_options hit, end;
 };
@@ -25,7 +25,7 @@ static inline int map_new(enum bpf_map_type type, const char *name, uint32_t val
 	return bpf_map_create(type, name, type == BPF_MAP_TYPE_ARRAY ? 4 : 8, value, entries, NULL);
 }
 
-/* False: BPF programs may not be loaded here. */
+/* False: loading BPF programs is not permitted here. */
 static inline bool machine_open(struct machine *machine)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -125,7 +125,7 @@ static inline int program_run(int fd, uint64_t id, const void *frame, uint64_t s
 	return (int)opts.retval;
 }
 
-/* The ids that the kernel has for this thread: not those of a pid namespace. */
+/* The kernel's ids of this thread, which ignore pid namespaces. */
 static inline uint64_t kernel_pid_tgid(uint32_t shift)
 {
 	struct bpf_insn insns[] = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Random sites and frames for the differential test; filter_random_expression.h has the
- * expressions. Literals and values are taken from one small pool for each expression, so that a
- * comparison is about as often true as false.
+ * expressions. Each expression takes its literals and values from one small pool, so that
+ * comparisons are true about as often as false.
  */
 #ifndef WAFFLE_TESTS_FILTER_RANDOM_H
 #define WAFFLE_TESTS_FILTER_RANDOM_H
@@ -18,7 +18,7 @@
 #define SOURCE_BYTES (FILTER_SOURCE_MAX + 1024)
 #define FRAME_ROOM (WAFFLE_FRAME_MAX + 512)
 #define PARENTS 6
-#define PARENT_ID(i) (1000u + (i)) /* those from PARENTS on are not known */
+#define PARENT_ID(i) (1000u + (i)) /* parents from PARENTS on are unknown */
 
 struct random_text {
 	unsigned len;
@@ -28,7 +28,7 @@ struct random_text {
 struct world {
 	uint64_t random;
 	struct random_text texts[POOL], comms[POOL];
-	const char *numbers[POOL]; /* as an expression has them */
+	const char *numbers[POOL]; /* as written in expressions */
 	uint64_t durations[POOL];
 	uint32_t pid, tid, cpu; /* of the thread that runs the programs */
 	struct site_info site;
@@ -37,7 +37,7 @@ struct world {
 	unsigned predicates;
 };
 
-/* A frame and whether it can be read. */
+/* A frame, and whether it can be read. */
 struct random_frame {
 	uint32_t size;
 	bool unreadable;
@@ -117,7 +117,7 @@ static inline void random_text_make(struct world *world, struct random_text *tex
 						    : bytes[below(world, sizeof(bytes))];
 }
 
-/* A thread's name has no NUL in it. */
+/* A thread's name contains no NUL. */
 static inline void random_comm_make(struct world *world, struct random_text *comm)
 {
 	random_text_make(world, comm, percent(world, 30) ? 15 : 6);
@@ -222,7 +222,7 @@ static inline void random_string(struct world *world, struct random_frame *frame
 	uint64_t marks = 0;
 
 	if (percent(world, 1)) {
-		/* Longer than any that is copied. */
+		/* Longer than any copied string. */
 		frame_word(frame, WAFFLE_STR_MAX + 1);
 		memset(frame->bytes + frame->size, 'a', WAFFLE_STR_MAX + 8);
 		frame->size += WAFFLE_STR_MAX + 8;
@@ -274,7 +274,7 @@ static inline void random_value(struct world *world, struct random_frame *frame,
 	}
 }
 
-/* What no honest program hands over. */
+/* Damages a frame in ways that no correct program produces. */
 static inline void frame_spoil(struct world *world, struct random_frame *frame)
 {
 	static const uint64_t words[] = {257,        256,        1ull << 34, UINT64_MAX,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random expressions for the differential test, about the site and the pools of a world. */
+/* Random expressions for the differential test, using the site and the pools of a world. */
 #ifndef WAFFLE_TESTS_FILTER_RANDOM_EXPRESSION_H
 #define WAFFLE_TESTS_FILTER_RANDOM_EXPRESSION_H
 
@@ -21,7 +21,7 @@ __attribute__((format(printf, 2, 3))) static inline void put(struct world *world
 
 static inline void put_text_byte(struct world *world, unsigned char byte)
 {
-	byte = byte ? byte : 'c'; /* no text of an expression has a NUL */
+	byte = byte ? byte : 'c'; /* no text in an expression contains a NUL */
 	if (byte == '"' || byte == '\\')
 		put(world, "\\%c", byte);
 	else if (byte < 0x20 || byte >= 0x7f)
@@ -41,7 +41,7 @@ static inline void put_text(struct world *world, const struct random_text *text)
 	put(world, "\"");
 }
 
-/* One byte as a pattern takes it; at most 5 bytes of it. */
+/* Writes one byte in pattern syntax, at most 5 bytes. */
 static inline unsigned put_pattern_byte(struct world *world, unsigned char byte, unsigned strange)
 {
 	if (!percent(world, strange)) {
@@ -69,7 +69,7 @@ static inline unsigned put_pattern_byte(struct world *world, unsigned char byte,
 	}
 }
 
-/* A text with parts of it left to stars. */
+/* Writes a text with parts replaced by stars. */
 static inline void put_pattern(struct world *world, const struct random_text *text)
 {
 	unsigned stars = below(world, 4), strange = percent(world, 40) ? 20 : 1;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A site, a frame and a subject made by hand, to ask expressions of. Include it behind cmocka. */
+/* A site, a frame and a subject made by hand, for evaluating expressions. Include it after
+ * cmocka. */
 #ifndef WAFFLE_TEST_FILTER_SUBJECT_H
 #define WAFFLE_TEST_FILTER_SUBJECT_H
 
@@ -42,7 +43,7 @@ static inline uint32_t frame_size(const struct sample_frame *frame)
 	return (uint32_t)(sizeof(frame->head) + 8 * frame->count);
 }
 
-/* What an expression says; a fault in it is the test's. */
+/* Evaluates an expression. A syntax error is an error of the test. */
 static inline enum filter_truth ask(const struct filter_subject *subject, const char *expression)
 {
 	struct filter_expr *filter;
@@ -63,7 +64,7 @@ static inline enum filter_truth ask(const struct filter_subject *subject, const 
 #define assert_unknown(subject, expression)                                                        \
 	assert_string_equal(truth_of(subject, expression), expression " unknown")
 
-/* "EXPR yes": a failed assertion shows which one it was. */
+/* Returns "EXPR yes", so that a failed assertion shows the expression. */
 static inline const char *truth_of(const struct filter_subject *subject, const char *expression)
 {
 	static const char *const names[] = {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls of CUDA and NCCL in captures made by hand, as the tables of calls describe them. Threads 10
- * to 19 are of process 10, rank 0; 20 to 29 of process 20, rank 1; 30 to 39 of process 30, rank 2.
+ * Calls of CUDA and NCCL in captures made by hand, with the sites of the tables of calls. Threads
+ * 10 to 19 belong to process 10, rank 0; 20 to 29 to process 20, rank 1; 30 to 39 to process 30,
+ * rank 2.
  */
 #ifndef WAFFLE_TEST_GPU_CAPTURE_H
 #define WAFFLE_TEST_GPU_CAPTURE_H
@@ -21,7 +22,7 @@ static inline uint32_t pid_of(uint32_t tid)
 	return tid / 10 * 10;
 }
 
-/* Processes 10, 20 and 30 with their threads, the first of which is the rank's. */
+/* Processes 10, 20 and 30 with their threads. The first thread of each is the rank's. */
 static inline void gpu_begin(struct capture *capture)
 {
 	struct error err = ERROR_INIT;
@@ -45,21 +46,21 @@ static inline void hit(struct capture *capture, uint64_t ts, uint32_t tid, uint3
 
 #define WORDS(...) CALL_WORDS(__VA_ARGS__)
 
-/* A call's end, without values. */
+/* The end of a call, without values. */
 static inline void returns(struct capture *capture, uint64_t ts, uint32_t tid, uint32_t site,
 			   uint64_t id)
 {
 	call_return_in(capture, pid_of(tid), ts, tid, site, id, 0, NULL);
 }
 
-/* With its result. */
+/* The same with a result. */
 static inline void returns_result(struct capture *capture, uint64_t ts, uint32_t tid, uint32_t site,
 				  uint64_t id, uint64_t result)
 {
 	call_return_in(capture, pid_of(tid), ts, tid, site, id, 1, &result);
 }
 
-/* A span of the program, of rank 0 or another. */
+/* A span of the program, on any rank. */
 static inline void span(struct capture *capture, uint64_t ts, uint32_t tid, uint32_t site,
 			uint64_t id)
 {
@@ -85,14 +86,14 @@ static inline void launches(struct capture *capture, uint64_t ts, uint32_t tid, 
 	hit(capture, ts, tid, CALL_LAUNCH, ts, WORDS(kernel, 1, 1, stream));
 }
 
-/* Has a stream call a function of the program. */
+/* A stream calls a function of the program. */
 static inline void launches_host(struct capture *capture, uint64_t ts, uint32_t tid,
 				 uint64_t function, uint64_t stream)
 {
 	hit(capture, ts, tid, CALL_HOST, ts, WORDS(stream, function));
 }
 
-/* A stream that is made during the capture, before anything else. */
+/* Creates a stream during the capture, before anything else. */
 static inline void makes_stream(struct capture *capture, uint32_t tid, uint64_t stream,
 				uint64_t flags)
 {
@@ -101,7 +102,7 @@ static inline void makes_stream(struct capture *capture, uint32_t tid, uint64_t 
 		       &stream);
 }
 
-/* The k-th of a rank, which lasts 1 ns. */
+/* The k-th all-reduce of a rank, which lasts 1 ns. */
 static inline void reduces(struct capture *capture, uint64_t ts, uint32_t tid, uint64_t seq,
 			   unsigned nranks)
 {
@@ -110,7 +111,7 @@ static inline void reduces(struct capture *capture, uint64_t ts, uint32_t tid, u
 	returns(capture, ts + 1, tid, CALL_ALL_REDUCE, ts << 8 | tid);
 }
 
-/* A send to, or recv from, another rank of two, the k-th; it lasts 1 ns. */
+/* The k-th send to, or recv from, the other of two ranks; it lasts 1 ns. */
 static inline void meets(struct capture *capture, uint64_t ts, uint32_t tid, uint32_t site,
 			 unsigned peer, uint64_t seq)
 {
@@ -119,7 +120,7 @@ static inline void meets(struct capture *capture, uint64_t ts, uint32_t tid, uin
 	returns(capture, ts + 1, tid, site, ts << 8 | tid);
 }
 
-/* Makes a communicator: every rank at the same time, before anything else. */
+/* Creates a communicator: all ranks at the same time, before anything else. */
 static inline void inits(struct capture *capture, uint32_t tid, unsigned nranks)
 {
 	const uint64_t comm = COMM;
@@ -144,7 +145,7 @@ static inline void stream_waits(struct capture *capture, uint64_t ts, uint32_t t
 
 #define SYNC_ID 0x51
 
-/* Thread 11 of rank 0 runs on CPU 1, and begins a span at 1010. */
+/* Thread 11 of rank 0 runs on CPU 1 and begins a span at 1010. */
 static inline void begin(struct capture *capture)
 {
 	gpu_begin(capture);
@@ -157,7 +158,7 @@ static inline void begin(struct capture *capture)
 	capture_span(capture, 1010, 11, 1);
 }
 
-/* With rank 1 traced as well, and the creation of the communicator of the two. */
+/* The same, with rank 1 traced as well, and a communicator of the two. */
 static inline void begin_two_ranks(struct capture *capture)
 {
 	begin(capture);
@@ -166,14 +167,14 @@ static inline void begin_two_ranks(struct capture *capture)
 	inits(capture, 21, 2);
 }
 
-/* It waits in a futex from `from` to `to`, when the driver's thread wakes it. */
+/* The thread waits in a futex from `from` to `to`, when the driver's thread wakes it. */
 static inline void blocks(struct capture *capture, uint64_t from, uint64_t to)
 {
 	waits(capture, from, 1, 11, 0, S, NR_FUTEX, 0x7f00, FUTEX_COND, 0);
 	gets(capture, to, 1, 0, 11, 15, to, 0);
 }
 
-/* A synchronisation of a stream, during all of which it is blocked. */
+/* Synchronises with a stream, and is blocked all the time. */
 static inline void syncs(struct capture *capture, uint64_t from, uint64_t to, uint64_t stream)
 {
 	hit(capture, from, 11, CALL_SYNC, SYNC_ID, WORDS(stream));

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tests ask of model/gpu.h. Include it behind model_capture.h. */
+/* Helpers for tests of model/gpu.h. Include it after model_capture.h. */
 #ifndef WAFFLE_TEST_GPU_MODEL_H
 #define WAFFLE_TEST_GPU_MODEL_H
 
 #include "model/gpu.h"
 
-/* Ends a capture, and reads its model and what that says of GPUs. */
+/* Ends a capture and reads its model, with its GPU part. */
 static inline struct model_gpu *gpu_load(struct capture *capture, uint64_t end_ts,
 					 const struct model **model)
 {
@@ -33,7 +33,7 @@ static inline uint64_t op_id(const struct model *model, const struct model_gpu_o
 	return id_of(model, op->node, op->index);
 }
 
-/* How many links go from one id to another; a call's ids are those of one span or event. */
+/* Number of links from one id to another. A call's id is that of its span or event. */
 static inline unsigned links_between(const struct model *model, uint64_t from, uint64_t to)
 {
 	unsigned found = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A capture made by hand: records through a .waffle file into a model. Include it behind cmocka. */
+/* A capture made by hand: records pass through a .waffle file into a model. Include it after
+ * cmocka. */
 #ifndef WAFFLE_TEST_MODEL_CAPTURE_H
 #define WAFFLE_TEST_MODEL_CAPTURE_H
 
@@ -16,7 +17,7 @@ struct capture {
 	struct store_writer *writer;
 	struct store_reader *reader;
 	struct model *model;
-	struct model_keep keep; /* what capture_load() asks for */
+	struct model_keep keep; /* passed to capture_load() */
 	uint64_t records, lost[WAFFLE_SOURCE_COUNT];
 };
 
@@ -26,7 +27,7 @@ enum capture_site {
 	SITE_FOUND,   /* event, "found", caused by an event */
 	SITE_DEPTH,   /* counter, "depth" */
 	SITE_FAILED,  /* log message of severity error, "failed" */
-	SITE_STEP_AT, /* span, "step" again, at another place, with a number and a text */
+	SITE_STEP_AT, /* span, "step" again, at another place, with a number and a string */
 };
 
 static const struct site_info capture_sites[] = {
@@ -165,7 +166,7 @@ static inline void capture_add(struct capture *capture, const void *rec)
 	capture_must(store_writer_append(capture->writer, rec, &err), err);
 }
 
-/* `words` are the values behind the frame's head. */
+/* `words` are the values after the frame's head. */
 static inline void capture_hit(struct capture *capture, uint64_t ts, uint32_t tid, uint32_t site,
 			       uint64_t id, uint64_t parent, unsigned count, const uint64_t *words)
 {

@@ -46,7 +46,7 @@ static inline unsigned fixture_below(struct record_source *source, unsigned limi
 	return (unsigned)(fixture_random(&source->random) % limit);
 }
 
-/* Mostly small, now and then any. */
+/* Mostly small, but occasionally of any size. */
 static inline uint64_t fixture_value(struct record_source *source)
 {
 	uint64_t value = fixture_random(&source->random);
@@ -199,7 +199,7 @@ static inline uint64_t *fixture_values(struct record_source *source, const struc
 	return at;
 }
 
-/* A call's ids are others than those of the thread's spans, and it has no parent. */
+/* A call's ids differ from those of the thread's spans, and it has no parent. */
 static inline void fixture_call(struct record_source *source, uint64_t *frame, unsigned t)
 {
 	frame[0] = ++source->call_ids[t];
@@ -209,7 +209,7 @@ static inline void fixture_call(struct record_source *source, uint64_t *frame, u
 	source->calls[t] = frame[0];
 }
 
-/* A hit as libwaffle makes it, and now and then one that nobody would make. */
+/* A hit as libwaffle makes it, and occasionally an impossible one. */
 static inline void fixture_hit(struct record_source *source, struct record_buffer *to, unsigned t)
 {
 	uint32_t index = fixture_below(source, FIXTURE_SITES);
@@ -262,7 +262,7 @@ static inline void fixture_span_end(struct record_source *source, struct record_
 		to->span_end.span_id = source->open[other][--source->depth[other]];
 }
 
-/* The return of a call of any thread, and now and then one that is nobody's. */
+/* The return of a call on any thread, and occasionally one without a call. */
 static inline void fixture_return(struct record_source *source, struct record_buffer *to,
 				  unsigned t)
 {
@@ -362,7 +362,7 @@ static inline void fixture_record(struct record_source *source, struct record_bu
 
 	memset(&to->sw, 0, 128);
 	source->ts += fixture_below(source, 3000);
-	/* One in 16 is late. */
+	/* One in 16 records is late. */
 	to->rec.ts = source->ts - (fixture_below(source, 16) ? 0 : fixture_below(source, 100000));
 	to->rec.tid = 100 + t;
 	to->rec.cpu = (uint16_t)(fixture_below(source, 64) ? t % 4 : fixture_value(source));

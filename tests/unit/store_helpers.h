@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of the store have in common; include it behind cmocka. */
+/* Helpers shared by the tests of the store. Include it after cmocka. */
 #ifndef WAFFLE_TEST_STORE_HELPERS_H
 #define WAFFLE_TEST_STORE_HELPERS_H
 
@@ -9,7 +9,7 @@
 
 #include "store_fixture.h"
 
-/* A folder of the test's own, and a path in it. */
+/* A directory of the test's own, and a path in it. */
 struct store_test {
 	char folder[64];
 	char path[96];
@@ -33,7 +33,7 @@ static inline int store_teardown(void **state)
 	int ret;
 
 	unlink(test->path);
-	ret = rmdir(test->folder); /* fails if something was left behind */
+	ret = rmdir(test->folder); /* fails if a file was left behind */
 	free(test);
 	return ret;
 }
@@ -83,7 +83,7 @@ static inline void append_random(struct store_writer *writer, struct record_sour
 	}
 }
 
-/* The sequence of records that a seed makes, compared with what a reader gives. */
+/* Compares the sequence of records that a seed makes with the records of a reader. */
 static inline void assert_next_is_random(struct store_reader *reader, struct record_source *source)
 {
 	const struct waffle_rec *rec;

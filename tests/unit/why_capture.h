@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Captures for the tests of why: threads 10 to 49 are the target's, the others are neighbours. Each
- * waits with a system call of x86-64.
+ * Captures for the tests of why. Threads 10 to 49 belong to the target, the others are neighbours.
+ * All wait with system calls of x86-64.
  */
 #ifndef WAFFLE_TEST_WHY_CAPTURE_H
 #define WAFFLE_TEST_WHY_CAPTURE_H
@@ -24,7 +24,7 @@ enum {
 	NR_NONE = -1,
 };
 
-#define FUTEX_MUTEX 0x80 /* FUTEX_WAIT | FUTEX_PRIVATE_FLAG; of value 2 */
+#define FUTEX_MUTEX 0x80 /* FUTEX_WAIT | FUTEX_PRIVATE_FLAG; with value 2 */
 #define FUTEX_COND 0x89  /* FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG */
 
 #define S WAFFLE_TASK_INTERRUPTIBLE
@@ -91,7 +91,7 @@ static inline void named(struct capture *capture, uint32_t tid, uint32_t pid, co
 	named_as(capture, tid, pid, comm, is_traced(tid) ? WAFFLE_TASK_TRACED_FLAG : 0);
 }
 
-/* What is known of the wait of a thread from from_ts to ts. */
+/* Records the details of a thread's wait from from_ts to ts. */
 static inline void told(struct capture *capture, uint64_t from_ts, uint64_t ts, uint32_t tid,
 			uint32_t object, uint32_t kernel_stack, uint64_t address)
 {
@@ -158,7 +158,7 @@ static inline void mapping(struct capture *capture, uint64_t start, uint64_t end
 
 /* ---- answers ---- */
 
-/* What holds for every answer: parts sum to the whole, and no step is outside the one before. */
+/* Conditions for every answer: parts sum to the whole, and no step exceeds its predecessor. */
 static inline void check_why(const struct why *why)
 {
 	for (size_t i = 0; i < why->instances.len; i++) {
@@ -188,7 +188,7 @@ static inline void check_why(const struct why *why)
 	}
 }
 
-/* Loads the capture and explains what was asked for. */
+/* Loads the capture and explains the requested spans. */
 static inline struct why *ask(struct capture *capture, uint64_t end_ts,
 			      const struct why_query *query)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Captures of what three threads do in turn, and what must hold of every answer about them; include
- * it behind cmocka. */
+/* Captures of three threads that act in turn, and conditions for all answers about them. Include it
+ * after cmocka. */
 #ifndef WAFFLE_TEST_WHY_TURNS_H
 #define WAFFLE_TEST_WHY_TURNS_H
 
@@ -57,7 +57,7 @@ static void turn(struct capture *capture, struct turn turn)
 	capture_add(capture, &rec);
 }
 
-/* Three threads that run from the start on. */
+/* Three threads that run from the start. */
 static void begin(struct capture *capture)
 {
 	static const char *const names[] = {"a", "b", "c"};
@@ -102,7 +102,7 @@ static void check_chain(const struct why *why, const struct why_instance *instan
 	assert_true(to - from <= part->ns);
 }
 
-/* What must hold of any answer. */
+/* Conditions for every answer. */
 static void check_sums(const struct why *why)
 {
 	for (size_t i = 0; i < why->instances.len; i++) {

@@ -796,6 +796,7 @@ SCENARIOS = (
         victim=Seen("S", ("read",)),
         other=Seen("D", ("pread64",)),
         wakers=("relay",),
+        grade="likely",  # certain, unless others run before the victim could look
         check="bytes_read",
     ),
     # In this order by share, whichever comes first in time: `lock` 0.6, `sleep` 0.3, `running` 0.1.

@@ -12,7 +12,7 @@ static const struct abi abis[] = {
 		.sp = X86_SP,
 		.ip = X86_IP,
 		.returned = X86_AX,
-		.stack_at = 8, /* behind the return address */
+		.stack_at = 8, /* after the return address */
 		.long_double_on_stack = true,
 	},
 	{
@@ -53,7 +53,7 @@ static const struct abi go_abis[] = {
 };
 
 #define WORD 8
-#define IN_REGISTERS_MAX 16 /* bytes of a struct that is passed in registers */
+#define IN_REGISTERS_MAX 16 /* size limit of a struct that is passed in registers */
 
 static const struct abi *find_in(const struct abi *list, size_t count, uint16_t machine)
 {
@@ -95,7 +95,7 @@ static struct waffle_fetch from_stack(const struct abi *abi, uint32_t at)
 	return fetch;
 }
 
-/* The address of what lies on the stack. */
+/* The address of data on the stack. */
 static struct waffle_fetch stack_address(const struct abi *abi, uint32_t at)
 {
 	struct waffle_fetch fetch = abi_register(abi->sp);
@@ -131,14 +131,14 @@ static void place_float(struct abi_walk *walk, uint32_t bytes)
 	walk->stack += wide ? LONG_DOUBLE_BYTES : WORD;
 }
 
-/* A struct that is copied to the stack; its place is its address. */
+/* A struct that is copied to the stack. Its place is its address. */
 static void place_copied(struct abi_walk *walk, struct abi_place *place, uint32_t size)
 {
 	place->pieces[place->count++] = stack_address(walk->abi, walk->stack);
 	walk->stack += (size + WORD - 1) / WORD * WORD;
 }
 
-/* A struct of integers: in registers if there are enough of them for all of it. */
+/* A struct of integers. It goes to registers if there are enough for all of it. */
 static void place_struct(struct abi_walk *walk, struct abi_place *place, uint32_t size)
 {
 	const struct abi *abi = walk->abi;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the arguments of a C function are when it is entered, by the platform's rules for calls:
- * System V's of x86-64 (psABI 1.0, 3.2.3) and Arm's AAPCS64 (6.8.2). Registers are numbered as the
- * words of the machine's struct pt_regs.
+ * Locations of a C function's arguments at its entry, by the platform's calling convention: System
+ * V for x86-64 (psABI 1.0, 3.2.3) and Arm's AAPCS64 (6.8.2). Registers are numbered by their word
+ * in the machine's struct pt_regs.
  */
 #ifndef WAFFLE_CALL_ABI_H
 #define WAFFLE_CALL_ABI_H
@@ -12,7 +12,8 @@
 
 #include "call/spec.h"
 
-/* Words of struct pt_regs (arch/x86/include/asm/ptrace.h, arch/arm64/include/uapi/asm/ptrace.h). */
+/* Indexes of words in struct pt_regs (arch/x86/include/asm/ptrace.h,
+ * arch/arm64/include/uapi/asm/ptrace.h). */
 enum abi_x86_register {
 	X86_R15,
 	X86_R14,
@@ -42,39 +43,39 @@ struct abi {
 	uint16_t machine; /* e_machine */
 	uint8_t registers[16];
 	uint8_t register_count;
-	uint8_t vectors; /* that arguments are passed in */
+	uint8_t vectors; /* number of vector registers for arguments */
 	uint8_t sp, ip;
-	uint8_t returned;      /* a function's value */
-	uint8_t stack_at;      /* of the first argument on the stack, from sp at the entry */
-	bool spill_closes;     /* once a struct went to the stack, no register is used any more */
-	bool big_by_reference; /* structs of more than 16 bytes are a pointer to them */
-	bool long_double_on_stack; /* else in a vector register as all floating-point values */
+	uint8_t returned;  /* holds a function's return value */
+	uint8_t stack_at;  /* offset of the first stack argument from sp at the entry */
+	bool spill_closes; /* after one struct went to the stack, no register is used any more */
+	bool big_by_reference;     /* a struct of more than 16 bytes is passed by pointer */
+	bool long_double_on_stack; /* otherwise in a vector register, like other floats */
 };
 
-/* NULL: a machine whose rules are not known here. */
+/* NULL: the machine is not supported. */
 const struct abi *abi_find(uint16_t machine);
-/* The same of Go's functions, from Go 1.17 on: src/cmd/compile/abi-internal.md of its source. */
+/* The convention of Go functions, since Go 1.17: src/cmd/compile/abi-internal.md in its source. */
 const struct abi *abi_find_go(uint16_t machine);
 
 #define ABI_PIECES 3
 
-/* Where an argument is, in pieces of a word each: xyz has three, dim3 two, all others one. */
+/* The location of an argument, in pieces of one word: xyz has three, dim3 two, all others one. */
 struct abi_place {
 	uint8_t count;
-	struct waffle_fetch pieces[ABI_PIECES]; /* all of them whole words */
+	struct waffle_fetch pieces[ABI_PIECES]; /* each one a whole word */
 };
 
 /* Walks the parameters of a function in order. */
 struct abi_walk {
 	const struct abi *abi;
-	uint8_t words, vectors; /* used so far */
-	uint32_t stack;         /* bytes */
+	uint8_t words, vectors; /* registers used so far */
+	uint32_t stack;         /* bytes used so far */
 };
 
 struct abi_walk abi_walk_begin(const struct abi *abi);
 struct abi_place abi_walk_next(struct abi_walk *walk, const struct call_type *type);
 
-/* The value of a register. */
+/* Fetches the value of a register. */
 struct waffle_fetch abi_register(uint8_t reg);
 
 #endif

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is found in each file, and when it counts: at once, or when a process has mapped the file.
- */
+/* Stores the search results of each file. They count at once, or when a process maps the file. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "call/set.h"
 
-/* What became of each description in one file. */
+/* The states of all descriptions after searching one file. */
 struct call_ahead {
 	size_t count;
 	struct spec_state states[];
@@ -47,7 +46,7 @@ size_t call_set_libraries(struct call_set *set, const struct call_library **list
 
 	for (size_t i = 0; !made && i < set->entries.len; i++)
 		if (!libraries_add(set, set->entries.data[i]))
-			break; /* without memory there are fewer */
+			break; /* out of memory: the list is incomplete */
 	*list = set->libraries.data;
 	return set->libraries.len;
 }
@@ -67,7 +66,7 @@ static void states_swap(struct call_set *set, struct call_ahead *ahead)
 	}
 }
 
-/* Searches a file as if it was the first one. */
+/* Searches a file with blank states, as if it was the first one. */
 static int find_apart(struct call_set *set, struct object *object, int fd,
 		      struct call_ahead **found, struct error *err)
 {
@@ -143,7 +142,7 @@ static void named_add(struct set_named *named, const struct set_named *more)
 		named->near = more->near;
 }
 
-/* Adds what was found in one more file. */
+/* Adds the results of one more file. */
 static void state_add(struct spec_state *state, const struct spec_state *more)
 {
 	if (!more->looked && !more->found)

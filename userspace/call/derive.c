@@ -13,7 +13,7 @@
 
 const struct value value_nothing = {KNOWN_NOTHING, 0};
 
-/* Addresses wrap. */
+/* Adds with wrap-around, as addresses do. */
 static int64_t sum(int64_t a, int64_t b)
 {
 	return (int64_t)((uint64_t)a + (uint64_t)b);
@@ -82,7 +82,7 @@ static void store(struct walk *walk, const struct operand *memory, struct value 
 	struct slot *slot;
 
 	if (base.known == KNOWN_OUT && sum(base.n, memory->n) == 0 && memory->index >= REGISTERS) {
-		/* Zeros are stored on the way to an error. */
+		/* Getters store a zero on their error paths. */
 		if (value.known == KNOWN_NUMBER)
 			return;
 		walk->differs |= value.known != KNOWN_FIELD ||
@@ -101,7 +101,7 @@ static bool same(struct value a, struct value b)
 	return a.known == b.known && a.n == b.n;
 }
 
-/* Keeps of `into` what is true in `other` too. */
+/* Keeps the facts of `into` that also hold in `other`. */
 static void meet(struct state *into, const struct state *other)
 {
 	if (!into->reached) {
@@ -134,7 +134,7 @@ void walk_jump(struct walk *walk, uint64_t address)
 	meet(&walk->target[at].state, &walk->state);
 }
 
-/* Takes in what jumps have brought here. */
+/* Merges the state that jumps have brought to this address. */
 static void arrive(struct walk *walk, uint64_t address)
 {
 	for (unsigned i = 0; i < walk->targets; i++)
@@ -163,7 +163,7 @@ void walk_move(struct walk *walk, const struct operand *to, const struct operand
 		value = load(walk, from);
 	else if (from->kind == OPERAND_REGISTER)
 		value = walk_get(walk, from->reg);
-	/* Half of a pointer is none. */
+	/* A part of a pointer has no known value. */
 	if (to->bytes != 8 && (value.known == KNOWN_OBJECT || value.known == KNOWN_OUT))
 		value.known = KNOWN_NOTHING;
 	if (to->kind == OPERAND_MEMORY)
@@ -284,8 +284,9 @@ static bool getter_offset(const struct elf_file *file, uint16_t machine, const c
 }
 
 /*
- * In 2.18.3, 2.21.5, 2.28.9 and 2.32.3 struct ncclComm has, one behind the other, uint64_t
- * commHash; int rank; int nRanks. That is believed if rank and nRanks are so.
+ * In 2.18.3, 2.21.5, 2.28.9 and 2.32.3 struct ncclComm has three adjacent members: uint64_t
+ * commHash; int rank; int nRanks. If rank and nRanks are adjacent, commHash is assumed to precede
+ * them.
  */
 bool derive_offset(const struct elf_file *file, uint16_t machine, const char *name, int32_t *offset)
 {

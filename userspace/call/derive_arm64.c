@@ -56,7 +56,7 @@ static bool arm64_is_store(unsigned id)
 	       id == ARM64_INS_STURH;
 }
 
-/* ldr, str and their pairs: `count` registers, then the memory. */
+/* Handles ldr, str and their pairs: `count` registers, then the memory operand. */
 static void arm64_memory(struct walk *walk, bool loads)
 {
 	const cs_arm64 *arm64 = &walk->insn->detail->arm64;
@@ -131,7 +131,8 @@ static void arm64_other(struct walk *walk)
 
 	if (arm64_compares(walk->insn->id))
 		return;
-	/* Of what is left the first operand is written, and of pairs the second. */
+	/* Any other instruction writes its first operand; one for pairs writes the second one,
+	 * too. */
 	for (unsigned i = 0; i < arm64->op_count && i < 2; i++)
 		if (arm64->operands[i].type == ARM64_OP_REG)
 			walk_set(walk, arm64_number(arm64->operands[i].reg), value_nothing);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Between derive.c and what it knows of machines. A getter's code is walked once from its begin to
- * its end, with what is known of each register. What holds at a jump is kept for its target, so
- * that blocks in any order are understood; of what loops bring nothing is.
+ * Shared by derive.c and its machine-specific parts. The walk visits a getter's code once, from
+ * start to end, and tracks the known value of each register. At a jump it saves the state for the
+ * jump's target, so that blocks may come in any order. Values that loops carry back are not
+ * tracked.
  */
 #ifndef WAFFLE_CALL_DERIVE_WALK_H
 #define WAFFLE_CALL_DERIVE_WALK_H
@@ -15,9 +16,9 @@
 enum known {
 	KNOWN_NOTHING,
 	KNOWN_NUMBER,
-	KNOWN_OBJECT, /* the first argument, plus n */
-	KNOWN_OUT,    /* the second argument, plus n */
-	KNOWN_FIELD,  /* 32 bits read at n from the first argument */
+	KNOWN_OBJECT, /* the first argument plus n */
+	KNOWN_OUT,    /* the second argument plus n */
+	KNOWN_FIELD,  /* 32 bits loaded from offset n of the first argument */
 };
 
 struct value {
@@ -28,7 +29,7 @@ struct value {
 #define REGISTERS 32
 #define SLOTS 16
 
-/* A word on the stack, by its distance from the frame's register. */
+/* A word on the stack, at a distance from the frame's base register. */
 struct slot {
 	unsigned base;
 	int64_t at;
@@ -56,12 +57,12 @@ struct walk {
 	int64_t offset;
 };
 
-/* What an operand is, on either machine. */
+/* An operand, for either machine. */
 struct operand {
 	enum { OPERAND_NONE, OPERAND_REGISTER, OPERAND_NUMBER, OPERAND_MEMORY } kind;
-	unsigned reg, index; /* numbers of registers; REGISTERS: another one, or none */
+	unsigned reg, index; /* numbers of registers; REGISTERS: none, or another register */
 	unsigned bytes;
-	int64_t n; /* immediate, displacement */
+	int64_t n; /* immediate or displacement */
 	bool writes_base;
 };
 
@@ -69,17 +70,17 @@ extern const struct value value_nothing;
 
 void walk_set(struct walk *walk, unsigned reg, struct value value);
 struct value walk_get(const struct walk *walk, unsigned reg);
-/* to = from, whatever they are. */
+/* to = from, for any kinds of operands. */
 void walk_move(struct walk *walk, const struct operand *to, const struct operand *from);
-/* Registers: to = from + n */
+/* For registers: to = from + n. */
 void walk_add(struct walk *walk, unsigned to, unsigned from, int64_t n);
-/* Registers that a call does not keep. */
+/* Forgets the values of registers that a call does not preserve. */
 void walk_forget(struct walk *walk, const uint8_t *registers, size_t count);
-/* A jump to an address that may be taken, and that this is the last instruction of its block. */
+/* A conditional or unconditional jump to an address; this instruction ends its block. */
 void walk_jump(struct walk *walk, uint64_t address);
 void walk_leave(struct walk *walk);
 
-/* A machine: which registers have the two arguments, and what an instruction does. */
+/* A machine: the registers of the two arguments, and the effect of an instruction. */
 struct derive_machine {
 	uint16_t machine;
 	cs_arch arch;

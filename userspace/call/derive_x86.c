@@ -52,7 +52,7 @@ static struct operand x86_operand(const cs_x86_op *op)
 	return place;
 }
 
-/* What is done to registers is forgotten, where it is not understood. */
+/* Forgets the registers that an unsupported instruction writes. */
 static void x86_other(struct walk *walk)
 {
 	const cs_x86 *x86 = &walk->insn->detail->x86;

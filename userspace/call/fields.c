@@ -10,7 +10,7 @@
 #define NESTED_MAX 16
 #define STRUCTS_MAX 1024
 
-/* What the steps are replaced by, and where they have come to. */
+/* The steps that replace a value's fields, and the current position. */
 struct path {
 	struct call_value *value;
 	struct structs_code *code;
@@ -18,7 +18,7 @@ struct path {
 	struct error *err;
 	struct value_step steps[SPEC_STEPS_MAX];
 	unsigned count;
-	Dwarf_Die type; /* of what is in memory there, names taken off */
+	Dwarf_Die type; /* type of the data at that address, without typedefs and qualifiers */
 	struct call_type made;
 };
 
@@ -27,7 +27,7 @@ static bool member_offset(Dwarf_Die *member, int32_t *offset)
 	Dwarf_Attribute attribute;
 	Dwarf_Word word;
 
-	*offset = 0; /* as in a union */
+	*offset = 0; /* members of a union have no offset */
 	if (!dwarf_attr_integrate(member, DW_AT_data_member_location, &attribute))
 		return true;
 	if (dwarf_formudata(&attribute, &word) || word > INT32_MAX)
@@ -36,12 +36,12 @@ static bool member_offset(Dwarf_Die *member, int32_t *offset)
 	return true;
 }
 
-/* A member that is looked for, also in unnamed structs in a struct and in its base classes. */
+/* A search for a member. It includes unnamed structs and base classes. */
 struct member_search {
 	const char *name;
 	struct near_list near;
 	Dwarf_Die member;
-	unsigned left; /* structs to look into: damaged ones may be parts of themselves */
+	unsigned left; /* limit of structs to search: damaged ones may contain themselves */
 };
 
 static bool find_member(struct member_search *search, Dwarf_Die *type, int32_t *offset,
@@ -59,7 +59,7 @@ static bool find_member(struct member_search *search, Dwarf_Die *type, int32_t *
 		int32_t at, inside;
 
 		if ((tag != DW_TAG_member && tag != DW_TAG_inheritance) ||
-		    die_is_declaration(&child) || /* static: it is not in the struct */
+		    die_is_declaration(&child) || /* a static member is not in the struct */
 		    !member_offset(&child, &at))
 			continue;
 		if (own && tag == DW_TAG_member) {
@@ -91,7 +91,7 @@ static int push(struct path *path, const struct value_step *step, struct value_s
 	return 0;
 }
 
-/* One field. `first`: the value is the pointer already. */
+/* Follows one field. `first`: the value already is the pointer. */
 static int take_field(struct path *path, const struct value_step *step, bool first)
 {
 	struct value_step add = {.kind = STEP_ADD, .from = step->from, .to = step->to};
@@ -158,7 +158,8 @@ static bool base_type(Dwarf_Die *type, struct call_type *made)
 	return encoding != DW_ATE_float || bytes == 8;
 }
 
-/* An enumeration says its type, in C as well, or its encoding; without either it is an int. */
+/* The type of an enumeration: DW_AT_type (present in C, too), or its encoding. Without either it is
+ * int. */
 static bool enumeration_type(Dwarf_Die *type, struct call_type *made)
 {
 	Dwarf_Die under;
@@ -185,9 +186,9 @@ static bool pointer_type(Dwarf_Die *type, struct call_type *made)
 	return true;
 }
 
-/* Where arrays begin that do not say so: by the language of their unit. Those that dwz made for
- * several source files have none, so that dwarf_aggregate_size() gives up; what is in them is
- * read as the code's own source file reads it. */
+/* The default lower bound of arrays depends on the language of their unit. Units that dwz made for
+ * several source files have no language, and dwarf_aggregate_size() fails for them. In those we use
+ * the language of the code's own unit. */
 static Dwarf_Sword first_index(Dwarf_Die *array, struct structs_code *code)
 {
 	Dwarf_Sword first = 0;
@@ -201,7 +202,7 @@ static Dwarf_Sword first_index(Dwarf_Die *array, struct structs_code *code)
 	return first;
 }
 
-/* A bound is read with its sign where its form has one. */
+/* Reads a bound as signed if its form is signed. */
 static bool bound(Dwarf_Attribute *attribute, Dwarf_Sword *value)
 {
 	unsigned form = dwarf_whatform(attribute);
@@ -215,8 +216,8 @@ static bool bound(Dwarf_Attribute *attribute, Dwarf_Sword *value)
 	return true;
 }
 
-/* How many elements a dimension has; 0: none, or it is not known before the program runs. What
- * compilers write as -1 in four bytes is no length either. */
+/* Number of elements of a dimension. 0: none, or unknown before run time. Some compilers write such
+ * a bound as -1 in four bytes, which is not a valid number either. */
 static uint32_t dimension_count(Dwarf_Die *dimension, Dwarf_Sword first)
 {
 	Dwarf_Attribute attribute;
@@ -236,7 +237,7 @@ static uint32_t dimension_count(Dwarf_Die *dimension, Dwarf_Sword first)
 	return (uint32_t)count + 1;
 }
 
-/* The elements of all dimensions together; 0: not known, or none. */
+/* Number of elements of all dimensions. 0: none, or unknown. */
 static uint32_t array_count(Dwarf_Die *array, struct structs_code *code)
 {
 	Dwarf_Sword first = first_index(array, code);
@@ -252,7 +253,7 @@ static uint32_t array_count(Dwarf_Die *array, struct structs_code *code)
 	return count;
 }
 
-/* Elements may be arrays of their own: of a typedef. */
+/* The elements may be arrays themselves, through a typedef. */
 static bool array_type(Dwarf_Die *type, struct structs_code *code, struct call_type *made)
 {
 	Dwarf_Die element = *type;
@@ -269,7 +270,7 @@ static bool array_type(Dwarf_Die *type, struct structs_code *code, struct call_t
 	return true;
 }
 
-/* What a value of that type is to waffle. */
+/* Converts a DWARF type to waffle's type of a value. */
 static bool value_type(Dwarf_Die *type, struct structs_code *code, struct call_type *made)
 {
 	switch (dwarf_tag(type)) {
@@ -288,7 +289,7 @@ static bool value_type(Dwarf_Die *type, struct structs_code *code, struct call_t
 	}
 }
 
-/* Follows the steps from a struct on. */
+/* Follows the steps, starting at a struct. */
 static int take_fields(struct path *path, Dwarf_Die *type, unsigned first)
 {
 	const struct call_value *value = path->value;
@@ -319,7 +320,7 @@ static bool same_path(const struct path *a, const struct path *b)
 	return true;
 }
 
-/* By a struct of another source file than the code's: all of that name have to agree. */
+/* Resolves by structs of other source files than the code's: all of that name have to agree. */
 struct others {
 	struct path *path;
 	unsigned first;
@@ -342,7 +343,7 @@ static int others_visit(Dwarf_Die *die, void *arg)
 	return others->differ;
 }
 
-/* The file that has a part of the DWARF, and is not there. */
+/* The missing file with a part of the DWARF. */
 static const char *lacking_file(const struct structs *structs)
 {
 	return structs->file->lacking ? structs->file->lacking : structs->split_away;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Looks through an ELF file, and adds what was found to the object. */
+/* Searches an ELF file for calls and adds the results to the object. */
 #include "call/find.h"
 #include "call/derive.h"
 #include "call/find_remote.h"
@@ -33,7 +33,7 @@ static const char *keep(struct find *find, const char *text)
 			  strtab_add(find->object->strings, text, strlen(text)));
 }
 
-/* Whether this is a program: of fixed addresses, or position-independent and linked as one. */
+/* Whether this is a program: with fixed addresses, or a position-independent executable. */
 static bool elf_is_program(Elf *elf)
 {
 	Elf_Scn *section = NULL;
@@ -58,7 +58,7 @@ static bool elf_is_program(Elf *elf)
 	return false;
 }
 
-/* The category where none is given: the library's name up to the first '.' or '-', the provider. */
+/* The default category: the library's name up to the first '.' or '-', or the provider. */
 static const char *site_category(struct find *find, const struct call_spec *spec)
 {
 	const char *base = path_base(find->object->path);
@@ -77,7 +77,7 @@ static bool same_site(const struct object *object, const struct object_call *cal
 {
 	const struct site_info *other = &object->sites.data[call->site];
 
-	/* Strings of one object are shared, so equal ones have equal addresses. */
+	/* Strings of one object are interned, so equal strings have equal addresses. */
 	return other->name == site->name && other->func == site->func &&
 	       other->category == site->category && other->kind == site->kind &&
 	       other->role == site->role && other->key_count == site->key_count &&
@@ -126,7 +126,7 @@ int find_site(struct find *find, struct set_entry *entry, const char *func,
 
 #define INSTRUCTION_BYTES_MAX 16
 
-/* The file's own bytes, not those of a mapping: in that the kernel may have put breakpoints. */
+/* Reads the file itself, not a mapping, where the kernel may have inserted breakpoints. */
 static size_t read_code(struct find *find, uint8_t *code, size_t size, uint64_t offset)
 {
 	ssize_t got = pread(find->file.fd, code, size, (off_t)offset);
@@ -168,13 +168,14 @@ static int add_probe(struct find *find, const struct find_hit *hit, uint32_t sit
 		       : error_set(find->err, ENOMEM, "out of memory");
 }
 
-/* The number that both ends of a description's pairs have. */
+/* The number that both ends of a description's pairs share. */
 static uint32_t pair_number(const struct find_hit *hit)
 {
 	return hit->entry + 1;
 }
 
-/* Tells a call that counts by itself where the code of its object is. */
+/* Stores the extent of the object's code around the probe, with which BPF recognises calls from
+ * inside the object. */
 static void put_code(const struct find *find, uint64_t probe, struct waffle_recipe *recipe)
 {
 	for (uint32_t i = 0; i < find->segments.count; i++) {
@@ -211,7 +212,7 @@ static int make_call(struct find *find, const struct find_hit *hit, const struct
 	} else if (!result && spec->pair) {
 		struct recipe_made end;
 
-		/* Keys that only the end knows are the last ones of the span. */
+		/* Keys that only the end knows are the last keys of the span. */
 		call_at_function(&at, abi, &spec->sides[1]);
 		result = recipe_make_end(&end, spec, &at, &find->lookup, made, err);
 		for (unsigned i = 0; i < end.key_count && !result; i++)
@@ -233,7 +234,8 @@ static int add_return(struct find *find, const struct find_hit *hit, uint32_t si
 
 	if (!find_offset(find, address, &probe.offset))
 		return 0;
-	/* In another part of the function it is not shown from where on. */
+	/* `shift` stays 0 in another part of the function, since an offset would be meaningless
+	 * there. */
 	if (address > hit->address && address - hit->address <= UINT16_MAX)
 		probe.shift = (uint16_t)(address - hit->address);
 	probe.cost = find_cost(find, address, probe.offset);
@@ -242,7 +244,7 @@ static int add_return(struct find *find, const struct find_hit *hit, uint32_t si
 		       : error_set(find->err, ENOMEM, "out of memory");
 }
 
-/* `returns`: where a span ends; NULL: by a return probe. */
+/* `returns`: return instructions to probe. NULL: use a return probe. */
 static int add_ends(struct find *find, const struct find_hit *hit, uint32_t site,
 		    const struct returns *returns)
 {
@@ -288,7 +290,7 @@ static int add_site(struct find *find, const struct find_hit *hit, const struct 
 	return add_probe(find, hit, site, OBJECT_PROBE_ENTER) ?: add_ends(find, hit, site, returns);
 }
 
-/* A span whose end can't be seen without a risk for the program is an event. */
+/* A span whose end cannot be observed without risk for the program is recorded as an event. */
 static int add_function(struct find *find, struct find_hit *hit)
 {
 	struct set_entry *entry = find->set->entries.data[hit->entry];
@@ -352,7 +354,7 @@ static int compare_entries(const void *a, const void *b)
 	return left->address < right->address ? -1 : left->address > right->address;
 }
 
-/* Of several names of one address, the first row's and the best: ncclX before pncclX. */
+/* Among several names of one address, keeps the first row's and the best: ncclX before pncclX. */
 static void deduplicate(struct find *find, struct find_hits *hits)
 {
 	struct find_hit *list = hits->list.data;
@@ -362,7 +364,7 @@ static void deduplicate(struct find *find, struct find_hits *hits)
 	for (size_t i = 0; i < hits->list.len; i++) {
 		struct set_entry **entries = find->set->entries.data;
 
-		/* The two ends of a pair may be one function. */
+		/* The two ends of a pair may be the same function. */
 		if (kept && list[kept - 1].address == list[i].address &&
 		    list[kept - 1].side == list[i].side &&
 		    entries[list[kept - 1].entry]->spec.group == entries[list[i].entry]->spec.group)
@@ -386,8 +388,8 @@ static int find_functions(struct find *find)
 	return result;
 }
 
-/* Which descriptions are for a file may be known only to us: paths are followed as the process does
- * that has it. Whether it is a program is known to who reads it. */
+/* Selects the descriptions here, since only the tracer can resolve their paths in the view of the
+ * process. Whether the file is a program is found later, by its reader. */
 static bool lists_make(struct find_lists *lists, const struct call_set *set, const char *path)
 {
 	for (unsigned exe = 0; exe < 2; exe++) {
@@ -447,7 +449,7 @@ static int lookup_fields(void *arg, const struct call_spec *spec, const char *wh
 	struct find *find = arg;
 	const struct elf_file *file = elf_file_has_debug(&find->file) ? &find->file : &find->debug;
 
-	/* Without DWARF, or memory, it stays closed, which is said there. */
+	/* Without DWARF or memory it stays closed, and fields_resolve() reports that. */
 	if (!find->dwarf_tried && file->elf)
 		dwarf_file_open(&find->dwarf, file, find->debug_dir);
 	find->dwarf_tried = true;
@@ -484,7 +486,7 @@ int find_in_file(struct call_set *set, struct object *object, int fd,
 	if (!result && usdt)
 		result = find_usdt(&find);
 	if (!result && (elf_file_changed(&find.file) || elf_file_changed(&find.debug))) {
-		object->probes.len = probes; /* of none is known if it is right */
+		object->probes.len = probes; /* the file changed, so any probe may be wrong */
 		result = error_set(err, ESTALE, "%s: it changed while it was read", object->path);
 	}
 	find_say(&find);

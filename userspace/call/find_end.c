@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* How the end of a function's calls is to be seen (returns.h). */
+/* Chooses how to observe the end of a function's calls (returns.h). */
 #include <stdlib.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #define FUNCTION_BYTES_MAX (64u << 10)
 #define PARTS_MAX 16
 
-/* A piece of code that is left by returns, or by jumps to others. */
+/* A range of code that ends by returns, or by jumps to other parts. */
 struct part {
 	uint64_t begin, end;
 };
@@ -21,7 +21,7 @@ static enum cfi_stack stack_at(uint64_t address, void *arg)
 	return cfi_index_stack(find->frames, address);
 }
 
-/* Reads a part's code and takes its returns. */
+/* Reads the code of a part and adds its returns. */
 static bool part_returns(struct find *find, const struct part *part, struct returns *returns)
 {
 	size_t bytes = part->end - part->begin;
@@ -39,8 +39,8 @@ static bool part_returns(struct find *find, const struct part *part, struct retu
 	return known;
 }
 
-/* The function that an address lies in: by its frame information, which stripped files have, too,
- * else by its symbol, which code of assembler may have alone. */
+/* The function that contains an address. Frame information comes first, since stripped files have
+ * it, too. Some assembly code only has a symbol. */
 static bool part_at(struct find *find, uint64_t address, struct part *part)
 {
 	struct cfi_function function;
@@ -65,7 +65,8 @@ static bool part_at(struct find *find, uint64_t address, struct part *part)
 	return false;
 }
 
-/* Assembler may say of a part of a function only what its frame is like. */
+/* In assembly, frame information may cover only a part of a function, so its extent is joined with
+ * that of the symbol. */
 static void part_join(struct part *part, const struct part *other)
 {
 	if (other->begin < part->begin)
@@ -75,9 +76,9 @@ static void part_join(struct part *part, const struct part *other)
 }
 
 /*
- * The return instructions of a function, and of what it goes to by a jump: its own cold part, or
- * another function, which then returns in its place. There the stack pointer tells whose return it
- * is. False: it may be left otherwise.
+ * Collects the return instructions of a function and of the code that it jumps to. This is its own
+ * cold part, or another function (a tail call), which returns in its place. In such shared code the
+ * stack pointer shows whose return it is. False: the function may be left in another way.
  */
 static bool find_returns(struct find *find, const struct find_hit *hit, struct returns *returns)
 {
@@ -111,10 +112,11 @@ enum find_end find_end_of(struct find *find, const struct find_hit *hit,
 {
 	struct utsname kernel;
 
-	/* A call of Go goes on in other threads, and on other stacks. */
+	/* A Go call may continue in another thread and on another stack. */
 	if (hit->go || cfi_index_stack(find->frames, hit->address) == CFI_STACK_NONE)
 		return FIND_END_UNSEEN;
-	/* Go reads its stacks: a return probe ends the program, whatever a row says. */
+	/* Go inspects its stacks: a return probe ends the program, even if the description has
+	 * 'nounwind'. */
 	if (spec->flags & WAFFLE_CALL_NOUNWIND && !find->go && !uname(&kernel) &&
 	    returns_probe_is_safe(kernel.release))
 		return FIND_END_TRAMPOLINE;
@@ -128,7 +130,7 @@ struct call_spec *find_as_event(const struct call_spec *spec)
 
 	if (!event)
 		return NULL;
-	*event = *spec; /* what it points to stays the other's */
+	*event = *spec; /* nested data stays owned by the original */
 	event->event = true;
 	event->returned_name = NULL;
 	side = &event->sides[0];

@@ -13,9 +13,9 @@
 #include "target/sandbox.h"
 #include "target/worker_queue.h"
 
-#define KEPT_MAX 16384 /* bytes of a name or a message */
+#define KEPT_MAX 16384 /* size of a name or a message */
 
-/* ---- what became of a description ---- */
+/* ---- states of descriptions ---- */
 
 static void put_near(struct wire_out *out, const struct set_near *near)
 {
@@ -43,7 +43,7 @@ static void put_state(struct wire_out *out, const struct spec_state *state)
 		}
 }
 
-/* What is kept stays until the end, of each file. */
+/* The copy lives as long as the set. */
 static const char *get_kept(struct wire_in *in, struct call_set *set)
 {
 	const char *text = wire_get_text(in);
@@ -92,7 +92,7 @@ static void get_state(struct wire_in *in, struct call_set *set, struct spec_stat
 		}
 }
 
-/* What a search has found out: one that is in both lists comes twice. */
+/* Writes all states of a search. A description that is in both lists occurs twice. */
 static void put_set(struct wire_out *out, const struct call_set *set,
 		    const struct find_lists *lists)
 {
@@ -104,7 +104,7 @@ static void put_set(struct wire_out *out, const struct call_set *set,
 			put_state(out, &set->entries.data[lists->of[exe].data[i]]->state);
 }
 
-/* The states are taken over only if all of them make sense. */
+/* Takes over the states only if all of them are well-formed. */
 static bool get_set(struct wire_in *in, struct call_set *set, const struct find_lists *lists)
 {
 	const char *stripped[SET_INSIDES];
@@ -151,7 +151,7 @@ static bool get_lists(struct wire_in *in, const struct call_set *set, struct fin
 	return !in->bad;
 }
 
-/* A worker may have searched another file before. */
+/* Resets the set, since the worker may have searched another file before. */
 static void set_begin(struct call_set *set, const struct find_lists *lists)
 {
 	set->calls = 0;
@@ -221,9 +221,9 @@ int call_set_serve(struct wire_in *request, int fd, struct wire_out *reply, void
 	return result;
 }
 
-/* ---- our side ---- */
+/* ---- the tracer's side ---- */
 
-/* The types that values of calls have. */
+/* Whether all keys have types that values of calls may have. */
 static bool site_is_of_call(const struct site_info *site)
 {
 	for (unsigned i = 0; i < site->key_count; i++)
@@ -232,7 +232,8 @@ static bool site_is_of_call(const struct site_info *site)
 	return site->call;
 }
 
-/* The tracer makes values by the words of plain calls itself (probe/plain.c). */
+/* Checks the words, because the tracer itself uses them to build the values of plain calls
+ * (probe/plain.c). */
 static bool words_are_sound(const struct waffle_recipe *recipe)
 {
 	bool sound = recipe->word_count <= recipe->begins &&
@@ -272,7 +273,7 @@ static int get_sites(struct wire_in *in, struct object *object)
 	return in->bad ? -EPROTO : 0;
 }
 
-/* `base`: sites that were there before. */
+/* `base`: the number of sites before. */
 static int get_calls(struct wire_in *in, struct object *object, size_t base)
 {
 	uint32_t count = wire_get_count(in, sizeof(struct waffle_recipe));
@@ -281,7 +282,7 @@ static int get_calls(struct wire_in *in, struct object *object, size_t base)
 		struct object_call call = {.site = wire_get_u32(in)};
 
 		wire_get(in, &call.recipe, sizeof(call.recipe));
-		/* Each has a site, and each site has one. */
+		/* There is exactly one call per site. */
 		if (in->bad || call.site != i || !recipe_is_sound(&call.recipe))
 			return -EPROTO;
 		call.site += (uint32_t)base;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A worker searches a file for calls (target/worker.h). It has the same descriptions, since it was
- * forked after they were read; the reply carries what became of each in this file.
+ * forked after they were read. The reply carries the state of each description in this file.
  */
 #ifndef WAFFLE_CALL_FIND_REMOTE_H
 #define WAFFLE_CALL_FIND_REMOTE_H
@@ -9,7 +9,7 @@
 #include "call/set.h"
 #include "util/wire.h"
 
-/* The descriptions that a file is searched for, if it is no program, and if it is one. */
+/* The descriptions that apply to a file: [0] if it is a library, [1] if it is a program. */
 struct find_lists {
 	VEC(uint32_t) of[2];
 };
@@ -18,8 +18,8 @@ struct find_lists {
 int find_in_file(struct call_set *set, struct object *object, int fd,
 		 const struct find_lists *lists, struct error *err);
 
-/* The same in a worker; replaces the states of the descriptions that were searched for. -EAGAIN: as
- * worker_ask() returns it. */
+/* The same in a worker. Replaces the states of the descriptions that were searched for. -EAGAIN: as
+ * worker_ask(). */
 int find_remote(struct call_set *set, struct object *object, int fd, const struct find_lists *lists,
 		struct error *err);
 /* Parses the reply. 0; -EPROTO: it is malformed; -ENOMEM. `file_bytes`: the size of the file. */

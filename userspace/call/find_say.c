@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is said of functions that were found, but are not probed as they are described. */
+/* Reports functions that were found but cannot be probed as described. */
 #include "call/find.h"
 #include "util/units.h"
 
@@ -30,7 +30,7 @@ void find_endless(struct find *find, const struct find_hit *hit, const struct ca
 				cfi_index_stack(find->frames, hit->address) != CFI_STACK_NONE;
 }
 
-/* Of several functions the first one is named, as the names of all may fill a page. */
+/* Only the first of several functions is named, since all names might fill a page. */
 static void say_endless(struct find *find, struct set_entry *entry)
 {
 	struct spec_state *state = &entry->state;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* CUDA's runtime and NCCL linked into a program: without the program's symbols their functions
- * can't be found, and people should know why. */
+/* Detects CUDA's runtime and NCCL linked into a stripped program. Their functions cannot be found
+ * there, and the user should know why. */
 #include <ctype.h>
 #include <limits.h>
 #include <stdio.h>
@@ -8,10 +8,10 @@
 
 #include "call/find.h"
 
-/* A library that is known by what it leaves in a stripped program. */
+/* How to recognise a library inside a stripped program. */
 struct inside {
-	enum site_role role; /* of a row of its table */
-	const char *symbol;  /* a dynamic one, if its functions are imported or exported */
+	enum site_role role; /* role of a row in the library's table */
+	const char *symbol;  /* if the program has this dynamic symbol, it uses a shared library */
 	const char
 		*text; /* in .rodata, then a version, then `behind`; NULL: .nv_fatbin is enough */
 	const char *behind;
@@ -19,10 +19,10 @@ struct inside {
 };
 
 static const struct inside insides[] = {
-	/* What a program with kernels calls first, wherever the runtime is. */
+	/* Programs with kernels call this first, whether the runtime is linked in or not. */
 	{SITE_ROLE_LAUNCH, "__cudaRegisterFatBinary", NULL, NULL, "CUDA's runtime",
 	 "of its launches and copies only those are seen that the driver is called for"},
-	/* What it logs when it begins: "NCCL version 2.32.3+cuda12.9". */
+	/* NCCL logs this at its start: "NCCL version 2.32.3+cuda12.9". */
 	{SITE_ROLE_COLLECTIVE, "ncclCommInitRank", "NCCL version ", "+cuda", "NCCL",
 	 "of its collectives and messages none is seen"},
 };
@@ -36,7 +36,7 @@ static bool is_wanted(const struct find *find, enum site_role role)
 	return false;
 }
 
-/* Whether a text in [at, end) is the row's, with a version. */
+/* Whether [at, end) has the row's text, with a version. */
 static bool text_is(const struct inside *inside, const char *at, const char *end)
 {
 	const char *stop = memchr(at, '\0', (size_t)(end - at));
@@ -46,7 +46,7 @@ static bool text_is(const struct inside *inside, const char *at, const char *end
 	       strstr(at + len, inside->behind);
 }
 
-#define TEXTS_MAX (256u << 20) /* bytes of constants that are searched */
+#define TEXTS_MAX (256u << 20) /* limit of constants to search */
 
 static bool has_text(const struct find *find, const struct inside *inside)
 {
@@ -68,7 +68,7 @@ void find_static(struct find *find)
 	char line[PATH_MAX + 200];
 	GElf_Sym symbol;
 
-	/* Both have kernels of their own, or are of no use without. */
+	/* Both libraries contain kernels, or are useless without them. */
 	if (!find->is_exe || !find->stripped || !elf_file_has_section(&find->file, ".nv_fatbin"))
 		return;
 	for (unsigned i = 0; i < SET_INSIDES; i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Functions by their symbols. */
+/* Finds functions by their symbols. */
 #include <gelf.h>
 #include <limits.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "util/near.h"
 #include "util/hash.h"
 
-/* A symbol table that is gone through. */
+/* A symbol table during the search. */
 struct table {
 	struct find *find;
 	struct find_hits *hits;
@@ -63,8 +63,8 @@ static bool is_wanted(const struct find *find, uint32_t entry)
 	return false;
 }
 
-/* A piece of a function where control is only ever jumped to: a probe of its return would take what
- * is on the stack there for the return address, and write over it. */
+/* Rejects a part of a function that is only reached by jumps. A return probe there would take other
+ * data on the stack for the return address, and overwrite it. */
 static void refuse_fragment(struct find *find, struct set_which which, const char *name)
 {
 	struct set_entry *entry = find->set->entries.data[which.entry];
@@ -78,7 +78,7 @@ static void refuse_fragment(struct find *find, struct set_which which, const cha
 	find_trouble(find, entry, &problem);
 }
 
-/* Go's names have their package before a dot; of C only those have one that a compiler makes. */
+/* Go's names have their package before a dot. In C only compiler-made names contain a dot. */
 static bool symbol_is_go(const char *name)
 {
 	return strchr(name, '.') && func_part(name) == FUNC_WHOLE;
@@ -105,7 +105,7 @@ static int add_hit(struct table *table, const struct symbol *symbol, const char 
 		named->ifunc |= exact;
 		return 0;
 	}
-	/* Labels without a type are code only if they lie in it; by patterns nobody means them. */
+	/* A label without a type is code only if it lies in code. Patterns do not match labels. */
 	if (!find_offset(find, symbol->address, &hit.offset) ||
 	    (symbol->type == STT_NOTYPE && !exact))
 		return 0;
@@ -120,7 +120,7 @@ static int add_hit(struct table *table, const struct symbol *symbol, const char 
 	return vec_push(&table->hits->list, hit) ? 0 : -ENOMEM;
 }
 
-/* A symbol that is matched; its name is written out when it is asked for. */
+/* A symbol to match. Its name is demangled on demand. */
 struct match {
 	struct table *table;
 	const struct symbol *symbol;
@@ -129,7 +129,7 @@ struct match {
 	struct func_name name;
 };
 
-/* Descriptions that name this symbol as it is. */
+/* Matches descriptions that name this symbol literally. */
 static int match_exact(struct match *match)
 {
 	struct find *find = match->table->find;
@@ -151,8 +151,8 @@ static int match_exact(struct match *match)
 	return result;
 }
 
-/* "5parse" of "ns::parse<int>", as it is somewhere in its mangled name; false: it has no such part.
- */
+/* Extracts a part of the mangled name: "5parse" for "ns::parse<int>". Every matching mangled name
+ * contains it. False: there is no such part. */
 static bool mangled_part(const char *name, char *part, size_t size)
 {
 	size_t len = strcspn(name, "<([ ");
@@ -168,7 +168,7 @@ static bool mangled_part(const char *name, char *part, size_t size)
 	       snprintf(part, size, "%zu%.*s", len, (int)len, last) < (int)size;
 }
 
-/* Not set to zero: the name is large, and few symbols need theirs. */
+/* Does not clear the struct: its name is large, and few symbols need it. */
 static void match_begin(struct match *match, struct table *table, const struct symbol *symbol)
 {
 	match->table = table;
@@ -192,7 +192,7 @@ static int match_glob(struct match *match, struct set_which which,
 	char text[DEMANGLE_MAX];
 	size_t len = strlen(name);
 
-	/* Of a clone nobody knows the arguments. */
+	/* The arguments of a clone are unknown. */
 	if (match->part == FUNC_CLONE && !strchr(pattern->text, '.'))
 		return 0;
 	if (!strncmp(name, "_Z", 2)) {
@@ -220,7 +220,7 @@ static int match_written(struct match *match, struct set_which which,
 	return add_hit(match->table, match->symbol, text, which, true);
 }
 
-/* Descriptions with patterns, and, in C++, with names that have to be written out. */
+/* Matches descriptions with patterns and, for C++, names that have to be demangled. */
 static int match_patterns(struct match *match)
 {
 	struct find *find = match->table->find;
@@ -270,7 +270,7 @@ void find_near(struct find *find, struct set_near *near, const char *word, const
 
 	for (const char *byte = name; *byte; byte++)
 		if ((unsigned char)*byte < ' ' || *byte == 127)
-			return; /* no control characters of foreign files on terminals */
+			return; /* untrusted control characters must not reach a terminal */
 	for (uint32_t i = 0; i < near->count; i++)
 		if (!strcmp(near->names[i], name))
 			return;
@@ -291,7 +291,8 @@ void find_near(struct find *find, struct set_near *near, const char *word, const
 		near->count++;
 }
 
-/* What a function that is chosen at load time is chosen from: __memcpy_avx_unaligned of memcpy. */
+/* Whether a symbol is an implementation from which an ifunc chooses: __memcpy_avx_unaligned for
+ * memcpy. */
 static bool is_choice(const struct symbol *symbol, const char *name)
 {
 	size_t len = strlen(name);
@@ -300,7 +301,8 @@ static bool is_choice(const struct symbol *symbol, const char *name)
 	return symbol->type == STT_FUNC && !strncmp(plain, name, len) && plain[len] == '_';
 }
 
-/* A C++ function that has a similar name, as people write it; a clone is meant by all of it. */
+/* Adds the demangled name of a similar C++ function. For a clone it adds the symbol itself, since
+ * only the complete name matches. */
 static void near_written(struct match *match, struct set_named *named, const char *word)
 {
 	char text[DEMANGLE_MAX];
@@ -337,7 +339,7 @@ static void near_entry(struct match *match, struct set_entry *entry)
 					   spec->sides[side].names.list[i].text);
 }
 
-/* Names like those that were not found. */
+/* Collects names similar to those that were not found. */
 static void table_near(struct table *table)
 {
 	struct find *find = table->find;
@@ -355,7 +357,7 @@ static void table_near(struct table *table)
 	}
 }
 
-/* Calls `each` for the tables of a type (SHT_SYMTAB, SHT_DYNSYM) of a file. */
+/* Calls `each` for a file's symbol tables of a type (SHT_SYMTAB, SHT_DYNSYM). */
 static int tables_each(struct find *find, struct find_hits *hits, Elf *elf, uint32_t type,
 		       bool near, bool *any)
 {
@@ -394,7 +396,7 @@ static int files_each(struct find *find, struct find_hits *hits, bool near)
 	return result ?: tables_each(find, hits, find->file.elf, SHT_DYNSYM, near, &dynsym);
 }
 
-/* Whether something is missing that near names are of use for. */
+/* Whether a name is missing for which suggestions are useful. */
 static bool lacks_name(const struct set_entry *entry)
 {
 	const struct call_spec *spec = &entry->spec;

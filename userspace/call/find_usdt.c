@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* USDT probes that descriptions name. */
+/* Finds the USDT probes that descriptions name. */
 #include <gelf.h>
 #include <limits.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "call/usdt.h"
 #include "util/near.h"
 
-/* Two bytes of a semaphore in the file, which may be in data. */
+/* File offset of the two bytes of a semaphore, which may lie in data. */
 static bool semaphore_offset(const struct find *find, uint64_t address, uint64_t *offset)
 {
 	size_t count;
@@ -29,7 +29,7 @@ static bool semaphore_offset(const struct find *find, uint64_t address, uint64_t
 	return false;
 }
 
-/* A symbol of an operand: a variable of the program. */
+/* Finds the symbol of an operand, a variable of the program. */
 static bool find_variable(const char *name, size_t len, uint64_t *address, void *arg)
 {
 	struct find *find = arg;
@@ -65,7 +65,8 @@ static bool find_variable(const char *name, size_t len, uint64_t *address, void 
 	return false;
 }
 
-/* What is declared as another kind of number than the probe has is not read as one. */
+/* Rejects a parameter declared as an integer if the argument is a floating-point number, and the
+ * reverse. */
 static void refuse_other_kinds(const struct spec_side *side, struct call_at *at)
 {
 	for (unsigned i = 0; i < side->param_count && i < at->count; i++) {
@@ -79,7 +80,7 @@ static void refuse_other_kinds(const struct spec_side *side, struct call_at *at)
 	}
 }
 
-/* Of a value that people asked for by itself. */
+/* Reports a value that the user named. */
 static void tell_value(struct find *find, struct set_entry *entry, const struct call_value *value,
 		       const struct call_at *at, const struct usdt_note *note)
 {
@@ -94,7 +95,7 @@ static void tell_value(struct find *find, struct set_entry *entry, const struct 
 	find_trouble(find, entry, &err);
 }
 
-/* Tells of values that are not to be had: all that the note has, if none are listed. */
+/* Reports values that cannot be read. If none are listed, these are all arguments of the note. */
 static void tell_unreadable(struct find *find, struct set_entry *entry,
 			    const struct spec_side *side, const struct call_at *at,
 			    const struct usdt_note *note)
@@ -108,13 +109,13 @@ static void tell_unreadable(struct find *find, struct set_entry *entry,
 		    (value->index >= at->count || at->args[value->index].unread))
 			tell_value(find, entry, value, at, note);
 	}
-	/* Of the end of a pair nothing is recorded that is not listed. */
+	/* At the end of a pair only listed values are recorded. */
 	for (unsigned i = 0; i < at->count && all && side == &entry->spec.sides[0]; i++)
 		if (at->args[i].unread)
 			find_unread(find, entry, i + 1, note->name, at->args[i].unread);
 }
 
-/* The keys that only the end of a pair knows, by the first probe that matches it. */
+/* Collects the keys that only the end of a pair knows, from the first matching probe. */
 struct end_keys {
 	struct find *find;
 	const struct call_spec *spec;
@@ -158,7 +159,7 @@ static int make_probe(struct find *find, struct set_entry *entry, uint32_t numbe
 	tell_unreadable(find, entry, &spec->sides[side], &at, note);
 	find->code_of = (struct structs_code){.address = note->address};
 	if (side) {
-		/* What the begin has under the same name is not told again. */
+		/* A key that the begin has under the same name is not recorded again. */
 		for (unsigned i = 0; i < spec->sides[0].value_count; i++)
 			begin.keys[begin.key_count++ % WAFFLE_KEYS_MAX].name =
 				spec->sides[0].values[i].name;
@@ -232,7 +233,7 @@ static int add_probe(struct find *find, uint32_t number, unsigned side,
 		       : error_set(find->err, ENOMEM, "out of memory");
 }
 
-/* A note that may be meant by a name that is not found. */
+/* Collects a note as a suggestion for a name that was not found. */
 static void note_near(struct find *find, struct set_entry *entry, const struct usdt_note *note)
 {
 	const char *provider = entry->spec.provider.list[0].text;

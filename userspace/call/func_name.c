@@ -12,7 +12,8 @@ static bool is_word(const char *at, size_t len, const char *word)
 	return strlen(word) == len && !memcmp(at, word, len);
 }
 
-/* What compilers append: a fragment at any place of the list, of a clone with its number. */
+/* Recognises compilers' suffixes: one for a fragment at any position, one for a clone with a
+ * number. */
 enum func_part func_part(const char *symbol)
 {
 	static const char *const fragments[] = {"cold", "__part"};
@@ -43,7 +44,8 @@ static bool starts(const char *text, size_t len, const char *with)
 	return len >= strlen(with) && !memcmp(text, with, strlen(with));
 }
 
-/* The bytes of "operator<" and the like at `at`, whose brackets are none; 0: there is none. */
+/* Length of "operator<" and the like at `at`, whose characters are not brackets. 0: there is
+ * none. */
 static size_t operator_len(const char *text, size_t at, size_t len)
 {
 	static const char *const signs[] = {
@@ -61,7 +63,7 @@ static size_t operator_len(const char *text, size_t at, size_t len)
 
 #define DEPTH_MAX 128
 
-/* Behind the bracket that closes the one at `at`; `len` if none does. */
+/* Position after the bracket that closes the one at `at`; `len` if none does. */
 static size_t skip_group(const char *text, size_t at, size_t len)
 {
 	char open[DEPTH_MAX];
@@ -81,7 +83,7 @@ static size_t skip_group(const char *text, size_t at, size_t len)
 				return len;
 			open[depth++] = byte;
 		} else if (byte == '>') {
-			/* No bracket: the end of "->", or greater than. */
+			/* Not a bracket: the end of "->", or "greater than". */
 			if (at > 1 && text[at - 2] != '-' && depth && open[depth - 1] == '<')
 				depth--;
 		} else if (strchr(")]}", byte)) {
@@ -95,7 +97,7 @@ static size_t skip_group(const char *text, size_t at, size_t len)
 	return len;
 }
 
-/* One step through a name: over a group of brackets, an operator or a byte. */
+/* Advances over a group in brackets, an operator or a single byte. */
 static size_t step(const char *text, size_t at, size_t len)
 {
 	size_t sign = operator_len(text, at, len);
@@ -105,8 +107,8 @@ static size_t step(const char *text, size_t at, size_t len)
 	return strchr("(<[{", text[at]) ? skip_group(text, at, len) : at + 1;
 }
 
-/* The list of parameters in [from, to): where it is; false: there is none. `*inner`: "(*f(int))"
- * before "(char)", of a function that returns a pointer to one. */
+/* Finds the list of parameters in [from, to). False: there is none. `*inner` is set for a function
+ * that returns a pointer to a function: "(*f(int))" before "(char)". */
 static bool find_args(const char *text, size_t from, size_t to, size_t args[2], size_t inner[2])
 {
 	size_t end = 0;
@@ -122,13 +124,13 @@ static bool find_args(const char *text, size_t from, size_t to, size_t args[2], 
 			args[1] = end = next;
 			found = true;
 		} else if (starts(text + at, to - at, "::")) {
-			found = false; /* those of a function around it */
+			found = false; /* those were the parameters of an enclosing function */
 		}
 	}
 	return found;
 }
 
-/* "f(int) const::g": no blank behind a return type. */
+/* Recognises "f(int) const::g", where the space does not end a return type. */
 static bool is_qualifier(const char *text, size_t len)
 {
 	while (len && *text == ' ') {
@@ -145,7 +147,7 @@ static bool is_qualifier(const char *text, size_t len)
 	return starts(text, len, "::");
 }
 
-/* Where the name begins: behind the return type, which only templates have. */
+/* Where the name begins: after the return type, which only templates have. */
 static size_t name_begin(const char *text, size_t from, size_t to)
 {
 	size_t begin = from;
@@ -165,7 +167,7 @@ static size_t name_begin(const char *text, size_t from, size_t to)
 	return begin;
 }
 
-/* The parts of a name that is written out. */
+/* Splits a demangled name into its parts. */
 static struct func_parts split(const char *text, size_t len)
 {
 	struct func_parts parts = {.name_to = len, .args_to = len};
@@ -186,7 +188,7 @@ static struct func_parts split(const char *text, size_t len)
 	return parts;
 }
 
-/* Whether the suffixes of a mangled name only tell apart functions of one name. */
+/* Whether the suffixes of a mangled name only distinguish functions of the same name. */
 static bool is_renamed(const char *suffix)
 {
 	static const char *const renames[] = {"lto_priv", "llvm", "localalias", "__uniq"};
@@ -211,8 +213,8 @@ static bool is_hash(const char *text)
 	return strspn(text, "0123456789abcdef") >= HASH_DIGITS;
 }
 
-/* The end of a mangled name of Rust, whose dots are parts of it: "…17h0123456789abcdefE". NULL: it
- * is none. Names of version 0, "_R…", are not known here. */
+/* The end of a legacy mangled name of Rust, whose dots are parts of the name:
+ * "…17h0123456789abcdefE". NULL: it is none. Names of version 0, "_R…", are not supported. */
 static const char *rust_end(const char *symbol)
 {
 	const char *end = symbol;
@@ -226,7 +228,8 @@ static const char *rust_end(const char *symbol)
 	return NULL;
 }
 
-/* Without the hash that tells apart crates, versions and instances: it is no part of the name. */
+/* Drops the hash that distinguishes crates, versions and instances, since it is not part of the
+ * name. */
 static void leave_out_hash(struct func_name *name)
 {
 	struct func_parts *at = &name->at;
@@ -241,7 +244,7 @@ static void leave_out_hash(struct func_name *name)
 	at->args_to = at->name_to;
 }
 
-/* The demangler does not know what is appended to a name without parameters. */
+/* The demangler rejects suffixes after a name without parameters, so they are cut. */
 static bool read_rust(struct func_name *name, const char *symbol, const char *end)
 {
 	size_t len = (size_t)(end - symbol);
@@ -277,7 +280,7 @@ bool func_name_read(struct func_name *name, const char *symbol)
 	return name->at.from < name->at.name_to;
 }
 
-/* Without regard to blanks. */
+/* Compares without regard to spaces. */
 static bool is_same(const char *a, size_t a_len, const char *b, size_t b_len)
 {
 	size_t i = 0, k = 0;
@@ -294,7 +297,7 @@ static bool is_same(const char *a, size_t a_len, const char *b, size_t b_len)
 	}
 }
 
-/* Leaves out what stands in <…>. */
+/* Removes text in <…>. */
 static size_t without_templates(const char *text, size_t len, char bare[DEMANGLE_MAX])
 {
 	size_t put = 0;
@@ -335,7 +338,7 @@ bool func_name_is(const struct func_name *name, const char *pattern)
 	       is_same(pattern, len, bare, without_templates(text, name_len, bare));
 }
 
-/* The last part of a name without templates: "handle" of "ns::Server<int>::handle". */
+/* The last component of a name without templates: "handle" of "ns::Server<int>::handle". */
 static void last_part(const char *text, size_t len, char part[DEMANGLE_MAX])
 {
 	size_t put = without_templates(text, len, part), from = 0;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Whether the library of a description is a file. A path names the file that it leads to: what the
- * kernel, the loader and people call it differs where there are links (/lib and /usr/lib).
+ * Decides whether a file is the library of a description. A path is compared after resolving links.
+ * The kernel, the loader and users may write different paths where there are links (/lib and
+ * /usr/lib).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,14 +41,15 @@ static bool is_spelled(const struct spec_pattern *lib, const char *path)
 			 : set_name_is(lib->text, path);
 }
 
-/* Follows a path below a root; NULL: ours. */
+/* Resolves a path below a root. NULL: ours. */
 static bool follow(const struct root *root, const char *path, char real[PATH_MAX])
 {
 	return root ? root_follow(root, root_inside(root, path), real)
 		    : realpath(path, real) != NULL;
 }
 
-/* How much of a library is followed: all of a path, of a pattern the folders before what varies. */
+/* Length of the prefix to resolve: all of a path, but only the directories before the first
+ * wildcard of a pattern. */
 static size_t literal_len(const struct spec_pattern *lib)
 {
 	size_t len = lib->glob ? strcspn(lib->text, "*?[") : strlen(lib->text);
@@ -57,7 +59,7 @@ static size_t literal_len(const struct spec_pattern *lib)
 	return lib->glob && len ? len - 1 : len;
 }
 
-/* Whether a path is the library's where `real` takes the place of its first `len` bytes. */
+/* Whether `path` matches the library's text if `real` replaces its first `len` bytes. */
 static bool is_behind(const struct spec_pattern *lib, size_t len, const char *real,
 		      const char *path)
 {
@@ -88,7 +90,7 @@ static bool leads_below(const struct root *root, const struct spec_pattern *lib,
 	       (is_behind(lib, len, real, path) || (known && is_behind(lib, len, real, file)));
 }
 
-/* A process with another root or mount namespace may have other links than we. */
+/* Links in another root or mount namespace may differ from ours. */
 static bool leads_to(const struct spec_pattern *lib, const struct set_file *file)
 {
 	struct root root;
@@ -109,7 +111,7 @@ static bool lib_is(const struct spec_pattern *lib, struct set_file *file)
 		return true;
 	if (lib->text[0] != '/')
 		return false;
-	/* Descriptions of a library mostly follow one another. */
+	/* Cache the last result, since descriptions of one library usually follow one another. */
 	if (!file->last || !file->last->glob != !lib->glob ||
 	    strcmp(file->last->text, lib->text) != 0)
 		file->last_leads = leads_to(lib, file);
@@ -127,7 +129,8 @@ bool set_lib_matches(const struct call_spec *spec, struct set_file *file)
 
 bool call_set_wants(const struct call_set *set, const char *path)
 {
-	/* Whether it is a program is seen when it is open; a library is not called otherwise. */
+	/* The file is not open yet, so its name tells whether it is a program: libraries have ".so"
+	 * in it. */
 	struct set_file file = {
 		.path = path, .is_exe = !strstr(path_base(path), ".so"), .process = set->process};
 

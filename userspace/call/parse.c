@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The head of a description and its options; and what all that parse share. */
+/* Parses the head of a description and its options. Also contains the basics of all parsing. */
 #include "call/parse.h"
 
 #include <ctype.h>
@@ -232,7 +232,7 @@ bool parse_is_option(struct parse *parse)
 	return found;
 }
 
-/* A name in quotes or up to the next blank. */
+/* A name in quotes, or up to the next space. */
 static int parse_name(struct parse *parse, const char **name, const char *what)
 {
 	uint32_t from, to;
@@ -323,7 +323,8 @@ static int parse_pair_key(struct parse *parse)
 	return result ?: parse_key(parse, &spec->sides[1]);
 }
 
-/* "->" behind an option: that it has to stand before it is the least that is wrong with it. */
+/* A "->" after an option. If it is wrong in other ways, too, report those instead of its
+ * position. */
 static int returned_late(struct parse *parse)
 {
 	const struct call_spec *spec = parse->spec;
@@ -360,7 +361,7 @@ static int parse_option(struct parse *parse)
 			   parse_show(parse).text);
 }
 
-/* "uprobe:", "usdt:" or "tracepoint:", and the parts up to the function. */
+/* Parses "uprobe:", "usdt:" or "tracepoint:", and the parts up to the function. */
 static int parse_head(struct parse *parse)
 {
 	static const char *const kinds[] = {"uprobe", "usdt", "tracepoint"};
@@ -391,7 +392,7 @@ static int parse_head(struct parse *parse)
 			   parse_show(parse).text, near.text);
 }
 
-/* What only the whole of a description tells. */
+/* Checks that need the complete description. */
 static int parse_whole(struct parse *parse)
 {
 	struct call_spec *spec = parse->spec;
@@ -518,7 +519,7 @@ bool spec_is_enum(const char *text)
 	return !strncmp(text, "enum", 4) && (text[4] == ' ' || text[4] == '\t');
 }
 
-/* "enum NAME A B - D": '-' is a number without a name. */
+/* "enum NAME A B - D": '-' marks a number without a name. */
 int spec_parse_enum(struct spec_tables *tables, const char *text, const char *where,
 		    struct error *err)
 {

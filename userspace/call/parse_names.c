@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Names in a description: of libraries and functions; and the values in a name for spans. */
+/* Parses names of libraries and functions, and the values in a name for spans. */
 #include "call/parse.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* One alternative, [from, to) of the source. */
+/* Adds one alternative, [from, to) of the source. */
 static int add_pattern(struct parse *parse, struct spec_names *names, uint32_t from, uint32_t to,
 		       bool literal)
 {
@@ -39,7 +39,7 @@ static int add_pattern(struct parse *parse, struct spec_names *names, uint32_t f
 	return 0;
 }
 
-/* Where a part of the head ends: at its ':'. */
+/* The end of a part of the head: its ':'. */
 static uint32_t part_end(const struct parse *parse)
 {
 	uint32_t at = parse->at;
@@ -49,7 +49,7 @@ static uint32_t part_end(const struct parse *parse)
 	return at;
 }
 
-/* Behind "<…>" of a template; `at` if it has no end, as in "operator<". */
+/* Position after the "<…>" of a template; `at` if it has no end, as in "operator<". */
 static uint32_t template_end(const struct parse *parse, uint32_t at)
 {
 	uint32_t depth = 0;
@@ -63,7 +63,7 @@ static uint32_t template_end(const struct parse *parse, uint32_t at)
 	return at;
 }
 
-/* Where a function's name ends: at a blank, '(', '{' or the ".." of a pair. */
+/* The end of a function's name: a space, '(', '{' or the ".." of a pair. */
 static uint32_t name_end(const struct parse *parse)
 {
 	const char *text = parse->source.text;
@@ -77,7 +77,7 @@ static uint32_t name_end(const struct parse *parse)
 	return at;
 }
 
-/* "a|b*|"c d"": a name in quotes is no pattern. */
+/* Parses "a|b*|"c d"": a name in quotes is not a pattern. */
 static int parse_names(struct parse *parse, struct spec_names *names,
 		       uint32_t (*names_end)(const struct parse *parse))
 {
@@ -106,7 +106,7 @@ static int parse_names(struct parse *parse, struct spec_names *names,
 		parse->at += more;
 	}
 	names->to = parse->at;
-	/* Messages that name a single one do without its quotes. */
+	/* Messages show a single name without its quotes. */
 	if (names->count == 1) {
 		names->from = from;
 		names->to = to;
@@ -114,7 +114,7 @@ static int parse_names(struct parse *parse, struct spec_names *names,
 	return 0;
 }
 
-/* A part of the head that ends with a ':'. */
+/* Parses a part of the head that ends with a ':'. */
 int parse_part(struct parse *parse, struct spec_names *names, const char *what)
 {
 	if (parse_names(parse, names, part_end))
@@ -138,7 +138,8 @@ int parse_side(struct parse *parse, struct spec_side *side)
 	return result;
 }
 
-/* Whether a word stands for the N-th argument of a USDT probe, that only its note tells. */
+/* Whether a word means the N-th argument of a USDT probe, of which only the note knows whether it
+ * exists. */
 static bool is_noted(const struct call_spec *spec, const char *key, size_t len)
 {
 	const struct spec_side *side = &spec->sides[0];
@@ -194,7 +195,7 @@ int template_check(const struct call_spec *spec, template_has has, const void *a
 
 int parse_template(struct parse *parse)
 {
-	/* Of a tracepoint it is the kernel that has the list. */
+	/* For a tracepoint only the kernel has the list. */
 	return parse->spec->type == SPEC_TRACEPOINT
 		       ? 0
 		       : template_check(parse->spec, has_key, parse->spec, parse->err);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Types and lists of parameters. */
+/* Parses types and lists of parameters. */
 #include <ctype.h>
 #include <string.h>
 
@@ -99,7 +99,8 @@ int parse_enum_table(struct parse *parse, uint32_t *table)
 	return parse_wrong(parse, "unknown table of names %s%s", parse_show(parse).text, near.text);
 }
 
-/* Words that C makes types of in any order, "long unsigned int"; the second "long" is a bit too. */
+/* Words that C combines to types in any order: "long unsigned int". A second "long" has its own
+ * bit. */
 enum {
 	IS_CHAR = 1,
 	IS_SHORT = 2,
@@ -121,7 +122,7 @@ static const struct {
 	{"signed", IS_SIGNED}, {"unsigned", IS_UNSIGNED},
 };
 
-/* What they make without a sign. */
+/* Combinations without a sign, and their types. */
 static const struct {
 	unsigned words;
 	enum type_kind kind;
@@ -149,7 +150,7 @@ static unsigned type_word(struct parse *parse)
 	return 0;
 }
 
-/* false: another type stands here. */
+/* False: a type of another kind stands here. */
 static bool parse_words(struct parse *parse, struct call_type *type, int *result)
 {
 	unsigned words = 0, sign, bit;
@@ -196,7 +197,8 @@ static int parse_counted(struct parse *parse, struct call_type *type, enum type_
 	return result;
 }
 
-/* A name of the program's own: "struct req", "ns::conn". Only pointers to it have a meaning. */
+/* The name of a type of the program: "struct req", "ns::conn". Only pointers to such a type are
+ * supported. */
 static int parse_own_name(struct parse *parse, struct call_type *type, bool tagged)
 {
 	uint32_t from, to, len = parse_word(parse);
@@ -259,7 +261,7 @@ static int parse_base_type(struct parse *parse, struct call_type *type)
 	return parse_own_name(parse, type, false);
 }
 
-/* A '*' behind a type. */
+/* Adds the '*' after a type. */
 static struct call_type pointer_to(const struct call_type *type)
 {
 	bool text = type->kind == TYPE_WORD && type->bytes == 1 && type->is_signed;
@@ -270,7 +272,7 @@ static struct call_type pointer_to(const struct call_type *type)
 	return pointer;
 }
 
-/* "[16]" behind char. */
+/* Parses the "[16]" after char. */
 static int parse_bytes(struct parse *parse, struct call_type *type)
 {
 	if (!parse_accept(parse, "["))
@@ -298,11 +300,11 @@ int parse_type(struct parse *parse, struct call_type *type)
 	return result ?: parse_bytes(parse, type);
 }
 
-/* "float x": what the kernel can't read has no name. */
+/* "float x": a parameter that the kernel cannot read must not have a name. */
 static int check_named(struct parse *parse, const struct call_type *type, uint32_t from,
 		       bool in_memory)
 {
-	/* Where a USDT probe has it, its note tells. */
+	/* For a USDT probe, the note decides where the value is. */
 	in_memory |= parse->spec->type == SPEC_USDT;
 	if (type->kind == TYPE_FLOAT && type->bytes == LONG_DOUBLE_BYTES)
 		return source_fault(&parse->source, from, parse->at, parse->err,
@@ -324,10 +326,11 @@ static int check_named(struct parse *parse, const struct call_type *type, uint32
 	return 0;
 }
 
-/* The name behind a type; `*name` stays NULL if there is none. */
+/* Parses the name after a type. `*name` stays NULL if there is none. */
 static int parse_value_name(struct parse *parse, const char **name)
 {
-	/* Of these the type here isn't all of one: "unsigned __int128". */
+	/* Words that are only a part of a type here and therefore not a name: "unsigned
+	 * __int128". */
 	static const char *const keywords[] = {
 		"bool",  "char",     "const",      "double",   "enum",     "float",    "int",
 		"long",  "short",    "signed",     "struct",   "union",    "unsigned", "void",
@@ -359,7 +362,7 @@ static int parse_param(struct parse *parse, struct spec_side *side)
 		return parse_wrong(parse, "more than %d parameters", SPEC_PARAMS_MAX);
 	parse_blanks(parse);
 	*param = (struct call_param){.from = parse->at};
-	if (parse_sees(parse, ",") || parse_sees(parse, ")")) { /* one that nobody cares for */
+	if (parse_sees(parse, ",") || parse_sees(parse, ")")) { /* a skipped parameter */
 		param->type = (struct call_type){.kind = TYPE_WORD, .bytes = 8};
 		param->to = parse->at;
 		side->param_count++;
@@ -384,7 +387,7 @@ static int parse_param(struct parse *parse, struct spec_side *side)
 	return result;
 }
 
-/* "filename, pid as who": of a tracepoint. */
+/* Parses "filename, pid as who": fields of a tracepoint. */
 static int parse_listed_field(struct parse *parse, struct spec_side *side)
 {
 	struct call_param *param = &side->params[side->param_count];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Expressions over the arguments, keys of pairs, and the order of a call's keys. */
+/* Parses expressions over the arguments and keys of pairs, and orders the keys of a call. */
 #include <ctype.h>
 #include <strings.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static int add_step(struct parse *parse, struct call_value *value, struct value_
 	return 0;
 }
 
-/* "arg3", "ARG3": 2; -1: no such word. */
+/* "arg3", "ARG3": 2. -1: another word. */
 static int raw_index(struct parse *parse, uint32_t len)
 {
 	const char *text = parse->source.text + parse->at;
@@ -57,7 +57,8 @@ static int unknown_base(struct parse *parse, const struct spec_side *side)
 			   parse_show(parse).text, near.text);
 }
 
-/* Whether argument `index` can be read, as far as is known here: a USDT probe's note knows more. */
+/* Checks that argument `index` can be read, as far as this is known now: a USDT probe's note knows
+ * more. */
 static int check_raw(struct parse *parse, const struct spec_side *side, int index)
 {
 	const struct call_param *param = &side->params[index];
@@ -72,7 +73,7 @@ static int check_raw(struct parse *parse, const struct spec_side *side, int inde
 	return 0;
 }
 
-/* What an expression begins with. */
+/* Parses the base of an expression. */
 static int parse_base(struct parse *parse, struct spec_side *side, struct call_value *value)
 {
 	struct call_spec *spec = parse->spec;
@@ -118,7 +119,7 @@ static int parse_base(struct parse *parse, struct spec_side *side, struct call_v
 	return 0;
 }
 
-/* The value in memory becomes the one that the next step begins with. */
+/* Loads the value in memory, as the base of the next step. */
 static int settle(struct parse *parse, struct call_value *value)
 {
 	if (!value->in_memory)
@@ -129,7 +130,7 @@ static int settle(struct parse *parse, struct call_value *value)
 		(struct value_step){.kind = STEP_LOAD, .from = value->from, .to = parse->at});
 }
 
-/* "->field", ".field" */
+/* Parses "->field" or ".field". */
 static int parse_fields(struct parse *parse, struct call_value *value)
 {
 	int result = 0;
@@ -166,7 +167,7 @@ static int parse_fields(struct parse *parse, struct call_value *value)
 	return result;
 }
 
-/* "16", "$rank" */
+/* Parses "16" or "$rank". */
 static int parse_offset(struct parse *parse, bool minus, struct value_step *step)
 {
 	int64_t number = 0;
@@ -187,7 +188,7 @@ static int parse_offset(struct parse *parse, bool minus, struct value_step *step
 	return result;
 }
 
-/* "+16", "-8", "+$rank" */
+/* Parses "+16", "-8" or "+$rank". */
 static int parse_offsets(struct parse *parse, struct call_value *value)
 {
 	int result = 0;
@@ -214,7 +215,7 @@ static int parse_offsets(struct parse *parse, struct call_value *value)
 static int parse_sum(struct parse *parse, struct spec_side *side, struct call_value *value,
 		     unsigned depth);
 
-/* "*(type)(sum)" */
+/* Parses "*(type)(sum)". */
 static int parse_dereference(struct parse *parse, struct spec_side *side, struct call_value *value,
 			     unsigned depth)
 {
@@ -261,7 +262,7 @@ static int parse_sum(struct parse *parse, struct spec_side *side, struct call_va
 	return result ?: parse_fields(parse, value) ?: parse_offsets(parse, value);
 }
 
-/* "seq(comm)", "seq:coll(comm)", "seq:coll(comm, $hash)" */
+/* Parses "seq(comm)", "seq:coll(comm)" or "seq:coll(comm, $hash)". */
 static int parse_sequence(struct parse *parse, struct spec_side *side, struct call_value *value)
 {
 	const char *group = "seq";
@@ -378,7 +379,7 @@ int parse_key(struct parse *parse, struct spec_side *side)
 		before[i] = side->params[i].used;
 	side->key = (struct call_value){0};
 	result = parse_expression(parse, side, &side->key);
-	/* A key may be shown too. */
+	/* A value that is a pair's key may also be recorded. */
 	for (unsigned i = 0; i < count; i++)
 		side->params[i].used = before[i];
 	if (!result && (side->key.at_return || side->key.sequence))

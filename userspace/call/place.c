@@ -11,27 +11,28 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-/* Since 6.18: arch/x86/kernel/uprobes.c takes every nop for one, not only 0x90. */
+/* Since 6.18 arch/x86/kernel/uprobes.c emulates all nops, not only 0x90. */
 #define X86_ALL_NOPS 6018
-/* Since 6.18, too: it replaces nops by calls of a trampoline. */
+/* Since 6.18 the kernel also replaces nops by calls of a trampoline. */
 #define X86_OPTIMISED 6018
-/* Since 6.13: arch/arm64/kernel/probes/simulate-insn.c has simulate_nop(). */
+/* Since 6.13 arch/arm64/kernel/probes/simulate-insn.c has simulate_nop(). */
 #define ARM64_NOP 6013
 #define PAGE_BYTES 4096
-#define SYSCALL_UPROBE 336 /* of x86-64, since 6.18 */
+#define SYSCALL_UPROBE 336 /* on x86-64, since 6.18 */
 #define X86_PREFIXES_MAX 14
 
 /*
- * uprobe(2), which only the kernel's own trampoline may call, tells by its refusal which nop is
- * replaced by a call of that: EPROTO came when it was no longer the one of five bytes, and when
- * children got the trampoline, too ("uprobes/x86: Allow to copy uprobe trampolines on fork").
+ * Determines which nop the kernel replaces by a call. uprobe(2) may only be called by the kernel's
+ * own trampoline, and its error tells the version. It became EPROTO with "uprobes/x86: Allow to
+ * copy uprobe trampolines on fork". Since then the kernel replaces a nop of ten bytes rather than
+ * five, and children get the trampoline, too.
  */
 static uint8_t optimised_nop(uint32_t version)
 {
 #ifdef __x86_64__
 	if (syscall(SYSCALL_UPROBE) < 0 && errno == EPROTO)
 		return 10;
-	/* A system call may be forbidden here: of two answers the one that does no harm. */
+	/* A seccomp filter may forbid the system call. Then assume the answer that does no harm. */
 	return errno == ENXIO || version >= X86_OPTIMISED ? 5 : 0;
 #else
 	(void)version;
@@ -51,12 +52,12 @@ struct place_kernel place_kernel_running(void)
 	return kernel;
 }
 
-/* Where a function jumps to in itself. */
+/* Jumps inside a function. */
 struct jumps {
-	bool to_entry;  /* every round of that loop looks like a call */
-	bool computed;  /* by a table or a pointer, to anywhere */
-	bool all;       /* all of it could be decoded */
-	uint64_t first; /* the lowest target behind the entry */
+	bool to_entry;  /* a loop back to the entry, where every round looks like a call */
+	bool computed;  /* by a table or a pointer, to an unknown target */
+	bool all;       /* the whole function could be decoded */
+	uint64_t first; /* lowest target after the entry */
 };
 
 static void jumps_add(struct jumps *jumps, uint64_t entry, uint64_t target)
@@ -67,8 +68,8 @@ static void jumps_add(struct jumps *jumps, uint64_t entry, uint64_t target)
 }
 
 /*
- * Whether no jump in the function can lead into (entry, place]: a loop would pass a probe there
- * more than once a call. That a computed one leads before a push is not believed.
+ * Whether no jump in the function leads into (entry, place]. Otherwise a loop might hit the probe
+ * several times per call. A computed jump is assumed not to lead before a push.
  */
 static bool passed_once(const struct jumps *jumps, bool push, uint64_t place)
 {
@@ -106,10 +107,10 @@ static bool decode(struct decoder *decoder, const uint8_t **code, size_t *bytes,
 }
 
 /*
- * Instructions of AVX whose opcode, taken for one without their prefix, is a jump, nop, call or
- * return. branch_setup_xol_ops() and arch_uprobe_analyze_insn() of arch/x86/kernel/uprobes.c do
- * just that (seen on 6.18): vpcmpeqd and vpor are passed over, and the program goes wrong. `code`:
- * behind other prefixes.
+ * Detects AVX instructions whose opcode, read without their prefix, is a jump, nop, call or return.
+ * The kernel misreads those (seen on 6.18; branch_setup_xol_ops() and arch_uprobe_analyze_insn() of
+ * arch/x86/kernel/uprobes.c). It skips vpcmpeqd and vpor, and the program computes wrong results.
+ * `code`: after other prefixes.
  */
 static bool x86_mistaken(const uint8_t *code, size_t bytes)
 {
@@ -127,15 +128,15 @@ static bool x86_mistaken(const uint8_t *code, size_t bytes)
 	case 0xca:
 	case 0xcb:
 	case 0xe8 ... 0xeb: /* call, jumps */
-	case 0xff:          /* calls and jumps to what a register holds */
+	case 0xff:          /* calls and jumps through a register */
 		return true;
 	default:
 		return false;
 	}
 }
 
-/* Instructions after which a single-stepped thread is not where it should be: system calls, which
- * give back the address of the copy, and interrupts. */
+/* Instructions that fail when they are single-stepped out of line. System calls return to the
+ * address of the copy, and interrupts do similar. */
 static bool x86_leaves(const uint8_t *code, size_t bytes)
 {
 	switch (code[0]) {
@@ -149,27 +150,27 @@ static bool x86_leaves(const uint8_t *code, size_t bytes)
 	}
 }
 
-/* Of those that are repeated, every round is a hit. */
+/* If repeated, every round counts as a hit. */
 static bool x86_repeats(uint8_t opcode)
 {
 	return (opcode >= 0x6c && opcode <= 0x6f) || (opcode >= 0xa4 && opcode <= 0xa7) ||
 	       (opcode >= 0xaa && opcode <= 0xaf);
 }
 
-/* Behind its prefixes but REX. */
+/* `code`: after all prefixes except REX. */
 static bool x86_refused_opcode(const uint8_t *code, size_t bytes, bool repeated)
 {
 	size_t rex = bytes > 1 && (code[0] & 0xf0) == 0x40;
 
-	/* In single-step `pushf` pushes the trap flag, and the `popf` that follows ends the
+	/* In single-step mode `pushf` saves the trap flag, and the matching `popf` then ends the
 	 * program. */
 	return code[rex] == 0x9c || (repeated && x86_repeats(code[rex])) ||
 	       x86_leaves(code + rex, bytes - rex) || x86_mistaken(code, bytes);
 }
 
 /*
- * What no probe is to be set at. Of prefixes: is_prefix_bad() of arch/x86/kernel/uprobes.c, with
- * which none is set, or one that never fires.
+ * Instructions that must not be probed. For prefixes this mirrors is_prefix_bad() of
+ * arch/x86/kernel/uprobes.c: there the kernel sets no probe, or one that never fires.
  */
 static bool x86_refused(const uint8_t *code, size_t bytes)
 {
@@ -217,7 +218,7 @@ static bool x86_nop(const struct place_kernel *kernel, const cs_insn *insn)
 	       (opcode[0] == 0x0f && opcode[1] == 0x1f && kernel->version >= X86_ALL_NOPS);
 }
 
-/* Direct jumps and calls; those with an operand-size prefix are left out by the kernel too. */
+/* Direct jumps and calls. The kernel does not emulate those with an operand-size prefix either. */
 static bool x86_branch(const cs_insn *insn)
 {
 	const uint8_t *opcode = insn->detail->x86.opcode;
@@ -229,8 +230,8 @@ static bool x86_branch(const cs_insn *insn)
 }
 
 /*
- * Whether insn_is_nop() of arch/x86/lib/insn-eval.c may take it for a nop, which of five bytes is
- * not `nop` alone: `jmp .+5` and `lea (%rsi,%riz),%rsi` change nothing either.
+ * Whether insn_is_nop() of arch/x86/lib/insn-eval.c may treat an instruction of five bytes as a
+ * nop. Besides `nop` these are `jmp .+5` and `lea (%rsi,%riz),%rsi`.
  */
 static bool x86_like_nop(const cs_insn *insn)
 {
@@ -256,9 +257,10 @@ static bool x86_like_nop(const cs_insn *insn)
 }
 
 /*
- * Whether the kernel replaces it by a call when it was hit. What it makes of five bytes overwrites
- * what a leaf function has below the stack pointer, and calls into nothing in children: fork() does
- * not give them the trampoline. Of ten bytes it is right (check `forks` of tests/kernels).
+ * Whether the kernel replaces the instruction by a call after its first hit. For five bytes this is
+ * harmful: the call overwrites data of a leaf function below the stack pointer. In children it
+ * jumps to unmapped memory, because fork() does not copy the trampoline. For ten bytes it is
+ * correct (check `forks` of tests/kernels).
  */
 static bool x86_optimised(const struct place_kernel *kernel, const cs_insn *insn)
 {
@@ -281,7 +283,7 @@ static enum object_probe_cost x86_cost(const struct place_kernel *kernel, const 
 	return OBJECT_COST_STEPPED;
 }
 
-/* Registers that arguments are in (System V ABI), and the stack pointer. */
+/* Registers with arguments (System V ABI), and the stack pointer. */
 static bool x86_holds_argument(unsigned reg)
 {
 	static const x86_reg general[] = {
@@ -298,7 +300,7 @@ static bool x86_holds_argument(unsigned reg)
 	return false;
 }
 
-/* Instructions that write no memory, and no register but the first operand if that is one. */
+/* Instructions that write no memory, and no register except a first operand that is one. */
 static bool x86_simple(unsigned id)
 {
 	static const x86_insn simple[] = {
@@ -315,8 +317,8 @@ static bool x86_simple(unsigned id)
 }
 
 /*
- * Whether all that a probe at the entry sees is the same after this instruction. What is not known
- * here does not pass: a decoder's own tables of what an instruction writes have had gaps.
+ * Whether a probe after this instruction sees the same as at the entry. Unknown instructions fail,
+ * because decoders' tables of written operands have had gaps.
  */
 static bool x86_passes(const cs_insn *insn)
 {
@@ -350,8 +352,9 @@ static struct jumps x86_jumps_of(struct decoder *decoder, const uint8_t *code, s
 }
 
 /*
- * Goes on from a dear first instruction, or one that no probe is to be set at. A push mostly lies
- * before everything that a function repeats; of anything else all jumps have to be seen.
+ * Searches for a better place after an expensive first instruction, or one that must not be probed.
+ * A push usually comes before all loops of a function. For any other instruction all jumps must be
+ * known.
  */
 static struct place x86_place(const struct place_kernel *kernel, struct decoder *decoder,
 			      const uint8_t *code, size_t bytes, bool whole, uint64_t entry)
@@ -411,7 +414,7 @@ static uint32_t arm64_word(const uint8_t *code)
 	       (uint32_t)code[3] << 24;
 }
 
-/* What arch/arm64/kernel/probes/decode-insn.c simulates; encodings as in the Arm ARM, C4.1. */
+/* Encodings that arch/arm64/kernel/probes/decode-insn.c simulates (Arm ARM, C4.1). */
 static enum object_probe_cost arm64_cost(const struct place_kernel *kernel, uint32_t word)
 {
 	static const struct pattern simulated[] = {
@@ -421,8 +424,8 @@ static enum object_probe_cost arm64_cost(const struct place_kernel *kernel, uint
 		{0x7e000000, 0x34000000}, /* cbz, cbnz */
 		{0x7e000000, 0x36000000}, /* tbz, tbnz */
 		{0xff9ffc1f, 0xd61f0000}, /* br, blr, ret */
-		{0xbf000000, 0x18000000}, /* ldr of a literal, 32 and 64 bits */
-		{0xff000000, 0x98000000}, /* ldrsw of a literal */
+		{0xbf000000, 0x18000000}, /* ldr literal, 32 and 64 bits */
+		{0xff000000, 0x98000000}, /* ldrsw literal */
 	};
 
 	if (word == ARM64_NOP_WORD && kernel->version >= ARM64_NOP)
@@ -432,13 +435,14 @@ static enum object_probe_cost arm64_cost(const struct place_kernel *kernel, uint
 		       : OBJECT_COST_STEPPED;
 }
 
-/* `bti` only: after `paciasp` the return address is signed, and a return probe can't replace it. */
+/* Passes `bti`, but not `paciasp`: after it the return address is signed, and a return probe cannot
+ * replace it. */
 static bool arm64_passes(uint32_t word)
 {
 	return (word & 0xffffff3f) == 0xd503241f || word == ARM64_NOP_WORD;
 }
 
-/* From 0 on, as all branches are relative. */
+/* Addresses start at 0, since all branches are relative. */
 static struct jumps arm64_jumps_of(const uint8_t *code, size_t bytes)
 {
 	static const struct pattern branch = {0xfc000000, 0x14000000};
@@ -520,8 +524,8 @@ enum object_probe_cost place_cost(const struct place_kernel *kernel, uint16_t ma
 	return cost;
 }
 
-/* Whether this compares the stack pointer, or what is computed from it, with the limit in Go's
- * `g`, which r14 points to. */
+/* Whether this compares the stack pointer, or a value computed from it, with the limit in Go's `g`,
+ * to which r14 points. */
 static bool x86_compares_limit(const cs_insn *insn)
 {
 	const cs_x86 *x86 = &insn->detail->x86;
@@ -531,7 +535,7 @@ static bool x86_compares_limit(const cs_insn *insn)
 	       x86->operands[1].mem.base == X86_REG_R14;
 }
 
-/* Instructions that may stand before the comparison: of big frames. */
+/* Instructions that may precede the comparison in functions with large frames. */
 #define GO_BEFORE_LIMIT 4
 
 static struct place x86_place_go(const struct place_kernel *kernel, struct decoder *decoder,

@@ -3,17 +3,17 @@
 
 #include <string.h>
 
-/* What is made, and of what. */
+/* State while a recipe is made. */
 struct maker {
 	struct recipe_made *made;
 	const struct call_spec *spec;
 	const struct call_at *at;
 	const struct recipe_lookup *lookup;
 	struct error *err;
-	/* Fetches in the three parts of a recipe, put together at the end. */
+	/* The fetches of the three parts of a recipe, which are joined at the end. */
 	struct waffle_fetch parts[3][WAFFLE_FETCHES_MAX];
 	uint8_t counts[3];
-	struct call_value saved[WAFFLE_SAVED_MAX]; /* bases that are kept for the return */
+	struct call_value saved[WAFFLE_SAVED_MAX]; /* bases that are saved for the return */
 };
 
 enum { PART_BEGINS, PART_SAVES, PART_RETURNS };
@@ -29,7 +29,7 @@ static int push_fetch(struct maker *maker, const struct call_value *value, unsig
 {
 	unsigned all = maker->counts[0] + maker->counts[1] + maker->counts[2];
 
-	/* One is left for the key of a pair. */
+	/* One slot stays free for the key of a pair. */
 	if (all + 1 >= WAFFLE_FETCHES_MAX)
 		return fault(maker, value, "more values than one call has room for");
 	maker->parts[part][maker->counts[part]++] = *fetch;
@@ -45,7 +45,7 @@ static int load(const struct maker *maker, const struct call_value *value,
 	return 0;
 }
 
-/* Where a value's base is. count 0: nowhere. */
+/* The place of a value's base. count 0: unknown. */
 static struct abi_place base_place(const struct maker *maker, const struct call_value *value)
 {
 	struct abi_place place = {0};
@@ -69,7 +69,7 @@ static struct abi_place base_place(const struct maker *maker, const struct call_
 	return place;
 }
 
-/* At the return arguments are gone: the base is kept at the entry. */
+/* At the return the arguments are gone, so the base is saved at the entry. */
 static int save_base(struct maker *maker, const struct call_value *value, struct abi_place *place)
 {
 	uint8_t slot = 0;
@@ -91,7 +91,7 @@ static int save_base(struct maker *maker, const struct call_value *value, struct
 	return 0;
 }
 
-/* Follows the steps. *known: false if an offset is not known in this file. */
+/* Follows the steps. *known is false if this file does not have an offset. */
 static int follow(struct maker *maker, struct call_value *value, struct waffle_fetch *fetch,
 		  bool *known)
 {
@@ -118,7 +118,7 @@ static int follow(struct maker *maker, struct call_value *value, struct waffle_f
 	return result;
 }
 
-/* Without an offset that is not known in this file, it is the value alone that is counted. */
+/* If this file does not have the tag's offset, only the value itself is counted. */
 static void set_sequence(const struct maker *maker, const struct call_value *value,
 			 struct waffle_fetch *fetch)
 {
@@ -133,7 +133,7 @@ static void set_sequence(const struct maker *maker, const struct call_value *val
 		fetch->flags |= WAFFLE_FETCH_TAG;
 }
 
-/* The format of a value of one word, by its type. */
+/* Sets the format of a one-word value by its type. */
 static void set_format(struct waffle_fetch *fetch, const struct call_type *type)
 {
 	fetch->format = WAFFLE_FORMAT_WORD;
@@ -156,8 +156,8 @@ static void set_format(struct waffle_fetch *fetch, const struct call_type *type)
 	}
 }
 
-/* An operand of a USDT probe may be smaller than its declared type; the rest of its register is
- * anything. */
+/* An operand of a USDT probe may be smaller than its declared type. The rest of its register is
+ * undefined. */
 static void narrow(const struct maker *maker, const struct call_value *value,
 		   struct waffle_fetch *fetch)
 {
@@ -173,7 +173,7 @@ static void narrow(const struct maker *maker, const struct call_value *value,
 	fetch->flags = arg->is_signed ? WAFFLE_FETCH_SIGNED : 0;
 }
 
-/* A dim3 in memory at the fetch's value. */
+/* Fetches a dim3 from memory at the address in the fetch. */
 static int push_dim3_memory(struct maker *maker, const struct call_value *value, unsigned part,
 			    struct waffle_fetch fetch)
 {
@@ -206,7 +206,7 @@ static int push_place_pieces(struct maker *maker, const struct call_value *value
 	return result;
 }
 
-/* *added: whether the value is there in this file. Its type is known then. */
+/* *added: whether this file has the value. Its type is then known. */
 static int push_value(struct maker *maker, struct call_value *value, bool save, bool *added)
 {
 	unsigned part = value->at_return ? PART_RETURNS : PART_BEGINS;
@@ -262,7 +262,7 @@ static int push_key(struct maker *maker, const struct call_value *value)
 	return 0;
 }
 
-/* USDT without a list: all that the note has. */
+/* USDT without a list: takes all arguments of the note. */
 static int push_noted(struct maker *maker, bool at_return)
 {
 	static const char *const names[] = {"arg1", "arg2", "arg3", "arg4",  "arg5",  "arg6",
@@ -288,8 +288,8 @@ static int push_noted(struct maker *maker, bool at_return)
 	return result;
 }
 
-/* So many keys have their values in the frame that is made at the begin: a value is a word, and a
- * dimension two. */
+/* Number of keys whose values are in the frame made at the begin. A value takes one word, a dim3
+ * two. */
 static uint16_t keys_of_begin(const struct recipe_made *made)
 {
 	unsigned words = 0;
@@ -307,7 +307,7 @@ static uint16_t keys_of_begin(const struct recipe_made *made)
 	return key;
 }
 
-/* The number of a fetch's word in struct waffle_call_thread; -1: it is none. */
+/* Index of a fetch's word in struct waffle_call_thread. -1: it is not such a word. */
 static int word_number(const struct abi *abi, const struct waffle_fetch *fetch)
 {
 	uint32_t index = (uint32_t)fetch->offset[0] / sizeof(uint64_t);
@@ -323,7 +323,7 @@ static int word_number(const struct abi *abi, const struct waffle_fetch *fetch)
 	return WAFFLE_CALL_REGS + (int)index;
 }
 
-/* The values at the entry as words, if they all are. */
+/* Describes the values at the entry as words, if all of them are words. */
 static void put_words(struct waffle_recipe *recipe, const struct abi *abi)
 {
 	uint16_t bytes = sizeof(struct waffle_frame);
@@ -367,7 +367,7 @@ static void put_together(struct maker *maker)
 	put_words(recipe, maker->at->abi);
 }
 
-/* The key of a pair, behind the others. */
+/* Appends the key of a pair. */
 static int put_pair_key(struct maker *maker, const struct spec_side *side)
 {
 	struct waffle_recipe *recipe = &maker->made->recipe;
@@ -435,7 +435,7 @@ int recipe_make_end(struct recipe_made *made, const struct call_spec *spec,
 
 		if (has_key(begin, value.name))
 			continue;
-		value.at_return = true; /* of the span: the registers are those of this probe */
+		value.at_return = true; /* of the pair's span: uses this probe's registers */
 		result = push_value(&maker, &value, false, &added);
 		if (!result && added)
 			result = push_key(&maker, &value);
@@ -453,7 +453,7 @@ void call_at_function(struct call_at *at, const struct abi *abi, const struct sp
 	for (unsigned i = 0; i < side->param_count && i < PLACE_ARGS_MAX; i++)
 		at->args[at->count++].at =
 			abi_walk_next(&walk, side->params[i].out ? &word : &side->params[i].type);
-	/* arg1… are words one after the other, whatever is listed of them. */
+	/* arg1… are consecutive words, independent of the listed parameters. */
 	while (at->count < SPEC_RAW_ARGS)
 		at->args[at->count++].at = abi_walk_next(&walk, &word);
 }

@@ -11,18 +11,18 @@
 struct function {
 	csh handle;
 	uint16_t machine;
-	uint64_t begin, end; /* addresses */
+	uint64_t begin, end; /* start and end address */
 	struct returns *returns;
 	returns_stack_fn stack;
 	void *arg;
-	unsigned table; /* for how many more instructions the last entry of a table may be of use */
-	unsigned sum;   /* the register with the last sum that such an entry is in; 0: none */
-	uint8_t *seen;  /* of each byte: SEEN_* */
+	unsigned table; /* for how many more instructions a loaded table entry counts */
+	unsigned sum;   /* register with the sum of an address and a table entry; 0: none */
+	uint8_t *seen;  /* per byte: SEEN_* */
 };
 
-enum { SEEN_BEGIN = 1, SEEN_TARGET = 2 }; /* an instruction begins; a jump goes there */
+enum { SEEN_BEGIN = 1, SEEN_TARGET = 2 }; /* start of an instruction; target of a jump */
 
-/* Takes a return; false: there are too many, or it can't be one. */
+/* Adds a return. False: there are too many, or it cannot be one. */
 static bool take_return(const struct function *function, uint64_t address)
 {
 	struct returns *returns = function->returns;
@@ -46,7 +46,7 @@ static bool take_leave(struct returns *returns, uint64_t target)
 	return true;
 }
 
-/* The target of a direct jump; false: it is not known. */
+/* Target of a direct jump. False: it is unknown. */
 static bool jump_target(uint16_t machine, const cs_insn *insn, uint64_t *target)
 {
 	const cs_detail *detail = insn->detail;
@@ -59,7 +59,7 @@ static bool jump_target(uint16_t machine, const cs_insn *insn, uint64_t *target)
 		*target = (uint64_t)x86->operands[0].imm;
 		return true;
 	}
-	/* Of cbz and tbz it is the last operand. */
+	/* For cbz and tbz it is the last operand. */
 	if (!detail->arm64.op_count ||
 	    detail->arm64.operands[detail->arm64.op_count - 1].type != ARM64_OP_IMM)
 		return false;
@@ -67,16 +67,17 @@ static bool jump_target(uint16_t machine, const cs_insn *insn, uint64_t *target)
 	return true;
 }
 
-/* Compilers put few instructions between reading an entry of a jump table and the jump. */
+/* Compilers put few instructions between the load of a table entry and the jump. */
 #define TABLE_DISTANCE 8
 
-/* Prefix of a jump that needs no landing mark (endbr64): the compiler knows all its targets. */
+/* Prefix of a jump whose target needs no landing pad (endbr64), since the compiler knows all
+ * targets. */
 #define X86_NOTRACK 0x3e
 
 /*
- * Follows how a `switch` finds its way: the entry of a table, which is a distance, is added to an
- * address (x86-64: movslq, add; aarch64: add of a shifted register). Pointers to functions are not
- * kept in such tables.
+ * Recognises the code of a `switch`: a table entry, which is a distance, is added to an address. On
+ * x86-64 these are movslq and add, on aarch64 the add of a shifted register. Such tables do not
+ * hold pointers to functions.
  */
 static void follow_table(struct function *function, const cs_insn *insn)
 {
@@ -102,7 +103,7 @@ static void follow_table(struct function *function, const cs_insn *insn)
 		function->sum = x86->operands[0].reg;
 }
 
-/* Whether a jump to what is in a register or in memory stays in the function. */
+/* Whether an indirect jump stays in the function. */
 static bool stays(const struct function *function, const cs_insn *insn)
 {
 	const cs_x86 *x86 = &insn->detail->x86;
@@ -144,7 +145,7 @@ static bool look_at(struct function *function, const cs_insn *insn)
 	return take_leave(function->returns, target);
 }
 
-/* Whether instructions begin wherever jumps go. */
+/* Whether an instruction begins at every target of a jump. */
 static bool targets_are_seen(const struct function *function)
 {
 	for (uint64_t at = 0; at < function->end - function->begin; at++)
@@ -153,7 +154,7 @@ static bool targets_are_seen(const struct function *function)
 	return true;
 }
 
-/* Whether what follows the last instruction is run next. A call there is of what never returns. */
+/* Whether control continues after the last instruction. A call there does not return. */
 static bool goes_on(const struct function *function, const cs_insn *insn)
 {
 	static const unsigned groups[] = {CS_GRP_RET, CS_GRP_JUMP, CS_GRP_CALL};

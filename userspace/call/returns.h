@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How the end of a call is seen. A return probe puts the kernel's trampoline in place of the return
- * address, which breaks what looks at the stack or leaves it otherwise: exceptions,
- * pthread_cancel(), coroutines, Go; and not only in traced processes, but wherever the file is
- * mapped when children are followed. So return probes are for functions of which is known that they
- * do nothing but return (WAFFLE_CALL_NOUNWIND). Of others the own return instructions are probed,
- * which changes nothing in the program but is dearer, as the kernel single-steps them.
+ * How to observe the end of a call. A return probe replaces the return address by the kernel's
+ * trampoline. That breaks code that inspects or unwinds the stack: exceptions, pthread_cancel(),
+ * coroutines, Go. If children are followed, it affects every process that maps the file, not only
+ * traced ones. So use return probes only for functions that are known to do nothing but return
+ * (WAFFLE_CALL_NOUNWIND). For others we probe their return instructions. This changes nothing in
+ * the program but costs more, since the kernel single-steps them.
  */
 #ifndef WAFFLE_CALL_RETURNS_H
 #define WAFFLE_CALL_RETURNS_H
@@ -17,34 +17,33 @@
 #include "target/cfi_index.h"
 
 /*
- * Whether a return probe leaves a program alive on a kernel ("6.12.9-generic"). On x86-64, 6.11 to
- * 6.13 return by a system call of its own (uretprobe()), which seccomp filters refuse, as those of
- * containers do. It was mended in 6.14 and in later updates of these (cf6cb56ef244), of which the
- * version does not tell for sure.
+ * Whether a program survives a return probe on this kernel ("6.12.9-generic"). On x86-64, 6.11 to
+ * 6.13 return through a system call (uretprobe()), which seccomp filters reject, for example those
+ * of containers. The fix (cf6cb56ef244) is in 6.14 and in later updates of these releases, but the
+ * version does not prove it.
  */
 bool returns_probe_is_safe(const char *release);
 
 #define RETURNS_MAX 64
 #define LEAVES_MAX 32
 
-/* Link-time addresses. */
+/* All addresses are link-time. */
 struct returns {
 	uint32_t count, leave_count;
-	uint64_t list[RETURNS_MAX];  /* of return instructions */
-	uint64_t leaves[LEAVES_MAX]; /* where it jumps to outside of itself */
+	uint64_t list[RETURNS_MAX];  /* return instructions */
+	uint64_t leaves[LEAVES_MAX]; /* targets of jumps that leave the function */
 };
 
-/* What is known of the stack at an instruction: a function can only be left where nothing of it is
- * there. */
+/* The stack state at an instruction. A function can only be left where it has nothing on the
+ * stack. */
 typedef enum cfi_stack (*returns_stack_fn)(uint64_t address, void *arg);
 
 /*
- * Adds the return instructions of a function, or a part of one, at `address`, of `bytes` bytes, all
- * of which are at `code`. A jump to what is in a register or in memory is one of a `switch` if it
- * looks so, or if the stack is still in use. False if the function may be left otherwise, by a jump
- * whose target is not known, or if it is not understood. Data among the code must not be taken for
- * returns: instructions have to begin where its jumps go, and returns are not where the stack is in
- * use.
+ * Adds the return instructions of a function, or of a part of one. `code` holds all its `bytes`
+ * bytes, which lie at `address`. An indirect jump belongs to a `switch` if it looks like one, or if
+ * the stack is still in use. False: the function may be left by a jump to an unknown target, or its
+ * code is not understood. Data among the code must not be mistaken for returns. So instructions
+ * must begin at all targets of jumps, and no return may lie where the stack is in use.
  */
 bool returns_add(struct returns *returns, uint16_t machine, const uint8_t *code, size_t bytes,
 		 uint64_t address, returns_stack_fn stack, void *arg);

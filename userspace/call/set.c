@@ -110,7 +110,7 @@ static int add(struct call_set *set, const char *text, const char *where, uint32
 	return index_names(set, (uint32_t)set->entries.len - 1, err);
 }
 
-/* The number of a new group; MAP_NONE with a message: out of memory. */
+/* Number of a new group. MAP_NONE with a message: out of memory. */
 static uint32_t group_new(struct call_set *set, const char *ready_set, struct error *err)
 {
 	if (vec_push(&set->groups, (struct set_group){.name = ready_set}))
@@ -126,7 +126,7 @@ int call_set_add(struct call_set *set, const char *text, const char *where, stru
 	return group == MAP_NONE ? -ENOMEM : add(set, text, where, group, false, err);
 }
 
-/* Takes off a comment: '#' at the begin or behind a blank, outside of quotes. */
+/* Removes a comment: '#' at the start or after a space, outside quotes. */
 static void strip_comment(char *line)
 {
 	bool quoted = false;
@@ -146,8 +146,8 @@ static bool is_blank(const char *line)
 }
 
 /*
- * The descriptions of a text, in place: a line each, and lines that begin with a blank go on. They
- * are rows of `group`; MAP_NONE: each is for itself.
+ * Adds the descriptions of a text, which is modified: one per line, where lines that start with a
+ * space continue the previous one. They become rows of `group`. MAP_NONE: each gets its own group.
  */
 static int add_lines(struct call_set *set, char *text, const char *name, uint32_t group,
 		     struct error *err)
@@ -207,7 +207,7 @@ int call_set_add_table(struct call_set *set, enum call_table table, struct error
 	size_t first = set->entries.len;
 	int result = add_rows(set, &call_tables[table], NULL, err);
 
-	/* Nothing is thrown through these interfaces, which are C's. */
+	/* These are C interfaces, so no exception passes through them. */
 	for (size_t i = first; i < set->entries.len; i++) {
 		const struct set_entry *entry = set->entries.data[i];
 
@@ -237,7 +237,7 @@ static char *read_file(const char *path, struct error *err)
 	return text;
 }
 
-/* "mpi", and nothing that could be a path. */
+/* A word like "mpi" that cannot be a path. */
 static bool is_plain_name(const char *text)
 {
 	return *text && !strpbrk(text, "./");
@@ -288,7 +288,7 @@ const struct waffle_enum *call_set_enums(const struct call_set *set, uint32_t *c
 	return set->tables.enums.data;
 }
 
-/* "; near: a, b" behind a line. */
+/* Appends suggestions to a line: "; near: a, b". */
 static void add_near(char *line, size_t size, const struct set_near *near, const char *before)
 {
 	size_t len = strlen(line);
@@ -304,7 +304,7 @@ static struct source_shown names_shown(const struct call_spec *spec, const struc
 	return source_show(spec->source.text + names->from, names->to - names->from);
 }
 
-/* Where files were looked for. */
+/* Where files were searched for. */
 static const char *const scopes[] = {
 	[CALL_SCOPE_TRACED] = "in a traced process",
 	[CALL_SCOPE_FOLLOWED] = "in a traced process",
@@ -312,8 +312,8 @@ static const char *const scopes[] = {
 	[CALL_SCOPE_FILES] = "among those given",
 };
 
-/* No control characters of foreign files' names, or of their paths, on terminals. `fault`: it is
- * the message of an error. */
+/* Replaces control characters, since names and paths of untrusted files must not control the
+ * terminal. `fault`: the line is an error message, which may have several lines. */
 static void say_text(call_say say, const char *line, bool fault, bool missing, void *arg)
 {
 	char clean[sizeof(((struct error *)0)->message)];
@@ -335,7 +335,7 @@ static void say_fault(call_say say, const char *message, bool missing, void *arg
 	say_text(say, message, true, missing, arg);
 }
 
-/* Whether what it describes may be in a program that is begun later. */
+/* Whether a program that starts later may have the described call. */
 static bool may_come(const struct set_entry *entry, enum call_scope scope)
 {
 	const struct spec_names *libs = &entry->spec.libs;
@@ -346,7 +346,7 @@ static bool may_come(const struct set_entry *entry, enum call_scope scope)
 	return false;
 }
 
-/* Whether a fault is one of the command line. */
+/* Whether the failure is final and concerns an option of the command line. */
 static bool is_missing(const struct set_entry *entry, enum call_scope scope)
 {
 	bool final =
@@ -363,7 +363,7 @@ static void say_no_file(const struct set_entry *entry, enum call_scope scope, ca
 	bool traced = scope == CALL_SCOPE_TRACED || scope == CALL_SCOPE_FOLLOWED;
 	char line[1024];
 
-	/* A program's file is often not called as the program is. */
+	/* Programs often have another file name than the user expects, so suggest 'exe'. */
 	snprintf(line, sizeof(line), "%s: no file '%s' %s%s%s%s", spec->source.origin,
 		 names_shown(spec, &spec->libs).text, scopes[scope],
 		 ahead    ? " yet; if it opens "
@@ -409,8 +409,8 @@ static void say_no_name(const struct set_entry *entry, const char *name,
 	say_clean(say, line, missing, arg);
 }
 
-/* What is not there of a side: it is of no use without one of its alternatives. Where some of a
- * description was found and it is of several files, the rest may be in one that comes later. */
+/* Reports the names of a side that were not found. The description fails if no alternative was
+ * found. If some of it was found and it covers several files, a later file may have the rest. */
 static void say_side(const struct set_entry *entry, unsigned side, enum call_scope scope,
 		     call_say say, void *arg)
 {
@@ -459,13 +459,13 @@ static void say_entry(const struct set_entry *entry, enum call_scope scope, call
 			say_side(entry, side, scope, say, arg);
 }
 
-/* It describes probes of a file which is there, and has none of their provider. */
+/* The file exists but has no probes of the described provider. */
 static bool built_without(const struct set_entry *entry)
 {
 	return entry->spec.type == SPEC_USDT && entry->state.looked && !entry->state.provider;
 }
 
-/* It describes functions that may be in a file, but have no names there. */
+/* The described functions may be in the file, but it is stripped. */
 static bool in_stripped(const struct set_entry *entry)
 {
 	return entry->spec.type == SPEC_UPROBE && entry->state.looked && entry->state.stripped;

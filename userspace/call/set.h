@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between the files of a set: the descriptions, and what became of each. */
+/* Internals of a set: the descriptions, and the state of each. */
 #ifndef WAFFLE_CALL_SET_H
 #define WAFFLE_CALL_SET_H
 
@@ -10,43 +10,43 @@
 #include "util/map.h"
 
 #define SET_NEAR_MAX 3
-#define SET_INSIDES 2 /* libraries that are known if they are linked into a stripped program */
+#define SET_INSIDES 2 /* libraries that are recognised inside a stripped program */
 
-/* Names like one that was not found, the nearest one first. */
+/* Names similar to one that was not found, most similar first. */
 struct set_near {
 	uint32_t count;
 	const char *names[SET_NEAR_MAX];
 };
 
-/* What became of one name of a description. */
+/* The state of one name in a description. */
 struct set_named {
-	bool matched; /* something has it */
-	bool ifunc;   /* that function is chosen when the file is loaded */
+	bool matched; /* a file has this name */
+	bool ifunc;   /* an ifunc: the loader chooses the function when it loads the file */
 	struct set_near near;
 };
 
-/* Why a description found nothing, or not all that it names. */
+/* Results of the search for a description, to explain what was not found. */
 struct spec_state {
 	uint32_t found;      /* probes */
-	const char *looked;  /* the last file that has some of it, else that was searched; NULL */
-	bool stripped;       /* that file has only the symbols that it exports */
+	const char *looked;  /* last file with a match, else last file searched; NULL */
+	bool stripped;       /* that file has only exported symbols */
 	bool provider;       /* that file has USDT probes of the provider */
-	const char *trouble; /* a message, said once */
-	const char *ahead;   /* a file that it was found in before a process has it */
-	const char *refusal; /* another one: of functions that can't be probed */
+	const char *trouble; /* the first message about a problem; later ones are not shown */
+	const char *ahead;   /* a file with a match that no process has mapped yet */
+	const char *refusal; /* another message: functions that cannot be probed */
 	uint32_t probed;     /* functions */
-	struct {             /* of the file at hand, how many, and the name of the first one */
+	struct {             /* for the current file: how many, and the name of the first one */
 		uint32_t count;
 		const char *first;
-	} refused, endless, no_room; /* by the kernel; whose end is not seen; beyond the limit */
-	bool endless_could;          /* it would be seen of some by a return probe */
-	struct {                     /* arguments that were not asked for by a name */
+	} refused, endless, no_room; /* by the kernel; end not observable; limit reached */
+	bool endless_could;          /* for some of them a return probe would work */
+	struct {                     /* unreadable arguments that the user did not name */
 		uint32_t count;
 		const char *first; /* "argument 2 of NAME" */
 		const char *why;
-	} unread;                                  /* of the file at hand */
-	struct set_near providers;                 /* where `provider` is false */
-	struct set_named names[2][SPEC_NAMES_MAX]; /* as spec.sides[].names */
+	} unread;                                  /* for the current file */
+	struct set_near providers;                 /* suggestions if `provider` is false */
+	struct set_named names[2][SPEC_NAMES_MAX]; /* parallel to spec.sides[].names */
 };
 
 struct set_entry {
@@ -54,17 +54,17 @@ struct set_entry {
 	struct spec_state state;
 };
 
-/* Which name: alternative `at` of a description's side. */
+/* Identifies a name: alternative `at` of a side of a description. */
 struct set_which {
 	uint32_t entry;
 	uint8_t side, at;
 };
 
-/* A function that descriptions name as it is, without a pattern. */
+/* A function that descriptions name literally, without a pattern. */
 struct set_name {
 	const char *name;
 	struct set_which which;
-	uint32_t next; /* with the same hash; MAP_NONE: none */
+	uint32_t next; /* index of the next name with the same hash; MAP_NONE: none */
 };
 
 /* Descriptions that belong together. */
@@ -78,30 +78,30 @@ struct call_set {
 	struct spec_tables tables;
 	VEC(struct set_entry *) entries;
 	VEC(struct set_name) names;
-	struct map heads; /* hash of a name → the last such index of `names` */
+	struct map heads; /* hash of a name → the last such index in `names` */
 	VEC(struct call_tracepoint) tracepoints;
 	VEC(struct set_group) groups;
-	VEC(struct call_library) libraries; /* made when they are asked for */
-	uint32_t calls;                     /* recipes made so far */
-	/* Messages: a library is in a stripped program (find_static.c); NULL. */
+	VEC(struct call_library) libraries; /* made at the first call of call_set_libraries() */
+	uint32_t calls;                     /* number of recipes made so far */
+	/* Messages about libraries inside a stripped program (find_static.c), or NULL. */
 	const char *stripped[SET_INSIDES];
 	struct place_kernel kernel;
-	pid_t process; /* whose files are looked at; 0: no one's */
+	pid_t process; /* whose files are searched; 0: none */
 };
 
-/* Keeps a text as long as the set; never NULL. */
+/* Copies a text into the set. Never returns NULL. */
 const char *set_keep(struct call_set *set, const char *text);
-/* A file that libraries of descriptions are compared with, one after the other. */
+/* A file that is compared with the libraries of descriptions, one after the other. */
 struct set_file {
-	const char *path; /* as it is shown */
+	const char *path; /* as shown in messages */
 	bool is_exe;
-	pid_t process;                   /* that has it; 0: none */
-	const struct spec_pattern *last; /* that was followed, and whether it led here */
+	pid_t process;                   /* the process that has the file; 0: none */
+	const struct spec_pattern *last; /* cache: last resolved library; whether it leads here */
 	bool last_leads;
 };
-/* Whether a description's library is that file. */
+/* Whether the library of a description is that file. */
 bool set_lib_matches(const struct call_spec *spec, struct set_file *file);
-/* The same of one name: "libcudart" is libcudart.so.12 and libcudart-80664282.so.10.2. */
+/* Whether a name means that file: "libcudart" is libcudart.so.12 and libcudart-80664282.so.10.2. */
 bool set_name_is(const char *name, const char *path);
 const char *path_base(const char *path);
 /* In find.c: searches a file whose descriptions have blank states. -EAGAIN: as call_set_find(). */

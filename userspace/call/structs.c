@@ -21,7 +21,7 @@ static bool is_name_of_type(int tag)
 	       tag == DW_TAG_restrict_type || tag == DW_TAG_atomic_type;
 }
 
-/* One step to the type behind. */
+/* Follows DW_AT_type by one step. */
 static bool step_type(Dwarf_Die *die, Dwarf_Die *type)
 {
 	Dwarf_Attribute attribute;
@@ -34,7 +34,7 @@ static bool step_type(Dwarf_Die *die, Dwarf_Die *type)
 	return true;
 }
 
-/* Whether the entry has a type that can't be read. */
+/* Whether the entry's type cannot be read. */
 static bool leads_nowhere(Dwarf_Die *die)
 {
 	Dwarf_Die type;
@@ -42,7 +42,7 @@ static bool leads_nowhere(Dwarf_Die *die)
 	return dwarf_hasattr_integrate(die, DW_AT_type) && !step_type(die, &type);
 }
 
-/* What stands in the place of a struct that has a unit of its own becomes that. */
+/* Replaces a placeholder by the struct in its own type unit. */
 static void follow_signature(Dwarf_Die *type)
 {
 	Dwarf_Attribute attribute;
@@ -53,7 +53,8 @@ static void follow_signature(Dwarf_Die *type)
 		*type = target;
 }
 
-/* The type behind typedefs, const and their like; false: there is none (void), or it never ends. */
+/* The type without typedefs, const and the like. False: there is none (void), or the chain does not
+ * end. */
 static bool plain_type(Dwarf_Die *type)
 {
 	for (unsigned i = 0; i < NESTED_MAX; i++) {
@@ -83,7 +84,7 @@ bool die_is_declaration(Dwarf_Die *die)
 
 static void search_die(struct structs *structs, Dwarf_Die *die, const char *prefix, unsigned depth);
 
-/* Forward only: damaged links among entries can't make it endless. */
+/* Moves forward only, so that damaged links between entries cannot make the walk endless. */
 static void search_children(struct structs *structs, Dwarf_Die *die, const char *prefix,
 			    unsigned depth)
 {
@@ -99,7 +100,7 @@ static void search_children(struct structs *structs, Dwarf_Die *die, const char 
 	} while (!structs->done && !dwarf_siblingof(&child, &child));
 }
 
-/* Looks through a unit, once. */
+/* Searches a unit, once. */
 static void search_unit(struct structs *structs, Dwarf_Die *unit, const char *prefix,
 			unsigned depth)
 {
@@ -113,7 +114,7 @@ static void search_unit(struct structs *structs, Dwarf_Die *unit, const char *pr
 	structs->last = last;
 }
 
-/* What dwz has taken out of several units is imported by them. */
+/* Searches the units that this one imports, where dwz puts entries that several units share. */
 static void search_imported(struct structs *structs, Dwarf_Die *die, const char *prefix,
 			    unsigned depth)
 {
@@ -154,7 +155,7 @@ static void search_die(struct structs *structs, Dwarf_Die *die, const char *pref
 		structs->broken |= !own || !strcmp(name, structs->name);
 	if (own && tag != DW_TAG_namespace && (known || !die_is_declaration(die)))
 		near_list_add(&structs->near, structs->name, name);
-	/* What is declared inside of others is C++; there it can only be if the name has its ::. */
+	/* Nested declarations are C++. They can only match if the name contains "::". */
 	if (tag == DW_TAG_namespace || (tag != DW_TAG_typedef && strstr(structs->name, "::")))
 		search_children(structs, die, name, depth + 1);
 }
@@ -170,8 +171,8 @@ static int code_visit(Dwarf_Die *function, void *arg)
 	return DWARF_CB_ABORT;
 }
 
-/* With link-time optimisation the code is in a unit of its own, whose functions say where they are
- * from. (dwz takes such origins to units that are not of a source file.) */
+/* With link-time optimisation the code is in an artificial unit, whose functions refer to their
+ * original unit. dwz moves such origins to units that belong to no source file. */
 static void find_origin(struct structs_code *code)
 {
 	static const unsigned origins[] = {DW_AT_abstract_origin, DW_AT_specification};
@@ -192,7 +193,7 @@ static void note_split(struct structs *structs, Dwarf_Die *unit)
 	structs->split_away = name ? name : "a .dwo file";
 }
 
-/* Finds the unit of the source file that code is of. */
+/* Finds the unit of the code's source file. */
 static void find_code(struct structs *structs, struct structs_code *code)
 {
 	Dwarf_CU *next = NULL;
@@ -218,8 +219,8 @@ static void find_code(struct structs *structs, struct structs_code *code)
 	}
 }
 
-/* Whether the struct's name, or that of a typedef before it, is the one looked for. Scopes are not
- * compared: it is what the function's own parameter is. */
+/* Whether the struct, or a typedef of it, has the name. Scopes are ignored, since this is the type
+ * of the function's own parameter. */
 static bool is_named(const struct structs *structs, Dwarf_Die *type)
 {
 	const char *own = dwarf_diename(type);
@@ -256,8 +257,8 @@ static bool points_to_it(struct structs *structs, Dwarf_Die *die)
 	return structs->done = true;
 }
 
-/* What the function returns or takes: with units for types only, there is no list of those that a
- * source file has. */
+/* Searches the types that the function returns or takes: type units have no list of the types that
+ * a source file uses. */
 static bool search_function(struct structs *structs, Dwarf_Die *function)
 {
 	Dwarf_Die child;
@@ -306,7 +307,7 @@ static int visit_unit(const struct visit *visit, Dwarf_Die *unit)
 	return structs->done ? visit->each(&structs->found, visit->arg) : 0;
 }
 
-/* A file of split units, which has types beside them, once. */
+/* Searches the types in a file of split units, once per file. */
 static int visit_split(const struct visit *visit, Dwarf *dwarf)
 {
 	uint64_t key = (uintptr_t)dwarf;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looks for a struct by its name in a file's DWARF, wherever that lies: in the units of source
- * files, in those that dwz and -fdebug-types-section take out of them, and in split ones.
+ * Finds a struct by its name in a file's DWARF. It may be in the unit of a source file, in a unit
+ * that dwz or -fdebug-types-section split off, or in split DWARF.
  */
 #ifndef WAFFLE_CALL_STRUCTS_H
 #define WAFFLE_CALL_STRUCTS_H
@@ -12,19 +12,19 @@
 
 struct structs {
 	struct dwarf_file *file;
-	const char *name; /* whole, with namespaces */
+	const char *name; /* qualified with namespaces */
 	struct near_list near;
-	const char *split_away; /* the .dwo file of a unit, which is not there; or NULL */
-	bool broken;            /* the source file has a part that can't be read */
+	const char *split_away; /* the missing .dwo file of a unit; or NULL */
+	bool broken;            /* a part of the source file's DWARF cannot be read */
 	Dwarf_Die found;
 	bool done;
-	/* The walk: units that were looked through, and how far the one of now is. */
+	/* State of the walk: units already searched, and the position in the current one. */
 	struct map seen;
 	const void *last;
 };
 
-/* Code, and the unit of its source file and its function once these were asked for. `away`: the
- * unit is in a .dwo file that is not there. */
+/* Code, with the unit of its source file and its function, filled in on first use. `away`: the unit
+ * is in a missing .dwo file. */
 struct structs_code {
 	uint64_t address; /* link-time */
 	bool looked, has_unit, has_function, away;
@@ -32,16 +32,16 @@ struct structs_code {
 };
 
 bool die_is_struct(Dwarf_Die *type);
-/* What is in it is told elsewhere. */
+/* Whether the entry is only a declaration, whose definition is elsewhere. */
 bool die_is_declaration(Dwarf_Die *die);
-/* The type that an entry has, behind typedefs, const and their like; false: none (void). */
+/* The type of an entry, without typedefs, const and the like. False: none (void). */
 bool die_type(Dwarf_Die *die, Dwarf_Die *type);
 
-/* Looks for that which the source file of `code` knows. If not, and `broken`, it is not to be taken
- * from another file, which may have one that differs. */
+/* Finds the struct as the source file of `code` knows it. If this fails and `broken` is set, do not
+ * use that of another source file, which may differ. */
 bool structs_own(struct structs *structs, struct structs_code *code);
-/* Calls `visit` for all of that name, at most one of a source file, until it returns other than 0,
- * which is returned then. */
+/* Calls `visit` for all structs of that name, at most one per source file. Stops at and returns the
+ * first result other than 0. */
 int structs_others(struct structs *structs, int (*visit)(Dwarf_Die *found, void *arg), void *arg);
 void structs_free(struct structs *structs);
 

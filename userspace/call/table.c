@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "call/table.h"
 
-/* The files as they are, each with a NUL behind it. */
+/* Embeds the files unchanged, each with a terminating NUL. */
 #define ROWS(folder, name)                                                                         \
 	extern const char rows_##name[];                                                           \
 	__asm__(".pushsection .rodata\n"                                                           \

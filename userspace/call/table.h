@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows that ship with waffle, as texts. */
+/* The descriptions that ship with waffle, as text. */
 #ifndef WAFFLE_CALL_TABLE_H
 #define WAFFLE_CALL_TABLE_H
 
@@ -7,12 +7,13 @@
 
 struct call_rows {
 	const char *name; /* for messages */
-	const char *text; /* as of a file of descriptions, NUL-terminated */
+	const char *text; /* a file of descriptions, NUL-terminated */
 };
 
 extern const struct call_rows call_tables[CALL_TABLE_COUNT];
 
-/* Those of probes/, by their plain names; a copy of each is installed, to be read and changed. */
+/* The sets of probes/, by their plain names. A copy of each is installed, for users to read and
+ * change. */
 #define CALL_READY_SETS 6
 extern const struct call_rows call_ready_sets[CALL_READY_SETS];
 

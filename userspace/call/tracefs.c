@@ -11,7 +11,8 @@
 
 #define FOLDER_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 
-/* The events below a mount of /proc/mounts, or -1: another file system, or no permission. */
+/* Opens the events directory below a mount of /proc/mounts. -1: another file system, or no
+ * permission. */
 static int open_below(const struct mntent *mount)
 {
 	char path[PATH_MAX];
@@ -19,7 +20,7 @@ static int open_below(const struct mntent *mount)
 
 	if (!strcmp(mount->mnt_type, "tracefs"))
 		events = "events";
-	else if (!strcmp(mount->mnt_type, "debugfs")) /* mounts tracefs when it is visited */
+	else if (!strcmp(mount->mnt_type, "debugfs")) /* it mounts tracefs when it is used */
 		events = "tracing/events";
 	else
 		return -1;
@@ -41,7 +42,7 @@ static int open_mounted(void)
 	return fd;
 }
 
-/* The mount lives as long as the descriptor of a folder in it. */
+/* The mount lives as long as a descriptor in it. */
 static int open_detached(void)
 {
 	int context = fsopen("tracefs", FSOPEN_CLOEXEC), mount = -1, fd = -1, saved;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel's folder of tracepoints, `events` in tracefs (Documentation/trace/events.rst).
+ * The kernel's directory of tracepoints, `events` in tracefs (Documentation/trace/events.rst).
  *
- * tracefs need not be mounted. If it is not, this makes a detached mount, which only this process
- * can see.
+ * tracefs need not be mounted. If it is not, this module makes a detached mount, which only this
+ * process can see.
  */
 #ifndef WAFFLE_CALL_TRACEFS_H
 #define WAFFLE_CALL_TRACEFS_H
@@ -11,8 +11,8 @@
 #include "util/error.h"
 
 /*
- * Opens the folder. Returns a descriptor that the caller closes, or a negative errno with an error
- * that says what to do: a detached mount needs CAP_SYS_ADMIN.
+ * Opens the directory. Returns a descriptor that the caller closes, or a negative errno with a
+ * message that says what to do: a detached mount needs CAP_SYS_ADMIN.
  */
 int tracefs_open_events(struct error *err);
 

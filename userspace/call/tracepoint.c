@@ -13,9 +13,9 @@
 #include "call/tracefs.h"
 
 #define FORMAT_BYTES 65536 /* of a format file */
-#define CONTEXT_MIN 8      /* the kernel keeps these bytes of the record to itself */
+#define CONTEXT_MIN 8      /* BPF programs cannot read these first bytes of the record */
 
-/* The value behind "key:" in a line of a format. */
+/* The value after "key:" in a line of a format. */
 static bool line_number(const char *line, const char *key, uint32_t *number)
 {
 	const char *at = strstr(line, key);
@@ -29,7 +29,8 @@ static bool line_number(const char *line, const char *key, uint32_t *number)
 	return end != at + strlen(key) && *end == ';' && value <= UINT32_MAX;
 }
 
-/* "__data_loc char[] filename", "char comm[16]", "unsigned int len" → type and name, in place. */
+/* Splits "__data_loc char[] filename", "char comm[16]" or "unsigned int len" into type and name, in
+ * place. */
 static bool field_declare(struct tracepoint_field *field, char *text)
 {
 	char *name, *bracket;
@@ -103,7 +104,7 @@ static bool is_text(const struct tracepoint_field *field)
 				   !strcmp(field->type, "const char"));
 }
 
-/* False: nothing of waffle's can show it. */
+/* False: waffle cannot show the type of this field. */
 static bool field_fetch(const struct tracepoint_field *field, struct waffle_fetch *fetch,
 			char *letter)
 {
@@ -197,14 +198,14 @@ int tracepoint_recipe(struct recipe_made *made, const struct call_spec *spec,
 	return result;
 }
 
-/* What is gone through: the folders of categories, and in them those of tracepoints. */
+/* State of the walk over the directories of categories and tracepoints. */
 struct points {
 	struct call_set *set;
 	const struct call_spec *spec;
 	struct error *err;
 	struct near_list near;
 	size_t added;
-	bool category; /* there is one of that name */
+	bool category; /* a category has the wanted name */
 };
 
 static int point_add(struct points *points, const char *category, const char *name,
@@ -247,7 +248,7 @@ static int point_add(struct points *points, const char *category, const char *na
 	return 0;
 }
 
-/* Reads the file "format" of the tracepoint's folder. */
+/* Reads the file "format" in the tracepoint's directory. */
 static int point_read(struct points *points, int folder, const char *category, const char *name)
 {
 	int fd = openat(folder, "format", O_RDONLY | O_CLOEXEC), result = 0;
@@ -269,13 +270,13 @@ static int point_read(struct points *points, int folder, const char *category, c
 	return result;
 }
 
-/* One level of the tree: which of its folders are wanted, and what is done with an open one. */
+/* One level of the tree: which directories are wanted, and how to process an open one. */
 struct level {
 	bool (*wants)(struct points *points, const char *name);
 	int (*visit)(struct points *points, int folder, const char *category, const char *name);
 };
 
-/* Visits the wanted folders in `parent`, in the order of their names. */
+/* Visits the wanted directories in `parent`, sorted by name. */
 static int folders_visit(struct points *points, int parent, const struct level *level,
 			 const char *category)
 {
@@ -310,7 +311,7 @@ static bool point_wanted(struct points *points, const char *name)
 	return false;
 }
 
-/* The names that come near are those of categories until one has the wanted name. */
+/* Suggestions are categories until one has the wanted name, then tracepoints. */
 static bool category_wanted(struct points *points, const char *name)
 {
 	const struct spec_names *provider = &points->spec->provider;
@@ -334,7 +335,7 @@ static int category_visit(struct points *points, int folder, const char *none, c
 	return folders_visit(points, folder, &level, name);
 }
 
-/* Whether one of those that were added has that field. */
+/* Whether one of the tracepoints just added has that field. */
 static bool has_field(const void *arg, const char *key, size_t len, struct near_list *near)
 {
 	const struct points *points = arg;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Operands of USDT probes, as the compiler's assembler text has them: "-4@%edi", "8@16(%rsp)",
- * "8@(%rax,%rcx,8)", "4@$5", "8@count+4(%rip)"; of aarch64 "-4@x0", "8@[sp, 16]", "8@16". The
- * number before '@' is the size in bytes, negative if signed, with an 'f' behind if it is a
- * floating-point value; without it, a word.
+ * Operands of USDT probes, in the syntax of the compiler's assembler: "-4@%edi", "8@16(%rsp)",
+ * "8@(%rax,%rcx,8)", "4@$5", "8@count+4(%rip)"; on aarch64 "-4@x0", "8@[sp, 16]", "8@16". The
+ * number before '@' is the size in bytes, negative if the value is signed, followed by 'f' if it is
+ * a floating-point value. Without a size the operand is a word.
  */
 #include "call/usdt.h"
 
@@ -20,7 +20,7 @@ struct scan {
 	void *arg;
 };
 
-/* An operand: a fetch, or nothing that can be read. */
+/* A parsed operand: a fetch, or marked as unreadable. */
 struct operand {
 	bool readable;
 	struct waffle_fetch fetch;
@@ -39,7 +39,7 @@ static const struct x86_name {
 	{"sp", X86_SP},  {"spl", X86_SP}, {"rip", X86_IP},
 };
 
-/* %r8 … %r15 and their parts. */
+/* Parses %r8 … %r15 and their parts. */
 static bool x86_numbered(const char *name, size_t len, uint8_t *reg)
 {
 	unsigned number = 0;
@@ -51,7 +51,7 @@ static bool x86_numbered(const char *name, size_t len, uint8_t *reg)
 		number = number * 10 + (unsigned)(name[at++] - '0');
 	if (number < 8 || number > 15 || (at < len && (at + 1 != len || !strchr("dwb", name[at]))))
 		return false;
-	/* rbp and rbx stand between r12 and r11. */
+	/* In struct pt_regs, rbp and rbx stand between r12 and r11. */
 	*reg = (uint8_t)(number >= 12 ? X86_R12 + 12 - number : X86_R11 + 11 - number);
 	return true;
 }
@@ -74,7 +74,7 @@ static bool x86_register(struct scan *scan, uint8_t *reg)
 	return x86_numbered(name, len, reg);
 }
 
-/* "12", "-0x8". */
+/* Parses "12" or "-0x8". */
 static bool scan_number(struct scan *scan, int64_t *number)
 {
 	char *end;
@@ -94,7 +94,8 @@ static bool symbol_byte(char byte)
 	       byte == '$';
 }
 
-/* What stands before a "(": numbers and symbols, added. *symbols: how many of these. */
+/* Parses the displacement before a "(": a sum of numbers and symbols. *symbols: how many
+ * symbols. */
 static bool scan_displacement(struct scan *scan, int64_t *sum, unsigned *symbols)
 {
 	bool minus = false;
@@ -132,7 +133,7 @@ static bool fits(int64_t number)
 	return number >= INT32_MIN && number <= INT32_MAX;
 }
 
-/* A word in memory at a fetch's value. */
+/* Makes the operand a word in memory at register + offset. */
 static void in_memory(struct operand *operand, uint8_t reg, int64_t offset)
 {
 	operand->fetch = abi_register(reg);
@@ -141,7 +142,7 @@ static void in_memory(struct operand *operand, uint8_t reg, int64_t offset)
 	operand->readable = fits(offset);
 }
 
-/* "(%rax)", "(%rax,%rcx,8)", "(,%rcx,8)" */
+/* Parses "(%rax)", "(%rax,%rcx,8)" or "(,%rcx,8)". */
 static bool x86_address(struct scan *scan, struct operand *operand, int64_t offset, bool symbol)
 {
 	uint8_t base = 0, index = 0;
@@ -165,7 +166,7 @@ static bool x86_address(struct scan *scan, struct operand *operand, int64_t offs
 	}
 	if (*scan->at++ != ')')
 		return false;
-	/* The symbol's place is known relative to the probe, where ip points. */
+	/* ip points to the probe, so the symbol's address relative to the probe is known. */
 	if (base == X86_IP && based && symbol)
 		offset -= (int64_t)scan->note->address;
 	in_memory(operand, based ? base : index, offset);
@@ -204,13 +205,13 @@ static bool x86_operand(struct scan *scan, struct operand *operand)
 	}
 	if (*scan->at == '(')
 		return x86_address(scan, operand, number, symbols);
-	/* "8@sym": at its address, which is known from the probe's. */
+	/* "8@sym": the value at the symbol's address, which is known relative to the probe. */
 	if (symbols)
 		in_memory(operand, X86_IP, number - (int64_t)scan->note->address);
 	return true;
 }
 
-/* x0, w0, sp, xzr, fp, lr */
+/* Parses x0, w0, sp, xzr, fp or lr. */
 static bool arm64_register(struct scan *scan, uint8_t *reg, bool *zero)
 {
 	const char *name = scan->at;
@@ -240,7 +241,7 @@ static bool arm64_register(struct scan *scan, uint8_t *reg, bool *zero)
 	return number <= 30;
 }
 
-/* "[sp, 16]", "[x0]", "[x0, x1]" */
+/* Parses "[sp, 16]", "[x0]" or "[x0, x1]". */
 static bool arm64_address(struct scan *scan, struct operand *operand)
 {
 	int64_t offset = 0;
@@ -297,7 +298,7 @@ static bool arm64_operand(struct scan *scan, struct operand *operand)
 	return true;
 }
 
-/* "-4@": false: it makes no sense. Without it the operand is a word. */
+/* Parses "-4@". False: it is malformed. Without it the operand is a word. */
 static bool scan_size(struct scan *scan, struct place_arg *arg)
 {
 	const char *sign = scan->at;
@@ -321,7 +322,7 @@ static bool scan_size(struct scan *scan, struct place_arg *arg)
 	return size == 1 || size == 2 || size == 4 || size == 8 || size == 16;
 }
 
-/* The load's size is that of the operand; what is in a register is cut by its user. */
+/* The load has the size of the operand. A value in a register is truncated by its user. */
 static void set_size(struct place_arg *arg, const struct operand *operand)
 {
 	struct waffle_fetch *fetch = &arg->at.pieces[0];
@@ -332,7 +333,7 @@ static void set_size(struct place_arg *arg, const struct operand *operand)
 	arg->at.count = 1;
 }
 
-/* Why it can't be read; NULL: it can. A double is its eight bytes. */
+/* Why the operand cannot be read; NULL: it can. A double is read as its eight bytes. */
 static const char *why_unread(const struct place_arg *arg, const struct operand *operand)
 {
 	if (!operand->readable)

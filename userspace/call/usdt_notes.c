@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Notes of USDT probes. */
+/* Reads the notes of USDT probes. */
 #include <elf.h>
 #include <gelf.h>
 #include <string.h>
@@ -10,12 +10,12 @@
 #define BASE_SECTION ".stapsdt.base"
 #define NOTE_OWNER "stapsdt"
 #define NOTE_TYPE 3
-#define NOTE_ADDRESSES 3 /* of the nop, of the base as linked, of the semaphore */
+#define NOTE_ADDRESSES 3 /* of the nop, of the base when linked, of the semaphore */
 
 struct notes {
 	Elf *elf;
 	Elf_Data *data;
-	uint64_t base; /* address of .stapsdt.base now; 0: there is none */
+	uint64_t base; /* current address of .stapsdt.base; 0: the section is missing */
 	uint32_t *bad;
 	int (*each)(const struct usdt_note *note, void *arg);
 	void *arg;
@@ -58,7 +58,7 @@ static int note_tell(const struct notes *notes, const char *desc, size_t size, b
 	note.arguments = note.name ? next_text(&at, end) : NULL;
 	if (!note.arguments || !note.provider[0] || !note.name[0])
 		return (*notes->bad)++, 0;
-	/* prelink(8) moves code and does not know of these addresses. */
+	/* prelink(8) moves code without updating these addresses. */
 	if (base && notes->base) {
 		note.address += notes->base - base;
 		if (note.semaphore)

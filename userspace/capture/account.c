@@ -23,7 +23,7 @@ static int groups_read(struct account *account, struct error *err)
 			return error_set(err, ENOMEM, "out of memory");
 		account->groups = groups;
 		room = count;
-		/* If there is not enough room, it sets the count that it needs. */
+		/* On overflow getgrouplist() sets `count` to the required number. */
 	} while (getgrouplist(account->name, account->gid, account->groups, &count) < 0 &&
 		 count > room);
 	account->group_count = (size_t)count;
@@ -53,7 +53,8 @@ static int account_new(struct account **result, const struct passwd *entry, gid_
 	return code;
 }
 
-/* "not found" is no error of getpwnam(); what it sets errno to then differs (getpwnam(3)). */
+/* getpwnam() does not treat "not found" as an error, but sets errno to various values
+ * (getpwnam(3)). */
 static const char *lookup_problem(int code)
 {
 	return !code || code == ENOENT || code == ESRCH || code == EBADF || code == EPERM
@@ -88,7 +89,7 @@ int account_of_caller(struct account **account, struct error *err)
 	if (!output_caller(&uid, &gid)) {
 		const char *text = getenv("SUDO_UID");
 
-		/* Of a number that can't be read it is not known that it is root's. */
+		/* A number that cannot be parsed is not assumed to be root's. */
 		if (text && *text)
 			return error_set(err, EINVAL,
 					 "the user who called sudo: SUDO_UID is '%s', which is no "
@@ -117,7 +118,7 @@ void account_free(struct account *account)
 	free(account);
 }
 
-/* The folder that a login of the user has made (pam_systemd(8)), if he is logged in. */
+/* Sets the directory that a login creates for the user (pam_systemd(8)), if there is one. */
 static int runtime_folder_set(const struct account *account)
 {
 	char path[64];
@@ -145,7 +146,7 @@ static int environment_set(const struct account *account)
 
 int account_become(const struct account *account)
 {
-	/* Groups first: who is not root any more cannot change them. */
+	/* Set the groups first: after the user id has changed, this is not permitted. */
 	if (setgroups(account->group_count, account->groups) ||
 	    setresgid(account->gid, account->gid, account->gid) ||
 	    setresuid(account->uid, account->uid, account->uid))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many sites and calls a session has armed, and the text that shows it. */
+/* Counts of the sites and calls that a session has armed, and their text form. */
 #ifndef WAFFLE_CAPTURE_ARMED_H
 #define WAFFLE_CAPTURE_ARMED_H
 
@@ -10,14 +10,14 @@
 
 struct armed_counts {
 	uint64_t sites;      /* of macros */
-	uint64_t cuda, nccl; /* calls of these categories */
+	uint64_t cuda, nccl; /* calls in these categories */
 	uint64_t probes;     /* other calls */
-	uint64_t simulated;  /* of the calls: of stand-ins */
+	uint64_t simulated;  /* how many of the calls are in stand-ins */
 };
 
 void armed_count(struct armed_counts *counts, const struct site_info *site);
 
-/* "3 sites, 57 CUDA and NCCL calls, 2 probes"; "57 simulated CUDA calls"; "nothing". */
+/* Size of "3 sites, 57 CUDA and NCCL calls, 2 probes"; "57 simulated CUDA calls"; "nothing". */
 #define ARMED_TEXT 128
 char *armed_text(char text[ARMED_TEXT], const struct armed_counts *counts);
 

@@ -50,13 +50,13 @@ int file_find(const struct arming *arming, dev_t dev, ino_t ino)
 	return -1;
 }
 
-/* Its index, or -1: out of memory. */
+/* Returns the index of the file, or -1: out of memory. */
 static int file_keep(struct arming *arming, const struct file *file)
 {
 	uint64_t key = file_hash(file->dev, file->ino);
 	uint32_t other;
 
-	/* A file that is another one now leaves its place to that. */
+	/* A retired file (ino 0) leaves its key to the new file. */
 	while ((other = map_get(&arming->file_at, key)) != MAP_NONE &&
 	       arming->files.data[other].ino)
 		key++;
@@ -67,7 +67,7 @@ static int file_keep(struct arming *arming, const struct file *file)
 	return (int)arming->files.len++;
 }
 
-/* Asks the plan what is done with each site of a file, and loads the programs that this takes. */
+/* Applies the plan to each site of a file and loads the BPF programs that this requires. */
 static int file_plan(struct arming *arming, struct file *file, struct error *err)
 {
 	struct plan *plan = arming->options.plan;
@@ -90,7 +90,7 @@ static int file_plan(struct arming *arming, struct file *file, struct error *err
 	return result ?: arming_classes(arming, err);
 }
 
-/* A library that comes late and that the filter's programs can't be made for stays dormant. */
+/* A late library stays dormant if the programs for its filter cannot be made. */
 static int file_plan_late(struct arming *arming, struct file *file, struct error *err)
 {
 	struct error problem = ERROR_INIT;
@@ -107,7 +107,7 @@ static int file_plan_late(struct arming *arming, struct file *file, struct error
 	return 0;
 }
 
-/* Whose stacks are taken; those of calls are asked for by their recipes. */
+/* Chooses the sites that record stacks. For calls the recipes request them. */
 static int file_choose(struct arming *arming, struct file *file, struct error *err)
 {
 	struct object *object = file->object;
@@ -155,9 +155,9 @@ static int file_register(struct arming *arming, struct file *file, struct error 
 	return 0;
 }
 
-/* Reads what there is to arm in a file. What can't be read has nothing; nor have calls that can't
- * be found for a reason, which is told. Errors are -ENOMEM, and -EAGAIN: it is still being parsed.
- */
+/* Reads the sites and calls of a file. An unreadable file has none. Calls that cannot be found have
+ * none either, and the reason is reported. Errors are -ENOMEM, and -EAGAIN: it is still being
+ * parsed. */
 static int file_read(struct arming *arming, struct file *file, int fd, const char *shown_path,
 		     struct error *err)
 {
@@ -204,14 +204,14 @@ static void file_free(struct file *file)
 	map_free(&file->by_offset);
 }
 
-/* A file of sites and calls that is not ready for its kernel programs. */
+/* Prepares a file up to its kernel programs. */
 static int file_make(struct arming *arming, struct file *file, int fd, const char *shown_path,
 		     struct error *err)
 {
 	size_t first = arming->sites.len;
 	int result = file_read(arming, file, fd, shown_path, err);
 
-	/* Another look is due when it is there. */
+	/* Keep nothing of such a file: it is examined again when a process maps it. */
 	if (!result && file->expected &&
 	    (!file->ahead || !file->object ||
 	     arming->sites.len + file->object->sites.len > WAFFLE_RECIPES_MAX / 2))
@@ -283,7 +283,7 @@ int file_add(struct arming *arming, int fd, const char *shown_path, bool expecte
 	index = result ? -1 : file_keep(arming, &file);
 	if (index >= 0)
 		return index;
-	if (result != -EAGAIN) /* it is watched from before it is read */
+	if (result != -EAGAIN) /* -EAGAIN: the watch stays */
 		file_unwatch(arming, &file);
 	file_free(&file);
 	return result ? result : error_set(err, ENOMEM, "out of memory");
@@ -299,7 +299,7 @@ bool file_is_armed(const struct arming *arming, pid_t pid, uint32_t file)
 	return false;
 }
 
-/* The function or site that is probed at a byte of its file. */
+/* Name of the function or site that is probed at an offset of the file. */
 static const char *probe_name(const struct object *object, uint64_t offset)
 {
 	for (size_t i = 0; i < object->probes.len; i++) {
@@ -311,7 +311,7 @@ static const char *probe_name(const struct object *object, uint64_t offset)
 	return "one";
 }
 
-/* Of probes that were left out. */
+/* Warns of probes that the kernel rejected. */
 static void warn_left_out(struct arming *arming, const struct object *object,
 			  const struct armed *armed)
 {
@@ -333,8 +333,8 @@ static void warn_left_out(struct arming *arming, const struct object *object,
 			 object->path, armed_refused(armed), object->probes.len);
 }
 
-/* The request to arm a file, in `pid`. Any path but that of its descriptor may lead elsewhere by
- * now, or nowhere: what maps a file may exec. */
+/* A request to arm a file in `pid`. It uses the path of our descriptor, since any other path may
+ * lead to another file by now. */
 static struct arm_request file_request(const struct file *file, pid_t pid, char path[64])
 {
 	snprintf(path, 64, "/proc/self/fd/%d", file->fd);
@@ -373,9 +373,10 @@ void file_check(struct arming *arming, uint32_t index, int fd)
 }
 
 /*
- * A file that is armed in some processes is to be armed in all: none is to have two probes. Sites
- * are in programs of this kind only, but functions, such as malloc(), in all that others run: they
- * stay dormant, unless the caller has agreed that all pay for them. False: it stays as it is.
+ * Arms a file, so far armed in single processes, in all processes instead, so that no process has
+ * its probes twice. Only related programs contain such sites. But any program may run functions
+ * such as malloc(). So those stay dormant, unless the user agreed to slow down all programs. False:
+ * nothing changed.
  */
 static bool file_widen(struct arming *arming, uint32_t index)
 {
@@ -392,7 +393,7 @@ static bool file_widen(struct arming *arming, uint32_t index)
 	file_tell(arming, file,
 		  "is armed in all processes that run it: of one whose main thread has exited, the "
 		  "kernel can't tell the probes from those of others");
-	fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0); /* it may be closed meanwhile */
+	fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0); /* arm_remove() may close the file */
 
 	kernel_probes_widen(arming->kernel);
 	for (size_t i = arming->arms.len; i > 0; i--)
@@ -403,7 +404,7 @@ static bool file_widen(struct arming *arming, uint32_t index)
 	return true;
 }
 
-/* Some descriptors are left for all else: the lowest free number shows how many are taken. */
+/* Reserves some descriptors for other uses. The lowest free number shows how many are open. */
 static bool has_room(const struct file *file)
 {
 	int lowest = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
@@ -433,7 +434,7 @@ int file_arm(struct arming *arming, uint32_t index, pid_t pid, struct error *err
 			  "segments share the page of its semaphores; link it with "
 			  "-Wl,-z,separate-loadable-segments, or leave out --machine-wide");
 	if (!everywhere && file_is_doubled(file)) {
-		/* The program that is mapped now is about to be replaced by another one. */
+		/* The currently mapped program is about to be replaced by another one. */
 		if (file_is_ahead(arming, index, pid))
 			return 0;
 		if (!file_is_loaded(file, pid))
@@ -500,7 +501,7 @@ static void memory_free(struct memory *memory)
 	map_free(&memory->addresses);
 }
 
-/* Keeps the mappings for arming_site_at(), and which files they are of; takes them over. */
+/* Stores the mappings, with their files, for arming_site_at(), and takes ownership of them. */
 static void memory_keep(struct arming *arming, struct memory *seen)
 {
 	struct memory *memory = memory_of(arming, seen->pid);
@@ -514,14 +515,14 @@ static void memory_keep(struct arming *arming, struct memory *seen)
 	}
 }
 
-/* Looks at what a process has mapped, if only to name addresses. */
+/* Reads the current mappings of a process, to look up addresses. */
 static void memory_refresh(struct arming *arming, pid_t pid)
 {
 	struct memory *memory = memory_of(arming, pid), seen = {.pid = pid};
 	struct error ignored = ERROR_INIT;
 
 	if (process_mappings(&seen.mappings, pid, &ignored))
-		return; /* if it is gone its addresses stay unknown */
+		return; /* the process is gone, so its addresses stay unknown */
 	if (!memory) {
 		memory_keep(arming, &seen);
 		return;
@@ -531,14 +532,14 @@ static void memory_refresh(struct arming *arming, pid_t pid)
 	memory->mappings = seen.mappings;
 }
 
-/* Paths of descriptions are those that this process sees. */
+/* Resolves the paths of descriptions as this process sees them. */
 static void look_at(struct arming *arming, pid_t pid)
 {
 	if (arming->options.calls)
 		call_set_process(arming->options.calls, pid);
 }
 
-/* A file that may not be read is not one without sites. */
+/* Records that a file could not be read, which does not mean that it has no sites. */
 static void denied_note(struct arming *arming, const struct mapping *mapping, pid_t pid, int code)
 {
 	arming->denied = true;
@@ -562,7 +563,7 @@ int arming_scan(struct arming *arming, pid_t pid, struct error *err)
 		if (fd == -EACCES || fd == -EPERM)
 			denied_note(arming, mapping, pid, -fd);
 		if (fd < 0)
-			continue; /* unmapped meanwhile, or not reachable */
+			continue; /* unmapped meanwhile, or inaccessible */
 		index = file_add(arming, fd, mapping->path, false, err);
 		if (index != -EAGAIN)
 			result = index < 0 ? index : file_arm(arming, (uint32_t)index, pid, err);
@@ -685,7 +686,7 @@ void arming_close(struct arming *arming)
 	free(arming);
 }
 
-/* Looks an address up in the mappings that were last seen. */
+/* Looks up an address in the last known mappings. */
 static uint32_t site_lookup(struct arming *arming, pid_t pid, uint64_t addr)
 {
 	const struct memory *memory = memory_of(arming, pid);
@@ -718,7 +719,8 @@ uint32_t arming_site_at(struct arming *arming, pid_t pid, uint64_t probe_addr)
 	if (site != MAP_NONE)
 		return site;
 	site = site_lookup(arming, pid, probe_addr);
-	/* A child that nobody looked at yet, or a file that was armed before it was mapped. */
+	/* This may be a child that was not scanned yet, or a file that was armed before it was
+	 * mapped. */
 	if (site == WAFFLE_SITE_UNKNOWN && (!memory || arming->announced < arming->sites.len)) {
 		memory_refresh(arming, pid);
 		site = site_lookup(arming, pid, probe_addr);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which sites and calls of which files are armed for the targets of a session. Knows every file
- * once, by device and inode, gives its sites their numbers in the capture, and arms it in each
- * process of its own, so that other programs never hit its probes.
+ * Arms sites and calls in the targets of a session. It keeps one entry per file, identified by
+ * device and inode, and numbers the file's sites for the capture. It arms a file separately in each
+ * process, so that other programs never hit its probes.
  */
 #ifndef WAFFLE_CAPTURE_ARMING_H
 #define WAFFLE_CAPTURE_ARMING_H
@@ -17,27 +17,27 @@
 struct arming;
 
 struct arming_options {
-	struct plan *plan; /* what is done with each site; NULL: all are armed, nothing is decided
-			    */
-	struct call_set *calls;      /* NULL: none are looked for */
-	struct stack_choice *stacks; /* whose stacks are taken; NULL: none's */
-	struct redaction *redaction; /* keys that are left out of sites; NULL: none */
-	bool sites;                  /* those of macros are armed */
-	bool follow;     /* many processes may come, of which most have nothing to arm */
-	bool everywhere; /* files are armed in all processes of the machine */
-	bool may_widen;  /* functions, too, where they can't be armed in one process alone */
+	/* Decides how each site is recorded. NULL: all are armed, without a filter. */
+	struct plan *plan;
+	struct call_set *calls;      /* NULL: search for none */
+	struct stack_choice *stacks; /* which sites record stacks; NULL: none */
+	struct redaction *redaction; /* keys to omit from sites; NULL: none */
+	bool sites;                  /* arm the sites of macros */
+	bool follow;                 /* expect many processes, most of which have nothing to arm */
+	bool everywhere;             /* arm files in all processes of the machine */
+	bool may_widen; /* if a file cannot be armed per process, arm functions in all, too */
 };
 
 int arming_open(struct arming **arming, struct kernel *kernel, struct store_writer *writer,
 		const struct arming_options *options, struct error *err);
 
-/* Arms the tracepoints among the calls, which are in no file. */
+/* Arms the tracepoints among the calls. They are in no file. */
 int arming_tracepoints(struct arming *arming, struct error *err);
 
 /*
- * Arms what a process has mapped and is not armed yet. -ESRCH: it is gone. A single file that can't
- * be armed is remembered in arming_warning() and left dormant. One that is still being parsed is
- * left out: see arming_left_out().
+ * Arms the files that a process has mapped, unless they are armed already. -ESRCH: it is gone. A
+ * single file that cannot be armed stays dormant, and arming_warning() reports it. A file that is
+ * still being parsed is omitted: see arming_left_out().
  */
 int arming_scan(struct arming *arming, pid_t pid, struct error *err);
 
@@ -45,32 +45,32 @@ int arming_scan(struct arming *arming, pid_t pid, struct error *err);
 void arming_scan_needed(struct arming *arming, pid_t pid);
 
 /*
- * Arms libraries that a process may open later, so that their first calls are seen: those that
- * descriptions name, where its loader would find them. They count when they are mapped, or called.
- * Best effort; a file that is written to is disarmed again.
+ * Arms libraries that a process may open later, so that their first calls are recorded. These are
+ * the libraries of descriptions, found where its loader would find them. They count once they are
+ * mapped, or called. Best effort; a file that is written to is disarmed again.
  */
 void arming_expect(struct arming *arming, pid_t pid);
-/* Readable when a file that is armed, or that a known program loads, changes on disk; then
- * arming_changed() is to be called. -1: none. */
+/* Readable when a file changes on disk that is armed or that a known program loads. Then call
+ * arming_changed(). -1: nothing is watched. */
 int arming_changes_fd(const struct arming *arming);
 void arming_changed(struct arming *arming);
-/* What is to be said of that, each line once. */
+/* Reports messages about such changes, each line once. */
 void arming_notices(struct arming *arming, void (*say)(const char *line, void *arg), void *arg);
 
 /*
- * Arms a program, open as fd, and the libraries that it will load, in a process that is about to
- * execute it. Calls `each`, unless NULL, with each of these files the first time. Best effort:
- * what is not found here is armed when it is mapped. Whether there is anything to arm.
+ * Arms a program, open as `fd`, and the libraries that it will load, in a process that is about to
+ * execute it. Calls `each`, unless it is NULL, with each of these files the first time. Best
+ * effort: other files are armed when they are mapped. Returns whether there is anything to arm.
  */
 typedef void (*arming_file_fn)(int fd, const char *path, void *arg);
 bool arming_program(struct arming *arming, pid_t pid, int fd, arming_file_fn each, void *arg);
 
-/* Arms in a forked child what is armed in its parent. -ESRCH: the child is gone; -ENOENT: nothing
- * is known of the parent, so the child is to be scanned. Otherwise how many files. */
+/* Arms a forked child like its parent. -ESRCH: the child is gone; -ENOENT: the parent is unknown,
+ * so scan the child. Otherwise returns the number of files. */
 int arming_fork(struct arming *arming, pid_t parent, pid_t child);
 
-/* What was left out since the last call, as it is still being parsed. The same is to be done again
- * when worker_queue_fd() is readable. */
+/* Returns what was omitted since the last call because it is still being parsed. Repeat the
+ * operation when worker_queue_fd() is readable. */
 enum arming_lack {
 	ARMING_COMPLETE,
 	ARMING_LACKS_EXPECTED, /* only files that may be mapped later: arming_expect() */
@@ -79,62 +79,63 @@ enum arming_lack {
 enum arming_lack arming_left_out(struct arming *arming);
 
 /*
- * Arms files whose loader was not done when they were looked at, in processes where it is now. Once
- * a round, and at the latest after arming_loading_ms().
+ * Arms files whose loader had not finished at the last check, in processes where it has now. Call
+ * it once per round, and at the latest after arming_loading_ms().
  */
 void arming_loaded(struct arming *arming);
 int arming_loading_ms(const struct arming *arming, int most);
-/* A process has executed a program: to be called before the process is scanned. */
+/* Reports that a process executes a new program. Call it before scanning the process. */
 void arming_began(struct arming *arming, pid_t pid);
-/* Whether a process waits to be armed until its loader is done. */
+/* Whether the arming of a process waits until its loader has finished. */
 bool arming_is_late(const struct arming *arming, pid_t pid);
 
-/* Whether something is armed in it alone. */
+/* Whether a file is armed in this process alone. */
 bool arming_has(const struct arming *arming, pid_t pid);
 
-/* How often a file was armed in a process. */
+/* Number of times that a file was armed in a process. */
 uint64_t arming_arm_count(const struct arming *arming);
 
-/* Forgets a process that is gone, or whose probes have ended: an exec by another thread than the
- * main one ends them. */
+/* Forgets a process that is gone, or that has lost its probes. An exec by a thread other than the
+ * main thread removes them. */
 void arming_forget(struct arming *arming, pid_t pid);
 
 /* Disarms everything. */
 void arming_release(struct arming *arming);
 void arming_close(struct arming *arming);
 
-/* The number here of the site of the span whose begin has its probe at an address;
- * WAFFLE_SITE_UNKNOWN if not known. */
+/* Given the address of a span's begin probe, returns the internal number of its site.
+ * WAFFLE_SITE_UNKNOWN if unknown. */
 uint32_t arming_site_at(struct arming *arming, pid_t pid, uint64_t probe_addr);
 
-/* The number that a site has in the capture. */
+/* The number of a site in the capture. */
 uint32_t arming_number(struct arming *arming, uint32_t site);
 
-/* What is known of a site by its number here, which is that of the kernel's records. */
+/* A site by its internal number, which the kernel's records use. */
 struct arming_site {
-	const struct site_info *info;     /* as it is in the capture */
-	const struct site_info *original; /* as it is in the file, and in the kernel's records */
-	struct site_info *kept;           /* info, if keys are left out */
-	uint32_t redacted;                /* these: redact_record() */
-	uint32_t number; /* in the capture; WAFFLE_SITE_UNKNOWN: it is not there yet */
-	bool concerns;   /* functions_concern() */
+	const struct site_info *info;     /* as written to the capture */
+	const struct site_info *original; /* as in the file and in the kernel's records */
+	struct site_info *kept;           /* allocated `info` if keys are omitted */
+	uint32_t redacted;                /* mask of the omitted keys: redact_record() */
+	uint32_t number;                  /* in the capture; WAFFLE_SITE_UNKNOWN: not written yet */
+	bool concerns;                    /* functions_concern() */
 };
 const struct arming_site *arming_site(const struct arming *arming, uint32_t number);
-/* Whether there is a site that concerns functions. */
+/* Whether any site concerns functions. */
 bool arming_concerns_functions(const struct arming *arming);
 
-/* What is armed. */
+/* Counts of what is armed. */
 struct armed_counts arming_counts(const struct arming *arming);
 
-/* All sites of the files that are mapped and of tracepoints, and those of them that are armed
- * because they can match. */
+/* Number of sites of the mapped files and of tracepoints, and how many of them are armed because
+ * they can match. */
 uint64_t arming_site_count(const struct arming *arming);
 uint64_t arming_match_count(const struct arming *arming);
-/* Names of the first of them, in quotes: "'a', 'b', …"; `near`: of those that it may be a slip of.
- */
+/* The first names of sites, in quotes: "'a', 'b', …". `near`: if not NULL, only names similar to
+ * it. */
 void arming_names(const struct arming *arming, const char *near, char *text, size_t size);
-/* The first file that could not be armed and why; NULL: none. */
-/* Whether a file could not be read for want of a right; arming_warning() may say which. */
+/* The first file that could not be armed, and why. NULL: none. */
+/* Whether a file could not be read for lack of a permission. arming_warning() may name the
+ * permission. */
 bool arming_denied(const struct arming *arming);
 const char *arming_warning(const struct arming *arming);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Arming of calls: what the kernel and the capture have to know of each beforehand. */
+/* Arms calls: announces each to the kernel and the capture beforehand. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,7 +68,7 @@ static int recipes_failed(int code, struct error *err)
 	return error_set(err, -code, "telling the kernel of calls: %s", strerror(-code));
 }
 
-/* A site that can't be armed, whatever the plan says. */
+/* Marks a site that cannot be armed, regardless of the plan. */
 static int site_leave_dormant(struct file *file, uint32_t site)
 {
 	size_t count = file->object->sites.len;
@@ -92,7 +92,7 @@ int arming_recipes(struct arming *arming, struct file *file, struct error *err)
 	for (size_t i = 0; !result && i < object->calls.len; i++) {
 		const struct object_call *call = &object->calls.data[i];
 
-		/* The end of a pair ends what its begin lets pass, whatever is asked of it. */
+		/* The end of a pair is always armed. It only ends what the begin has recorded. */
 		if (file->uses && file->uses[call->site].use == PLAN_DORMANT &&
 		    !(call->recipe.flags & WAFFLE_CALL_END))
 			continue;
@@ -109,14 +109,14 @@ int arming_recipes(struct arming *arming, struct file *file, struct error *err)
 	return result ? recipes_failed(result, err) : 0;
 }
 
-/* Whether a mapping has that byte of a file as the file has it. */
+/* Whether a mapping contains this byte of the file. */
 static bool mapping_has(const struct mapping *mapping, const struct file *file, uint64_t offset)
 {
 	return mapping->ino == file->ino && offset >= mapping->offset &&
 	       offset - mapping->offset < mapping->end - mapping->start;
 }
 
-/* How many probes of a file stand where none of a process's mappings has it. */
+/* Number of the file's probes that lie in none of the process's mappings. */
 static size_t probes_moved(const struct mappings *mappings, const struct file *file)
 {
 	size_t count = file->object ? file->object->probes.len : 0, moved = 0, at = 0;
@@ -124,7 +124,7 @@ static size_t probes_moved(const struct mappings *mappings, const struct file *f
 	for (size_t k = 0; k < count; k++) {
 		uint64_t offset = file->object->probes.data[k].offset;
 
-		/* Mostly it is in the mapping that the one before was in. */
+		/* Usually the same mapping as for the previous probe has it. */
 		if (at < mappings->list.len && mapping_has(&mappings->list.data[at], file, offset))
 			continue;
 		for (at = 0; at < mappings->list.len; at++)
@@ -150,7 +150,7 @@ void arming_warn_moved(struct arming *arming, const struct memory *memory)
 	}
 }
 
-/* One that can't be attached is a warning, as is a file that can't be armed. */
+/* If a tracepoint cannot be attached, this is a warning, as for a file that cannot be armed. */
 static int tracepoint_arm(struct arming *arming, const struct call_tracepoint *tracepoint,
 			  uint32_t number, const struct arm_use *use, struct error *err)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Files that change on disk during a capture. One that is written to has other code behind its
- * probes: they are taken off. One that has lost its name, to another file most likely, stays with
- * the processes that have it mapped; but a program that is known to be armed with all that it loads
- * is not known any more. inotify(7) tells of both, by inodes, so of files in containers, too.
+ * Handles files that change on disk during a capture. A file that is written to has different code
+ * behind its probes, so they are removed. A file that loses its name, most likely to a new file,
+ * stays armed in the processes that have it mapped. But programs that load it must be examined
+ * again. inotify(7) reports both by inode, so it also works for files in containers.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,10 +15,10 @@
 
 #include "capture/arming_internal.h"
 
-/* A name of it went, or came; other changes of an inode that are no writes are rare. */
+/* A name was added or removed. Other changes of an inode that are no writes are rare. */
 #define WATCH_NAMES (IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF)
 
-/* Whether a path leads us to a file. It does not if that is in a container. */
+/* Whether a path leads us to the file. It does not for a file in a container. */
 static bool leads_to(const char *path, const struct file *file)
 {
 	struct stat status;
@@ -100,8 +100,7 @@ void file_replaces(struct arming *arming, const char *path)
 			file_tell_replaced(arming, &arming->files.data[i]);
 }
 
-/* Disarms a file that is another one now, and forgets it: it is looked at anew when it is mapped.
- */
+/* Disarms and forgets a file that was written to. It is examined again when it is mapped. */
 static void file_retire(struct arming *arming, struct file *file)
 {
 	uint32_t index = (uint32_t)(file - arming->files.data);
@@ -126,7 +125,8 @@ static void file_retire(struct arming *arming, struct file *file)
 	file->ino = 0;
 }
 
-/* One that is in no process and has no name any more: its number may be given to another one. */
+/* Forgets a file that no process uses and that has no name, since its inode number may be
+ * reused. */
 static void file_end(struct file *file)
 {
 	file->watch = 0;
@@ -144,7 +144,7 @@ static void file_lose(struct arming *arming, struct file *file)
 		file_tell_replaced(arming, file);
 }
 
-/* Returns whether what programs load may be another file now. */
+/* Returns whether programs may load another file from now on. */
 static bool file_change(struct arming *arming, struct file *file, uint32_t what)
 {
 	if (what & (IN_MODIFY | IN_CLOSE_WRITE))
@@ -152,7 +152,7 @@ static bool file_change(struct arming *arming, struct file *file, uint32_t what)
 	else if (what & (IN_DELETE_SELF | IN_IGNORED | IN_UNMOUNT))
 		file_end(file);
 	else if (!file->reachable)
-		return true; /* in a container nobody can tell */
+		return true; /* for a file in a container we cannot check */
 	else if (leads_to(file->path, file))
 		return false;
 	else
@@ -160,7 +160,7 @@ static bool file_change(struct arming *arming, struct file *file, uint32_t what)
 	return true;
 }
 
-/* Of a file, of a symbolic link on the way to some, or -1: events were lost. */
+/* Handles a change of a file, or of a symbolic link to files. `watch` -1: events were lost. */
 static bool watch_change(struct arming *arming, int watch, uint32_t what)
 {
 	for (size_t i = 0; i < arming->files.len; i++)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Arming of libraries before a process maps them. A uprobe is of a file: the kernel sets it when
- * the file is mapped, before anything in it can run. So what is armed here is seen from its first
- * call on, and costs a process that never opens it nothing.
+ * Arms libraries before a process maps them. A uprobe belongs to a file: the kernel inserts it when
+ * the file is mapped, before any of its code can run. So a library armed here is recorded from its
+ * first call on. It costs nothing in a process that never opens it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,18 +16,18 @@
 #include "target/search.h"
 #include "target/worker_queue.h"
 
-#define EXPECTED_MAX 32 /* files of a session */
+#define EXPECTED_MAX 32 /* limit per session */
 
 struct expecting {
 	struct arming *arming;
 	pid_t pid;
 	const struct search *search;
 	const struct call_library *libraries;
-	const bool *missing; /* a row a library: the process does not have it */
+	const bool *missing; /* per library: the process has not mapped it */
 	size_t count;
-	bool system; /* it is a library of the system's that is looked at */
+	bool system; /* searching the libraries of the system now */
 	rlim_t files_max;
-	struct file_list *files; /* that were found; NULL: nobody wants them */
+	struct file_list *files; /* receives the files found; NULL: not requested */
 };
 
 int file_came(struct arming *arming, struct file *file, struct error *err)
@@ -48,7 +48,7 @@ int file_came(struct arming *arming, struct file *file, struct error *err)
 
 uint32_t arming_number(struct arming *arming, uint32_t site)
 {
-	struct error ignored = ERROR_INIT; /* the writer keeps it */
+	struct error ignored = ERROR_INIT; /* the writer keeps the error */
 
 	if (site >= arming->sites.len)
 		return WAFFLE_SITE_UNKNOWN;
@@ -63,7 +63,7 @@ uint32_t arming_number(struct arming *arming, uint32_t site)
 	return arming->sites.data[site].number;
 }
 
-/* Whether a process has a file of that library. */
+/* Whether a process has mapped a file of that library. */
 static bool has_library(const struct arming *arming, pid_t pid, const struct call_library *library)
 {
 	for (size_t i = 0; i < arming->files.len; i++) {
@@ -77,9 +77,10 @@ static bool has_library(const struct arming *arming, pid_t pid, const struct cal
 }
 
 /*
- * Whether a library that any program of the system may open is armed for this one. What is asked
- * for is. Rows of tables are not where that would cost others something (all processes are armed,
- * or each probe takes a link of its own), unless the process is one that has to do with them.
+ * Whether to arm a library of the system, which any program may open, in this process. A library
+ * that the user requested is armed. One of a table is armed if that does not cost others anything.
+ * Otherwise (all processes are armed, or each probe needs its own link) it is only armed if CUDA or
+ * NCCL calls are known already.
  */
 static bool system_has(const struct arming *arming, const struct call_library *library)
 {
@@ -112,7 +113,7 @@ static size_t expected_count(const struct arming *arming)
 	return count;
 }
 
-/* The index of a file that is armed ahead, or negative. */
+/* Returns the index of a file that is armed ahead, or a negative number. */
 static int expected_add(struct arming *arming, int fd, const char *path)
 {
 	struct error ignored = ERROR_INIT;
@@ -159,7 +160,8 @@ static void path_expect(const char *path, void *arg)
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	len = readlink(link, real, sizeof(real) - 1);
 	real[len > 0 ? len : 0] = '\0';
-	/* The lowest free number shows how many are open: some are left for what is mapped. */
+	/* The lowest free descriptor shows how many are open. Some are reserved for files that are
+	 * mapped. */
 	if ((rlim_t)fd < expecting->files_max &&
 	    call_set_wants(expecting->arming->options.calls, real))
 		index = expected_add(expecting->arming, fd, real);
@@ -174,8 +176,8 @@ static void path_expect(const char *path, void *arg)
 	close(fd);
 }
 
-/* Libraries that are described by their paths, those in the process's folders, those of the system:
- * what the process has of its own shows what it is. */
+/* Searches libraries with a path in their description first, then the process's own directories,
+ * then those of the system. The process's own libraries show whether it uses CUDA or NCCL. */
 static void libraries_expect(struct expecting *expecting)
 {
 	for (size_t i = 0; i < expecting->count; i++)
@@ -196,7 +198,7 @@ static void folders_add(const struct arming *arming, const struct file_list *fil
 	}
 }
 
-/* One row a library; NULL: none is missing. */
+/* One entry per library. NULL: none is missing. */
 static bool *missing_libraries(const struct arming *arming, pid_t pid,
 			       const struct call_library *libraries, size_t count)
 {
@@ -212,7 +214,7 @@ static bool *missing_libraries(const struct arming *arming, pid_t pid,
 	return NULL;
 }
 
-/* Takes over the search. `folders`: the hash of those that were looked through already, or NULL. */
+/* Takes ownership of the search. `folders`: hash of the directories searched before, or NULL. */
 static void search_expect(struct arming *arming, pid_t pid, struct search *search,
 			  const struct file_list *mapped, uint64_t *folders,
 			  struct file_list *files)
@@ -236,7 +238,7 @@ static void search_expect(struct arming *arming, pid_t pid, struct search *searc
 	}
 	if (lack > arming->lack)
 		arming->lack = lack;
-	/* What is wrong with a file is said when it is mapped. */
+	/* Problems of a file are reported when it is mapped. */
 	if (!warned)
 		arming->warning[0] = '\0';
 	search_close(search);
@@ -255,7 +257,7 @@ void arming_expect(struct arming *arming, pid_t pid)
 void program_expect(struct arming *arming, pid_t pid, const char *path, char *const *environment,
 		    struct file_list *files)
 {
-	struct file_list mapped = {0}; /* a copy: `files` grows meanwhile */
+	struct file_list mapped = {0}; /* a copy, since `files` grows meanwhile */
 	struct search *search;
 
 	for (size_t i = 0; i < files->list.len; i++)

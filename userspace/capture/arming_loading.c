@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Files with a page that two writable segments map (struct object_page), as lld makes them. The
- * kernel raises semaphores in the first of the mappings as long as both are writable:
+ * Handles files with a page that two writable segments map (struct object_page), as lld makes them.
+ * The kernel raises semaphores in the first mapping of the page that is writable:
  *
- *	mapped         first: writable   second: writable   it would be raised in the first
- *	loader done    first: read-only  second: writable   it is raised in the second, which counts
+ *	mapped         first: writable   second: writable   raised in the first (wrong)
+ *	loader done    first: read-only  second: writable   raised in the second (correct)
  *
- * If it was raised in the first the kernel can't take it back from the second, and the breakpoints
- * stay for good. So nothing is armed before the loader is done. No event tells of that: the
- * mappings are looked at again and again, less and less often.
+ * A semaphore raised in the first mapping is never lowered in the second, and the breakpoints stay
+ * for good. So nothing is armed before the loader has finished. No event reports that, so we check
+ * the mappings repeatedly, at growing intervals.
  */
 #include <unistd.h>
 
 #include "capture/arming_internal.h"
 #include "capture/drain.h"
 
-/* Between two looks: this share of the time that it took so far. */
+/* The interval between two checks is the time waited so far, divided by this. */
 #define LOOK_SHARE 4
 #define LOOK_MIN_NS 1000000ull
 #define LOOK_MAX_NS 1000000000ull
 
-/* A program that is held begins within this time, if its exec succeeds. */
+/* A held program begins within this time, if its exec succeeds. */
 #define EXEC_MAX_NS 2000000000ull
 
 bool file_is_doubled(const struct file *file)
@@ -37,7 +37,7 @@ bool file_is_doubled(const struct file *file)
 	return false;
 }
 
-/* How a process has the page mapped. */
+/* How often a process has mapped the page. */
 struct doubled {
 	uint32_t mappings, writable;
 };
@@ -96,7 +96,7 @@ static int loading_add(struct arming *arming, uint32_t index, pid_t pid, bool ah
 		  "-Wl,-z,separate-loadable-segments");
 	if (!vec_push(&arming->loading, loading))
 		return error_set(err, ENOMEM, "out of memory");
-	arming->files.data[index].arm_count++; /* it stays open */
+	arming->files.data[index].arm_count++; /* keeps the file open */
 	return 0;
 }
 
@@ -111,12 +111,13 @@ int file_arm_ahead(struct arming *arming, uint32_t index, pid_t pid, struct erro
 
 	if (!file->object || !file_is_doubled(file) || arming->options.everywhere)
 		return file_arm(arming, index, pid, err);
-	/* A program that executes itself again: what is armed would be raised too early. */
+	/* A program that executes itself again: its present links would raise semaphores too
+	 * early. */
 	for (size_t i = arming->arms.len; i > 0; i--) {
 		const struct arm *arm = &arming->arms.data[i - 1];
 
 		if (arm->pid == pid && arm->file == index) {
-			/* Not later: the program may only go on when it is done. */
+			/* Release the link now, since the program may only continue afterwards. */
 			armed_release(arm_remove(arming, i - 1));
 		}
 	}
@@ -199,7 +200,7 @@ void arming_loaded(struct arming *arming)
 		loading->next_ns = now + gap;
 		if (found.mappings && !doubled_is_loaded(file, found))
 			continue;
-		/* If it is not mapped any more, a scan finds it when it is again. */
+		/* If it is unmapped now, a later scan finds it when it is mapped again. */
 		if (found.mappings)
 			file_arm(arming, loading->file, loading->pid, &ignored);
 		loading_remove(arming, i - 1);

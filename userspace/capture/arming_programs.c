@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Arming of a program before it begins, and of a child that begins in the middle of its parent's.
- * Most programs have nothing to arm, and the process waits meanwhile. So what was found out about a
- * program and its libraries is kept until one of these files changes on disk.
+ * Arms a program before it begins, and a child while its parent continues. The process waits
+ * meanwhile, and most programs have nothing to arm. So the results for a program and its libraries
+ * are cached until one of these files changes on disk.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -38,8 +38,9 @@ static uint64_t hash_file(uint64_t hash, const char *path)
 	return hash_bytes(hash, &status.st_ctim, sizeof(status.st_ctim));
 }
 
-/* What decides which files a program loads: its own, the loader's cache, where the process sees
- * files, and what its environment says to the loader. */
+/* Hash of all that decides which files a program loads: its own file, the loader's cache, and the
+ * loader's variables in its environment. Also the root, mount namespace and working directory of
+ * the process. */
 static uint64_t program_key(pid_t pid, int fd, char *const *environment)
 {
 	static const char cache[] = "root" LOADER_CACHE;
@@ -51,7 +52,7 @@ static uint64_t program_key(pid_t pid, int fd, char *const *environment)
 	hash = hash_file(hash, path);
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
 		snprintf(path, sizeof(path), "/proc/%d/%s", pid, parts[i]);
-		/* A folder changes with what is made in it, its number does not. */
+		/* Hash only the inode of a directory, since its times change with its entries. */
 		if (i == 3) {
 			hash = hash_file(hash, path);
 		} else {
@@ -109,7 +110,8 @@ static void needed_begin(int fd, const char *path, bool ours, void *arg)
 	file_begin(beginning, fd, path);
 }
 
-/* Whether all of it is known, and armed now; `any`: it has something to arm. */
+/* Arms a cached program again. False: one of its files has changed or is closed. `any`: it
+ * has something to arm. */
 static bool program_again(struct arming *arming, const struct program *program, pid_t pid,
 			  bool *any)
 {
@@ -157,7 +159,7 @@ bool arming_program(struct arming *arming, pid_t pid, int fd, arming_file_fn eac
 	struct program *known;
 	ssize_t len;
 
-	arming_changed(arming); /* so that nothing is known of a file that has changed */
+	arming_changed(arming); /* drop cached results for files that have changed */
 	environment = execve_environment(pid, &text);
 	beginning.program.key = program_key(pid, fd, environment);
 	known = program_find(arming, beginning.program.key);
@@ -170,7 +172,7 @@ bool arming_program(struct arming *arming, pid_t pid, int fd, arming_file_fn eac
 		file_begin(&beginning, fd, path);
 		if (environment)
 			needed_each_exec(pid, fd, environment, needed_begin, &beginning);
-		if (beginning.program.files.list.len > 1) /* it is no static one */
+		if (beginning.program.files.list.len > 1) /* it is not static */
 			program_expect(arming, pid, path, environment, &beginning.program.files);
 		beginning.complete &= arming->lack == ARMING_COMPLETE;
 		program_keep(&beginning, known);

@@ -14,24 +14,24 @@
 #include "util/map.h"
 #include "util/vec.h"
 
-#define THREADS_MAX (1u << 19) /* of each of the two maps of processes */
+#define THREADS_MAX (1u << 19) /* per map of threads */
 #define STACKS_MAX (1u << 20)
 #define WALKS_MAX (1u << 16)
 #define TRACES_MAX (1u << 18) /* a power of two */
 #define TRACE_LATE_NS 1000000000ull
 #define SYMBOLS_MAX (1u << 20)
 
-/* A stack that records refer to by the kernel's number. */
+/* A stack with the kernel's number, to which records refer. */
 struct trace {
 	uint64_t ts;
-	uint32_t number; /* the kernel's; 0: none */
-	uint32_t stack;  /* the file's */
+	uint32_t number; /* the kernel's number; 0: unused */
+	uint32_t stack;  /* number in the file */
 };
 
 /* The user stack of a thread's wait or wake-up. */
 struct walk {
 	uint64_t ts;
-	uint32_t number; /* the file's */
+	uint32_t number; /* number in the file */
 };
 
 struct details {
@@ -39,23 +39,23 @@ struct details {
 	struct store_writer *writer;
 	struct memory *memory;
 	struct naming *naming;
-	struct told *told;          /* NULL: mappings are not wanted */
-	struct stacks *span_stacks; /* NULL: stacks of spans are not wanted */
-	struct map tgids;           /* tid → tgid, of the threads that were seen last */
-	struct map old_tgids;       /* the same of those before; see thread_is_of() */
+	struct told *told;          /* NULL: mappings are not recorded */
+	struct stacks *span_stacks; /* NULL: stacks of spans are not recorded */
+	struct map tgids;           /* tid → tgid of the most recent threads */
+	struct map old_tgids;       /* the previous generation; see thread_is_of() */
 	struct trace *traces;       /* the last TRACES_MAX, by the kernel's number */
 	uint64_t stacks_left_out;   /* see details_stacks_left_out() */
-	/* tid → index in `walks`: the user stack of a wait that was walked by tables. It comes
-	 * before the record of the wait. */
+	/* tid → index in `walks`: the user stack of a wait that was unwound by tables. It precedes
+	 * the record of the wait. */
 	struct map waits;
 	VEC(struct walk) walks;
 	VEC(uint32_t) unused_walks;
-	struct map frames; /* hash of a process (0: the kernel) and a stack → the file's number */
+	struct map frames; /* hash of a process (0: the kernel) and a stack → number in the file */
 	uint32_t stack_count;
-	struct map private; /* pids whose program had rights, as of the record that came last */
-	struct map symbols; /* addresses in the kernel that were named */
+	struct map private; /* pids whose program was privileged at the last record */
+	struct map symbols; /* kernel addresses that were named */
 	VEC(bool)
-	interrupts; /* by the file's number of a stack, less 1: whether it is an interrupt's */
+	interrupts; /* indexed by the file's number of a stack, minus 1: it is an interrupt's */
 	struct map woken; /* tid of a thread that an interrupt woke → flags of its switch */
 };
 
@@ -130,8 +130,8 @@ const char *details_stack_warning(const struct details *details)
 
 /* ---- threads ---- */
 
-/* Nothing reports the exit of a thread that is not traced. So the map must not grow for ever: when
- * it is full it takes the place of the older one, which is dropped. */
+/* The exit of an untraced thread is not reported, so the map needs a bound. A full map becomes the
+ * old one, and the previous old one is dropped. */
 static void thread_is_of(struct details *details, uint32_t tid, uint32_t tgid)
 {
 	if (details->tgids.len >= THREADS_MAX) {
@@ -142,7 +142,7 @@ static void thread_is_of(struct details *details, uint32_t tid, uint32_t tgid)
 	map_set(&details->tgids, tid, tgid);
 }
 
-/* 0: not known. */
+/* 0: unknown. */
 static uint32_t process_of(struct details *details, uint32_t tid)
 {
 	uint32_t tgid = map_get(&details->tgids, tid);
@@ -156,15 +156,15 @@ static uint32_t process_of(struct details *details, uint32_t tid)
 	return tgid;
 }
 
-/* Whether a process has a program with rights now, or had one as of the last record. The kernel
- * knows the present; the records are some milliseconds old. */
+/* Whether a process runs a privileged program now, or did at the last record. The kernel knows the
+ * current state; the records are some milliseconds old. */
 static bool is_private(const struct details *details, pid_t pid)
 {
 	return map_get(&details->private, (uint64_t)pid) != MAP_NONE ||
 	       kernel_program_is_private(details->kernel, pid);
 }
 
-/* The process of a thread if we may read its memory and files; 0: not known, or private. */
+/* The process of a thread if we may read its memory and files. 0: unknown, or private. */
 static uint32_t readable_process_of(struct details *details, uint32_t tid)
 {
 	uint32_t pid = process_of(details, tid);
@@ -189,7 +189,7 @@ static void thread_forget(struct details *details, uint32_t tid)
 
 /* ---- stacks ---- */
 
-/* What a kernel function means for the stack that it is in. */
+/* What a kernel function on a stack tells about that stack. */
 enum symbol_role { SYMBOL_UNKNOWN, SYMBOL_PLAIN, SYMBOL_TRACING, SYMBOL_INTERRUPT };
 
 static enum symbol_role symbol_role(const char *name)
@@ -204,7 +204,7 @@ static enum symbol_role symbol_role(const char *name)
 		{"__bpf_trace_", SYMBOL_TRACING},
 		{"__traceiter_", SYMBOL_TRACING},
 		{"bpf_trampoline_", SYMBOL_TRACING},
-		/* Where an interrupt enters the kernel: arch/x86/include/asm/idtentry.h and
+		/* Entry points of interrupts: arch/x86/include/asm/idtentry.h and
 		 * arch/arm64/kernel/entry.S. */
 		{"asm_sysvec_", SYMBOL_INTERRUPT},
 		{"asm_common_interrupt", SYMBOL_INTERRUPT},
@@ -219,7 +219,7 @@ static enum symbol_role symbol_role(const char *name)
 	return SYMBOL_PLAIN;
 }
 
-/* Adds the name of an address in the kernel to the file, once. */
+/* Adds the name of a kernel address to the file, once. */
 static int symbol_add(struct details *details, uint64_t address, enum symbol_role *role,
 		      struct error *err)
 {
@@ -240,8 +240,8 @@ static int symbol_add(struct details *details, uint64_t address, enum symbol_rol
 				       err);
 }
 
-/* Names the functions of a kernel stack. Removes the innermost frames, which are those of our own
- * programs, and the outermost ones that an interrupt interrupted. */
+/* Names the functions of a kernel stack. Removes the innermost frames of our own BPF programs, and
+ * the outermost frames that belong to interrupted code. */
 static int kernel_stack_finish(struct details *details, struct store_stack *stack, bool *interrupt,
 			       struct error *err)
 {
@@ -255,7 +255,7 @@ static int kernel_stack_finish(struct details *details, struct store_stack *stac
 			return result;
 		if (role == SYMBOL_TRACING && made == i && i + 1 < stack->count)
 			made++;
-		if (role == SYMBOL_INTERRUPT) { /* the interrupted code did not cause it */
+		if (role == SYMBOL_INTERRUPT) { /* the interrupted code is not the cause */
 			*interrupt = true;
 			stack->count = i + 1;
 			stack->cut = false;
@@ -282,9 +282,9 @@ static bool stack_has_room(struct details *details)
 	return details->stack_count < STACKS_MAX && store_writer_has_room(details->writer);
 }
 
-/* Adds a stack to the file, unless it is there, and gives its number; 0: it is empty or private.
- * -ENOSPC: the file has no room. Frames of Python are numbers and no addresses, so no mapping is
- * written for them. */
+/* Adds a stack to the file, unless it is there, and returns its number. 0: it is empty or private.
+ * -ENOSPC: the file has no room. Frames of Python are numbers rather than addresses, so they need
+ * no mapping. */
 static int stack_add(struct details *details, uint32_t *number, struct store_stack *stack,
 		     struct error *err)
 {
@@ -324,7 +324,7 @@ static int stack_add(struct details *details, uint32_t *number, struct store_sta
 	return vec_push(&details->interrupts, interrupt) ? 0 : -ENOMEM;
 }
 
-/* The same, but without room the record has no stack, and the stack is counted as left out. */
+/* The same, but if there is no room, the record gets no stack and the stack counts as left out. */
 static int frames_number(struct details *details, uint32_t *number, struct store_stack *stack,
 			 struct error *err)
 {
@@ -336,8 +336,8 @@ static int frames_number(struct details *details, uint32_t *number, struct store
 	return 0;
 }
 
-/* Replaces the kernel's number of a stack, in a record of `ts`, by the file's. The number becomes 0
- * if it is not known any more, or if the kernel has used it again for another stack. */
+/* Replaces the kernel's number of a stack, in a record of `ts`, by the file's. The result is 0 if
+ * the number is unknown, or if the kernel has reused it for another stack. */
 static void trace_replace(struct details *details, uint32_t *number, uint64_t ts)
 {
 	const struct trace *trace = &details->traces[*number & (TRACES_MAX - 1)];
@@ -352,8 +352,8 @@ static void trace_replace(struct details *details, uint32_t *number, uint64_t ts
 	details->stacks_left_out++;
 }
 
-/* The same for a wait or wake-up whose stacks were taken at `ts`. A user stack that was walked by
- * tables came in a record of its own before. */
+/* The same for a wait or wake-up whose stacks were taken at `ts`. A user stack unwound by tables
+ * came earlier, in a record of its own. */
 static void stacks_replace(struct details *details, uint32_t tid, uint64_t ts,
 			   uint32_t *kernel_number, uint32_t *user_number)
 {
@@ -387,7 +387,7 @@ static int see_wait(struct details *details, struct waffle_rec *rec, struct erro
 		memcpy(kind, &address, sizeof(address));
 		wait->address = 0;
 	}
-	/* The descriptor may be closed soon, so it is looked up first. */
+	/* The descriptor may be closed soon, so look it up first. */
 	if (wait->ino)
 		object = naming_file(details->naming, (pid_t)pid, fd, &key, kind, err);
 	wait->object = object > 0 ? (uint32_t)object : 0;
@@ -407,8 +407,8 @@ static int see_wake(struct details *details, struct waffle_rec *rec, struct erro
 	stacks_replace(details, rec->tid, rec->ts, &wake->kernel_stack, &wake->user_stack);
 	if (!wake->kernel_stack || !details->interrupts.data[wake->kernel_stack - 1])
 		return 0;
-	/* The interrupt came during a system call, which the BPF program can't tell: the user stack
-	 * is not that of the waker. */
+	/* The interrupt came during a system call, which the BPF program cannot detect. So the user
+	 * stack does not belong to the waker. */
 	wake->user_stack = 0;
 	if (!(wake->flags & WAFFLE_SWITCH_WAKER_HARDIRQ) && details->woken.len < THREADS_MAX)
 		map_set(&details->woken, wake->woken_tid, WAFFLE_SWITCH_WAKER_HARDIRQ);
@@ -416,7 +416,7 @@ static int see_wake(struct details *details, struct waffle_rec *rec, struct erro
 	return 0;
 }
 
-/* Keeps the user stack of a wait until the record of the wait comes. */
+/* Keeps the user stack of a wait until the record of the wait arrives. */
 static int see_walk(struct details *details, const struct waffle_rec *rec, struct store_stack stack,
 		    const uint64_t *from, struct error *err)
 {
@@ -435,7 +435,7 @@ static int see_walk(struct details *details, const struct waffle_rec *rec, struc
 		details->walks.data[index] = walk;
 		return 0;
 	}
-	if (details->waits.len >= WALKS_MAX) { /* mostly of threads that are gone */
+	if (details->waits.len >= WALKS_MAX) { /* most belong to threads that are gone */
 		map_free(&details->waits);
 		details->walks.len = details->unused_walks.len = 0;
 	}
@@ -449,7 +449,7 @@ static int see_walk(struct details *details, const struct waffle_rec *rec, struc
 	return map_set(&details->waits, rec->tid, index) ? 0 : -ENOMEM;
 }
 
-/* Turns the kernel's record into the file's, in its place: the file's is shorter. */
+/* Converts the kernel's record to the file's in place, since the file's is shorter. */
 static int see_frames(struct details *details, struct waffle_rec *rec, struct error *err)
 {
 	struct waffle_rec_frames frames = *(const struct waffle_rec_frames *)rec;
@@ -513,7 +513,8 @@ static int see_code(struct details *details, struct waffle_rec *rec, struct erro
 		       : 0;
 }
 
-/* The switch repeats what the wake-up said, so an interrupt found there is added here as well. */
+/* The switch repeats the flags of the wake-up, so an interrupt detected there is added here,
+ * too. */
 static int see_switch(struct details *details, struct waffle_rec *rec, struct error *err)
 {
 	struct waffle_rec_switch *to = (struct waffle_rec_switch *)rec;
@@ -587,7 +588,7 @@ static int see_fork(struct details *details, struct waffle_rec *rec, struct erro
 				    : 0;
 }
 
-/* What is mapped, before it is asked for: the process may be gone then. */
+/* Writes the mappings before they are requested, since the process may be gone later. */
 static int mappings_write(struct details *details, pid_t pid, struct error *err)
 {
 	bool wanted = mappings_wanted(details) && !is_private(details, pid);
@@ -642,12 +643,13 @@ static int told_see(struct details *details, uint64_t ts, struct error *err)
 	while (!result && (told = told_next(details->told, ts))) {
 		uint32_t pid = (uint32_t)told->event.pid;
 
-		/* The program that may have had rights is gone. */
+		/* The previous program, which may have been privileged, is gone. */
 		if (told->event.kind == MMAP_EXEC)
 			private_set(details, pid, false);
 		else if (pid && is_private(details, (pid_t)pid))
 			continue;
-		/* Of processes that are no targets no exec is recorded. */
+		/* Processes that are not targets have no exec record for which their mappings could
+		 * wait. */
 		if (told->traced || !pid || process_of(details, pid) == pid)
 			result = memory_told(details->memory, &told->event,
 					     kernel_program_since(details->kernel, (pid_t)pid) !=

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Enriches records between the drain and the file. The kernel's records refer to numbers of stacks
- * and to inodes; these become entries of the file's tables. /proc is read when a record passes,
- * some milliseconds after it was made, so less is known of a process that has exited by then.
+ * Enriches records on their way from the drain to the file. The kernel's records contain the
+ * kernel's stack numbers and inodes; these become entries of the file's tables. /proc is read some
+ * milliseconds after a record was made. So less is known of processes that have exited by then.
  */
 #ifndef WAFFLE_CAPTURE_DETAILS_H
 #define WAFFLE_CAPTURE_DETAILS_H
@@ -17,35 +17,35 @@ int details_open(struct details **details, struct kernel *kernel, struct store_w
 		 struct error *err);
 void details_close(struct details *details);
 
-/* The kernel reported a mapping, of any process. Those of targets take their turn among the
- * records. `traced`: the process is known to be a target. */
+/* Adds a mapping event of any process. Events of targets are processed in order with the records.
+ * `traced`: the process is known to be a target. */
 void details_told(struct details *details, const struct mmap_event *event, bool traced);
-/* The records before `before_ts` come now. All mappings that are older than these were passed to
- * details_told(). Negative errno: of writing. */
+/* Announces the records before `before_ts`. All older mapping events must have been passed to
+ * details_told(). Negative errno: writing failed. */
 int details_round(struct details *details, uint64_t before_ts, struct error *err);
-/* At the end, when all records were seen. */
+/* Call it at the end, after all records. */
 int details_finish(struct details *details, struct error *err);
 
-/* Enriches a record, in place. They must come in order. Negative errno: of writing. */
+/* Enriches a record in place. Records must come in order. Negative errno: writing failed. */
 int details_record(struct details *details, struct waffle_rec *rec, struct error *err);
 
-/* Prepares for a file before a process maps it. */
+/* Prepares a file before a process maps it. */
 void details_file(struct details *details, int fd, const char *path);
-/* The same for the libraries that a new program will map, if stacks are wanted. */
+/* The same for the libraries that a new program will map, if stacks are recorded. */
 void details_needed(struct details *details, pid_t pid);
 
 /* A process has a new program or mapping. Writes its mappings now, while it lives. */
 int details_process(struct details *details, pid_t pid, struct error *err);
-/* Waits until the unwinding tables for their stacks are made; while programs are traced, for some
- * milliseconds only. */
+/* Waits until the unwind tables of its files are made. While programs are traced, it waits at most
+ * some milliseconds. */
 int details_tables(struct details *details, bool traced, struct error *err);
-/* The process has ended, whether or not its exit record arrived. */
+/* The process has ended. Its exit record may be missing. */
 void details_forget(struct details *details, pid_t pid);
 
-/* How many stacks of waits, wake-ups, spans and events were taken but are not in the file so far:
- * the file's table was full, or too many others came while a thread waited. */
+/* Number of recorded stacks (of waits, wake-ups, spans and events) that are not in the file. The
+ * file's table was full, or too many others arrived while a thread waited. */
 uint64_t details_stacks_left_out(const struct details *details);
-/* What stacks of spans lack; NULL: nothing that is known. */
+/* Describes what stacks of spans lack. NULL: nothing known. */
 const char *details_stack_warning(const struct details *details);
 
 #endif

@@ -7,27 +7,27 @@
 
 #include "store/record.h"
 
-/* A record may become readable so much later than its time stamp. */
+/* A record becomes readable at most this much later than its timestamp. */
 #define SETTLE_NS 2000000ull
 /*
  * Limits of one round. If producers are faster than the drain, the kernel's buffers fill up, and
- * the kernel counts what it drops. The drain's memory, and the time until signals are checked
- * again, stay bounded.
+ * the kernel counts what it drops. Meanwhile the drain's memory stays bounded, and so does the time
+ * until signals are checked again.
  */
 #define TAKEN_BYTES_MAX (8u << 20)  /* copied and not delivered yet */
-#define SHARE_BYTES_MIN (64u << 10) /* of a queue in a round */
+#define SHARE_BYTES_MIN (64u << 10) /* per queue and round */
 #define MERGE_NS 20000000ull
-#define MERGE_RECORDS 16 /* between two looks at the clock */
+#define MERGE_RECORDS 16 /* between two checks of the clock */
 
 struct pending {
 	uint64_t ts;
-	size_t at; /* in bytes */
+	size_t at; /* offset in `bytes` */
 };
 
 /* One ordered source of the merge: the switches of a CPU, or all other records. */
 struct cursor {
 	uint64_t ts;
-	uint32_t source; /* CPU number; OTHERS */
+	uint32_t source; /* CPU number, or OTHERS */
 };
 #define OTHERS UINT32_MAX
 
@@ -35,22 +35,22 @@ struct drain {
 	struct kernel *kernel;
 	struct drain_callbacks callbacks;
 	VEC(uint8_t) bytes;          /* records copied from the kernel */
-	VEC(struct pending) pending; /* their times and places */
-	size_t next;                 /* first of `pending` not yet delivered */
-	uint64_t *queue_ts;          /* per queue of the kernel: what is older was taken from it */
-	uint64_t taken_ts;           /* of the record that was taken last */
-	uint64_t goal_ts; /* what is older is delivered in this round, and those that go on with it
-			   */
-	bool unfinished;  /* the goal was not reached yet */
-	uint64_t forks;   /* that were noticed */
+	VEC(struct pending) pending; /* their times and offsets */
+	size_t next;                 /* first entry of `pending` not yet delivered */
+	uint64_t *queue_ts;          /* per queue of the kernel: all older records were taken */
+	uint64_t taken_ts;           /* time of the record taken last */
+	/* Older records are delivered in this round, and in rounds that continue it. */
+	uint64_t goal_ts;
+	bool unfinished;          /* the goal was not reached yet */
+	uint64_t forks;           /* number of forks noticed */
 	uint64_t delivered_ts;    /* the last goal that was reached */
 	uint64_t *position, *end; /* per CPU: next switch to read, end of this round */
 	struct cursor *heap;
 	size_t heap_len;
-	uint64_t *dropped;       /* per CPU and source: as of the last round */
-	uint64_t losses_from_ts; /* drops from here on were not reported yet */
+	uint64_t *dropped;       /* per CPU and source, at the last round */
+	uint64_t losses_from_ts; /* start of drops that were not reported yet */
 	uint64_t delivered[WAFFLE_SOURCE_COUNT];
-	uint64_t refused[WAFFLE_SOURCE_COUNT]; /* by the record callback */
+	uint64_t refused[WAFFLE_SOURCE_COUNT]; /* records that the callback rejected */
 	int failed;
 };
 
@@ -71,8 +71,8 @@ static void record_came(const void *data, size_t size, void *arg)
 	unsigned source = len ? record_source(rec->kind) : WAFFLE_SOURCE_COUNT;
 
 	drain->forks += len && rec->kind == WAFFLE_REC_FORK;
-	/* Refuse kinds that are made here and come from no queue, since no source counts them, and
-	 * times behind the end of the last round. */
+	/* Reject kinds that never come from a queue, since no source counts them. Also reject times
+	 * after the end of the last round. */
 	if (source >= WAFFLE_SOURCE_COUNT || rec->ts > RECORD_TS_MAX ||
 	    !vec_reserve(&drain->bytes, len) || !vec_reserve(&drain->pending, 1)) {
 		drain->refused[source < WAFFLE_SOURCE_COUNT ? source : WAFFLE_SOURCE_SPANS]++;
@@ -146,7 +146,7 @@ static int pending_compare(const void *a, const void *b)
 	return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* Rings are nearly in order: insertion, unless that turns out to be far from true. */
+/* Rings are nearly in order, so use insertion sort, unless many records are out of place. */
 static void pending_sort(struct drain *drain)
 {
 	struct pending *list = drain->pending.data;
@@ -229,7 +229,7 @@ static int deliver(struct drain *drain, struct waffle_rec *rec, enum waffle_sour
 
 bool drain_fork_waits(const struct drain *drain)
 {
-	/* If there is no room it is taken later: only a delivery makes room. */
+	/* Without room the fork cannot be taken now: only delivering makes room. */
 	return drain->bytes.len < TAKEN_BYTES_MAX &&
 	       kernel_fork_count(drain->kernel) > drain->forks;
 }
@@ -240,7 +240,7 @@ static bool merge_ends(const struct drain *drain, uint64_t end_ts)
 	return drain_fork_waits(drain) || clock_monotonic_ns() >= end_ts;
 }
 
-/* Delivers the records before the goal, the oldest first. False: the time was up. */
+/* Delivers the records before the goal, oldest first. False: the time is up. */
 static bool merge(struct drain *drain)
 {
 	uint64_t end_ts = clock_monotonic_ns() + MERGE_NS;
@@ -271,7 +271,7 @@ static bool merge(struct drain *drain)
 	return true;
 }
 
-/* Drops the delivered records from the front of the copies, once that is worth copying the rest. */
+/* Drops the delivered records from the front of the copies, once this is worth copying the rest. */
 static void compact(struct drain *drain)
 {
 	size_t keep = drain->pending.len - drain->next;
@@ -289,7 +289,7 @@ static void compact(struct drain *drain)
 
 			if (!vec_reserve(&bytes, len)) {
 				vec_free(&bytes);
-				return; /* they stay where they are */
+				return; /* out of memory: they stay in place */
 			}
 			memcpy(bytes.data + bytes.len, drain->bytes.data + one->at, len);
 			drain->pending.data[i] = (struct pending){.ts = one->ts, .at = bytes.len};
@@ -305,9 +305,9 @@ static void compact(struct drain *drain)
 }
 
 /*
- * Reports, for each CPU and source, what was dropped since the last round. The record has the time
- * at which the counters were read, not the time of the round: more may be dropped during a round.
- * Otherwise the gap would look like a wait.
+ * Reports, per CPU and source, what was dropped since the last round. The record has the time at
+ * which the counters were read rather than the start of the round, since drops may occur during a
+ * round. Otherwise the gap would look like a wait.
  */
 static void report_losses(struct drain *drain)
 {
@@ -332,7 +332,7 @@ static void report_losses(struct drain *drain)
 			drain->failed = drain->callbacks.record(&loss.rec, drain->callbacks.arg);
 		}
 	}
-	/* A record has its time before it is dropped. */
+	/* A record gets its timestamp before it is dropped. */
 	drain->losses_from_ts = begin - SETTLE_NS;
 }
 
@@ -348,9 +348,9 @@ static uint32_t queue_behind(const struct drain *drain)
 }
 
 /*
- * Copies records from the queues, a share from each. If there is no room, it delivers first. If one
- * queue that lags behind prevents that, it takes more from that queue alone. Returns whether there
- * is more.
+ * Copies a share of records from each queue. If there is no room, it delivers first. If the queue
+ * that lags behind most prevents delivery, it takes more from that queue alone. Returns whether
+ * there is more.
  */
 static bool queues_take(struct drain *drain)
 {

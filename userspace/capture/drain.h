@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Drains the kernel's buffers (switches per CPU, and the rings) into one stream ordered by time,
- * and keeps the accounts: produced = delivered + lost, per source.
+ * Drains the kernel's buffers (switches per CPU, and the rings) into one stream ordered by time.
+ * Keeps the counts per source: produced = delivered + lost.
  *
- * A record may be written a little later than its time says (its thread was preempted in between),
- * so the youngest records wait for the next round.
+ * A record may become readable later than its timestamp suggests, if its thread was preempted in
+ * between. So the youngest records wait for the next round.
  */
 #ifndef WAFFLE_CAPTURE_DRAIN_H
 #define WAFFLE_CAPTURE_DRAIN_H
@@ -15,13 +15,14 @@
 struct drain;
 
 struct drain_callbacks {
-	/* Each record, in order. Non-zero stops the draining: the record counts as lost. */
+	/* Receives each record, in order. Non-zero stops the draining: the record counts as
+	 * lost. */
 	int (*record)(struct waffle_rec *rec, void *arg);
-	/* A fork, exec or exit, as soon as it is seen and before its turn in the order. A fork is
-	 * seen soon: a round ends early for it. */
+	/* Receives a fork, exec or exit immediately, before its turn in the order. To notice forks
+	 * soon, a waiting fork ends the round early. */
 	void (*notice)(const struct waffle_rec *rec, void *arg);
-	/* A round is about to deliver the records before this time. If it ends earlier, the next
-	 * round continues with the same time. Non-zero stops the draining. */
+	/* Called when a round is about to deliver the records before this time. If the round ends
+	 * earlier, the next one continues with the same time. Non-zero stops the draining. */
 	int (*round)(uint64_t before_ts, void *arg);
 	void *arg;
 };
@@ -31,15 +32,14 @@ int drain_open(struct drain **drain, struct kernel *kernel, const struct drain_c
 void drain_close(struct drain *drain);
 
 /*
- * Runs one round. Its time and memory are bounded, since programs may forever produce records
- * faster than this delivers them. `final`: nothing is produced any more, so no record is deferred.
- * Returns 1 if the caller should run the next round at once, or a negative errno if `record`
- * failed.
+ * Runs one round. Its time and memory are bounded, since programs may produce records faster than
+ * this delivers them. `final`: nothing produces records any more, so none is deferred. Returns 1 if
+ * the caller should run the next round at once, or a negative errno if `record` failed.
  */
 int drain_round(struct drain *drain, bool final);
-/* From now on records are taken and counted as lost, which is fast. */
+/* From now on records are only discarded and counted as lost, which is fast. */
 void drain_give_up(struct drain *drain);
-/* Whether a fork waits in the queues: the next round notices it, which should be soon. */
+/* Whether a fork waits in the queues. Run a round soon to notice it. */
 bool drain_fork_waits(const struct drain *drain);
 /* All records before this time were delivered. */
 uint64_t drain_delivered_ts(const struct drain *drain);

@@ -56,7 +56,7 @@ static int sites_plan(struct explain *explain, struct plan *plan, const struct o
 	return result;
 }
 
-/* The kernel verifies all programs. */
+/* Loads all programs, so that the kernel verifies them. */
 static int classes_load(struct explain *explain, struct kernel *kernel, struct error *err)
 {
 	const struct plan *plan = explain->plan;

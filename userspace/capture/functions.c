@@ -22,12 +22,12 @@
 
 #define VALUES_MAX (1u << 20) /* different values of a process, named or not */
 #define MODULES_MAX 4096
-#define PENDING_MAX 4096         /* calls that give handles and have not returned */
+#define PENDING_MAX 4096         /* unfinished calls that will return handles */
 #define QUESTIONS_MAX (1u << 17) /* until all of them are answered */
 #define KNOWN_SLOTS 256
-#define RESCAN_NS 20000000ull /* between two looks at the mappings of a process */
+#define RESCAN_NS 20000000ull /* between two scans of a process's mappings */
 
-/* A file with code whose addresses must be named. It stays open, since the process may end, and the
+/* A file with code whose addresses must be named. It stays open, since the process may end and the
  * file may be deleted. */
 struct module {
 	uint64_t ino;
@@ -35,13 +35,13 @@ struct module {
 	int fd;
 };
 
-/* A value to be named after a mangled name, or after the function at an offset of a file; or,
- * without a value, the handles that a file's variables have, if the byte at that offset is at
- * `address`. */
+/* A request to name a value, either by a mangled name or by the function at an offset of a file.
+ * Without a value, it requests the handles in a file's variables; then the byte at that offset is
+ * at `address`. */
 struct question {
-	char *mangled; /* NULL: it is not named by that */
+	char *mangled; /* NULL: named by offset */
 	uint64_t value, since, offset, address;
-	uint64_t ts; /* of the record that has the value */
+	uint64_t ts; /* time of the record with the value */
 	uint32_t pid;
 	int fd;
 };
@@ -52,7 +52,7 @@ struct answer {
 	char *name;
 };
 
-/* A call that gives a handle, until it returns. */
+/* A call that will return a handle. */
 struct pending {
 	uint32_t pid;
 	uint64_t id;
@@ -60,7 +60,7 @@ struct pending {
 	char *text;
 };
 
-/* A value that was seen, with the mappings as they are now. */
+/* A value that was seen while the current mappings were in place. */
 struct known {
 	uint64_t value;
 	uint32_t pid;
@@ -74,7 +74,7 @@ struct functions {
 	struct known known[KNOWN_SLOTS];
 	struct map pending_index; /* span id → index in `pending` */
 	VEC(struct pending) pending;
-	/* The thread that looks up. */
+	/* The thread for lookups. */
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t wake, idle;
@@ -140,10 +140,10 @@ void functions_close(struct functions *functions)
 	free(functions);
 }
 
-/* ---- the thread ---- */
+/* ---- the lookup thread ---- */
 
-/* The function at exactly this place; the copy is the caller's. NULL: there is none, or the table
- * has exported names only and this is behind one. */
+/* The name of the function that starts at exactly this place. The caller frees it. NULL: there is
+ * none, or the table only has exported names and the place lies after one. */
 static char *function_at(struct symbolizer *symbolizer, const struct question *question)
 {
 	char path[64], text[DEMANGLE_MAX];
@@ -151,7 +151,7 @@ static char *function_at(struct symbolizer *symbolizer, const struct question *q
 	const char *name;
 	uint32_t number;
 
-	/* Not "self": a worker may be asked (target/worker.h). */
+	/* Not "self", since a worker may open the path (target/worker.h). */
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", getpid(), question->fd);
 	if (symbolizer_add(symbolizer, &(struct symbol_module){.path = path}, &number) ||
 	    symbolizer_offset(symbolizer, number, question->offset, &frames) || !frames.count)
@@ -260,7 +260,7 @@ static void *look_up(void *arg)
 	return NULL;
 }
 
-/* Takes over the mangled name. Without a thread or room the value stays a number. */
+/* Takes ownership of the mangled name. Without a thread or room the value stays a number. */
 static void ask(struct functions *functions, const struct question *question)
 {
 	bool asked = false;
@@ -316,7 +316,7 @@ int functions_write(struct functions *functions, struct error *err)
 
 /* ---- addresses ---- */
 
-/* The open file of a mapping; -1: it can't be opened. */
+/* Opens the file of a mapping. -1: it cannot be opened. */
 static int module_fd(struct functions *functions, const struct mapping *mapping, pid_t pid)
 {
 	struct module module = {.ino = mapping->ino, .dev = mapping->dev};
@@ -349,8 +349,8 @@ static uint64_t value_key(uint32_t pid, uint64_t value)
 	return value ^ (uint64_t)pid * 0x9e3779b97f4a7c15ull;
 }
 
-/* Whether the value is seen for the first time since the mapping there changed; *again: it was seen
- * before that. */
+/* Whether the value is seen for the first time since the mapping there changed. *again: it was also
+ * seen before that. */
 static bool see_first(struct space *space, uint64_t value, uint64_t since, bool *again)
 {
 	uint64_t key = value_key((uint32_t)space->pid, value);
@@ -362,7 +362,7 @@ static bool see_first(struct space *space, uint64_t value, uint64_t since, bool 
 	return true;
 }
 
-/* Most values were seen just before. */
+/* Fast path: most values were seen just before. */
 static bool was_seen(struct functions *functions, uint32_t pid, uint64_t value, uint64_t ts)
 {
 	struct known *known = &functions->known[(value_key(pid, value) >> 3) % KNOWN_SLOTS];
@@ -374,8 +374,8 @@ static bool was_seen(struct functions *functions, uint32_t pid, uint64_t value, 
 	return same;
 }
 
-/* A value that is no address may be a handle from before the capture. Searches the process for all
- * handles that it has kept, once. */
+/* A value that is not an address may be a handle from before the capture. Searches the process for
+ * all handles that it keeps, once. */
 static void find_handles(struct functions *functions, struct space *space, uint64_t ts)
 {
 	struct error ignored = ERROR_INIT;
@@ -414,7 +414,7 @@ static struct place place_at(struct space *space, uint64_t address, uint64_t ts)
 	return space_place(space, address, ts);
 }
 
-/* Has a value named after the function at an address of the process; false: there is none. */
+/* Requests to name a value by the function at an address of the process. False: there is none. */
 static bool name_by_place(struct functions *functions, const struct question *asked,
 			  const struct place *place, uint64_t address)
 {
@@ -446,7 +446,7 @@ static void value_name(struct functions *functions, uint32_t pid, uint64_t value
 	if (!see_first(space, value, place.since, &again))
 		return;
 	question.since = place.since;
-	/* The old name is wrong now. Until the question is answered, there is none. */
+	/* The old name is wrong now. Clear it until the question is answered. */
 	if (again)
 		answer_add(functions, (struct answer){value, place.since, pid, strdup("")});
 	if (!name_by_place(functions, &question, &place, value) && !place.mapping && may_be_handle)
@@ -486,7 +486,7 @@ static void pending_remove(struct functions *functions, struct pending *pending)
 	functions->pending.len--;
 }
 
-/* The text at an address that the program passed at a time; NULL: it is gone. */
+/* The text at an address that the program passed at time `ts`. NULL: it is gone. */
 static char *text_at(const struct functions *functions, pid_t pid, uint64_t ts, uint64_t address)
 {
 	struct image image;
@@ -500,9 +500,8 @@ static char *text_at(const struct functions *functions, pid_t pid, uint64_t ts, 
 }
 
 /*
- * The first text and the first function among the values. A kernel's name that the call did not
- * have to read comes as its address: its page may not be in memory, and the kernel's programs can't
- * bring it there.
+ * Finds the first text and the first function among the values. If the page of a kernel's name was
+ * not in memory, the BPF program could not read it, and the value is its address.
  */
 static void values_find(const struct functions *functions, struct value_walk walk, uint32_t pid,
 			uint64_t ts, char **text, uint64_t *code)
@@ -536,7 +535,7 @@ static void handle_begins(struct functions *functions, const struct site_info *s
 		    hit->rec.ts, &pending->text, &pending->host);
 }
 
-/* A call has returned a handle; false: the call was not known. */
+/* A call has returned a handle. False: the call is unknown. */
 static bool handle_seen(struct functions *functions, const struct waffle_rec_return *end,
 			uint64_t handle, uint64_t host, enum site_role role)
 {
@@ -565,15 +564,15 @@ static int handle_named(struct functions *functions, const struct site_info *sit
 	int result = 0;
 
 	if (!pending)
-		return 0; /* begun before the capture */
+		return 0; /* it began before the capture */
 	values_find(functions, value_walk_from(site, first, end + 1, end->frame_bytes), end->tgid,
 		    end->rec.ts, &pending->text, &handle);
-	/* A function may be registered under a name: then it is an argument. */
+	/* A function can be registered under a name; then it is an argument of the call. */
 	if (!handle && site->role == SITE_ROLE_NAME)
 		handle = pending->host;
 	if (handle)
 		known = handle_seen(functions, end, handle, pending->host, site->role);
-	/* The number may have been the handle of another function before. */
+	/* The same number may have been the handle of another function before. */
 	if (handle && site->role == SITE_ROLE_NAME && (pending->text || known)) {
 		const char *text = pending->text ?: "";
 		const struct store_name name = {handle, end->tgid, text, end->rec.ts};
@@ -647,7 +646,7 @@ void functions_process(struct functions *functions, pid_t pid)
 	if (!space)
 		return;
 	space_read(space);
-	/* Open the files now: the process may end soon. */
+	/* Open the files now, since the process may end soon. */
 	for (size_t i = 0; i < space->mappings.list.len; i++)
 		module_fd(functions, &space->mappings.list.data[i], pid);
 }

@@ -22,8 +22,8 @@ struct search {
 };
 
 /*
- * "_ZZ33__device_stub__Z5saxpyifPfS_ifPfS_E8__handle": the length of the function's name stands
- * before it. The kernel's name, as it is mangled; false: not such a variable.
+ * "_ZZ33__device_stub__Z5saxpyifPfS_ifPfS_E8__handle": the number is the length of the function's
+ * name. Extracts the mangled name of the kernel. False: the symbol is not such a variable.
  */
 static bool kernel_of(const char *symbol, char *kernel, size_t size)
 {
@@ -35,8 +35,7 @@ static bool kernel_of(const char *symbol, char *kernel, size_t size)
 	if (strncmp(at, "_ZZ", 3) || len < strlen(VARIABLE))
 		return false;
 	stub = strstr(at, HANDLES_STUB);
-	/* A static stub has an L before its length; statics that are not the first have a number.
-	 */
+	/* A static stub has an L before its length. Several statics of one name are numbered. */
 	if (!stub || !strstr(stub, VARIABLE))
 		return false;
 	at += 3 + (at[3] == 'L');
@@ -88,8 +87,8 @@ static void file_search(const struct search *search)
 			symbols_read(search, section, &header);
 }
 
-/* Puts the link-time address of the byte at `offset`, and of each variable its kernel's name and
- * its link-time address. */
+/* Writes the link-time address of the byte at `offset`, followed by each variable: its kernel's
+ * name and its link-time address. */
 static int file_put(struct wire_out *found, int fd, uint64_t offset)
 {
 	struct search search = {.found = found};

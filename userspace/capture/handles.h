@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Handles of kernels that a CUDA program got before the capture began. Since CUDA 13 a launch asks
- * once for the handle of its kernel and keeps it in a static variable of the launch's stub,
+ * Handles of kernels that a CUDA program obtained before the capture. Since CUDA 13 the stub of a
+ * launch requests the handle of its kernel once, and keeps it in a static variable:
  *	__device_stub__Z5saxpyifPfS_(…)::__handle
- * so the symbol table says where it is and what it is a handle of.
+ * So the symbol table has the variable's address and the name of the kernel.
  */
 #ifndef WAFFLE_CAPTURE_HANDLES_H
 #define WAFFLE_CAPTURE_HANDLES_H
@@ -13,13 +13,13 @@
 #include "target/image.h"
 #include "util/wire.h"
 
-/* What CUDA's compilers put before the name of a kernel to call the host's side of it. */
+/* Prefix that CUDA's compilers put before a kernel's name to name its stub on the host. */
 #define HANDLES_STUB "__device_stub_"
 
 /*
- * Calls `each` with the value and the kernel's name of every such variable of the ELF file open at
- * `fd`, of which the byte at `offset` is at `address` in the process's memory; not those that are
- * still 0. Nothing to be found is no error. -ENOMEM.
+ * Calls `each` with the value and the kernel's name of every such variable in the ELF file open at
+ * `fd`. The byte of the file at `offset` is mapped at `address` in the process. Variables that are
+ * still 0 are skipped. Finding none is no error. -ENOMEM.
  */
 int handles_find(int fd, const struct image *image, uint64_t address, uint64_t offset,
 		 void (*each)(uint64_t handle, const char *name, void *arg), void *arg);
@@ -27,8 +27,8 @@ int handles_find(int fd, const struct image *image, uint64_t address, uint64_t o
 /* The worker's side, which reads the file: a worker_handler. */
 int handles_serve(struct wire_in *request, int fd, struct wire_out *reply, void *arg);
 
-/* The name that a process gives for a handle, at an address of its memory; the copy is the
- * caller's. NULL: it can't be read. */
+/* Reads the name that a process passes for a handle, from its memory. The caller frees the copy.
+ * NULL: it cannot be read. */
 char *handles_text(const struct image *image, uint64_t address);
 
 #endif

@@ -8,9 +8,9 @@ int hit_image_open(struct image *image, const struct kernel *kernel, pid_t pid, 
 	int result = image_open(image, pid);
 
 	/*
-	 * Check after the image is open: any exec before that is known then. The new program's
-	 * first instruction waits for that, so an image of the moment of an exec holds nothing but
-	 * what its caller passed.
+	 * Check after opening the image, when any earlier exec is known. A new program's first
+	 * instruction waits for that. So an image opened during an exec contains only what the
+	 * caller passed to the program.
 	 */
 	if (!result && kernel && kernel_program_since(kernel, pid) > ts) {
 		image_close(image);
@@ -23,8 +23,8 @@ bool hit_image_is_same(const struct kernel *kernel, pid_t pid, uint64_t ts)
 {
 	uint64_t since;
 
-	/* In this order: an exec that was under way when its process was read is still under way
-	 * here, or the BPF programs have noted its end below. */
+	/* The order matters for an exec that was in progress when /proc was read. It is either
+	 * still in progress here, or the BPF programs have noted its end below. */
 	if (!image_may_be_read(pid))
 		return false;
 	if (!kernel)

@@ -18,7 +18,7 @@ static void child_run(int go, int failed, char **command, const struct account *
 
 	while (read(go, &byte, 1) < 0 && errno == EINTR)
 		;
-	/* A tracer that died before "go" closed the pipe too: the command runs, untraced. */
+	/* If the tracer died before "go", this also closed the pipe: the command runs untraced. */
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);

@@ -13,26 +13,26 @@
 struct launch {
 	pid_t pid;
 	int go;     /* closing it lets the command exec */
-	int failed; /* delivers the errno of an exec that failed */
+	int failed; /* delivers the errno of a failed exec */
 };
 
-/* Forks; the child waits. It becomes the account's user, unless that is NULL, just before its exec:
- * until then nobody else may stop or end it. Signals are as they were when waffle-bpf started, and
- * so is the limit of open files, which the caller may have raised meanwhile. */
+/* Forks; the child waits. Just before its exec it becomes the account's user, unless `account` is
+ * NULL, so that no other user can stop or kill it until then. Its signal settings and limit of open
+ * files are those with which waffle-bpf started. The caller may have raised the limit meanwhile. */
 int launch_prepare(struct launch *launch, char **command, const struct account *account,
 		   const struct rlimit *files, struct error *err);
 
 /*
- * Lets it exec. Does not wait for the exec, which may be held by kernel_exec_release()'s
- * counterpart; a failed exec shows as an exit, and launch_failure() then tells the errno (0: the
- * exec worked; negative: it could not become its user).
+ * Lets the command exec. Does not wait for the exec, which the kernel may still hold back until
+ * kernel_exec_release(). A failed exec shows as an exit; launch_failure() then returns the errno
+ * (0: the exec succeeded; negative: the process could not become its user).
  */
 void launch_go(struct launch *launch);
 int launch_failure(struct launch *launch);
-/* Whether the exec is known to have worked. */
+/* Whether the exec is known to have succeeded. */
 bool launch_executed(const struct launch *launch);
 
-/* Kills a child that has not been let go. Nothing to do otherwise. */
+/* Kills a child that was not released by launch_go(). Otherwise does nothing. */
 void launch_abort(struct launch *launch);
 
 #endif

@@ -19,7 +19,7 @@
 #include "util/vec.h"
 
 #define PROCESSES_MAX 16384
-#define RANGES_MAX 65536       /* of a process; vm.max_map_count */
+#define RANGES_MAX 65536       /* per process; vm.max_map_count */
 #define HELD_MAX 32            /* the kernel maps a program, its loader and the vDSO */
 #define WRITTEN_MAX (1u << 21) /* mappings of all living processes, and files */
 #define RESCAN_MIN_NS 20000000ull
@@ -30,16 +30,16 @@
 
 struct known {
 	pid_t pid;                /* 0: unused */
-	struct mappings mappings; /* by address */
+	struct mappings mappings; /* sorted by address */
 	struct mappings told;     /* the same, but only those that the kernel reported */
-	uint64_t next_ts;         /* they are not read again before */
+	uint64_t next_ts;         /* do not read them again before */
 	uint64_t gap_ns;
-	uint64_t read_ts; /* when they were last read; 0: never */
-	uint64_t told_ts; /* of the last one that was reported since */
-	bool whole;       /* no code is missing, as far as is known */
-	bool begun; /* the kernel reported a new program, whose exec record has not come yet */
-	uint64_t begun_ts; /* when it did, also if events were lost since; 0: it did not */
-	VEC(struct mmap_event) held; /* mappings of that program, with paths of their own */
+	uint64_t read_ts;            /* time of the last read; 0: never */
+	uint64_t told_ts;            /* the last event since then */
+	bool whole;                  /* no code is missing, as far as is known */
+	bool begun;                  /* a new program was reported; its exec record is pending */
+	uint64_t begun_ts;           /* time of that, even if events were lost since; 0: none */
+	VEC(struct mmap_event) held; /* mappings of that program; paths are copies */
 };
 
 /* The facts of a program or library that tell where its code is. */
@@ -49,11 +49,11 @@ struct program {
 	uint32_t segment_count;
 };
 
-/* When a mapping was seen. */
+/* When and how a mapping was seen. */
 struct sighting {
 	pid_t pid;
 	uint64_t ts;
-	bool told; /* by the kernel; else it was read in /proc */
+	bool told; /* reported by the kernel, not read from /proc */
 };
 
 /* A mapping that is written when its file has been parsed. */
@@ -67,15 +67,15 @@ struct memory {
 	const struct kernel *kernel;
 	struct store_writer *writer;
 	struct map pids;    /* pid → index in `known` */
-	struct map parents; /* of processes that run the program of their parent */
+	struct map parents; /* of processes that run their parent's program */
 	VEC(struct known) known;
-	VEC(uint32_t) unused;  /* of `known` */
-	uint64_t sweep_ts;     /* when processes that are gone were last looked for */
+	VEC(uint32_t) unused;  /* indexes in `known` */
+	uint64_t sweep_ts;     /* time of the last search for processes that are gone */
 	struct map written;    /* hashes of mappings */
 	struct map program_of; /* hash of a file → index in `programs` */
 	VEC(struct program) programs;
 	VEC(struct late) late;
-	uint64_t late_ts; /* when they were last looked at */
+	uint64_t late_ts; /* time of their last check */
 };
 
 int memory_open(struct memory **memory, const struct kernel *kernel, struct store_writer *writer,
@@ -135,7 +135,7 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 	return hash ^ hash >> 29;
 }
 
-/* The index of the first mapping that ends behind an address. */
+/* Index of the first mapping that ends after an address. */
 static size_t first_behind(const struct mappings *mappings, uint64_t address)
 {
 	size_t low = 0, high = mappings->list.len;
@@ -160,13 +160,13 @@ static const struct mapping *mapping_in(const struct mappings *mappings, uint64_
 	return &mappings->list.data[at];
 }
 
-/* The time up to which everything is known. */
+/* Everything up to this time is known. */
 static uint64_t last_ts(const struct known *known)
 {
 	return known->told_ts > known->read_ts ? known->told_ts : known->read_ts;
 }
 
-/* Whether a mapping lies where a file was. */
+/* Whether a mapping replaces a mapping of a file. */
 static bool replaces_file(const struct known *known, const struct mapping *mapping)
 {
 	const struct mapping *list = known->mappings.list.data;
@@ -223,7 +223,7 @@ static const struct program *program_add(struct memory *memory, const struct map
 	return &memory->programs.data[memory->programs.len - 1];
 }
 
-/* Takes over the descriptor. Without room for it, or memory, nothing is known of the file. */
+/* Takes ownership of the descriptor. Without room or memory, nothing is known of the file. */
 static int late_add(struct memory *memory, const struct mapping *mapping, struct sighting seen,
 		    int fd)
 {
@@ -236,8 +236,8 @@ static int late_add(struct memory *memory, const struct mapping *mapping, struct
 	return 0;
 }
 
-/* What there is to know of a file that is mapped to be run, read once a file; NULL: nothing.
- * *result: -EAGAIN: it is still being parsed, and the mapping is among `late`. */
+/* The facts of an executable file, read once per file. NULL: none. *result -EAGAIN: it is still
+ * being parsed, and the mapping was added to `late`. */
 static const struct program *program_of(struct memory *memory, const struct mapping *mapping,
 					struct sighting seen, int *result)
 {
@@ -248,7 +248,7 @@ static const struct program *program_of(struct memory *memory, const struct mapp
 	*result = 0;
 	if (program)
 		return program;
-	/* If it was told, the process may have other mappings by now. */
+	/* An event may be old, so the process may have other mappings by now. */
 	fd = seen.told ? mapping_open_same(mapping, seen.pid, path, sizeof(path))
 		       : mapping_open(mapping, seen.pid, path, sizeof(path));
 	if (fd < 0)
@@ -273,8 +273,8 @@ static void mapping_describe(struct store_mapping *row, const struct program *pr
 	row->segment_count = program->segment_count;
 }
 
-/* The key of a mapping that was written. One that the kernel reported has a key of its own as well,
- * since only that one has the right time. */
+/* Key of a written mapping. A mapping that the kernel reported has a separate key, since only its
+ * time is exact. */
 static uint64_t mapping_key(pid_t pid, const struct mapping *mapping, bool told)
 {
 	uint64_t key = mix(mix(told ? 3 : 2, (uint32_t)pid), mapping->start);
@@ -288,7 +288,7 @@ static void forget_written(struct memory *memory, pid_t pid, const struct mappin
 	map_remove(&memory->written, mapping_key(pid, mapping, true));
 }
 
-/* A mapping that was replaced must be written again if it comes back. */
+/* Forgets replaced mappings, so that they are written again if they come back. */
 static void forget_replaced(struct memory *memory, const struct mappings *mappings, pid_t pid,
 			    const struct mapping *mapping)
 {
@@ -328,10 +328,10 @@ static struct store_mapping row_of(const struct mapping *mapping, struct sightin
 }
 
 /*
- * Writes a mapping, unless it is in the capture already. The kernel may report a file that can't be
- * found, as in a mount namespace whose processes are gone. It is written without a path, which may
- * name another file where it is looked up. It and code of no file are written only where they
- * replace a file in `known`. The time since when is not known of a mapping that was read.
+ * Writes a mapping, unless the capture has it already. The file of an event may be inaccessible,
+ * for example in a mount namespace whose processes are gone. Then it is written without a path,
+ * which might name another file here. Such mappings and anonymous code are only written where they
+ * replace a file in `known`. A mapping read from /proc has no start time.
  */
 static int mapping_write(struct memory *memory, const struct known *known,
 			 const struct mapping *mapping, struct sighting seen, struct error *err)
@@ -361,7 +361,8 @@ static int mapping_write(struct memory *memory, const struct known *known,
 	return parsed ? 0 : row_write(memory, &row, program, err);
 }
 
-/* Writes a mapping if its file has been parsed, or else with `anyway`; whether it did. */
+/* Writes a mapping if its file has been parsed, or in any case with `anyway`. Returns whether it
+ * did. */
 static bool late_write(struct memory *memory, const struct late *late, bool anyway, int *failed,
 		       struct error *err)
 {
@@ -400,9 +401,9 @@ int memory_late(struct memory *memory, bool all, struct error *err)
 }
 
 /*
- * The mappings of a process or, if it is gone and ran its parent's program, the last ones that the
- * parent had. False: nothing is known. During an exec, the program may get rights, so its mappings
- * count only if they are known to be of one without.
+ * The mappings of a process. If it is gone and ran its parent's program: the last known mappings of
+ * the parent. False: unknown. During an exec the program may gain privileges, so the mappings only
+ * count if they certainly belong to an unprivileged program.
  */
 static bool mappings_now(const struct memory *memory, pid_t pid, struct mappings *mappings,
 			 const struct mappings **seen)
@@ -426,7 +427,7 @@ static bool mappings_now(const struct memory *memory, pid_t pid, struct mappings
 	return true;
 }
 
-/* Reads the mappings. *news: some of the ranges were not there before. */
+/* Reads the mappings. *news: some of the ranges are new. */
 static int scan(struct memory *memory, struct known *known, pid_t pid, bool *news,
 		struct error *err)
 {
@@ -452,7 +453,7 @@ static int scan(struct memory *memory, struct known *known, pid_t pid, bool *new
 	return result;
 }
 
-/* Nothing reports the exit of a process that is not traced. */
+/* The exit of an untraced process is not reported, so check for processes that are gone. */
 static void forget_gone(struct memory *memory)
 {
 	uint64_t now = clock_monotonic_ns();
@@ -534,17 +535,17 @@ void memory_fork(struct memory *memory, pid_t parent, pid_t child)
 {
 	uint32_t index = map_get(&memory->pids, (uint64_t)child);
 
-	/* A stack of the child may have come before this record, and found nothing if the child is
-	 * gone: now its parent's mappings serve. */
+	/* A stack of the child may have preceded this record and found nothing, if the child is
+	 * gone. Now its parent's mappings are used. */
 	if (index != MAP_NONE)
 		memory->known.data[index].next_ts = 0;
 	if (memory->parents.len < PROCESSES_MAX)
 		map_set(&memory->parents, (uint64_t)child, (uint32_t)parent);
 }
 
-/* ---- the kernel's events ---- */
+/* ---- mapping events ---- */
 
-/* The part of a mapping in [start, end), with a path of its own. False: out of memory. */
+/* The part of a mapping in [start, end), with its own copy of the path. False: out of memory. */
 static bool mapping_part(struct mapping *part, const struct mapping *of, uint64_t start,
 			 uint64_t end)
 {
@@ -556,7 +557,7 @@ static bool mapping_part(struct mapping *part, const struct mapping *of, uint64_
 	return part->path;
 }
 
-/* Puts a mapping in the place of what was there. False: out of memory. */
+/* Inserts a mapping in place of whatever it overlaps. False: out of memory. */
 static bool mapping_insert(struct mappings *mappings, const struct mapping *mapping)
 {
 	struct mapping parts[3];
@@ -594,7 +595,7 @@ static bool is_same(const struct mapping *a, const struct mapping *b)
 	       a->ino == b->ino && a->dev == b->dev && a->executable == b->executable;
 }
 
-/* Sets a mapping in place of whatever was there. False: there is no room. */
+/* The same within the limit of ranges, unless the mapping is there already. False: no room. */
 static bool mapping_put(struct mappings *mappings, const struct mapping *mapping)
 {
 	return is_same(mapping_in(mappings, mapping->start), mapping) ||
@@ -608,7 +609,7 @@ static int told_mapping(struct memory *memory, struct known *known, const struct
 	int result = mapping_write(memory, known, mapping,
 				   (struct sighting){event->pid, event->ts, true}, err);
 
-	/* Without room a file that comes back keeps the name of the one before. */
+	/* If there is no room, a file that comes back keeps its previous name. */
 	mapping_put(&known->told, mapping);
 	if (event->ts <= known->read_ts)
 		return result;
@@ -618,8 +619,8 @@ static int told_mapping(struct memory *memory, struct known *known, const struct
 	return result;
 }
 
-/* Whether an event is of a program that may still turn out to have rights. If the mappings were
- * read since it began, it has none. */
+/* Whether an event belongs to a program that may still turn out to be privileged. If the mappings
+ * could be read since the program began, it is not. */
 static bool must_wait(const struct known *known, const struct mmap_event *event)
 {
 	bool was_read = known->read_ts > known->begun_ts && event->ts > known->read_ts;
@@ -627,7 +628,7 @@ static bool must_wait(const struct known *known, const struct mmap_event *event)
 	return known->begun_ts && !was_read;
 }
 
-/* What finds no room is found when the mappings are read. */
+/* An event without room is not lost: its mapping is found when the mappings are read. */
 static void told_hold(struct known *known, const struct mmap_event *event)
 {
 	struct mmap_event held = *event;
@@ -639,7 +640,7 @@ static void told_hold(struct known *known, const struct mmap_event *event)
 	}
 }
 
-/* The first mappings of a new program come before the record of its exec. */
+/* The first mappings of a new program precede the record of its exec. */
 static void told_exec(struct memory *memory, struct known *known, const struct mmap_event *event)
 {
 	held_free(known);
@@ -707,5 +708,5 @@ void memory_forget(struct memory *memory, pid_t pid)
 	held_free(&memory->known.data[index]);
 	memory->known.data[index].pid = 0;
 	if (!vec_push(&memory->unused, index))
-		memory->known.data[index] = (struct known){0}; /* stays unused */
+		memory->known.data[index] = (struct known){0}; /* the entry stays unused */
 }

@@ -11,21 +11,22 @@
 #include "util/vec.h"
 
 #define OBJECTS_MAX (1u << 20)
-#define AGAIN_NS 100000000ull /* until a name is looked up again that may have changed */
-/* Lookups may take so much time at once, and this part of all time. */
+#define AGAIN_NS 100000000ull /* minimum interval of lookups for names that may change */
+/* Lookups may take so much time at once, and this share of the total time. */
 #define BUDGET_NS 200000000ull
 #define BUDGET_PART 20
 
-/* Names of these change with time, or a better one may be found. */
+/* Kinds of objects whose names change with time or may improve. */
 enum object_kind {
 	OBJECT_FIXED,
-	OBJECT_BY_DESCRIPTOR, /* one inode serves many: its own key has process and descriptor */
-	OBJECT_WEAK,          /* the process was gone: only the inode is known */
+	/* Many objects share an inode, so the key has process and descriptor. */
+	OBJECT_BY_DESCRIPTOR,
+	OBJECT_WEAK, /* the process was gone: only the inode is known */
 };
 
 struct object_row {
 	struct file_key key;
-	uint32_t pid, fd; /* of what is known by its descriptor only; else 0 */
+	uint32_t pid, fd; /* for objects known by their descriptor only; else 0 */
 	uint32_t number;
 	uint64_t name_hash;
 	uint64_t looked_ts;
@@ -34,7 +35,7 @@ struct object_row {
 
 struct naming {
 	struct store_writer *writer;
-	uint32_t count; /* objects written */
+	uint32_t count; /* number of objects written */
 	struct map index;
 	VEC(struct object_row) rows;
 	uint64_t start_ts, spent_ns;
@@ -69,7 +70,7 @@ static uint64_t text_hash(const char *text)
 	return hash;
 }
 
-/* The row of a key. New ones are made with number 0 and looked_ts 0; NULL: no room. */
+/* The row of a key. A new row has number 0 and looked_ts 0. NULL: there is no room. */
 static struct object_row *row_get(struct naming *naming, const struct file_key *key, uint32_t pid,
 				  uint32_t fd)
 {
@@ -100,7 +101,7 @@ static struct object_row *row_get(struct naming *naming, const struct file_key *
 
 static int row_write(struct naming *naming, struct object_row *row, uint32_t pid, struct error *err)
 {
-	/* If the detail changes while the name stays, it is another object. */
+	/* A changed detail makes a different object, even with the same name. */
 	uint64_t hash = text_hash(naming->found.name) * 31 + text_hash(naming->found.detail);
 	struct store_object object = {.ino = row->key.ino,
 				      .dev = row->key.dev,
@@ -131,7 +132,7 @@ static bool too_dear(const struct naming *naming, uint64_t now)
 	return naming->spent_ns >= BUDGET_NS + (now - naming->start_ts) / BUDGET_PART;
 }
 
-/* Looks a file up, and adds the time that it took to the budget. */
+/* Looks up a file and charges the time to the budget. */
 static int look_up(struct naming *naming, pid_t pid, int fd, const struct file_key *key)
 {
 	uint64_t begin = clock_monotonic_ns();
@@ -143,7 +144,7 @@ static int look_up(struct naming *naming, pid_t pid, int fd, const struct file_k
 	return result;
 }
 
-/* The kinds of anonymous inodes that threads wait for, by their names in the kernel's sources. */
+/* Kinds of anonymous inodes that threads wait for, by their names in the kernel's sources. */
 static const char *anonymous_name(const char *kind)
 {
 	static const char *const names[] = {
@@ -156,7 +157,7 @@ static const char *anonymous_name(const char *kind)
 	return NULL;
 }
 
-/* An anonymous file has a name even without its process. */
+/* An anonymous file has a name even if its process is gone. */
 static int64_t anonymous_file(struct naming *naming, pid_t pid, int fd, const struct file_key *key,
 			      const char *name, struct error *err)
 {

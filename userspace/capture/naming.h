@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names the objects that threads wait for: files, pipes and sockets, block devices, cgroups. They
- * are looked up while the capture runs, and each is written once. The cost of the lookups is
- * bounded; an object beyond that has no name.
+ * are looked up while the capture runs, and each is written once. The time for lookups is bounded;
+ * beyond the bound, objects have no name.
  */
 #ifndef WAFFLE_CAPTURE_NAMING_H
 #define WAFFLE_CAPTURE_NAMING_H
@@ -17,8 +17,8 @@ struct naming;
 int naming_open(struct naming **naming, struct store_writer *writer, struct error *err);
 void naming_close(struct naming *naming);
 
-/* The number of a file in the capture's table of objects, or 0; `fd` may be another's by now.
- * `pid` 0: not known. Negative errno: of writing. */
+/* Number of a file in the capture's table of objects, or 0. `fd` may refer to another file by now.
+ * `pid` 0: unknown. Negative errno: writing failed. */
 /* `kind`: the first 8 bytes of the kernel's name of an anonymous inode, "[timerfd", or "". */
 int64_t naming_file(struct naming *naming, pid_t pid, int fd, const struct file_key *key,
 		    const char *kind, struct error *err);

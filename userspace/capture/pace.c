@@ -3,7 +3,7 @@
 
 #include "bpf/record.h"
 
-/* Of one CPU, a little above what bench/ makes of them. */
+/* Per CPU, slightly above the rate that bench/ reaches. */
 #define SWITCHES_A_MS 1000
 #define HIT_BYTES_A_MS 150000
 #define QUIET_RECORDS 64 /* between two drains */
@@ -15,7 +15,7 @@ static uint64_t at_most(uint64_t ns, uint64_t limit)
 
 struct pace pace_begin(uint64_t ring_bytes, uint32_t rings, uint64_t sched_bytes, uint32_t cpus)
 {
-	uint32_t sharing = rings ? (cpus + rings - 1) / rings : cpus; /* CPUs of one ring */
+	uint32_t sharing = rings ? (cpus + rings - 1) / rings : cpus; /* number of CPUs per ring */
 	uint64_t ns = PACE_QUIET_NS;
 
 	ns = at_most(ns, ring_bytes * 1000 / (HIT_BYTES_A_MS / 1000) / (sharing ? sharing : 1));

@@ -69,8 +69,8 @@ void redact_site(struct site_info *to, const struct site_info *site, uint32_t ke
 	}
 }
 
-/* Closes the gaps between the values that stay, from key `first` on. A malformed value ends the
- * list, since the values behind it can't be told apart. */
+/* Removes gaps between the remaining values, from key `first` on. A malformed value ends the list,
+ * since later values cannot be located. */
 static uint32_t values_close_up(const struct site_info *site, unsigned first, uint32_t keys,
 				unsigned char *values, uint32_t bytes)
 {

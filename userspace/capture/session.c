@@ -16,7 +16,7 @@
 #include "util/privileges.h"
 #include "util/units.h"
 
-#define NAMES_NS 5000000000ull /* the end of a capture waits no longer for names */
+#define NAMES_NS 5000000000ull /* limit of the wait for names at the end of a capture */
 #define NAMES_PAUSE_NS 100000000ull
 
 int session_fail(struct session *session, const char *what)
@@ -24,7 +24,7 @@ int session_fail(struct session *session, const char *what)
 	return error_set(session->err, errno, "%s: %s", what, strerror(errno));
 }
 
-/* Names and paths in the line are from outside. */
+/* Names and paths in the line are untrusted. */
 static void say(const struct session *session, void (*to)(const char *line, void *arg),
 		const char *line)
 {
@@ -97,7 +97,7 @@ static int writer_open(struct session *session)
 
 	uname(&name);
 	gethostname(host, sizeof(host) - 1);
-	/* All three clocks at once, as nearly as successive calls can. */
+	/* Read the three clocks as close together as possible. */
 	meta.start_ts = clock_monotonic_ns();
 	meta.boot_ns = clock_ns(CLOCK_BOOTTIME);
 	meta.real_ns = clock_ns(CLOCK_REALTIME);
@@ -172,7 +172,7 @@ static void record_renumber(struct session *session, struct waffle_rec *rec)
 		*site = arming_number(session->arming, *site);
 }
 
-/* Room for what is written after recording has stopped: unfinished chunks, the last states of
+/* Reserve for what is written after recording has stopped: unfinished chunks, the last states of
  * threads, tables and the index. */
 #define END_BYTES (1u << 20)
 
@@ -191,7 +191,7 @@ static bool is_full(struct session *session)
 	return true;
 }
 
-/* Before anything else looks at its values. */
+/* Must run before anything else reads the values. */
 static void record_redact(struct session *session, struct waffle_rec *rec)
 {
 	const struct arming_site *site;
@@ -224,7 +224,7 @@ static int record_store(struct waffle_rec *rec, struct session *session)
 	result = details_record(session->details, rec, session->err) ?: functions_see(session, rec);
 	if (rec->kind == WAFFLE_REC_EXEC)
 		((struct waffle_rec_exit *)rec)->code &= ~WAFFLE_EXEC_RIGHTS;
-	if (result || rec->kind >= WAFFLE_REC_KIND_COUNT) /* not for the file */
+	if (result || rec->kind >= WAFFLE_REC_KIND_COUNT) /* not meant for the file */
 		return result;
 	record_renumber(session, rec);
 	return store_writer_append(session->writer, rec, session->err);
@@ -254,11 +254,12 @@ int session_drain(struct session *session)
 	drain_counts(session->drain, session->result->counts);
 	session->busy = session->busy || result > 0;
 	if (result == -ECANCELED)
-		result = 0; /* it is full, and ends */
+		result = 0; /* it is full, so the capture ends */
 	return result < 0 ? result : functions_write(session->functions, session->err);
 }
 
-/* A program may have any number of functions in files that take minutes to parse. */
+/* Bounds the final wait for names, since a program may have many functions in files that take
+ * minutes to parse. */
 static int names_rest(struct session *session)
 {
 	uint64_t now = clock_monotonic_ns(), end = now + NAMES_NS;
@@ -275,7 +276,8 @@ static int names_rest(struct session *session)
 	return functions_write(session->functions, session->err);
 }
 
-/* Drains all records from before the end, however long that takes, unless another signal comes. */
+/* Drains all records from before the end, however long that takes, unless another signal
+ * arrives. */
 static int drain_rest(struct session *session)
 {
 	int result = 1;
@@ -383,8 +385,8 @@ static int start(struct session *session)
 							: 0,
 			   kernel_cpu_count(session->kernel));
 	targets_watch(session);
-	/* Tracepoints that are described come before our own of the same name, which forget a
-	 * process at its exit. */
+	/* Attach the user's tracepoints before our own of the same name, which forget a process at
+	 * its exit. */
 	result = arming_tracepoints(session->arming, session->err)
 			 ?: kernel_attach(session->kernel, session->err)
 			 ?: kernel_snapshot(session->kernel, false, state_store, session,
@@ -397,8 +399,8 @@ static int start(struct session *session)
 }
 
 /*
- * Recording ends at one moment for all sites. Disarming takes the kernel some milliseconds, in
- * which it would still report ends of spans, but no longer all begins.
+ * Recording ends at one moment for all sites. Disarming takes the kernel some milliseconds. During
+ * that time it would still report ends of spans, but no longer all begins.
  */
 static int finish(struct session *session)
 {
@@ -413,8 +415,8 @@ static int finish(struct session *session)
 	session->result->tracer_cpu_ns = cpu_ns() - session->result->ready_cpu_ns;
 	arming_release(session->arming);
 	kernel_detach(session->kernel);
-	/* What is being parsed is of no use any more; what is mapped only now can be read at once.
-	 */
+	/* Results of queued parsing are useless now, and a new queue can read the last mappings at
+	 * once. */
 	worker_queue_close();
 	if (worker_queue_open(&ignored))
 		session_notify(session, ignored.message);
@@ -434,14 +436,15 @@ static void close_all(struct session *session)
 {
 	map_free(&session->told);
 	arming_close(session->arming);
-	worker_give_up(WORKER_FOR_NAMES, true); /* nobody wants any more what threads still ask */
+	worker_give_up(WORKER_FOR_NAMES, true); /* pending lookups are useless now */
 	functions_close(session->functions);
 	mmap_watch_close(session->watch);
 	drain_close(session->drain);
 	details_close(session->details);
 	worker_give_up(WORKER_FOR_NAMES, false);
 	launch_abort(
-		&session->launch); /* it has a copy of the pipe whose end kernel_close() awaits */
+		/* The child holds a copy of the pipe for whose end kernel_close() waits. */
+		&session->launch);
 	programs_let_go(session);
 	kernel_close(session->kernel);
 	plan_free(session->plan);
@@ -449,7 +452,8 @@ static void close_all(struct session *session)
 	loop_close(session);
 }
 
-/* If nothing was captured, an old file of that name stays. The error of `failed` is set already. */
+/* If nothing was captured, an existing file of that name stays. `failed`: the error is already
+ * set. */
 static int writer_close(struct session *session, bool started, int failed)
 {
 	struct session_result *result = session->result;
@@ -463,7 +467,7 @@ static int writer_close(struct session *session, bool started, int failed)
 		store_writer_discard(session->writer);
 		return 0;
 	}
-	session_publish(session); /* its failure is that of what follows, too */
+	session_publish(session); /* if it fails, the next call fails, too */
 	store_writer_finish(session->writer, session->end_ts, result->counts);
 	result->file_stuck = !loop_await_writer(session, 0);
 	written = store_writer_close(session->writer, session->end_ts, result->counts, &problem);
@@ -499,7 +503,7 @@ int session_run(const struct session_options *options, const struct session_even
 			launch_go(&session.launch);
 		}
 		code = code ?: loop_run(&session);
-		/* What a command is made of is known by now. */
+		/* By now it is known which files the command uses. */
 		if (options->command)
 			warn_of_names(&session);
 		warn_of_unfound(&session, false);

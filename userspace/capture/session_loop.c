@@ -12,14 +12,14 @@
 #include "target/process.h"
 #include "target/worker_queue.h"
 
-#define FLUSH_NS 1000000000ull /* at most, between two chunks: what a killed tracer loses */
+#define FLUSH_NS 1000000000ull /* maximum interval between chunks: what a killed tracer loses */
 #define PROGRESS_NS 100000000ull
 #define WAIT_MS_MAX 1000
-#define STUCK_NS 1000000000ull    /* without progress of the file, until that is said */
-#define PATIENCE_NS 5000000000ull /* at the end, without progress of the file */
-/* In a turn of the loop, for files to be parsed: most take no time, and others are armed later. */
+#define STUCK_NS 1000000000ull    /* time without progress of the file until that is reported */
+#define PATIENCE_NS 5000000000ull /* the same at the end, until we give up */
+/* Per turn of the loop, to wait for parsing. Most files take no time; others are armed later. */
 #define PARSE_NS 10000000ull
-#define AWAIT_MS 5 /* between two drains while nothing else is done */
+#define AWAIT_MS 5 /* between two drains while waiting */
 
 int session_watch(struct session *session, int fd, uint32_t events, uint64_t tag)
 {
@@ -37,7 +37,7 @@ static int timer_set(struct session *session, uint64_t ns)
 								 : 0;
 }
 
-/* After a drain: when the next one is due. */
+/* After a drain: sets when the next one is due. */
 static int timer_adapt(struct session *session)
 {
 	uint64_t records = 0, before = session->pace.ns;
@@ -48,7 +48,7 @@ static int timer_adapt(struct session *session)
 	return session->pace.ns == before ? 0 : timer_set(session, session->pace.ns);
 }
 
-/* Each file and each kind of filtered site takes a descriptor. */
+/* Each file and each kind of filtered site needs a descriptor. */
 static void files_raise(struct session *session)
 {
 	struct rlimit limit;
@@ -102,8 +102,8 @@ static void child_reap(struct session *session)
 	}
 }
 
-/* Counts the signals. The first Ctrl-C also goes to a command that runs in our terminal, which ends
- * by itself. All others are passed on to it. */
+/* Counts the signals. The terminal also sends the first Ctrl-C to a command that runs in it, which
+ * then ends by itself. All other signals are forwarded to the command. */
 static void signals_read(struct session *session)
 {
 	struct signalfd_siginfo info;
@@ -118,7 +118,7 @@ static void signals_read(struct session *session)
 	}
 }
 
-/* Whether a signal came while the last records are written: the user does not want to wait. */
+/* Whether a signal arrived while the last records are written: the user does not want to wait. */
 bool loop_impatient(struct session *session)
 {
 	unsigned before = session->interrupts;
@@ -138,8 +138,8 @@ static void writer_tell(struct session *session, const char *what)
 }
 
 /*
- * Whether the file is so far behind that the rings are not read: then the kernel drops what finds
- * no room in them, and counts it. The loop goes on, so that it hears signals and its targets' ends.
+ * Whether the file is so far behind that the rings are not read. The kernel then drops and counts
+ * records that do not fit. The loop continues, to handle signals and exits of targets.
  */
 static bool writer_is_behind(struct session *session)
 {
@@ -181,7 +181,7 @@ bool loop_await_writer(struct session *session, size_t most)
 	}
 }
 
-/* Targets are taken off the list when their last records have been drained. */
+/* Targets are removed from the list when their last records have been drained. */
 static bool targets_are_gone(const struct session *session)
 {
 	for (size_t i = 0; i < session->targets.len; i++)
@@ -239,7 +239,7 @@ static int dispatch(struct session *session, const struct epoll_event *events, i
 			    errno != EAGAIN)
 				return session_fail(session, "timer");
 			break;
-		case TAG_FILE: /* at once: the next program may be about to load it */
+		case TAG_FILE: /* at once, since the next program may be about to load it */
 			arming_changed(session->arming);
 			break;
 		case TAG_GATE:
@@ -252,8 +252,8 @@ static int dispatch(struct session *session, const struct epoll_event *events, i
 			targets_parsed(session);
 			programs_again(session);
 			break;
-		case TAG_SIGNAL: /* read in each turn, however many others are ready */
-		case TAG_RING:   /* woken for a fork or an exec: the drain sees it */
+		case TAG_SIGNAL: /* read in each turn, however many other events are ready */
+		case TAG_RING:   /* woken for a fork or an exec, which the drain handles */
 		case TAG_MMAP:
 			break;
 		default:
@@ -297,7 +297,8 @@ int loop_await(struct session *session, uint64_t until_ns)
 		struct pollfd events = {session->epoll, POLLIN, 0};
 		int result;
 
-		/* Not by epoll_wait(): who waits in that has armed all (tests look at it). */
+		/* Uses poll(), since tests take epoll_wait() as the sign that everything is
+		 * armed. */
 		poll(&events, 1, AWAIT_MS);
 		result = turn(session, 0);
 		if (result)
@@ -327,7 +328,8 @@ int loop_run(struct session *session)
 	}
 }
 
-/* A signal that came when the end had begun asked for just that, and must not end the report. */
+/* Discards signals that arrived during the end. They only requested the end and must not terminate
+ * the report. */
 void loop_close(struct session *session)
 {
 	struct signalfd_siginfo info;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * New programs and children of the targets: armed before they begin where the kernel lets us.
+ * New programs and children of the targets. They are armed before they begin, if the kernel
+ * permits:
  *
  *	the command      its process is our child and waits for us before its exec
  *	a later exec     the gate holds it (probe/gate.h)
@@ -20,8 +21,8 @@
 #include "target/root.h"
 #include "util/units.h"
 
-#define SCRIPTS_MAX 5       /* BINPRM_... of the kernel: interpreters of interpreters */
-#define HELD_NS 20000000ull /* programs may start faster than they are armed */
+#define SCRIPTS_MAX 5       /* nesting of interpreters: BINPRM_... of the kernel */
+#define HELD_NS 20000000ull /* per round: programs may start faster */
 
 int programs_open(struct session *session)
 {
@@ -53,7 +54,7 @@ static void file_prepare(int fd, const char *path, void *arg)
 	details_file(session->details, fd, path);
 }
 
-/* The interpreter of a script, in `line`; false: it is none. */
+/* Reads the interpreter of a script into `line`. False: the file is not a script. */
 static bool script_interpreter(int fd, char line[PATH_MAX])
 {
 	ssize_t len = pread(fd, line, PATH_MAX - 1, 0);
@@ -71,7 +72,7 @@ static bool script_interpreter(int fd, char line[PATH_MAX])
 	return true;
 }
 
-/* Finds a command as execvp() does; false: there is none. */
+/* Finds a command as execvp() does. False: there is none. */
 static bool command_find(const char *command, char path[PATH_MAX])
 {
 	const char *folders = getenv("PATH");
@@ -91,7 +92,7 @@ static bool command_find(const char *command, char path[PATH_MAX])
 	return false;
 }
 
-/* Nothing is held yet, so parsing may take longer than a hold. */
+/* Nothing is held yet, so parsing may take longer than during a hold. */
 static int first_arm(struct session *session, int fd)
 {
 	uint64_t now = clock_monotonic_ns(), duration = session->options->duration_ns;
@@ -115,7 +116,7 @@ int programs_first(struct session *session)
 	char path[PATH_MAX];
 	int result = 0;
 
-	/* Whatever takes long is done before anything is held. */
+	/* Do whatever takes long before anything is held. */
 	if (session->options->calls && call_set_is_described(session->options->calls))
 		kernel_calls_ready(session->kernel);
 	if (!session_wants_probes(session->options) || !target ||
@@ -142,8 +143,8 @@ int programs_first(struct session *session)
 	return result;
 }
 
-/* Whether a process opened the file at that path. Otherwise the kernel did: that of a layer, behind
- * the one of an overlay, for which the process was held before. */
+/* Whether a process opened the file at that path. Otherwise the kernel opened it, as the layer
+ * below a file of an overlay, for which the process was held before. */
 static bool opened_by(pid_t pid, int fd, const char *path)
 {
 	struct stat file, found;
@@ -170,7 +171,7 @@ static void target_name(struct target *target, const char *path)
 	snprintf(target->program, sizeof(target->program), "%.15s", slash ? slash + 1 : path);
 }
 
-/* Whether the program is armed as far as it will be: it may go. */
+/* Arms a held program. True: all is armed that will be, so it may continue. */
 static bool exec_arm(struct session *session, const struct gate_event *event)
 {
 	struct target *target = target_find(session, event->pid);
@@ -202,7 +203,7 @@ static bool exec_arm(struct session *session, const struct gate_event *event)
 			program_was_late(session, event->pid);
 		target->exec_told |= any;
 	}
-	/* What it may open later is worth holding it, too. */
+	/* Also hold it until files are parsed that it may open later. */
 	return !is_main || lack == ARMING_COMPLETE;
 }
 
@@ -212,7 +213,7 @@ static void exec_go(struct session *session, const struct gate_event *event)
 	close(event->fd);
 }
 
-/* Whether it may go. */
+/* Handles a held program. True: it may continue. */
 static bool exec_held(struct session *session, const struct gate_event *event)
 {
 	char link[64], path[PATH_MAX];
@@ -222,7 +223,7 @@ static bool exec_held(struct session *session, const struct gate_event *event)
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", event->fd);
 	len = readlink(link, path, sizeof(path) - 1);
 	path[len > 0 ? len : 0] = '\0';
-	/* Something may have been mounted since the last program. */
+	/* A file system may have been mounted since the last program. */
 	gate_mark(session->gate, event->pid);
 	/* Its FORK record may not have been read yet. */
 	if (!opened_by(event->pid, event->fd, path) || target_add(session, event->pid))
@@ -248,7 +249,7 @@ void programs_again(struct session *session)
 			held_remove(session, i - 1);
 }
 
-/* The gate has let an exec pass at once. */
+/* The gate let an exec pass without holding it. */
 static void exec_passed(struct session *session, const struct gate_event *event)
 {
 	struct target *target = target_find(session, event->pid);
@@ -273,7 +274,7 @@ static void exec_late(struct session *session, const struct gate_event *event)
 	if (!target || target->hold != event->id || !target->hold_armed)
 		return;
 	program_was_late(session, event->pid);
-	target->exec_told |= target->exec_ready; /* its EXEC record has not come yet */
+	target->exec_told |= target->exec_ready; /* its EXEC record is pending */
 }
 
 void programs_let_go(struct session *session)
@@ -343,14 +344,14 @@ void child_was_late(struct session *session, uint64_t fork_ts)
 		session->unarmed.fork_ns = ns;
 }
 
-/* Arms a child as its parent is. False: nothing is known of that one. */
+/* Arms a child like its parent. False: the parent is unknown. */
 static bool child_arm(struct session *session, const struct waffle_rec_fork *fork, pid_t pid)
 {
 	const struct target *child = target_find(session, pid);
 	int count;
 
-	arming_changed(session->arming); /* probes of a file that has changed are off */
-	/* One that was held at its exec has its new program's probes, not its parent's. */
+	arming_changed(session->arming); /* remove probes of files that have changed */
+	/* A child that was held at its exec has its new program's probes, not its parent's. */
 	if (child && child->exec_ready)
 		count = arming_has(session->arming, (pid_t)fork->tgid);
 	else
@@ -364,14 +365,14 @@ void program_forked(struct session *session, const struct waffle_rec_fork *fork)
 {
 	const struct session_options *options = session->options;
 	pid_t pid = (pid_t)(fork->child_tgid & ~WAFFLE_FORK_SHARES);
-	/* As after vfork(): until its exec it does nothing of its own. */
+	/* As after vfork(): until its exec the child only runs its parent's code. */
 	bool shares_memory = fork->child_tgid & WAFFLE_FORK_SHARES, known = true;
 	const struct target *parent;
 	struct target *child;
 
-	if (target_find(session, pid)) /* its number may be that of a process that has ended */
+	if (target_find(session, pid)) /* the pid may be reused */
 		target_add(session, pid);
-	/* It runs already: what can wait comes later. */
+	/* The child is running already, so arm it before anything else. */
 	if (session_wants_probes(options) && !options->machine_wide && !shares_memory &&
 	    !session->end_ts)
 		known = child_arm(session, fork, pid);

@@ -7,13 +7,13 @@
 #include "capture/session_internal.h"
 #include "target/process.h"
 
-/* Between two scans of the mappings of a process that maps much: several times a scan's time. */
+/* Minimum interval between scans of a process that maps often: a multiple of a scan's duration. */
 #define RESCAN_MIN_NS 2000000ull
 #define RESCAN_MAX_NS 50000000ull
 #define RESCAN_TIMES 4
-/* For scans of processes, until records are drained again. */
+/* Limit of scanning processes before records are drained again. */
 #define REARM_NS 20000000ull
-#define LOOK_NS 1000000000ull /* between two checks for exits that nothing reported */
+#define LOOK_NS 1000000000ull /* between two checks for unreported exits */
 #define EXITED_WAIT_MS 3      /* until the last records of a process have settled */
 
 struct target *target_find(struct session *session, pid_t pid)
@@ -23,7 +23,7 @@ struct target *target_find(struct session *session, pid_t pid)
 	return index == MAP_NONE ? NULL : &session->targets.data[index];
 }
 
-/* Writes down what /proc says of a process. */
+/* Writes facts of /proc about a process. */
 static int target_describe(struct session *session, pid_t pid)
 {
 	char cmdline[4096];
@@ -57,13 +57,14 @@ static void target_remove(struct session *session, struct target *target)
 	details_forget(session->details, pid);
 }
 
-/* Descriptors are for more than processes: half of them may go into watching exits. */
+/* Descriptors are also needed for other things: at most half of them may watch exits. */
 static bool may_watch(const struct session *session)
 {
 	return session->targets.len - session->unwatched < session->files_max / 2;
 }
 
-/* A descriptor that becomes readable when it exits; -1: it is polled. -ESRCH: it is gone. */
+/* Opens a descriptor that becomes readable when the process exits. -1: it is polled instead.
+ * -ESRCH: it is gone. */
 static int target_open(const struct session *session, pid_t pid)
 {
 	int fd = may_watch(session) ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
@@ -229,7 +230,7 @@ static uint64_t rescan_ts(const struct target *target)
 	return target->scan_ts + gap;
 }
 
-/* Rounded up, and not more than `most`. */
+/* Rounded up, and at most `most`. */
 static int ms_until(uint64_t ts, uint64_t now, int most)
 {
 	uint64_t ms = ts > now ? (ts - now + 999999) / 1000000 : 0;
@@ -253,8 +254,8 @@ int targets_wait_ms(const struct session *session, int most)
 	return most;
 }
 
-/* A program is counted as late when the first of its files is armed, which may take until that is
- * parsed. */
+/* A program counts as late once the first of its files is armed, which may require that the file is
+ * parsed first. */
 static void begun_first_tell(struct session *session, struct target *target, uint64_t armed)
 {
 	if (arming_arm_count(session->arming) == armed)
@@ -263,7 +264,7 @@ static void begun_first_tell(struct session *session, struct target *target, uin
 	program_was_late(session, target->pid);
 }
 
-/* `gone` says why it could not be looked at, and -ESRCH that it is gone. */
+/* On failure `gone` has the reason; -ESRCH: the process is gone. */
 static int target_rearm(struct session *session, struct target *target, struct error *gone)
 {
 	bool exec = target->exec_pending, ready, told = false;
@@ -293,7 +294,7 @@ static int target_rearm(struct session *session, struct target *target, struct e
 		if (arming_is_late(session->arming, target->pid)) {
 			if (!told)
 				program_was_late(session, target->pid);
-			target->begun_first = target->hold_armed = false; /* counted */
+			target->begun_first = target->hold_armed = false; /* already counted */
 		} else if (target->begun_first) {
 			begun_first_tell(session, target, armed);
 		}
@@ -321,7 +322,7 @@ static int target_rearm(struct session *session, struct target *target, struct e
 int targets_rearm(struct session *session)
 {
 	uint64_t begin = clock_monotonic_ns();
-	bool looked = false; /* one at least, however many forks there are */
+	bool looked = false; /* at least one, however many forks there are */
 
 	arming_changed(session->arming);
 	arming_loaded(session->arming);
@@ -335,7 +336,7 @@ int targets_rearm(struct session *session)
 		if (!target->exec_pending && (!target->maps_changed || now < rescan_ts(target)))
 			continue;
 		if (now - begin >= REARM_NS || (looked && drain_fork_waits(session->drain))) {
-			session->next_target--; /* it is the first the next time */
+			session->next_target--; /* start with it the next time */
 			session->busy = true;
 			break;
 		}
@@ -348,7 +349,7 @@ int targets_rearm(struct session *session)
 	return 0;
 }
 
-/* What they have mapped, or what they may map later. */
+/* Arms what the processes have mapped, or with `expected` what they may map later. */
 static int pids_arm(struct session *session, bool expected)
 {
 	int result = 0;
@@ -376,7 +377,7 @@ static bool any_is_parsing(const struct session *session)
 	return false;
 }
 
-/* Waits until what is left out has been parsed. */
+/* Waits until all omitted files have been parsed. */
 static int pids_arm_all(struct session *session, bool expected, uint64_t until_ns)
 {
 	int result = pids_arm(session, expected);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Warnings of a capture: it sees less than the options ask for. */
+/* Warnings of a capture that records less than the options request. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -77,7 +77,7 @@ static void unfound_say(const char *line, bool missing, void *arg)
 {
 	struct unfound *unfound = arg;
 	struct session *session = unfound->session;
-	/* The end says the same of what may have come until then. */
+	/* At the end the same message lacks this suffix, so the hash excludes it. */
 	const char *hope = strstr(line, CALL_MAY_COME);
 	uint64_t hash = hash_bytes(HASH_BEGIN, line, hope ? (size_t)(hope - line) : strlen(line));
 
@@ -85,7 +85,7 @@ static void unfound_say(const char *line, bool missing, void *arg)
 		unfound->result = error_set(session->err, ENOENT, "%s", line);
 	else if (map_get(&session->told, hash) != MAP_NONE)
 		return;
-	else if (missing) /* the line may be one of source_fault(), which is clean */
+	else if (missing) /* may come from source_fault(), which escapes its text */
 		session->events->tell(line, session->events->arg);
 	else if (session->events->notify)
 		session->events->notify(line, session->events->arg);
@@ -94,7 +94,7 @@ static void unfound_say(const char *line, bool missing, void *arg)
 	map_set(&session->told, hash, 1);
 }
 
-/* A name with a slip in it leaves the value in the capture. */
+/* A misspelt name would leave the value in the capture. */
 void warn_of_redaction(struct session *session)
 {
 	const struct redaction *redaction = session->options->redaction;
@@ -191,7 +191,7 @@ void warn_of_faults(struct session *session)
 	session_notify(session, line);
 }
 
-/* Reports wanted sources that this kernel does not have. */
+/* Reports requested sources that this kernel does not have. */
 static void warn_of_sources(struct session *session)
 {
 	uint32_t wanted = session->options->sources, missing = wanted & ~session_sources(session);

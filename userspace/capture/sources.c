@@ -11,7 +11,7 @@
 static const struct source_row {
 	const char *name;
 	uint32_t source; /* enum capture_source */
-	uint32_t wait;   /* enum waffle_wait_source; 0: not one of them */
+	uint32_t wait;   /* enum waffle_wait_source; 0: none */
 } rows[] = {
 	{"spans", CAPTURE_SPANS, 0},
 	{"cuda", CAPTURE_CUDA, 0},
@@ -76,7 +76,7 @@ int sources_parse(uint32_t *sources, const char *text, struct error *err)
 			break;
 	}
 	if (changes && !(chosen & CAPTURE_SCHED))
-		chosen &= CAPTURE_PROBES; /* -sched takes with it what needs it */
+		chosen &= CAPTURE_PROBES; /* -sched also removes the sources that need it */
 	if (!(chosen & (CAPTURE_PROBES | CAPTURE_SCHED)))
 		return error_set(err, EINVAL,
 				 "--sources: '%s' records nothing: all others need sched", text);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a capture records: sources that are switched on and off one by one (--sources). Spans and
- * calls stand for themselves; all others explain what the scheduler shows, and are of no use
+ * The sources that a capture records, which can be switched on and off individually (--sources).
+ * Spans and calls are independent. All others explain data of the scheduler, and are useless
  * without it.
  */
 #ifndef WAFFLE_CAPTURE_SOURCES_H
@@ -29,22 +29,21 @@ enum capture_source {
 #define CAPTURE_ALL 4095u
 /* Recorded by probes in the processes themselves. */
 #define CAPTURE_PROBES (CAPTURE_SPANS | CAPTURE_CUDA | CAPTURE_NCCL)
-/* Of these many machines have nothing to tell: no news unless they were asked for. */
+/* Many machines do not have these. Only report that if the user requested them. */
 #define CAPTURE_OF_MACHINE (CAPTURE_STEAL | CAPTURE_FREQUENCY)
 #define CAPTURE_DEFAULT CAPTURE_ALL
-#define SOURCES_TEXT 128 /* room for the names of all of them */
+#define SOURCES_TEXT 128 /* size for all names */
 
 /*
- * Reads a list of names with commas between: either the sources that are wanted, or changes to
- * the default, each with + or - before it. -EINVAL with a message that shows what was not
- * understood.
+ * Parses a comma-separated list of names: either the requested sources, or changes to the default,
+ * each with + or - before it. -EINVAL with a message that shows the invalid part.
  */
 int sources_parse(uint32_t *sources, const char *text, struct error *err);
 
-/* Their names with commas between. */
+/* The comma-separated names. */
 char *sources_text(char text[SOURCES_TEXT], uint32_t sources);
 
-/* Of these sources, as bpf/wait.h names them; and the other way. */
+/* Converts these sources to those of bpf/wait.h, and back. */
 uint32_t sources_to_waits(uint32_t sources);
 uint32_t sources_of_waits(uint32_t waits);
 

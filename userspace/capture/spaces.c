@@ -6,7 +6,7 @@
 
 #include "capture/drain.h"
 
-#define TOLD_MAX 16384 /* of a process */
+#define TOLD_MAX 16384 /* limit per process */
 
 static void told_drop(struct space *space, size_t count)
 {
@@ -78,8 +78,8 @@ static void space_begin(struct space *space, uint64_t ts)
 	space->handles = false;
 }
 
-/* The event of an exec precedes the events of its first mappings, but its record follows these in
- * the stream of records. */
+/* The exec event precedes the events of the program's first mappings in the stream of events. But
+ * the exec's record follows them in the stream of records. */
 void spaces_begin(struct spaces *spaces, pid_t pid, uint64_t ts)
 {
 	struct space *space = spaces_get(spaces, pid);
@@ -138,7 +138,7 @@ void space_read(struct space *space)
 		return;
 	space->read_ts = now;
 	if (process_mappings(&mappings, space->pid, &ignored))
-		return; /* it is gone: the old mappings are the best there is */
+		return; /* it is gone, so keep the old mappings */
 	mappings_free(&space->mappings);
 	space->mappings = mappings;
 }

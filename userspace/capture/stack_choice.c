@@ -12,9 +12,9 @@
 #define BY_NAME "span:"
 
 struct wanted {
-	char *word; /* as it was given */
+	char *word; /* as given */
 	bool (*has)(const struct site_info *site);
-	struct glob *name; /* of span:NAME, else NULL */
+	struct glob *name; /* NAME of span:NAME, else NULL */
 	bool found;
 };
 
@@ -139,7 +139,7 @@ bool stack_choice_has(struct stack_choice *choice, const struct site_info *site)
 {
 	bool result = false;
 
-	if (!choice || site->kind == WAFFLE_SITE_COUNTER) /* values have no id to refer to */
+	if (!choice || site->kind == WAFFLE_SITE_COUNTER) /* counters have no id to refer to */
 		return false;
 	for (size_t i = 0; i < choice->wanted.len; i++) {
 		struct wanted *wanted = &choice->wanted.data[i];

@@ -20,12 +20,12 @@
 #include "util/map.h"
 #include "util/vec.h"
 
-/* A file's table in the kernel. */
+/* The table of a file in the kernel. */
 struct file {
 	struct waffle_inode inode;
 	bool pending; /* its table is being made */
 	struct elf_segments segments;
-	struct cfi_table table; /* without rows: they are in the kernel's pages */
+	struct cfi_table table; /* without rows, which are in the kernel's pages */
 	uint32_t page, pages;
 };
 
@@ -36,24 +36,24 @@ struct run {
 
 struct process {
 	pid_t pid;  /* 0: unused */
-	bool waits; /* some tables of its files are not made yet */
+	bool waits; /* some tables of its files are not finished yet */
 	struct run run;
 	struct python python;
-	uint32_t program; /* a number of its own for each program that a pid runs */
-	uint32_t code;    /* the last one told of, in `codes`; NO_CODE: none */
+	uint32_t program; /* differs for each program that a pid runs */
+	uint32_t code;    /* index in `codes` of the last code object; NO_CODE: none */
 };
 
-/* A code object of Python, cut behind its table. */
+/* A code object of Python, truncated after its table of lines. */
 struct code {
 	struct waffle_rec_code *rec; /* NULL: unused */
-	uint32_t next;               /* of the process; or the next unused one */
+	uint32_t next;               /* next code object of the process, or next unused one */
 };
 #define NO_CODE UINT32_MAX
 
 /* How long to wait for tables: while programs are traced, and before that. */
 #define WAIT_NS 50000000ull
 #define READY_NS 60000000000ull
-#define PYTHON_WAIT_NS 100000000ull /* between two looks for Python in files that are parsed */
+#define PYTHON_WAIT_NS 100000000ull /* between two searches for Python in parsed files */
 #define PYTHON_FRAMES_MAX (1u << 20)
 #define PYTHON_CODES_MAX (1u << 16)
 
@@ -65,18 +65,18 @@ struct stacks {
 	VEC(struct file) files;
 	struct map process_at; /* pid → index in `processes` */
 	VEC(struct process) processes;
-	VEC(uint32_t) unused; /* of `processes` */
-	VEC(struct run) free; /* pages that were given back */
+	VEC(uint32_t) unused; /* indexes in `processes` */
+	VEC(struct run) free; /* pages that were returned */
 	uint32_t programs;
-	/* Frames of Python that have a name in the file: the hash of a program, a code object and
-	 * an instruction, and then that of the name → number. */
+	/* Frames of Python that have a name in the file: hash of a program, a code object and an
+	 * instruction → number, and hash of the name → number. */
 	struct map frame_at, name_at;
-	struct map code_at; /* hash of a program and an address → the last one told of */
+	struct map code_at; /* hash of a program and an address → the latest code object */
 	VEC(struct code) codes;
 	uint32_t unused_code; /* NO_CODE: none */
 	uint32_t frame_count;
-	bool python_waits;  /* files are still being parsed that may be Python's */
-	uint64_t python_ts; /* of the last look */
+	bool python_waits;  /* files that may be Python's are still being parsed */
+	uint64_t python_ts; /* time of the last search */
 	char warning[256];
 };
 
@@ -114,7 +114,7 @@ void stacks_free(struct stacks *stacks)
 
 /* ---- files ---- */
 
-/* Copies a table into the kernel's pages; without room for it the file has none. */
+/* Copies a table into the kernel's pages. Without room the file has no table. */
 static void table_publish(struct stacks *stacks, struct file *file)
 {
 	const struct waffle_unwind_row *rows = file->table.rows;
@@ -145,8 +145,8 @@ static void table_publish(struct stacks *stacks, struct file *file)
 	}
 }
 
-/* Of files with one executable segment, as linkers write them, the kernel can tell by itself where
- * their tables lie. */
+/* For files with one executable segment, as linkers write them, the kernel locates the tables by
+ * itself. */
 static void file_publish(struct stacks *stacks, const struct file *file,
 			 const struct waffle_inode *inode)
 {
@@ -159,7 +159,7 @@ static void file_publish(struct stacks *stacks, const struct file *file,
 	kernel_stack_file(stacks->kernel, inode, &told);
 }
 
-/* Takes the tables that were made since the last call; whether there were any. */
+/* Loads the tables that were finished since the last call. Returns whether there were any. */
 static bool tables_take(struct stacks *stacks)
 {
 	struct table_made made;
@@ -195,7 +195,7 @@ static uint64_t file_key(const struct waffle_inode *inode)
 	return inode->ino * 0x9e3779b97f4a7c15ull ^ inode->dev;
 }
 
-/* Adds a file that is new, whose table is asked for; its index, or -ENOMEM. Takes over the
+/* Adds a new file and requests its table. Returns its index, or -ENOMEM. Takes ownership of the
  * descriptor. */
 static int64_t file_add(struct stacks *stacks, const struct waffle_inode *inode, int fd,
 			const char *path)
@@ -213,7 +213,7 @@ static int64_t file_add(struct stacks *stacks, const struct waffle_inode *inode,
 	return index;
 }
 
-/* The file of a mapping, asked for if it is new; a negative errno if there is no memory. */
+/* The file of a mapping; if it is new, its table is requested. Negative errno: out of memory. */
 static int64_t file_of(struct stacks *stacks, const struct mapping *mapping, pid_t pid)
 {
 	struct waffle_inode inode = {.ino = mapping->ino, .dev = mapping->dev};
@@ -267,7 +267,7 @@ static struct run run_take(struct stacks *stacks, uint32_t pages)
 	return first < 0 ? (struct run){0} : (struct run){(uint32_t)first, pages};
 }
 
-/* Without memory, some pages are never used again. */
+/* If memory is short, some pages are never used again. */
 static void run_give(struct stacks *stacks, struct run run)
 {
 	if (run.pages)
@@ -295,7 +295,7 @@ static struct process *process_of(struct stacks *stacks, pid_t pid)
 
 typedef VEC(struct waffle_unwind_mapping) placed_list;
 
-/* Where the tables of the process's files lie. */
+/* Computes where the tables of the process's files lie. */
 static int mappings_place(struct stacks *stacks, const struct mappings *mappings,
 			  struct process *process, placed_list *placed)
 {
@@ -483,7 +483,7 @@ static uint64_t text_hash(uint64_t hash, const char *text)
 	return hash;
 }
 
-/* A free place among the code objects; NO_CODE: there is none. */
+/* A free slot for a code object. NO_CODE: there is none. */
 static uint32_t code_take(struct stacks *stacks)
 {
 	uint32_t index = stacks->unused_code;
@@ -512,7 +512,7 @@ int stacks_code(struct stacks *stacks, const struct waffle_rec_code *code)
 		return -ENOMEM;
 	memcpy(copy, code, size);
 	index = code_take(stacks);
-	if (index == NO_CODE) { /* it is looked up in the process */
+	if (index == NO_CODE) { /* it will be read from the process */
 		free(copy);
 		return 0;
 	}
@@ -521,8 +521,8 @@ int stacks_code(struct stacks *stacks, const struct waffle_rec_code *code)
 	return map_set(&stacks->code_at, code_key(process, code->code), index) ? 0 : -ENOMEM;
 }
 
-/* The text of a frame; `told`: index of its code object, MAP_NONE: the kernel has not told of it.
- */
+/* The text of a frame. `told`: index of its code object. MAP_NONE: the kernel has not reported
+ * it. */
 static void frame_text(const struct stacks *stacks, const struct process *process,
 		       const struct waffle_rec_frames *frames, uint32_t told,
 		       const uint64_t words[2], char *text, size_t size)
@@ -545,7 +545,7 @@ static void frame_text(const struct stacks *stacks, const struct process *proces
 	free(asked);
 }
 
-/* The number of a frame in the file, which has its name from then on. */
+/* The number of a frame in the file. Writes its name if it is new. */
 static int frame_number(struct stacks *stacks, pid_t pid, const char *text, uint32_t *number,
 			struct error *err)
 {
@@ -586,7 +586,7 @@ int stacks_python(struct stacks *stacks, const struct waffle_rec_frames *frames,
 			if (result)
 				return result;
 			if (stacks->frame_at.len >= PYTHON_FRAMES_MAX)
-				map_free(&stacks->frame_at); /* only what was found before */
+				map_free(&stacks->frame_at); /* it only holds earlier results */
 			map_set(&stacks->frame_at, key, number);
 		}
 		addresses[i] = STORE_PYTHON | number;

@@ -22,12 +22,12 @@ struct table_maker {
 	pthread_cond_t wake, idle;
 	bool stop, busy;
 	VEC(struct asked) asked;
-	size_t next; /* of `asked` */
+	size_t next; /* index in `asked` */
 	VEC(struct table_made) made;
 };
 
-/* A file that is no program, or was written to meanwhile, has an empty table. Then only frame
- * pointers are left. */
+/* A file that is not a program, or was written to meanwhile, gets an empty table. Then unwinding
+ * relies on frame pointers alone. */
 static struct table_made table_make(const struct asked *asked)
 {
 	struct table_made made = {.file = asked->file, .path = asked->path};

@@ -11,9 +11,9 @@
 
 struct told {
 	VEC(struct told_event) events;
-	size_t next;       /* those before it were delivered */
-	uint64_t count;    /* of all events so far */
-	uint64_t until_ts; /* the records before it were delivered */
+	size_t next;       /* earlier events were delivered */
+	uint64_t count;    /* number of all events so far */
+	uint64_t until_ts; /* records before this time were delivered */
 	uint64_t lost_ts;  /* 0: nothing was lost here */
 	struct told_event lost;
 };
@@ -87,8 +87,7 @@ uint64_t told_round(struct told *told, uint64_t before_ts)
 		qsort(told->events.data, told->events.len, sizeof(*told->events.data), earlier);
 	until_ts = told->until_ts;
 	told->until_ts = before_ts - 1;
-	/* The last round was cut short: records that are older than these events are still to
-	 * come. */
+	/* The last round ended early, so records older than these events may follow. */
 	return until_ts == told->until_ts ? 0 : until_ts;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The queue of the kernel's mapping events (target/mmap_watch.h). An event waits here for its turn
- * among the records of the capture: each CPU reports events in its own order, and the drain
+ * A queue of the kernel's mapping events (target/mmap_watch.h). An event waits here for its turn
+ * among the records of the capture. Each CPU reports events in its own order, and the drain
  * delivers records a little later.
  */
 #ifndef WAFFLE_CAPTURE_TOLD_H
@@ -12,21 +12,21 @@
 struct told;
 
 struct told_event {
-	struct mmap_event event; /* with a path of its own */
-	uint64_t number;         /* in the order of arrival */
+	struct mmap_event event; /* with its own copy of the path */
+	uint64_t number;         /* order of arrival */
 	bool traced;             /* its process was known to be a target */
 };
 
-/* All others below do nothing with NULL. */
+/* A NULL queue is valid for all functions below, which then do nothing. */
 int told_open(struct told **told, struct error *err);
 void told_close(struct told *told);
 
-/* Adds an event. If events have to be dropped, told_next() reports that by MMAP_LOST. */
+/* Adds an event. If the queue must drop events, told_next() reports MMAP_LOST. */
 void told_add(struct told *told, const struct mmap_event *event, bool traced);
-/* Sorts the events. The records before `before_ts` come now. Returns the time up to which all
- * records of former rounds were delivered; 0: none were. */
+/* Starts a round: sorts the events. The records before `before_ts` follow. Returns the time up to
+ * which all records of earlier rounds were delivered; 0: unknown. */
 uint64_t told_round(struct told *told, uint64_t before_ts);
-/* The next event that is not younger than `ts`, valid until the next call; NULL: there is none. */
+/* The next event at or before `ts`, valid until the next call. NULL: there is none. */
 const struct told_event *told_next(struct told *told, uint64_t ts);
 
 #endif

@@ -17,9 +17,9 @@ bool build_id_set(struct build_id *id, const void *bytes, size_t size)
 	return true;
 }
 
-#define NOTES_MAX (1u << 20) /* bytes of a section; other notes beside the build-id are few */
+#define NOTES_MAX (1u << 20) /* limit of a section; it holds few notes besides the build-id */
 
-/* Notes are read in this machine's byte order, whatever the file's. */
+/* Notes are read in this machine's byte order, regardless of the file's. */
 static bool id_in_chunk(struct build_id *id, Elf *elf, uint64_t offset, uint64_t size)
 {
 	Elf_Data *data;
@@ -44,7 +44,8 @@ static bool id_in_segments(struct build_id *id, Elf *elf)
 	return false;
 }
 
-/* Of a debug file, the segments are the program's, and need not fit. */
+/* Searches sections, since a debug file has the program's segments, which need not match its
+ * contents. */
 static bool id_in_sections(struct build_id *id, Elf *elf)
 {
 	Elf_Scn *section = NULL;
@@ -85,7 +86,7 @@ static size_t note_padded(uint32_t size)
 bool build_id_from_notes(struct build_id *id, const void *notes, size_t size)
 {
 	const unsigned char *at = notes;
-	Elf64_Nhdr note; /* the same as Elf32_Nhdr */
+	Elf64_Nhdr note; /* same layout as Elf32_Nhdr */
 
 	*id = (struct build_id){0};
 	while (size >= sizeof(note)) {
@@ -96,7 +97,7 @@ bool build_id_from_notes(struct build_id *id, const void *notes, size_t size)
 		size -= sizeof(note);
 		name = note_padded(note.n_namesz);
 		desc = note_padded(note.n_descsz);
-		/* The last descriptor need not be padded. */
+		/* The last descriptor may lack its padding. */
 		if (name > size || note.n_descsz > size - name)
 			return false;
 		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == sizeof(ELF_NOTE_GNU) &&

@@ -4,12 +4,12 @@
 #include <elf.h>
 #include <string.h>
 
-/* Bytes of an indirect call by its ModRM byte and the one behind that; 0: it is no call. */
+/* Length of an indirect call, from its ModRM byte and the byte after it. 0: not a call. */
 static unsigned indirect_bytes(uint8_t modrm, uint8_t sib)
 {
 	unsigned mod = modrm >> 6, rm = modrm & 7, bytes = 2;
 
-	if ((modrm >> 3 & 7) != 2) /* the operation: FF /2 */
+	if ((modrm >> 3 & 7) != 2) /* only FF /2 is a call */
 		return 0;
 	if (mod == 3)
 		return bytes;
@@ -35,7 +35,8 @@ static bool is_call_x86(const uint8_t *before)
 	return false;
 }
 
-/* BL; BLR, with pointer authentication too (Arm ARM, "Unconditional branch (register)"). */
+/* BL, and BLR with or without pointer authentication (Arm ARM, "Unconditional branch
+ * (register)"). */
 static bool is_call_aarch64(const uint8_t *before)
 {
 	uint32_t word;

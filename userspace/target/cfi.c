@@ -7,10 +7,10 @@
 #include "target/cfi_entries.h"
 #include "util/vec.h"
 
-/* A row while the table is made. */
+/* A row while the table is built. */
 struct long_row {
 	uint64_t pc;
-	uint32_t number; /* in the order of the file */
+	uint32_t number; /* position in the file */
 	struct waffle_unwind_row row;
 };
 
@@ -52,7 +52,8 @@ static bool is_behind(const struct long_row *row)
 	return row->row.rule == WAFFLE_UNWIND_UNKNOWN;
 }
 
-/* What is behind a function comes before what the next one says of the same address. */
+/* At equal addresses, the row that marks the end of a function sorts before the first row of the
+ * next function. */
 static int row_compare(const void *a, const void *b)
 {
 	const struct long_row *x = a, *y = b;
@@ -80,7 +81,8 @@ static bool same_rules(const struct waffle_unwind_row *a, const struct waffle_un
 	return a->cfa == b->cfa && a->fp == b->fp && a->rule == b->rule;
 }
 
-/* Of rows at one address the last one counts; one that changes nothing is left out. */
+/* Of several rows at one address the last one wins. A row that repeats the rules of the row before
+ * it is omitted. */
 static int make_table(struct reading *reading)
 {
 	const struct long_row *rows = reading->rows.data;
@@ -115,7 +117,8 @@ int cfi_table_read(struct cfi_table *table, const struct elf_file *file)
 	int result;
 
 	*table = (struct cfi_table){0};
-	/* Libraries in the file may have the one section where others have the other. */
+	/* One file may hold both sections, since the static libraries linked into it may use
+	 * different ones. */
 	for (unsigned kind = 0; kind < CFI_SECTIONS; kind++) {
 		struct cfi_section section;
 

@@ -7,7 +7,7 @@
 
 #include "target/elflimits.h"
 
-/* How an address is written: LSB, "DWARF Exception Header Encoding". */
+/* Encodings of an address: LSB, "DWARF Exception Header Encoding". */
 #define ENCODING_FORMAT 0x0f
 #define ENCODING_RELATIVE 0x70
 #define ENCODING_OMIT 0xff
@@ -89,7 +89,7 @@ static uint64_t read_encoded(const struct cfi_section *section, struct cfi_bytes
 	return value;
 }
 
-/* What the letters of a CIE's augmentation say: "zPLR", "zRS". */
+/* Reads what the letters of a CIE's augmentation string announce: "zPLR", "zRS". */
 static void read_augmentation(const struct cfi_section *section, struct cfi_common_entry *entry,
 			      const char *letters, struct cfi_bytes *bytes)
 {
@@ -110,7 +110,7 @@ static void read_augmentation(const struct cfi_section *section, struct cfi_comm
 			break;
 		case 'P':
 			encoding = (uint8_t)cfi_fixed(&data, 1);
-			if (encoding != ENCODING_OMIT) /* the value is of no use here */
+			if (encoding != ENCODING_OMIT) /* the personality is not used here */
 				read_encoded(section, &data, encoding & ENCODING_FORMAT);
 			break;
 		case 'S':
@@ -123,7 +123,7 @@ static void read_augmentation(const struct cfi_section *section, struct cfi_comm
 	bytes->bad = bytes->bad || data.bad;
 }
 
-/* `bytes`: behind the entry's number. */
+/* `bytes` starts after the CIE's id. */
 static void read_common(const struct cfi_section *section, struct cfi_common_entry *entry,
 			struct cfi_bytes bytes)
 {
@@ -136,7 +136,7 @@ static void read_common(const struct cfi_section *section, struct cfi_common_ent
 	if (bytes.bad || (version != 1 && version != 3 && version != 4))
 		return;
 	if (version == 4 && (cfi_fixed(&bytes, 1) != 8 || cfi_fixed(&bytes, 1)))
-		return; /* addresses of other sizes, or segments */
+		return; /* unsupported: other address sizes, segments */
 	entry->common.code_align = cfi_uleb(&bytes);
 	entry->common.data_align = cfi_sleb(&bytes);
 	if ((version == 1 ? cfi_fixed(&bytes, 1) : cfi_uleb(&bytes)) != section->machine->ra)
@@ -160,12 +160,12 @@ static void read_function(struct cfi_section *section, uint32_t common, struct c
 		cfi_skip(&bytes, cfi_uleb(&bytes));
 	if (bytes.bad || from + size < from)
 		section->bad++;
-	else if (from && size && /* else the linker has thrown the function away */
+	else if (from && size && /* else the linker discarded the function */
 		 !take(section, &(struct cfi_entry){from, from + size, common, bytes}, arg))
 		section->bad++;
 }
 
-/* The CIE at an offset, read once; MAP_NONE: there is none of use. */
+/* Index of the CIE at an offset, which is read once. MAP_NONE: there is no usable CIE. */
 static uint32_t common_at(struct cfi_section *section, uint64_t offset)
 {
 	uint32_t known = map_get(&section->at, offset);
@@ -201,7 +201,7 @@ static void read_entry(struct cfi_section *section, struct cfi_bytes bytes, cfi_
 	uint32_t common;
 
 	if (bytes.bad || number == (section->debug ? UINT32_MAX : 0))
-		return; /* a CIE: read when it is referred to */
+		return; /* a CIE is read when an FDE refers to it */
 	common = section->debug ? common_at(section, number)
 		 : number <= at ? common_at(section, at - number)
 				: MAP_NONE;
@@ -221,7 +221,7 @@ void cfi_section_each(struct cfi_section *section, cfi_entry_fn take, void *arg)
 
 		if (bytes.bad || (!size && !section->debug))
 			return;
-		if (size == UINT32_MAX) { /* of 64-bit DWARF, which linkers do not write here */
+		if (size == UINT32_MAX) { /* 64-bit DWARF, which linkers do not write here */
 			cfi_skip(&bytes, cfi_fixed(&bytes, 8));
 			section->bad++;
 			continue;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The entries of .eh_frame and .debug_frame; between cfi.c and cfi_index.c. */
+/* The entries of .eh_frame and .debug_frame, for cfi.c and cfi_index.c. */
 #ifndef WAFFLE_TARGET_CFI_ENTRIES_H
 #define WAFFLE_TARGET_CFI_ENTRIES_H
 
@@ -10,49 +10,49 @@
 #include "util/map.h"
 #include "util/vec.h"
 
-/* A CIE: what functions have in common. */
+/* A CIE: what several functions share. */
 struct cfi_common_entry {
 	struct cfi_common common;
 	uint8_t encoding;
-	bool sized; /* its FDEs have a size of what they say beside the address */
+	bool sized; /* each FDE states the size of its augmentation data */
 	bool bad;
 };
 
-/* A section, whose file has to stay open. Zero-initialised. */
+/* A section, zero-initialised before use. Its file has to stay open. */
 struct cfi_section {
 	const struct cfi_machine *machine;
 	const unsigned char *data;
 	size_t size;
 	uint64_t address;
-	bool debug;    /* .debug_frame */
+	bool debug;    /* the section is .debug_frame */
 	struct map at; /* offset of a CIE → index in `commons` */
 	VEC(struct cfi_common_entry) commons;
-	size_t bad; /* entries that were left out */
+	size_t bad; /* number of entries that were skipped */
 	bool no_memory;
-	bool cut; /* the section is too large: the rest is not read */
+	bool cut; /* the section exceeds the limit: the rest is not read */
 };
 
-/* Bytes of a section. Those of the largest browsers and tensor libraries have 40 MB. */
+/* Bytes of a section. The largest browsers and tensor libraries have 40 MB. */
 #define CFI_SECTION_MAX (256u << 20)
 
-/* An FDE: a function. */
+/* An FDE: one function. */
 struct cfi_entry {
 	uint64_t from, to; /* link-time addresses */
-	uint32_t common;   /* index in the section's */
+	uint32_t common;   /* index in the section's `commons` */
 	struct cfi_bytes program;
 };
 
-/* The two sections that there may be: code that was built without the first may have the second. */
+/* A file may have either section or both: code built without .eh_frame may have .debug_frame. */
 enum cfi_section_kind { CFI_EH_FRAME, CFI_DEBUG_FRAME, CFI_SECTIONS };
 
-/* False: the file has none, or is of a machine that is not known. */
+/* False: the file has no such section, or its machine is not supported. */
 bool cfi_section_open(struct cfi_section *section, const struct elf_file *file,
 		      enum cfi_section_kind kind);
 void cfi_section_close(struct cfi_section *section);
 
-/* Takes an entry; false: it makes no sense. */
+/* Receives an entry. Returns false if the entry is malformed. */
 typedef bool (*cfi_entry_fn)(struct cfi_section *section, const struct cfi_entry *entry, void *arg);
-/* All functions that the linker has kept, in the order of the file. */
+/* Visits all functions that the linker kept, in file order. */
 void cfi_section_each(struct cfi_section *section, cfi_entry_fn take, void *arg);
 
 #endif

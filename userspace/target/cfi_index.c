@@ -7,7 +7,7 @@
 #include "target/cfi_entries.h"
 #include "util/vec.h"
 
-#define FUNCTIONS_MAX (2u << 20) /* of those behind nothing is known */
+#define FUNCTIONS_MAX (2u << 20) /* functions beyond the limit are unknown */
 
 struct indexed {
 	struct cfi_entry entry;
@@ -16,7 +16,7 @@ struct indexed {
 
 struct cfi_index {
 	struct cfi_section sections[CFI_SECTIONS];
-	VEC(struct indexed) list; /* by `from` */
+	VEC(struct indexed) list; /* sorted by `from` */
 	enum cfi_section_kind reading;
 };
 
@@ -99,7 +99,7 @@ bool cfi_index_find(const struct cfi_index *index, uint64_t address, struct cfi_
 
 struct row_at {
 	uint64_t address;
-	struct waffle_unwind_row row; /* the last one up to there */
+	struct waffle_unwind_row row; /* the last row at or before `address` */
 };
 
 static bool take_row(uint64_t pc, const struct waffle_unwind_row *row, void *arg)

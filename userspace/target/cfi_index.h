@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the functions of a file begin and end, and what holds at single addresses of them, by its
- * call frame information (cfi.h). It is there in stripped files, too.
+ * Start and end of a file's functions, and the stack state at single addresses, by its call frame
+ * information (cfi.h). Stripped files have this information, too.
  */
 #ifndef WAFFLE_TARGET_CFI_INDEX_H
 #define WAFFLE_TARGET_CFI_INDEX_H
@@ -14,23 +14,24 @@
 
 struct cfi_index;
 
-/* Link-time addresses. Of a function that has parts in several places it is one of these. */
+/* Link-time addresses. A function whose code is split has one of these per part. */
 struct cfi_function {
 	uint64_t from, to;
 };
 
-/* A file without such information is no error. It has to stay open. -ENOMEM. */
+/* Returns 0 or -ENOMEM. A file without call frame information has no functions. It has to stay
+ * open. */
 int cfi_index_open(struct cfi_index **index, const struct elf_file *file);
 void cfi_index_close(struct cfi_index *index); /* NULL is allowed */
 
-/* The function that an address lies in; false: none is known there. NULL has none. */
+/* The function that contains an address. False: none is known, or `index` is NULL. */
 bool cfi_index_find(const struct cfi_index *index, uint64_t address, struct cfi_function *function);
 
-/* How far a thread at an instruction is from the state that a call enters a function with. */
+/* How far the stack at an instruction differs from the stack at function entry. */
 enum cfi_stack {
-	CFI_STACK_UNKNOWN, /* nothing is said of this address, or it is in .plt */
-	CFI_STACK_ENTERED, /* nothing is on the stack but the return address, if it is there */
-	CFI_STACK_USED,    /* something is, so this is the middle of a function */
+	CFI_STACK_UNKNOWN, /* the file has no information for this address, or it is in .plt */
+	CFI_STACK_ENTERED, /* the stack holds at most the return address */
+	CFI_STACK_USED,    /* the stack is in use, so this is the middle of a function */
 	CFI_STACK_NONE,    /* there is no return address: a thread begins here */
 };
 enum cfi_stack cfi_index_stack(const struct cfi_index *index, uint64_t address);

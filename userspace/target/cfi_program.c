@@ -4,7 +4,7 @@
 #include <dwarf.h>
 #include <string.h>
 
-#define REMEMBERED_MAX 16 /* states that a program may remember at once; compilers nest one */
+#define REMEMBERED_MAX 16 /* limit of states that a program may save; compilers nest one */
 
 /* ---- bytes ---- */
 
@@ -59,7 +59,7 @@ void cfi_skip(struct cfi_bytes *bytes, uint64_t count)
 	}
 }
 
-/* ---- from states to rows ---- */
+/* ---- converting states to rows ---- */
 
 static bool fits(int64_t value, int64_t min, int64_t max)
 {
@@ -112,7 +112,7 @@ static bool row_fp(const struct cfi_machine *machine, const struct cfi_state *st
 	case CFI_AT_CFA:
 		if (!machine->ra_in_register || offset >= 8 * INT8_MIN)
 			return row_fp_at(row, WAFFLE_UNWIND_FP_SAVED, offset);
-		/* aarch64: at the lower end of a large frame. */
+		/* aarch64 saves the frame pointer at the low end of a large frame. */
 		if (state->kind != CFI_CFA_SP && state->kind != CFI_CFA_FP)
 			return false;
 		return row_fp_at(row, WAFFLE_UNWIND_FP_AT_REGISTER, offset + state->offset);
@@ -128,7 +128,7 @@ static bool row_fp(const struct cfi_machine *machine, const struct cfi_state *st
 	}
 }
 
-/* The return address lies where a row takes it to be. */
+/* Records where the return address is. False: a row cannot express the location. */
 static bool row_ra(const struct cfi_machine *machine, const struct cfi_state *state,
 		   struct waffle_unwind_row *row)
 {
@@ -174,7 +174,7 @@ static bool is_base_register(uint64_t operation, uint64_t number)
 	return number < 32 && operation == DW_OP_breg0 + number;
 }
 
-/* "stack pointer + 8 + ((instruction & 15) >= n) * 8", as ld, gold and lld describe .plt. */
+/* "stack pointer + 8 + ((instruction & 15) >= n) * 8": the rule of ld, gold and lld for .plt. */
 static bool is_plt(const struct cfi_machine *machine, struct cfi_bytes bytes, int64_t *from)
 {
 	static const unsigned char begin[] = {DW_OP_lit15, DW_OP_and},
@@ -190,7 +190,7 @@ static bool is_plt(const struct cfi_machine *machine, struct cfi_bytes bytes, in
 	return true;
 }
 
-/* "register + offset", and what follows. */
+/* Reads "register + offset" and leaves `bytes` after it. */
 static bool expression_base(const struct cfi_machine *machine, struct cfi_bytes *bytes, bool *is_fp,
 			    int64_t *offset)
 {
@@ -241,8 +241,8 @@ struct run {
 	struct cfi_bytes bytes;
 	struct cfi_state state, remembered[REMEMBERED_MAX];
 	unsigned depth;
-	uint64_t pc, to; /* FDE: the place, and the end */
-	cfi_row_fn row;  /* NULL: a CIE */
+	uint64_t pc, to; /* FDE: current address and end */
+	cfi_row_fn row;  /* NULL: the program of a CIE */
 	void *arg;
 	bool stopped;
 };
@@ -386,7 +386,7 @@ static void run_place(struct run *run, unsigned code)
 		take_block(run);
 		set_place(run, reg, (struct cfi_place){.kind = CFI_LOST});
 		break;
-	default: /* in another register, or a value: an operand more */
+	default: /* a register or a value: has a further operand */
 		cfi_uleb(&run->bytes);
 		set_place(run, reg, (struct cfi_place){.kind = CFI_LOST});
 	}
@@ -412,7 +412,7 @@ static void run_one(struct run *run)
 	}
 	switch (code) {
 	case DW_CFA_nop:
-	case DW_CFA_GNU_window_save: /* aarch64: the return address is signed from here on */
+	case DW_CFA_GNU_window_save: /* on aarch64: the return address is signed from here on */
 		break;
 	case DW_CFA_advance_loc1:
 		advance(run, cfi_fixed(bytes, 1));
@@ -451,7 +451,7 @@ static void run_one(struct run *run)
 	case DW_CFA_GNU_args_size:
 		cfi_uleb(bytes);
 		break;
-	default: /* DW_CFA_set_loc, or one that nobody has heard of */
+	default: /* DW_CFA_set_loc or an unknown instruction */
 		bytes->bad = true;
 	}
 }
@@ -486,7 +486,7 @@ bool cfi_run(const struct cfi_common *common, struct cfi_bytes program, uint64_t
 			  .arg = arg};
 	bool good = run_all(&run);
 
-	if (!good) /* what is behind the fault is not known */
+	if (!good) /* the rules after a malformed instruction are unknown */
 		run.state = (struct cfi_state){0};
 	put_row(&run, to);
 	return good;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The instructions of call frame information; inside of cfi.c. */
+/* Executes the instructions of call frame information. Internal to cfi*.c. */
 #ifndef WAFFLE_TARGET_CFI_PROGRAM_H
 #define WAFFLE_TARGET_CFI_PROGRAM_H
 
@@ -8,7 +8,7 @@
 
 #include "bpf/unwind.h"
 
-/* Bytes that are read in order; reading past the end gives zeros and sets `bad`. */
+/* A cursor over bytes. Reading past the end yields zeros and sets `bad`. */
 struct cfi_bytes {
 	const unsigned char *at, *end;
 	bool bad;
@@ -19,10 +19,11 @@ uint64_t cfi_uleb(struct cfi_bytes *bytes);
 int64_t cfi_sleb(struct cfi_bytes *bytes);
 void cfi_skip(struct cfi_bytes *bytes, uint64_t count);
 
-/* Numbers that DWARF gives the registers that are followed. */
+/* DWARF numbers of the registers that unwinding follows. */
 struct cfi_machine {
 	uint64_t fp, sp, ra;
-	bool ra_in_register; /* of a function that has called none: aarch64 */
+	/* aarch64: a function that has called none keeps the return address in a register. */
+	bool ra_in_register;
 };
 
 enum cfi_place_kind { CFI_SAME, CFI_AT_CFA, CFI_AT_FP, CFI_LOST, CFI_UNDEFINED };
@@ -38,21 +39,21 @@ struct cfi_state {
 	struct cfi_place fp, ra;
 };
 
-/* What a CIE says for its FDEs. */
+/* The part of a CIE that its FDEs share. */
 struct cfi_common {
 	const struct cfi_machine *machine;
 	uint64_t code_align;
 	int64_t data_align;
-	bool signal;              /* a frame that the kernel made */
-	struct cfi_state initial; /* after the CIE's own instructions */
+	bool signal;              /* a signal frame, made by the kernel */
+	struct cfi_state initial; /* state after the CIE's own instructions */
 };
 
-/* Takes what holds from an address on; false stops. */
+/* Receives the rules that apply from an address on. False stops. */
 typedef bool (*cfi_row_fn)(uint64_t pc, const struct waffle_unwind_row *row, void *arg);
 
-/* Runs the instructions of a CIE: fills `initial`. */
+/* Runs the instructions of a CIE and sets `initial`. */
 bool cfi_run_common(struct cfi_common *common, struct cfi_bytes program);
-/* Runs those of an FDE for [from, to): a row wherever something changes. */
+/* Runs the instructions of an FDE for [from, to). Emits a row wherever the rules change. */
 bool cfi_run(const struct cfi_common *common, struct cfi_bytes program, uint64_t from, uint64_t to,
 	     cfi_row_fn row, void *arg);
 

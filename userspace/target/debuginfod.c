@@ -8,12 +8,12 @@
 
 #define LIBRARY "libdebuginfod.so.1"
 
-struct debuginfod_client; /* of the library */
+struct debuginfod_client; /* defined by the library */
 
 struct debuginfod {
 	void *library;
 	struct debuginfod_client *client;
-	/* As elfutils/debuginfod.h declares them. */
+	/* Same signatures as in elfutils/debuginfod.h. */
 	struct debuginfod_client *(*begin)(void);
 	int (*find)(struct debuginfod_client *client, const unsigned char *id, int size,
 		    char **path);
@@ -36,7 +36,8 @@ static bool load_functions(struct debuginfod *debuginfod)
 
 		if (!function)
 			return false;
-		/* C has no cast from an object's pointer to a function's; POSIX has them alike. */
+		/* C has no cast from an object pointer to a function pointer, but POSIX gives both
+		 * the same representation. */
 		memcpy(wanted[i].function, &function, sizeof(function));
 	}
 	return true;
@@ -47,7 +48,7 @@ struct debuginfod *debuginfod_open(void)
 	const char *urls = getenv("DEBUGINFOD_URLS");
 	struct debuginfod *debuginfod;
 
-	/* A program without a loader (static) would get a second C library with it. */
+	/* In a static program, which has no loader, dlopen() would load a second C library. */
 	if (!urls || !urls[0] || !getauxval(AT_BASE))
 		return NULL;
 	debuginfod = calloc(1, sizeof(*debuginfod));
@@ -68,7 +69,7 @@ void debuginfod_close(struct debuginfod *debuginfod)
 		return;
 	if (debuginfod->client)
 		debuginfod->end(debuginfod->client);
-	/* The library stays loaded: the TLS libraries it needs leave memory behind. */
+	/* The library stays loaded, since the TLS libraries that it uses would leak memory. */
 	free(debuginfod);
 }
 

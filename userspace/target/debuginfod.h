@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Debug files from debuginfod servers, through elfutils' libdebuginfod and its cache. The library
- * is looked for at run time: it is not needed to run, and a static binary does without.
+ * is loaded at run time and is optional: a static binary works without it.
  */
 #ifndef WAFFLE_TARGET_DEBUGINFOD_H
 #define WAFFLE_TARGET_DEBUGINFOD_H
@@ -10,13 +10,13 @@
 
 struct debuginfod;
 
-/* NULL: DEBUGINFOD_URLS is not set or empty, or there is no libdebuginfod (or no memory). */
+/* NULL: DEBUGINFOD_URLS is unset or empty, libdebuginfod is not installed, or allocation failed. */
 struct debuginfod *debuginfod_open(void);
 void debuginfod_close(struct debuginfod *debuginfod);
 
 /*
- * A descriptor of the debug file of a build-id, or a negative errno. May ask the network and take
- * as long as DEBUGINFOD_TIMEOUT says (90 s without data by default).
+ * Returns a descriptor of the debug file with a build-id, or a negative errno. May access the
+ * network and block up to DEBUGINFOD_TIMEOUT (by default 90 s without data).
  */
 int debuginfod_fetch(struct debuginfod *debuginfod, const struct build_id *id);
 

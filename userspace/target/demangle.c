@@ -9,13 +9,13 @@
 #include "target/sandbox.h"
 #include "target/worker.h"
 
-/* libsupc++; returns 0 if the whole name was written. It allocates on the stack only, so that one
- * may leave it with longjmp. */
+/* In libsupc++. Returns 0 if it wrote the whole name. It allocates only on the stack, so the
+ * callback may leave it with longjmp(). */
 int __gcclibcxx_demangle_callback(const char *mangled,
 				  void (*piece)(const char *text, size_t len, void *arg),
 				  void *arg);
 
-/* A name of 200 bytes may also take longer than the machine exists. */
+/* A time limit, since demangling a crafted name of 200 bytes may practically never end. */
 #define NAME_MS 100
 
 struct attempt {
@@ -91,7 +91,7 @@ static const char *demangle_remote(const char *symbol, char text[DEMANGLE_MAX])
 
 const char *demangle(const char *symbol, char text[DEMANGLE_MAX])
 {
-	/* Anything else would be taken for a type: "i" is int. */
+	/* The demangler would read any other name as a type: "i" is int. */
 	if (strncmp(symbol, "_Z", 2) != 0 || strlen(symbol) >= DEMANGLE_MAX)
 		return NULL;
 	return worker_is_there() ? demangle_remote(symbol, text) : demangle_here(symbol, text);

@@ -29,7 +29,7 @@ uint32_t dev_of_kernel(dev_t dev)
 /* ---- mounts ---- */
 
 /*
- * The type of the file system on a device, and where it is mounted first. proc(5), mountinfo:
+ * Type and first mount point of the file system on a device. Format, see proc(5), mountinfo:
  * "36 35 98:0 /root /mount/point rw,noatime master:1 - ext3 /dev/root rw".
  */
 static bool mount_find(const char *table, uint32_t dev, char *type, size_t type_size, char *point,
@@ -63,7 +63,7 @@ static bool mount_find(const char *table, uint32_t dev, char *type, size_t type_
 
 /* ---- sockets ---- */
 
-/* "0100007F:1F90" or four such words, each as the machine keeps it in memory. */
+/* Parses "0100007F:1F90", or four such words. Each word is in the machine's byte order. */
 static bool address_text(const char *hex, char *text, size_t size)
 {
 	size_t digits = strcspn(hex, ":");
@@ -89,7 +89,7 @@ static bool address_text(const char *hex, char *text, size_t size)
 	return true;
 }
 
-/* proc_net_tcp(5): "sl local rem st tx:rx tr:when retrnsmt uid timeout inode"; header first. */
+/* Fields, see proc_net_tcp(5): "sl local rem st tx:rx tr:when retrnsmt uid timeout inode". */
 static bool inet_parse(const char *line, const char *kind, uint64_t ino, char *detail, size_t size)
 {
 	char local[80], remote[80], here[80], there[80];
@@ -100,14 +100,14 @@ static bool inet_parse(const char *line, const char *kind, uint64_t ino, char *d
 	    inode != ino || !address_text(local, here, sizeof(here)) ||
 	    !address_text(remote, there, sizeof(there)))
 		return false;
-	if (strspn(strchr(remote, ':'), ":0") == strlen(strchr(remote, ':'))) /* port 0: nobody */
+	if (strspn(strchr(remote, ':'), ":0") == strlen(strchr(remote, ':'))) /* port 0: no peer */
 		snprintf(detail, size, "%s %s", kind, here);
 	else
 		snprintf(detail, size, "%s %s <-> %s", kind, here, there);
 	return true;
 }
 
-/* "Num RefCount Protocol Flags Type St Inode Path" */
+/* Fields: "Num RefCount Protocol Flags Type St Inode Path". */
 static bool unix_parse(const char *line, const char *kind, uint64_t ino, char *detail, size_t size)
 {
 	char path[200] = "";
@@ -123,7 +123,7 @@ static bool unix_parse(const char *line, const char *kind, uint64_t ino, char *d
 typedef bool (*socket_parse_fn)(const char *line, const char *kind, uint64_t ino, char *detail,
 				size_t size);
 
-/* How many lines of a table are of the socket; `detail` is that of the first. */
+/* Counts the lines of a table that describe the socket. `detail` receives the first one. */
 static unsigned socket_lines(const char *path, socket_parse_fn parse, const char *kind,
 			     uint64_t ino, char *detail, size_t size)
 {
@@ -142,9 +142,9 @@ static unsigned socket_lines(const char *path, socket_parse_fn parse, const char
 }
 
 /*
- * Sockets are listed by network namespace: in that of the process. The path of a unix socket may
- * have a line feed in it, and what follows that looks like a line of any other socket: so these
- * come last, and of a socket with two lines it is not known which one is true.
+ * Sockets are listed per network namespace, so we read the tables of the process. The path of a
+ * unix socket may contain a line feed, and so may forge a line for any other socket. Therefore unix
+ * sockets are read last, and a unix socket with two matching lines stays unknown.
  */
 static void socket_detail(pid_t pid, uint64_t ino, char *detail, size_t size)
 {
@@ -172,8 +172,8 @@ static void socket_detail(pid_t pid, uint64_t ino, char *detail, size_t size)
 
 /* ---- descriptors ---- */
 
-/* What is known of a file without asking its server, which may not answer: just then somebody wants
- * to know what the program waits for. */
+/* Reads cached attributes only. A request to a file server may hang, and may be the very thing that
+ * the process waits for. */
 static int file_know(int folder, const char *path, struct statx *info)
 {
 	return statx(folder, path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE | STATX_INO,
@@ -187,7 +187,7 @@ static uint32_t dev_of_file(const struct statx *info)
 	return info->stx_dev_major << 20 | info->stx_dev_minor;
 }
 
-/* Reads the name of an open descriptor; what it is, into `info`. */
+/* Reads the name of an open descriptor, and its type into `info`. */
 static int descriptor_read(struct descriptor *found, pid_t pid, int fd, struct statx *info)
 {
 	char path[64];
@@ -206,8 +206,8 @@ static int descriptor_read(struct descriptor *found, pid_t pid, int fd, struct s
 	return 0;
 }
 
-/* A root that is no mount is not in the table of a process that is in it: in ours it is, or in that
- * of the first process if we are in such a root, too. */
+/* A chroot directory that is not a mount point is missing from the table of a process inside it. So
+ * we read our own table, and in case we run in such a chroot, too, that of process 1. */
 static void file_system_detail(pid_t pid, uint32_t dev, char *detail, size_t size)
 {
 	const pid_t pids[] = {pid, getpid(), 1};
@@ -264,13 +264,14 @@ int descriptor_find(struct descriptor *found, pid_t pid, int fd, const struct fi
 	struct statx info = {0};
 	int result = -ENOENT;
 
-	/* Some file systems show another device (btrfs, overlayfs): the inode will do here. */
+	/* Some file systems (btrfs, overlayfs) report another device number, so here the inode must
+	 * suffice. */
 	if (fd >= 0)
 		result = descriptor_read(found, pid, fd, &info);
 	if (result || info.stx_ino != key->ino) {
 		result = descriptor_search(found, pid, key, &info);
-		/* One inode serves all eventfds, epolls, timers, …: which one it was is not known.
-		 */
+		/* All eventfds, epolls, timers, … share one inode, so it does not identify the
+		 * file. */
 		if (!result && !strncmp(found->name, "anon_inode:", strlen("anon_inode:")))
 			return -ENOENT;
 	}
@@ -279,7 +280,7 @@ int descriptor_find(struct descriptor *found, pid_t pid, int fd, const struct fi
 	return result;
 }
 
-/* proc_pid_fdinfo(5): "tfd:        5 events:       19 data: …" for each. */
+/* Format, see proc_pid_fdinfo(5): one line "tfd:        5 events:       19 data: …" per file. */
 void epoll_watched(char *text, size_t size, pid_t pid, int fd)
 {
 	char path[64], line[256], name[200];
@@ -306,7 +307,7 @@ void epoll_watched(char *text, size_t size, pid_t pid, int fd)
 		fclose(info);
 }
 
-/* The device of a kind of files that all processes share. */
+/* The device number of a kind of files that is the same in all processes (pipes, sockets). */
 static uint32_t dev_of_fd(int fd)
 {
 	struct stat info;
@@ -380,7 +381,7 @@ bool block_device_name(char *name, size_t size, uint32_t dev)
 	return found;
 }
 
-/* A whole word of a list with commas. */
+/* Finds a whole word in a comma-separated list. */
 static const char *option_find(const char *options, const char *option)
 {
 	size_t len = strlen(option);
@@ -391,7 +392,8 @@ static const char *option_find(const char *options, const char *option)
 	return NULL;
 }
 
-/* Where a hierarchy is mounted that has this controller, or the unified one for none. */
+/* Mount point of the cgroup hierarchy with this controller. Without a controller: of the unified
+ * hierarchy. */
 static bool cgroup_mount(const char *controllers, char *point, size_t size)
 {
 	char *line = NULL, place[PATH_MAX];
@@ -424,7 +426,8 @@ bool cgroup_path(char *path, size_t size, pid_t tid, uint64_t ino)
 
 	snprintf(name, sizeof(name), "/proc/%d/cgroup", tid);
 	groups = fopen(name, "re");
-	/* "4:cpu,cpuacct:/a/b"; the unified hierarchy is "0::/a/b". A quota may be a parent's. */
+	/* Lines look like "4:cpu,cpuacct:/a/b"; the unified hierarchy is "0::/a/b". The cgroup may
+	 * be an ancestor, since quotas are inherited. */
 	while (groups && !found && getline(&line, &line_size, groups) > 0) {
 		char *controllers = strchr(line, ':'), *folder;
 		struct stat info;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the open files of a process are called: a path, "pipe:[4711]", "socket:[4712]",
- * "anon_inode:[eventfd]". The kernel's records name a file by device and inode, and by the
- * descriptor that was used, which may be another file's by now.
+ * Names of a process's open files: a path, "pipe:[4711]", "socket:[4712]", "anon_inode:[eventfd]".
+ * The kernel's records identify a file by device and inode and by the descriptor used. That
+ * descriptor may refer to another file by now.
  */
 #ifndef WAFFLE_TARGET_DESCRIPTORS_H
 #define WAFFLE_TARGET_DESCRIPTORS_H
@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* A file as the kernel numbers it: major << 20 | minor (include/linux/kdev_t.h). */
+/* A file's key. `dev` has the kernel's encoding: major << 20 | minor (include/linux/kdev_t.h). */
 struct file_key {
 	uint64_t ino;
 	uint32_t dev;
@@ -21,9 +21,9 @@ struct file_key {
 struct descriptor {
 	char name[4096];
 	/*
-	 * A socket's ends, "tcp 10.0.0.1:80 <-> 10.0.0.2:5000", "udp 0.0.0.0:53", "unix /run/x"; a
-	 * file system's type, "ext4"; "fifo" of a pipe with a path; "character device 195:0"; else
-	 * "".
+	 * A socket's endpoints, "tcp 10.0.0.1:80 <-> 10.0.0.2:5000", "udp 0.0.0.0:53", "unix
+	 * /run/x"; a file system's type, "ext4"; "fifo" for a named pipe; "character device 195:0";
+	 * or "".
 	 */
 	char detail[256];
 };
@@ -33,24 +33,24 @@ struct descriptor {
 uint32_t dev_of_kernel(dev_t dev);
 
 /*
- * Looks at descriptor `fd` of a process (-1: not known) and then, unless the file is one that has
- * no name but by its descriptor, at all others. -ENOENT: it is open no more; -ESRCH: no such
- * process; other negative errno: it can't be looked at.
+ * Checks descriptor `fd` of a process (-1: unknown), then all others. The second step is skipped
+ * for files that only their descriptor identifies. -ENOENT: the file is no longer open; -ESRCH: no
+ * such process; other negative errno: the process cannot be read.
  */
 int descriptor_find(struct descriptor *found, pid_t pid, int fd, const struct file_key *key);
 
-/* What an epoll descriptor watches, "anon_inode:[timerfd], socket:[4712]", as far as there is room.
- * Empty: nothing, or it can't be looked at. */
+/* Lists what an epoll descriptor watches, "anon_inode:[timerfd], socket:[4712]", as far as it fits.
+ * Empty: it watches nothing, or it cannot be read. */
 void epoll_watched(char *text, size_t size, pid_t pid, int fd);
 
-/* What the name of a file tells without a process: "pipe:[4711]" or "socket:[4712]", whose devices
- * are the same for all; else "inode 4711 of /data". False: nothing is known of the device. */
+/* Names a file without its process: "pipe:[4711]" or "socket:[4712]", whose device numbers are the
+ * same everywhere; otherwise "inode 4711 of /data". False: the device is unknown. */
 bool descriptor_of_inode(struct descriptor *found, const struct file_key *key);
 
-/* "/dev/vda1"; false: there is no such block device. */
+/* Writes a name such as "/dev/vda1". False: there is no such block device. */
 bool block_device_name(char *name, size_t size, uint32_t dev);
 
-/* The folder of a cgroup, by inode, among those of a thread. */
+/* Path of the cgroup with inode `ino` among the cgroups of a thread. */
 bool cgroup_path(char *path, size_t size, pid_t tid, uint64_t ino);
 
 #endif

@@ -15,7 +15,7 @@
 
 #define DEBUG_DIR "/usr/lib/debug"
 
-/* An ELF file whose .debug_info has nothing in it. */
+/* An ELF file with an empty .debug_info. */
 static const struct {
 	Elf64_Ehdr header;
 	Elf64_Shdr sections[3];
@@ -51,7 +51,7 @@ static const struct {
 	.names = "\0.shstrtab\0.debug_info",
 };
 
-/* Where libdw takes a file's path from. NULL: not known. */
+/* The path that libdw would derive for the file. NULL: unknown. */
 static char *path_of(int fd)
 {
 	char link[32], path[PATH_MAX];
@@ -63,7 +63,7 @@ static char *path_of(int fd)
 								       : NULL;
 }
 
-/* The length of a path's folder, with the slash. */
+/* Length of the directory part of a path, with the slash. */
 static int folder_len(const char *path)
 {
 	return path ? (int)(strrchr(path, '/') + 1 - path) : 0;
@@ -104,7 +104,8 @@ static bool find_common(struct dwarf_file *file, const struct build_id *id, cons
 	return try_common(file, id, path);
 }
 
-/* What is set here libdw does not look for. */
+/* Once an alternate file is set, libdw does not search for one itself. So a missing one is replaced
+ * by the empty file. */
 static void open_common(struct dwarf_file *file, const char *debug_dir)
 {
 	const char *name;
@@ -170,8 +171,8 @@ const char *dwarf_file_split_name(Dwarf_Die *unit)
 	return name;
 }
 
-/* Whether all that libdw would open for a skeleton is ordinary: FILE.dwp, and its .dwo in the
- * file's folder, and in the one that it was compiled in. */
+/* Whether all files that libdw would open for a skeleton are regular. These are FILE.dwp, and the
+ * .dwo file, both in the file's directory and in the compilation directory. */
 static bool split_is_plain(const struct dwarf_file *file, Dwarf_Die *unit)
 {
 	int len = folder_len(file->path);

@@ -13,8 +13,8 @@
 
 struct unit {
 	Dwarf_Die die;               /* has the ranges and the lines */
-	uint64_t budget;             /* entries that the unit can hold at most */
-	struct dwarf_scopes *scopes; /* NULL: not walked yet, or nothing there */
+	uint64_t budget;             /* upper bound of the unit's entries */
+	struct dwarf_scopes *scopes; /* NULL: not read yet, or empty */
 	bool walked;
 };
 
@@ -27,10 +27,10 @@ struct dwarf_index {
 	struct dwarf_file file;
 	struct strtab *strings;
 	VEC(struct unit) units;
-	VEC(struct unit_range) ranges; /* by low */
+	VEC(struct unit_range) ranges; /* sorted by `low` */
 };
 
-/* Entries of a unit whose length is not told: split DWARF lies in a file of its own. */
+/* Bound of entries for split units. Their length is unknown, since they lie in another file. */
 #define SPLIT_BUDGET (16u << 20)
 
 static uint64_t unit_budget(Dwarf *dwarf, Dwarf_Die *die)
@@ -38,7 +38,8 @@ static uint64_t unit_budget(Dwarf *dwarf, Dwarf_Die *die)
 	Dwarf_Off at = dwarf_dieoffset(die), header = dwarf_cuoffset(die), next;
 	size_t header_size;
 
-	/* An entry takes a byte at least. dwarf_cuoffset() is the entry's offset in its unit. */
+	/* An entry takes at least one byte. dwarf_cuoffset() returns the entry's offset in its
+	 * unit. */
 	if (header > at || dwarf_nextcu(dwarf, at - header, &next, &header_size, NULL, NULL, NULL))
 		return 0;
 	return next > at ? next - at : 0;
@@ -56,7 +57,7 @@ static int unit_add(struct dwarf_index *index, Dwarf_Die *die, uint8_t type)
 		unit.budget = SPLIT_BUDGET;
 	while (count++ <= DWARF_RANGES_MIN + unit.budget &&
 	       (at = dwarf_ranges(die, at, &base, &low, &high)) > 0) {
-		/* What the linker left out stays behind at address 0. */
+		/* Discarded functions keep ranges at address 0. */
 		if (!low || low >= high)
 			continue;
 		if (!vec_push(&index->ranges, (struct unit_range){low, high, number}))
@@ -81,7 +82,7 @@ static int read_units(struct dwarf_index *index)
 	uint8_t type;
 	int err = 0;
 
-	/* A damaged unit ends the list; the ones before it stay. */
+	/* The list ends at a damaged unit. The units before it remain usable. */
 	while (!err && !dwarf_get_units(index->file.dwarf, cu, &cu, NULL, &type, &die, NULL))
 		if (type == DW_UT_compile || type == DW_UT_skeleton || type == DW_UT_partial)
 			err = unit_add(index, &die, type);
@@ -125,7 +126,8 @@ void dwarf_index_close(struct dwarf_index *index)
 	free(index);
 }
 
-/* Ranges of units that begin nearer may lie inside of a bigger one. */
+/* A larger range may contain an address after smaller ranges have begun. The search looks back over
+ * this many ranges. */
 #define LOOK_BACK 16
 
 static struct unit *find_unit(struct dwarf_index *index, uint64_t address)
@@ -173,7 +175,7 @@ static void read_name(struct dwarf_index *index, struct dwarf_scope *scope)
 		scope->name = keep(index, dwarf_diename(&scope->die));
 }
 
-/* Where an inlined function was called from. */
+/* Reads the call site of an inlined function. */
 static void read_call(struct dwarf_index *index, struct dwarf_scope *scope)
 {
 	Dwarf_Die unit;
@@ -216,7 +218,7 @@ static void read_line(struct dwarf_index *index, struct unit *unit, uint64_t add
 
 static int walk_unit(struct dwarf_index *index, struct unit *unit)
 {
-	/* Of a skeleton, the functions lie in another file. */
+	/* The functions of a skeleton lie in another file. */
 	Dwarf_Die die = unit->die;
 
 	if (unit->walked)

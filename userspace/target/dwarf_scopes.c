@@ -9,10 +9,10 @@
 
 struct scope_range {
 	uint64_t low, high;
-	uint32_t scope; /* one inside of another has the higher number */
+	uint32_t scope; /* a nested scope has a higher number than its parent */
 };
 
-/* From here to the next boundary the innermost scope is this one, or SCOPE_NONE. */
+/* `scope` (or SCOPE_NONE) is the innermost scope from here to the next boundary. */
 struct boundary {
 	uint64_t start;
 	uint32_t scope;
@@ -20,16 +20,16 @@ struct boundary {
 
 struct dwarf_scopes {
 	VEC(struct dwarf_scope) list;
-	VEC(struct boundary) boundaries; /* by start */
+	VEC(struct boundary) boundaries; /* sorted by `start` */
 };
 
-/* A list of sibling entries on the way down. */
+/* One nesting depth of the walk: a list of sibling entries. */
 struct level {
-	Dwarf_Die die; /* the next one to visit */
+	Dwarf_Die die; /* the next entry to visit */
 	uint32_t scope;
 };
 
-#define LEVELS_MAX 256 /* of nested entries */
+#define LEVELS_MAX 256 /* nesting depth of entries */
 
 struct walk {
 	struct dwarf_scopes *scopes;
@@ -41,7 +41,7 @@ struct walk {
 
 enum entry_use {
 	ENTRY_SKIP,
-	ENTRY_ENTER, /* may hold functions */
+	ENTRY_ENTER, /* may contain functions */
 	ENTRY_FUNCTION,
 	ENTRY_INLINED,
 };
@@ -63,7 +63,7 @@ static enum entry_use entry_use(Dwarf_Die *die)
 	case DW_TAG_class_type:
 	case DW_TAG_structure_type:
 	case DW_TAG_union_type:
-	case DW_TAG_enumeration_type: /* Rust has methods of these */
+	case DW_TAG_enumeration_type: /* Rust enumerations have methods */
 	case DW_TAG_variant_part:
 		return ENTRY_ENTER;
 	default:
@@ -71,7 +71,7 @@ static enum entry_use entry_use(Dwarf_Die *die)
 	}
 }
 
-/* Adds the ranges of a function that has code; without, *scope stays the one around. */
+/* Adds the ranges of a function that has code. Without code, *scope stays the parent scope. */
 static int add_scope(struct walk *walk, Dwarf_Die *die, bool inlined, uint32_t *scope)
 {
 	struct dwarf_scope added = {.die = *die, .parent = *scope, .inlined = inlined};
@@ -93,7 +93,7 @@ static int add_scope(struct walk *walk, Dwarf_Die *die, bool inlined, uint32_t *
 	return vec_push(&walk->scopes->list, added) ? 0 : -ENOMEM;
 }
 
-/* Goes to the next entry of the deepest level, forward only, or one level up. */
+/* Moves to the next entry at the deepest level, forward only, or up one level. */
 static void walk_next(struct walk *walk, Dwarf_Die *die)
 {
 	struct level *level = &walk->levels[walk->depth - 1];
@@ -134,7 +134,7 @@ static int walk_unit(struct walk *walk, Dwarf_Die *unit)
 	return err;
 }
 
-/* Ranges that others may lie in come first. */
+/* An enclosing range sorts before the ranges inside it. */
 static int compare_ranges(const void *a, const void *b)
 {
 	const struct scope_range *left = a, *right = b;
@@ -157,7 +157,7 @@ static bool add_boundary(struct dwarf_scopes *scopes, uint64_t start, uint32_t s
 	return vec_push(&scopes->boundaries, (struct boundary){start, scope});
 }
 
-/* Sweeps over the nested ranges; one that reaches out of the range around it is cut. */
+/* Sweeps over the nested ranges. A range that exceeds its enclosing range is cut. */
 static int flatten(struct dwarf_scopes *scopes, struct scope_range *ranges, size_t count)
 {
 	VEC(struct scope_range) open = {0};

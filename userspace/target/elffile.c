@@ -54,7 +54,7 @@ int elf_file_open_fd(struct elf_file *file, int fd, const char *path)
 
 static int open_path(struct elf_file *file, const char *path, bool common)
 {
-	/* Paths come from others, as those in a capture do. */
+	/* Paths are untrusted: they may come from a capture. */
 	int fd = input_open(path);
 
 	*file = (struct elf_file)ELF_FILE_INIT;
@@ -141,7 +141,7 @@ bool elf_file_dynamic_symbol(const struct elf_file *file, const char *name, GElf
 
 bool elf_file_has_debug(const struct elf_file *file)
 {
-	/* GNU's old way of compressing changed the name. */
+	/* GNU's older compression format renamed the section. */
 	return elf_file_has_section(file, ".debug_info") ||
 	       elf_file_has_section(file, ".zdebug_info");
 }
@@ -181,7 +181,7 @@ bool elf_segments_address(const struct elf_segments *segments, uint64_t offset, 
 	return false;
 }
 
-/* The checksum of a .gnu_debuglink: CRC-32 of the whole debug file. */
+/* Verifies the checksum of a .gnu_debuglink: CRC-32 of the whole debug file. */
 static bool checksum_is(const struct elf_file *file, uint32_t want)
 {
 	unsigned char buffer[1 << 16];
@@ -189,7 +189,7 @@ static bool checksum_is(const struct elf_file *file, uint32_t want)
 	off_t at = 0;
 	ssize_t got;
 
-	/* A sparse file is larger than anything that was ever written to it. */
+	/* A sparse file may be huge without taking space on disk, so bound the time to read it. */
 	if ((uint64_t)file->at_first.st_size > ELF_CHECKSUM_MAX)
 		return false;
 	while (at < file->at_first.st_size &&
@@ -203,7 +203,7 @@ static bool checksum_is(const struct elf_file *file, uint32_t want)
 struct debug_search {
 	struct elf_file *debug;
 	const struct build_id *id;
-	bool linked; /* found by name, to be checked by `crc` if there is no build-id */
+	bool linked; /* found by name; `crc` verifies it if there is no build-id */
 	GElf_Word crc;
 };
 
@@ -248,7 +248,8 @@ static bool find_by_link(struct debug_search *search, const struct elf_file *pro
 	int dir_len = slash ? (int)(slash - program->path) : 1;
 	const char *dir = slash ? program->path : ".";
 
-	/* A name, not a path: the file may not send us elsewhere. */
+	/* Only a plain file name is accepted, so that the file cannot redirect us to another
+	 * directory. */
 	if (!name || !name[0] || strchr(name, '/'))
 		return false;
 	search->linked = true;

@@ -7,13 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* libelf allocates room for all section headers at once, so their number is looked at before. */
+/* libelf allocates all section headers at once, so their number is checked first. */
 static bool sections_limited(int fd)
 {
 	Elf64_Ehdr header;
 	Elf64_Shdr first;
 
-	/* Of other classes and byte orders e_shnum alone is believed by us. */
+	/* For other classes and byte orders we check e_shnum only. */
 	if (pread(fd, &header, sizeof(header), 0) != sizeof(header) ||
 	    header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_shnum || !header.e_shoff)
 		return true;
@@ -65,7 +65,7 @@ Elf *elf_limited_begin(int fd)
 	return NULL;
 }
 
-/* GNU's old way of compressing: "ZLIB", and the size in eight bytes, the highest one first. */
+/* GNU's older compression format: "ZLIB", then the size as eight bytes, big endian. */
 static uint64_t old_size(int fd, const GElf_Shdr *header)
 {
 	unsigned char start[12];
@@ -100,7 +100,7 @@ bool elf_debug_limited(Elf *elf, int fd)
 		if (!name || !strstr(name, "debug_"))
 			continue;
 		size = header.sh_size;
-		if (size > left) /* before libelf reads it */
+		if (size > left) /* check before libelf reads it */
 			return false;
 		if (header.sh_flags & SHF_COMPRESSED && gelf_getchdr(section, &compressed))
 			size = compressed.ch_size;

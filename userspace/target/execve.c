@@ -14,13 +14,13 @@
 #include "target/image.h"
 
 #define VARIABLES_MAX 4096
-#define TEXT_MAX 131072 /* of a variable: MAX_ARG_STRLEN of the kernel */
+#define TEXT_MAX 131072 /* limit of one variable: MAX_ARG_STRLEN of the kernel */
 #define VARIABLES_READ 64
 #define PAUSE_NS 50000
 #define PAUSES_MAX 40
 
-/* The system call that the main thread is in, and its arguments. A thread that is held may still be
- * on its way off its CPU: then the kernel says "running". */
+/* Reads the system call that the main thread is in, and its arguments. A thread that is being
+ * stopped may still be on its CPU; the kernel then reports "running". */
 static bool call_read(pid_t pid, long *number, uint64_t arguments[6])
 {
 	const struct timespec pause = {.tv_nsec = PAUSE_NS};
@@ -44,7 +44,8 @@ static bool call_read(pid_t pid, long *number, uint64_t arguments[6])
 	return false;
 }
 
-/* The address of the list of variables; 0: it is not in execve(). */
+/* Address of the environment list of the execve() in progress. 0: the process is not in
+ * execve(). */
 static uint64_t environment_address(pid_t pid)
 {
 	uint64_t arguments[6];
@@ -62,7 +63,7 @@ bool execve_is_main(pid_t pid)
 	char path[64];
 	long number;
 
-	/* Two links of a folder, and one for each thread. */
+	/* The directory has two links, plus one per thread. */
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	if (!stat(path, &tasks) && tasks.st_nlink == 3)
 		return true;
@@ -82,7 +83,7 @@ static bool decides(const struct image *image, uint64_t address)
 	return false;
 }
 
-/* Appends a variable and its 0 to the text, which has room; its length. */
+/* Appends a variable and its NUL to the text, which has room. Returns its length. */
 static size_t variable_read(const struct image *image, uint64_t address, char *text, size_t room)
 {
 	size_t len = 0;
@@ -117,7 +118,7 @@ static char **list_make(const struct image *image, const uint64_t *addresses, si
 	return list;
 }
 
-/* Reads the environment of the next program at that address. */
+/* Reads the environment of the next program from that address. */
 static char **environment_read(const struct image *image, uint64_t address, char **text)
 {
 	uint64_t *addresses = calloc(VARIABLES_MAX, sizeof(*addresses));
@@ -145,7 +146,7 @@ char **execve_environment(pid_t pid, char **text)
 	char **list;
 
 	*text = NULL;
-	/* A program that was given rights shows nothing. */
+	/* A program that gained privileges by its exec must not be read. */
 	if (image_open(&image, pid))
 		return calloc(1, sizeof(*list));
 	list = address ? environment_read(&image, address, text) : image_environment(&image, text);

@@ -42,7 +42,7 @@ static bool read_whole(struct file_copy *copy, unsigned char *to, size_t bytes, 
 	return true;
 }
 
-/* A block of the copy, read if it is new; NULL: it can't be had. */
+/* A block of the copy, read on first use. NULL: it cannot be read. */
 static const unsigned char *block_of(struct file_copy *copy, uint64_t number)
 {
 	uint64_t left = (uint64_t)copy->at_first.st_size - number * BLOCK_BYTES;
@@ -63,7 +63,8 @@ static const unsigned char *block_of(struct file_copy *copy, uint64_t number)
 		free(block);
 		return NULL;
 	}
-	/* If the map can't grow, what was read is of no use: it would be read twice. */
+	/* If the map cannot grow, fail: otherwise the block could be read twice with different
+	 * contents. */
 	return map_set(&copy->at, number, (uint32_t)copy->blocks.len - 1) ? block : NULL;
 }
 

@@ -43,8 +43,8 @@ static bool auxiliary_value(const struct auxiliary *vector, uint64_t type, uint6
 }
 
 /*
- * Checks that the auxiliary vector belongs to the memory of the image. If the process has called
- * exec in between, the image is bound to the old memory, and can't read the addresses in the
+ * Checks that the auxiliary vector belongs to the memory of the image. If the process called exec
+ * in between, the image still refers to the old memory and cannot read the addresses in the new
  * vector. During an exec the vector is empty at first.
  */
 static int image_check(const struct image *image)
@@ -80,7 +80,7 @@ bool image_may_be_read(pid_t pid)
 	struct auxiliary vector;
 	uint64_t secure;
 
-	/* A main thread that has ended has no memory any more. */
+	/* A main thread that has exited has no memory, so another live thread is tried. */
 	return (task_vector(&vector, pid) || task_vector(&vector, process_live_task(pid))) &&
 	       auxiliary_value(&vector, AT_SECURE, &secure) && !secure;
 }

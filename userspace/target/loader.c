@@ -15,8 +15,8 @@
 #define SEGMENTS_MAX 64
 #define DYNAMIC_MAX 1024 /* entries */
 #define TEXT_MAX 4096
-#define FOLDERS_MAX 256   /* of a list */
-#define ENTRIES_MAX 32768 /* of a cache; a workstation's has 5,000 */
+#define FOLDERS_MAX 256   /* of one list */
+#define ENTRIES_MAX 32768 /* of one cache; a workstation's has 5,000 */
 
 static bool read_at(int fd, void *to, size_t bytes, uint64_t offset)
 {
@@ -52,7 +52,7 @@ static char *interpreter_read(int fd, const Elf64_Phdr *segments, unsigned count
 	return NULL;
 }
 
-/* Where an address lies in the file; UINT64_MAX: nowhere. */
+/* File offset of an address. UINT64_MAX: it is not in the file. */
 static uint64_t offset_of(const Elf64_Phdr *segments, unsigned count, uint64_t address)
 {
 	for (unsigned i = 0; i < count; i++)
@@ -65,7 +65,7 @@ static uint64_t offset_of(const Elf64_Phdr *segments, unsigned count, uint64_t a
 struct dynamic {
 	Elf64_Dyn entries[DYNAMIC_MAX];
 	size_t count;
-	uint64_t strings; /* where they are in the file */
+	uint64_t strings; /* file offset of the string table */
 };
 
 static bool dynamic_read(struct dynamic *dynamic, int fd, const Elf64_Phdr *segments,
@@ -106,7 +106,7 @@ static void entry_take(struct loader_file *file, int64_t tag, char *text)
 			return;
 		}
 	}
-	/* A filter (DT_FILTER, DT_AUXILIARY) is loaded as what is needed is. */
+	/* The loader loads a filtee (DT_FILTER, DT_AUXILIARY) like a needed library. */
 	if (tag == DT_RPATH || tag == DT_RUNPATH || tag == DT_SONAME ||
 	    !vec_push(&file->needed, text))
 		free(text);
@@ -174,7 +174,7 @@ const char loader_usual[] = "/lib64:/usr/lib64:/lib:/usr/lib:/usr/local/lib"
 			    ":/lib/aarch64-linux-gnu:/usr/lib/aarch64-linux-gnu";
 #endif
 
-/* The length of "$NAME" or "${NAME}" at a "$"; 0: it is another name. */
+/* Length of "$NAME" or "${NAME}" at a "$". 0: it is another name. */
 static size_t token_len(const char *text, size_t len, const char *name)
 {
 	bool braces = len > 1 && text[1] == '{';
@@ -188,8 +188,8 @@ static size_t token_len(const char *text, size_t len, const char *name)
 											  : whole;
 }
 
-/* What stands for the text up to the next "$", or for the token at a "$". Returns how many bytes of
- * the text that is for, 0: the token is not known. */
+/* Sets the replacement for the text up to the next "$", or for the token at a "$". Returns how many
+ * bytes it replaces. 0: the token is unknown. */
 static size_t piece_value(const char *text, size_t len, const struct loader_base *base,
 			  const char **value, int *value_len)
 {
@@ -202,7 +202,7 @@ static size_t piece_value(const char *text, size_t len, const struct loader_base
 	} else if (slash && (used = token_len(text, len, "ORIGIN"))) {
 		*value = base->origin;
 		*value_len =
-			(int)(slash - base->origin); /* 0 of the root: a "/" follows, if anything */
+			(int)(slash - base->origin); /* 0 at the root: a "/" follows, if anything */
 	} else if (base->lib && (used = token_len(text, len, "LIB"))) {
 		*value = base->lib;
 		*value_len = (int)strlen(base->lib);
@@ -251,7 +251,7 @@ bool loader_folders_each(const char *list, const struct loader_base *base, loade
 	return false;
 }
 
-/* ---- kinds of processors ---- */
+/* ---- processor variants ---- */
 
 #ifdef __x86_64__
 static bool has_bits(unsigned word, unsigned bits)
@@ -259,7 +259,7 @@ static bool has_bits(unsigned word, unsigned bits)
 	return (word & bits) == bits;
 }
 
-/* The levels of the x86-64 psABI. The builtin also asks whether the kernel keeps the registers. */
+/* The levels of the x86-64 psABI. The builtin also checks that the kernel saves the registers. */
 static unsigned processor_level(void)
 {
 	unsigned a, b, c, d, more, features;
@@ -289,7 +289,7 @@ const char *const *loader_variants(void)
 	return names + 4 - processor_level();
 }
 #else
-/* glibc knows none for other processors that waffle runs on. */
+/* glibc defines no variants for the other processors that waffle supports. */
 const char *const *loader_variants(void)
 {
 	static const char *const none[] = {NULL};
@@ -298,7 +298,7 @@ const char *const *loader_variants(void)
 }
 #endif
 
-/* ---- the cache ---- */
+/* ---- ld.so.cache ---- */
 
 #define CACHE_MAGIC "glibc-ld.so.cache1.1"
 
@@ -312,7 +312,7 @@ struct cache_header {
 
 struct cache_entry {
 	int32_t flags;
-	uint32_t name, path; /* offsets from the header on */
+	uint32_t name, path; /* offsets from the header */
 	uint32_t os;
 	uint64_t hardware;
 };
@@ -334,7 +334,7 @@ void loader_cache_each(const char *cache, size_t bytes, void (*each)(const char 
 		if (at + sizeof(entry) > size)
 			return;
 		memcpy(&entry, start + at, sizeof(entry));
-		/* Anyone may have written it, also so that it would take long to read. */
+		/* The file is untrusted, and crafted offsets could make reading it take long. */
 		if (entry.path < size && start[entry.path] == '/' &&
 		    memchr(start + entry.path, '\0',
 			   size - entry.path < PATH_MAX ? size - entry.path : PATH_MAX))

@@ -13,8 +13,8 @@
 #include "target/root.h"
 #include "util/input.h"
 
-/* Whether a file is the one of a mapping. Some file systems (btrfs, overlays) number devices in
- * stat() otherwise than in mappings, so it is mapped to see. */
+/* Whether a file is the mapped one. Some file systems (btrfs, overlayfs) report another device
+ * number in stat() than in mappings. For those we map the file and compare. */
 static bool file_is(int fd, const struct mapping *mapping)
 {
 	size_t size = (size_t)sysconf(_SC_PAGESIZE);
@@ -26,7 +26,7 @@ static bool file_is(int fd, const struct mapping *mapping)
 
 	if (fstat(fd, &status) || !S_ISREG(status.st_mode) || !status.st_size)
 		return false;
-	/* The kernel keeps devices as major << 20 | minor (include/linux/kdev_t.h). */
+	/* The kernel encodes devices as major << 20 | minor (include/linux/kdev_t.h). */
 	if (status.st_ino == mapping->ino &&
 	    (major(status.st_dev) << 20 | minor(status.st_dev)) == mapping->dev)
 		return true;
@@ -46,7 +46,7 @@ static bool file_is(int fd, const struct mapping *mapping)
 	return same;
 }
 
-/* Below the process's root, as links in it lead elsewhere from ours. */
+/* Resolves the path below the process's root, so that absolute symbolic links stay inside it. */
 static int open_in_root(const struct mapping *mapping, pid_t pid)
 {
 	struct root root;
@@ -73,7 +73,8 @@ const char *mapping_open_needs(pid_t pid)
 	char name[64];
 	int fd;
 
-	/* This link needs rights over the process; what follows needs rights over the file. */
+	/* Reading this link requires access to the process; what follows requires access to the
+	 * file. */
 	snprintf(name, sizeof(name), "/proc/%d/root", pid);
 	fd = open(name, O_PATH | O_CLOEXEC);
 	if (fd < 0)
@@ -86,8 +87,9 @@ static int task_open(const struct mapping *mapping, pid_t pid, char *path, size_
 {
 	int fd;
 
-	/* map_files names the very file that is mapped there; its path may hold another one by now.
-	 * Or the process has exec'd, and has another file at the same addresses. */
+	/* map_files refers to the mapped file itself, while its path may name a newer file. The
+	 * check catches a process that called exec and mapped another file at the same
+	 * addresses. */
 	snprintf(path, path_size, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, mapping->start,
 		 mapping->end);
 	fd = same_or_none(input_open(path), mapping);

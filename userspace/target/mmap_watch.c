@@ -11,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Behind the header of PERF_RECORD_MMAP2 (perf_event_open(2)), before the path. All records end
- * with their time, and those of interest but PERF_RECORD_LOST begin with the pid. */
+/* Body of PERF_RECORD_MMAP2 (perf_event_open(2)), between the header and the path. All records end
+ * with their time. Those that we read start with the pid, except PERF_RECORD_LOST. */
 struct mapped {
 	uint32_t pid, tid;
 	uint64_t addr, len, pgoff;
@@ -21,7 +21,7 @@ struct mapped {
 	uint32_t prot, flags;
 };
 
-#define DATA_PAGES 32 /* a power of two; a record is about 100 bytes */
+#define DATA_PAGES 32 /* a power of two; a record takes about 100 bytes */
 
 struct cpu_watch {
 	int fd, cpu;
@@ -32,7 +32,7 @@ struct mmap_watch {
 	int epoll;
 	size_t page_bytes;
 	int cpus, room;
-	bool lost; /* mappings on a CPU before it was watched */
+	bool lost; /* mappings on this CPU before it was watched are unknown */
 	struct cpu_watch cpu[];
 };
 
@@ -78,7 +78,7 @@ static int cpu_open(struct mmap_watch *watch, int cpu)
 	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
 	if (fd < 0)
-		return errno == ENODEV ? 0 : -errno; /* a CPU that is off line */
+		return errno == ENODEV ? 0 : -errno; /* the CPU is offline */
 	memory = mmap(NULL, watch->page_bytes + data_bytes(watch), PROT_READ | PROT_WRITE,
 		      MAP_SHARED, fd, 0);
 	if (memory == MAP_FAILED || epoll_ctl(watch->epoll, EPOLL_CTL_ADD, fd, &event)) {
@@ -150,14 +150,14 @@ int mmap_watch_fd(const struct mmap_watch *watch)
 	return watch->epoll;
 }
 
-/* Copies bytes out of a ring that may wrap. */
+/* Copies bytes out of a ring, across its end if needed. */
 static void ring_copy(const struct mmap_ring *ring, uint64_t at, void *to, size_t size)
 {
 	for (size_t i = 0; i < size; i++)
 		((uint8_t *)to)[i] = ring->data[(at + i) & (ring->bytes - 1)];
 }
 
-/* The mapping of a record whose contents, without its time, have `size` bytes at `at`. */
+/* Decodes the mapping of a record whose body, without its time, is `size` bytes at `at`. */
 static bool mapping_read(const struct mmap_ring *ring, uint64_t at, size_t size,
 			 struct mapping *mapping, char path[PATH_MAX])
 {
@@ -184,7 +184,7 @@ static bool mapping_read(const struct mmap_ring *ring, uint64_t at, size_t size,
 	return true;
 }
 
-/* False: the record is of no interest. */
+/* Decodes a record. False: we ignore this kind. */
 static bool event_read(const struct mmap_ring *ring, uint64_t at,
 		       const struct perf_event_header *header, struct mmap_event *event,
 		       char path[PATH_MAX])

@@ -18,16 +18,16 @@
 #include "util/vec.h"
 
 #define LIBRARIES_MAX 1024
-#define TRIES_MAX 65536 /* files to look for, in a tenth of a second */
-#define CACHED_MAX 16   /* variants of a library in the cache */
+#define TRIES_MAX 65536 /* file lookups; that many take a tenth of a second */
+#define CACHED_MAX 16   /* variants of one library in the cache */
 #define PRELOAD_FILE "/etc/ld.so.preload"
 #define PRELOAD_FILE_MAX 65536
-#define MUSL_PATH_MAX 65536 /* bytes of its file of folders */
+#define MUSL_PATH_MAX 65536 /* size of the file that lists its directories */
 
-/* A file that is loaded. */
+/* A file that the loader would load. */
 struct library {
 	char *path; /* as the process sees it */
-	size_t by;  /* index of the one that needs it; its own: the program */
+	size_t by;  /* index of the library that needs it; the program has its own index */
 	dev_t dev;
 	ino_t ino;
 	struct loader_file file;
@@ -35,18 +35,18 @@ struct library {
 
 struct looking {
 	struct root root;
-	bool ours;                   /* paths lead us to the same files as the process */
-	bool musl;                   /* its loader is musl's, else glibc's */
-	bool privileged;             /* its loader does not trust the environment (AT_SECURE) */
-	const char *const *variants; /* of glibc's loader */
+	bool ours;                   /* a path leads to the same file for us and for the process */
+	bool musl;                   /* the loader is musl's, not glibc's */
+	bool privileged;             /* the loader ignores the environment (AT_SECURE) */
+	const char *const *variants; /* glibc's processor variants */
 	uint16_t machine;
 	unsigned tries;
-	char lib[PATH_MAX];           /* "$LIB"; "": not known */
-	const char *environment_path; /* LD_LIBRARY_PATH; NULL: none */
-	char *usual;                  /* the folders of musl's loader; NULL: it is glibc's */
-	char *cache;                  /* of glibc's loader; NULL: there is none */
+	char lib[PATH_MAX];           /* value of $LIB; "": unknown */
+	const char *environment_path; /* LD_LIBRARY_PATH; NULL: unset */
+	char *usual; /* default directories of musl's loader; NULL: it is glibc's */
+	char *cache; /* ld.so.cache of glibc's loader; NULL: none */
 	size_t cache_bytes;
-	VEC(char *) names;             /* each is looked for once */
+	VEC(char *) names;             /* names searched so far, each once */
 	VEC(struct library) libraries; /* the first one is the program */
 	needed_each_fn each;
 	void *arg;
@@ -63,8 +63,8 @@ static bool has_file(const struct looking *looking, const struct stat *status)
 	return false;
 }
 
-/* Whether the file open at `fd` can be loaded. If so, it is reported, unless it was before, and
- * will be read. */
+/* Whether the file open at `fd` is a new library that can be loaded. If so, it is reported and its
+ * own needed libraries will be searched. */
 static bool take_fd(struct looking *looking, int fd, const char *path, size_t by)
 {
 	struct library library = {.by = by};
@@ -104,16 +104,16 @@ static bool take(struct looking *looking, const char *path, size_t by)
 	return is;
 }
 
-/* ---- where a library may be ---- */
+/* ---- search order of one library ---- */
 
-/* A library that is looked for. */
+/* A search for one library. */
 struct asked {
 	struct looking *looking;
 	const char *name;
 	size_t by;
 	struct {
 		const char *path;
-		unsigned variant; /* index in `variants`, that of its NULL: for all */
+		unsigned variant; /* index in `variants`; that of the NULL: for all processors */
 	} cached[CACHED_MAX];
 	unsigned cached_count;
 };
@@ -132,7 +132,7 @@ static bool take_from(const char *folder, void *arg)
 	       take(asked->looking, path, asked->by);
 }
 
-/* The cache may have a variant of a library for each kind of processor. */
+/* The cache may list a variant of a library for each kind of processor. */
 static void cached_add(const char *path, void *arg)
 {
 	static const char kinds[] = "/glibc-hwcaps/";
@@ -172,13 +172,14 @@ static bool take_cached(struct asked *asked)
 	}
 }
 
-/* Looks into the folders of a list that the library number `named_by` names, or for 0 the
+/* Searches a list of directories that library number `named_by` names. 0 is the program or the
  * environment. */
 static bool take_from_list(struct asked *asked, const char *list, size_t named_by)
 {
 	const struct looking *looking = asked->looking;
 	const struct loader_base base = {
-		/* Anyone may make a link to a privileged program, so its path means nothing. */
+		/* Any user may make a hard link to a privileged program, so $ORIGIN is not
+		 * trustworthy. */
 		.origin = looking->privileged ? "" : looking->libraries.data[named_by].path,
 		.folder = looking->root.folder,
 		.lib = looking->lib[0] ? looking->lib : NULL,
@@ -187,7 +188,7 @@ static bool take_from_list(struct asked *asked, const char *list, size_t named_b
 	return list && loader_folders_each(list, &base, take_from, asked);
 }
 
-/* Searches the folders of the library that needs it, and of those that needed that library. */
+/* Searches the directories of the library that needs this one, then those of its ancestors. */
 static bool take_from_rpaths(struct asked *asked)
 {
 	const struct looking *looking = asked->looking;
@@ -210,7 +211,7 @@ static bool take_from_rpaths(struct asked *asked)
 	}
 }
 
-/* The order of ld.so(8), and of musl's ldso/dynlink.c. */
+/* Search order of ld.so(8), or of musl's ldso/dynlink.c. */
 static void look_in_folders(struct looking *looking, const char *name, size_t by)
 {
 	struct asked asked = {.looking = looking, .name = name, .by = by};
@@ -229,9 +230,9 @@ static void look_in_folders(struct looking *looking, const char *name, size_t by
 	take_from_list(&asked, loader_usual, 0);
 }
 
-/* ---- what is needed ---- */
+/* ---- needed libraries ---- */
 
-/* musl's loader itself provides all libraries of these names. */
+/* musl's loader itself provides the libraries with these names. */
 static bool is_musl_itself(const char *name)
 {
 	static const char *const names[] = {"libc.",  "libpthread.", "librt.",  "libm.",
@@ -243,7 +244,7 @@ static bool is_musl_itself(const char *name)
 	return false;
 }
 
-/* Whether something by that name was looked for, or is loaded. */
+/* Whether this name was searched before, or is loaded. */
 static bool is_known(const struct looking *looking, const char *name)
 {
 	for (size_t i = 0; i < looking->names.len; i++)
@@ -306,7 +307,8 @@ static void look_for_preload_file(struct looking *looking)
 
 /* ---- loaders ---- */
 
-/* glibc is installed where $LIB says, and its loader with it: "/usr/lib64/ld-linux-x86-64.so.2". */
+/* glibc and its loader are installed in the directory of $LIB, for example as
+ * "/usr/lib64/ld-linux-x86-64.so.2". */
 static void lib_find(struct looking *looking, const char *interpreter)
 {
 	char real[PATH_MAX];
@@ -321,7 +323,8 @@ static void lib_find(struct looking *looking, const char *interpreter)
 		snprintf(looking->lib, sizeof(looking->lib), "%.*s", (int)(end - folder), folder);
 }
 
-/* "/opt/lib/ld-musl-x86_64.so.1" reads its folders from "/opt/etc/ld-musl-x86_64.path". */
+/* Reads the directories of musl's loader: "/opt/lib/ld-musl-x86_64.so.1" has them in
+ * "/opt/etc/ld-musl-x86_64.path". */
 static void musl_path_read(struct looking *looking, const char *interpreter, const char *name)
 {
 	size_t prefix = (size_t)(name - interpreter), stem = strcspn(name, "."), bytes;
@@ -355,16 +358,17 @@ static void interpreter_see(struct looking *looking, const char *interpreter)
 		root_read(&looking->root, LOADER_CACHE, LOADER_CACHE_MAX, &looking->cache_bytes);
 }
 
-/* ---- all of it ---- */
+/* ---- the whole search ---- */
 
 static void look_for_all(struct looking *looking, const char *preload)
 {
-	/* glibc splits at blanks and colons, musl at blanks, colons and newlines. */
+	/* glibc splits at spaces and colons, musl at colons and white space. */
 	look_for_list(looking, preload, looking->musl ? ": \t\n\v\f\r" : ": ");
 	if (!looking->musl)
 		look_for_preload_file(looking);
 	for (size_t i = 0; i < looking->libraries.len; i++)
-		/* The libraries grow, and move, meanwhile; the names that they need do not. */
+		/* The list of libraries grows and moves meanwhile, but the names that a library
+		 * needs do not. */
 		for (size_t n = 0; n < looking->libraries.data[i].file.needed.len; n++)
 			look_for(looking, looking->libraries.data[i].file.needed.data[n], i);
 }
@@ -390,7 +394,7 @@ static void look(struct looking *looking, int program, char *const *environment)
 	if (!looking->privileged)
 		looking->environment_path = environment_value(environment, "LD_LIBRARY_PATH");
 	interpreter_see(looking, first.file.interpreter);
-	/* A library that needs the loader by its name then finds it, wherever it is. */
+	/* Take the loader first: then a library that needs it by name finds it, wherever it is. */
 	take(looking, first.file.interpreter, 0);
 	look_for_all(looking, looking->privileged ? NULL : preload);
 }
@@ -410,7 +414,7 @@ static void looking_free(struct looking *looking)
 	root_close(&looking->root);
 }
 
-/* Whether something in the process's folder of /proc is the same as in ours. */
+/* Whether a namespace or the root of the process is also ours. */
 static bool same(pid_t pid, const char *what)
 {
 	struct stat ours, theirs;
@@ -457,7 +461,7 @@ void needed_each(pid_t pid, needed_each_fn each, void *arg)
 	program = open(link, O_RDONLY | O_CLOEXEC);
 	if (program >= 0 && !root_open(&looking.root, pid)) {
 		looking.ours = same(pid, "ns/mnt") && same(pid, "root/.");
-		/* If the image is still valid, everything was read of one and the same program. */
+		/* A still valid image proves that all of this was read from one program. */
 		if (looking.privileged || (environment && image_is_there(&image)))
 			look(&looking, program, environment ?: none);
 		looking_free(&looking);

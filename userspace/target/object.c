@@ -16,13 +16,13 @@
 #include "target/worker.h"
 #include "util/map.h"
 
-/* A note's descriptor, decoded (include/waffle/abi.h). */
+/* The decoded descriptor of a note (include/waffle/abi.h). */
 struct note {
 	uint64_t probe, test, semaphore, meta, func;
 	uint32_t meta_size, line, kind;
 };
 
-/* Loadable segments of a file, of which linkers make a dozen. Each address is looked up in all. */
+/* Loadable segments of a file; linkers make a dozen. Each address lookup scans them all. */
 #define LOADS_MAX 128
 
 struct elf_file {
@@ -33,7 +33,8 @@ struct elf_file {
 	struct file_copy copy;
 };
 
-/* Where the file has the bytes at a link-time address, at least `size` of them; 0: it has not. */
+/* Maps a link-time address to a file offset. Returns how many bytes follow there, at least `size`.
+ * 0: the file does not contain them. */
 static uint64_t elf_range(const struct elf_file *file, uint64_t addr, uint64_t size,
 			  uint64_t *offset)
 {
@@ -55,13 +56,13 @@ static uint64_t elf_range(const struct elf_file *file, uint64_t addr, uint64_t s
 	return 0;
 }
 
-/* The file offset of `size` bytes at a link-time address, or false. */
+/* Maps `size` bytes at a link-time address to a file offset. False: they are not in the file. */
 static bool elf_offset(const struct elf_file *file, uint64_t addr, uint64_t size, uint64_t *offset)
 {
 	return elf_range(file, addr, size, offset) != 0;
 }
 
-/* Copies the bytes at an address; false if they are not in the file. */
+/* Copies the bytes at an address. False: they are not in the file. */
 static bool elf_bytes(struct elf_file *file, uint64_t addr, void *to, size_t size)
 {
 	uint64_t offset;
@@ -93,7 +94,7 @@ static struct note note_decode(const unsigned char *desc, bool big)
 	};
 }
 
-/* The next NUL-terminated string of a meta, or NULL if there is none left. */
+/* The next NUL-terminated string of a site's meta. NULL: there is none. */
 static const char *meta_next(const char **at, const char *end)
 {
 	const char *text = *at;
@@ -110,9 +111,9 @@ static const char *keep(struct object *object, const char *text)
 	return strtab_get(object->strings, strtab_add(object->strings, text, strlen(text)));
 }
 
-/* Longest function name that is believed. */
+/* Limit of a function name. */
 #define FUNC_MAX 512
-/* All texts of a site: its names, its file and its keys. */
+/* Limit of all strings of a site: its names, its file and its keys. */
 #define META_MAX 32768
 
 static const char *site_func(struct object *object, struct elf_file *file, uint64_t addr)
@@ -158,7 +159,7 @@ static bool site_parse(struct object *object, struct elf_file *file, const struc
 
 static bool site_same(const struct site_info *a, const struct site_info *b)
 {
-	/* Strings of one object are shared, so equal ones have equal addresses. */
+	/* Strings of one object are interned, so equal strings have equal addresses. */
 	if (a->name != b->name || a->file != b->file || a->category != b->category ||
 	    a->func != b->func || a->line != b->line || a->kind != b->kind ||
 	    a->key_count != b->key_count)
@@ -175,7 +176,8 @@ static uint64_t mix(uint64_t hash, uint64_t word)
 	return hash ^ hash >> 29;
 }
 
-/* Of all that site_same() compares: else there could be many with the same one. */
+/* The hash covers all that site_same() compares. Otherwise a crafted file could have many sites
+ * with one hash. */
 static uint64_t site_hash(const struct site_info *site)
 {
 	uint64_t hash = mix(mix(1, (uintptr_t)site->name), (uintptr_t)site->file);
@@ -188,7 +190,8 @@ static uint64_t site_hash(const struct site_info *site)
 	return hash;
 }
 
-/* The index of a site, added if it is new. `seen` maps its hash to the first such site. */
+/* Returns the index of a site and adds the site if it is new. `seen` maps a hash to the first such
+ * site. */
 static uint32_t site_index(struct object *object, struct map *seen, const struct site_info *site)
 {
 	uint64_t hash = site_hash(site);
@@ -218,7 +221,7 @@ static bool elf_executable(const struct elf_file *file, uint64_t addr)
 	return false;
 }
 
-/* Whether the file has a site's nop there: nothing else may ever be probed. */
+/* Whether the file has the nop of a site at this address. Nothing else may ever be probed. */
 static bool elf_nop(struct elf_file *file, uint64_t addr)
 {
 	static const unsigned char x86[] = {0x90}, arm64[] = {0x1f, 0x20, 0x03, 0xd5};
@@ -230,8 +233,8 @@ static bool elf_nop(struct elf_file *file, uint64_t addr)
 }
 
 /*
- * Adds the site of a note. False: out of memory; a bad note is only counted. A note whose code the
- * linker dropped (--gc-sections) stays behind and points to nowhere; that is no error.
+ * Adds the site of a note. False: out of memory. A malformed note is only counted. A note may
+ * outlive its code (--gc-sections) and then refers to nothing, which is no error.
  */
 static bool note_add(struct object *object, struct elf_file *file, struct map *seen,
 		     const struct note *note)
@@ -294,7 +297,7 @@ static int sections_read(struct object *object, struct elf_file *file, struct er
 	size_t names;
 
 	if (elf_getshdrstrndx(file->elf, &names))
-		return 0; /* no section headers: no notes */
+		return 0; /* without section headers there are no notes */
 	while (ok && (section = elf_nextscn(file->elf, section))) {
 		GElf_Shdr header;
 		const char *name;
@@ -319,7 +322,8 @@ static bool segment_has(const GElf_Phdr *segment, uint64_t page, uint64_t size)
 	       (segment->p_offset + segment->p_filesz - 1) / size >= page / size;
 }
 
-/* The first page of a writable segment that is also the last one of another. */
+/* Finds a page that several writable segments share, such as the last page of one and the first of
+ * the next. */
 static struct object_page elf_doubled_page(const struct elf_file *file)
 {
 	uint64_t size = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -361,9 +365,9 @@ static int loads_read(const struct object *object, struct elf_file *file, struct
 }
 
 /*
- * Not by ELF_C_READ_MMAP: so libelf reads each section into memory of its own. Mappings also have
- * the kernel's breakpoints in them if the file is probed in all processes
- * (kernel/events/uprobes.c, valid_vma), and then the nops would not be nops.
+ * Does not use ELF_C_READ_MMAP, so that libelf reads each section into private memory. If the file
+ * is probed in all processes, the kernel puts its breakpoints into file mappings, too
+ * (kernel/events/uprobes.c, valid_vma). Then the nops would not be nops.
  */
 static int elf_read(struct object *object, struct elf_file *file, struct error *err)
 {
@@ -404,7 +408,7 @@ static int file_read(struct object *object, int fd, struct error *err)
 	file_copy_close(&file.copy);
 	if (result == -ENOMEM || !state)
 		return result;
-	/* The result for such a file is worthless, even if it is an error. */
+	/* The file changed meanwhile, so the result is worthless, even if it is an error. */
 	*err = (struct error)ERROR_INIT;
 	return error_set(err, -state, "%s: %s", object->path,
 			 state == -EFBIG ? "its sites are spread over too much of it"

@@ -9,7 +9,7 @@
 #include "target/filecopy.h"
 #include "target/worker_queue.h"
 
-/* Bytes that a site and a probe take at least. */
+/* Minimum encoded sizes of a site and a probe. */
 #define SITE_BYTES 28
 #define PROBE_BYTES 24
 
@@ -126,7 +126,7 @@ int object_serve(struct wire_in *request, int fd, struct wire_out *reply, void *
 	return 0;
 }
 
-/* Keys of a file's sites have types that files may have (target/site.h). */
+/* Whether all key types of a site may occur in files (target/site.h). */
 static bool site_is_of_file(const struct site_info *site)
 {
 	for (unsigned i = 0; i < site->key_count; i++)
@@ -168,9 +168,9 @@ int object_decode(struct object *object, struct wire_in *in)
 }
 
 /*
- * A worker that was taken over could have a probe set in the middle of an instruction, in a file
- * that other users run as well. So only nops are probed. The worker has read files of one owner
- * only, who can change the semaphores in them anyway.
+ * A compromised worker could request a probe in the middle of an instruction, in a file that other
+ * users run, too. So only nops are probed. Semaphores need no check: the worker has only read files
+ * of one owner, who can change the semaphores in them anyway.
  */
 static bool nops_are_there(const struct object *object, int fd)
 {

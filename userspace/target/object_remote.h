@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* object_read() by a worker. Its answers are checked here against the file, as far as wrong ones
+/* object_read() by a worker. The replies are checked here against the file, as far as wrong ones
  * could harm a process. */
 #ifndef WAFFLE_TARGET_OBJECT_REMOTE_H
 #define WAFFLE_TARGET_OBJECT_REMOTE_H
@@ -7,16 +7,16 @@
 #include "target/object.h"
 #include "util/wire.h"
 
-/* An object without anything in it. */
+/* Makes an empty object. */
 int object_new(struct object **object, const char *path, struct error *err);
 
 int object_read_remote(struct object **object, int fd, const char *path, struct error *err);
-/* The worker's side: a worker_handler. */
+/* The worker's side, a worker_handler. */
 int object_serve(struct wire_in *request, int fd, struct wire_out *reply, void *arg);
 
-/* The parts, also for what call/ adds to an object. */
+/* Encode and decode single parts. call/ uses them for the sites that it adds to an object. */
 void object_put_site(struct wire_out *out, const struct site_info *site);
-/* False: the reply is malformed, or there is no memory. */
+/* False: the reply is malformed, or allocation failed. */
 bool object_get_site(struct wire_in *in, struct object *object, struct site_info *site);
 void object_put_probe(struct wire_out *out, const struct object_probe *probe);
 bool object_get_probe(struct wire_in *in, struct object_probe *probe);

@@ -12,7 +12,7 @@
 #include "target/process.h"
 #include "util/input.h"
 
-#define SCRIPT_LINE_BYTES 257 /* of a first line, as many as the kernel reads, and a NUL */
+#define SCRIPT_LINE_BYTES 257 /* as many as the kernel reads of the line, and a NUL */
 
 static bool has(const struct objects *objects, const struct object *object)
 {
@@ -88,7 +88,7 @@ int objects_add_process(struct objects *objects, pid_t pid, struct error *err)
 	return result;
 }
 
-/* What execvp() would run. */
+/* Finds the file that execvp() would run. */
 static int command_path(const char *command, char *path, size_t size, struct error *err)
 {
 	const char *folders = getenv("PATH");
@@ -116,7 +116,8 @@ static void add_needed(int fd, const char *path, bool ours, void *arg)
 	add_fd(arg, fd, path, &ignored);
 }
 
-/* The path as the kernel will show it in the mappings of the process: that is what `lib` is. */
+/* Resolves the path to the form that the kernel will show in the mappings of the process, since
+ * `lib` is compared with that. */
 static int command_resolve(const char *command, char path[PATH_MAX], struct error *err)
 {
 	char typed[PATH_MAX];
@@ -127,8 +128,8 @@ static int command_resolve(const char *command, char path[PATH_MAX], struct erro
 	return result;
 }
 
-/* Replaces the path of a script by that of the program that its first line names; false: no script.
- */
+/* Replaces the path of a script by that of the interpreter in its first line. False: not a
+ * script. */
 static bool interpreter_resolve(char path[PATH_MAX])
 {
 	char line[SCRIPT_LINE_BYTES], found[PATH_MAX], *name;

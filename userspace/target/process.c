@@ -69,7 +69,7 @@ static bool is_program(const struct mapping *mapping)
 	return mapping->executable && mapping->ino && mapping->path[0] == '/';
 }
 
-/* The state and the kernel's flags of its main thread, of /proc/PID/stat (proc(5)). */
+/* Reads the state and the kernel's flags of the main thread from /proc/PID/stat (proc(5)). */
 static bool stat_read(pid_t pid, char *state, unsigned *flags)
 {
 	char path[64], line[512] = "";
@@ -82,7 +82,7 @@ static bool stat_read(pid_t pid, char *state, unsigned *flags)
 		return false;
 	(void)!fgets(line, sizeof(line), stat);
 	fclose(stat);
-	end = strrchr(line, ')'); /* the name, which the process chooses, may have some, too */
+	end = strrchr(line, ')'); /* the name, which the process chooses, may have ')', too */
 	return end && sscanf(end, ") %c %*d %*d %*d %*d %*d %u", state, flags) == 2;
 }
 
@@ -101,7 +101,7 @@ pid_t process_live_task(pid_t pid)
 	while (tasks && found == pid && (entry = readdir(tasks))) {
 		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
 
-		/* Of one that has ended the memory is gone. */
+		/* A thread that has exited has no memory, so its link "exe" is unreadable. */
 		snprintf(path, sizeof(path), "/proc/%d/exe", tid);
 		if (tid > 0 && tid != pid && readlink(path, (char[1]){0}, 1) > 0)
 			found = tid;
@@ -111,7 +111,7 @@ pid_t process_live_task(pid_t pid)
 	return found;
 }
 
-/* Those of a thread, which are its process's. */
+/* The mappings of a thread are those of its process. */
 static int task_mappings(struct mappings *mappings, pid_t pid, bool all, struct error *err)
 {
 	char name[64], *line = NULL;
@@ -171,7 +171,7 @@ void mappings_free(struct mappings *mappings)
 	vec_free(&mappings->list);
 }
 
-/* The value of a numeric field of /proc/PID/status, or -1. */
+/* Value of a numeric field of /proc/PID/status, or -1. */
 static long status_field(pid_t pid, const char *field)
 {
 	char name[64], line[256];
@@ -276,7 +276,7 @@ void process_cmdline(pid_t pid, char *text, size_t size)
 	ssize_t len = proc_read(pid, "cmdline", text, size);
 	char comm[16];
 
-	/* A process may have overwritten its arguments, also with nothing but NULs. */
+	/* A process may have overwritten its arguments, even with NULs only. */
 	while (len > 0 && !text[len - 1])
 		len--;
 	if (len <= 0) {

@@ -10,9 +10,9 @@
 
 #define COOKIE "xdebugpy" /* _Py_Debug_Cookie */
 
-/* ---- what is where, by version ---- */
+/* ---- offsets, by version ---- */
 
-/* Include/internal/pycore_{runtime,interp,frame}.h, Include/cpython/{pystate,code}.h. */
+/* From Include/internal/pycore_{runtime,interp,frame}.h, Include/cpython/{pystate,code}.h. */
 static const struct {
 	uint32_t version; /* without the micro version: 0x030b */
 	struct waffle_python kernel;
@@ -66,10 +66,11 @@ static const struct {
 	},
 };
 
-/* Words of _Py_DebugOffsets; what is before the first row's is the same in all versions. */
+/* Indexes of words in _Py_DebugOffsets. The words before those of the first row are the same in all
+ * versions. */
 static const struct {
 	uint32_t version;
-	uint8_t thread_state, interpreter_frame, code_object; /* where these parts begin */
+	uint8_t thread_state, interpreter_frame, code_object; /* start of these sections */
 } told[] = {
 	{0x030d, 19, 28, 34},
 	{0x030e, 22, 31, 39},
@@ -79,17 +80,17 @@ enum { /* Include/internal/pycore_debug_offsets.h */
        OFFSET_FREE_THREADED = 2,
        OFFSET_INTERPRETERS_HEAD = 5,
        OFFSET_THREADS_HEAD = 9,
-       /* in thread_state */
+       /* in the section thread_state */
        OFFSET_THREAD_NEXT = 2,
        OFFSET_THREAD_FRAME = 4,
        OFFSET_THREAD_ID = 5,
        OFFSET_NATIVE_THREAD_ID = 6,
-       /* in interpreter_frame */
+       /* in the section interpreter_frame */
        OFFSET_FRAME_PREVIOUS = 1,
        OFFSET_FRAME_EXECUTABLE = 2,
        OFFSET_FRAME_INSTR = 3,
        OFFSET_FRAME_OWNER = 5,
-       /* in code_object */
+       /* in the section code_object */
        OFFSET_CODE_FILENAME = 1,
        OFFSET_CODE_QUALNAME = 3,
        OFFSET_CODE_LINE_TABLE = 4,
@@ -108,7 +109,7 @@ static uint64_t read_word(const struct image *image, uint64_t address)
 	return image_read(image, address, &word, sizeof(word)) ? word : 0;
 }
 
-/* On x86-64 threads are told apart by pthread_self(), elsewhere by gettid(). */
+/* The key identifies a thread by pthread_self() on x86-64, elsewhere by gettid(). */
 static uint32_t thread_key(uint32_t thread_id, uint32_t native_thread_id)
 {
 #if defined(__x86_64__)
@@ -120,12 +121,12 @@ static uint32_t thread_key(uint32_t thread_id, uint32_t native_thread_id)
 #endif
 }
 
-/* Offsets are small numbers: what is none is no interpreter. */
+/* Real offsets are small, so larger words mean that this is no interpreter. */
 static bool offsets_make_sense(const uint64_t *words)
 {
 	for (unsigned i = 3; i < OFFSET_WORDS; i++)
 		if (words[i] > 1u << 24)
-			return i > 48; /* behind what is used here */
+			return i > 48; /* later words are not used here */
 	return true;
 }
 
@@ -141,7 +142,7 @@ static void offsets_ask(struct python *python, const struct image *image, uint64
 		const uint64_t *frame = words + told[i].interpreter_frame;
 		const uint64_t *code = words + told[i].code_object;
 
-		/* Without the lock objects are laid out differently. */
+		/* Free-threaded builds lay out objects differently. */
 		if (python->version >> 16 != told[i].version || words[OFFSET_FREE_THREADED])
 			continue;
 		python->kernel = (struct waffle_python){
@@ -168,7 +169,7 @@ static void offsets_ask(struct python *python, const struct image *image, uint64
 	}
 }
 
-/* 3.11 and 3.12, by the variable Py_Version. */
+/* 3.11 and 3.12 are recognised by the variable Py_Version. */
 static void offsets_know(struct python *python, const struct image *image, uint64_t runtime,
 			 uint64_t version_at)
 {
@@ -200,7 +201,7 @@ bool python_at(struct python *python, const struct image *image, uint64_t runtim
 
 /* ---- files ---- */
 
-/* 1: it has; 0; -EAGAIN: it is still being parsed. */
+/* Whether a file contains CPython: 1 or 0. -EAGAIN: it is still being parsed. */
 static int file_has_python(struct python *python, const struct image *image, pid_t pid,
 			   const struct mapping *mapping)
 {
@@ -240,8 +241,8 @@ int python_find(struct python *python, const struct image *image, pid_t pid,
 
 /* ---- frames ---- */
 
-/* What has no UTF-8 (surrogates stand for bytes of a path that are none) is U+FFFD, and so is a
- * NUL: it would end the text. */
+/* Writes U+FFFD for a NUL, which would end the text, and for surrogates. CPython uses those for
+ * bytes of a path that are not UTF-8. */
 static void put_utf8(char *text, size_t size, size_t *len, uint32_t character)
 {
 	static const uint8_t marks[] = {0, 0, 0xc0, 0xe0, 0xf0};
@@ -260,7 +261,7 @@ static void put_utf8(char *text, size_t size, size_t *len, uint32_t character)
 	*len += bytes;
 }
 
-/* A str of one, two or four bytes a character as UTF-8. */
+/* Converts a str with one, two or four bytes per character to UTF-8. */
 static bool text_decode(const struct waffle_code_text *from, const unsigned char *bytes,
 			size_t bytes_max, char *text, size_t size)
 {
@@ -329,7 +330,8 @@ bool python_frame_of(const struct python *python, const struct waffle_rec_code *
 			 sizeof(frame->file)))
 		return false;
 	if (code->table_bytes <= sizeof(code->table))
-		/* A frame that has run nothing yet stands before its first instruction. */
+		/* A frame that has not executed anything yet points before its first
+		 * instruction. */
 		frame->line = python_line(code->table, code->table_bytes, code->first_line,
 					  instruction < first ? 0 : instruction - first);
 	return true;
@@ -341,7 +343,8 @@ struct bytes {
 	const unsigned char *at, *end;
 };
 
-/* Six bits a byte, the lowest first; the seventh says that more follow. */
+/* Each byte holds six bits of the value, lowest first. Its seventh bit means that more bytes
+ * follow. */
 static uint64_t take_varint(struct bytes *bytes)
 {
 	uint64_t value = 0;
@@ -383,10 +386,10 @@ uint32_t python_line(const unsigned char *table, size_t size, uint32_t first_lin
 		bool has_line = true;
 
 		switch (code) {
-		case 15: /* no place at all */
+		case 15: /* no position */
 			has_line = false;
 			break;
-		case 14: /* long: lines, and both columns */
+		case 14: /* long form: lines and both columns */
 			line += take_svarint(&bytes);
 			for (int i = 0; i < 3; i++)
 				take_varint(&bytes);
@@ -396,14 +399,14 @@ uint32_t python_line(const unsigned char *table, size_t size, uint32_t first_lin
 			break;
 		case 10:
 		case 11:
-		case 12: /* one of the next lines */
+		case 12: /* same line or one of the next two */
 			line += code - 10;
 			skip(&bytes, 2);
 			break;
-		default: /* the same line */
+		default: /* same line */
 			skip(&bytes, 1);
 		}
-		if (line < 0 || line > INT32_MAX) /* CPython makes no such table */
+		if (line < 0 || line > INT32_MAX) /* CPython does not write such a table */
 			return 0;
 		if (offset < from + length)
 			return has_line ? (uint32_t)line : 0;

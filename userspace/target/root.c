@@ -15,7 +15,7 @@
 
 #include "target/process.h"
 
-#define ENTRIES_MAX 20000 /* of a folder */
+#define ENTRIES_MAX 20000 /* of one directory */
 
 static int open_in_root(const struct root *root, const char *path, int flags)
 {

@@ -26,10 +26,10 @@
 #include <unistd.h>
 
 #define NOBODY 65534
-/* No real user has an id from here on. The processes must not run as "nobody", which services do: a
+/* No real user has an id from here on. The processes must not run as "nobody", since services do: a
  * process of the same user could stop and kill them. */
 #define STRANGERS 0xf0000000u
-#define FILES_MAX 1024 /* split DWARF may have a file for each unit */
+#define FILES_MAX 1024 /* split DWARF may have a file per unit */
 #define MEMORY_MAX (4ull << 30)
 #define MEMORY_MIN (1ull << 30)
 
@@ -44,7 +44,7 @@
 size_t sandbox_memory(void)
 {
 #ifdef SANITIZED
-	return 0; /* AddressSanitizer reserves more addresses than any limit */
+	return 0; /* AddressSanitizer reserves more address space than any limit */
 #else
 	struct sysinfo info;
 	uint64_t half;
@@ -68,7 +68,7 @@ void sandbox_seconds(unsigned seconds)
 		setrlimit(RLIMIT_CPU, &limit);
 }
 
-/* Leaves /dev/null as descriptors 0 to 2, the two sockets behind them, and nothing else. */
+/* Leaves /dev/null as descriptors 0 to 2, then the two sockets, and closes all others. */
 static int descriptors_close(int socket, int control)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -76,7 +76,7 @@ static int descriptors_close(int socket, int control)
 
 	if (null < 0)
 		return -errno;
-	/* Move all of them out of the way first: one may have a number that another one gets. */
+	/* Move all of them to high numbers first: one may occupy the target number of another. */
 	for (int fd = 0; fd <= SANDBOX_CONTROL; fd++) {
 		from[fd] = fcntl(from[fd], F_DUPFD_CLOEXEC, SANDBOX_CONTROL + 1);
 		if (from[fd] < 0)
@@ -93,7 +93,7 @@ static bool become(unsigned id)
 	return !setresgid(id, id, id) && !setresuid(id, id, id);
 }
 
-/* Errors are ignored where a process without privileges has nothing to drop. */
+/* Errors are ignored if a process without privileges has none to drop. */
 static int capabilities_drop(void)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -104,15 +104,16 @@ static int capabilities_drop(void)
 		prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	if (geteuid() == 0) {
-		/* A user namespace may lack these ids, even that of nobody, or the capability to
-		 * change the id may be missing. Then it stays root, without capabilities. */
+		/* This fails if the user namespace lacks these ids (even that of nobody), or if the
+		 * capability to change ids is missing. Then the process stays root, without
+		 * capabilities. */
 		if (!setgroups(0, NULL) && !become(STRANGERS + (unsigned)getpid()))
 			(void)become(NOBODY);
 	}
 	return syscall(SYS_capset, &header, none) ? -errno : 0;
 }
 
-/* Lowers a limit to `max`. One that is lower already stays, as it can't be raised. */
+/* Lowers a limit to `max`. A limit that is already lower stays, since it cannot be raised. */
 static int limit_lower(int resource, rlim_t max)
 {
 	struct rlimit limit;
@@ -150,7 +151,8 @@ int sandbox_drop(int socket, int control)
 {
 	int result = descriptors_close(socket, control);
 
-	/* A session of its own: Ctrl-C is for the tracer, which still needs it. */
+	/* Use a session of its own, since Ctrl-C is meant for the tracer, which still needs this
+	 * process. */
 	setsid();
 	result = result ?: signals_reset();
 	result = result ?: limits_set();
@@ -165,17 +167,19 @@ int sandbox_drop(int socket, int control)
 
 #define NAMES_MAX 256
 
-/* The path of an opened file. It is found by device and inode, since descriptors are copied. */
+/* The path of an opened file. Its key is device and inode, since libraries duplicate
+ * descriptors. */
 struct name {
 	dev_t dev;
 	ino_t ino;
 	char path[PATH_MAX];
 };
 
-/* Global, since a signal handler gets no argument. The process has one thread and only parses. */
+/* Global, since a signal handler takes no argument. The process has a single thread, and only
+ * parses. */
 static struct {
 	sandbox_open_fn open;
-	struct name *names; /* NAMES_MAX, the last ones */
+	struct name *names; /* a ring of the last NAMES_MAX names */
 	unsigned next;
 	sigjmp_buf late;
 	volatile sig_atomic_t limited;
@@ -195,7 +199,7 @@ void sandbox_name(int fd, const char *path)
 	sandbox.next++;
 }
 
-/* The descriptor N of a path "/proc/self/fd/N"; -1: it is another path. */
+/* The descriptor N of a path "/proc/self/fd/N". -1: it is another path. */
 static int own_descriptor(const char *path)
 {
 	static const char before[] = "/proc/self/fd/";
@@ -224,8 +228,8 @@ static long opened(const char *path)
 	return fd;
 }
 
-/* Answers readlink() of /proc/self/fd/N, from which libdw takes a file's path by realpath(). No
- * other path is a link, since the tracer sends paths without links. */
+/* Emulates readlink() of /proc/self/fd/N, from which libdw gets a file's path through realpath().
+ * Any other path is not a link, since the tracer sends resolved paths. */
 static long link_read(const char *path, char *to, size_t size)
 {
 	int fd = own_descriptor(path);
@@ -301,7 +305,7 @@ static void call_trapped(int number, siginfo_t *info, void *arg)
 	RESULT(context) = (__typeof__(RESULT(context)))result;
 }
 
-/* ---- work that may take for ever ---- */
+/* ---- work with a time limit ---- */
 
 static void time_over(int number)
 {
@@ -341,7 +345,7 @@ bool sandbox_limited(unsigned milliseconds, void (*work)(void *arg), void *arg)
 /* ---- the filter ---- */
 
 #define AT(field) ((uint32_t)offsetof(struct seccomp_data, field))
-/* The low half of an argument: both machines are little-endian. */
+/* The low half of an argument. Both supported machines are little-endian. */
 #define LOW(number) (AT(args) + 8 * (number))
 #define LOAD(offset) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset)
 #define SKIP_UNLESS(value, count) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, count)
@@ -378,7 +382,7 @@ static const struct sock_filter filter[] = {
 	ALLOW(clock_gettime),
 	ALLOW(getrandom),
 	ALLOW(sysinfo), /* called by qsort() */
-	ALLOW(uname),   /* decides on return probes: call/find_end.c */
+	ALLOW(uname),   /* chooses return probes by kernel version: call/find_end.c */
 	ALLOW(getrusage),
 	ALLOW(setitimer),
 #ifdef SANITIZED
@@ -397,12 +401,13 @@ static const struct sock_filter filter[] = {
 	/* assert() writes to standard error, which is /dev/null. */
 	ALLOW_IF_IS(write, 0, STDERR_FILENO),
 	ALLOW_IF_IS(writev, 0, STDERR_FILENO),
-	/* Only for itself: each request sets a new limit of CPU time. */
+	/* Only for the process itself: each request sets a new limit of CPU time. */
 	ALLOW_IF_IS(prlimit64, 0, 0),
-	/* Newer C libraries use it for fstat(). */
+	/* Newer C libraries call it for fstat(). */
 	ALLOW_IF_IS(newfstatat, 3, AT_EMPTY_PATH),
 	ALLOW_IF_CLEAR(mprotect, 2, EXECUTABLE),
-	/* Memory, but no file, which its owner could change, and no code. */
+	/* Anonymous memory only: the owner of a mapped file could change it. And no executable
+	 * memory. */
 	SKIP_UNLESS(SYS_mmap, 6),
 	LOAD(LOW(3)),
 	BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, MAP_ANONYMOUS, 0, 3),

@@ -50,7 +50,7 @@ static bool list_folder_add(const char *path, void *arg)
 	return false;
 }
 
-/* The folders of a list that the file at `path` names, or the environment. */
+/* Adds the directories of a list that the file at `path`, or the environment, names. */
 static void list_add(struct search *search, const char *list, const char *path)
 {
 	const struct loader_base base = {path, search->root.folder, NULL};
@@ -66,7 +66,7 @@ static void wheel_add(const char *path, void *arg)
 		folder_add(arg, folder);
 }
 
-/* Where NVIDIA's wheels and PyTorch's have their libraries: nvidia/nccl/lib, torch/lib. */
+/* Adds the library directories of NVIDIA's and PyTorch's wheels: nvidia/nccl/lib, torch/lib. */
 static void packages_add(struct search *search, const char *packages)
 {
 	char torch[PATH_MAX], nvidia[PATH_MAX];
@@ -97,7 +97,7 @@ static void prefix_add(struct search *search, const char *prefix)
 		root_folder_each(&search->root, folder, "python3", python_add, search);
 }
 
-/* PREFIX of PREFIX/bin/python3. */
+/* Adds PREFIX of PREFIX/bin/python3. */
 static void prefix_add_of(struct search *search, const char *program)
 {
 	char prefix[PATH_MAX];
@@ -113,7 +113,7 @@ static void prefix_add_of(struct search *search, const char *program)
 	prefix_add(search, prefix);
 }
 
-/* The packages of an interpreter that has not mapped any of them yet. */
+/* Adds the package directories of an interpreter that has not mapped a package yet. */
 static void interpreter_add(struct search *search, pid_t pid, char *const *environment)
 {
 	const char *name = strrchr(search->root.program, '/');

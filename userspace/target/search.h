@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a process would find a library that it opens by dlopen(). It searches folders of its own:
- * those that its files (DT_RUNPATH) and its environment (LD_LIBRARY_PATH) name, and those of
- * Python's wheels beside the packages of an interpreter. Then it searches those of its system, by
- * the loader's cache. Nothing is executed, and the process notices nothing. Paths are as it sees
- * them, in its mount namespace and below its root. Files are not trusted.
+ * Where a process would find a library that it opens with dlopen(). The search covers first its own
+ * directories: those in its files (DT_RUNPATH), in its environment (LD_LIBRARY_PATH), and those of
+ * Python wheels beside an interpreter's packages. Then it covers the directories of the system, by
+ * the loader's cache. Nothing is executed, and the process is not disturbed. Paths are as the
+ * process sees them, in its mount namespace and below its root. Files are not trusted.
  */
 #ifndef WAFFLE_TARGET_SEARCH_H
 #define WAFFLE_TARGET_SEARCH_H
@@ -14,25 +14,26 @@
 
 struct search;
 
-/* -ESRCH: it is gone; -ENOSYS: the kernel can't keep to its root. */
+/* -ESRCH: the process is gone; -ENOSYS: the kernel cannot resolve paths below a root. */
 int search_open(struct search **search, pid_t pid);
-/* For the program that the process is about to execute, with that environment. */
+/* For the program that the process is about to execute with that environment. */
 int search_open_exec(struct search **search, pid_t pid, const char *program,
 		     char *const *environment);
 void search_close(struct search *search);
 
-/* A file that it has mapped, by the path that it sees, and its runpath (loader.h) or NULL. */
+/* Adds a file that the process has mapped, by its own view of the path, and its runpath (loader.h)
+ * or NULL. */
 void search_add_file(struct search *search, const char *path, const char *runpath);
 
-/* Changes with the folders. */
+/* A hash that changes with the set of directories. */
 uint64_t search_hash(const struct search *search);
 
-/* Calls `each` with the path of each entry of its own folders, or of its system's. */
+/* Calls `each` with the path of each entry of its own directories, or of the system's. */
 typedef void (*search_each)(const char *path, void *arg);
 void search_own(const struct search *search, search_each each, void *arg);
 void search_system(const struct search *search, search_each each, void *arg);
 
-/* Opens a file to read it. -EINVAL: it is a folder, a device, … */
+/* Opens a file for reading. -EINVAL: it is a directory, a device, … */
 int search_file(const struct search *search, const char *path);
 
 #endif

@@ -42,7 +42,7 @@ struct value_walk value_walk_from(const struct site_info *site, unsigned first, 
 	return walk;
 }
 
-/* The frame may lie at any address. */
+/* The frame may be unaligned. */
 static bool take_word(struct value_walk *walk, uint64_t *word)
 {
 	if (walk->end - walk->at < (ptrdiff_t)sizeof(*word))
@@ -99,7 +99,7 @@ static bool take_dim3(struct value_walk *walk, struct value *value)
 	return true;
 }
 
-/* The model's own frames have it: the word is an address of this process. */
+/* Only the model's own frames have this type: the word is an address in this process. */
 static bool take_model_text(struct value_walk *walk, struct value *value)
 {
 	uint64_t word;
@@ -152,6 +152,6 @@ bool value_walk_next(struct value_walk *walk, struct value *value)
 	*value = (struct value){.key = key, .type = key->type};
 	if (take_value(walk, value))
 		return true;
-	walk->at = NULL; /* the values behind a bad one can't be found */
+	walk->at = NULL; /* the position of later values is unknown */
 	return false;
 }

@@ -21,7 +21,7 @@
 #include "util/strtab.h"
 #include "util/vec.h"
 
-/* What is known of an address. */
+/* The cached result for an address. */
 struct resolved {
 	uint32_t count;
 	enum symbol_source source;
@@ -31,27 +31,27 @@ struct resolved {
 struct module {
 	char *path;
 	struct build_id recorded;
-	struct build_id build_id; /* recorded, or else the file's */
+	struct build_id build_id; /* as recorded, else the file's */
 	struct elf_segments segments;
 	bool opened;
 	enum symbol_file file;
 	struct elf_file program, debug;  /* those in use */
-	enum symbol_source table_source; /* of `code` */
+	enum symbol_source table_source; /* source of `code` */
 	struct symtab code, data;
 	bool data_read;
 	struct dwarf_index *dwarf;
-	struct map cache; /* address → index into resolved */
+	struct map cache; /* address → index in `resolved` */
 	VEC(struct resolved *) resolved;
 };
 
 struct symbolizer {
-	struct symbols_remote *remote; /* does it all; NULL: it is done here */
+	struct symbols_remote *remote; /* the worker does all lookups; NULL: this process does */
 	char *debug_dir;
 	bool fetch, in_worker;
 	struct debuginfod *debuginfod;
 	struct strtab *strings;
 	VEC(struct module *) modules;
-	struct map module_at; /* symbol_module_hash(), or the next free one → index */
+	struct map module_at; /* symbol_module_hash() or the next free key → index */
 };
 
 static char *debug_dir_of(const struct symbolizer_options *options)
@@ -220,7 +220,7 @@ static int open_debug(struct symbolizer *symbolizer, struct module *module)
 	return err == -ENOMEM ? err : 0;
 }
 
-/* Reads the best symbol table there is. */
+/* Opens the best symbol table available. */
 static int open_table(struct module *module, struct symtab *symtab, enum symtab_kind kind,
 		      enum symbol_source *source)
 {
@@ -247,7 +247,7 @@ static int open_table(struct module *module, struct symtab *symtab, enum symtab_
 	return 0;
 }
 
-/* A file that changed while it was read has no names that could be believed. */
+/* Discards the names of a file that changed while it was read, since they may be wrong. */
 static void module_forget(struct module *module)
 {
 	symtab_free(&module->code);
@@ -291,16 +291,15 @@ static const char *keep_symbol(struct symbolizer *symbolizer, const char *symbol
 	const char *name = demangle(symbol, text);
 	size_t len = strlen(symbol), plain = strcspn(symbol, "@");
 
-	/* A linker puts a symbol's version behind it: "fopen@@GLIBC_2.2.5". */
+	/* Linkers append a symbol's version: "fopen@@GLIBC_2.2.5". */
 	if (!name && plain && plain < len)
 		return keep(symbolizer, symbol, plain);
 	return name ? keep(symbolizer, name, strlen(name)) : keep(symbolizer, symbol, len);
 }
 
 /*
- * The symbol table knows some functions by a better name than DWARF does: functions of C++ that are
- * local to a file have no mangled name there, and those of the C library are called
- * ___pthread_mutex_lock.
+ * For some functions the symbol table has a better name than DWARF. File-local C++ functions have
+ * no mangled name in DWARF, and DWARF calls some functions of the C library ___pthread_mutex_lock.
  */
 static bool symbol_is_better(const struct dwarf_frame *frame, const char *symbol)
 {
@@ -382,7 +381,7 @@ static int resolve(struct symbolizer *symbolizer, struct module *module, uint64_
 		free(resolved);
 		return -ENOMEM;
 	}
-	/* If the map cannot grow, it is worked out anew the next time. */
+	/* If the map cannot grow, the next lookup computes the result again. */
 	map_set(&module->cache, address, (uint32_t)(module->resolved.len - 1));
 	*result = resolved;
 	return 0;
@@ -451,7 +450,7 @@ bool symbolizer_is_return(struct symbolizer *symbolizer, uint32_t number, uint64
 	return callsite_is_call(before, header.e_machine);
 }
 
-/* The variables of a module; NULL: not known. */
+/* The variables of a module. NULL: unavailable. */
 static const struct symtab *variables_of(struct symbolizer *symbolizer, uint32_t number)
 {
 	enum symbol_source source;

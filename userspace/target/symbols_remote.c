@@ -10,11 +10,11 @@
 #include "util/strtab.h"
 #include "util/vec.h"
 
-#define FRAME_BYTES 24 /* that a frame takes at least */
+#define FRAME_BYTES 24 /* minimum size of an encoded frame */
 #define FRAMES_MAX 4096
 
 struct answer {
-	struct symbol_frames frames; /* its list is this one */
+	struct symbol_frames frames; /* `list` points to this */
 	struct symbol_frame list[];
 };
 
@@ -22,8 +22,8 @@ struct module {
 	char *path;
 	struct build_id build_id;
 	struct elf_segments segments;
-	bool dead;                        /* a worker died of it: no more requests */
-	struct map by_offset, by_address; /* → index into `answers` */
+	bool dead;                        /* a worker died on this module: send no more requests */
+	struct map by_offset, by_address; /* → index in `answers` */
 	struct map returns;               /* offset → 0 or 1 */
 	VEC(struct answer *) answers;
 };
@@ -33,7 +33,7 @@ struct symbols_remote {
 	bool fetch;
 	struct strtab *strings;
 	VEC(struct module *) modules;
-	struct map module_at; /* symbol_module_hash(), or the next free one → index */
+	struct map module_at; /* symbol_module_hash() or the next free key → index */
 };
 
 int symbols_remote_open(struct symbols_remote **result, const char *debug_dir, bool fetch)
@@ -116,7 +116,7 @@ static struct module *module_at(struct symbols_remote *remote, uint32_t number)
 	return number < remote->modules.len ? remote->modules.data[number] : NULL;
 }
 
-/* The beginning of every request. */
+/* Every request starts with the module. */
 static void put_module(struct wire_out *out, const struct symbols_remote *remote,
 		       const struct module *module)
 {
@@ -127,7 +127,7 @@ static void put_module(struct wire_out *out, const struct symbols_remote *remote
 	wire_put(out, &module->segments, sizeof(module->segments));
 }
 
-/* Sends a request; false: there is no answer. */
+/* Sends a request. False: there was no answer. */
 static bool ask(struct module *module, enum worker_op op, struct wire_out *request,
 		struct wire_out *reply)
 {
@@ -140,7 +140,7 @@ static bool ask(struct module *module, enum worker_op op, struct wire_out *reque
 	return !result;
 }
 
-/* The reply was malformed, so no more are requested for this module. */
+/* Stops further requests for this module, since a reply was malformed. */
 static void distrust(struct module *module)
 {
 	struct error problem = ERROR_INIT;
@@ -159,7 +159,7 @@ static const char *get_kept(struct symbols_remote *remote, struct wire_in *in)
 		    : NULL;
 }
 
-/* NULL: it makes no sense, or there is no memory. */
+/* NULL: the reply is malformed, or allocation failed. */
 static struct answer *decode(struct symbols_remote *remote, struct wire_in *in)
 {
 	uint32_t word = wire_get_u32(in), count;
@@ -240,7 +240,7 @@ int symbols_remote_frames(struct symbols_remote *remote, uint32_t number, uint64
 		free(answer);
 		return -ENOMEM;
 	}
-	/* If the map can't grow, the next request asks the worker again. */
+	/* If the map cannot grow, the next request asks the worker again. */
 	map_set(known, place, (uint32_t)(module->answers.len - 1));
 	*frames = answer->frames;
 	return 0;
@@ -271,7 +271,7 @@ bool symbols_remote_is_return(struct symbols_remote *remote, uint32_t number, ui
 	return known;
 }
 
-/* The variable of a name, if there is one, or at an address. */
+/* The variable with a name or, if `name` is NULL, at an address. */
 static bool variable(struct symbols_remote *remote, uint32_t number, const char *name,
 		     uint64_t address, const char **found, uint64_t *offset)
 {
@@ -352,7 +352,7 @@ int symbols_remote_module(struct symbols_remote *remote, uint32_t number,
 
 /* ---- the worker's side ---- */
 
-/* The module that a request is about, in a symbolizer that is made by the first one. */
+/* Adds the module of a request. The first request creates the symbolizer. */
 static int take_module(struct wire_in *in, struct symbols_service *service, uint32_t *number)
 {
 	struct symbolizer_options options = {.debug_dir = wire_get_text(in)};

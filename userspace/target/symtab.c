@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What makes one of several symbols of an address the better name. */
+/* Weights for choosing a name among several symbols of one address. */
 enum {
 	RANK_FUNCTION = 1,
 	RANK_GLOBAL = 2,
-	RANK_PLAIN = 4, /* times 7 minus the underscores in front, at most */
+	RANK_PLAIN = 4, /* times (7 - number of leading underscores) */
 	RANK_PLAIN_MAX = 7,
-	RANK_SHARED = 32, /* not local to a source file */
+	RANK_SHARED = 32, /* visible beyond its source file */
 	RANK_SIZED = 64,
 };
 
@@ -32,7 +32,8 @@ static bool symbol_is(const GElf_Sym *symbol, const char *name, enum symtab_kind
 		return false;
 	if (kind == SYMTAB_DATA)
 		return type == STT_OBJECT && symbol->st_size;
-	/* Assembly leaves functions without a type; "$x" are ARM's marks of code and data. */
+	/* Functions in assembly may have no type. Names with "$x" and "$d" are ARM's mapping
+	 * symbols for code and data. */
 	return type == STT_FUNC || type == STT_GNU_IFUNC || (type == STT_NOTYPE && name[0] != '$');
 }
 
@@ -54,7 +55,7 @@ static uint8_t symbol_rank(const GElf_Sym *symbol, const char *name)
 	return (uint8_t)rank;
 }
 
-/* The section a symbol lies in ends at *end. False: not in code, as far as one can tell. */
+/* Sets *end to the end of the symbol's section. False: the symbol is not known to lie in code. */
 static bool section_end(Elf *elf, const GElf_Sym *symbol, enum symtab_kind kind, uint64_t *end)
 {
 	GElf_Shdr header;
@@ -96,7 +97,7 @@ static int compare_entries(const void *a, const void *b)
 	return left->name < right->name ? -1 : left->name > right->name;
 }
 
-/* One symbol an address; those without a size end where the next one begins. */
+/* Keeps one symbol per address. A symbol without a size ends where the next one begins. */
 static void symtab_sort(struct symtab *symtab)
 {
 	struct symtab_entry *list = symtab->list.data;
@@ -159,7 +160,8 @@ void symtab_free(struct symtab *symtab)
 	vec_free(&symtab->list);
 }
 
-/* Symbols that begin nearer may lie inside of a bigger one: so far one looks back for it. */
+/* A larger symbol may contain an address after smaller symbols have begun. The search looks back
+ * over this many symbols. */
 #define LOOK_BACK 16
 
 const char *symtab_find(const struct symtab *symtab, uint64_t address, uint64_t *start)

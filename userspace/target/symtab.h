@@ -17,29 +17,29 @@ enum symtab_kind {
 struct symtab_entry {
 	uint64_t start, end;
 	uint32_t name; /* offset in the string table */
-	uint8_t rank;  /* of symbols at one address, the one to show has the highest */
+	uint8_t rank;  /* the symbol with the highest rank names its address */
 };
 
 struct symtab {
 	Elf *elf;
-	size_t strings; /* section of the names */
+	size_t strings; /* section index of the string table */
 	VEC(struct symtab_entry) list;
 };
 
-/* Reads the table of a type (SHT_SYMTAB, SHT_DYNSYM). -ENOENT: none with such symbols; -ENOMEM. */
+/* Reads a table of type SHT_SYMTAB or SHT_DYNSYM. -ENOENT: it has no such symbols; -ENOMEM. */
 int symtab_read(struct symtab *symtab, Elf *elf, uint32_t type, enum symtab_kind kind);
 void symtab_free(struct symtab *symtab);
 
 /*
- * The symbol that an address lies in, or NULL. Of several names of one address (aliases) it is the
- * plainest: "read" rather than "__read". `start` may be NULL.
+ * The symbol that contains an address, or NULL. Among aliases it prefers the plainest name: "read"
+ * over "__read". `start` may be NULL.
  */
 const char *symtab_find(const struct symtab *symtab, uint64_t address, uint64_t *start);
 
 /* Whether there is a symbol of that name. */
 bool symtab_has(const struct symtab *symtab, const char *name);
 
-/* The underscores that a name begins with; the fewer, the plainer. */
+/* Number of leading underscores; fewer make a plainer name. */
 unsigned symbol_underscores(const char *name);
 
 #endif

@@ -9,7 +9,8 @@ bool unwind_place(struct waffle_unwind_mapping *placed, const struct mapping *ma
 	for (uint32_t i = 0; i < segments->count && i < ELF_SEGMENTS_MAX; i++) {
 		const struct elf_segment *segment = &segments->list[i];
 
-		/* Mappings begin at pages, segments anywhere; all wraps around consistently. */
+		/* Mappings begin at a page, segments anywhere. The differences may wrap around,
+		 * consistently. */
 		if (segment->offset >= to || segment->offset + segment->size <= from)
 			continue;
 		placed->start = mapping->start;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a process's mappings and the tables of its files (target/cfi.h) to what the kernel's
- * programs unwind with (bpf/unwind.h). */
+/* Combines a process's mappings and the unwind tables of its files (target/cfi.h) into the form
+ * that the BPF programs use (bpf/unwind.h). */
 #ifndef WAFFLE_TARGET_UNWIND_H
 #define WAFFLE_TARGET_UNWIND_H
 
@@ -9,8 +9,8 @@
 #include "target/process.h"
 
 /*
- * Where a table's rows lie in a process that has mapped its file so: start, end and base of
- * `placed`; its pages stay as they are. False: no code of the file is there.
+ * Sets start, end and base of `placed` for a table whose file is mapped like this. Its `pages` stay
+ * unchanged. False: no code of the file lies in the mapping.
  */
 bool unwind_place(struct waffle_unwind_mapping *placed, const struct mapping *mapping,
 		  const struct elf_segments *segments, const struct cfi_table *table);

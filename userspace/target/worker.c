@@ -24,38 +24,38 @@
 #include "util/input.h"
 #include "util/map.h"
 
-/* A worker that has not answered after this time is given up, whatever it has requested meanwhile,
- * and so is its helper. */
+/* A worker that has not replied after this time is given up, together with its helper. Its own
+ * requests for files do not extend the time. */
 #define ANSWER_SECONDS 120
-#define REQUEST_SECONDS 10 /* after which one that does not take its request is given up */
+#define REQUEST_SECONDS 10 /* limit for a worker to accept a request */
 #define NOTICES_MAX 16
-#define END_MS 500 /* after which a helper that has not ended is killed */
+#define END_MS 500 /* then a helper that has not exited is killed */
 
 struct process {
 	pthread_mutex_t lock;
 	struct worker_sockets sockets;
 	pid_t helper;
 	bool broken;
-	uid_t owner;      /* of the files that the worker has read; 0: only root's */
-	uint64_t culprit; /* whom its death is counted for, see culprit_of() */
-	bool named;       /* the request is about a file that the worker will ask for */
+	uid_t owner;      /* owner of the files that the worker has read; 0: only root's */
+	uint64_t culprit; /* key under which its death is counted, see culprit_of() */
+	bool named;       /* the request names a file, which the worker will ask for */
 	struct debuginfod *debuginfod;
 };
 
 /*
- * Global, like standard error: all callers of the process use the same workers, and there is
- * nothing in which two callers could differ.
+ * Global, like standard error: all callers in the process share the workers, and the workers have
+ * no settings in which callers could differ.
  */
 static struct {
 	bool started;
 	unsigned patience; /* in seconds */
 	int stop;          /* worker_stop_at(); -1: none */
 	struct process list[WORKER_USES];
-	int given_up[WORKER_USES]; /* worker_give_up(): events, readable while it is set */
-	pthread_mutex_t lock;      /* of what follows */
+	int given_up[WORKER_USES]; /* worker_give_up(): eventfds, readable while set */
+	pthread_mutex_t lock;      /* protects the members below */
 	unsigned notice_count;
 	char notices[NOTICES_MAX][1024];
-	struct map deaths; /* culprit_of() a file → workers that died of such files */
+	struct map deaths; /* culprit_of() a file → number of workers that died on such files */
 } workers;
 
 static void socket_close(int *socket)
@@ -71,12 +71,12 @@ static void process_end(struct process *process)
 	const char end = CONTROL_END;
 	bool ended = process->helper <= 0;
 
-	/* Closing the sockets may not be enough: another child of ours may have copies. */
+	/* Closing our sockets may not be enough, since another child may hold copies. */
 	if (!ended)
 		(void)!send(process->sockets.control, &end, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 	socket_close(&process->sockets.requests);
 	socket_close(&process->sockets.control);
-	/* The helper then ends by itself, and its worker with it. */
+	/* The helper then exits by itself, and its worker with it. */
 	for (unsigned i = 0; i < END_MS && !ended; i++) {
 		ended = waitpid(process->helper, NULL, WNOHANG) != 0;
 		if (!ended)
@@ -200,7 +200,7 @@ int worker_helper(enum worker_use use)
 	return workers.started ? workers.list[use].helper : 0;
 }
 
-/* ---- files that a worker asks for ---- */
+/* ---- files that a worker requests ---- */
 
 static int debug_fetch(struct process *process, const char *text)
 {
@@ -213,8 +213,8 @@ static int debug_fetch(struct process *process, const char *text)
 	return process->debuginfod ? debuginfod_fetch(process->debuginfod, &id) : -ENOENT;
 }
 
-/* Whether a file is one that a parser may need. A core file is ELF, too, as /proc/kcore is, but it
- * holds the memory of a program or of the kernel. */
+/* Whether a parser may need the file. Core files and /proc/kcore are ELF, too, but hold the memory
+ * of a program or of the kernel. */
 static bool is_parsed(int fd)
 {
 	unsigned char head[EI_NIDENT + 2], type;
@@ -226,8 +226,8 @@ static bool is_parsed(int fd)
 }
 
 /*
- * The worker may have been taken over by a file that it parsed, and may request anything. So it
- * gets only files that it could parse, and no others of this machine.
+ * A file may have taken over the worker that parsed it, so the worker may request anything. It
+ * receives only files that it could parse, and no others of this machine.
  */
 static int file_open(const char *name, char real[PATH_MAX])
 {
@@ -249,13 +249,13 @@ static int file_open(const char *name, char real[PATH_MAX])
 	return fd;
 }
 
-/* Who may have written a file; -1: anyone. */
+/* The user who may have written a file. -1: anyone. */
 static uid_t owner_of(const struct stat *status)
 {
 	return status->st_mode & (S_IWGRP | S_IWOTH) ? (uid_t)-1 : status->st_uid;
 }
 
-/* The worker got a file, by which its owner may have taken it over. */
+/* Records that the worker got a file, with which its owner may have taken it over. */
 static void process_saw(struct process *process, int fd)
 {
 	struct stat status;
@@ -270,10 +270,10 @@ static void process_saw(struct process *process, int fd)
 		process->owner = owner;
 }
 
-/* ---- workers that die ---- */
+/* ---- deaths of workers ---- */
 
-/* Whose file it is; one that others may write to is not held against all files of its owner. Of a
- * name only, that name. */
+/* A key for whom to blame if a worker dies: the file's owner. Files that others may write to have a
+ * key of their own. Without a file, the key is its name. */
 static uint64_t culprit_of(int fd, const char *name)
 {
 	struct stat status;
@@ -332,7 +332,7 @@ static int open_answer(struct process *process, const char *name)
 	process_saw(process, fd);
 	message.value = fd < 0 ? fd : 0;
 	message.size = message.part = (uint32_t)strlen(real);
-	/* A worker that takes no answers must not stop us. */
+	/* Must not block on a worker that takes no replies. */
 	result = message_send_now(process->sockets.requests, &message, real, fd);
 	if (fd >= 0)
 		close(fd);
@@ -361,18 +361,18 @@ static int request_send(int socket, enum worker_op op, const struct wire_out *re
 	return 0;
 }
 
-/* The outcome of a request. */
+/* State and result of a request. */
 struct answer {
-	uint64_t end; /* when we stop waiting for it */
+	uint64_t end; /* when to stop waiting */
 	bool stopped; /* given up because of worker_stop_at() or worker_give_up() */
-	bool asked;   /* it has asked for a file: it may do so without end */
+	bool asked;   /* it has requested a file, which it may repeat endlessly */
 	bool died;
-	int32_t value; /* the handler's result or, if it died, the status by waitpid() */
-	uint64_t size; /* of the reply */
+	int32_t value; /* the handler's result or, if the worker died, its status by waitpid() */
+	uint64_t size; /* size of the reply */
 	struct wire_out *reply;
 };
 
-/* Receives a message of the helper. */
+/* Receives a message from the helper. */
 static int control_take(const struct process *process, struct control *control)
 {
 	ssize_t got;
@@ -383,7 +383,7 @@ static int control_take(const struct process *process, struct control *control)
 	return got == sizeof(*control) ? 0 : -EPIPE;
 }
 
-/* Replaces the worker by a new one, which has not read the files that the old one has. */
+/* Replaces the worker by a new one, which has not read the files of the old one. */
 static int process_renew(struct process *process)
 {
 	const char renew = CONTROL_RENEW;
@@ -392,11 +392,11 @@ static int process_renew(struct process *process)
 
 	if (send(process->sockets.control, &renew, 1, MSG_NOSIGNAL) != 1)
 		return -EPIPE;
-	do /* the worker may have died by itself before */
+	do /* the old worker may have died by itself */
 		result = control_take(process, &control);
 	while (!result && control.kind != CONTROL_RENEWED);
 	process->owner = 0;
-	for (ssize_t got = 1; !result && got > 0;) /* drops messages that the old one left */
+	for (ssize_t got = 1; !result && got > 0;) /* drops messages that the old worker left */
 		got = recv(process->sockets.requests, &control, sizeof(control),
 			   MSG_DONTWAIT | MSG_TRUNC);
 	return result;
@@ -417,13 +417,14 @@ static int milliseconds_until(uint64_t end)
 	return now < end ? (int)((end - now) / 1000000) + 1 : 0;
 }
 
-/* A capture that ends needs no more arming, but it still needs names. */
+/* worker_stop_at() only applies to arming: a capture that ends arms no more files but still needs
+ * names. */
 static bool is_for_arming(const struct process *process)
 {
 	return process == &workers.list[WORKER_FOR_ARMING];
 }
 
-/* Waits for a message of the worker or the helper. 0, or -ETIMEDOUT. */
+/* Waits for a message from the worker or the helper. 0 or -ETIMEDOUT. */
 static int process_wait(const struct process *process, struct answer *answer, bool *said)
 {
 	struct pollfd wait[4] = {
@@ -443,8 +444,8 @@ static int process_wait(const struct process *process, struct answer *answer, bo
 	return ready > 0 && !answer->stopped ? 0 : -ETIMEDOUT;
 }
 
-/* Takes one message of the answer. 0: the answer is complete; 1: it was a request for a file; 2:
- * more of the reply follows; or a negative errno. */
+/* Takes one message. 0: the reply is complete; 1: the worker requested a file; 2: more of the reply
+ * follows; or a negative errno. */
 static int answer_take(struct process *process, struct answer *answer, char *part, bool first)
 {
 	struct control control;
@@ -531,14 +532,14 @@ static int died(const char *name, int status, struct error *err)
 	return failed(name, why, err);
 }
 
-/* An errno that a handler may return. */
+/* Accepts only an errno that a handler may return. */
 static int value_of(int32_t value)
 {
 	return value > 0 || value < -4095 ? -EPROTO : value;
 }
 
-/* A file may have taken over the worker that read it. So a worker never reads files of two owners,
- * as it could lie about the second one's. Files of root may come before. */
+/* A file may have taken over the worker that read it, and the worker could then lie about other
+ * files. So a worker never reads files of two owners. Files of root may come first. */
 static int process_for(struct process *process, int fd)
 {
 	struct stat status;
@@ -546,7 +547,7 @@ static int process_for(struct process *process, int fd)
 	int result = 0;
 
 	if (fd < 0 || fstat(fd, &status))
-		return 0; /* names only */
+		return 0; /* the request has only a name */
 	owner = owner_of(&status);
 	if (process->owner && (owner != process->owner || owner == (uid_t)-1))
 		result = process_renew(process);
@@ -554,13 +555,13 @@ static int process_for(struct process *process, int fd)
 	return result;
 }
 
-/* Whether to send the request again, to another worker. */
+/* Whether to repeat the request with a new worker. */
 static bool try_again(const struct answer *answer, unsigned tries)
 {
 	bool late =
 		answer->died && WIFSIGNALED(answer->value) && WTERMSIG(answer->value) == SIGXCPU;
 
-	/* An earlier file may be why the worker had no memory left, or died. */
+	/* An earlier file may have caused the lack of memory or the death. */
 	return tries == 0 && (answer->died || answer->value == -ENOMEM) && !late;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The helper, which forks workers, and the workers. */
+/* The helper, which forks workers, and the workers themselves. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -18,7 +18,7 @@
 
 /* ---- a worker ---- */
 
-/* Answers an open() of a library, in the handler of SIGSYS: the tracer opens the file. */
+/* Serves an open() of a library, in the handler of SIGSYS: the tracer opens the file. */
 static int open_by_tracer(const char *path, char *real, size_t size)
 {
 	size_t len = strnlen(path, size);
@@ -38,7 +38,7 @@ static int open_by_tracer(const char *path, char *real, size_t size)
 	return told.value < 0 ? told.value : fd;
 }
 
-/* Receives a whole request; false: the tracer has gone. */
+/* Receives a whole request. False: the tracer is gone. */
 static bool request_take(struct message *first, struct wire_out *request, int *fd)
 {
 	static char part[MESSAGE_PART_MAX];
@@ -51,7 +51,7 @@ static bool request_take(struct message *first, struct wire_out *request, int *f
 			return false;
 		if (first->kind != MESSAGE_REQUEST && *fd >= 0)
 			close(*fd);
-	} while (first->kind != MESSAGE_REQUEST); /* the rest of a request that a worker died of */
+	} while (first->kind != MESSAGE_REQUEST); /* the rest of a request that killed a worker */
 	wire_put(request, part, first->part);
 	while (request->bytes.len < first->size && !request->no_memory) {
 		if (message_take(SANDBOX_SOCKET, &message, part, sizeof(part), &more) ||
@@ -79,8 +79,7 @@ static bool reply_send(int value, const struct wire_out *reply)
 	return true;
 }
 
-/* Then a new worker takes the place of this one, which may have too little memory for the next
- * file. */
+/* Whether this worker must exit and be replaced, since it may lack memory for the next file. */
 static bool is_full(void)
 {
 	struct rusage used;
@@ -95,7 +94,7 @@ static _Noreturn void worker_run(const struct worker_table *table, pid_t helper)
 	struct message message;
 	int fd;
 
-	/* A worker must not be able to send messages as the helper. */
+	/* A worker must not be able to send messages in the helper's name. */
 	close(SANDBOX_CONTROL);
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) || getppid() != helper ||
 	    sandbox_shut(open_by_tracer))
@@ -126,7 +125,7 @@ static _Noreturn void worker_run(const struct worker_table *table, pid_t helper)
 
 /* ---- the helper ---- */
 
-/* Drops messages that a dead worker has left; false: the tracer has gone. */
+/* Drops messages that a dead worker has left. False: the tracer is gone. */
 static bool socket_drain(void)
 {
 	char byte;
@@ -179,14 +178,14 @@ static bool worker_make(struct helper *helper)
 	return false;
 }
 
-/* Handles the end of a worker. False: the helper must end, too. Any number of workers may die: a
- * limit would let the files of one user end the parsing of all others. */
+/* Handles the exit of a worker. False: the helper must exit, too. The number of deaths is not
+ * limited: otherwise the files of one user could end the parsing for all users. */
 static bool worker_ended(struct helper *helper)
 {
 	int status = worker_wait(helper);
 
 	if (WIFEXITED(status) && !WEXITSTATUS(status))
-		return true; /* between two requests */
+		return true; /* a full worker that exited between two requests */
 	return socket_drain() && control_send(CONTROL_DIED, status);
 }
 
@@ -210,7 +209,7 @@ _Noreturn void helper_run(struct worker_sockets sockets, pid_t parent,
 	struct helper helper = {.table = table};
 	bool good = true;
 
-	/* A change of the user clears PR_SET_PDEATHSIG, so that is set after it. */
+	/* Set PR_SET_PDEATHSIG only now, since a change of the user id clears it. */
 	if (sandbox_drop(sockets.requests, sockets.control) ||
 	    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) || getppid() != parent)
 		_exit(1);
@@ -225,7 +224,7 @@ _Noreturn void helper_run(struct worker_sockets sockets, pid_t parent,
 			good = control_take(&helper);
 		else if (helper.worker)
 			good = worker_ended(&helper);
-		else /* the first worker is forked when the first request comes */
+		else /* the first request forks the first worker */
 			good = wait[1].revents == POLLIN && worker_make(&helper);
 	}
 	if (helper.worker) {

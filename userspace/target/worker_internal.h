@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between worker.c, which is waffle-bpf's side, and worker_helper.c, which is the other one. */
+/* Shared by worker.c, the side of waffle-bpf, and worker_helper.c, the side of the workers. */
 #ifndef WAFFLE_TARGET_WORKER_INTERNAL_H
 #define WAFFLE_TARGET_WORKER_INTERNAL_H
 
@@ -7,12 +7,12 @@
 
 #include "target/worker.h"
 
-/* Workers that may die of the files of one owner. */
+/* Limit of workers that die on files of one owner. */
 #define WORKER_DEATHS_MAX 32
-/* The CPU time that a request may take. */
+/* Limit of CPU time per request. */
 #define WORKER_CPU_SECONDS 60
 
-/* Between the tracer and a helper, on a socket that workers do not have. The tracer sends these as
+/* Messages between the tracer and a helper, on a socket that workers do not have. The tracer sends
  * single bytes. */
 enum {
 	CONTROL_RENEW = 'r', /* ends the worker; answered when it is gone */
@@ -22,14 +22,14 @@ enum { CONTROL_DIED, CONTROL_RENEWED };
 
 struct control {
 	int32_t kind;
-	int32_t status; /* as waitpid() gives it */
+	int32_t status; /* as waitpid() returns it */
 };
 
 struct worker_sockets {
 	int requests, control;
 };
 
-/* The helper, in a process of its own that was made by `parent`. Does not return. */
+/* Runs the helper in a process of its own, forked by `parent`. Does not return. */
 _Noreturn void helper_run(struct worker_sockets sockets, pid_t parent,
 			  const struct worker_table *table);
 

@@ -46,7 +46,7 @@ int message_send_now(int socket, const struct message *message, const void *byte
 	return send_whole(socket, message, bytes, fd, MSG_DONTWAIT);
 }
 
-/* There is room for one descriptor. The kernel closes all others that are sent. */
+/* There is room for one descriptor. The kernel closes any further ones. */
 static int fd_take(struct msghdr *all)
 {
 	int fd = -1;
@@ -65,7 +65,8 @@ int message_take(int socket, struct message *message, void *bytes, size_t room, 
 	struct msghdr all = {.msg_iov = parts,
 			     .msg_iovlen = room ? 2 : 1,
 			     .msg_control = control.bytes,
-			     /* CMSG_SPACE() has room for two: the other one would stay open. */
+			     /* Not CMSG_SPACE(), which has room for two: the second descriptor
+			      * would stay open. */
 			     .msg_controllen = CMSG_LEN(sizeof(int))};
 	ssize_t got;
 

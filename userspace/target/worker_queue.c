@@ -14,7 +14,7 @@
 #include "util/hash.h"
 #include "util/map.h"
 
-/* Beyond these, answers that nobody came back for are dropped, the oldest first. */
+/* Beyond this limit, replies that nobody fetched are dropped, oldest first. */
 #define ENTRIES_MAX 256
 #define REPLIES_MAX (64u << 20)
 
@@ -26,9 +26,9 @@ struct entry {
 	ino_t ino;
 	uid_t owner;
 	enum entry_state state;
-	bool missed;    /* somebody got -EAGAIN for it */
-	bool quiet;     /* nothing is said if it is given up */
-	bool forgotten; /* to be freed when the thread is done with it */
+	bool missed;    /* a caller got -EAGAIN for it */
+	bool quiet;     /* report nothing if it is given up */
+	bool forgotten; /* free it when the thread is done with it */
 	enum worker_op op;
 	struct wire_out request;
 	int fd;
@@ -38,16 +38,16 @@ struct entry {
 	struct error problem;
 };
 
-/* One for the process, as the workers themselves (target/worker.c). */
+/* One per process, like the workers (target/worker.c). */
 static struct {
 	bool open;
 	pthread_t thread;
-	pthread_mutex_t lock; /* of what follows */
+	pthread_mutex_t lock; /* protects the members below */
 	pthread_cond_t wake, answered;
 	bool stop;
 	VEC(struct entry *) entries; /* in the order of their first request */
-	struct map spent_ms;         /* owner of files → what parsing them took so far */
-	int ready, end;              /* eventfd: of worker_queue_fd(); of worker_stop_at() */
+	struct map spent_ms;         /* owner of files → milliseconds spent on parsing them */
+	int ready, end;              /* eventfds: of worker_queue_fd() and of worker_stop_at() */
 	uint64_t wait_until_ns;
 	bool quiet;
 } queue;
@@ -91,7 +91,8 @@ static uint32_t spent_ms(uid_t owner)
 	return spent == MAP_NONE ? 0 : spent;
 }
 
-/* Of the owner whose files have taken the least time: nobody's files delay all others'. */
+/* Chooses the owner whose files have taken the least time, so that no user's files delay all
+ * others'. */
 static struct entry *entry_next(void)
 {
 	struct entry *next = NULL;
@@ -174,7 +175,7 @@ int worker_queue_open(struct error *err)
 	return error_set(err, EAGAIN, "no thread can be made that reads files");
 }
 
-/* Each file once: it may have been asked for twice. */
+/* Reports each file once, although several requests may concern it. */
 static void given_up_tell(void)
 {
 	for (size_t i = 0; i < queue.entries.len; i++) {
@@ -212,7 +213,7 @@ void worker_queue_close(void)
 	pthread_mutex_destroy(&queue.lock);
 }
 
-/* ---- who asks ---- */
+/* ---- callers ---- */
 
 int worker_queue_fd(void)
 {
@@ -276,7 +277,7 @@ static bool is_full(void)
 	return queue.entries.len >= ENTRIES_MAX || bytes > REPLIES_MAX;
 }
 
-/* False: there is no room. */
+/* Makes room by dropping finished replies. False: the queue is still full. */
 static bool room_make(void)
 {
 	for (size_t i = 0; is_full() && i < queue.entries.len;)
@@ -287,7 +288,7 @@ static bool room_make(void)
 	return queue.entries.len < ENTRIES_MAX;
 }
 
-/* Takes one off that waits, of an owner who has had more time; who asked for it asks again. */
+/* Removes a waiting entry of an owner who has used more time. Its caller will request it again. */
 static bool room_take(uid_t owner)
 {
 	size_t victim = queue.entries.len;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests to the worker for arming that nobody waits for: a file may be made so that parsing it
- * takes a minute, and the drain has no such time. A thread sends one request after the other and
- * keeps the answers.
+ * Asynchronous requests to the worker for arming. A file may be crafted so that parsing it takes a
+ * minute, and the drain must not wait that long. A thread sends one request after the other and
+ * keeps the replies.
  *
- *	worker_ask() ─▶ an answer within worker_queue_wait_until():  that answer
+ *	worker_ask() ─▶ a reply before worker_queue_wait_until():  returns it
  *	             ─▶ none yet: -EAGAIN; worker_queue_fd() is readable when there is one, and
- *	                the same request, made again, gets it
+ *	                the same request, made again, returns it
  *
- * Without an open queue, worker_ask() waits as worker_call() does. One thread opens, asks and
- *closes.
+ * Without an open queue, worker_ask() waits as worker_call() does. Only one thread may open the
+ * queue, make requests and close it.
  */
 #ifndef WAFFLE_TARGET_WORKER_QUEUE_H
 #define WAFFLE_TARGET_WORKER_QUEUE_H
@@ -17,25 +17,27 @@
 #include "target/worker.h"
 
 int worker_queue_open(struct error *err);
-/* Gives up what is not parsed yet, which worker_notices() then tells of. */
+/* Gives up all files that are not parsed yet. worker_notices() then reports them. */
 void worker_queue_close(void);
 
-/* Readable when there are answers to requests that returned -EAGAIN. */
+/* Readable when there are replies to requests that returned -EAGAIN. */
 int worker_queue_fd(void);
 /* Whether there were any since the last call. */
 bool worker_queue_answered(void);
 
-/* worker_ask() waits for an answer until then, of the monotonic clock. Returns what it was. */
+/* Sets until when worker_ask() waits for a reply (CLOCK_MONOTONIC). Returns the previous value. */
 uint64_t worker_queue_wait_until(uint64_t ns);
 
-/* What is asked for now is not missed if it is given up. Returns what it was. */
+/* If set, files requested from now on are not reported when they are given up. Returns the previous
+ * value. */
 bool worker_queue_quiet(bool quiet);
 
-/* As worker_call(). The same request is one with the same bytes and the same, unchanged file. */
+/* As worker_call(). Two requests are the same if their bytes and the unchanged file are the
+ * same. */
 int worker_ask(enum worker_op op, const struct wire_out *request, int fd, const char *name,
 	       struct wire_out *reply, struct error *err);
 
-/* Nobody will ask again about this file. */
+/* Declares that nobody will request this file again. */
 void worker_queue_forget(int fd);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Calls every function of the stand-ins that a tracer may watch, each with arguments of its own,
- * and logs them (log.h): calls [--log FILE] [--pause]. With --pause it waits for a line on stdin
- * before the first call and another one at the end, so that a tracer can attach and look.
+ * Calls every function of the stand-ins that a tracer may watch, each with distinct arguments, and
+ * logs the calls (log.h): calls [--log FILE] [--pause]. With --pause it waits for a line on stdin
+ * before the first call and for another one at the end, so that a tracer can attach.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -59,7 +59,7 @@ static void launches(struct calls *calls)
 	MUST(LOGGED(cudaLaunchKernel_ptsz,
 		    ((const void *)scale, grid, block, args, 512, calls->other), LAUNCH_KEYS,
 		    LAUNCH_VALUES(grid, block, 512, calls->other)));
-	/* By 0 it means the thread's own stream. */
+	/* Stream 0 denotes the thread's own stream here. */
 	MUST(LOGGED(cudaLaunchKernel_ptsz, ((const void *)scale, grid, block, args, 513, NULL),
 		    LAUNCH_KEYS, LAUNCH_VALUES(grid, block, 513, NULL)));
 	MUST(LOGGED(cudaStreamSynchronize_ptsz, (NULL), "\"stream\": %lu", U(NULL)));
@@ -68,7 +68,7 @@ static void launches(struct calls *calls)
 	MUST(LOGGED(cudaLaunchCooperativeKernel,
 		    ((const void *)scale, grid, block, args, 256, calls->stream), LAUNCH_KEYS,
 		    LAUNCH_VALUES(grid, block, 256, calls->stream)));
-	/* As a stub of CUDA 13: what a tracer sees is cudaLaunchKernel with a handle. */
+	/* As a stub of CUDA 13 does: a tracer sees cudaLaunchKernel with a handle. */
 	MUST(__cudaGetKernel(&kernel, (const void *)scale));
 	MUST(LOGGED(__cudaLaunchKernel, (kernel, grid, block, args, 128, calls->stream),
 		    LAUNCH_KEYS, LAUNCH_VALUES(grid, block, 128, calls->stream)));
@@ -164,7 +164,7 @@ static void allocations(struct calls *calls)
 	MUST(LOGGED(cuMemFree_v2, (device), "\"address\": %lu", (uintptr_t)device));
 	MUST(LOGGED(ncclMemAlloc, (&memory, 7006), ALLOC_KEYS, 7006, U(memory)));
 	MUST(LOGGED(ncclMemFree, (memory), "\"address\": %lu", U(memory)));
-	/* A call that fails is recorded, too. */
+	/* A failing call is recorded, too. */
 	LOGGED(cudaMalloc, (&memory, 0), "\"bytes\": %d", 0);
 }
 
@@ -201,7 +201,7 @@ static void graphs(struct calls *calls)
 	MUST(LOGGED(cudaStreamBeginCapture, (calls->stream, cudaStreamCaptureModeGlobal),
 		    "\"stream\": %lu, \"mode\": 0", U(calls->stream)));
 	LAUNCH(scale, grid, block, 2, calls->stream, ns, calls->device, FLOATS);
-	/* The other stream takes part from here on. */
+	/* From here on the other stream takes part. */
 	MUST(LOGGED(cudaEventRecord, (calls->event, calls->stream), EVENT_KEYS, U(calls->event),
 		    U(calls->stream)));
 	MUST(LOGGED(cudaStreamWaitEvent, (calls->other, calls->event, 0), EVENT_KEYS,
@@ -226,8 +226,8 @@ static void graphs(struct calls *calls)
 }
 
 /*
- * All ranks are of this process, each with its stream; a group keeps one thread from waiting for
- * itself. The arguments of rank 0 and 1 differ by the communicator only.
+ * All ranks belong to this process, each with its stream. The group keeps the single thread from
+ * waiting for itself. The arguments of rank 0 and 1 differ by the communicator only.
  */
 #define EACH_RANK(...)                                                                             \
 	do {                                                                                       \
@@ -268,7 +268,7 @@ static void collectives(struct calls *calls)
 			      COUNT_KEYS "\"root\": %d, " COMM_KEYS, 108, 3, 1, COMM_VALUES)));
 	EACH_RANK(MUST(LOGGED(ncclScatter, (a, b, 109, ncclUint64, 0, comm, stream),
 			      COUNT_KEYS "\"root\": %d, " COMM_KEYS, 109, 5, 0, COMM_VALUES)));
-	/* By the second name, which is the same function. */
+	/* The second name of the same function. */
 	EACH_RANK(MUST(LOGGED(pncclAllReduce, (a, b, 110, ncclInt32, ncclMin, comm, stream),
 			      COUNT_KEYS "\"op\": %d, " COMM_KEYS, 110, 2, 3, COMM_VALUES)));
 	EACH_RANK(
@@ -283,7 +283,8 @@ static void collectives(struct calls *calls)
 
 #define INIT_KEYS "\"rank\": %d, \"nranks\": %d, \"comm\": %lu"
 
-/* One rank of a communicator is made in its own thread, as blocking ones are. */
+/* Each rank of a communicator is created in its own thread, since blocking creation waits for
+ * all. */
 struct init {
 	pthread_t thread;
 	ncclComm_t parent, comm;
@@ -337,7 +338,7 @@ static cudaStream_t stream_make(void)
 	return stream;
 }
 
-/* One of each other way in which streams are made. */
+/* Creates one stream in each of the other ways. */
 static void streams(void)
 {
 	cudaStream_t stream;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What nvcc makes of `__global__ void name(uint64_t ns, float *data, int count)`: a host function
- * of the C++ name, which launches, and its registration at the program's start. The first parameter
- * is how long the kernel takes (sim_cuda.h).
+ * Mimics nvcc's output for `__global__ void name(uint64_t ns, float *data, int count)`. That is a
+ * host function with the C++ name, which launches, and its registration at the program's start. The
+ * first parameter is the kernel's duration (sim_cuda.h).
  */
 #ifndef SIM_KERNELS_H
 #define SIM_KERNELS_H
@@ -13,7 +13,7 @@
 #include "must.h"
 #include "sim_cuda.h"
 
-/* In the sections that nvcc puts them into. */
+/* nvcc uses the same sections. */
 __attribute__((section(".nv_fatbin"))) static const struct sim_image kernels_image = {
 	SIM_IMAGE_MAGIC, 1};
 __attribute__((section(".nvFatBinSegment"))) static struct sim_fatbin kernels_fatbin = {

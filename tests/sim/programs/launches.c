@@ -4,15 +4,15 @@
  *
  *	launches runtime|driver RATE SECONDS
  *
- * RATE 0: as fast as it can. Else it computes between launches so long that, alone, it makes RATE
- * of them a second: what it then takes for one shows what a tracer costs it. Prints windows as
- * those of bench/window.h, but of CPU time, so that others on the CPU don't count; an operation is
- * a launch with the computing behind it. The stream's thread sleeps meanwhile: it does what was
- * launched when that is waited for, which isn't counted.
+ * RATE 0: as fast as possible. Otherwise the program computes between launches so long that,
+ * untraced, it makes RATE launches per second. The additional time per launch is then the cost of a
+ * tracer. Prints windows like bench/window.h, but of CPU time, so that other programs on the CPU do
+ * not count. An operation is a launch and the computing after it. The stream's thread sleeps
+ * meanwhile: it executes launches when they are waited for, which is not counted.
  *
- * The machine computes now faster and now slower, by more than launches are to cost. So it computes
- * without launches, too, before and behind each batch of them, and what the batch took is told at
- * the speed of the beginning.
+ * The speed of the machine varies by more than launches cost. So the program also computes without
+ * launches, before and after each batch of them. The time of the batch is scaled to the speed at
+ * the beginning.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -27,15 +27,15 @@ KERNEL(nothing, "_Z7nothingmPfi")
 
 #define WARM_UP 80 /* batches */
 #define CALIBRATE 16
-#define AT_ONCE 256 /* launches between two looks at the clock; fewer than wake the stream */
-#define ALONE 64    /* times that it computes without a launch, at each end of them */
+#define AT_ONCE 256 /* launches between two checks of the clock; too few to wake the stream */
+#define ALONE 64    /* rounds of computing without launches, before and after each batch */
 
 struct launcher {
-	CUfunction function; /* NULL: by the runtime */
+	CUfunction function; /* NULL: launch by the runtime */
 	cudaStream_t stream;
-	uint64_t turns; /* of computing, behind each launch */
+	uint64_t turns; /* rounds of computing after each launch */
 	uint64_t value;
-	double compute_ns; /* of CPU time, in the beginning; 0: it does not compute */
+	double compute_ns; /* CPU time of computing, at the beginning; 0: it does not compute */
 };
 
 static void compute(struct launcher *launcher)
@@ -62,7 +62,7 @@ static void launch(const struct launcher *launcher)
 				      launcher->stream));
 }
 
-/* ns of CPU time that a launch takes. */
+/* CPU time of a launch in ns. */
 static double run(struct launcher *launcher, unsigned batches)
 {
 	uint64_t spent = 0;
@@ -80,7 +80,7 @@ static double run(struct launcher *launcher, unsigned batches)
 	return (double)spent / batches / AT_ONCE;
 }
 
-/* ns of CPU time that the computing behind a launch takes now. */
+/* Current CPU time of the computing after a launch, in ns. */
 static double compute_now(struct launcher *launcher)
 {
 	uint64_t begin = window_clock(CLOCK_THREAD_CPUTIME_ID);
@@ -90,7 +90,7 @@ static double compute_now(struct launcher *launcher)
 	return (double)(window_clock(CLOCK_THREAD_CPUTIME_ID) - begin) / ALONE;
 }
 
-/* Sets how much computing makes one launch and what is behind it last period_ns. */
+/* Sets the amount of computing such that a launch and the computing together take period_ns. */
 static void calibrate(struct launcher *launcher, double period_ns)
 {
 	double alone = run(launcher, CALIBRATE);
@@ -139,7 +139,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: launches runtime|driver RATE SECONDS\n");
 		return 2;
 	}
-	/* Neither does the driver take time: what is measured is the call. */
+	/* The driver takes no time either, so only the call is measured. */
 	setenv("WAFFLE_SIM_LAUNCH_NS", "0", 0);
 	MUST(cudaStreamCreate(&launcher.stream));
 	window_pin(0); /* but not the stream's thread */

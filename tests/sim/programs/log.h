@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program's own log of the calls that it makes: what a tracer says is compared with it. A line of
- * JSON a call, in the order in which they return: the name, the thread, when it began and returned,
- * and its arguments by the names of
- * the tables in userspace/call.
+ * A program's own log of its calls, to compare with a tracer's results. Each call is one line of
+ * JSON, in the order of their returns. It has the name, the thread, the times of begin and return,
+ * and the arguments, named as in the tables of userspace/call.
  */
 #ifndef SIM_LOG_H
 #define SIM_LOG_H
@@ -59,7 +58,7 @@ __attribute__((format(printf, 5, 6))) static inline void log_call(const char *ca
 
 /*
  * LOGGED(cudaStreamSynchronize, (stream), "\"stream\": %lu", (uintptr_t)stream) calls the function,
- * logs it and is its result.
+ * logs the call and yields its result.
  */
 #define LOGGED(function, arguments, ...)                                                           \
 	({                                                                                         \
@@ -71,8 +70,8 @@ __attribute__((format(printf, 5, 6))) static inline void log_call(const char *ca
 	})
 
 /*
- * What names a communicator on all of its ranks. No function of NCCL gives it; this is where the
- * stand-in has it, and 2.28.9.
+ * The hash that identifies a communicator on all of its ranks. No function of NCCL returns it; the
+ * stand-in has it at the same offset as 2.28.9.
  */
 static inline uint64_t comm_hash(const void *comm)
 {

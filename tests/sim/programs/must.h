@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ends a program whose call of CUDA or NCCL failed, and says which: MUST(cudaMalloc(&at, 4096)). */
+/* Ends a program with a message if a call of CUDA or NCCL failed: MUST(cudaMalloc(&at, 4096)). */
 #ifndef SIM_MUST_H
 #define SIM_MUST_H
 
@@ -16,13 +16,14 @@ static inline const char *must_error(const char *function, int result)
 	function += strspn(function, "_p");
 	if (!strncmp(function, "nccl", 4))
 		return ncclGetErrorString((ncclResult_t)result);
-	/* The driver's errors have the numbers of the runtime's. */
+	/* The driver's errors have the same numbers as the runtime's. */
 	if (!strncmp(function, "cu", 2))
 		return cudaGetErrorName((cudaError_t)result);
 	return strerror(result);
 }
 
-/* `call` is its text, "cudaMalloc(&at, 4096)" or "LOGGED(cudaMalloc, (&at, 4096), …". */
+/* `call` is the text of the call, "cudaMalloc(&at, 4096)" or "LOGGED(cudaMalloc, (&at, 4096),
+ * …". */
 static inline _Noreturn void must_fail(const char *call, int result)
 {
 	static const char logged[] = "LOGGED(";

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A simulated data-parallel training: a process a rank, each with its own loader thread, and an
- * all-reduce of the gradients in every step, after which all ranks are as slow as the slowest.
+ * A simulated data-parallel training. Each rank is a process with its own loader thread. Every step
+ * ends with an all-reduce of the gradients, after which all ranks are as slow as the slowest.
  *
  *	training [--ranks N] [--steps N] [--log FOLDER]
  *
  * WAFFLE_SIM_SLOW_LOADER=RANK:MS[:FROM[:EVERY]]: the loader of that rank takes MS longer to decode
- * the batch of step FROM and of every EVERY-th after it. With --log, each rank writes what it
- * called to FOLDER/rank-R.jsonl (log.h).
+ * the batch of step FROM and of every EVERY-th step after it. With --log, each rank writes its
+ * calls to FOLDER/rank-R.jsonl (log.h).
  */
 #include <errno.h>
 #include <getopt.h>
@@ -32,7 +32,7 @@
 #define RANKS_MAX 64
 #define BATCH_BYTES (1u << 20)
 #define GRADIENTS (1u << 20) /* floats */
-#define BATCHES 2            /* that the loader may be ahead */
+#define BATCHES 2            /* batches that the loader may prepare in advance */
 #define READ_NS (2 * MS)
 #define DECODE_NS (1 * MS)
 
@@ -58,7 +58,7 @@ struct rank {
 	long steps;
 	struct slow_loader slow;
 
-	pthread_mutex_t lock; /* of loaded and taken */
+	pthread_mutex_t lock; /* protects loaded and taken */
 	pthread_cond_t changed;
 	long loaded, taken;
 	float *batch[BATCHES];
@@ -78,7 +78,7 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* So much computing, however long that takes on a busy machine. */
+/* A fixed amount of CPU time, however long that takes on a busy machine. */
 static void compute_ns(uint64_t ns)
 {
 	uint64_t until = cpu_ns() + ns;
@@ -166,7 +166,7 @@ static void copy(void *dst, const void *src, size_t bytes, enum cudaMemcpyKind k
 		    (uintptr_t)stream));
 }
 
-/* `to` goes on when all that `from` has now is done. */
+/* `to` waits for all present operations of `from`. */
 static void stream_follow(cudaStream_t to, cudaStream_t from, cudaEvent_t event)
 {
 	MUST(LOGGED(cudaEventRecord, (event, from), "\"event\": %lu, \"stream\": %lu",
@@ -392,13 +392,13 @@ static void id_make(void)
 	setenv("WAFFLE_SIM_UNIQUE_ID", text, 1);
 }
 
-/* Each rank is a program of its own, as a launcher starts them. */
+/* Each rank runs a program of its own, as from a launcher. */
 static int ranks_run(const struct options *options, char **argv)
 {
 	pid_t pids[RANKS_MAX];
 	int failed = 0;
 
-	slow_loader_read(0); /* so that what makes no sense is said once */
+	slow_loader_read(0); /* report an invalid value only once */
 	id_make();
 	number_set("WORLD_SIZE", options->ranks);
 	for (int rank = 0; rank < options->ranks; rank++) {
@@ -416,7 +416,7 @@ static int ranks_run(const struct options *options, char **argv)
 		int status;
 
 		if (wait(&status) < 0 || status) {
-			/* The others would wait for it in the next all-reduce. */
+			/* Otherwise the other ranks would wait for it in the next all-reduce. */
 			for (int other = 0; other < options->ranks && !failed; other++)
 				kill(pids[other], SIGTERM);
 			failed = 1;
