@@ -667,6 +667,13 @@ int details_round(struct details *details, uint64_t before_ts, struct error *err
 	return result ?: told_see(details, told_round(details->told, before_ts), err);
 }
 
+/* Made here, of the addresses that the kernel records: it never comes from there. */
+static int see_stack(struct details *details, struct waffle_rec *rec, struct error *err)
+{
+	(void)details, (void)rec, (void)err;
+	return -EINVAL;
+}
+
 int details_record(struct details *details, struct waffle_rec *rec, struct error *err)
 {
 	static int (*const seen[WAFFLE_REC_RING_COUNT])(struct details *, struct waffle_rec *,
@@ -678,6 +685,7 @@ int details_record(struct details *details, struct waffle_rec *rec, struct error
 		[WAFFLE_REC_FAULT] = see_fault,   [WAFFLE_REC_IO] = see_io,
 		[WAFFLE_REC_QUOTA] = see_quota,   [WAFFLE_REC_FRAMES] = see_frames,
 		[WAFFLE_REC_CODE] = see_code,     [WAFFLE_REC_TRACE] = see_trace,
+		[WAFFLE_REC_STACK] = see_stack,
 	};
 
 	int result = told_see(details, rec->ts, err);
