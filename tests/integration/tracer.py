@@ -456,7 +456,8 @@ class Waffle:
 
 def with_tracefs(*command):
     """The command in a mount namespace where tracefs is mounted; machines need not have it."""
-    script = 'mount -t tracefs tracefs /sys/kernel/tracing && exec "$@"'
+    script = """mountpoint -q /sys/kernel/tracing ||
+        mount -t tracefs tracefs /sys/kernel/tracing && exec "$@\""""
     return ["unshare", "--mount", "sh", "-c", script, "sh", *command]
 
 
